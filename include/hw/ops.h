@@ -90,6 +90,12 @@ enum hw_op {
 #define HW_OPERANDS_COPY(T) T(copy, src, IN) T(copy, dst, OUT)
 #define HW_OPERANDS_ARGMAX(T) T(argmax, x, IN) T(argmax, y, OUT)
 
+/* A struct and a function may share a name in C++ too; one compiler warns of it. */
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 struct hw_queue;
 
 /* Submits `op` (enum hw_op) with its struct of `size` bytes. The one entry behind all wrappers:
@@ -276,6 +282,10 @@ static inline enum hw_status hw_argmax(struct hw_queue *queue, const struct hw_a
 {
     return hw_submit(queue, HW_OP_ARGMAX, op, sizeof *op);
 }
+
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #ifdef __cplusplus
 }
