@@ -23,6 +23,12 @@
 extern "C" {
 #endif
 
+/* A struct and a function may share a name in C++ too; one compiler warns of it. */
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 #define HW_VERSION_MAJOR 0
 #define HW_VERSION_MINOR 1
 #define HW_VERSION_PATCH 0
@@ -50,7 +56,7 @@ HW_EXPORT const char *hw_op_name(uint32_t op);
 /* ---- Contexts ------------------------------------------------------------------------------ */
 
 /* Called for each log line, from any thread, one at a time; calls nothing of the library. `level`
- * is 1 error, 2 warning, 3 information, 4 debug. */
+ * is an enum hw_log_level. */
 typedef void (*hw_log_fn)(void *user, int32_t level, const char *text);
 
 enum hw_open_flag {
@@ -136,8 +142,7 @@ HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *q
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
-/* Wraps memory that somebody else made (`kind`: enum hw_import_kind of plugin.h; 1 is a host
- * address, e.g. of a mapped file). It stays its maker's, and outlives the buffer. */
+/* Wraps memory that somebody else made (`kind`: enum hw_import_kind). It stays its maker's, and outlives the buffer. */
 HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind, void *handle,
                                           uint64_t bytes, struct hw_buffer **buffer);
 
@@ -210,7 +215,7 @@ static inline struct hw_tensor hw_host_2d(const void *data, int32_t dtype, int64
 
 struct hw_queue_options {
     uint32_t size;
-    uint32_t flags;     /* bits of enum hw_queue_flag of plugin.h: 1 synchronous, 2 timing */
+    uint32_t flags;     /* bits of enum hw_queue_flag */
     const char *kernel; /* as HW_KERNEL, for this queue; NULL: what the context says */
 };
 
@@ -263,7 +268,7 @@ HW_EXPORT enum hw_status hw_event_query(struct hw_event *event);
 /* fn(user) is called once after the event has passed, from any thread; it calls nothing here. */
 HW_EXPORT enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
                                            void *user);
-/* Milliseconds between two passed events of one device, recorded on queues with timing (2). */
+/* Milliseconds between two passed events of one device, recorded on queues with HW_QUEUE_TIMING. */
 HW_EXPORT enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end,
                                           double *ms);
 
@@ -289,8 +294,6 @@ HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_i
 
 /* ---- Beyond the table ---------------------------------------------------------------------- */
 
-struct hw_arg;         /* plugin.h */
-struct hw_user_kernel; /* plugin.h */
 struct hw_kernel;
 
 /* An op that only a plugin has, "<plugin>.<op>". */
@@ -304,6 +307,10 @@ HW_EXPORT enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kern
                                           uint64_t groups, const struct hw_arg *args,
                                           uint32_t count);
 HW_EXPORT void hw_kernel_free(struct hw_kernel *kernel);
+
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -39,8 +39,6 @@ extern "C" {
 #define HW_ABI_VERSION 1
 #define HW_ABI_OLDEST 1
 
-enum hw_log_level { HW_LOG_ERROR = 1, HW_LOG_WARN = 2, HW_LOG_INFO = 3, HW_LOG_DEBUG = 4 };
-
 enum hw_precision {
     HW_PRECISION_FP32 = 0, /* f32 inputs stay f32 (default) */
     HW_PRECISION_FP16 = 1, /* 16-bit or TF32 units may serve f32 inputs */
@@ -101,11 +99,6 @@ static inline void *hw_tensor_address(const struct hw_tensor *t)
     return (char *)(t->buffer ? t->buffer->host : t->data) + t->offset;
 }
 
-enum hw_queue_flag {
-    HW_QUEUE_SYNCHRONOUS = 1, /* every call returns when its work is done */
-    HW_QUEUE_TIMING = 2       /* events recorded on it can be measured against each other */
-};
-
 struct hw_queue_desc {
     uint32_t size;
     uint32_t flags; /* bits of enum hw_queue_flag */
@@ -138,30 +131,8 @@ struct hw_node {
     const void *args;
 };
 
-/* Memory or a queue that somebody else made. */
-enum hw_import_kind {
-    HW_IMPORT_HOST = 1,        /* handle: a host address, e.g. of a mapped file */
-    HW_IMPORT_CUDA = 2,        /* a CUdeviceptr, a CUstream */
-    HW_IMPORT_HIP = 3,         /* a hipDeviceptr_t, a hipStream_t */
-    HW_IMPORT_OPENCL = 4,      /* a cl_mem, a cl_command_queue */
-    HW_IMPORT_METAL = 5,       /* an id<MTLBuffer>, an id<MTLCommandQueue> */
-    HW_IMPORT_FILE = 6,        /* a descriptor of exported memory (dma-buf, opaque fd) */
-    HW_IMPORT_LEVEL_ZERO = 7
-};
-
-/* An argument of an extension op or a user kernel. */
-enum hw_arg_kind { HW_ARG_TENSOR = 1, HW_ARG_INT = 2, HW_ARG_FLOAT = 3 };
-
-struct hw_arg {
-    uint32_t kind; /* enum hw_arg_kind: says which of the three below counts */
-    uint32_t reserved;
-    const struct hw_tensor *tensor;
-    int64_t i;
-    double f;
-};
-
-/* An op that only this plugin has. `signature`: one letter per argument, t tensor in, o tensor
- * out, x tensor in and out, i integer, f float; the host checks the arguments against it. */
+/* An op that only this plugin has. The host checks the arguments against the
+ * signature, which is written as in struct hw_user_kernel. */
 struct hw_extension {
     uint32_t size;
     uint32_t reserved;
@@ -169,17 +140,6 @@ struct hw_extension {
     const char *signature;
     void *self;
     int32_t (*call)(void *self, void *queue, const struct hw_arg *args, uint32_t count);
-};
-
-/* A kernel that the user wrote: source in the kernel dialect, or one blob for this backend. */
-struct hw_user_kernel {
-    uint32_t size;
-    uint32_t group; /* work-items per group */
-    const char *name;
-    const char *signature; /* as in hw_extension */
-    const char *source;    /* or NULL */
-    const void *blob;      /* or NULL */
-    uint64_t blob_bytes;
 };
 
 /* One function per op, NULL where the plugin has none. It queues the work, or does it, and
@@ -363,7 +323,6 @@ static inline int32_t hw_plugin_enter_(const struct hw_host *host, struct hw_plu
 #if UINTPTR_MAX == UINT64_MAX
 HW_STATIC_ASSERT_(buffer_is_frozen, sizeof(struct hw_buffer) == 48);
 HW_STATIC_ASSERT_(transfer_is_packed, sizeof(struct hw_transfer) == 64);
-HW_STATIC_ASSERT_(arg_is_packed, sizeof(struct hw_arg) == 32);
 HW_STATIC_ASSERT_(node_is_packed, sizeof(struct hw_node) == 16);
 #endif
 

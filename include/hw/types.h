@@ -175,10 +175,52 @@ struct hw_kernel_info {
     char needs[128];   /* in words, what the row asks of device and operands */
 };
 
+enum hw_log_level { HW_LOG_ERROR = 1, HW_LOG_WARN = 2, HW_LOG_INFO = 3, HW_LOG_DEBUG = 4 };
+
+enum hw_queue_flag {
+    HW_QUEUE_SYNCHRONOUS = 1, /* every call returns when its work is done */
+    HW_QUEUE_TIMING = 2       /* events recorded on it can be measured against each other */
+};
+
+/* Memory or a queue that somebody else made. */
+enum hw_import_kind {
+    HW_IMPORT_HOST = 1,        /* handle: a host address, e.g. of a mapped file */
+    HW_IMPORT_CUDA = 2,        /* a CUdeviceptr, a CUstream */
+    HW_IMPORT_HIP = 3,         /* a hipDeviceptr_t, a hipStream_t */
+    HW_IMPORT_OPENCL = 4,      /* a cl_mem, a cl_command_queue */
+    HW_IMPORT_METAL = 5,       /* an id<MTLBuffer>, an id<MTLCommandQueue> */
+    HW_IMPORT_FILE = 6,        /* a descriptor of exported memory (dma-buf, opaque fd) */
+    HW_IMPORT_LEVEL_ZERO = 7
+};
+
+/* An argument of an extension op or a user kernel. */
+enum hw_arg_kind { HW_ARG_TENSOR = 1, HW_ARG_INT = 2, HW_ARG_FLOAT = 3 };
+
+struct hw_arg {
+    uint32_t kind; /* enum hw_arg_kind: says which of the three below counts */
+    uint32_t reserved;
+    const struct hw_tensor *tensor;
+    int64_t i;
+    double f;
+};
+
+/* A kernel that the user wrote: source in the kernel dialect, or one blob for this backend. */
+struct hw_user_kernel {
+    uint32_t size;
+    uint32_t group; /* work-items per group */
+    const char *name;
+    const char *signature; /* one letter per argument: t tensor in, o tensor out,
+                            * x tensor in and out, i integer, f float */
+    const char *source;    /* or NULL */
+    const void *blob;      /* or NULL */
+    uint64_t blob_bytes;
+};
+
 #define HW_STATIC_ASSERT_(name, condition) typedef char hw_assert_##name[(condition) ? 1 : -1]
 #if UINTPTR_MAX == UINT64_MAX
 HW_STATIC_ASSERT_(tensor_is_frozen, sizeof(struct hw_tensor) == 112);
 HW_STATIC_ASSERT_(device_info_is_packed, sizeof(struct hw_device_info) == 392);
+HW_STATIC_ASSERT_(arg_is_packed, sizeof(struct hw_arg) == 32);
 HW_STATIC_ASSERT_(kernel_info_is_packed, sizeof(struct hw_kernel_info) == 200);
 #endif
 
