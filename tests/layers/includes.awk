@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# Reads `ninja -t deps` (what the compiler really opened for each object, the source first) and prints each file
+# of the tree that a layer may not see. Variables: root, build: the two directories, with a slash at the end.
+
+# A path below the source root, or "" for a file of the system's or of the build's.
+function in_tree(path)
+{
+    if (path !~ /^\//)
+        path = build path
+    while (sub(/\/[^\/]+\/\.\.\//, "/", path))
+        ;
+    if (index(path, build) == 1 || index(path, root) != 1)
+        return ""
+    return substr(path, length(root) + 1)
+}
+
+function layer(source)
+{
+    if (source ~ /^plugins\//) {
+        sub(/^plugins\//, "", source)
+        sub(/\/.*/, "", source)
+        return "plugin " source
+    }
+    sub(/\/.*/, "", source)
+    return source
+}
+
+function may_see(source, header, own)
+{
+    own = layer(source)
+    if (own == "tests")
+        return 1
+    if (own ~ /^plugin /) {
+        sub(/^plugin /, "", own)
+        return header ~ /^include\/hw\/(plugin|ops|types)\.h$/ || header ~ /^kernels\// ||
+               index(header, "plugins/common/") == 1 || index(header, "plugins/" own "/") == 1
+    }
+    if (own == "kernels")
+        return header ~ /^kernels\//
+    if (own == "core")
+        return header ~ /^(core|include\/hw)\//
+    if (own == "verify")
+        return header ~ /^(verify|include\/hw)\//
+    if (own == "tools")
+        return header ~ /^(tools|verify|include\/hw)\//
+    return 0
+}
+
+/^[^ ]/ { stale = /\(STALE\)/; source = "" }
+!stale && /^    / {
+    path = in_tree(substr($0, 5))
+    if (source == "")
+        source = path
+    else if (path != "" && !may_see(source, path))
+        print source " includes " path
+}

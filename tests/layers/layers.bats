@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The architecture, read back from what was built: exported symbols, needed libraries, size, and which file
+# included which. Meson sets LIBRARY (libhw.so), PLUGINS (the built plugins), BUILD and NINJA.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    [ -n "${LIBRARY-}" ] || skip "not applicable: run by meson test, on what it built"
+}
+
+exported()
+{
+    nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }'
+}
+
+needed()
+{
+    readelf -d "$1" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p'
+}
+
+# Fails and shows the lines of stdin, if there are any.
+nothing()
+{
+    local lines
+    lines=$(cat)
+    printf '%s\n' "$lines"
+    [ -z "$lines" ]
+}
+
+@test "the library exports hw_* and nothing else" {
+    exported "$LIBRARY" | grep -q '^hw_'
+    exported "$LIBRARY" | grep -v '^hw_' | nothing
+}
+
+@test "every public function is exported" {
+    declared=$(sed -nE 's/^HW_EXPORT [^(]*[ *](hw_[a-z0-9_]+)\(.*/\1/p' include/hw/hw.h include/hw/ops.h | sort -u)
+    [ -n "$declared" ]
+    comm -23 <(echo "$declared") <(exported "$LIBRARY" | sort -u) | nothing
+}
+
+@test "no exported function is undocumented" {
+    for symbol in $(exported "$LIBRARY"); do
+        grep -qE "\b$symbol\(" include/hw/*.h || echo "$symbol"
+    done | nothing
+}
+
+@test "the library needs libc and libffi only" {
+    needed "$LIBRARY" | grep -vE '^(libc\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9]|libffi\.so\.[0-9]+)$' | nothing
+}
+
+@test "the library is under 150 KiB when stripped" {
+    strip -o "$BATS_TEST_TMPDIR/stripped" "$LIBRARY"
+    size=$(stat -c %s "$BATS_TEST_TMPDIR/stripped")
+    echo "$size bytes"
+    [ "$size" -lt $((150 * 1024)) ]
+}
+
+@test "its name has a version in it" {
+    readelf -d "$LIBRARY" | grep -qE 'SONAME.*\[libhw\.so\.[0-9]+\]'
+}
+
+@test "a plugin exports hw_plugin_entry alone, and carries a manifest" {
+    [ -n "$PLUGINS" ] || skip "not applicable: built without plugins"
+    for plugin in $PLUGINS; do
+        [ "$(exported "$plugin")" = hw_plugin_entry ]
+        readelf -SW "$plugin" | grep -qE '\.note\.hw +NOTE'
+    done
+}
+
+@test "a plugin takes nothing from the library, nor from another plugin" {
+    [ -n "$PLUGINS" ] || skip "not applicable: built without plugins"
+    for plugin in $PLUGINS; do
+        nm -D --undefined-only "$plugin" | grep -E ' hw_' | nothing
+        needed "$plugin" | grep -E '^(lib)?hw' | nothing
+    done
+}
+
+@test "library and plugins ask for no executable stack and no path of the build" {
+    for object in $LIBRARY $PLUGINS; do
+        readelf -lW "$object" | grep -E 'GNU_STACK.*RWE' | nothing
+        grep -F -- "$PWD" "$object" | nothing
+    done
+}
+
+@test "core and kernels name no vendor" {
+    vendors='amd|apple|cuda|cublas|cudnn|hip|hsa|huawei|intel|metal|mali|nvcc|nvidia|nvrtc|oneapi|opencl'
+    vendors="$vendors|adreno|pocl|ptx|qualcomm|radeon|rocm|rusticl|spirv|sycl|vulkan"
+    # The dialect headers are where the kernels meet the vendors' compilers.
+    git ls-files -- core 'kernels/*.[ch]' ':!kernels/dialect' |
+        xargs grep -nIiE "(^|[^[:alpha:]])lib?($vendors)([^[:alpha:]]|$)|(^|[^[:alpha:]])($vendors)([^[:alpha:]]|$)" /dev/null |
+        nothing
+}
+
+@test "each directory includes only what its layer may see" {
+    "$NINJA" -C "$BUILD" -t deps | awk -v root="$PWD/" -v build="$BUILD/" -f tests/layers/includes.awk | nothing
+}
