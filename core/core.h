@@ -20,7 +20,7 @@
 /* Sets the thread's message and answers `status`, for: return fail(HW_INVALID, "...", ...). */
 enum hw_status fail(enum hw_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Puts words in front of the message that is there: "open device cuda:0: " and so on. */
+/* Puts words in front of the message that is there: "open device cpu:0: " and so on. */
 enum hw_status fail_in(enum hw_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -100,7 +100,7 @@ struct hw_device {
     struct hw_context *context;
     struct plugin *plugin;
     int32_t index;             /* the plugin's */
-    char name[48];             /* "cuda:0" */
+    char name[48];             /* "cpu:0" */
     struct hw_device_info info; /* as listed */
     pthread_mutex_t lock;      /* guards waking and what follows */
     void *impl;                /* the plugin's device; NULL: asleep */

@@ -40,8 +40,8 @@ compiles_alone()
     other=$(grep -nE '^ *# *include' hw/*.h | grep -vE "include (<($iso)\.h>|[<\"](hw/)?[a-z]+\.h[\">])") || true
     echo "$other"
     [ -z "$other" ]
-    for name in $(sed -nE 's/^ *# *include "(hw\/)?([a-z]+)\.h"/\2/p' hw/*.h); do
-        [ -f "hw/$name.h" ]
+    sed -nE 's/^ *# *include "(hw\/)?([a-z]+)\.h"/\2/p' hw/*.h | while read -r name; do
+        [ -f "hw/$name.h" ] || return 1
     done
 }
 

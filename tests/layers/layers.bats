@@ -3,8 +3,6 @@
 # The architecture, read back from what was built: exported symbols, needed libraries, size, and which file
 # included which. Meson sets LIBRARY (libhw.so), PLUGINS (the built plugins), BUILD and NINJA.
 
-bats_require_minimum_version 1.5.0
-
 setup()
 {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1

@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Installs this build into an empty prefix, moves it, and lives there as a user would: the README's program and a
+# plugin from outside of the tree are built with pkg-config alone and run. Meson sets BUILD, PREFIX and LIBDIR.
+
+bats_require_minimum_version 1.5.0
+
+setup_file()
+{
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    export SOURCE=$PWD
+    [ -n "${BUILD-}" ] || skip "not applicable: run by meson test, on what it built"
+    # Installed into one place, used from another: no test here can lean on where the tree was built.
+    DESTDIR=$BATS_FILE_TMPDIR/stage meson install -C "$BUILD" --no-rebuild --quiet >/dev/null
+    mv "$BATS_FILE_TMPDIR/stage$PREFIX" "$BATS_FILE_TMPDIR/moved"
+    export HOME_OF_HW=$BATS_FILE_TMPDIR/moved
+    export PKG_CONFIG_PATH=$HOME_OF_HW/$LIBDIR/pkgconfig
+    export LD_LIBRARY_PATH=$HOME_OF_HW/$LIBDIR
+    unset HW_PLUGIN_PATH HW_PLUGIN_PATH_ONLY
+}
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || exit 1
+}
+
+# Builds FILE.c into FILE with nothing but what pkg-config says.
+build()
+{
+    # shellcheck disable=SC2046 # flags, on purpose
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror "$@" $(pkg-config --cflags --libs hw)
+}
+
+@test "library, headers, plugin directory and pkg-config file are there" {
+    test -L "$HOME_OF_HW/$LIBDIR/libhw.so"
+    test -e "$HOME_OF_HW/$LIBDIR/libhw.so.0"
+    test -f "$HOME_OF_HW/include/hw/hw.h"
+    test -f "$HOME_OF_HW/include/hw/plugin.h"
+    plugindir=$(pkg-config --variable=plugindir hw)
+    [ "$(realpath "$plugindir")" = "$(realpath "$HOME_OF_HW/$LIBDIR/hw")" ]
+    for plugin in $PLUGIN_NAMES; do
+        test -f "$plugindir/hw_$plugin.so"
+    done
+}
+
+@test "nothing installed knows where it was built" {
+    run ! grep -rF -e "$BUILD" -e "$SOURCE/" "$HOME_OF_HW"
+}
+
+# The README holds one block of C, and that is the program.
+@test "the README's program builds and runs" {
+    # shellcheck disable=SC2016 # the backticks are Markdown's
+    sed -n '/^```c$/,/^```$/{/^```/!p}' "$SOURCE/README.md" >program.c
+    [ "$(grep -c 'int main' program.c)" = 1 ]
+    build -o program program.c
+    ./program | tee output
+    [ -s output ]
+}
+
+@test "the moved command finds the moved plugins" {
+    test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
+    unset LD_LIBRARY_PATH
+    "$HOME_OF_HW/bin/hw" status | tee status
+    for plugin in $PLUGIN_NAMES; do
+        grep -q "($plugin)" status
+    done
+}
+
+@test "a plugin from outside of the tree is built, dropped in and used" {
+    test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
+    cp "$SOURCE/tests/plugins/discrete.c" .
+    build -shared -fPIC -fvisibility=hidden -o hw_discrete.so discrete.c
+    run ! grep -F libhw hw_discrete.so
+    cp hw_discrete.so "$(pkg-config --variable=plugindir hw)"
+    "$HOME_OF_HW/bin/hw" status | tee status
+    grep -q '(discrete)' status
+    "$HOME_OF_HW/bin/hw" verify "$PWD/hw_discrete.so"
+}
