@@ -7,6 +7,9 @@ setup()
 {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     [ -n "${LIBRARY-}" ] || skip "not applicable: run by meson test, on what it built"
+    for object in $LIBRARY $PLUGINS; do
+        [ -f "$object" ]
+    done
 }
 
 exported()
