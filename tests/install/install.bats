@@ -58,10 +58,10 @@ build()
 @test "the moved command finds the moved plugins" {
     test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
     unset LD_LIBRARY_PATH
-    "$HOME_OF_HW/bin/hw" status >status
-    cat status
+    "$HOME_OF_HW/bin/hw" status >report
+    cat report
     for plugin in $PLUGIN_NAMES; do
-        grep -q "($plugin)" status
+        grep -q "($plugin)" report
     done
 }
 
@@ -71,8 +71,8 @@ build()
     build -shared -fPIC -fvisibility=hidden -o hw_discrete.so discrete.c
     run ! grep -F libhw hw_discrete.so
     cp hw_discrete.so "$(pkg-config --variable=plugindir hw)"
-    "$HOME_OF_HW/bin/hw" status >status
-    cat status
+    "$HOME_OF_HW/bin/hw" status >report
+    cat report
     grep -q '(discrete)' status
     "$HOME_OF_HW/bin/hw" verify "$PWD/hw_discrete.so"
 }
