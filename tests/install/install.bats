@@ -24,11 +24,9 @@ setup()
     cd "$BATS_TEST_TMPDIR" || exit 1
 }
 
-# Builds FILE.c into FILE with nothing but what pkg-config says.
-build()
+compile()
 {
-    # shellcheck disable=SC2046 # flags, on purpose
-    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror "$@" $(pkg-config --cflags --libs hw)
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror "$@"
 }
 
 @test "library, headers, plugin directory and pkg-config file are there" {
@@ -49,7 +47,8 @@ build()
 
 @test "the README's program builds, runs, and prints what the README says" {
     sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
-    build -o program program.c
+    # shellcheck disable=SC2046 # flags, on purpose
+    compile -o program program.c $(pkg-config --cflags --libs hw)
     HW_BACKENDS=cpu ./program >output
     cat output
     grep -qFxf output "$SOURCE/README.md"
@@ -68,11 +67,12 @@ build()
 @test "a plugin from outside of the tree is built, dropped in and used" {
     test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
     cp "$SOURCE/tests/plugins/discrete.c" .
-    build -shared -fPIC -fvisibility=hidden -o hw_discrete.so discrete.c
+    # shellcheck disable=SC2046 # flags, on purpose
+    compile -shared -fPIC -fvisibility=hidden -o hw_discrete.so discrete.c $(pkg-config --cflags hw)
     run ! grep -F libhw hw_discrete.so
     cp hw_discrete.so "$(pkg-config --variable=plugindir hw)"
     "$HOME_OF_HW/bin/hw" status >report
     cat report
-    grep -q '(discrete)' status
+    grep -q '(discrete)' report
     "$HOME_OF_HW/bin/hw" verify "$PWD/hw_discrete.so"
 }
