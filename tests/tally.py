@@ -45,7 +45,7 @@ def main(label, path):
         for line in log:
             test = json.loads(line)
             for verdict, name, reason in rows(test):
-                full = ": ".join(part for part in (label, test["name"], name) if part)
+                full = ": ".join(part for part in (label, test["name"].split(" / ")[-1], name) if part)
                 print(verdict, full, reason or ("no reason given" if verdict == "skip" else ""), sep="\t")
 
 
