@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* y = softmax(scale q k^T + bias, masked) . v: one group per ATTENTION_ROWS rows, a row being one
+ * query of one head, of those that read one head of k and v.
+ *
+ * Keys come in tiles of ATTENTION_KEYS through group memory, converted once for all rows; the
+ * softmax is online: per row the largest score so far, the sum of exponentials relative to it,
+ * and the weighted values, rescaled whenever the maximum grows. LANES work-items share a
+ * row and go through its softmax redundantly, which costs less than telling each other. */
+#define ATTENTION_KEYS   16
+#define ATTENTION_STEP   (GROUP / LANES) /* rows at a time */
+#define ATTENTION_KEPT   (ATTENTION_ROWS / ATTENTION_STEP)
+#define ATTENTION_VALUES (ATTENTION_MAX_DIM / LANES) /* of a row, kept by one work-item */
+#if GROUP == 1
+#define ATTENTION_PITCH ATTENTION_MAX_DIM
+#else
+#define ATTENTION_PITCH (ATTENTION_MAX_DIM + 1) /* or a column would lie in one bank */
+#endif
+
+/* A row: which query, and the keys first .. end that it sees. */
+struct attention_row {
+    i64 query, head, first, end;
+};
+
+FUNC struct attention_row attention_row_of(ARGS(struct attention_args) a, i64 kv_head,
+                                           i64 row, i64 length)
+{
+    const i64 heads = a.heads / a.kv_heads;
+    struct attention_row r;
+    r.query = row / heads;
+    r.head = kv_head * heads + row % heads;
+    const i64 next = length - a.queries + r.query + 1;
+    r.end = a.causal && next < length ? next : length;
+    r.first = a.window > 0 && next > a.window ? next - a.window : 0;
+    if (r.query >= a.queries)
+        r.end = 0;
+    return r;
+}
+
+/* scale q k, capped and biased. q comes scaled. */
+FUNC float attention_score(LOCAL const float *q, LOCAL const float *k, int dim,
+                           float softcap, float bias)
+{
+    float score = 0.0f;
+    for (int d = 0; d < dim; d++)
+        score += q[d] * k[d];
+    if (softcap > 0.0f)
+        score = softcap * tanh_f32(score / softcap);
+    return score + bias;
+}
+
+KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL const u8 *v,
+                  GLOBAL const u8 *bias, GLOBAL const u8 *lengths,
+                  ARGS(struct attention_args) a GRID)
+{
+    SHARED float query[ATTENTION_ROWS * ATTENTION_MAX_DIM];
+    SHARED float tile[ATTENTION_KEYS * ATTENTION_PITCH];
+    SHARED float score[ATTENTION_ROWS * ATTENTION_KEYS];
+    float top[ATTENTION_KEPT], sum[ATTENTION_KEPT], out[ATTENTION_KEPT][ATTENTION_VALUES];
+    struct attention_row row[ATTENTION_KEPT];
+    const int lid = local_id(), lane = lid % LANES;
+
+    const i64 all = a.queries * (a.heads / a.kv_heads);
+    const i64 blocks = (all + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
+    const i64 batch = group_id() / blocks / a.kv_heads;
+    const i64 kv_head = group_id() / blocks % a.kv_heads;
+    const i64 first_row = group_id() % blocks * ATTENTION_ROWS;
+    const i64 last_row = first_row + ATTENTION_ROWS < all ? first_row + ATTENTION_ROWS - 1
+                                                          : all - 1;
+
+    i64 length = a.length;
+    if (a.has_lengths)
+        length = ((GLOBAL const int *)(lengths + a.lengths_offset))[batch];
+    length = length < 0 ? 0 : length < a.keys_max ? length : a.keys_max;
+
+    y += a.y.offset + batch * a.y.stride[0];
+    q += a.q.offset + batch * a.q.stride[0];
+    k += a.k.offset + batch * a.k.stride[0] + kv_head * a.k.stride[2];
+    v += a.v.offset + batch * a.v.stride[0] + kv_head * a.v.stride[2];
+    if (a.bias_type)
+        bias += a.bias.offset + batch * a.bias.stride[0];
+
+    for (int n = 0; n < ATTENTION_KEPT; n++) {
+        const int r = lid / LANES + n * ATTENTION_STEP;
+        row[n] = attention_row_of(a, kv_head, first_row + r, length);
+        top[n] = NEG_INFINITY;
+        sum[n] = 0.0f;
+        for (int d = 0; d < ATTENTION_VALUES; d++)
+            out[n][d] = 0.0f;
+        if (row[n].query < a.queries)
+            for (int d = lane * PIECE; d < a.head_dim; d += LANES * PIECE) {
+                float piece[PIECE] = { 0.0f };
+                load_piece(piece,
+                           q + row[n].query * a.q.stride[1] + row[n].head * a.q.stride[2],
+                           a.q_type, d, a.head_dim - d < PIECE ? a.head_dim - d : PIECE);
+                for (int i = 0; i < PIECE; i++)
+                    query[r * ATTENTION_MAX_DIM + d + i] = a.scale * piece[i];
+            }
+    }
+    const i64 begin = attention_row_of(a, kv_head, first_row, length).first;
+    const i64 end = attention_row_of(a, kv_head, last_row, length).end;
+
+    for (i64 t0 = begin; t0 < end; t0 += ATTENTION_KEYS) {
+        const int keys = end - t0 < ATTENTION_KEYS ? (int)(end - t0) : ATTENTION_KEYS;
+        load_tile(tile, ATTENTION_PITCH, 1, keys, (a.head_dim + BLOCK - 1) / BLOCK * BLOCK,
+                  k + t0 * a.k.stride[1], a.k.stride[1], a.k_type, 0, keys, a.head_dim,
+                  lid);
+        BARRIER();
+        for (int n = 0; n < ATTENTION_KEPT; n++) {
+            const int r = lid / LANES + n * ATTENTION_STEP;
+            GLOBAL const u8 *row_bias = bias + row[n].head * a.bias.stride[1] +
+                                        row[n].query * a.bias.stride[2];
+            for (int t = lane; t < ATTENTION_KEYS; t += LANES)
+                score[r * ATTENTION_KEYS + t] =
+                    t0 + t < row[n].first || t0 + t >= row[n].end
+                        ? NEG_INFINITY
+                        : attention_score(
+                              query + r * ATTENTION_MAX_DIM, tile + t * ATTENTION_PITCH,
+                              a.head_dim, a.softcap,
+                              a.bias_type ? load_any(row_bias, a.bias_type, t0 + t) : 0.0f);
+        }
+        BARRIER();
+        load_tile(tile, ATTENTION_PITCH, 1, keys, (a.value_dim + BLOCK - 1) / BLOCK * BLOCK,
+                  v + t0 * a.v.stride[1], a.v.stride[1], a.v_type, 0, keys, a.value_dim,
+                  lid);
+        float grown[ATTENTION_KEPT];
+        for (int n = 0; n < ATTENTION_KEPT; n++) {
+            const int r = lid / LANES + n * ATTENTION_STEP;
+            grown[n] = top[n];
+            for (int t = 0; t < ATTENTION_KEYS; t++)
+                grown[n] = max_f32(score[r * ATTENTION_KEYS + t], grown[n]);
+        }
+        BARRIER();
+        for (int n = 0; n < ATTENTION_KEPT; n++) {
+            const int r = lid / LANES + n * ATTENTION_STEP;
+            const float from = grown[n] == NEG_INFINITY ? 0.0f : grown[n];
+            for (int t = lane; t < ATTENTION_KEYS; t += LANES)
+                score[r * ATTENTION_KEYS + t] =
+                    exp_f32(score[r * ATTENTION_KEYS + t] - from);
+            const float shrink = exp_f32(top[n] - from);
+            top[n] = grown[n];
+            sum[n] *= shrink;
+            for (int d = 0; d < ATTENTION_VALUES; d++)
+                out[n][d] *= shrink;
+        }
+        BARRIER();
+        for (int n = 0; n < ATTENTION_KEPT; n++) {
+            const int r = lid / LANES + n * ATTENTION_STEP;
+            const int from = row[n].first > t0 ? (int)(row[n].first - t0) : 0;
+            for (int t = from; t < keys && t0 + t < row[n].end; t++) {
+                const float p = score[r * ATTENTION_KEYS + t];
+                sum[n] += p;
+                for (int d = lane; d < a.value_dim; d += LANES)
+                    out[n][d / LANES] += p * tile[t * ATTENTION_PITCH + d];
+            }
+        }
+        BARRIER();
+    }
+    for (int n = 0; n < ATTENTION_KEPT; n++) {
+        const float scale = sum[n] == 0.0f ? 0.0f : 1.0f / sum[n];
+        for (int d = 0; d < ATTENTION_VALUES; d++)
+            out[n][d] *= scale;
+        if (row[n].query < a.queries)
+            for (int d = lane * PIECE; d < a.value_dim; d += LANES * PIECE)
+                store_piece(y + row[n].query * a.y.stride[1] + row[n].head * a.y.stride[2],
+                            a.y_type, d, out[n] + d / LANES,
+                            a.value_dim - d < PIECE ? a.value_dim - d : PIECE);
+    }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* dst = src, any steps, converting: one group per ELEMENT_SPAN neighbours of a row. */
+
+/* Where the elements are, and which of them this work-item starts at. */
+struct copy_span {
+    i64 dst_step, src_step, first, end;
+};
+
+#define COPY_BITS(type)                                                                    \
+    for (i64 i = s.first; i < s.end; i += GROUP)                                           \
+    *(GLOBAL type *)(dst + i * s.dst_step) = *(GLOBAL const type *)(src + i * s.src_step)
+
+/* Elements that stay what they are. */
+FUNC void copy_bits(GLOBAL u8 *dst, GLOBAL const u8 *src, int type, struct copy_span s)
+{
+    switch (type) {
+    case STORAGE_I8:
+        COPY_BITS(u8);
+        break;
+    case STORAGE_I16:
+        COPY_BITS(u16);
+        break;
+    case STORAGE_I32:
+        COPY_BITS(u32);
+        break;
+    case STORAGE_I64:
+        COPY_BITS(u64);
+        break;
+    }
+}
+
+FUNC int copy_is_bits(int type)
+{
+    return type == STORAGE_I16 || (type >= STORAGE_I8 && type <= STORAGE_I64);
+}
+
+/* Elements are neighbours: blocks always, floats if the step is their size. */
+FUNC int copy_is_dense(int type, i64 step)
+{
+    return type == STORAGE_Q8_0 || type == STORAGE_Q4_0 ||
+           step == (type == STORAGE_F32 ? 4 : 2);
+}
+
+KERNEL(copy)(GLOBAL u8 *dst, GLOBAL const u8 *src, ARGS(struct copy_args) a GRID)
+{
+    const i64 spans = (a.cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;
+    const struct index at = index_of(group_id() / spans, a.n1, a.n2);
+    const i64 start = group_id() % spans * ELEMENT_SPAN;
+    struct copy_span s;
+    s.dst_step = a.dst_step;
+    s.src_step = a.src_step;
+    s.first = start + local_id();
+    s.end = a.cols < start + ELEMENT_SPAN ? a.cols : start + ELEMENT_SPAN;
+
+    dst += row_at(a.dst, at);
+    src += row_at(a.src, at);
+    if (copy_is_bits(a.src_type))
+        copy_bits(dst, src, a.src_type, s);
+    else if (copy_is_dense(a.dst_type, a.dst_step) && copy_is_dense(a.src_type, a.src_step))
+        convert_row(dst, a.dst_type, src, a.src_type, start, s.end - start, local_id());
+    else
+        for (i64 i = s.first; i < s.end; i += GROUP)
+            store_any(dst + i * s.dst_step, a.dst_type, 0,
+                      load_any(src + i * s.src_step, a.src_type, 0));
+}

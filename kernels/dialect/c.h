@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Plain C: one work-item per group (GROUP == 1), so a barrier is nothing and a loop over a
+ * group's elements is an ordinary loop, which the compiler vectorises. KERNEL_NAME lets one file
+ * be compiled several times, once for each storage type and instruction set. */
+#ifndef KERNELS_DIALECT_C_H
+#define KERNELS_DIALECT_C_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef KERNEL_NAME
+#define KERNEL_NAME(name) name
+#endif
+#define KERNEL(name) void KERNEL_NAME(name)
+#define FUNC         static inline
+#define GLOBAL
+#define LOCAL
+#define SHARED
+#define PRIVATE
+#define ARGS(type) type
+#define GRID       , int group_id_
+#define BARRIER()  ((void)0)
+#define group_id() group_id_
+#define local_id() 0
+#undef GROUP
+#define GROUP 1
+
+typedef int8_t i8;
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef int64_t i64;
+typedef uint64_t u64;
+
+FUNC float f32_of_bits(u32 u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+FUNC u32 bits_of_f32(float f)
+{
+    u32 u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+/* The build lets sums be reordered and products contracted, or nothing would vectorise; these
+ * two are rounded by themselves. */
+#if defined(__clang__)
+FUNC float mul_exact(float a, float b)
+{
+#pragma clang fp reassociate(off) contract(off)
+    return a * b;
+}
+
+FUNC float add_exact(float a, float b)
+{
+#pragma clang fp reassociate(off) contract(off)
+    return a + b;
+}
+#else
+FUNC float mul_exact(float a, float b)
+{
+    return __builtin_assoc_barrier(a * b);
+}
+
+FUNC float add_exact(float a, float b)
+{
+    return __builtin_assoc_barrier(__builtin_assoc_barrier(a) + __builtin_assoc_barrier(b));
+}
+#endif
+
+FUNC float sqrt_f32(float x)
+{
+    return sqrtf(x);
+}
+
+/* No branches in the two conversions, so that loops over them vectorise. Subnormals come from
+ * one exact sum with a constant whose last bit has their unit. */
+FUNC float f32_of_f16(u16 h)
+{
+    const u32 sign = (u32)(h & 0x8000u) << 16, rest = (u32)(h & 0x7fffu) << 13;
+    const u32 wide = rest + (rest < 0x0f800000u ? 0x38000000u : 0x70000000u);
+    const float tiny = f32_of_bits(rest + 0x38800000u) - f32_of_bits(0x38800000u);
+    return f32_of_bits(sign | (rest < 0x00800000u ? bits_of_f32(tiny) : wide));
+}
+
+FUNC u16 f16_of_f32(float f)
+{
+    const u32 sign = bits_of_f32(f) >> 16 & 0x8000u, u = bits_of_f32(f) & 0x7fffffffu;
+    const u32 tiny = bits_of_f32(f32_of_bits(u) + 0.5f) - 0x3f000000u;
+    const u32 near = (u + (u >> 13 & 1u) + 0xfffu - 0x38000000u) >> 13;
+    const u32 fits = u < 0x38800000u ? tiny : near;
+    const u32 huge = u > 0x7f800000u ? 0x7e00u | (u >> 13 & 0x3ffu) : 0x7c00u;
+    return (u16)(sign | (u < 0x477ff000u ? fits : huge));
+}
+
+#endif

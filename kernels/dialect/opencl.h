@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* OpenCL C 1.2; half storage needs no extension through vload_half. */
+#ifndef KERNEL_NAME
+#define KERNEL_NAME(name) name
+#endif
+#define KERNEL(name) __kernel void KERNEL_NAME(name)
+#define FUNC         static inline
+#define GLOBAL       __global
+#define LOCAL        __local
+#define SHARED       __local
+#define PRIVATE
+#define ARGS(type) type
+#define GRID
+#define BARRIER()  barrier(CLK_LOCAL_MEM_FENCE)
+#define group_id() ((int)get_group_id(0))
+#define local_id() ((int)get_local_id(0))
+
+typedef char i8;
+typedef uchar u8;
+typedef ushort u16;
+typedef uint u32;
+typedef long i64;
+typedef ulong u64;
+
+FUNC float f32_of_bits(u32 u)
+{
+    return as_float(u);
+}
+
+FUNC u32 bits_of_f32(float f)
+{
+    return as_uint(f);
+}
+
+FUNC float mul_exact(float a, float b)
+{
+#pragma OPENCL FP_CONTRACT OFF
+    return a * b;
+}
+
+FUNC float add_exact(float a, float b)
+{
+#pragma OPENCL FP_CONTRACT OFF
+    return a + b;
+}
+
+FUNC float sqrt_f32(float x)
+{
+    return sqrt(x);
+}
+
+FUNC float f32_of_f16(u16 h)
+{
+    return vload_half(0, (const half *)&h);
+}
+
+FUNC u16 f16_of_f32(float f)
+{
+    u16 h;
+    vstore_half_rte(f, 0, (half *)&h);
+    return h;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* y = x * weight / sqrt(mean(x^2) + eps): one group per row. */
+
+/* The sum of (unit * x)^2 over a row. */
+FUNC float rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float *scratch,
+                       int lid)
+{
+    float sum = 0.0f;
+    for (i64 i = lid; i < cols; i += GROUP) {
+        const float v = unit * load(X, x, i);
+        sum += v * v;
+    }
+    return group_sum(sum, scratch, lid);
+}
+
+KERNEL(rmsnorm)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *weight,
+                ARGS(struct rmsnorm_args) a GRID)
+{
+    SHARED float scratch[GROUP];
+    const int lid = local_id();
+    const struct index at = index_of(group_id(), a.n1, a.n2);
+
+    x += row_at(a.x, at);
+    y += row_at(a.y, at);
+    if (a.has_weight)
+        weight += a.weight_offset;
+
+    /* Squares of huge values overflow and of tiny ones vanish: then once more, in another unit. */
+    float unit = 1.0f, sum = rmsnorm_sum(x, a.cols, unit, scratch, lid);
+    if (!(sum < 1e37f) || sum < 1e-30f) {
+        unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+        sum = rmsnorm_sum(x, a.cols, unit, scratch, lid);
+    }
+    const float mean = sum / (float)a.cols;
+    const float scale = unit / sqrt_f32(mean + a.eps * unit * unit);
+    if (a.has_weight) {
+        for (i64 i = lid; i < a.cols; i += GROUP)
+            store(X, y, i, load(X, x, i) * scale * load(W, weight, i));
+    } else {
+        for (i64 i = lid; i < a.cols; i += GROUP)
+            store(X, y, i, load(X, x, i) * scale);
+    }
+}
