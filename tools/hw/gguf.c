@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: MIT */
+/* gguf.c - the GGUF v3 reader. A cursor that can not leave the file walks it once; tables
+ * of pairs and tensors are allocated only after their counts are known to fit in what is
+ * left. */
+#define _POSIX_C_SOURCE 200809L
+#include "gguf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the reader takes numbers as they lie in the file: little endian"
+#endif
+
+enum {
+    VERSION = 3,
+    HEADER_BYTES = 24,
+    DEFAULT_ALIGNMENT = 32,
+    MAX_KEY = 65535, /* the specification's limits */
+    MAX_NAME = 64,
+    MAX_NESTING = 4, /* ours: no known file nests arrays at all */
+    MIN_PAIR = 14,   /* bytes: length, one character, kind, one byte of value */
+    MIN_TENSOR = 33  /* bytes: length, one character, rank, one extent, type, offset */
+};
+
+#define AGAIN         "download or copy it again"
+#define CONVERT_AGAIN "convert the model again with a current converter"
+
+static const struct {
+    const char *name;
+    size_t bytes; /* 0: not of fixed size */
+} kinds[GGUF_KINDS] = {
+    [GGUF_U8] = { "u8", 1 },         [GGUF_I8] = { "i8", 1 },
+    [GGUF_U16] = { "u16", 2 },       [GGUF_I16] = { "i16", 2 },
+    [GGUF_U32] = { "u32", 4 },       [GGUF_I32] = { "i32", 4 },
+    [GGUF_F32] = { "f32", 4 },       [GGUF_BOOL] = { "bool", 1 },
+    [GGUF_STRING] = { "string", 0 }, [GGUF_ARRAY] = { "array", 0 },
+    [GGUF_U64] = { "u64", 8 },       [GGUF_I64] = { "i64", 8 },
+    [GGUF_F64] = { "f64", 8 },
+};
+
+/* Every tensor type of the format, so that one we do not compute with is still named. */
+static const struct {
+    const char *name; /* NULL: no such type */
+    uint16_t block, bytes;
+} types[] = {
+    [0] = { "F32", 1, 4 },         [1] = { "F16", 1, 2 },
+    [2] = { "Q4_0", 32, 18 },      [3] = { "Q4_1", 32, 20 },
+    [6] = { "Q5_0", 32, 22 },      [7] = { "Q5_1", 32, 24 },
+    [8] = { "Q8_0", 32, 34 },      [9] = { "Q8_1", 32, 36 },
+    [10] = { "Q2_K", 256, 84 },    [11] = { "Q3_K", 256, 110 },
+    [12] = { "Q4_K", 256, 144 },   [13] = { "Q5_K", 256, 176 },
+    [14] = { "Q6_K", 256, 210 },   [15] = { "Q8_K", 256, 292 },
+    [16] = { "IQ2_XXS", 256, 66 }, [17] = { "IQ2_XS", 256, 74 },
+    [18] = { "IQ3_XXS", 256, 98 }, [19] = { "IQ1_S", 256, 50 },
+    [20] = { "IQ4_NL", 32, 18 },   [21] = { "IQ3_S", 256, 110 },
+    [22] = { "IQ2_S", 256, 82 },   [23] = { "IQ4_XS", 256, 136 },
+    [24] = { "I8", 1, 1 },         [25] = { "I16", 1, 2 },
+    [26] = { "I32", 1, 4 },        [27] = { "I64", 1, 8 },
+    [28] = { "F64", 1, 8 },        [29] = { "IQ1_M", 256, 56 },
+    [30] = { "BF16", 1, 2 },       [34] = { "TQ1_0", 256, 54 },
+    [35] = { "TQ2_0", 256, 66 },   [39] = { "MXFP4", 32, 17 },
+};
+
+/* Files that people pass by mistake, told apart by their first bytes. */
+static const struct {
+    const char *start, *what;
+} aliens[] = {
+    { "lmgg", "is a GGML file of before 2023-08: " CONVERT_AGAIN },
+    { "fmgg", "is a GGMF file of before 2023-08: " CONVERT_AGAIN },
+    { "tjgg", "is a GGJT file of before 2023-08: " CONVERT_AGAIN },
+    { "PK\3\4", "is a zip archive, as PyTorch checkpoints are: convert the model to GGUF" },
+    { "version https://git-lfs",
+      "is a git-lfs pointer, not the model: run `git lfs pull`" },
+    { "\x1f\x8b", "is compressed with gzip: unpack it" },
+    { "<!DOCTYPE", "is a web page, not a model: " AGAIN },
+    { "<html", "is a web page, not a model: " AGAIN },
+};
+
+const char *gguf_type_name(uint32_t type)
+{
+    return type < sizeof types / sizeof *types && types[type].name ? types[type].name : "?";
+}
+
+/* ---- A cursor that can not leave the file -------------------------------------------- */
+
+struct cursor {
+    const struct gguf *file;
+    size_t at;
+    char subject[112]; /* what is being read, for messages */
+    struct fault *why;
+};
+
+static size_t left(const struct cursor *c)
+{
+    return c->file->size - c->at;
+}
+
+static void about(struct cursor *c, const char *what, struct gguf_string name)
+{
+    snprintf(c->subject, sizeof c->subject, "%s '%.*s'", what, (int)name.length,
+             name.bytes);
+}
+
+__attribute__((format(printf, 3, 4))) static bool bad(const struct cursor *c, size_t at,
+                                                      const char *format, ...)
+{
+    char words[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    return fault(c->why, "%s: %s at byte %zu: %s", c->file->path, c->subject, at, words);
+}
+
+static bool take(struct cursor *c, size_t bytes, const uint8_t **start)
+{
+    if (bytes > left(c))
+        return bad(c, c->at,
+                   "needs %zu bytes where the file has %zu left: it is cut short, " AGAIN,
+                   bytes, left(c));
+    *start = c->file->bytes + c->at;
+    c->at += bytes;
+    return true;
+}
+
+static bool take_u32(struct cursor *c, uint32_t *value)
+{
+    const uint8_t *start;
+    if (!take(c, sizeof *value, &start))
+        return false;
+    memcpy(value, start, sizeof *value);
+    return true;
+}
+
+static bool take_u64(struct cursor *c, uint64_t *value)
+{
+    const uint8_t *start;
+    if (!take(c, sizeof *value, &start))
+        return false;
+    memcpy(value, start, sizeof *value);
+    return true;
+}
+
+static bool take_string(struct cursor *c, struct gguf_string *string)
+{
+    const size_t at = c->at;
+    uint64_t length;
+    const uint8_t *start;
+    if (!take_u64(c, &length))
+        return false;
+    if (length > left(c))
+        return bad(c, at,
+                   "its length %" PRIu64 " exceeds the %zu bytes left: the file is cut "
+                   "short or damaged, " AGAIN,
+                   length, left(c));
+    take(c, (size_t)length, &start);
+    *string = (struct gguf_string){ (const char *)start, (size_t)length };
+    return true;
+}
+
+/* A key or tensor name: the format's limits, and nothing that could not be printed. */
+static bool take_name(struct cursor *c, size_t limit, struct gguf_string *name)
+{
+    const size_t at = c->at;
+    if (!take_string(c, name))
+        return false;
+    if (name->length == 0 || name->length > limit)
+        return bad(c, at,
+                   "its name has %zu bytes, the format allows 1 to %zu: the file is "
+                   "damaged, " AGAIN,
+                   name->length, limit);
+    for (size_t i = 0; i < name->length; i++)
+        if (name->bytes[i] < 0x20 || name->bytes[i] > 0x7e)
+            return bad(c, at,
+                       "byte %zu of its name is 0x%02x, not printable ASCII: the file is "
+                       "damaged, " AGAIN,
+                       i, (unsigned)(uint8_t)name->bytes[i]);
+    return true;
+}
+
+/* A count of things of at least `each` bytes: refused before anything is allocated for it.
+ */
+static bool take_count(struct cursor *c, size_t each, uint64_t *count)
+{
+    const size_t at = c->at;
+    if (!take_u64(c, count))
+        return false;
+    if (*count > left(c) / each)
+        return bad(c, at,
+                   "a count of %" PRIu64 " can not fit in the %zu bytes left: the file is "
+                   "cut short or damaged, " AGAIN,
+                   *count, left(c));
+    return true;
+}
+
+static bool take_kind(struct cursor *c, enum gguf_kind *kind)
+{
+    const size_t at = c->at;
+    uint32_t number;
+    if (!take_u32(c, &number))
+        return false;
+    if (number >= GGUF_KINDS)
+        return bad(c, at,
+                   "value type %" PRIu32 " is unknown (GGUF v3 has 0 to %d): the file is "
+                   "damaged or of a later format",
+                   number, GGUF_KINDS - 1);
+    *kind = (enum gguf_kind)number;
+    return true;
+}
+
+/* ---- Metadata ------------------------------------------------------------------------ */
+
+static bool check_bools(struct cursor *c, const uint8_t *start, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (start[i] > 1)
+            return bad(c, (size_t)(start - c->file->bytes) + (size_t)i,
+                       "a bool is %u, neither 0 nor 1: the file is damaged, " AGAIN,
+                       start[i]);
+    return true;
+}
+
+static bool take_elements(struct cursor *c, enum gguf_kind kind, uint64_t count,
+                          int nesting);
+
+static bool take_array(struct cursor *c, int nesting)
+{
+    static const size_t each_string = 8, each_array = 12;
+    enum gguf_kind kind;
+    uint64_t count;
+    if (nesting > MAX_NESTING)
+        return bad(c, c->at, "arrays are nested deeper than %d", MAX_NESTING);
+    if (!take_kind(c, &kind))
+        return false;
+    const size_t each = kind == GGUF_STRING  ? each_string
+                        : kind == GGUF_ARRAY ? each_array
+                                             : kinds[kind].bytes;
+    return take_count(c, each, &count) && take_elements(c, kind, count, nesting);
+}
+
+/* Passes over `count` values of one kind; the caller bounded `count` by the bytes left. */
+static bool take_elements(struct cursor *c, enum gguf_kind kind, uint64_t count,
+                          int nesting)
+{
+    const uint8_t *start;
+    struct gguf_string string;
+    if (kinds[kind].bytes)
+        return take(c, kinds[kind].bytes * (size_t)count, &start) &&
+               (kind != GGUF_BOOL || check_bools(c, start, count));
+    for (uint64_t i = 0; i < count; i++)
+        if (!(kind == GGUF_STRING ? take_string(c, &string) : take_array(c, nesting + 1)))
+            return false;
+    return true;
+}
+
+static bool take_pair(struct cursor *c, struct gguf_pair *pair)
+{
+    pair->offset = c->at;
+    if (!take_name(c, MAX_KEY, &pair->key))
+        return false;
+    about(c, "key", pair->key);
+    if (!take_kind(c, &pair->kind))
+        return false;
+    pair->value = c->file->bytes + c->at;
+    return take_elements(c, pair->kind, 1, 0);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return gguf_string_compare(((const struct gguf_pair *)a)->key,
+                               ((const struct gguf_pair *)b)->key);
+}
+
+static bool read_pairs(struct cursor *c, struct gguf *file)
+{
+    for (size_t i = 0; i < file->pair_count; i++) {
+        snprintf(c->subject, sizeof c->subject, "key %zu of %zu", i + 1, file->pair_count);
+        if (!take_pair(c, &file->pairs[i]))
+            return false;
+    }
+    if (file->pair_count)
+        qsort(file->pairs, file->pair_count, sizeof *file->pairs, compare_keys);
+    for (size_t i = 1; i < file->pair_count; i++) {
+        const struct gguf_pair *a = &file->pairs[i - 1], *b = &file->pairs[i];
+        about(c, "key", b->key);
+        if (compare_keys(a, b) == 0)
+            return bad(c, b->offset,
+                       "is a duplicate of the one at byte %zu: " CONVERT_AGAIN, a->offset);
+    }
+    return true;
+}
+
+static bool read_alignment(struct cursor *c, struct gguf *file)
+{
+    uint64_t alignment = DEFAULT_ALIGNMENT;
+    if (!gguf_get_count(file, "general.alignment", &alignment, c->why))
+        return false;
+    if (alignment < 8 || alignment > UINT32_MAX || (alignment & (alignment - 1)))
+        return fault(c->why,
+                     "%s: key 'general.alignment' at byte %zu: %" PRIu64
+                     " is not a power of two from 8 on: " CONVERT_AGAIN,
+                     file->path, gguf_find(file, "general.alignment")->offset, alignment);
+    file->alignment = (size_t)alignment;
+    return true;
+}
+
+/* ---- Tensors ------------------------------------------------------------------------- */
+
+/* Bytes of a tensor of `extents`, or a fault: every product is checked. */
+static bool measure(const struct cursor *c, struct gguf_tensor *tensor)
+{
+    const uint32_t type = tensor->type;
+    if (tensor->extents[0] % types[type].block)
+        return bad(c, tensor->offset,
+                   "rows of %" PRIu64
+                   " elements are not whole %s blocks of %u: " CONVERT_AGAIN,
+                   tensor->extents[0], types[type].name, types[type].block);
+    uint64_t bytes = tensor->extents[0] / types[type].block;
+    bool overflow = __builtin_mul_overflow(bytes, (uint64_t)types[type].bytes, &bytes);
+    for (int i = 1; i < GGUF_MAX_RANK; i++)
+        overflow |= __builtin_mul_overflow(bytes, tensor->extents[i], &bytes);
+    if (overflow || bytes > SIZE_MAX / 2)
+        return bad(c, tensor->offset,
+                   "the product of its extents overflows: the file is damaged, " AGAIN);
+    tensor->bytes = bytes;
+    return true;
+}
+
+static bool take_extents(struct cursor *c, struct gguf_tensor *tensor)
+{
+    uint32_t rank;
+    size_t at = c->at;
+    if (!take_u32(c, &rank))
+        return false;
+    if (rank < 1 || rank > GGUF_MAX_RANK)
+        return bad(c, at,
+                   "has %" PRIu32
+                   " dimensions, 1 to %d are allowed: the file is damaged or "
+                   "of a later format",
+                   rank, GGUF_MAX_RANK);
+    tensor->rank = (int)rank;
+    for (int i = 0; i < GGUF_MAX_RANK; i++) {
+        tensor->extents[i] = 1;
+        at = c->at;
+        if (i < tensor->rank && !take_u64(c, &tensor->extents[i]))
+            return false;
+        if (tensor->extents[i] == 0)
+            return bad(c, at, "extent %d is zero: " CONVERT_AGAIN, i);
+    }
+    return true;
+}
+
+static bool take_tensor(struct cursor *c, struct gguf_tensor *tensor)
+{
+    tensor->offset = c->at;
+    if (!take_name(c, MAX_NAME, &tensor->name))
+        return false;
+    about(c, "tensor", tensor->name);
+    if (!take_extents(c, tensor))
+        return false;
+    const size_t at = c->at;
+    if (!take_u32(c, &tensor->type))
+        return false;
+    if (*gguf_type_name(tensor->type) == '?')
+        return bad(c, at,
+                   "ggml type %" PRIu32 " is unknown: the file is damaged, or made for a "
+                   "later format; quantise the model to Q8_0 or Q4_0",
+                   tensor->type);
+    return take_u64(c, &tensor->start) && measure(c, tensor);
+}
+
+/* Gives a tensor its place in the file, once the start of the data section is known. */
+static bool place(const struct cursor *c, struct gguf_tensor *tensor, size_t data)
+{
+    const struct gguf *file = c->file;
+    if (tensor->start % file->alignment)
+        return bad(c, tensor->offset,
+                   "its data start at %" PRIu64 ", no multiple of the alignment "
+                   "%zu: " CONVERT_AGAIN,
+                   tensor->start, file->alignment);
+    uint64_t end;
+    if (__builtin_add_overflow(tensor->start, tensor->bytes, &end) || data > file->size ||
+        end > file->size - data)
+        return bad(c, tensor->offset,
+                   "its %" PRIu64 " bytes of data, %" PRIu64 " into the data "
+                   "section, reach past the end of the file at %zu: it is cut "
+                   "short, " AGAIN,
+                   tensor->bytes, tensor->start, file->size);
+    tensor->data = file->bytes + data + tensor->start;
+    return true;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+    const struct gguf_tensor *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return gguf_string_compare(((const struct gguf_tensor *)a)->name,
+                               ((const struct gguf_tensor *)b)->name);
+}
+
+/* No two tensors share a byte or a name; leaves them sorted by name. */
+static bool check_apart(struct cursor *c, struct gguf *file)
+{
+    struct gguf_tensor *all = file->tensors;
+    qsort(all, file->tensor_count, sizeof *all, compare_starts);
+    for (size_t i = 1; i < file->tensor_count; i++) {
+        about(c, "tensor", all[i].name);
+        if (all[i].start - all[i - 1].start < all[i - 1].bytes)
+            return bad(c, all[i].offset,
+                       "its data overlap those of tensor '%.*s': the file is "
+                       "damaged, " AGAIN,
+                       (int)all[i - 1].name.length, all[i - 1].name.bytes);
+    }
+    qsort(all, file->tensor_count, sizeof *all, compare_names);
+    for (size_t i = 1; i < file->tensor_count; i++) {
+        about(c, "tensor", all[i].name);
+        if (compare_names(&all[i - 1], &all[i]) == 0)
+            return bad(c, all[i].offset,
+                       "is a duplicate of the one at byte %zu: " CONVERT_AGAIN,
+                       all[i - 1].offset);
+    }
+    return true;
+}
+
+static bool read_tensors(struct cursor *c, struct gguf *file)
+{
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        snprintf(c->subject, sizeof c->subject, "tensor %zu of %zu", i + 1,
+                 file->tensor_count);
+        if (!take_tensor(c, &file->tensors[i]))
+            return false;
+    }
+    const size_t padding = (file->alignment - c->at % file->alignment) % file->alignment;
+    const size_t data = c->at +
+                        padding; /* can not overflow: 2^32 beyond a size in memory */
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        about(c, "tensor", file->tensors[i].name);
+        if (!place(c, &file->tensors[i], data))
+            return false;
+    }
+    return file->tensor_count == 0 || check_apart(c, file);
+}
+
+/* ---- The file ------------------------------------------------------------------------ */
+
+static bool check_magic(const struct gguf *file, struct fault *why)
+{
+    if (file->size >= 4 && memcmp(file->bytes, "GGUF", 4) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof aliens / sizeof *aliens; i++) {
+        const size_t length = strlen(aliens[i].start);
+        if (file->size >= length && memcmp(file->bytes, aliens[i].start, length) == 0)
+            return fault(why, "%s: %s", file->path, aliens[i].what);
+    }
+    if (file->size == 0)
+        return fault(why, "%s: is empty: " AGAIN, file->path);
+    return fault(why,
+                 "%s: at byte 0: is no GGUF file, it does not begin with 'GGUF': give a "
+                 "model in GGUF format",
+                 file->path);
+}
+
+static bool check_version(struct cursor *c)
+{
+    uint32_t version;
+    if (!take_u32(c, &version))
+        return false;
+    if (version == VERSION)
+        return true;
+    if (__builtin_bswap32(version) <= 0xffff && version > 0xffff)
+        return bad(c, 4,
+                   "the file is big endian, only little endian is read: " CONVERT_AGAIN);
+    return bad(c, 4, "GGUF version %" PRIu32 " is not read, only version %d: %s", version,
+               VERSION, version < VERSION ? CONVERT_AGAIN : "a newer hw may read it");
+}
+
+static bool read_file(struct gguf *file, struct fault *why)
+{
+    struct cursor c = { .file = file, .at = 4, .subject = "header", .why = why };
+    uint64_t tensor_count, pair_count;
+    if (!check_magic(file, why) || !check_version(&c) ||
+        !take_count(&c, MIN_TENSOR, &tensor_count) ||
+        !take_count(&c, MIN_PAIR, &pair_count))
+        return false;
+    file->pairs = calloc((size_t)pair_count + 1, sizeof *file->pairs);
+    file->tensors = calloc((size_t)tensor_count + 1, sizeof *file->tensors);
+    if (!file->pairs || !file->tensors)
+        return fault(why,
+                     "%s: out of memory for its %" PRIu64 " keys and %" PRIu64 " tensors",
+                     file->path, pair_count, tensor_count);
+    file->pair_count = (size_t)pair_count;
+    file->tensor_count = (size_t)tensor_count;
+    return read_pairs(&c, file) && read_alignment(&c, file) && read_tensors(&c, file);
+}
+
+struct gguf *gguf_parse(const void *bytes, size_t size, const char *name, struct fault *why)
+{
+    struct gguf *file = calloc(1, sizeof *file);
+    if (!file || !(file->path = strdup(name))) {
+        free(file);
+        fault_say(why, "%s: out of memory", name);
+        return NULL;
+    }
+    file->bytes = bytes;
+    file->size = size;
+    if (read_file(file, why))
+        return file;
+    gguf_close(file);
+    return NULL;
+}
+
+/* A read-only mapping of a whole regular file; an empty one maps to nothing. */
+static bool map_file(int fd, const char *path, void **bytes, size_t *size,
+                     struct fault *why)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return fault(why, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return fault(why, "%s: is a directory: name the .gguf file in it", path);
+    if (!S_ISREG(info.st_mode))
+        return fault(why, "%s: is no regular file: a model is mapped, so it must be one",
+                     path);
+    if ((uintmax_t)info.st_size > SIZE_MAX / 2)
+        return fault(why, "%s: is too large for this machine's address space", path);
+    *size = (size_t)info.st_size;
+    *bytes = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (*bytes == MAP_FAILED)
+        return fault(why, "%s: can not be mapped: %s", path, strerror(errno));
+    return true;
+}
+
+struct gguf *gguf_open(const char *path, struct fault *why)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    const int fd = open(path,
+                        O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
+    if (fd < 0) {
+        fault_say(why, "%s: can not be opened: %s", path, strerror(errno));
+        return NULL;
+    }
+    const bool mapped = map_file(fd, path, &bytes, &size, why);
+    close(fd);
+    if (!mapped)
+        return NULL;
+    struct gguf *file = gguf_parse(bytes, size, path, why);
+    if (file)
+        file->mapped = true;
+    else if (size)
+        munmap(bytes, size);
+    return file;
+}
+
+void gguf_close(struct gguf *file)
+{
+    if (!file)
+        return;
+    if (file->mapped && file->size)
+        munmap((void *)(uintptr_t)file->bytes, file->size);
+    free(file->pairs);
+    free(file->tensors);
+    free(file->path);
+    free(file);
+}
+
+/* ---- Look-up ------------------------------------------------------------------------- */
+
+const struct gguf_pair *gguf_find(const struct gguf *file, const char *key)
+{
+    const struct gguf_pair wanted = { .key = { key, strlen(key) } };
+    if (file->pair_count == 0)
+        return NULL;
+    return bsearch(&wanted, file->pairs, file->pair_count, sizeof wanted, compare_keys);
+}
+
+const struct gguf_tensor *gguf_tensor(const struct gguf *file, const char *name)
+{
+    const struct gguf_tensor wanted = { .name = { name, strlen(name) } };
+    if (file->tensor_count == 0)
+        return NULL;
+    return bsearch(&wanted, file->tensors, file->tensor_count, sizeof wanted,
+                   compare_names);
+}
+
+static bool wrong_kind(const struct gguf *file, const struct gguf_pair *pair,
+                       const char *wanted, struct fault *why)
+{
+    return fault(why, "%s: key '%.*s' at byte %zu: is %s %s, wanted %s: " CONVERT_AGAIN,
+                 file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
+                 strchr("aiou", kinds[pair->kind].name[0]) ? "an" : "a",
+                 kinds[pair->kind].name, wanted);
+}
+
+/* The value of a pair that must be of one kind: false with a fault, or with NULL if absent.
+ */
+static bool get(const struct gguf *file, const char *key, enum gguf_kind kind,
+                const struct gguf_pair **pair, struct fault *why)
+{
+    *pair = gguf_find(file, key);
+    return !*pair || (*pair)->kind == kind ||
+           wrong_kind(file, *pair, kinds[kind].name, why);
+}
+
+/* A little-endian integer of `bytes` bytes, sign-extended where its kind is signed. */
+static int64_t integer(const uint8_t *value, size_t bytes, bool is_signed)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, value, bytes);
+    if (is_signed && bytes < sizeof bits && value[bytes - 1] & 0x80)
+        bits |= UINT64_MAX << 8 * bytes;
+    return (int64_t)bits;
+}
+
+bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
+                    struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    if (!pair)
+        return true;
+    int64_t number;
+    switch (pair->kind) {
+    case GGUF_U8:
+    case GGUF_U16:
+    case GGUF_U32:
+    case GGUF_U64:
+        number = integer(pair->value, kinds[pair->kind].bytes, false);
+        break;
+    case GGUF_I8:
+    case GGUF_I16:
+    case GGUF_I32:
+    case GGUF_I64:
+        number = integer(pair->value, kinds[pair->kind].bytes, true);
+        break;
+    default:
+        return wrong_kind(file, pair, "an integer", why);
+    }
+    if (number < 0)
+        return wrong_kind(file, pair, "a count from 0 to 2^63", why);
+    *value = (uint64_t)number;
+    return true;
+}
+
+bool gguf_get_real(const struct gguf *file, const char *key, double *value,
+                   struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    float single;
+    if (!pair)
+        return true;
+    if (pair->kind == GGUF_F64) {
+        memcpy(value, pair->value, sizeof *value);
+        return true;
+    }
+    if (pair->kind != GGUF_F32)
+        return wrong_kind(file, pair, "f32", why);
+    memcpy(&single, pair->value, sizeof single);
+    *value = (double)single;
+    return true;
+}
+
+bool gguf_get_bool(const struct gguf *file, const char *key, bool *value, struct fault *why)
+{
+    const struct gguf_pair *pair;
+    if (!get(file, key, GGUF_BOOL, &pair, why))
+        return false;
+    if (pair)
+        *value = *pair->value != 0;
+    return true;
+}
+
+bool gguf_get_string(const struct gguf *file, const char *key, struct gguf_string *value,
+                     struct fault *why)
+{
+    const struct gguf_pair *pair;
+    if (!get(file, key, GGUF_STRING, &pair, why))
+        return false;
+    if (pair) {
+        const uint8_t *at = pair->value;
+        *value = gguf_next_string(&at);
+    }
+    return true;
+}
+
+bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kind,
+                    struct gguf_array *value, struct fault *why)
+{
+    const struct gguf_pair *pair;
+    uint32_t of;
+    if (!get(file, key, GGUF_ARRAY, &pair, why))
+        return false;
+    if (!pair)
+        return true;
+    memcpy(&of, pair->value, sizeof of);
+    if (of != kind)
+        return fault(
+            why, "%s: key '%s' at byte %zu: is an array of %s, wanted %s: " CONVERT_AGAIN,
+            file->path, key, pair->offset, kinds[of].name, kinds[kind].name);
+    value->kind = kind;
+    memcpy(&value->count, pair->value + sizeof of, sizeof value->count);
+    value->bytes = pair->value + sizeof of + sizeof value->count;
+    return true;
+}
+
+struct gguf_string gguf_next_string(const uint8_t **cursor)
+{
+    uint64_t length;
+    memcpy(&length, *cursor, sizeof length);
+    const char *bytes = (const char *)*cursor + sizeof length;
+    *cursor += sizeof length + length;
+    return (struct gguf_string){ bytes, (size_t)length };
+}
+
+float gguf_f32_at(const struct gguf_array *array, uint64_t index)
+{
+    float value;
+    memcpy(&value, array->bytes + index * sizeof value, sizeof value);
+    return value;
+}
+
+int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index)
+{
+    int32_t value;
+    memcpy(&value, array->bytes + index * sizeof value, sizeof value);
+    return value;
+}
+
+bool gguf_string_is(struct gguf_string string, const char *text)
+{
+    return string.length == strlen(text) && memcmp(string.bytes, text, string.length) == 0;
+}
+
+int gguf_string_compare(struct gguf_string a, struct gguf_string b)
+{
+    const int order = memcmp(a.bytes, b.bytes, a.length < b.length ? a.length : b.length);
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
