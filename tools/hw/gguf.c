@@ -110,16 +110,19 @@ static void about(struct cursor *c, const char *what, struct gguf_string name)
              name.bytes);
 }
 
-__attribute__((format(printf, 3, 4))) static bool bad(const struct cursor *c, size_t at,
-                                                      const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+complain(const struct cursor *c, size_t at, const char *format, ...)
 {
     char words[400];
     va_list args;
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    return fault(c->why, "%s: %s at byte %zu: %s", c->file->path, c->subject, at, words);
+    fault_say(c->why, "%s: %s at byte %zu: %s", c->file->path, c->subject, at, words);
 }
+
+/* Names file, subject and byte, and is false: see fault(). */
+#define bad(...) (complain(__VA_ARGS__), false)
 
 static bool take(struct cursor *c, size_t bytes, const uint8_t **start)
 {
@@ -601,7 +604,7 @@ static bool wrong_kind(const struct gguf *file, const struct gguf_pair *pair,
 {
     return fault(why, "%s: key '%.*s' at byte %zu: is %s %s, wanted %s: " CONVERT_AGAIN,
                  file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
-                 strchr("aiou", kinds[pair->kind].name[0]) ? "an" : "a",
+                 strchr("aif", kinds[pair->kind].name[0]) ? "an" : "a",
                  kinds[pair->kind].name, wanted);
 }
 

@@ -226,10 +226,11 @@ struct tokenizer *tokenizer_create(const struct gguf *file, struct fault *why)
     if (!gguf_get_string(file, "tokenizer.ggml.model", &model, why))
         return NULL;
     if (!gguf_string_is(model, "llama")) {
-        fault(why,
-              "%s: key 'tokenizer.ggml.model' is '%.*s', only 'llama' (SentencePiece-style "
-              "BPE) is read: use a model with that tokenizer",
-              file->path, (int)(model.length < 40 ? model.length : 40), model.bytes);
+        fault_say(
+            why,
+            "%s: key 'tokenizer.ggml.model' is '%.*s', only 'llama' (SentencePiece-style "
+            "BPE) is read: use a model with that tokenizer",
+            file->path, (int)(model.length < 40 ? model.length : 40), model.bytes);
         return NULL;
     }
     struct tokenizer *t = calloc(1, sizeof *t);

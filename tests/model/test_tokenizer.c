@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/* test_tokenizer.c - the ids of the golden file; agreement with the definition of the
+ * encoding, written the slow way; text that comes back as it was; streams cut anywhere;
+ * vocabularies that lie. */
+#include "../../tools/hw/tokenizer.h"
+#include "blob.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+static struct gguf *file;
+static struct tokenizer *tokenizer;
+static const char *model_path, *golden_path;
+
+static int open_model(void **state)
+{
+    (void)state;
+    struct fault why = { "" };
+    file = gguf_open(model_path, &why);
+    tokenizer = file ? tokenizer_create(file, &why) : NULL;
+    if (!tokenizer)
+        fprintf(stderr, "%s\n", why.text);
+    return tokenizer ? 0 : -1;
+}
+
+static int close_model(void **state)
+{
+    (void)state;
+    tokenizer_destroy(tokenizer);
+    gguf_close(file);
+    return 0;
+}
+
+static struct tokens encode(const char *text, size_t length)
+{
+    struct fault why = { "" };
+    struct tokens tokens;
+    if (!tokenizer_encode(tokenizer, text, length, &tokens, &why))
+        fail_msg("%s", why.text);
+    return tokens;
+}
+
+/* ---- The golden file ----------------------------------------------------------------- */
+
+static void check_golden(const json_t *entry)
+{
+    const char *prompt = json_string_value(json_object_get(entry, "prompt"));
+    const json_t *ids = json_object_get(entry, "prompt_ids");
+    const json_t *answer = json_object_get(entry, "greedy_ids");
+    struct tokens tokens = encode(prompt, strlen(prompt));
+    assert_int_equal(tokens.count, json_array_size(ids));
+    for (size_t i = 0; i < tokens.count; i++)
+        assert_int_equal(tokens.ids[i], json_integer_value(json_array_get(ids, i)));
+    free(tokens.ids);
+
+    struct text text = { 0 };
+    struct decoder decoder = { .started = true };
+    for (size_t i = 0; i < json_array_size(answer); i++) {
+        const json_int_t id = json_integer_value(json_array_get(answer, i));
+        assert_true(tokenizer_decode(tokenizer, &decoder, (int32_t)id, &text));
+    }
+    assert_true(tokenizer_decode_end(&decoder, &text));
+    assert_string_equal(text.bytes, json_string_value(json_object_get(entry, "text")));
+    free(text.bytes);
+}
+
+static void test_golden(void **state)
+{
+    (void)state;
+    json_error_t error;
+    json_t *golden = json_load_file(golden_path, 0, &error), *entries;
+    const char *type;
+    size_t index, checked = 0;
+    json_t *entry;
+    if (!golden)
+        fail_msg("%s: %s", golden_path, error.text);
+    json_object_foreach(golden, type, entries) json_array_foreach(entries, index, entry)
+    {
+        check_golden(entry);
+        checked++;
+    }
+    assert_true(checked >= 4);
+    json_decref(golden);
+}
+
+/* ---- The definition, the slow way ---------------------------------------------------- */
+
+/* Splits into characters, then joins the best pair, leftmost first, looking at all of them
+ * each time. For valid UTF-8 of at most 200 bytes and a vocabulary without pieces taken
+ * whole. */
+struct slow {
+    char text[700];
+    size_t start[701]; /* of each symbol; the last is the end */
+    size_t count;
+};
+
+static int32_t slow_find(const char *bytes, size_t length)
+{
+    struct gguf_array tokens, types;
+    gguf_get_array(file, "tokenizer.ggml.tokens", GGUF_STRING, &tokens, NULL);
+    gguf_get_array(file, "tokenizer.ggml.token_type", GGUF_I32, &types, NULL);
+    const uint8_t *cursor = tokens.bytes;
+    for (uint64_t id = 0; id < tokens.count; id++) {
+        const struct gguf_string piece = gguf_next_string(&cursor);
+        if (piece.length == length && gguf_i32_at(&types, id) == 1 &&
+            memcmp(piece.bytes, bytes, length) == 0)
+            return (int32_t)id;
+    }
+    return -1;
+}
+
+static bool slow_join(struct slow *slow)
+{
+    struct gguf_array scores;
+    size_t best = SIZE_MAX;
+    float best_score = 0;
+    gguf_get_array(file, "tokenizer.ggml.scores", GGUF_F32, &scores, NULL);
+    for (size_t i = 0; i + 1 < slow->count; i++) {
+        const size_t start = slow->start[i], end = slow->start[i + 2];
+        const int32_t id = slow_find(slow->text + start, end - start);
+        const float score = id < 0 ? 0 : gguf_f32_at(&scores, (uint64_t)id);
+        if (id >= 0 && (best == SIZE_MAX || score > best_score)) {
+            best = i;
+            best_score = score;
+        }
+    }
+    if (best == SIZE_MAX)
+        return false;
+    memmove(&slow->start[best + 1], &slow->start[best + 2],
+            (slow->count - best - 1) * sizeof *slow->start);
+    slow->count--;
+    return true;
+}
+
+static size_t slow_encode(const char *text, int32_t *ids)
+{
+    struct slow slow = { .text = "\xe2\x96\x81" };
+    size_t length = *text ? 3 : 0, count = 0;
+    for (; *text; text++)
+        if (*text == ' ') {
+            memcpy(slow.text + length, "\xe2\x96\x81", 3);
+            length += 3;
+        } else
+            slow.text[length++] = *text;
+    for (size_t i = 0; i < length; i++)
+        if (((unsigned char)slow.text[i] & 0xc0) != 0x80)
+            slow.start[slow.count++] = i;
+    slow.start[slow.count] = length;
+    while (slow_join(&slow))
+        ;
+    ids[count++] = 1;
+    for (size_t i = 0; i < slow.count; i++) {
+        const size_t end = slow.start[i + 1];
+        const int32_t id = slow_find(slow.text + slow.start[i], end - slow.start[i]);
+        for (size_t b = slow.start[i]; id < 0 && b < end; b++)
+            ids[count++] =
+                3 + (unsigned char)slow.text[b]; /* <0x00> is token 3 of this model */
+        if (id >= 0)
+            ids[count++] = id;
+    }
+    return count;
+}
+
+static uint32_t dice(uint32_t *state, uint32_t sides)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % sides;
+}
+
+static void test_definition(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "the",  "king",   " ",    "  ",  "and",      "ROMEO", ":", "\n",
+        "aaaa", "e",      "th",   "ing", "\xc3\xa9", "z",     "'", "\xf0\x9f\x91\x91",
+        "<s>",  "<0x41>", "I'll", "ss",  "\t"
+    };
+    const uint32_t count = sizeof parts / sizeof *parts;
+    const int rounds = getenv("HW_TEST_QUICK") ? 20 : 200;
+    uint32_t random = 1;
+    for (int round = 0; round < rounds; round++) {
+        char text[201] = "";
+        for (uint32_t i = dice(&random, 20); i-- > 0;)
+            strcat(text, parts[dice(&random, count)]);
+        int32_t wanted[700];
+        const size_t wanted_count = slow_encode(text, wanted);
+        struct tokens tokens = encode(text, strlen(text));
+        if (tokens.count != wanted_count ||
+            memcmp(tokens.ids, wanted, wanted_count * sizeof *wanted) != 0)
+            fail_msg("'%s' is encoded otherwise than defined", text);
+        free(tokens.ids);
+    }
+}
+
+/* ---- There and back ------------------------------------------------------------------ */
+
+static char *there_and_back(const char *bytes, size_t size, size_t *length)
+{
+    struct tokens tokens = encode(bytes, size);
+    struct text text = { 0 };
+    struct decoder decoder = { 0 };
+    for (size_t i = 0; i < tokens.count; i++)
+        assert_true(tokenizer_decode(tokenizer, &decoder, tokens.ids[i], &text));
+    assert_true(tokenizer_decode_end(&decoder, &text));
+    free(tokens.ids);
+    *length = text.length;
+    return text.bytes;
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } rows[] = {
+        { " ", 1 },
+        { "  two  spaces  ", 15 },
+        { "\n\t\r\001\177", 5 },
+        { "zero \0 inside\0", 14 },
+        { "caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x91\x91", 17 },
+        { "<s>hello</s><0x41><unk>", 23 },
+        { "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", 10 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t length;
+        char *back = there_and_back(rows[i].bytes, rows[i].size, &length);
+        assert_int_equal(length, rows[i].size);
+        assert_memory_equal(back, rows[i].bytes, length);
+        free(back);
+    }
+}
+
+/* What is no UTF-8 is encoded byte by byte; decoding shows U+FFFD in its place. */
+static void test_invalid_utf8(void **state)
+{
+    (void)state;
+    static const char mark[] = "\xef\xbf\xbd";
+    static const char *const rows[] = {
+        "\x80",         "\xff",         "\xc0\x80",     "\xc1\xbf",
+        "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf", "\xf4\x90\x80\x80",
+        "\xf5",         "\xc3",         "\xe2\x96",     "\xf0\x9f\x91",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tokens tokens = encode(rows[i], strlen(rows[i]));
+        assert_int_equal(tokens.count, 2 + strlen(rows[i])); /* BOS, U+2581, the bytes */
+        for (size_t b = 0; b < strlen(rows[i]); b++)
+            assert_int_equal(tokens.ids[2 + b], 3 + (unsigned char)rows[i][b]);
+        free(tokens.ids);
+        size_t length;
+        char *back = there_and_back(rows[i], strlen(rows[i]), &length);
+        assert_true(length >= 3 && length % 3 == 0);
+        for (size_t b = 0; b < length; b++)
+            assert_int_equal(back[b], mark[b % 3]);
+        free(back);
+    }
+}
+
+/* A character arrives in one piece however its bytes do, and nothing before its last byte.
+ */
+static void test_stream(void **state)
+{
+    (void)state;
+    struct decoder decoder = { .started = true };
+    struct text text = { 0 };
+    const unsigned char crown[] = { 0xf0, 0x9f, 0x91, 0x91 };
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(text.length, 0);
+        assert_true(tokenizer_decode(tokenizer, &decoder, 3 + crown[i], &text));
+    }
+    assert_int_equal(text.length, 4);
+    assert_memory_equal(text.bytes, crown, 4);
+
+    /* Control tokens print nothing, an interrupted character and an alien id U+FFFD. */
+    assert_true(tokenizer_decode(tokenizer, &decoder, 1, &text));
+    assert_true(tokenizer_decode(tokenizer, &decoder, 2, &text));
+    assert_int_equal(text.length, 4);
+    assert_true(tokenizer_decode(tokenizer, &decoder, 3 + 0xe2, &text));
+    assert_int_equal(text.length, 4);
+    assert_true(tokenizer_decode(tokenizer, &decoder, 3 + 'A', &text));
+    assert_string_equal(text.bytes + 4, "\xef\xbf\xbd"
+                                        "A");
+    assert_true(tokenizer_decode(tokenizer, &decoder, 1 << 20, &text));
+    assert_true(tokenizer_decode(tokenizer, &decoder, -5, &text));
+    assert_string_equal(text.bytes + 8, "\xef\xbf\xbd\xef\xbf\xbd");
+    free(text.bytes);
+}
+
+static void test_edges(void **state)
+{
+    (void)state;
+    struct tokens tokens = encode("", 0);
+    assert_int_equal(tokens.count, 1);
+    assert_int_equal(tokens.ids[0], tokenizer_bos(tokenizer));
+    free(tokens.ids);
+    assert_true(tokenizer_is_end(tokenizer, 2));
+    assert_false(tokenizer_is_end(tokenizer, 1));
+    assert_false(tokenizer_is_end(tokenizer, -1));
+
+    struct fault why = { "" };
+    assert_false(tokenizer_encode(tokenizer, "", (size_t)1 << 40, &tokens, &why));
+    assert_null(tokens.ids);
+    assert_non_null(strstr(why.text, "split it"));
+
+    /* Long and all alike: every merge ties with its neighbours. Quadratic work would not
+     * end. */
+    const size_t size = 1 << 20;
+    char *long_text = malloc(size);
+    assert_non_null(long_text);
+    memset(long_text, 'e', size);
+    tokens = encode(long_text, size);
+    assert_true(tokens.count > 1000);
+    free(tokens.ids);
+    free(long_text);
+}
+
+/* ---- Vocabularies of a few pieces ---------------------------------------------------- */
+
+struct entry {
+    const char *text;
+    int32_t type;
+    float score;
+};
+
+/* Writes `tokens` of the pieces, and as many scores and types as said, whether right or
+ * not. */
+static void put_vocabulary(struct blob *blob, const char *kind, const struct entry *pieces,
+                           uint64_t tokens, uint64_t scores, uint64_t types, uint32_t eos)
+{
+    put_header(blob, 0, 5);
+    put_key(blob, "tokenizer.ggml.model", GGUF_STRING);
+    put_string(blob, kind);
+    put_key(blob, "tokenizer.ggml.tokens", GGUF_ARRAY);
+    put_u32(blob, GGUF_STRING);
+    put_u64(blob, tokens);
+    for (uint64_t i = 0; i < tokens; i++)
+        put_string(blob, pieces[i].text);
+    put_key(blob, "tokenizer.ggml.scores", GGUF_ARRAY);
+    put_u32(blob, GGUF_F32);
+    put_u64(blob, scores);
+    for (uint64_t i = 0; i < scores; i++)
+        put_f32(blob, pieces[i].score);
+    put_key(blob, "tokenizer.ggml.token_type", GGUF_ARRAY);
+    put_u32(blob, GGUF_I32);
+    put_u64(blob, types);
+    for (uint64_t i = 0; i < types; i++)
+        put_u32(blob, (uint32_t)pieces[i].type);
+    put_key(blob, "tokenizer.ggml.eos_token_id", GGUF_U32);
+    put_u32(blob, eos);
+}
+
+static void test_bad_vocabularies(void **state)
+{
+    (void)state;
+    const float nan = (float)strtod("nan", NULL);
+    const struct {
+        const char *kind;
+        uint64_t tokens, scores, types; /* how many of each */
+        int32_t type;
+        float score;
+        uint32_t eos;
+        const char *words; /* NULL: odd, but sound */
+    } rows[] = {
+        { "gpt2", 3, 3, 3, 1, 0, 2, "is 'gpt2', only 'llama'" },
+        { "", 3, 3, 3, 1, 0, 2, "is '', only 'llama'" },
+        { "llama", 0, 0, 0, 1, 0, 0, "have 0, 0 and 0 elements" },
+        { "llama", 3, 2, 3, 1, 0, 2, "have 3, 2 and 3 elements" },
+        { "llama", 3, 3, 4, 1, 0, 2, "have 3, 3 and 4 elements" },
+        { "llama", 3, 3, 3, 7, 0, 2, "token 0 has score 0, type 7" },
+        { "llama", 3, 3, 3, -1, 0, 2, "token 0 has score 0, type -1" },
+        { "llama", 3, 3, 3, 6, 0, 2, "token 0 has score 0, type 6" },
+        { "llama", 3, 3, 3, 1, nan, 2, "token 0 has score" },
+        { "llama", 3, 3, 3, 1, 0, 3, "'tokenizer.ggml.eos_token_id' is 3" },
+        { "llama", 3, 3, 3, 1, 0, 2, NULL },
+        { "llama", 2, 2, 2, 4, 0, 1, NULL },
+        { "llama", 1, 1, 1, 3, 0, 0, NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct entry piece = { "piece", rows[i].type, rows[i].score };
+        const struct entry pieces[] = {
+            { "", piece.type, piece.score }, piece, piece, piece
+        };
+        struct blob blob = { 0 };
+        struct fault why = { "" };
+        put_vocabulary(&blob, rows[i].kind, pieces, rows[i].tokens, rows[i].scores,
+                       rows[i].types, rows[i].eos);
+        struct gguf *small = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+        assert_non_null(small);
+        struct tokenizer *made = tokenizer_create(small, &why);
+        if (rows[i].words) {
+            assert_null(made);
+            if (!strstr(why.text, rows[i].words) || !strstr(why.text, "some.gguf: "))
+                fail_msg("wanted '%s', got: %s", rows[i].words, why.text);
+        } else {
+            struct tokens tokens;
+            assert_non_null(made);
+            assert_true(tokenizer_encode(made, "a piecepiece", 12, &tokens, &why));
+            free(tokens.ids);
+        }
+        tokenizer_destroy(made);
+        gguf_close(small);
+        free(blob.bytes);
+    }
+}
+
+/* Pieces that the vocabulary wants taken whole come out whole, the longest first. */
+static void test_taken_whole(void **state)
+{
+    (void)state;
+    static const struct entry pieces[] = {
+        { "<unk>", 2, 0 }, { "<s>", 3, 0 },    { "</s>", 3, 0 },
+        { "a", 1, -1 },    { "b", 1, -2 },     { "ab", 1, 5 },
+        { "<|x|>", 4, 0 }, { "<|x|>b", 4, 0 }, { "\xe2\x96\x81", 1, -3 },
+    };
+    static const int32_t wanted[] = { 1, 8, 5, 6, 5, 7, 3 };
+    struct blob blob = { 0 };
+    struct fault why = { "" };
+    put_vocabulary(&blob, "llama", pieces, 9, 9, 9, 2);
+    struct gguf *small = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    assert_non_null(small);
+    struct tokenizer *made = tokenizer_create(small, &why);
+    struct tokens tokens;
+    assert_non_null(made);
+    assert_true(tokenizer_encode(made, "ab<|x|>ab<|x|>ba", 16, &tokens, &why));
+    assert_int_equal(tokens.count, sizeof wanted / sizeof *wanted);
+    assert_memory_equal(tokens.ids, wanted, sizeof wanted);
+    free(tokens.ids);
+    tokenizer_destroy(made);
+    gguf_close(small);
+    free(blob.bytes);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s MODEL.gguf GOLDEN.json\n", argv[0]);
+        return 2;
+    }
+    model_path = argv[1];
+    golden_path = argv[2];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden),      cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_invalid_utf8),
+        cmocka_unit_test(test_stream),      cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_taken_whole), cmocka_unit_test(test_bad_vocabularies),
+    };
+    return cmocka_run_group_tests_name("tokenizer", tests, open_model, close_model);
+}
