@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* core.h - the library's insides: who holds what, and which file does what.
  *
- *   open    config -> scan -> preflight -> probe -> load -> registry -> select
+ *   open    config -> the ladder (ladder.h) -> registry -> select
  *   call    ops (check, one indirect call) -> route (the cold path) -> transfer
  *
  * Nothing here knows a vendor. */
@@ -64,6 +64,12 @@ struct setting_value {
     char *source;
 };
 
+/* A line of text in a list: a warning of the settings, say. */
+struct note {
+    struct note *next;
+    char text[];
+};
+
 enum fallback_mode { FALLBACK_ALLOW, FALLBACK_WARN, FALLBACK_ERROR };
 
 /* The settings that the rest of the core asks for, parsed once at open. */
@@ -72,15 +78,24 @@ struct settings {
     enum fallback_mode fallback;
     enum hw_precision precision;
     uint64_t memory_limit;
-    uint32_t threads;
+    uint32_t threads; /* 0: as many as the process may use */
+    uint32_t probe_timeout_ms;
     int32_t log_level; /* 0: off */
     bool trust;
     bool elevated; /* AT_SECURE: no variable and no file is honoured */
+    struct note *warnings; /* said once at open, and in hw_explain() */
 };
+
+/* Reads every source, once. HW_INVALID names the source, the value and what would be right; with
+ * `anyway` a value in error gives way to the default, and the rest is read all the same. */
+enum hw_status config_read(struct settings *settings, const struct hw_options *options,
+                           bool anyway);
+void config_free(struct settings *settings);
 
 /* ---- load.c, registry.c: plugins and their devices ----------------------------------------- */
 
-struct candidate; /* scan.c: a file that was looked at, with stage, reason, remedy */
+struct directory; /* ladder.h: a place that was searched */
+struct candidate; /* ladder.h: a file that was looked at, with stage, reason, remedy */
 
 /* A plugin in the process. Never unloaded while its context is open. */
 struct plugin {
@@ -88,6 +103,7 @@ struct plugin {
     struct candidate *candidate;
     void *library;
     void *self; /* from table.open() */
+    bool started; /* open() has succeeded, so close() is due */
     struct hw_host host;
     struct hw_plugin table; /* holes filled with functions that answer HW_UNSUPPORTED */
     struct hw_plugin_ops ops; /* likewise */
@@ -106,10 +122,13 @@ struct hw_device {
     void *impl;                /* the plugin's device; NULL: asleep */
     struct pool *pool;         /* pool.c; made when the device wakes */
     _Atomic int32_t lost;      /* HW_LOST once it is */
+    char *why;                 /* why it is not selected; NULL if it is */
 };
 
 /* Wakes the device if it sleeps. */
 enum hw_status device_wake(struct hw_device *device);
+/* Puts it to sleep: its pool goes, then the plugin's device. */
+void device_sleep(struct hw_device *device);
 
 /* ---- context.c ----------------------------------------------------------------------------- */
 
@@ -119,13 +138,18 @@ struct hw_context {
     void *log_user;
     uint32_t flags;
     uint32_t generation; /* of the process: differs after fork() */
-    pthread_mutex_t lock; /* guards the lists below */
+    pthread_mutex_t lock; /* guards the lists of work: queues, buffers, events, graphs */
+    pthread_mutex_t log_lock; /* one line at a time */
+    /* From here to open_error nothing changes once hw_open() has returned. */
+    struct directory *directories;
     struct candidate *candidates;
     struct plugin *plugins;
     struct hw_device **devices; /* selected ones, in order of preference */
     uint32_t device_count;
     struct hw_device **unselected; /* found, but the settings exclude or shadow them */
     uint32_t unselected_count;
+    uint64_t open_microseconds;  /* how long hw_open() took */
+    struct selection *selection; /* select.c: the lists of the settings */
     char *open_error; /* with HW_OPEN_ANYWAY: what hw_open would have failed with; or NULL */
     struct hw_queue *queues; /* all that are open, for closing and for counting */
     struct buffer *buffers;
@@ -138,17 +162,19 @@ struct hw_context {
 /* Bumped in the child by fork(); see guard(). */
 extern _Atomic uint32_t process_generation;
 
-/* HW_OK, or HW_FORKED with its message: the first line of every entry that has a context. */
+/* Whether this process is a child of the one that opened the context. */
 static inline bool forked(const struct hw_context *context)
 {
     return context->generation !=
            atomic_load_explicit(&process_generation, memory_order_relaxed);
 }
+/* HW_OK, or HW_FORKED with its message: the first line of every entry that has a context. */
 enum hw_status guard(const struct hw_context *context);
 
-/* ---- explain.c: JSON text that grows ------------------------------------------------------- */
+/* ---- json.c, explain.c: JSON text that grows ------------------------------------------ */
 
-/* Appends to a buffer with snprintf's manners; see hw_explain(). */
+/* json.c: appends to a buffer with snprintf's manners; see hw_explain(). Bytes that are no UTF-8
+ * become U+FFFD. */
 struct json {
     char *text;
     size_t size, length;
@@ -158,7 +184,9 @@ void json_open(struct json *json, const char *key, char bracket);  /* '{' or '['
 void json_close(struct json *json, char bracket);
 void json_string(struct json *json, const char *key, const char *value); /* escapes; NULL: null */
 void json_number(struct json *json, const char *key, uint64_t value);
+void json_signed(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
+size_t json_end(struct json *json); /* terminates; the length without the terminator */
 /* "calls": [...], by queue and op, written by queue.c. */
 void explain_calls(struct json *json, struct hw_context *context);
 

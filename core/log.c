@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* log.c - one line at a time, to the application's function or to standard error. */
+#include "core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *level_name(int32_t level)
+{
+    static const char *const names[] = { "", "error", "warning", "info", "debug" };
+    return level >= HW_LOG_ERROR && level <= HW_LOG_DEBUG ? names[level] : "log";
+}
+
+/* A line stays a line, whatever a plugin or a file name put into it. */
+static void one_line(char *text)
+{
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte < 0x20 || byte == 0x7f)
+            *text = ' ';
+    }
+}
+
+void log_line(struct hw_context *context, int32_t level, const char *format, ...)
+{
+    if (level > context->settings.log_level)
+        return;
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    one_line(text);
+
+    pthread_mutex_lock(&context->log_lock);
+    if (context->log_fn)
+        context->log_fn(context->log_user, level, text);
+    else
+        fprintf(stderr, "hw: %s: %s\n", level_name(level), text);
+    pthread_mutex_unlock(&context->log_lock);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* platform_posix.c - what the loader asks the operating system, where POSIX has no answer.
+ */
+#define _GNU_SOURCE
+#include "ladder.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+bool process_elevated(void)
+{
+#if defined(__linux__)
+    return getauxval(AT_SECURE) != 0;
+#else
+    return issetugid() != 0;
+#endif
+}
+
+uint64_t microseconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* hw/ in the directory of the library that runs this, or NULL if that can not be known. */
+static char *beside_library(void)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&hw_version, &info) || !info.dli_fname ||
+        info.dli_fname[0] != '/')
+        return NULL;
+    int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
+    return text_format("%.*s/hw", length, info.dli_fname);
+}
+
+char *plugin_directory(bool elevated)
+{
+    char *path = elevated ? NULL : beside_library();
+    struct stat info;
+    if (path && stat(path, &info) == 0)
+        return path;
+    free(path);
+    return text_format("%s", HW_PLUGIN_DIR);
+}
