@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+# What every test of the command starts from: a clean environment, and ways to look at an answer.
+# Meson sets COMMAND (the command), PLUGINS (the directory of the built plugins), CPU (yes: with the CPU plugin).
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    local variable
+    for variable in $(compgen -e HW_); do
+        unset "$variable"
+    done
+    unset OMP_NUM_THREADS NO_COLOR XDG_CONFIG_HOME
+    export HOME=$BATS_TEST_TMPDIR TERM=xterm
+    [ -n "${COMMAND-}" ] || skip "not applicable: run by meson test, on what it built"
+}
+
+# hw WORD...: status and output (both streams) as bats has them, standard error alone in $stderr.
+hw()
+{
+    run --separate-stderr "$COMMAND" "$@"
+    # What the sanitizers say is no answer.
+    if [[ $stderr == *Sanitizer* || $stderr == *"runtime error"* ]]; then
+        printf '%s\n' "$stderr"
+        return 1
+    fi
+}
+
+# fails STATUS PATTERN: the last hw ended so, with one line on standard error that matches.
+fails()
+{
+    printf 'status %s, expected %s\n%s\n%s\n' "$status" "$1" "$output" "$stderr"
+    [ "$status" -eq "$1" ]
+    [ "$(printf '%s\n' "$stderr" | wc -l)" -eq 1 ]
+    [[ $stderr =~ $2 ]]
+}
+
+# succeeds: the last hw ended with 0 and had nothing to complain of.
+succeeds()
+{
+    printf 'status %s\n%s\n%s\n' "$status" "$output" "$stderr"
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+}
+
+# says PATTERN: the last output has a line that matches all of it.
+says()
+{
+    printf '%s\n' "$output"
+    printf '%s\n' "$output" | grep -qE "^($1)$"
+}
+
+# json EXPRESSION: the last output is JSON, and this Python expression of it (called d) is true.
+json()
+{
+    printf '%s\n' "$output"
+    printf '%s\n' "$output" | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+if not eval(sys.argv[1]):
+    sys.exit("not so: " + sys.argv[1])' "$1"
+}
+
+# On a terminal of its own.
+on_terminal()
+{
+    script -qefc "$*" /dev/null </dev/null
+}
+
+needs_cpu()
+{
+    [ "$CPU" = yes ] || skip "not applicable: built without the CPU plugin"
+}

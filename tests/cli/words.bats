@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The words of the command line: commands, options, help, and what happens to those that are none.
+
+load common
+
+commands="status devices explain env verify bench"
+
+@test "without a word: what there is, and where to start" {
+    hw
+    succeeds
+    says 'Usage: hw COMMAND.*'
+    [[ $output == *"hw status"* ]]
+    for command in $commands; do
+        says " +$command +[a-z].*"
+    done
+}
+
+@test "help comes in four spellings, and is the same" {
+    hw --help
+    succeeds
+    help=$output
+    for words in "-h" "help" "help --help"; do
+        # shellcheck disable=SC2086 # several words, on purpose
+        hw $words
+        succeeds
+        [ "$output" = "$help" ]
+    done
+}
+
+@test "each command has help, with options, --json and an example" {
+    for command in $commands; do
+        hw "$command" --help
+        succeeds
+        says "Usage: hw $command.*"
+        says " +--json +.*"
+        says "  .*hw $command.*"
+        help=$output
+        hw help "$command"
+        succeeds
+        [ "$output" = "$help" ]
+    done
+}
+
+@test "the list of commands as JSON" {
+    hw help --json
+    succeeds
+    json 'd["schema"] == 1 and {c["name"] for c in d["commands"]} >= set("'"$commands"'".split())'
+}
+
+@test "the version, of the command and of the library" {
+    hw --version
+    succeeds
+    says 'hw [0-9]+\.[0-9]+\.[0-9]+.* \(library .*, plugin ABI [0-9]+\)'
+    hw --version --json
+    succeeds
+    json 'd["plugin_abi"] >= 1 and d["version"][0].isdigit() and d["library"][0].isdigit()'
+}
+
+@test "a misspelt command is told its right name" {
+    hw staus
+    fails 2 "staus: no such command; did you mean 'status'"
+    hw benhc
+    fails 2 "did you mean 'bench'"
+    hw help devcies
+    fails 2 "did you mean 'devices'"
+    hw qwertyuiop
+    fails 2 "no such command; there are: .*status.*devices"
+}
+
+@test "a misspelt option is told its right name" {
+    hw status --jsn
+    fails 2 "--jsn: no such option; did you mean --json"
+    hw bench --repetition=3
+    fails 2 "did you mean --repetitions"
+    hw --versoin
+    fails 2 "did you mean --version"
+    hw status --qwertyuiop
+    fails 2 "--qwertyuiop: no such option; see hw status --help"
+    hw status -Q
+    fails 2 "no such option"
+}
+
+@test "an option's value is checked" {
+    hw bench --repetitions=many
+    fails 2 "--repetitions"
+    hw bench --repetitions=-1
+    fails 2 "want 1 to"
+    hw bench --repetitions=99999999999999999999
+    fails 2 "--repetitions"
+    hw bench --device
+    fails 2 "--device"
+}
+
+@test "too many words are refused, not dropped" {
+    hw status now
+    fails 2 "now: not understood"
+    hw devices cpu:0 cpu:1
+    fails 2 "cpu:1: not understood"
+    hw --json=yes status
+    fails 2 "--json=yes"
+}
+
+@test "a word as long as the system takes is no trouble" {
+    long=$(printf 'x%.0s' {1..5000})
+    hw "$long"
+    fails 2 "no such command"
+    hw "--$long"
+    fails 2 "no such option"
+    hw status "$long"
+    fails 2 "not understood"
+    hw devices "$long"
+    fails 1 "."
+}
+
+@test "words that are no text do not reach the terminal as they are" {
+    hw $'\e[31mred'
+    fails 2 'x1b'
+    [[ $stderr != *$'\e'* ]]
+}
+
+@test "options may come before the command" {
+    hw --json status
+    json '"backends" in d'
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* bench.c - `hw bench`: measures, and says on what and how often. */
+#include "bench.h"
+
+#include "command.h"
+#include "measure.h"
+#include "options.h"
+#include "output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct measurement {
+    const char *name;
+    int (*run)(const struct bench *bench);
+    bool unasked; /* quick enough to run when no name is given */
+} measurements[] = {
+    { "open", bench_open, true }, /* first: it wants a process that has not opened anything */
+    { "dispatch", bench_dispatch, true },
+    { "copy", bench_copy, true },
+    { "ops", bench_ops, false },
+};
+enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0], MOST_REPETITIONS = 1000000 };
+
+static const struct manual manual = {
+    .about = "hw bench - measure on this machine\n\n"
+             "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
+             "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
+             "  open              opening and closing a context: in a new process, and again\n"
+             "  copy              copies from host to device, on the device, and back, in GB/s\n"
+             "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
+             "Without a name: open, dispatch and copy.",
+    .arguments = "[OPTION...] [dispatch|open|copy|ops [OP...]]",
+    .notes = "Figures are medians, with the least and the 90th percentile beside them; both sides of a\n"
+             "comparison are measured in turns. A quiet machine and one core make them steadier:\n\n"
+             "  taskset -c 1 hw bench dispatch          pinned to one core\n"
+             "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
+             "  HW_BACKENDS=cpu hw bench open           only this backend\n"
+             "  hw bench ops matmul --device cpu:0      one op on one device\n\n"
+             "GB/s counts 10^9 bytes.",
+};
+
+/* Its index, or -1, and said. */
+static int find_measurement(const char *name)
+{
+    const char *names[MEASUREMENTS + 1] = { NULL };
+    for (int i = 0; i < MEASUREMENTS; i++)
+        names[i] = measurements[i].name;
+    if (!is_known("bench", "measurement", name, names))
+        return -1;
+    for (int i = 0;; i++)
+        if (!strcmp(name, names[i]))
+            return i;
+}
+
+static int run_all(const struct bench *bench)
+{
+    int status = 0;
+    for (int i = 0; i < MEASUREMENTS && !status; i++)
+        if (measurements[i].unasked)
+            status = measurements[i].run(bench);
+    return status;
+}
+
+static int measure_words(struct bench *bench, int which, int argc, const char **argv)
+{
+    json_t *result = measure_header(argc, argv);
+
+    bench->results = json_array();
+    if (!out_json)
+        measure_print_header();
+    int status = which < 0 ? run_all(bench) : measurements[which].run(bench);
+    json_object_set_new(result, "results", bench->results);
+    if (out_json && !status)
+        out_tree(result);
+    else
+        json_decref(result);
+    return status;
+}
+
+int cmd_bench(int argc, const char **argv)
+{
+    char *device = NULL;
+    int repetitions = 0, which = -1, status;
+    const struct poptOption table[] = {
+        { "device", 'd', POPT_ARG_STRING, &device, 0, "measure this one (the recommended one)",
+          "BACKEND[:N]" },
+        { "repetitions", 'r', POPT_ARG_INT, &repetitions, 0,
+          "how often (as the measurement needs)", "N" },
+        OPTIONS_COMMON,
+        POPT_TABLEEND
+    };
+    struct arguments arguments;
+
+    if (!options_read(&arguments, &manual, table, argc, argv, 64, &status))
+        goto done;
+    status = EXIT_USAGE;
+    if (repetitions < 0 || repetitions > MOST_REPETITIONS) {
+        complain("bench: --repetitions=%d: want 1 to %d", repetitions, MOST_REPETITIONS);
+        goto done;
+    }
+    if (arguments.count && (which = find_measurement(arguments.words[0])) < 0)
+        goto done;
+    struct bench bench = { .device = device,
+                           .repetitions = repetitions,
+                           .words = arguments.words + (arguments.count > 0) };
+    status = measure_words(&bench, which, argc, argv);
+done:
+    free(device);
+    options_close(&arguments);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_copy.c - how fast bytes get to a device, move on it, and come back. */
+#include "bench.h"
+#include "command.h"
+#include "measure.h"
+#include "output.h"
+#include "report.h"
+
+#include <hw/hw.h>
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPETITIONS = 20 };
+static const int64_t sizes[] = { 64 << 10, 4 << 20, 64 << 20 };
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* Two places for the same number of elements on each side. */
+struct places {
+    struct hw_tensor host, a, b;
+};
+
+static const struct direction {
+    const char *name;
+    size_t to, from; /* of struct places */
+} directions[] = {
+    { "host to device", offsetof(struct places, a), offsetof(struct places, host) },
+    { "device to device", offsetof(struct places, b), offsetof(struct places, a) },
+    { "device to host", offsetof(struct places, host), offsetof(struct places, b) },
+};
+enum { DIRECTIONS = sizeof directions / sizeof directions[0] };
+
+static const struct hw_tensor *place(const struct places *places, size_t offset)
+{
+    return (const struct hw_tensor *)(const void *)((const char *)places + offset);
+}
+
+static void report_copy(const struct bench *bench, const char *direction, int64_t bytes,
+                        struct spread us)
+{
+    double gbps = (double)bytes / us.median / 1000;
+    json_array_append_new(bench->results,
+                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy", "direction",
+                                    direction, "bytes", (json_int_t)bytes, "GB/s", gbps, "us",
+                                    spread_json(us)));
+    if (!out_json)
+        printf("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
+               (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);
+}
+
+/* Times one direction; the first copy, which may touch pages for the first time, does not count. */
+static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tensor *to,
+                                   const struct hw_tensor *from, double *us, int count)
+{
+    enum hw_status status = HW_OK;
+    for (int i = -1; i < count && !status; i++) {
+        double start = now_ns();
+        status = hw_copy(queue, to, from);
+        if (!status)
+            status = hw_queue_wait(queue);
+        if (i >= 0)
+            us[i] = (now_ns() - start) / 1000;
+    }
+    return status;
+}
+
+static enum hw_status measure_size(const struct bench *bench, struct hw_queue *queue,
+                                   int64_t bytes, double *us, int count)
+{
+    const int64_t elements = bytes / 4;
+    struct hw_device *device = hw_queue_device(queue);
+    struct places places;
+    enum hw_status status;
+    float *memory = calloc((size_t)elements, sizeof *memory);
+
+    memset(&places, 0, sizeof places);
+    if (!memory)
+        return HW_NO_MEMORY;
+    for (int64_t i = 0; i < elements; i++)
+        memory[i] = (float)i;
+    status = hw_tensor_host(&places.host, memory, HW_F32, 1, &elements);
+    if (!status)
+        status = hw_tensor_alloc(device, 0, HW_F32, 1, &elements, &places.a);
+    if (!status)
+        status = hw_tensor_alloc(device, 0, HW_F32, 1, &elements, &places.b);
+    for (int i = 0; i < DIRECTIONS && !status; i++) {
+        status = measure_copy(queue, place(&places, directions[i].to),
+                              place(&places, directions[i].from), us, count);
+        if (!status)
+            report_copy(bench, directions[i].name, bytes, spread_of(us, (size_t)count));
+    }
+    hw_buffer_free(places.a.buffer);
+    hw_buffer_free(places.b.buffer);
+    free(memory);
+    return status;
+}
+
+int bench_copy(const struct bench *bench)
+{
+    int count = bench->repetitions ? bench->repetitions : REPETITIONS;
+    double *us = calloc((size_t)count, sizeof *us);
+    struct hw_queue *queue = NULL;
+    struct hw_device *device;
+    struct report report;
+    enum hw_status status = HW_NO_MEMORY;
+
+    if (bench->words[0]) {
+        complain("bench copy: %s: not understood; see hw bench --help", bench->words[0]);
+        free(us);
+        return EXIT_USAGE;
+    }
+    if (us && report_open(&report, NULL)) {
+        device = report_device(&report, bench->device);
+        status = device ? hw_queue_open(device, NULL, &queue) : HW_NO_DEVICE;
+        if (!status && !out_json)
+            printf("\ncopies of f32 on %s, %d of each: median, least, 90th percentile\n",
+                   hw_device_name(device), count);
+        for (int i = 0; i < SIZES && !status; i++)
+            status = measure_size(bench, queue, sizes[i], us, count);
+        if (status && device)
+            complain("bench copy: %s", hw_message());
+        hw_queue_close(queue);
+        report_close(&report);
+    }
+    free(us);
+    return status ? EXIT_FAILED : 0;
+}

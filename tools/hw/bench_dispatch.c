@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_dispatch.c - what a call costs beyond what the plugin does: each op on tensors of one
+ * element, through the library and straight into the plugin's own function, in turns.
+ *
+ * The plugin is entered a second time by its published ABI, as any host would, with a device
+ * and a queue of its own; both sides run the same code of the plugin on one thread. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "bench.h"
+#include "command.h"
+#include "measure.h"
+#include "options.h"
+#include "output.h"
+#include "report.h"
+
+#include <hw/hw.h>
+#include <hw/plugin.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALLS = 200, REPETITIONS = 2000, TENSORS = 3, APART = 256 /* bytes */ };
+
+/* ---- The plugin without the library -------------------------------------------------------- */
+
+struct direct {
+    struct hw_host host;
+    struct hw_plugin table;
+    void *library, *self, *device, *queue;
+    struct hw_buffer memory;
+    char why[512];
+};
+
+static void host_log(void *instance, int32_t level, const char *text)
+{
+    (void)instance, (void)level, (void)text;
+}
+
+static int32_t host_fail(void *instance, int32_t status, const char *text)
+{
+    struct direct *direct = instance;
+    snprintf(direct->why, sizeof direct->why, "%s", text);
+    return status;
+}
+
+static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
+{
+    (void)spawn;
+    return host_fail(instance, HW_UNSUPPORTED, "no helper programs here");
+}
+
+static void direct_close(struct direct *direct)
+{
+    if (direct->memory.impl)
+        direct->table.buffer_free(direct->device, &direct->memory);
+    if (direct->queue)
+        direct->table.queue_close(direct->queue);
+    if (direct->device)
+        direct->table.device_close(direct->device);
+    if (direct->self)
+        direct->table.close(direct->self);
+    /* The library has it loaded too; nothing is unloaded. */
+    if (direct->library)
+        dlclose(direct->library);
+}
+
+/* The symbol as a function: ISO C has no cast for it, POSIX promises that this works. */
+static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plugin *)
+{
+    int32_t (*entry)(const struct hw_host *, struct hw_plugin *) = NULL;
+    void *symbol = dlsym(library, "hw_plugin_entry");
+    memcpy(&entry, &symbol, sizeof entry);
+    return entry;
+}
+
+/* The same contents as the library's side: numbers that happen to lie there may be slow ones. */
+static int32_t clear_memory(struct direct *direct)
+{
+    static const char zeros[TENSORS * APART];
+    const struct hw_transfer transfer = { .size = sizeof transfer,
+                                          .dst = &direct->memory,
+                                          .src_host = zeros,
+                                          .bytes = sizeof zeros };
+    int32_t status = direct->table.transfer(direct->queue, &transfer);
+    return status ? status : direct->table.queue_wait(direct->queue);
+}
+
+/* Enters the plugin at `path` and opens its device `index`. */
+static bool direct_open(struct direct *direct, const char *path, int32_t index)
+{
+    int32_t (*entry)(const struct hw_host *, struct hw_plugin *);
+    const struct hw_queue_desc desc = { .size = sizeof desc };
+
+    *direct = (struct direct){
+        .host = { .size = sizeof direct->host,
+                  .abi_min = HW_ABI_OLDEST,
+                  .abi_max = HW_ABI_VERSION,
+                  .instance = direct,
+                  .log = host_log,
+                  .fail = host_fail,
+                  .spawn = host_spawn,
+                  .cache_dir = "",
+                  .kernel = "",
+                  .threads = 1,
+                  .abi = HW_ABI_VERSION },
+        .table = { .size = sizeof direct->table },
+        .why = "the plugin gave no reason",
+    };
+    direct->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!direct->library || !(entry = entry_of(direct->library)) ||
+        entry(&direct->host, &direct->table) ||
+        direct->table.open(&direct->host, &direct->self) ||
+        direct->table.device_open(direct->self, index, &direct->device) ||
+        direct->table.queue_open(direct->device, &desc, &direct->queue) ||
+        direct->table.buffer_alloc(direct->device, TENSORS * APART, 0, &direct->memory) ||
+        clear_memory(direct)) {
+        complain("bench dispatch: enter %s directly: %s", path,
+                 direct->library ? direct->why : dlerror());
+        direct_close(direct);
+        return false;
+    }
+    return true;
+}
+
+/* ---- One op, both ways --------------------------------------------------------------------- */
+
+union op_args {
+    struct hw_silu silu;
+    struct hw_matmul matmul;
+    struct hw_rmsnorm rmsnorm;
+    struct hw_add add;
+};
+
+static void fill_silu(union op_args *args, const struct hw_tensor *t)
+{
+    args->silu = (struct hw_silu){ .x = t[0], .y = t[1] };
+}
+
+static void fill_matmul(union op_args *args, const struct hw_tensor *t)
+{
+    args->matmul = (struct hw_matmul){ .a = t[0], .b = t[1], .c = t[2], .transpose_b = 1 };
+}
+
+static void fill_rmsnorm(union op_args *args, const struct hw_tensor *t)
+{
+    args->rmsnorm = (struct hw_rmsnorm){ .x = t[0], .weight = t[1], .y = t[2], .eps = 1e-5F };
+    args->rmsnorm.weight.rank = 1;
+    args->rmsnorm.weight.extent[1] = args->rmsnorm.weight.stride[1] = 0;
+}
+
+static void fill_add(union op_args *args, const struct hw_tensor *t)
+{
+    args->add = (struct hw_add){ .a = t[0], .b = t[1], .y = t[2] };
+}
+
+/* The two loops are alike but for the call. */
+#define BOTH_WAYS(name)                                                                          \
+    static int32_t library_##name(struct hw_queue *queue, const union op_args *args, int calls)  \
+    {                                                                                            \
+        int32_t status = HW_OK;                                                                  \
+        while (calls--)                                                                          \
+            status |= (int32_t)hw_##name(queue, &args->name);                                    \
+        return status;                                                                           \
+    }                                                                                            \
+    static int32_t direct_##name(const struct direct *direct, const union op_args *args,         \
+                                 int calls)                                                      \
+    {                                                                                            \
+        int32_t (*call)(void *, void *, const struct hw_##name *) = direct->table.ops->name;     \
+        int32_t status = HW_OK;                                                                  \
+        while (calls--)                                                                          \
+            status |= call(direct->device, direct->queue, &args->name);                          \
+        return status;                                                                           \
+    }
+BOTH_WAYS(silu)
+BOTH_WAYS(matmul)
+BOTH_WAYS(rmsnorm)
+BOTH_WAYS(add)
+
+#define SUBJECT(name) { #name, fill_##name, library_##name, direct_##name }
+static const struct subject {
+    const char *name;
+    void (*fill)(union op_args *args, const struct hw_tensor *tensors);
+    int32_t (*library)(struct hw_queue *queue, const union op_args *args, int calls);
+    int32_t (*direct)(const struct direct *direct, const union op_args *args, int calls);
+} subjects[] = { SUBJECT(silu), SUBJECT(matmul), SUBJECT(rmsnorm), SUBJECT(add) };
+enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
+
+/* Nanoseconds of one call each way, and their difference, pair by pair. */
+struct figures {
+    struct spread library, direct, cost;
+};
+
+struct pair {
+    struct hw_queue *queue;
+    const struct direct *direct;
+    union op_args library_args, direct_args;
+};
+
+static double time_library(const struct subject *subject, const struct pair *pair, int32_t *status)
+{
+    double start = now_ns();
+    *status |= subject->library(pair->queue, &pair->library_args, CALLS);
+    double each = (now_ns() - start) / CALLS;
+    *status |= (int32_t)hw_queue_wait(pair->queue);
+    return each;
+}
+
+static double time_direct(const struct subject *subject, const struct pair *pair, int32_t *status)
+{
+    double start = now_ns();
+    *status |= subject->direct(pair->direct, &pair->direct_args, CALLS);
+    double each = (now_ns() - start) / CALLS;
+    *status |= pair->direct->table.queue_wait(pair->direct->queue);
+    return each;
+}
+
+static int32_t measure(const struct subject *subject, const struct pair *pair, int repetitions,
+                       struct figures *figures)
+{
+    size_t count = (size_t)repetitions;
+    double *samples = calloc(3 * count, sizeof *samples);
+    if (!samples)
+        return HW_NO_MEMORY;
+    double *library = samples, *direct = samples + count, *cost = samples + 2 * count;
+    int32_t status = HW_OK;
+
+    for (size_t i = 0; i < count && !status; i++) {
+        /* Who comes first changes each time: what the first finds cold, the second does not. */
+        if (i % 2)
+            direct[i] = time_direct(subject, pair, &status);
+        library[i] = time_library(subject, pair, &status);
+        if (!(i % 2))
+            direct[i] = time_direct(subject, pair, &status);
+        cost[i] = library[i] - direct[i];
+    }
+    *figures = (struct figures){ spread_of(library, count), spread_of(direct, count),
+                                 spread_of(cost, count) };
+    free(samples);
+    return status;
+}
+
+/* ---- The table ----------------------------------------------------------------------------- */
+
+static void report_figures(const struct bench *bench, const char *name,
+                           const struct figures *figures, double ghz)
+{
+    json_array_append_new(
+        bench->results,
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch", "op", name, "unit",
+                  "ns per call", "library", spread_json(figures->library), "direct",
+                  spread_json(figures->direct), "cost", spread_json(figures->cost), "cycles",
+                  figures->cost.median * ghz));
+    if (!out_json)
+        printf("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
+               figures->library.median, figures->direct.median, ink(BOLD), figures->cost.median,
+               ink(PLAIN), figures->cost.min, figures->cost.p90, figures->cost.median * ghz,
+               figures->cost.median * ghz / 3.0);
+}
+
+static bool wanted(const struct bench *bench, const char *name)
+{
+    bool any = !bench->words[0];
+    for (const char **word = bench->words; *word; word++)
+        any |= !strcmp(*word, name);
+    return any;
+}
+
+/* Tensors of one element, apart from each other, in one buffer. */
+static bool make_tensors(struct hw_tensor *tensors, struct hw_buffer *buffer)
+{
+    const int64_t extents[] = { 1, 1 };
+    for (uint64_t i = 0; i < TENSORS; i++)
+        if (hw_tensor_view(&tensors[i], buffer, i * APART, HW_F32, 2, extents))
+            return false;
+    return true;
+}
+
+static int run_subjects(const struct bench *bench, struct hw_queue *queue,
+                        struct hw_buffer *buffer, struct direct *direct)
+{
+    struct hw_tensor ours[TENSORS], theirs[TENSORS];
+    struct pair pair = { .queue = queue, .direct = direct };
+    double ghz = core_ghz();
+
+    if (!make_tensors(ours, buffer)) {
+        complain("bench dispatch: %s", hw_message());
+        return EXIT_FAILED;
+    }
+    for (int i = 0; i < TENSORS; i++) {
+        theirs[i] = ours[i];
+        theirs[i].buffer = &direct->memory;
+    }
+    for (const struct subject *subject = subjects; subject < subjects + SUBJECTS; subject++) {
+        struct figures figures;
+        if (!wanted(bench, subject->name))
+            continue;
+        memset(&pair.library_args, 0, sizeof pair.library_args);
+        memset(&pair.direct_args, 0, sizeof pair.direct_args);
+        subject->fill(&pair.library_args, ours);
+        subject->fill(&pair.direct_args, theirs);
+        int32_t status = measure(subject, &pair, bench->repetitions, &figures);
+        if (status) {
+            complain("bench dispatch: %s: %s", subject->name, hw_message());
+            return EXIT_FAILED;
+        }
+        report_figures(bench, subject->name, &figures, ghz);
+    }
+    return 0;
+}
+
+static bool known_words(const struct bench *bench)
+{
+    const char *names[SUBJECTS + 1] = { NULL };
+    for (int i = 0; i < SUBJECTS; i++)
+        names[i] = subjects[i].name;
+    for (const char **word = bench->words; *word; word++)
+        if (!is_known("bench dispatch", "op here", *word, names))
+            return false;
+    return true;
+}
+
+int bench_dispatch(const struct bench *bench)
+{
+    const struct hw_options options = { .size = sizeof options, .threads = "1" };
+    struct hw_device *device = NULL;
+    struct hw_queue *queue = NULL;
+    struct hw_buffer *buffer = NULL;
+    struct report report;
+    struct direct direct;
+    int status = EXIT_FAILED;
+
+    if (!known_words(bench))
+        return EXIT_USAGE;
+    if (!report_open(&report, &options))
+        return EXIT_FAILED;
+    if (!(device = report_device(&report, bench->device)))
+        goto close;
+    if (hw_queue_open(device, NULL, &queue) ||
+        hw_buffer_alloc(device, TENSORS * APART, HW_BUFFER_ZEROED, &buffer)) {
+        complain("bench dispatch: %s", hw_message());
+        goto close;
+    }
+    if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
+        goto close;
+    if (!out_json)
+        printf("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
+               "  op         library   direct     cost    min    p90   cycles   ns@3GHz\n",
+               hw_device_name(device), bench->repetitions, CALLS);
+    status = run_subjects(bench, queue, buffer, &direct);
+    direct_close(&direct);
+close:
+    hw_buffer_free(buffer);
+    hw_queue_close(queue);
+    report_close(&report);
+    return status;
+}

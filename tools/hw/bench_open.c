@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_open.c - what opening a context costs: in a process that has not done it before, with
+ * the plugins' files dropped from the page cache and without that, and again in the same one.
+ *
+ * A child by fork() that opened nothing before is such a process. dlopen() of the same files,
+ * alone and likewise in new processes, is measured beside it: what remains is the library's own
+ * work and the plugins' start. */
+#define _DEFAULT_SOURCE /* mincore() */
+
+#include "bench.h"
+#include "command.h"
+#include "measure.h"
+#include "output.h"
+#include "report.h"
+
+#include <hw/hw.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { REPETITIONS = 25, AGAIN = 200, LONGEST_REPLY = 1 << 20 };
+
+/* ---- A new process ------------------------------------------------------------------------- */
+
+static char *read_all(int fd)
+{
+    char *text = malloc(LONGEST_REPLY);
+    size_t used = 0;
+    ssize_t got;
+
+    while (text && used < LONGEST_REPLY - 1 &&
+           (got = read(fd, text + used, LONGEST_REPLY - 1 - used)) > 0)
+        used += (size_t)got;
+    if (text)
+        text[used] = '\0';
+    return text;
+}
+
+/* What `work` finds in a process of its own; NULL, and said, if it does not come back. */
+static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t *input)
+{
+    int ends[2], state = 0;
+    fflush(stdout);
+    if (pipe(ends)) {
+        perror("hw: bench open: pipe");
+        return NULL;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        json_t *found = work(input);
+        int failed = !found || json_dumpfd(found, ends[1], 0);
+        _exit(failed ? EXIT_FAILED : 0);
+    }
+    close(ends[1]);
+    char *text = child > 0 ? read_all(ends[0]) : NULL;
+    close(ends[0]);
+    if (child > 0)
+        waitpid(child, &state, 0);
+    json_t *found = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    if (!found)
+        complain("bench open: the process that was to measure did not come back");
+    return found;
+}
+
+/* ---- What is done there -------------------------------------------------------------------- */
+
+/* The files that serve a device. */
+static json_t *used_files(struct hw_context *context)
+{
+    struct report report = { .context = context };
+    json_t *files = json_array();
+    if (!report_read(&report))
+        return files;
+    for (uint32_t i = 0; i < hw_device_count(context); i++) {
+        const char *path = report_plugin_path(&report, hw_device_at(context, i));
+        if (!json_array_size(files) || strcmp(path, json_string_value(json_array_get(
+                                           files, json_array_size(files) - 1))))
+            json_array_append_new(files, json_string(path));
+    }
+    json_decref(report.explain);
+    return files;
+}
+
+/* {"open", "close": ns, "files", "devices"}, or {"error"}. */
+static json_t *open_once(const json_t *unused)
+{
+    struct hw_context *context = NULL;
+    (void)unused;
+
+    double start = now_ns();
+    enum hw_status status = hw_open(NULL, &context);
+    double opened = now_ns();
+    if (status)
+        return json_pack("{s:s}", "error", hw_message());
+    json_t *files = used_files(context);
+    int devices = (int)hw_device_count(context);
+    double closing = now_ns();
+    hw_close(context);
+    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close", now_ns() - closing,
+                     "files", files, "devices", devices);
+}
+
+/* {"open": ns} of loading the files and nothing else, or {"error"}. */
+static json_t *dlopen_once(const json_t *files)
+{
+    json_t *file;
+    size_t index;
+    double start = now_ns();
+
+    json_array_foreach((json_t *)files, index, file)
+        if (!dlopen(json_string_value(file), RTLD_NOW | RTLD_LOCAL))
+            return json_pack("{s:s}", "error", dlerror());
+    return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
+}
+
+/* The share of the file's pages that are in memory; 0 if that can not be told. */
+static double resident(int fd, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page, there = 0;
+    unsigned char *map = calloc(pages + 1, 1);
+    void *view = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+
+    if (view != MAP_FAILED && map && !mincore(view, bytes, map))
+        for (size_t i = 0; i < pages; i++)
+            there += map[i] & 1;
+    if (view != MAP_FAILED)
+        munmap(view, bytes);
+    free(map);
+    return pages ? (double)there / (double)pages : 0;
+}
+
+/* Asks the kernel to drop the files' pages; the largest share that stayed all the same. */
+static double drop_from_cache(const json_t *files)
+{
+    json_t *file;
+    size_t index;
+    double most = 0;
+
+    json_array_foreach((json_t *)files, index, file) {
+        struct stat info;
+        int fd = open(json_string_value(file), O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        fsync(fd); /* pages not written yet can not be dropped */
+        if (!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) && !fstat(fd, &info)) {
+            double share = resident(fd, (size_t)info.st_size);
+            most = share > most ? share : most;
+        }
+        close(fd);
+    }
+    return most;
+}
+
+/* ---- Many times ---------------------------------------------------------------------------- */
+
+/* One way of opening, measured many times; in microseconds. */
+struct series {
+    const char *name, *words;
+    size_t count;
+    double *open, *dlopen, *close;
+};
+
+static bool series_make(struct series *series, const char *name, const char *words, int count)
+{
+    double *samples = calloc(3 * (size_t)count, sizeof *samples);
+    *series = (struct series){ .name = name,
+                               .words = words,
+                               .open = samples,
+                               .dlopen = samples + count,
+                               .close = samples + 2 * count };
+    return samples != NULL;
+}
+
+/* Takes an answer over into a sample; false, and said, if it was an error. */
+static bool take(json_t *answer, double *open_us, double *close_us)
+{
+    bool good = answer && !json_object_get(answer, "error");
+    if (answer && !good)
+        complain("bench open: %s", text_of(answer, "error"));
+    *open_us = number_of(answer, "open") / 1000;
+    *close_us = number_of(answer, "close") / 1000;
+    json_decref(answer);
+    return good;
+}
+
+static bool measure_new(struct series *series, const json_t *files, bool cold, double *stayed,
+                        size_t count)
+{
+    double none;
+    for (size_t i = 0; i < count; i++, series->count++) {
+        if (cold)
+            *stayed = drop_from_cache(files);
+        if (!take(in_new_process(open_once, NULL), &series->open[i], &series->close[i]))
+            return false;
+        if (cold)
+            drop_from_cache(files);
+        if (!take(in_new_process(dlopen_once, files), &series->dlopen[i], &none))
+            return false;
+    }
+    return true;
+}
+
+static bool measure_again(struct series *series, size_t count)
+{
+    double none;
+    bool good = take(open_once(NULL), &none, &none);
+    for (size_t i = 0; i < count && good; i++, series->count++)
+        good = take(open_once(NULL), &series->open[i], &series->close[i]);
+    return good;
+}
+
+/* ---- The table ----------------------------------------------------------------------------- */
+
+static void print_row(const char *words, struct spread spread)
+{
+    printf("  %-44s %s%8.0f%s %8.0f %8.0f\n", words, ink(BOLD), spread.median, ink(PLAIN),
+           spread.min, spread.p90);
+}
+
+static void report_series(const struct bench *bench, struct series *series)
+{
+    double *rest = calloc(series->count, sizeof *rest);
+    for (size_t i = 0; rest && i < series->count; i++)
+        rest[i] = series->open[i] - series->dlopen[i];
+    if (!rest)
+        return;
+    bool apart = series->dlopen[0] > 0;
+    struct spread open_us = spread_of(series->open, series->count);
+    struct spread dlopen_us = spread_of(series->dlopen, series->count);
+    struct spread rest_us = spread_of(rest, series->count);
+    struct spread close_us = spread_of(series->close, series->count);
+    free(rest);
+
+    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how", series->name,
+                            "unit", "us", "repetitions", (int)series->count, "open",
+                            spread_json(open_us), "close", spread_json(close_us));
+    if (apart) {
+        json_object_set_new(row, "dlopen", spread_json(dlopen_us));
+        json_object_set_new(row, "besides_dlopen", spread_json(rest_us));
+    }
+    json_array_append_new(bench->results, row);
+    if (out_json)
+        return;
+    print_row(series->words, open_us);
+    if (apart) {
+        print_row("  of this: dlopen of the files, alone", dlopen_us);
+        print_row("  of this: everything else", rest_us);
+    }
+    print_row("  close", close_us);
+}
+
+static int measure_all(const struct bench *bench, const json_t *files)
+{
+    int count = bench->repetitions ? bench->repetitions : REPETITIONS;
+    int many = bench->repetitions ? bench->repetitions : AGAIN;
+    struct series cold, fresh, again;
+    double stayed = 0;
+    bool good = series_make(&cold, "cold", "open, new process, files not in memory", count);
+
+    good = series_make(&fresh, "new process", "open, new process", count) && good;
+    good = series_make(&again, "again", "open, again in one process", many) && good;
+    good = good && measure_new(&cold, files, true, &stayed, (size_t)count) &&
+           measure_new(&fresh, files, false, &stayed, (size_t)count) &&
+           measure_again(&again, (size_t)many);
+    if (good) {
+        if (!out_json)
+            printf("  %-44s   median      min      p90\n", "");
+        report_series(bench, &cold);
+        report_series(bench, &fresh);
+        report_series(bench, &again);
+        if (!out_json && stayed > 0)
+            printf("  (the kernel kept %.0f %% of a file's pages: in use elsewhere)\n",
+                   100 * stayed);
+    }
+    free(cold.open);
+    free(fresh.open);
+    free(again.open);
+    return good ? 0 : EXIT_FAILED;
+}
+
+int bench_open(const struct bench *bench)
+{
+    int status = EXIT_FAILED;
+    json_t *first, *files;
+
+    if (bench->words[0]) {
+        complain("bench open: %s: not understood; see hw bench --help", bench->words[0]);
+        return EXIT_USAGE;
+    }
+    first = in_new_process(open_once, NULL);
+    files = json_object_get(first, "files");
+    if (first && !files)
+        complain("bench open: %s", text_of(first, "error"));
+    if (files) {
+        if (!out_json)
+            printf("\nopening a context with %.0f device%s: microseconds\n",
+                   number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s");
+        status = measure_all(bench, files);
+    }
+    json_decref(first);
+    return status;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* main.c - `hw`: finds the command that is meant, and runs it. */
+#include "command.h"
+#include "options.h"
+#include "output.h"
+
+#include <hw/hw.h>
+#include <hw/plugin.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command commands[] = {
+    { "status", "what hardware can be used; for what can not, why and what to do", cmd_status },
+    { "devices", "every fact of each device", cmd_devices },
+    { "explain", "how far each plugin file got, step by step", cmd_explain },
+    { "env", "the settings: value, where it came from, meaning", cmd_env },
+    { "verify", "hold a plugin's results against a reference", cmd_verify },
+    { "bench", "measure calls, opening, copies and ops", cmd_bench },
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* NULL, and said, if there is none of that name. */
+static const struct command *find_command(const char *name)
+{
+    const char *names[COMMANDS + 1] = { NULL };
+    for (size_t i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i].name;
+        if (!strcmp(name, names[i]))
+            return &commands[i];
+    }
+    is_known("hw help", "command", name, names);
+    return NULL;
+}
+
+static int print_version(void)
+{
+    if (hw_version() >> 8 != HW_VERSION >> 8)
+        complain("built with the headers of %d.%d, running on library %s", HW_VERSION_MAJOR,
+                 HW_VERSION_MINOR, hw_version_string());
+    if (out_json) {
+        out_tree(json_pack("{s:i, s:s, s:s, s:i}", "schema", 1, "version", HW_BUILD_STAMP,
+                           "library", hw_version_string(), "plugin_abi", HW_ABI_VERSION));
+        return 0;
+    }
+    printf("hw %s (library %s, plugin ABI %d)\n", HW_BUILD_STAMP, hw_version_string(),
+           HW_ABI_VERSION);
+    return 0;
+}
+
+static int print_commands(void)
+{
+    if (out_json) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < COMMANDS; i++)
+            json_array_append_new(list, json_pack("{s:s, s:s}", "name", commands[i].name,
+                                                  "summary", commands[i].summary));
+        out_tree(json_pack("{s:i, s:o}", "schema", 1, "commands", list));
+        return 0;
+    }
+    printf("Transformer math on whatever hardware has a plugin.\n\n"
+           "Usage: hw COMMAND [OPTION...]\n\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN), commands[i].summary);
+    printf("\n"
+           "  hw help COMMAND   options and examples of one command\n"
+           "  hw --version      version of the command and of the library\n"
+           "  --json            with any command: the result as JSON\n\n"
+           "Start with 'hw status'. Exit status: 0, 1 (it failed), 2 (it was not understood).\n");
+    return 0;
+}
+
+static int run_command(const struct command *command, int argc, const char **argv)
+{
+    char name[32];
+    snprintf(name, sizeof name, "hw %s", command->name);
+    argv[0] = name;
+    return command->run(argc, argv);
+}
+
+static int help(int argc, const char **argv)
+{
+    const char *name = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--json"))
+            out_json = 1;
+        else if (!name && argv[i][0] != '-')
+            name = argv[i];
+    }
+    if (!name)
+        return print_commands();
+    const struct command *command = find_command(name);
+    const char *words[] = { NULL, "--help", NULL };
+    return command ? run_command(command, 2, words) : EXIT_USAGE;
+}
+
+/* The options before the command's name are ours, the rest is the command's. */
+static int run(int argc, const char **argv)
+{
+    int version = 0, status, own = 1;
+    const struct poptOption table[] = {
+        { "version", 'V', POPT_ARG_NONE, &version, 0, "print the version", NULL },
+        OPTIONS_COMMON,
+        POPT_TABLEEND
+    };
+    const struct manual manual = { "", "", NULL };
+    struct arguments arguments;
+
+    while (own < argc && argv[own][0] == '-')
+        own++;
+    for (int i = 1; i < own; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return help(argc, argv);
+    argv[0] = "hw";
+    if (options_read(&arguments, &manual, table, own, argv, 0, &status))
+        status = version ? print_version() : -1;
+    options_close(&arguments);
+    if (status >= 0)
+        return status;
+    if (own == argc)
+        return print_commands();
+
+    argc -= own;
+    argv += own;
+    if (!strcmp(argv[0], "help"))
+        return help(argc, argv);
+    const struct command *command = find_command(argv[0]);
+    return command ? run_command(command, argc, argv) : EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    out_begin();
+    return out_end(run(argc, (const char **)argv));
+}

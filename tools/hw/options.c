@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* options.c - popt, with a suggestion for what is misspelt. */
+#include "options.h"
+
+#include "command.h"
+#include "output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_WORD = 31, MOST_OPTIONS = 64 };
+
+static int help_wanted;
+
+struct poptOption options_common[] = {
+    { "json", '\0', POPT_ARG_NONE, &out_json, 0, "print the result as JSON", NULL },
+    { "help", 'h', POPT_ARG_NONE, &help_wanted, 0, "print this help", NULL },
+    POPT_TABLEEND
+};
+
+static int least(int a, int b, int c)
+{
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Edits that make one word of the other: insert, delete, replace, or swap two neighbours
+ * (Damerau, 1964, each place edited once). Words longer than LONGEST_WORD are never near. */
+static int distance(const char *a, const char *b)
+{
+    int rows = (int)strlen(a), cols = (int)strlen(b);
+    int d[LONGEST_WORD + 1][LONGEST_WORD + 1];
+
+    if (rows > LONGEST_WORD || cols > LONGEST_WORD)
+        return 2 * LONGEST_WORD;
+    for (int i = 0; i <= rows; i++)
+        for (int j = 0; j <= cols; j++) {
+            if (!i || !j) {
+                d[i][j] = i + j;
+                continue;
+            }
+            d[i][j] = least(d[i - 1][j] + 1, d[i][j - 1] + 1,
+                            d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1, d[i][j]);
+        }
+    return d[rows][cols];
+}
+
+const char *nearest(const char *word, const char *const *list)
+{
+    const char *best = NULL;
+    int limit = 1 + (int)strlen(word) / 3, best_distance = limit + 1;
+
+    for (; *list; list++) {
+        bool begins = strlen(word) > 1 && !strncmp(*list, word, strlen(word));
+        int edits = begins ? 1 : distance(word, *list);
+        if (edits < best_distance) {
+            best_distance = edits;
+            best = *list;
+        }
+    }
+    return best;
+}
+
+bool is_known(const char *command, const char *what, const char *word, const char *const *list)
+{
+    char all[512] = "";
+    size_t used = 0;
+
+    for (const char *const *known = list; *known; known++) {
+        if (!strcmp(word, *known))
+            return true;
+        if (used < sizeof all)
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "",
+                                     *known);
+    }
+    const char *meant = nearest(word, list);
+    if (meant)
+        complain("%s: %s: no such %s; did you mean '%s'?", command, word, what, meant);
+    else
+        complain("%s: %s: no such %s; there are: %s", command, word, what, all);
+    return false;
+}
+
+/* Collects the long names of a table and of those it includes. */
+static int long_names(const struct poptOption *table, const char **names, int count)
+{
+    for (; table->longName || table->shortName || table->arg; table++) {
+        if ((table->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE)
+            count = long_names(table->arg, names, count);
+        else if (table->longName && count < MOST_OPTIONS - 1)
+            names[count++] = table->longName;
+    }
+    names[count] = NULL;
+    return count;
+}
+
+static int bad_option(poptContext popt, const char *command, const struct poptOption *table,
+                      int error)
+{
+    const char *names[MOST_OPTIONS];
+    const char *bad = poptBadOption(popt, POPT_BADOPTION_NOALIAS), *meant = NULL;
+    char word[LONGEST_WORD + 1] = "";
+
+    if (error == POPT_ERROR_BADOPT && !strncmp(bad, "--", 2)) {
+        size_t length = strcspn(bad + 2, "=");
+        long_names(table, names, 0);
+        if (length <= LONGEST_WORD) {
+            memcpy(word, bad + 2, length);
+            meant = nearest(word, names);
+        }
+    }
+    if (meant)
+        complain("%s: %s: no such option; did you mean --%s?", command, bad, meant);
+    else
+        complain("%s: %s: %s; see %s --help", command, bad,
+                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error), command);
+    return EXIT_USAGE;
+}
+
+static void print_help(poptContext popt, const struct manual *manual)
+{
+    printf("%s\n\n", manual->about);
+    poptSetOtherOptionHelp(popt, manual->arguments);
+    poptPrintHelp(popt, stdout, 0);
+    if (manual->notes)
+        printf("\n%s\n", manual->notes);
+}
+
+bool options_read(struct arguments *arguments, const struct manual *manual,
+                  const struct poptOption *table, int argc, const char **argv, int most,
+                  int *status)
+{
+    int error;
+
+    help_wanted = 0;
+    *arguments = (struct arguments){ .popt = poptGetContext(NULL, argc, argv, table, 0) };
+    if (!arguments->popt) {
+        complain("%s: out of memory", argv[0]);
+        *status = EXIT_FAILED;
+        return false;
+    }
+    while ((error = poptGetNextOpt(arguments->popt)) > 0)
+        ;
+    if (error < -1) {
+        *status = bad_option(arguments->popt, argv[0], table, error);
+        return false;
+    }
+    if (help_wanted) {
+        print_help(arguments->popt, manual);
+        *status = 0;
+        return false;
+    }
+    static const char *none[] = { NULL };
+    arguments->words = poptGetArgs(arguments->popt);
+    if (!arguments->words)
+        arguments->words = none;
+    while (arguments->words[arguments->count])
+        arguments->count++;
+    if (arguments->count > most) {
+        complain("%s: %s: not understood; see %s --help", argv[0], arguments->words[most],
+                 argv[0]);
+        *status = EXIT_USAGE;
+        return false;
+    }
+    return true;
+}
+
+void options_close(struct arguments *arguments)
+{
+    if (arguments->popt)
+        poptFreeContext(arguments->popt);
+    *arguments = (struct arguments){ 0 };
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* status.c - `hw status`: what can be used, and for everything else why not and what to do.
+ *
+ * A backend is available if a plugin of its name serves a device that the settings allow. Files
+ * are shown below their backend; nothing that was looked at is left out. */
+#include "command.h"
+#include "options.h"
+#include "output.h"
+#include "report.h"
+
+#include <hw/hw.h>
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct manual manual = {
+    .about = "hw status - what hardware can be used; for what can not, why and what to do\n\n"
+             "Looks at every plugin file there is, as a program would at its start, and asks those\n"
+             "that pass for their devices.",
+    .arguments = "[OPTION...]",
+    .notes = "  hw status\n"
+             "  HW_BACKENDS=cpu hw status              as a program with this setting would see it\n"
+             "  HW_PLUGIN_PATH=$PWD/build hw status    with plugins of your own\n"
+             "  hw status --json | jq .recommended\n\n"
+             "'hw devices' has every fact of a device, 'hw explain' every step of a file, 'hw env' the\n"
+             "settings. Exit status 1: no device can be used, or a setting is in error.",
+};
+
+/* ---- What there is to say, as a tree: {"name", "available", "devices", "files"} each -------- */
+
+static json_t *device_json(struct hw_device *device)
+{
+    struct hw_device_info info = { .size = sizeof info };
+    bool told = hw_device_info(device, &info) == HW_OK;
+    json_t *facts = json_pack("{s:s, s:s, s:i, s:b}", "id", hw_device_name(device), "name",
+                              told ? info.name : "", "index", device_index(device), "selected", 1);
+
+    if (told && info.memory_total)
+        json_object_set_new(facts, "memory_total", json_integer((json_int_t)info.memory_total));
+    if (told && info.memory_free)
+        json_object_set_new(facts, "memory_free", json_integer((json_int_t)info.memory_free));
+    if (!told)
+        json_object_set_new(facts, "error", json_string(hw_message()));
+    return facts;
+}
+
+/* Those in use, as they are now, then those that the settings leave out, as the library has
+ * them. */
+static json_t *backend_devices(const struct report *report, const char *backend)
+{
+    json_t *list = json_array(), *facts;
+    size_t index;
+
+    for (uint32_t i = 0; i < hw_device_count(report->context); i++) {
+        struct hw_device *device = hw_device_at(report->context, i);
+        if (!strcmp(hw_device_backend(device), backend))
+            json_array_append_new(list, device_json(device));
+    }
+    json_array_foreach(json_object_get(report->explain, "devices"), index, facts)
+        if (!strcmp(text_of(facts, "backend"), backend) && !flag_of(facts, "selected"))
+            json_array_append(list, facts);
+    return list;
+}
+
+/* The files of that name; for files without one, just the `index`th. */
+static json_t *backend_files(const struct report *report, const char *backend, size_t index)
+{
+    json_t *files = json_object_get(report->explain, "files"), *list = json_array(), *file;
+    size_t i;
+
+    json_array_foreach(files, i, file)
+        if (*backend ? !strcmp(text_of(file, "name"), backend) : i == index)
+            json_array_append(list, file);
+    return list;
+}
+
+static bool is_available(const struct report *report, const char *backend)
+{
+    for (uint32_t i = 0; i < hw_device_count(report->context); i++)
+        if (!strcmp(hw_device_backend(hw_device_at(report->context, i)), backend))
+            return true;
+    return false;
+}
+
+static bool is_listed(const json_t *backends, const char *name)
+{
+    json_t *backend;
+    size_t index;
+    json_array_foreach((json_t *)backends, index, backend)
+        if (*name && !strcmp(text_of(backend, "name"), name))
+            return true;
+    return false;
+}
+
+static void list_backend(const struct report *report, json_t *backends, const char *name,
+                         size_t file)
+{
+    if (!is_listed(backends, name))
+        json_array_append_new(
+            backends, json_pack("{s:s, s:b, s:o, s:o}", "name", name, "available",
+                                (int)is_available(report, name), "devices",
+                                backend_devices(report, name), "files",
+                                backend_files(report, name, file)));
+}
+
+/* Available ones in order of preference, then the others in the order they were looked at. */
+static json_t *backends_json(const struct report *report)
+{
+    json_t *backends = json_array(), *file;
+    size_t index;
+
+    for (uint32_t i = 0; i < hw_device_count(report->context); i++)
+        list_backend(report, backends,
+                     hw_device_backend(hw_device_at(report->context, i)), SIZE_MAX);
+    json_array_foreach(json_object_get(report->explain, "files"), index, file)
+        list_backend(report, backends, text_of(file, "name"), index);
+    return backends;
+}
+
+static json_t *status_json(const struct report *report)
+{
+    struct hw_device *best = hw_device_default(report->context);
+    return json_pack("{s:i, s:s?, s:O?, s:o, s:O?, s:O?}", "schema", 1, "recommended",
+                     best ? hw_device_backend(best) : NULL, "error",
+                     json_object_get(report->explain, "error"), "backends",
+                     backends_json(report), "warnings",
+                     json_object_get(report->explain, "warnings"), "directories",
+                     json_object_get(report->explain, "directories"));
+}
+
+/* ---- The same for people ------------------------------------------------------------------- */
+
+static bool is_one_of(const char *reason, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(reason, *list))
+            return true;
+    return false;
+}
+
+/* Nothing is wrong with these files: the settings, or an earlier file, took their place. */
+static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate", NULL };
+/* These may be so for good: the way to silence them is worth a word, the file's path is not. */
+static const char *const absences[] = { "needs-library", "no-driver", "no-device", "no-hardware",
+                                        NULL };
+
+static bool ends_sentence(const char *text)
+{
+    return *text && strchr(".!?", text[strlen(text) - 1]);
+}
+
+/* "    Error: message. Remedy, or HW_DISABLE=name to stop looking." */
+static void print_reason(const json_t *file)
+{
+    const char *reason = text_of(file, "reason"), *message = text_of(file, "message");
+    const char *remedy = text_of(file, "remedy"), *path = text_of(file, "path");
+    bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
+
+    printf("    %s%s%s ", ink(choice ? YELLOW : RED), choice ? "Not used:" : "Error:", ink(PLAIN));
+    if (!absence && !strstr(message, path))
+        printf("%s: ", path);
+    printf("%s%s", message, ends_sentence(message) ? "" : ".");
+    if (*remedy) {
+        printf(" %c%s", toupper((unsigned char)remedy[0]), remedy + 1);
+        if (absence && !ends_sentence(remedy) && !strstr(remedy, "HW_DISABLE"))
+            printf(", or HW_DISABLE=%s to stop looking", text_of(file, "name"));
+        printf("%s", ends_sentence(remedy) ? "" : ".");
+    }
+    printf("\n");
+}
+
+static void print_device(const json_t *facts)
+{
+    const char *name = text_of(facts, "name");
+    double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
+
+    printf("    [%.0f] %s", number_of(facts, "index"), *name ? name : text_of(facts, "id"));
+    if (total > 0)
+        printf(": %s", gigabytes((uint64_t)total).text);
+    if (left > 0)
+        printf(" (%s free)", gigabytes((uint64_t)left).text);
+    if (!flag_of(facts, "selected"))
+        printf(" %s(not used: %s)%s", ink(YELLOW), text_of(facts, "reason"), ink(PLAIN));
+    if (*text_of(facts, "error"))
+        printf(" %sError:%s %s", ink(RED), ink(PLAIN), text_of(facts, "error"));
+    printf("\n");
+}
+
+static void print_title(const char *backend, bool available, const char *file)
+{
+    printf("%s%s%s ", ink(available ? GREEN : RED), available ? "✓" : "✗", ink(PLAIN));
+    for (const char *c = backend; *c; c++)
+        putchar(toupper((unsigned char)*c));
+    if (*backend)
+        printf(" (%s)\n", backend);
+    else
+        printf("%s\n", file);
+}
+
+static void print_backend(const json_t *backend)
+{
+    json_t *devices = json_object_get(backend, "devices"), *files, *each;
+    const char *path;
+    size_t index;
+
+    files = json_object_get(backend, "files");
+    path = text_of(json_array_get(files, 0), "path");
+    print_title(text_of(backend, "name"), flag_of(backend, "available"),
+                strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    json_array_foreach(devices, index, each)
+        print_device(each);
+    json_array_foreach(files, index, each)
+        if (*text_of(each, "reason"))
+            print_reason(each);
+}
+
+static void print_directories(const json_t *directories)
+{
+    json_t *directory;
+    size_t index;
+
+    printf("\nLooked in:\n");
+    json_array_foreach((json_t *)directories, index, directory)
+        printf("    %s (%s): %s\n", text_of(directory, "path"), text_of(directory, "source"),
+               text_of(directory, "state"));
+    printf("A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
+}
+
+static void print_status(const json_t *status)
+{
+    const char *recommended = text_of(status, "recommended"), *error = text_of(status, "error");
+    json_t *backends = json_object_get(status, "backends"), *each;
+    size_t index;
+
+    printf("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
+    json_array_foreach(backends, index, each)
+        print_backend(each);
+    if (!json_array_size(backends))
+        printf("%sNo plugin was found.%s\n", ink(RED), ink(PLAIN));
+    printf("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
+           *recommended ? recommended : "none");
+    if (*error)
+        printf("%sError:%s %s\n", ink(RED), ink(PLAIN), error);
+    json_array_foreach(json_object_get(status, "warnings"), index, each)
+        printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(each));
+    print_directories(json_object_get(status, "directories"));
+}
+
+int cmd_status(int argc, const char **argv)
+{
+    const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
+    struct arguments arguments;
+    struct report report;
+    int status;
+
+    if (options_read(&arguments, &manual, table, argc, argv, 0, &status)) {
+        status = EXIT_FAILED;
+        if (report_open(&report, NULL)) {
+            json_t *tree = status_json(&report);
+            if (hw_device_default(report.context) && !report_error(&report))
+                status = 0;
+            if (out_json)
+                out_tree(json_incref(tree));
+            else {
+                clean_tree(tree);
+                print_status(tree);
+            }
+            json_decref(tree);
+            report_close(&report);
+        }
+    }
+    options_close(&arguments);
+    return status;
+}
