@@ -19,7 +19,6 @@ static const struct measurement {
     { "open", bench_open, true }, /* first: it wants a process that has not opened anything */
     { "dispatch", bench_dispatch, true },
     { "copy", bench_copy, true },
-    { "ops", bench_ops, false },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0], MOST_REPETITIONS = 1000000 };
 

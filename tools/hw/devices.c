@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* devices.c - `hw devices`: every fact of each device that can be used. */
+/* devices.c - `hw devices`: every fact of each device, those not used too. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -7,7 +7,6 @@
 
 #include <hw/hw.h>
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,78 +21,6 @@ static const struct manual manual = {
              "  hw devices --json | jq -r '.devices[].name'\n\n"
              "Exit status 1: there is no device.",
 };
-
-/* ---- Facts in words ------------------------------------------------------------------------ */
-
-static const char *kind_name(int32_t kind)
-{
-    static const char *const names[] = {
-        [HW_DEVICE_OTHER] = "other",           [HW_DEVICE_DISCRETE] = "discrete",
-        [HW_DEVICE_INTEGRATED] = "integrated", [HW_DEVICE_CPU] = "cpu",
-        [HW_DEVICE_SOFTWARE] = "software",
-    };
-    bool known = kind >= 0 && kind < (int32_t)(sizeof names / sizeof names[0]);
-    return names[known ? kind : HW_DEVICE_OTHER];
-}
-
-static const struct feature {
-    uint64_t bit;
-    const char *name;
-} features[] = {
-    { HW_FEATURE_UNIFIED_MEMORY, "unified-memory" }, { HW_FEATURE_HOST_TENSORS, "host-tensors" },
-    { HW_FEATURE_F16, "f16" },                       { HW_FEATURE_BF16, "bf16" },
-    { HW_FEATURE_INT8_DOT, "int8-dot" },             { HW_FEATURE_MATRIX, "matrix" },
-};
-enum { FEATURES = sizeof features / sizeof features[0] };
-
-static json_t *features_json(uint64_t bits)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < FEATURES; i++)
-        if (bits & features[i].bit)
-            json_array_append_new(list, json_string(features[i].name));
-    return list;
-}
-
-struct address {
-    char text[48];
-};
-
-/* "0000:01:00.0"; "" if it is no PCI device. */
-static struct address pci_address(const struct hw_device_info *info)
-{
-    struct address address = { "" };
-    if (info->pci_domain >= 0)
-        snprintf(address.text, sizeof address.text, "%04x:%02x:%02x.%x", (unsigned)info->pci_domain,
-                 (unsigned)info->pci_bus, (unsigned)info->pci_device,
-                 (unsigned)info->pci_function);
-    return address;
-}
-
-/* "b4b5...-..."; "" if it has none. */
-static struct address uuid(const struct hw_device_info *info)
-{
-    struct address address = { "" };
-    size_t used = 0;
-    for (int i = 0; i < 16 && info->has_uuid; i++)
-        used += (size_t)snprintf(address.text + used, sizeof address.text - used, "%s%02x",
-                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info->uuid[i]);
-    return address;
-}
-
-/* A fact that is not known is null. */
-static json_t *known(const char *text)
-{
-    json_t *string = *text ? json_string(text) : NULL;
-    return string ? string : json_null();
-}
-
-static json_t *known_number(uint64_t number)
-{
-    return number ? json_integer((json_int_t)number) : json_null();
-}
-
-/* ---- One device ---------------------------------------------------------------------------- */
 
 /* {"matmul": [{"name", "eligible", "needs"}...]...}: the rows of each op, best first. */
 static json_t *kernels_json(struct hw_device *device)
@@ -110,30 +37,6 @@ static json_t *kernels_json(struct hw_device *device)
     return ops;
 }
 
-/* The facts as they are now; NULL, and said, if the device does not tell them. */
-static json_t *device_json(struct hw_device *device, bool kernels)
-{
-    struct hw_device_info info = { .size = sizeof info };
-
-    if (hw_device_info(device, &info)) {
-        complain("devices: %s: %s", hw_device_name(device), hw_message());
-        return NULL;
-    }
-    json_t *facts = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", /* in print order */
-        "id", hw_device_name(device), "backend", hw_device_backend(device), "name",
-        known(info.name), "vendor", known(info.vendor), "kind", kind_name(info.kind), "arch",
-        known(info.arch), "driver", known(info.driver), "units", known_number(info.units),
-        "memory_total", known_number(info.memory_total), "memory_free",
-        known_number(info.memory_free), "features", features_json(info.features), "pci",
-        known(pci_address(&info).text), "uuid", known(uuid(&info).text));
-    if (facts && kernels)
-        json_object_set_new(facts, "kernels", kernels_json(device));
-    if (!facts)
-        complain("devices: %s: its facts are no text", hw_device_name(device));
-    return facts;
-}
-
 static void print_list(const char *label, const json_t *list)
 {
     size_t index;
@@ -147,22 +50,20 @@ static void print_list(const char *label, const json_t *list)
 
 static void print_fact(const char *label, const json_t *fact)
 {
-    if (json_is_string(fact))
+    if (json_string_length(fact))
         printf("  %-14s%s\n", label, json_string_value(fact));
-    else if (json_is_integer(fact))
+    else if (json_integer_value(fact))
         printf("  %-14s%" JSON_INTEGER_FORMAT "\n", label, json_integer_value(fact));
 }
 
 static void print_memory(const json_t *facts)
 {
-    const json_t *total = json_object_get(facts, "memory_total");
-    const json_t *left = json_object_get(facts, "memory_free");
-    if (!json_is_integer(total))
-        return;
-    printf("  %-14s%s", "memory", gigabytes((uint64_t)json_integer_value(total)).text);
-    if (json_is_integer(left))
-        printf(" (%s free)", gigabytes((uint64_t)json_integer_value(left)).text);
-    printf("\n");
+    double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
+    if (total > 0)
+        printf("  %-14s%s", "memory", gigabytes((uint64_t)total).text);
+    if (total > 0 && left > 0)
+        printf(" (%s free)", gigabytes((uint64_t)left).text);
+    printf("%s", total > 0 ? "\n" : "");
 }
 
 static void print_kernels(json_t *ops)
@@ -173,21 +74,23 @@ static void print_kernels(json_t *ops)
 
     json_object_foreach(ops, op, rows)
         json_array_foreach(rows, index, row)
-            printf("  %-14s%s%s%s%s%s\n", index ? "" : op, text_of(row, "name"),
+            printf("  %-14s%s%s%s%s\n", index ? "" : op, text_of(row, "name"),
                    flag_of(row, "eligible") ? "" : " (not for this device)",
-                   *text_of(row, "needs") ? ": " : "", text_of(row, "needs"), "");
+                   *text_of(row, "needs") ? ": " : "", text_of(row, "needs"));
 }
 
-static void print_device(json_t *facts, bool first)
+static void print_device(const json_t *facts, bool first)
 {
     static const struct row {
         const char *label, *key;
-    } before[] = { { "name", "name" }, { "vendor", "vendor" }, { "kind", "kind" },
+    } before[] = { { "name", "device" }, { "vendor", "vendor" }, { "kind", "kind" },
                    { "architecture", "arch" }, { "driver", "driver" }, { "units", "units" } },
       after[] = { { "PCI address", "pci" }, { "UUID", "uuid" } };
 
-    clean_tree(facts);
-    printf("%s%s%s%s\n", ink(BOLD), text_of(facts, "id"), ink(PLAIN), first ? "  (recommended)" : "");
+    printf("%s%s%s%s\n", ink(BOLD), text_of(facts, "name"), ink(PLAIN),
+           first ? "  (recommended)" : "");
+    if (!flag_of(facts, "selected"))
+        printf("  %snot used%s      %s\n", ink(YELLOW), ink(PLAIN), text_of(facts, "why"));
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
         print_fact(before[i].label, json_object_get(facts, before[i].key));
     print_memory(facts);
@@ -200,18 +103,20 @@ static void print_device(json_t *facts, bool first)
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
-static json_t *devices_json(const struct report *report, struct hw_device *only, bool kernels)
+/* Those of the report, or the one called `only`; with kernels, which wakes the devices. */
+static json_t *devices_json(const struct report *report, const char *only, bool kernels)
 {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < hw_device_count(report->context); i++) {
-        struct hw_device *device = hw_device_at(report->context, i);
-        json_t *facts = only && device != only ? NULL : device_json(device, kernels);
-        if (facts)
-            json_array_append_new(list, facts);
-        else if (!only) {
-            json_decref(list);
-            return NULL;
-        }
+    json_t *list = json_array(), *facts;
+    size_t index;
+
+    json_array_foreach(json_object_get(report->explain, "devices"), index, facts) {
+        struct hw_device *device = NULL;
+        if (only && strcmp(only, text_of(facts, "name")))
+            continue;
+        if (kernels && flag_of(facts, "selected") &&
+            !hw_device_find(report->context, text_of(facts, "name"), &device))
+            json_object_set_new(facts, "kernels", kernels_json(device));
+        json_array_append(list, facts);
     }
     return list;
 }
@@ -222,19 +127,17 @@ static int list_devices(const struct report *report, const char *name, bool kern
     if (!first)
         return EXIT_FAILED;
 
-    json_t *list = devices_json(report, name ? first : NULL, kernels), *facts;
+    json_t *list = devices_json(report, name ? hw_device_name(first) : NULL, kernels), *facts;
     size_t index;
-    if (!list || !json_array_size(list)) {
-        json_decref(list);
-        return EXIT_FAILED;
-    }
     if (out_json) {
         out_tree(json_pack("{s:i, s:o}", "schema", 1, "devices", list));
         return 0;
     }
+    clean_tree(list);
     json_array_foreach(list, index, facts) {
         printf("%s", index ? "\n" : "");
-        print_device(facts, index == 0 && !name);
+        print_device(facts, !strcmp(text_of(facts, "name"),
+                                    hw_device_name(hw_device_default(report->context))));
     }
     json_decref(list);
     return 0;

@@ -43,7 +43,7 @@ static const struct manual manual = {
     .notes = "  hw env                       all of them\n"
              "  hw env HW_BACKENDS           one\n"
              "  HW_MEMORY_LIMIT=8G hw env    is it understood?\n\n"
-             "Exit status 1: a setting is in error.",
+             "Exit status 1: with these settings no context can be opened; the reason is shown.",
 };
 
 static const struct meaning *find_meaning(const char *variable)
@@ -61,7 +61,7 @@ static json_t *settings_json(const struct report *report, const char *const *nam
     size_t index;
 
     json_array_foreach(json_object_get(report->explain, "settings"), index, setting) {
-        const char *name = text_of(setting, "name");
+        const char *name = text_of(setting, "variable");
         const struct meaning *meaning = find_meaning(name);
         bool wanted = !names[0];
         for (const char *const *word = names; *word; word++)
@@ -76,7 +76,7 @@ static json_t *settings_json(const struct report *report, const char *const *nam
 
 static void print_setting(const json_t *setting)
 {
-    const char *name = text_of(setting, "name"), *value = text_of(setting, "value");
+    const char *name = text_of(setting, "variable"), *value = text_of(setting, "value");
     const char *source = text_of(setting, "source");
     const struct meaning *meaning = find_meaning(name);
     bool unset = !strcmp(source, "default");
@@ -85,14 +85,8 @@ static void print_setting(const json_t *setting)
            *value || !meaning ? value : meaning->unset);
     printf("%s  (%s)\n    %s\n", ink(PLAIN), strcmp(source, name) ? source : "environment",
            text_of(setting, "meaning"));
-}
-
-static void print_warnings(const struct report *report)
-{
-    json_t *warning;
-    size_t index;
-    json_array_foreach(json_object_get(report->explain, "warnings"), index, warning)
-        printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(warning));
+    if (*text_of(setting, "note"))
+        printf("    %s%s%s\n", ink(YELLOW), text_of(setting, "note"), ink(PLAIN));
 }
 
 static int show_settings(const struct report *report, const char *const *names)
@@ -101,18 +95,20 @@ static int show_settings(const struct report *report, const char *const *names)
     size_t index;
 
     if (out_json) {
-        out_tree(json_pack("{s:i, s:o, s:O?, s:O?}", "schema", 1, "settings", settings, "warnings",
+        out_tree(json_pack("{s:i, s:o, s:O, s:O}", "schema", 1, "settings", settings, "warnings",
                            json_object_get(report->explain, "warnings"), "error",
-                           json_object_get(report->explain, "error")));
+                           json_object_get(report->explain, "open_error")));
     } else {
         clean_tree(settings);
-        clean_tree(json_object_get(report->explain, "warnings"));
+        clean_tree(report->explain);
         json_array_foreach(settings, index, setting)
             print_setting(setting);
-        print_warnings(report);
+        if (report_error(report))
+            printf("%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));
+        print_warnings(json_object_get(report->explain, "warnings"), report_error(report));
         json_decref(settings);
     }
-    return settings_error(report) ? EXIT_FAILED : 0;
+    return report_error(report) ? EXIT_FAILED : 0;
 }
 
 int cmd_env(int argc, const char **argv)

@@ -16,7 +16,6 @@ static const struct command commands[] = {
     { "devices", "every fact of each device", cmd_devices },
     { "explain", "how far each plugin file got, step by step", cmd_explain },
     { "env", "the settings: value, where it came from, meaning", cmd_env },
-    { "verify", "hold a plugin's results against a reference", cmd_verify },
     { "bench", "measure calls, opening, copies and ops", cmd_bench },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -63,7 +63,7 @@ void report_close(struct report *report)
 
 const char *report_error(const struct report *report)
 {
-    return json_string_value(json_object_get(report->explain, "error"));
+    return json_string_value(json_object_get(report->explain, "open_error"));
 }
 
 struct hw_device *report_device(const struct report *report, const char *name)
@@ -87,6 +87,26 @@ int device_index(struct hw_device *device)
 {
     const char *colon = strrchr(hw_device_name(device), ':');
     return colon ? atoi(colon + 1) : 0;
+}
+
+const char *report_plugin_path(const struct report *report, struct hw_device *device)
+{
+    json_t *file;
+    size_t index;
+    json_array_foreach(json_object_get(report->explain, "candidates"), index, file)
+        if (!strcmp(text_of(file, "state"), "used") &&
+            !strcmp(text_of(file, "name"), hw_device_backend(device)))
+            return text_of(file, "real");
+    return "";
+}
+
+void print_warnings(const json_t *warnings, const char *error)
+{
+    json_t *warning;
+    size_t index;
+    json_array_foreach((json_t *)warnings, index, warning)
+        if (!error || strcmp(error, json_string_value(warning)))
+            printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(warning));
 }
 
 const char *text_of(const json_t *object, const char *key)

@@ -23,15 +23,15 @@ bool report_read(struct report *report);
 /* Why the context would not have opened without HW_OPEN_ANYWAY; NULL if it would have. */
 const char *report_error(const struct report *report);
 
-/* The same if a setting is what is wrong; else NULL. */
-const char *settings_error(const struct report *report);
-
 /* The device of that name, the recommended one for NULL; NULL, and said, if there is none. */
 struct hw_device *report_device(const struct report *report, const char *name);
 /* The N of "backend:N": the plugin's own index. */
 int device_index(struct hw_device *device);
 /* The file that serves the device. */
 const char *report_plugin_path(const struct report *report, struct hw_device *device);
+
+/* Prints the warnings, without the one that was told as the error (may be NULL). */
+void print_warnings(const json_t *warnings, const char *error);
 
 /* Members of an object of the report: "", 0, false where there is none of that kind. */
 const char *text_of(const json_t *object, const char *key);

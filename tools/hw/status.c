@@ -11,7 +11,6 @@
 #include <hw/hw.h>
 
 #include <ctype.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,49 +29,14 @@ static const struct manual manual = {
 
 /* ---- What there is to say, as a tree: {"name", "available", "devices", "files"} each -------- */
 
-static json_t *device_json(struct hw_device *device)
+static json_t *matching(const struct report *report, const char *list_key, const char *key,
+                        const char *value)
 {
-    struct hw_device_info info = { .size = sizeof info };
-    bool told = hw_device_info(device, &info) == HW_OK;
-    json_t *facts = json_pack("{s:s, s:s, s:i, s:b}", "id", hw_device_name(device), "name",
-                              told ? info.name : "", "index", device_index(device), "selected", 1);
-
-    if (told && info.memory_total)
-        json_object_set_new(facts, "memory_total", json_integer((json_int_t)info.memory_total));
-    if (told && info.memory_free)
-        json_object_set_new(facts, "memory_free", json_integer((json_int_t)info.memory_free));
-    if (!told)
-        json_object_set_new(facts, "error", json_string(hw_message()));
-    return facts;
-}
-
-/* Those in use, as they are now, then those that the settings leave out, as the library has
- * them. */
-static json_t *backend_devices(const struct report *report, const char *backend)
-{
-    json_t *list = json_array(), *facts;
+    json_t *list = json_array(), *each;
     size_t index;
-
-    for (uint32_t i = 0; i < hw_device_count(report->context); i++) {
-        struct hw_device *device = hw_device_at(report->context, i);
-        if (!strcmp(hw_device_backend(device), backend))
-            json_array_append_new(list, device_json(device));
-    }
-    json_array_foreach(json_object_get(report->explain, "devices"), index, facts)
-        if (!strcmp(text_of(facts, "backend"), backend) && !flag_of(facts, "selected"))
-            json_array_append(list, facts);
-    return list;
-}
-
-/* The files of that name; for files without one, just the `index`th. */
-static json_t *backend_files(const struct report *report, const char *backend, size_t index)
-{
-    json_t *files = json_object_get(report->explain, "files"), *list = json_array(), *file;
-    size_t i;
-
-    json_array_foreach(files, i, file)
-        if (*backend ? !strcmp(text_of(file, "name"), backend) : i == index)
-            json_array_append(list, file);
+    json_array_foreach(json_object_get(report->explain, list_key), index, each)
+        if (!strcmp(text_of(each, key), value))
+            json_array_append(list, each);
     return list;
 }
 
@@ -94,15 +58,18 @@ static bool is_listed(const json_t *backends, const char *name)
     return false;
 }
 
+/* A file whose name is none is shown by itself. */
 static void list_backend(const struct report *report, json_t *backends, const char *name,
-                         size_t file)
+                         json_t *file)
 {
-    if (!is_listed(backends, name))
-        json_array_append_new(
-            backends, json_pack("{s:s, s:b, s:o, s:o}", "name", name, "available",
-                                (int)is_available(report, name), "devices",
-                                backend_devices(report, name), "files",
-                                backend_files(report, name, file)));
+    if (is_listed(backends, name))
+        return;
+    json_array_append_new(
+        backends,
+        json_pack("{s:s, s:b, s:o, s:o}", "name", name, "available",
+                  (int)is_available(report, name), "devices",
+                  matching(report, "devices", "backend", name), "files",
+                  *name ? matching(report, "candidates", "name", name) : json_pack("[O]", file)));
 }
 
 /* Available ones in order of preference, then the others in the order they were looked at. */
@@ -112,19 +79,17 @@ static json_t *backends_json(const struct report *report)
     size_t index;
 
     for (uint32_t i = 0; i < hw_device_count(report->context); i++)
-        list_backend(report, backends,
-                     hw_device_backend(hw_device_at(report->context, i)), SIZE_MAX);
-    json_array_foreach(json_object_get(report->explain, "files"), index, file)
-        list_backend(report, backends, text_of(file, "name"), index);
+        list_backend(report, backends, hw_device_backend(hw_device_at(report->context, i)), NULL);
+    json_array_foreach(json_object_get(report->explain, "candidates"), index, file)
+        list_backend(report, backends, text_of(file, "name"), file);
     return backends;
 }
 
 static json_t *status_json(const struct report *report)
 {
-    struct hw_device *best = hw_device_default(report->context);
-    return json_pack("{s:i, s:s?, s:O?, s:o, s:O?, s:O?}", "schema", 1, "recommended",
-                     best ? hw_device_backend(best) : NULL, "error",
-                     json_object_get(report->explain, "error"), "backends",
+    return json_pack("{s:i, s:O, s:O, s:o, s:O, s:O}", "schema", 1, "recommended",
+                     json_object_get(report->explain, "recommended"), "error",
+                     json_object_get(report->explain, "open_error"), "backends",
                      backends_json(report), "warnings",
                      json_object_get(report->explain, "warnings"), "directories",
                      json_object_get(report->explain, "directories"));
@@ -155,7 +120,7 @@ static bool ends_sentence(const char *text)
 static void print_reason(const json_t *file)
 {
     const char *reason = text_of(file, "reason"), *message = text_of(file, "message");
-    const char *remedy = text_of(file, "remedy"), *path = text_of(file, "path");
+    const char *remedy = text_of(file, "remedy"), *path = text_of(file, "file");
     bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
 
     printf("    %s%s%s ", ink(choice ? YELLOW : RED), choice ? "Not used:" : "Error:", ink(PLAIN));
@@ -173,18 +138,16 @@ static void print_reason(const json_t *file)
 
 static void print_device(const json_t *facts)
 {
-    const char *name = text_of(facts, "name");
+    const char *name = text_of(facts, "device");
     double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
 
-    printf("    [%.0f] %s", number_of(facts, "index"), *name ? name : text_of(facts, "id"));
+    printf("    [%.0f] %s", number_of(facts, "index"), *name ? name : text_of(facts, "name"));
     if (total > 0)
         printf(": %s", gigabytes((uint64_t)total).text);
     if (left > 0)
         printf(" (%s free)", gigabytes((uint64_t)left).text);
     if (!flag_of(facts, "selected"))
-        printf(" %s(not used: %s)%s", ink(YELLOW), text_of(facts, "reason"), ink(PLAIN));
-    if (*text_of(facts, "error"))
-        printf(" %sError:%s %s", ink(RED), ink(PLAIN), text_of(facts, "error"));
+        printf(" %s(not used: %s)%s", ink(YELLOW), text_of(facts, "why"), ink(PLAIN));
     printf("\n");
 }
 
@@ -206,7 +169,7 @@ static void print_backend(const json_t *backend)
     size_t index;
 
     files = json_object_get(backend, "files");
-    path = text_of(json_array_get(files, 0), "path");
+    path = text_of(json_array_get(files, 0), "file");
     print_title(text_of(backend, "name"), flag_of(backend, "available"),
                 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
     json_array_foreach(devices, index, each)
@@ -243,8 +206,7 @@ static void print_status(const json_t *status)
            *recommended ? recommended : "none");
     if (*error)
         printf("%sError:%s %s\n", ink(RED), ink(PLAIN), error);
-    json_array_foreach(json_object_get(status, "warnings"), index, each)
-        printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(each));
+    print_warnings(json_object_get(status, "warnings"), error);
     print_directories(json_object_get(status, "directories"));
 }
 

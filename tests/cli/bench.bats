@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# bench: that it measures and says so; what the figures are is no test.
+
+load common
+
+@test "dispatch compares the library with the plugin itself" {
+    needs_cpu
+    hw bench dispatch silu matmul --repetitions=20
+    succeeds
+    says ' +silu +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+    says ' +matmul +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+    hw bench dispatch --repetitions=20 --json
+    succeeds
+    json "{r['op'] for r in d['results']} == {'silu', 'matmul', 'rmsnorm', 'add'}"
+    json "all(r['library']['median'] > 0 and r['direct']['median'] > 0 for r in d['results'])"
+    json "all(r['direct']['min'] <= r['direct']['median'] <= r['direct']['p90'] for r in d['results'])"
+}
+
+@test "figures come with machine, version, date and command" {
+    needs_cpu
+    hw bench dispatch silu --repetitions=5 --json
+    succeeds
+    json "d['machine']['cpu'] and d['machine']['cores'] >= 1 and d['version'] and d['date'].endswith('Z')"
+    json "d['command'] == 'hw bench dispatch silu --repetitions=5 --json'"
+    json "all('unit' in r for r in d['results'])"
+    if [ "$(uname -m)" = x86_64 ]; then
+        json "0.1 < d['machine']['core_ghz'] < 10"
+    fi
+}
+
+@test "open measures new processes and this one" {
+    needs_cpu
+    hw bench open --repetitions=3
+    succeeds
+    says ' +open, new process +[0-9]+ .*'
+    hw bench open --repetitions=3 --json
+    succeeds
+    json "[r['how'] for r in d['results']] == ['cold', 'new process', 'again']"
+    json "all(r['open']['median'] > 0 for r in d['results'])"
+}
+
+@test "copy measures every direction" {
+    needs_cpu
+    hw bench copy --repetitions=2 --json
+    succeeds
+    json "{r['direction'] for r in d['results']} == {'host to device', 'device to device', 'device to host'}"
+    json "all(r['GB/s'] > 0 for r in d['results'])"
+}
+
+@test "a measurement, an op or a device that is none" {
+    hw bench dispach
+    fails 2 "did you mean 'dispatch'"
+    hw bench dispatch slu
+    fails 2 "did you mean 'silu'"
+    hw bench open twice
+    fails 2 "twice"
+    hw bench copy --device nonsense
+    fails 1 "nonsense"
+}
+
+@test "without a device there is nothing to measure" {
+    for measurement in dispatch copy open; do
+        HW_BACKENDS=nonsense hw bench "$measurement" --repetitions=2
+        fails 1 "nonsense"
+    done
+}

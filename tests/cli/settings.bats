@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Settings: what they are, where they come from, and one clear error for each that is wrong.
+
+load common
+
+@test "env lists all sixteen, with meaning and source" {
+    hw env
+    succeeds
+    for name in BACKENDS DISABLE REQUIRE FALLBACK PLUGIN_PATH PLUGIN_PATH_ONLY TRUST PROBE PROBE_TIMEOUT \
+        THREADS PRECISION MEMORY_LIMIT CONFIG CACHE_DIR KERNEL LOG; do
+        says "HW_$name +.+ \\(default\\)"
+    done
+    hw env --json
+    succeeds
+    json "len(d['settings']) == 16 and all(s['meaning'] for s in d['settings'])"
+}
+
+@test "env shows values from the environment" {
+    HW_MEMORY_LIMIT=8G HW_FALLBACK=error hw env
+    succeeds
+    says 'HW_MEMORY_LIMIT +8G +\(environment\)'
+    says 'HW_FALLBACK +error +\(environment\)'
+    HW_FALLBACK=error hw env HW_FALLBACK --json
+    json "[(s['name'], s['value'], s['source']) for s in d['settings']] == [('HW_FALLBACK', 'error', 'HW_FALLBACK')]"
+}
+
+@test "env shows values from a file, and its line" {
+    printf '# mine\nfallback = allow\n' >"$BATS_TEST_TMPDIR/hw.conf"
+    HW_CONFIG=$BATS_TEST_TMPDIR/hw.conf hw env
+    succeeds
+    says "HW_FALLBACK +allow +\\($BATS_TEST_TMPDIR/hw.conf:2\\)"
+}
+
+@test "env shows what OMP_NUM_THREADS decides" {
+    OMP_NUM_THREADS=3 hw env HW_THREADS
+    succeeds
+    says 'HW_THREADS +3 +\(OMP_NUM_THREADS\)'
+    OMP_NUM_THREADS=3 HW_THREADS=2 hw env HW_THREADS
+    says 'HW_THREADS +2 +\(environment\)'
+}
+
+@test "env warns of a variable that is no setting, with the nearest name" {
+    HW_BACKEND=cpu hw env
+    [ "$status" -eq 0 ]
+    says 'Warning: .*HW_BACKEND[^S].*HW_BACKENDS.*'
+    HW_BACKEND=cpu hw status
+    says 'Warning: .*HW_BACKENDS.*'
+}
+
+@test "env asked for a setting that is none" {
+    hw env HW_BACKEND
+    fails 2 "HW_BACKEND: no such setting; did you mean 'HW_BACKENDS'"
+}
+
+# wrong PATTERN: status, devices, env and the opening of a bench each end with 1 and say it once.
+wrong()
+{
+    hw status
+    [ "$status" -eq 1 ]
+    says "Error: .*$1.*"
+    [ "$(printf '%s\n' "$output" | grep -cE "$1")" -eq 1 ]
+    hw devices
+    fails 1 "$1"
+    hw bench copy
+    fails 1 "$1"
+}
+
+@test "a backend that nobody has" {
+    needs_cpu
+    export HW_BACKENDS=nonsense
+    wrong 'HW_BACKENDS.*nonsense'
+    says '.*cpu.*'
+    export HW_BACKENDS='cpu,[['
+    wrong 'HW_BACKENDS'
+    HW_BACKENDS='nonsense?,*' hw status
+    [ "$status" -eq 0 ]
+}
+
+@test "a limit that is no size" {
+    export HW_MEMORY_LIMIT=8X
+    wrong 'HW_MEMORY_LIMIT.*8X'
+    export HW_MEMORY_LIMIT=99999999999999999999G
+    wrong 'HW_MEMORY_LIMIT'
+}
+
+@test "a number of threads that can not be" {
+    for threads in -1 0x two 99999999999; do
+        export HW_THREADS=$threads
+        wrong "HW_THREADS.*$threads"
+    done
+}
+
+@test "words where others are wanted" {
+    for setting in FALLBACK=perhaps TRUST=maybe PROBE=alien PROBE_TIMEOUT=soon PRECISION=fp31 LOG=loud; do
+        export "HW_${setting?}"
+        wrong "HW_${setting%=*}.*${setting#*=}"
+        hw env "HW_${setting%=*}"
+        [ "$status" -eq 1 ]
+        unset "HW_${setting%=*}"
+    done
+}
+
+@test "a required backend that is not there" {
+    export HW_REQUIRE=nonsense
+    wrong 'HW_REQUIRE.*nonsense'
+}
+
+@test "configuration files that are missing, alien or hostile" {
+    export HW_CONFIG=$BATS_TEST_TMPDIR/none.conf
+    wrong 'none.conf'
+    export HW_CONFIG=$BATS_TEST_TMPDIR
+    wrong "$BATS_TEST_TMPDIR"
+    head -c 4096 "$COMMAND" >"$BATS_TEST_TMPDIR/alien.conf"
+    export HW_CONFIG=$BATS_TEST_TMPDIR/alien.conf
+    wrong 'alien.conf'
+    head -c 3000000 /dev/zero | tr '\0' 'a' >"$BATS_TEST_TMPDIR/huge.conf"
+    export HW_CONFIG=$BATS_TEST_TMPDIR/huge.conf
+    wrong 'huge.conf'
+    echo 'fallbakc = allow' >"$BATS_TEST_TMPDIR/typo.conf"
+    export HW_CONFIG=$BATS_TEST_TMPDIR/typo.conf
+    wrong 'typo.conf:1.*fallback'
+    echo 'threads = many' >"$BATS_TEST_TMPDIR/value.conf"
+    export HW_CONFIG=$BATS_TEST_TMPDIR/value.conf
+    wrong 'value.conf:1.*many'
+}
+
+@test "a configuration file that others may write to" {
+    echo 'fallback = allow' >"$BATS_TEST_TMPDIR/open.conf"
+    chmod 666 "$BATS_TEST_TMPDIR/open.conf"
+    export HW_CONFIG=$BATS_TEST_TMPDIR/open.conf
+    wrong 'open.conf'
+}

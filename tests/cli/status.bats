@@ -1,0 +1,189 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# status, devices and explain: what is there, and for what is not, why and what to do.
+
+load common
+
+size='[0-9]+\.[0-9][0-9] GB'
+
+# A directory of plugin files, some of them bad, found before the built-in one.
+make_directory()
+{
+    directory=$BATS_TEST_TMPDIR/plugins
+    mkdir -p "$directory"
+    chmod 755 "$BATS_TEST_TMPDIR" "$directory"
+    export HW_PLUGIN_PATH=$directory
+}
+
+@test "status has its shape" {
+    needs_cpu
+    hw status
+    succeeds
+    [ "${lines[0]}" = "=== Available Backends ===" ]
+    [ "${lines[1]}" = "✓ CPU (cpu)" ]
+    [[ ${lines[2]} =~ ^\ {4}\[0\]\ .+:\ $size\ \($size\ free\)$ ]]
+    says 'Recommended backend: cpu'
+    says 'Looked in:'
+}
+
+@test "its figures are this machine's" {
+    needs_cpu
+    hw status --json
+    succeeds
+    total=$(awk '/^MemTotal:/ { print $2 * 1024 }' /proc/meminfo)
+    json "d['recommended'] == 'cpu' and d['error'] is None"
+    # A container's limit may be below what the machine has; nothing is above.
+    json "0 < d['backends'][0]['devices'][0]['memory_total'] <= $total"
+    json "0 < d['backends'][0]['devices'][0]['memory_free'] <= d['backends'][0]['devices'][0]['memory_total']"
+    if grep -q '^model name' /proc/cpuinfo; then
+        model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1 | tr -s ' ')
+        json "' '.join(d['backends'][0]['devices'][0]['name'].split()) == '''$model'''"
+    fi
+}
+
+@test "a file that is no plugin has one line, with path, reason and remedy" {
+    make_directory
+    : >"$directory/hw_empty.so"
+    echo "not a plugin" >"$directory/hw_words.so"
+    hw status
+    says '✗ EMPTY \(empty\)'
+    says "    Error: $directory/hw_empty.so: the file is empty\. [A-Z].*\."
+    says '✗ WORDS \(words\)'
+    says "    Error: $directory/hw_words.so: .+\. [A-Z].*\."
+    [ "$(printf '%s\n' "$output" | grep -c hw_words.so)" -eq 1 ]
+}
+
+@test "a truncated plugin is named, and the good one serves" {
+    needs_cpu
+    make_directory
+    head -c 1000 "$PLUGINS/hw_cpu.so" >"$directory/hw_cut.so"
+    hw status
+    [ "$status" -eq 0 ]
+    says '✗ CUT \(cut\)'
+    says "    Error: $directory/hw_cut.so: .*(truncated|too early|past the end).*"
+    says '✓ CPU \(cpu\)'
+}
+
+@test "a shadowed plugin is not lost" {
+    needs_cpu
+    make_directory
+    cp "$PLUGINS/hw_cpu.so" "$directory/hw_cpu.so"
+    hw status
+    [ "$status" -eq 0 ]
+    says '✓ CPU \(cpu\)'
+    says "    Not used: .*/hw_cpu.so: .*earlier.*"
+}
+
+@test "a plugin that others may write to is refused, with the way out" {
+    make_directory
+    cp "$PLUGINS"/hw_*.so "$directory/"
+    chmod o+w "$directory"/hw_*.so
+    export HW_PLUGIN_PATH_ONLY=$directory
+    hw status
+    [ "$status" -eq 1 ]
+    says '    Error: .*others may write.*chmod.*'
+    says 'Recommended backend: none'
+}
+
+@test "a file whose name could steer a terminal does not" {
+    make_directory
+    : >"$directory/hw_"$'\e[31m'".so"
+    hw status
+    [[ $output != *$'\e'* && $output == *'\x1b[31m'* ]]
+}
+
+@test "without plugins it says where it looked and how to add one" {
+    make_directory
+    unset HW_PLUGIN_PATH
+    HW_PLUGIN_PATH_ONLY=$directory hw status
+    [ "$status" -eq 1 ]
+    says 'No plugin was found.'
+    says 'Recommended backend: none'
+    says "    $directory .*"
+    says '.*hw_<name>.so.*'
+}
+
+@test "a disabled backend is listed with what disabled it" {
+    needs_cpu
+    HW_DISABLE=cpu hw status
+    [ "$status" -eq 1 ]
+    says '✗ CPU \(cpu\)'
+    says '    Not used: .*HW_DISABLE.*'
+}
+
+@test "what status says, it says as JSON" {
+    make_directory
+    : >"$directory/hw_empty.so"
+    hw status --json
+    json "[f['reason'] for b in d['backends'] if b['name'] == 'empty' for f in b['files']] == ['empty']"
+    json "not [b for b in d['backends'] if b['name'] == 'empty'][0]['available']"
+    json "'$directory' in [p['path'] for p in d['directories']]"
+}
+
+@test "devices lists every fact" {
+    needs_cpu
+    hw devices
+    succeeds
+    says 'cpu:0  \(recommended\)'
+    says ' +name +.+'
+    says ' +kind +cpu'
+    says " +memory +$size \\($size free\\)"
+    says " +units +[0-9]+"
+    says ' +features +.*'
+    hw devices --json
+    succeeds
+    json "d['devices'][0]['id'] == 'cpu:0' and d['devices'][0]['kind'] == 'cpu'"
+    json "d['devices'][0]['units'] >= 1 and d['devices'][0]['pci'] is None"
+    json "{'arch', 'vendor', 'driver', 'uuid', 'features', 'memory_free'} <= set(d['devices'][0])"
+}
+
+@test "devices takes the name of one, and knows when there is none" {
+    needs_cpu
+    hw devices cpu:0
+    succeeds
+    hw devices cpu:77
+    fails 1 "cpu:0"
+    hw devices nonsense
+    fails 1 "cpu:0"
+    HW_DISABLE=cpu hw devices
+    fails 1 "."
+}
+
+@test "devices --kernels names the rows of the ops" {
+    needs_cpu
+    hw devices --kernels --json
+    succeeds
+    json "d['devices'][0]['kernels']['matmul'] and d['devices'][0]['kernels']['silu']"
+    json "all(r['name'] for rows in d['devices'][0]['kernels'].values() for r in rows)"
+}
+
+@test "explain shows the ladder, step by step" {
+    needs_cpu
+    hw explain
+    succeeds
+    for stage in list filter trust preflight probe bind; do
+        says " +✓ $stage .*"
+    done
+    hw explain cpu
+    succeeds
+    says '.*/hw_cpu.so.*'
+}
+
+@test "explain shows where a file stopped, and why" {
+    make_directory
+    : >"$directory/hw_empty.so"
+    hw explain empty
+    [ "$status" -eq 1 ]
+    says " +✗ preflight .*the file is empty.*"
+    [[ $output != *hw_cpu* ]]
+}
+
+@test "explain --json is the library's own report" {
+    hw explain --json
+    json "d['schema'] == 1 and len(d['settings']) == 16 and 'devices' in d and 'files' in d"
+}
+
+@test "explain knows when it is asked for what is not there" {
+    hw explain nonsense
+    fails 1 "nonsense: no .*file"
+}
