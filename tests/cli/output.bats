@@ -44,6 +44,7 @@ load common
 }
 
 @test "a full disk is a failure, and said" {
+    needs_cpu
     [ -w /dev/full ] || skip "not applicable: this system has no /dev/full"
     for words in status "status --json" "explain --json" help env --version devices; do
         # shellcheck disable=SC2086 # several words, on purpose

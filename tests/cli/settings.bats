@@ -5,6 +5,7 @@
 load common
 
 @test "env lists all sixteen, with meaning and source" {
+    needs_cpu
     hw env
     succeeds
     for name in BACKENDS DISABLE REQUIRE FALLBACK PLUGIN_PATH PLUGIN_PATH_ONLY TRUST PROBE PROBE_TIMEOUT \
@@ -17,6 +18,7 @@ load common
 }
 
 @test "env shows values from the environment" {
+    needs_cpu
     HW_MEMORY_LIMIT=8G HW_FALLBACK=error hw env
     succeeds
     says 'HW_MEMORY_LIMIT +8G +\(environment\)'
@@ -26,6 +28,7 @@ load common
 }
 
 @test "env shows values from a file, and its line" {
+    needs_cpu
     printf '# mine\nfallback = allow\n' >"$BATS_TEST_TMPDIR/hw.conf"
     HW_CONFIG=$BATS_TEST_TMPDIR/hw.conf hw env
     succeeds
@@ -33,6 +36,7 @@ load common
 }
 
 @test "env shows what OMP_NUM_THREADS decides" {
+    needs_cpu
     OMP_NUM_THREADS=3 hw env HW_THREADS
     succeeds
     says 'HW_THREADS +3 +\(OMP_NUM_THREADS\)'
@@ -41,6 +45,7 @@ load common
 }
 
 @test "env warns of a variable that is no setting, with the nearest name" {
+    needs_cpu
     HW_BACKEND=cpu hw env
     [ "$status" -eq 0 ]
     says 'Warning: .*HW_BACKEND[^S].*HW_BACKENDS.*'

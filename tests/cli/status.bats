@@ -97,7 +97,7 @@ make_directory()
     unset HW_PLUGIN_PATH
     HW_PLUGIN_PATH_ONLY=$directory hw status
     [ "$status" -eq 1 ]
-    says 'No plugin was found.'
+    says 'Error: no plugin was found.*'
     says 'Recommended backend: none'
     says "    $directory .*"
     says '.*hw_<name>.so.*'

@@ -4,7 +4,7 @@
 
 load common
 
-commands="status devices explain env verify bench"
+commands="status devices explain env"
 
 @test "without a word: what there is, and where to start" {
     hw
@@ -109,8 +109,6 @@ commands="status devices explain env verify bench"
     fails 2 "no such option"
     hw status "$long"
     fails 2 "not understood"
-    hw devices "$long"
-    fails 1 "."
 }
 
 @test "words that are no text do not reach the terminal as they are" {

@@ -42,15 +42,16 @@ static void report_copy(const struct bench *bench, const char *direction, int64_
 {
     double gbps = (double)bytes / us.median / 1000;
     json_array_append_new(bench->results,
-                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy", "direction",
-                                    direction, "bytes", (json_int_t)bytes, "GB/s", gbps, "us",
-                                    spread_json(us)));
+                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy",
+                                    "direction", direction, "bytes", (json_int_t)bytes,
+                                    "GB/s", gbps, "us", spread_json(us)));
     if (!out_json)
         printf("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
                (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);
 }
 
-/* Times one direction; the first copy, which may touch pages for the first time, does not count. */
+/* Times one direction; the first copy, which may touch pages for the first time, does not
+ * count. */
 static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tensor *to,
                                    const struct hw_tensor *from, double *us, int count)
 {
@@ -107,7 +108,7 @@ int bench_copy(const struct bench *bench)
     enum hw_status status = HW_NO_MEMORY;
 
     if (bench->words[0]) {
-        complain("bench copy: %s: not understood; see hw bench --help", bench->words[0]);
+        complain("copy: %s: not understood; see hw bench --help", bench->words[0]);
         free(us);
         return EXIT_USAGE;
     }
@@ -120,7 +121,7 @@ int bench_copy(const struct bench *bench)
         for (int i = 0; i < SIZES && !status; i++)
             status = measure_size(bench, queue, sizes[i], us, count);
         if (status && device)
-            complain("bench copy: %s", hw_message());
+            complain("copy: %s", hw_message());
         hw_queue_close(queue);
         report_close(&report);
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_open.c - what opening a context costs: in a process that has not done it before, with
- * the plugins' files dropped from the page cache and without that, and again in the same one.
+/* bench_open.c - what opening a context costs: in a process that has not done it before,
+ * with the plugins' files dropped from the page cache and without that, and again in the
+ * same one.
  *
- * A child by fork() that opened nothing before is such a process. dlopen() of the same files,
- * alone and likewise in new processes, is measured beside it: what remains is the library's own
- * work and the plugins' start. */
+ * A child by fork() that opened nothing before is such a process. dlopen() of the same
+ * files, alone and likewise in new processes, is measured beside it: what remains is the
+ * library's own work and the plugins' start. */
 #define _DEFAULT_SOURCE /* mincore() */
 
 #include "bench.h"
@@ -27,7 +28,8 @@
 
 enum { REPETITIONS = 25, AGAIN = 200, LONGEST_REPLY = 1 << 20 };
 
-/* ---- A new process ------------------------------------------------------------------------- */
+/* ---- A new process
+ * ------------------------------------------------------------------------- */
 
 static char *read_all(int fd)
 {
@@ -66,11 +68,12 @@ static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t
     json_t *found = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
     if (!found)
-        complain("bench open: the process that was to measure did not come back");
+        complain("open: the process that was to measure did not come back");
     return found;
 }
 
-/* ---- What is done there -------------------------------------------------------------------- */
+/* ---- What is done there
+ * -------------------------------------------------------------------- */
 
 /* The files that serve a device. */
 static json_t *used_files(struct hw_context *context)
@@ -81,8 +84,9 @@ static json_t *used_files(struct hw_context *context)
         return files;
     for (uint32_t i = 0; i < hw_device_count(context); i++) {
         const char *path = report_plugin_path(&report, hw_device_at(context, i));
-        if (!json_array_size(files) || strcmp(path, json_string_value(json_array_get(
-                                           files, json_array_size(files) - 1))))
+        if (!json_array_size(files) ||
+            strcmp(path,
+                   json_string_value(json_array_get(files, json_array_size(files) - 1))))
             json_array_append_new(files, json_string(path));
     }
     json_decref(report.explain);
@@ -104,8 +108,8 @@ static json_t *open_once(const json_t *unused)
     int devices = (int)hw_device_count(context);
     double closing = now_ns();
     hw_close(context);
-    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close", now_ns() - closing,
-                     "files", files, "devices", devices);
+    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close",
+                     now_ns() - closing, "files", files, "devices", devices);
 }
 
 /* {"open": ns} of loading the files and nothing else, or {"error"}. */
@@ -115,16 +119,19 @@ static json_t *dlopen_once(const json_t *files)
     size_t index;
     double start = now_ns();
 
-    json_array_foreach((json_t *)files, index, file)
-        if (!dlopen(json_string_value(file), RTLD_NOW | RTLD_LOCAL))
-            return json_pack("{s:s}", "error", dlerror());
+    json_array_foreach(
+        (json_t *)files, index,
+        file) if (!dlopen(json_string_value(file),
+                          RTLD_NOW | RTLD_LOCAL)) return json_pack("{s:s}", "error",
+                                                                   dlerror());
     return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
 }
 
 /* The share of the file's pages that are in memory; 0 if that can not be told. */
 static double resident(int fd, size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page, there = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page,
+           there = 0;
     unsigned char *map = calloc(pages + 1, 1);
     void *view = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -144,7 +151,8 @@ static double drop_from_cache(const json_t *files)
     size_t index;
     double most = 0;
 
-    json_array_foreach((json_t *)files, index, file) {
+    json_array_foreach((json_t *)files, index, file)
+    {
         struct stat info;
         int fd = open(json_string_value(file), O_RDONLY | O_CLOEXEC);
         if (fd < 0)
@@ -159,7 +167,8 @@ static double drop_from_cache(const json_t *files)
     return most;
 }
 
-/* ---- Many times ---------------------------------------------------------------------------- */
+/* ---- Many times
+ * ---------------------------------------------------------------------------- */
 
 /* One way of opening, measured many times; in microseconds. */
 struct series {
@@ -168,7 +177,8 @@ struct series {
     double *open, *dlopen, *close;
 };
 
-static bool series_make(struct series *series, const char *name, const char *words, int count)
+static bool series_make(struct series *series, const char *name, const char *words,
+                        int count)
 {
     double *samples = calloc(3 * (size_t)count, sizeof *samples);
     *series = (struct series){ .name = name,
@@ -184,15 +194,15 @@ static bool take(json_t *answer, double *open_us, double *close_us)
 {
     bool good = answer && !json_object_get(answer, "error");
     if (answer && !good)
-        complain("bench open: %s", text_of(answer, "error"));
+        complain("open: %s", text_of(answer, "error"));
     *open_us = number_of(answer, "open") / 1000;
     *close_us = number_of(answer, "close") / 1000;
     json_decref(answer);
     return good;
 }
 
-static bool measure_new(struct series *series, const json_t *files, bool cold, double *stayed,
-                        size_t count)
+static bool measure_new(struct series *series, const json_t *files, bool cold,
+                        double *stayed, size_t count)
 {
     double none;
     for (size_t i = 0; i < count; i++, series->count++) {
@@ -217,7 +227,8 @@ static bool measure_again(struct series *series, size_t count)
     return good;
 }
 
-/* ---- The table ----------------------------------------------------------------------------- */
+/* ---- The table
+ * ----------------------------------------------------------------------------- */
 
 static void print_row(const char *words, struct spread spread)
 {
@@ -239,9 +250,9 @@ static void report_series(const struct bench *bench, struct series *series)
     struct spread close_us = spread_of(series->close, series->count);
     free(rest);
 
-    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how", series->name,
-                            "unit", "us", "repetitions", (int)series->count, "open",
-                            spread_json(open_us), "close", spread_json(close_us));
+    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how",
+                            series->name, "unit", "us", "repetitions", (int)series->count,
+                            "open", spread_json(open_us), "close", spread_json(close_us));
     if (apart) {
         json_object_set_new(row, "dlopen", spread_json(dlopen_us));
         json_object_set_new(row, "besides_dlopen", spread_json(rest_us));
@@ -292,17 +303,18 @@ int bench_open(const struct bench *bench)
     json_t *first, *files;
 
     if (bench->words[0]) {
-        complain("bench open: %s: not understood; see hw bench --help", bench->words[0]);
+        complain("open: %s: not understood; see hw bench --help", bench->words[0]);
         return EXIT_USAGE;
     }
     first = in_new_process(open_once, NULL);
     files = json_object_get(first, "files");
     if (first && !files)
-        complain("bench open: %s", text_of(first, "error"));
+        complain("open: %s", text_of(first, "error"));
     if (files) {
         if (!out_json)
             printf("\nopening a context with %.0f device%s: microseconds\n",
-                   number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s");
+                   number_of(first, "devices"),
+                   number_of(first, "devices") == 1 ? "" : "s");
         status = measure_all(bench, files);
     }
     json_decref(first);

@@ -25,7 +25,8 @@ static int least(int a, int b, int c)
 }
 
 /* Edits that make one word of the other: insert, delete, replace, or swap two neighbours
- * (Damerau, 1964, each place edited once). Words longer than LONGEST_WORD are never near. */
+ * (Damerau, 1964, each place edited once). Words longer than LONGEST_WORD are never near.
+ */
 static int distance(const char *a, const char *b)
 {
     int rows = (int)strlen(a), cols = (int)strlen(b);
@@ -63,7 +64,7 @@ const char *nearest(const char *word, const char *const *list)
     return best;
 }
 
-bool is_known(const char *command, const char *what, const char *word, const char *const *list)
+bool is_known(const char *what, const char *word, const char *const *list)
 {
     char all[512] = "";
     size_t used = 0;
@@ -72,14 +73,14 @@ bool is_known(const char *command, const char *what, const char *word, const cha
         if (!strcmp(word, *known))
             return true;
         if (used < sizeof all)
-            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "",
-                                     *known);
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
+                                     used ? ", " : "", *known);
     }
     const char *meant = nearest(word, list);
     if (meant)
-        complain("%s: %s: no such %s; did you mean '%s'?", command, word, what, meant);
+        complain("%s: no such %s; did you mean '%s'?", word, what, meant);
     else
-        complain("%s: %s: no such %s; there are: %s", command, word, what, all);
+        complain("%s: no such %s; there are: %s", word, what, all);
     return false;
 }
 
@@ -112,10 +113,11 @@ static int bad_option(poptContext popt, const char *command, const struct poptOp
         }
     }
     if (meant)
-        complain("%s: %s: no such option; did you mean --%s?", command, bad, meant);
+        complain("%s: no such option; did you mean --%s?", bad, meant);
     else
-        complain("%s: %s: %s; see %s --help", command, bad,
-                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error), command);
+        complain("%s: %s; see %s --help", bad,
+                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error),
+                 command);
     return EXIT_USAGE;
 }
 
@@ -137,7 +139,7 @@ bool options_read(struct arguments *arguments, const struct manual *manual,
     help_wanted = 0;
     *arguments = (struct arguments){ .popt = poptGetContext(NULL, argc, argv, table, 0) };
     if (!arguments->popt) {
-        complain("%s: out of memory", argv[0]);
+        complain("out of memory");
         *status = EXIT_FAILED;
         return false;
     }
@@ -159,8 +161,7 @@ bool options_read(struct arguments *arguments, const struct manual *manual,
     while (arguments->words[arguments->count])
         arguments->count++;
     if (arguments->count > most) {
-        complain("%s: %s: not understood; see %s --help", argv[0], arguments->words[most],
-                 argv[0]);
+        complain("%s: not understood; see %s --help", arguments->words[most], argv[0]);
         *status = EXIT_USAGE;
         return false;
     }

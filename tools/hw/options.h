@@ -13,8 +13,8 @@ struct manual {
     const char *notes;     /* examples, environment, exit status */
 };
 
-/* A command's words. Strings that options took are the caller's to free; words[] lives until
- * options_close(). */
+/* A command's words. Strings that options took are the caller's to free; words[] lives
+ * until options_close(). */
 struct arguments {
     poptContext popt;
     const char **words; /* what is no option, NULL-terminated */
@@ -23,12 +23,14 @@ struct arguments {
 
 /* --json and --help: goes into every command's table before POPT_TABLEEND. */
 extern struct poptOption options_common[];
-#define OPTIONS_COMMON                                                                           \
-    { NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL }
+#define OPTIONS_COMMON                                                                     \
+    {                                                                                      \
+        NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL         \
+    }
 
-/* False if the command ends here, with the exit status that is answered in *status: --help was
- * asked for and printed, or a word is wrong and said to be. More than `most` words that are no
- * options is wrong. options_close() either way. */
+/* False if the command ends here, with the exit status that is answered in *status: --help
+ * was asked for and printed, or a word is wrong and said to be. More than `most` words that
+ * are no options is wrong. options_close() either way. */
 bool options_read(struct arguments *arguments, const struct manual *manual,
                   const struct poptOption *table, int argc, const char **argv, int most,
                   int *status);
@@ -37,8 +39,8 @@ void options_close(struct arguments *arguments);
 /* The word of the NULL-terminated list that was probably meant; NULL if none is near. */
 const char *nearest(const char *word, const char *const *list);
 
-/* Whether the list has `word`; if not, says so for `command`: "hw bench: opne: no such
- * measurement; did you mean 'open'?" */
-bool is_known(const char *command, const char *what, const char *word, const char *const *list);
+/* Whether the list has `word`; if not, says so: "opne: no such measurement; did you mean
+ * 'open'?" */
+bool is_known(const char *what, const char *word, const char *const *list);
 
 #endif

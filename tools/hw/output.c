@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 int out_json;
+static const char *complainer = "hw";
 static bool terminal, colours;
 
 /* A closed standard descriptor would be given to the next file opened, and what is printed
@@ -57,7 +58,8 @@ int out_end(int status)
     lost |= fflush(stdout) != 0;
     if (!lost || out_is_closed())
         return status;
-    complain("can not write the output: %s", errno ? strerror(errno) : "an earlier write failed");
+    complain("can not write the output: %s",
+             errno ? strerror(errno) : "an earlier write failed");
     return EXIT_FAILED;
 }
 
@@ -86,6 +88,11 @@ void clean_text(char *to, size_t size, const char *text)
     to[used] = '\0';
 }
 
+void complain_as(const char *command)
+{
+    complainer = command;
+}
+
 void complain(const char *format, ...)
 {
     char text[6000], cleaned[sizeof text];
@@ -95,7 +102,7 @@ void complain(const char *format, ...)
     va_end(args);
     clean_text(cleaned, sizeof cleaned, text);
     fflush(stdout);
-    fprintf(stderr, "hw: %s\n", cleaned);
+    fprintf(stderr, "%s: %s\n", complainer, cleaned);
 }
 
 void out_tree(json_t *tree)
@@ -126,15 +133,14 @@ void clean_tree(json_t *tree)
 
     if (json_is_string(tree))
         clean_string(tree);
-    json_array_foreach(tree, index, child)
-        clean_tree(child);
-    json_object_foreach(tree, key, child)
-        clean_tree(child);
+    json_array_foreach(tree, index, child) clean_tree(child);
+    json_object_foreach(tree, key, child) clean_tree(child);
 }
 
 struct size_text gigabytes(uint64_t bytes)
 {
     struct size_text size;
-    snprintf(size.text, sizeof size.text, "%.2f GB", (double)bytes / (1024.0 * 1024.0 * 1024.0));
+    snprintf(size.text, sizeof size.text, "%.2f GB",
+             (double)bytes / (1024.0 * 1024.0 * 1024.0));
     return size;
 }
