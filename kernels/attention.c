@@ -107,8 +107,8 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
         BARRIER();
         for (int n = 0; n < ATTENTION_KEPT; n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
-            GLOBAL const u8 *row_bias = bias + row[n].head * a.bias.stride[1] +
-                                        row[n].query * a.bias.stride[2];
+            const i64 row_bias = row[n].head * a.bias.stride[1] +
+                                 row[n].query * a.bias.stride[2];
             for (int t = lane; t < ATTENTION_KEYS; t += LANES)
                 score[r * ATTENTION_KEYS + t] =
                     t0 + t < row[n].first || t0 + t >= row[n].end
@@ -116,7 +116,8 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
                         : attention_score(
                               query + r * ATTENTION_MAX_DIM, tile + t * ATTENTION_PITCH,
                               a.head_dim, a.softcap,
-                              a.bias_type ? load_any(row_bias, a.bias_type, t0 + t) : 0.0f);
+                              a.bias_type ? load_any(bias + row_bias, a.bias_type, t0 + t)
+                                          : 0.0f);
         }
         BARRIER();
         load_tile(tile, ATTENTION_PITCH, 1, keys, (a.value_dim + BLOCK - 1) / BLOCK * BLOCK,

@@ -87,12 +87,13 @@ KERNEL(matmul)(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL cons
         const int x0 = (lid + n * GROUP) % MATMUL_ACROSS * MATMUL_SQUARE_COLS;
         const int left = cols - x0 < MATMUL_SQUARE_COLS ? (int)(cols - x0)
                                                         : MATMUL_SQUARE_COLS;
-        for (int y = 0; y < MATMUL_SQUARE_ROWS; y++) {
-            PRIVATE float *out = sum[n] + y * MATMUL_SQUARE_COLS;
+        for (int y = 0; y < MATMUL_SQUARE_ROWS && y0 + y < rows; y++) {
+            float out[MATMUL_SQUARE_COLS]; /* so that sum is only indexed by constants */
+            for (int x = 0; x < MATMUL_SQUARE_COLS; x++)
+                out[x] = sum[n][y * MATMUL_SQUARE_COLS + x];
             for (int x = 0; s.bias_type && x < left; x++)
                 out[x] += load_any(bias + s.bias_offset, s.bias_type, col + x0 + x);
-            if (y0 + y < rows)
-                store_piece(c + (y0 + y) * s.c.stride[2], s.c_type, col + x0, out, left);
+            store_piece(c + (y0 + y) * s.c.stride[2], s.c_type, col + x0, out, left);
         }
     }
 }

@@ -43,8 +43,8 @@ FUNC float f32_of_bf16(u16 h)
 FUNC u16 bf16_of_f32(float f)
 {
     const u32 u = bits_of_f32(f);
-    const u32 near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
-    return (u16)((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : near);
+    const u32 rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+    return (u16)((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : rounded);
 }
 
 FUNC float load_f32(GLOBAL const u8 *row, i64 i)
@@ -150,8 +150,8 @@ FUNC float tanh_f32(float x)
     p = p * s + 1.33314422036e-1f;
     p = p * s - 3.33332819422e-1f;
     p = p * s * x + x;
-    const float far = 1.0f - 2.0f / (exp_f32(2.0f * a) + 1.0f);
-    return a < 0.625f ? p : x < 0.0f ? -far : far;
+    const float above = 1.0f - 2.0f / (exp_f32(2.0f * a) + 1.0f);
+    return a < 0.625f ? p : x < 0.0f ? -above : above;
 }
 
 /* ---- where rows lie ---- */
@@ -194,12 +194,12 @@ FUNC void load_q8_0(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
 FUNC void load_q4_0(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
 {
     GLOBAL const u8 *block = row + first / BLOCK * Q4_0_BYTES;
-    const int start = (int)(first % BLOCK), half = BLOCK / 2;
+    const int start = (int)(first % BLOCK), middle = BLOCK / 2;
     const float d = load_f16(block, 0);
-    for (int i = 0; i < n && start + i < half; i++)
+    for (int i = 0; i < n && start + i < middle; i++)
         to[i] = d * (float)((block[2 + start + i] & 15) - 8);
-    for (int i = start < half ? half - start : 0; i < n; i++)
-        to[i] = d * (float)((block[2 + start + i - half] >> 4) - 8);
+    for (int i = start < middle ? middle - start : 0; i < n; i++)
+        to[i] = d * (float)((block[2 + start + i - middle] >> 4) - 8);
 }
 
 /* to[0..n) = elements first.. of a row, as float. Of a block type they lie within one block. */

@@ -89,7 +89,7 @@ KERNEL(rope)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *positions,
 {
     SHARED float cosine[ROPE_PAIRS], sine[ROPE_PAIRS];
     const int lid = local_id(), lane = lid % LANES;
-    const i64 token = group_id() % a.tokens, half = a.dims / 2;
+    const i64 token = group_id() % a.tokens, apart = a.dims / 2;
 
     x += a.x.offset + group_id() / a.tokens * a.x.stride[0] + token * a.x.stride[1];
     y += a.y.offset + group_id() / a.tokens * a.y.stride[0] + token * a.y.stride[1];
@@ -104,8 +104,8 @@ KERNEL(rope)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *positions,
         r.position =
             (u64)(i64)((GLOBAL const int *)(positions + a.positions_offset))[token];
 
-    for (i64 first = 0; first < half; first += ROPE_PAIRS) {
-        const int pairs = half - first < ROPE_PAIRS ? (int)(half - first) : ROPE_PAIRS;
+    for (i64 first = 0; first < apart; first += ROPE_PAIRS) {
+        const int pairs = apart - first < ROPE_PAIRS ? (int)(apart - first) : ROPE_PAIRS;
         rope_table(cosine, sine, factors, r, first, pairs, lid);
         BARRIER();
         for (i64 h = lid / LANES; h < a.heads; h += GROUP / LANES) {
@@ -117,7 +117,7 @@ KERNEL(rope)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *positions,
                                 sine[i]);
             else
                 for (int i = lane; i < pairs; i += LANES)
-                    rope_rotate(to, from, first + i, first + i + half, cosine[i], sine[i]);
+                    rope_rotate(to, from, first + i, first + i + apart, cosine[i], sine[i]);
         }
         BARRIER();
     }

@@ -92,8 +92,8 @@ FUNC u16 f16_of_f32(float f)
 {
     const u32 sign = bits_of_f32(f) >> 16 & 0x8000u, u = bits_of_f32(f) & 0x7fffffffu;
     const u32 tiny = bits_of_f32(f32_of_bits(u) + 0.5f) - 0x3f000000u;
-    const u32 near = (u + (u >> 13 & 1u) + 0xfffu - 0x38000000u) >> 13;
-    const u32 fits = u < 0x38800000u ? tiny : near;
+    const u32 rounded = (u + (u >> 13 & 1u) + 0xfffu - 0x38000000u) >> 13;
+    const u32 fits = u < 0x38800000u ? tiny : rounded;
     const u32 huge = u > 0x7f800000u ? 0x7e00u | (u >> 13 & 0x3ffu) : 0x7c00u;
     return (u16)(sign | (u < 0x477ff000u ? fits : huge));
 }
