@@ -4,7 +4,7 @@
 # with the source tree's root and a directory for what is made. All kernels go through in one call, or
 # in one per pair of types where the language has no namespaces. Exit status 77: not installed.
 set -eu
-target=$1 source=$2/kernels stub=$2/tests/kernels/metal work=$3/$1
+target=$1 source=$2/kernels stub=$2/tests/kernels/metal work=$3/accepted/$1
 
 mixed='matmul matmul_vec attention get_rows set_rows copy'
 rows='rmsnorm add_rmsnorm softmax silu swiglu rope add mul argmax'
