@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- fork
- * ---------------------------------------------------------------------------------- */
+/* ---- fork ---- */
 
 _Atomic uint32_t process_generation;
 
@@ -31,8 +30,7 @@ enum hw_status guard(const struct hw_context *context)
                 "open another one in this process");
 }
 
-/* ---- the ladder
- * ---------------------------------------------------------------------------- */
+/* ---- the ladder ---- */
 
 typedef bool stage_fn(struct hw_context *context, struct candidate *candidate);
 
@@ -68,8 +66,7 @@ static void climb(struct hw_context *context, struct candidate *candidate)
                  candidate->message ? candidate->message : "");
 }
 
-/* ---- opening and closing
- * ------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 /* With HW_OPEN_ANYWAY an error is kept for the report and the work goes on. */
 static enum hw_status tolerate(struct hw_context *context, enum hw_status status)

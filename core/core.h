@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* ---- message.c: the thread's message ------------------------------------------------------- */
+/* ---- message.c: the thread's message ---- */
 
 /* Sets the thread's message and answers `status`, for: return fail(HW_INVALID, "...", ...). */
 enum hw_status fail(enum hw_status status, const char *format, ...)
@@ -24,12 +24,12 @@ enum hw_status fail(enum hw_status status, const char *format, ...)
 enum hw_status fail_in(enum hw_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- log.c --------------------------------------------------------------------------------- */
+/* ---- log.c ---- */
 
 void log_line(struct hw_context *context, int32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- config.c: the sixteen settings -------------------------------------------------------- */
+/* ---- config.c: the sixteen settings ---- */
 
 /* X(field of struct hw_options, variable, default): one list for options, environment, file. */
 #define SETTINGS(X)                                                                              \
@@ -92,7 +92,7 @@ enum hw_status config_read(struct settings *settings, const struct hw_options *o
                            bool anyway);
 void config_free(struct settings *settings);
 
-/* ---- load.c, registry.c: plugins and their devices ----------------------------------------- */
+/* ---- load.c, registry.c: plugins and their devices ---- */
 
 struct directory; /* ladder.h: a place that was searched */
 struct candidate; /* ladder.h: a file that was looked at, with stage, reason, remedy */
@@ -130,7 +130,7 @@ enum hw_status device_wake(struct hw_device *device);
 /* Puts it to sleep: its pool goes, then the plugin's device. */
 void device_sleep(struct hw_device *device);
 
-/* ---- context.c ----------------------------------------------------------------------------- */
+/* ---- context.c ---- */
 
 struct hw_context {
     struct settings settings;
@@ -171,7 +171,7 @@ static inline bool forked(const struct hw_context *context)
 /* HW_OK, or HW_FORKED with its message: the first line of every entry that has a context. */
 enum hw_status guard(const struct hw_context *context);
 
-/* ---- json.c, explain.c: JSON text that grows ------------------------------------------ */
+/* ---- json.c, explain.c: JSON text that grows ---- */
 
 /* json.c: appends to a buffer with snprintf's manners; see hw_explain(). Bytes that are no UTF-8
  * become U+FFFD. */

@@ -52,8 +52,7 @@ struct reason_row {
 extern const struct reason_row reason_rows[REASON_COUNT];
 const char *stage_name(enum stage stage);
 
-/* ---- manifest.c
- * ---------------------------------------------------------------------------- */
+/* ---- manifest.c ---- */
 
 #define NAME_SIZE      32 /* a backend's name and its terminator */
 #define MATCHES        16
@@ -80,8 +79,7 @@ bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, c
 /* Whether `length` bytes are a name that a backend may have. */
 bool name_valid(const char *name, size_t length);
 
-/* ---- scan.c
- * -------------------------------------------------------------------------------- */
+/* ---- scan.c ---- */
 
 /* A place that was searched, in the order of searching. */
 struct directory {
@@ -125,8 +123,7 @@ bool stop(struct candidate *candidate, enum reason reason, const char *format, .
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- the stages: true to go on
- * ------------------------------------------------------------- */
+/* ---- the stages: true to go on ---- */
 
 bool trust_check(struct hw_context *context, struct candidate *candidate);
 bool preflight(struct hw_context *context, struct candidate *candidate);
@@ -135,8 +132,7 @@ bool probe(struct hw_context *context, struct candidate *candidate);
 /* Closes the plugin, and unloads it where that is safe. */
 void unload(struct plugin *plugin);
 
-/* ---- registry.c
- * ---------------------------------------------------------------------------- */
+/* ---- registry.c ---- */
 
 #define MAX_DEVICES 256 /* of one plugin */
 
@@ -156,8 +152,7 @@ void device_pci(const struct hw_device_info *info, char text[PCI_SIZE]);
 void device_uuid(const struct hw_device_info *info, char text[UUID_SIZE]);
 const char *device_kind_name(int32_t kind);
 
-/* ---- words.c: the grammar of HW_BACKENDS
- * ---------------------------------------------------- */
+/* ---- words.c: the grammar of HW_BACKENDS ---- */
 
 /* One word of a list: [!]backend[:device][?]. */
 struct word {
@@ -184,8 +179,7 @@ bool glob(const char *pattern, const char *text);
 bool is_glob(const char *pattern);
 bool word_matches(const struct word *word, const struct hw_device *device);
 
-/* ---- select.c
- * ------------------------------------------------------------------------------ */
+/* ---- select.c ---- */
 
 /* The lists of the settings. */
 struct selection {
@@ -202,8 +196,7 @@ bool filter(struct hw_context *context, struct candidate *candidate);
  * list of the unselected to the context's. */
 enum hw_status select_devices(struct hw_context *context);
 
-/* ---- small things
- * -------------------------------------------------------------------------- */
+/* ---- small things ---- */
 
 /* platform_posix.c */
 bool process_elevated(void);

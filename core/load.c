@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what the host gives
- * ------------------------------------------------------------------- */
+/* ---- what the host gives ---- */
 
 static void host_log(void *instance, int32_t level, const char *text)
 {
@@ -50,8 +49,7 @@ static void fill_host(struct plugin *plugin)
     };
 }
 
-/* ---- what a plugin left out
- * ---------------------------------------------------------------- */
+/* ---- what a plugin left out ---- */
 
 static int32_t missing(const char *what)
 {
@@ -219,8 +217,7 @@ static void fill_holes(struct hw_plugin *table, struct hw_plugin_ops *ops)
 #undef X
 }
 
-/* ---- what the plugin gives
- * ----------------------------------------------------------------- */
+/* ---- what the plugin gives ---- */
 
 #define GUARD_BYTES 1024
 #define GUARD       0xa5
@@ -367,8 +364,7 @@ static bool enter(struct plugin *plugin)
     return take_table(plugin, &offer.table);
 }
 
-/* ---- into the process and out
- * -------------------------------------------------------------- */
+/* ---- into the process and out ---- */
 
 /* The checks were made on the open descriptor; the name must still lead to that file.
  * Nobody but root and the user could have changed that (trust.c), but those two install

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- facts
- * --------------------------------------------------------------------------------- */
+/* ---- facts ---- */
 
 void device_pci(const struct hw_device_info *info, char text[PCI_SIZE])
 {
@@ -77,8 +76,7 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
     return true;
 }
 
-/* ---- the list
- * ------------------------------------------------------------------------------ */
+/* ---- the list ---- */
 
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info)
@@ -134,8 +132,7 @@ void registry_free(struct hw_context *context)
     free(context->unselected);
 }
 
-/* ---- waking
- * -------------------------------------------------------------------------------- */
+/* ---- waking ---- */
 
 static enum hw_status wake_locked(struct hw_device *device)
 {
@@ -174,8 +171,7 @@ void device_sleep(struct hw_device *device)
     device->impl = NULL;
 }
 
-/* ---- for applications
- * ---------------------------------------------------------------------- */
+/* ---- for applications ---- */
 
 uint32_t hw_device_count(struct hw_context *context)
 {

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the lists
- * ----------------------------------------------------------------------------- */
+/* ---- the lists ---- */
 
 static const struct setting_value *setting_of(const struct hw_context *context,
                                               enum setting s)
@@ -96,8 +95,7 @@ void selection_free(struct hw_context *context)
     free(context->selection);
 }
 
-/* ---- stage 1
- * ------------------------------------------------------------------------------- */
+/* ---- stage 1 ---- */
 
 bool filter(struct hw_context *context, struct candidate *candidate)
 {
@@ -122,8 +120,7 @@ bool filter(struct hw_context *context, struct candidate *candidate)
                           "backends (%s) asks for \"%s\" only", value->source, value->text);
 }
 
-/* ---- order
- * --------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 /* Software that imitates a GPU comes after everything else, the CPU included; then the
  * manifest's rank, the kind, and the plugin's own order. */
@@ -148,8 +145,7 @@ static int compare_devices(const void *a, const void *b)
     return names ? names : x->index - y->index;
 }
 
-/* ---- picking
- * ------------------------------------------------------------------------------- */
+/* ---- picking ---- */
 
 static void set_why(struct hw_device *device, char *why)
 {
@@ -216,8 +212,7 @@ static uint32_t pick(struct hw_context *context, const struct word *word)
     return matched;
 }
 
-/* ---- what a word that matched nothing means
- * ------------------------------------------------ */
+/* ---- what a word that matched nothing means ---- */
 
 static bool was_found(const struct candidate *candidate)
 {
@@ -411,8 +406,7 @@ enum hw_status select_devices(struct hw_context *context)
     return check_required(context);
 }
 
-/* ---- by name
- * ------------------------------------------------------------------------------- */
+/* ---- by name ---- */
 
 enum hw_status hw_device_find(struct hw_context *context, const char *name,
                               struct hw_device **device)

@@ -53,7 +53,7 @@ HW_EXPORT const char *hw_status_name(int32_t status);
 HW_EXPORT const char *hw_dtype_name(int32_t dtype);
 HW_EXPORT const char *hw_op_name(uint32_t op);
 
-/* ---- Contexts ------------------------------------------------------------------------------ */
+/* ---- Contexts ---- */
 
 /* Called for each log line, from any thread, one at a time; calls nothing of the library. `level`
  * is an enum hw_log_level. */
@@ -103,7 +103,7 @@ HW_EXPORT void hw_close(struct hw_context *context);
  * the length needed without it. */
 HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size);
 
-/* ---- Devices ------------------------------------------------------------------------------- */
+/* ---- Devices ---- */
 
 /* Devices in order of preference; devices that the settings exclude are not among them. */
 HW_EXPORT uint32_t hw_device_count(struct hw_context *context);
@@ -128,7 +128,7 @@ HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t o
 HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t index,
                                           struct hw_kernel_info *info);
 
-/* ---- Memory -------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 /* `bytes` bytes of the device's memory, at least 64-byte aligned, from the device's pool; flags:
  * enum hw_buffer_flag. HW_NO_MEMORY names what was asked, what is free and the limit. */
@@ -161,7 +161,7 @@ HW_EXPORT enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_
 /* Gives memory that no buffer uses back to the device. */
 HW_EXPORT enum hw_status hw_pool_trim(struct hw_device *device);
 
-/* ---- Tensors ------------------------------------------------------------------------------- */
+/* ---- Tensors ---- */
 
 /* A contiguous tensor over host memory, or over `buffer` from `offset` bytes on. HW_INVALID for a
  * rank, dtype, extent or alignment that can not be, or past the buffer's end. */
@@ -211,7 +211,7 @@ static inline struct hw_tensor hw_host_2d(const void *data, int32_t dtype, int64
     return tensor;
 }
 
-/* ---- Queues -------------------------------------------------------------------------------- */
+/* ---- Queues ---- */
 
 struct hw_queue_options {
     uint32_t size;
@@ -252,7 +252,7 @@ struct hw_call_stats {
 HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                                         struct hw_call_stats *stats);
 
-/* ---- Events -------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, struct hw_event **event);
 HW_EXPORT void hw_event_free(struct hw_event *event);
@@ -272,7 +272,7 @@ HW_EXPORT enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(vo
 HW_EXPORT enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end,
                                           double *ms);
 
-/* ---- Graphs -------------------------------------------------------------------------------- */
+/* ---- Graphs ---- */
 
 /* From here on ops submitted to the queue are checked and collected, not run; buffers must live
  * as long as the graph, host tensors too. HW_INVALID if the queue is recording already. */
@@ -292,7 +292,7 @@ struct hw_graph_info {
 };
 HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info);
 
-/* ---- Beyond the table ---------------------------------------------------------------------- */
+/* ---- Beyond the table ---- */
 
 struct hw_kernel;
 
