@@ -204,6 +204,11 @@ uint64_t microseconds_now(void);
 /* The plugin directory beside the library that is running; see docs/build.md. Owned by
  * caller. */
 char *plugin_directory(bool elevated);
+/* The directory that the C library was loaded from, which is one of the system's. May be
+ * NULL. */
+char *libc_directory(void);
+/* "2.36"; NULL where the C library is another one. */
+const char *libc_version(void);
 
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The name of `list` nearest to `name`, or NULL if none is near. */

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
 
 bool process_elevated(void)
 {
@@ -26,6 +29,25 @@ uint64_t microseconds_now(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+char *libc_directory(void)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&malloc, &info) || !info.dli_fname ||
+        info.dli_fname[0] != '/')
+        return NULL;
+    return text_format("%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname),
+                       info.dli_fname);
+}
+
+const char *libc_version(void)
+{
+#if defined(__GLIBC__)
+    return gnu_get_libc_version();
+#else
+    return NULL;
+#endif
 }
 
 /* hw/ in the directory of the library that runs this, or NULL if that can not be known. */
