@@ -53,7 +53,7 @@
 #define MAX_STRINGS  (64u << 20)
 #define MAX_SYMBOLS  (4u << 20)
 #define MAX_NOTE     (64u << 10)
-#define KNOWN_TAGS   (DT_FINI_ARRAYSZ + 1)
+#define KNOWN_TAGS   (DT_RUNPATH + 1)
 #define ENTRY        "hw_plugin_entry"
 
 struct reader {
@@ -112,8 +112,7 @@ static bool in_file(const struct source *source, uint64_t offset, uint64_t bytes
     return !__builtin_add_overflow(offset, bytes, &end) && end <= source->size;
 }
 
-/* ---- what kind of file
- * --------------------------------------------------------------------- */
+/* ---- what kind of file ---- */
 
 /* Formats that start with a fixed sequence of bytes. */
 static enum reason foreign(struct reader *reader, const uint8_t *start, size_t bytes)
@@ -216,8 +215,7 @@ bool elf_native(int fd)
            start[EI_DATA] == NATIVE_ORDER && machine == NATIVE_MACHINE;
 }
 
-/* ---- segments
- * ------------------------------------------------------------------------------ */
+/* ---- segments ---- */
 
 static enum reason truncated(struct reader *reader, const char *what)
 {
@@ -336,8 +334,7 @@ static bool executable(const struct reader *reader, uint64_t address)
     return false;
 }
 
-/* ---- the dynamic section
- * ------------------------------------------------------------------- */
+/* ---- the dynamic section ---- */
 
 static void take_entry(struct reader *reader, const ElfW(Dyn) * entry)
 {
@@ -447,8 +444,7 @@ static enum reason read_strings(struct reader *reader)
     return REASON_NONE;
 }
 
-/* ---- symbols
- * ------------------------------------------------------------------------------- */
+/* ---- symbols ---- */
 
 /* The GNU hash table does not say how many symbols there are: the last one of the last
  * chain is the last of all. */
@@ -528,8 +524,7 @@ static enum reason find_entry(struct reader *reader)
     return reason;
 }
 
-/* ---- versions
- * ------------------------------------------------------------------------------ */
+/* ---- versions ---- */
 
 static bool read_versions_of(struct reader *reader, uint64_t address, unsigned count)
 {
@@ -567,8 +562,7 @@ static enum reason read_versions(struct reader *reader)
     return REASON_NONE;
 }
 
-/* ---- notes
- * --------------------------------------------------------------------------------- */
+/* ---- notes ---- */
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {

@@ -83,8 +83,7 @@ static bool in_list(struct search *search, const char *list)
     return false;
 }
 
-/* ---- the cache that ldconfig writes
- * -------------------------------------------------------- */
+/* ---- the cache that ldconfig writes ---- */
 
 #define CACHE       "/etc/ld.so.cache"
 #define CACHE_BYTES (16u << 20)
@@ -157,8 +156,7 @@ static bool in_cache(const char *name)
     return found;
 }
 
-/* ---- in the order of the system
- * ------------------------------------------------------------ */
+/* ---- in the order of the system ---- */
 
 static bool in_system(const char *name)
 {
