@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine: what the processor says of itself, what the operating system lets this process
+ * have of it. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "cpu.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+/* ---- the processor ---- */
+
+/* Copies without the blanks that pad what processors say. */
+static void copy_trimmed(char *to, size_t size, const char *from)
+{
+    while (isspace((unsigned char)*from))
+        from++;
+    size_t n = strlen(from);
+    while (n && isspace((unsigned char)from[n - 1]))
+        n--;
+    n = n < size ? n : size - 1;
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+#if defined(__x86_64__)
+
+enum register_index { EAX, EBX, ECX, EDX };
+enum saved_state { STATE_AVX = 0x6, STATE_AVX512 = 0xe6, STATE_AMX = 0x60000 };
+
+/* The state that the operating system saves, XCR0; 0 if it says nothing. */
+static uint64_t saved_state(void)
+{
+    uint32_t eax, ebx, ecx, edx;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_OSXSAVE))
+        return 0;
+    __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+    return (uint64_t)edx << 32 | eax;
+}
+
+static bool cpuid_bit(uint32_t leaf, uint32_t subleaf, enum register_index index, int bit)
+{
+    uint32_t regs[4] = { 0 };
+    if (!__get_cpuid_count(leaf, subleaf, &regs[0], &regs[1], &regs[2], &regs[3]))
+        return false;
+    return regs[index] >> bit & 1;
+}
+
+static uint64_t read_features(void)
+{
+    const uint64_t saved = saved_state();
+    uint64_t features = 0;
+#define X86(NAME, leaf, subleaf, register, bit, state)                                           \
+    if (((uint64_t)(state) & ~saved) == 0 && cpuid_bit(leaf, subleaf, register, bit))            \
+        features |= HAS(NAME);
+#include "cpu.def"
+    return features;
+}
+
+/* The highest tier all of whose features, and those of the tiers below, are there. */
+static uint64_t read_tiers(uint64_t features, char *arch, size_t size)
+{
+    uint64_t tiers = 0, needed = 0;
+    copy_trimmed(arch, size, "x86-64");
+#define TIER(NAME, text, added)                                                                  \
+    needed |= (added);                                                                           \
+    if ((features & needed) == needed) {                                                         \
+        tiers |= HAS(TIER_##NAME);                                                               \
+        copy_trimmed(arch, size, text);                                                          \
+    }
+#include "cpu.def"
+    return tiers;
+}
+
+static void read_names(struct machine *machine, const char *root)
+{
+    uint32_t regs[12], leaf[4];
+    char text[sizeof regs + 1] = "";
+    (void)root;
+
+    if (__get_cpuid(0x80000004u, &leaf[0], &leaf[1], &leaf[2], &leaf[3])) {
+        for (uint32_t i = 0; i < 3; i++)
+            __get_cpuid(0x80000002u + i, &regs[4 * i], &regs[4 * i + 1], &regs[4 * i + 2],
+                        &regs[4 * i + 3]);
+        memcpy(text, regs, sizeof regs);
+        copy_trimmed(machine->name, sizeof machine->name, text);
+    }
+    if (__get_cpuid(0, &leaf[0], &leaf[1], &leaf[2], &leaf[3])) {
+        memcpy(text, &leaf[1], 4);
+        memcpy(text + 4, &leaf[3], 4);
+        memcpy(text + 8, &leaf[2], 4);
+        text[12] = '\0';
+        copy_trimmed(machine->vendor, sizeof machine->vendor,
+                     strcmp(text, "GenuineIntel") == 0   ? "Intel"
+                     : strcmp(text, "AuthenticAMD") == 0 ? "AMD"
+                                                         : text);
+    }
+}
+
+static void read_processor(struct machine *machine, const char *root)
+{
+    const uint64_t features = read_features();
+    machine->features = features | read_tiers(features, machine->arch, sizeof machine->arch);
+    read_names(machine, root);
+}
+
+#else
+
+/* The value of the first line "key : value" of /proc/cpuinfo; "" if there is none. */
+static void cpuinfo_value(const char *root, const char *key, char *value, size_t size)
+{
+    char path[256], line[256];
+    value[0] = '\0';
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    while (!value[0] && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, key, strlen(key)) == 0 && colon)
+            copy_trimmed(value, size, colon + 1);
+    }
+    fclose(file);
+}
+
+static uint64_t read_features(void)
+{
+    uint64_t features = 0;
+#if defined(__aarch64__) && defined(__linux__)
+#define ARM(NAME, word, bit)                                                                     \
+    if (getauxval(word) >> bit & 1)                                                              \
+        features |= HAS(ARM_##NAME);
+#include "cpu.def"
+#endif
+    return features;
+}
+
+/* Implementer codes that Arm has assigned (Arm ARM, MIDR_EL1). */
+static const char *implementer(unsigned long code)
+{
+    switch (code) {
+    case 0x41:
+        return "Arm";
+    case 0x42:
+        return "Broadcom";
+    case 0x43:
+        return "Cavium";
+    case 0x46:
+        return "Fujitsu";
+    case 0x48:
+        return "HiSilicon";
+    case 0x4e:
+        return "NVIDIA";
+    case 0x51:
+        return "Qualcomm";
+    case 0x53:
+        return "Samsung";
+    case 0x61:
+        return "Apple";
+    case 0xc0:
+        return "Ampere";
+    default:
+        return "";
+    }
+}
+
+/* Linux tells an AArch64 processor's codes, not its name: the name says just these. */
+static void read_processor(struct machine *machine, const char *root)
+{
+    char code[32], part[32];
+    machine->features = read_features();
+#if defined(__aarch64__)
+    copy_trimmed(machine->arch, sizeof machine->arch, "aarch64");
+#endif
+    cpuinfo_value(root, "model name", machine->name, sizeof machine->name);
+    cpuinfo_value(root, "CPU implementer", code, sizeof code);
+    cpuinfo_value(root, "CPU part", part, sizeof part);
+    copy_trimmed(machine->vendor, sizeof machine->vendor, implementer(strtoul(code, NULL, 16)));
+    if (!machine->name[0] && machine->vendor[0] && part[0])
+        snprintf(machine->name, sizeof machine->name, "%s part %s", machine->vendor, part);
+}
+
+#endif
+
+/* ---- what the process may use of it ---- */
+
+/* The first number of a one-line file; UINT64_MAX for "max"; false if there is none. */
+static bool read_number(const char *path, uint64_t *value)
+{
+    char text[64] = "";
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool found = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    if (found && strncmp(text, "max", 3) == 0)
+        *value = UINT64_MAX;
+    else
+        found = found && sscanf(text, "%" SCNu64, value) == 1;
+    return found;
+}
+
+/* The number after `key` at the start of a line: "MemTotal:   23 kB", "inactive_file 42". */
+static bool read_key(const char *path, const char *key, uint64_t *value)
+{
+    char line[256];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    while (!found && fgets(line, sizeof line, file))
+        found = strncmp(line, key, strlen(key)) == 0 && strchr(" :\t", line[strlen(key)]) &&
+                sscanf(line + strlen(key) + 1, "%" SCNu64, value) == 1;
+    fclose(file);
+    return found;
+}
+
+/* Where the process's control group has its files: of version 2 (`controller` ""), or of one
+ * controller of version 1. The path ends at the mount's root in a container, whose own name
+ * for the group need not exist inside. */
+struct cgroup {
+    char mount[512]; /* ".../sys/fs/cgroup" or ".../sys/fs/cgroup/memory" */
+    char path[512];  /* "/a/b", or "" at the root */
+};
+
+/* Whether the comma-separated list `names` has `name`. */
+static bool lists(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)) != NULL; at += n)
+        if ((at == names || at[-1] == ',') && (at[n] == ',' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static bool cgroup_find(const char *root, const char *controller, struct cgroup *group)
+{
+    char line[1024];
+    bool found = false;
+    snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(line, "re");
+    if (!file)
+        return false;
+    while (!found && fgets(line, sizeof line, file)) {
+        char *names = strchr(line, ':');
+        char *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = '\0';
+        names++;
+        path[strcspn(path, "\n")] = '\0';
+        found = controller[0] ? lists(names, controller) : names[0] == '\0';
+        if (found) {
+            snprintf(group->mount, sizeof group->mount, "%s/sys/fs/cgroup%s%s", root,
+                     controller[0] ? "/" : "", controller);
+            copy_trimmed(group->path, sizeof group->path, strcmp(path, "/") == 0 ? "" : path);
+        }
+    }
+    fclose(file);
+    return found;
+}
+
+/* Calls fn for the group and all its ancestors, whose limits hold for it, too. */
+static void cgroup_climb(struct cgroup *group, void (*fn)(const char *directory, void *user),
+                         void *user)
+{
+    char directory[sizeof group->mount + sizeof group->path];
+    for (;;) {
+        snprintf(directory, sizeof directory, "%s%s", group->mount, group->path);
+        fn(directory, user);
+        char *slash = strrchr(group->path, '/');
+        if (!slash)
+            return;
+        *slash = '\0';
+    }
+}
+
+static void cgroup_each(const char *root, const char *controller,
+                        void (*fn)(const char *directory, void *user), void *user)
+{
+    struct cgroup group;
+    if (cgroup_find(root, "", &group))
+        cgroup_climb(&group, fn, user);
+    if (cgroup_find(root, controller, &group))
+        cgroup_climb(&group, fn, user);
+}
+
+/* Version 2: "200000 100000" or "max 100000" in cpu.max; version 1: two files. */
+static void quota_at(const char *directory, void *user)
+{
+    uint32_t *cores = user;
+    char path[1100], text[64] = "";
+    uint64_t quota = 0, period = 0;
+
+    snprintf(path, sizeof path, "%s/cpu.max", directory);
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (!fgets(text, sizeof text, file) ||
+            sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) != 2)
+            quota = 0;
+        fclose(file);
+    } else {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
+        if (!read_number(path, &quota) || quota > INT64_MAX) /* -1: none */
+            quota = 0;
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
+        if (!read_number(path, &period))
+            period = 0;
+    }
+    if (quota && period) {
+        const uint64_t whole = quota / period + (quota % period != 0);
+        if (whole < UINT32_MAX && (*cores == 0 || whole < *cores))
+            *cores = (uint32_t)whole;
+    }
+}
+
+static uint32_t count_cores(void)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return (uint32_t)CPU_COUNT(&set);
+#endif
+    const long online = sysconf(_SC_NPROCESSORS_ONLN); /* more than a cpu_set_t can hold */
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+void machine_read(struct machine *machine, const char *root)
+{
+    memset(machine, 0, sizeof *machine);
+    read_processor(machine, root);
+    machine->cores = count_cores();
+    cgroup_each(root, "cpu", quota_at, &machine->quota);
+}
+
+/* ---- memory ---- */
+
+struct memory {
+    uint64_t total, free;
+};
+
+/* Caches of files count as used in a group, but are given up when memory is asked for. */
+static void memory_at(const char *directory, void *user)
+{
+    struct memory *memory = user;
+    char path[1100];
+    uint64_t limit = 0, used = 0, cached = 0;
+
+    snprintf(path, sizeof path, "%s/memory.max", directory);
+    if (read_number(path, &limit)) {
+        snprintf(path, sizeof path, "%s/memory.current", directory);
+    } else {
+        snprintf(path, sizeof path, "%s/memory.limit_in_bytes", directory);
+        if (!read_number(path, &limit))
+            return;
+        snprintf(path, sizeof path, "%s/memory.usage_in_bytes", directory);
+    }
+    if (limit >= memory->total)
+        return;
+    memory->total = limit;
+    if (!read_number(path, &used))
+        used = 0;
+    snprintf(path, sizeof path, "%s/memory.stat", directory);
+    if (!read_key(path, "inactive_file", &cached) || cached > used)
+        cached = 0;
+    used -= cached;
+    const uint64_t left = limit > used ? limit - used : 0;
+    if (left < memory->free)
+        memory->free = left;
+}
+
+void machine_memory(const char *root, uint64_t *total, uint64_t *free)
+{
+    char path[256];
+    struct memory memory = { 0 };
+
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    if (read_key(path, "MemTotal", &memory.total) && memory.total <= UINT64_MAX / 1024) {
+        memory.total *= 1024;
+        if (read_key(path, "MemAvailable", &memory.free) && memory.free <= UINT64_MAX / 1024)
+            memory.free *= 1024;
+        cgroup_each(root, "memory", memory_at, &memory);
+    }
+    *total = memory.total;
+    *free = memory.free;
+}

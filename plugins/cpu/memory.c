@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory: the host's own. Large blocks come in huge pages where the system has them, which
+ * spares the misses of address translation that streaming through weights is slowed by. */
+#define _GNU_SOURCE /* madvise */
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define ALIGNMENT  256
+#define HUGE_PAGE  (UINT64_C(2) << 20)
+#define HUGE_BYTES (UINT64_C(4) << 20) /* blocks from here on are worth huge pages */
+
+/* What hw_buffer.impl points at. */
+struct block {
+    void *address; /* NULL: imported, not ours to free */
+};
+
+/* More than a third of the address space is nobody's memory, and rounds up without overflow. */
+static void *allocate(uint64_t bytes, bool zeroed)
+{
+    if (bytes > SIZE_MAX / 4)
+        return NULL;
+    const uint64_t alignment = bytes >= HUGE_BYTES ? HUGE_PAGE : ALIGNMENT;
+    const uint64_t whole = (bytes + alignment - 1) / alignment * alignment;
+    void *address = aligned_alloc((size_t)alignment, (size_t)(whole ? whole : alignment));
+#if defined(MADV_HUGEPAGE)
+    if (address && alignment == HUGE_PAGE)
+        madvise(address, (size_t)whole, MADV_HUGEPAGE); /* a hint: refused is as good */
+#endif
+    if (address && zeroed)
+        memset(address, 0, (size_t)bytes);
+    return address;
+}
+
+int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
+{
+    const struct device *dev = device;
+    struct block *block = malloc(sizeof *block);
+    void *address = block ? allocate(bytes, flags & HW_BUFFER_ZEROED) : NULL;
+    if (!address) {
+        uint64_t total, left;
+        free(block);
+        machine_memory("", &total, &left);
+        return hw_fail(dev->host, HW_NO_MEMORY,
+                       "allocate %llu bytes: %llu of %llu bytes of memory are free",
+                       (unsigned long long)bytes, (unsigned long long)left,
+                       (unsigned long long)total);
+    }
+    block->address = address;
+    buffer->impl = block;
+    buffer->host = address;
+    buffer->device = device;
+    buffer->offset = 0;
+    buffer->bytes = bytes;
+    buffer->flags = flags | HW_BUFFER_HOST_VISIBLE;
+    return HW_OK;
+}
+
+void memory_free(void *device, struct hw_buffer *buffer)
+{
+    struct block *block = buffer->impl;
+    (void)device;
+    free(block->address);
+    free(block);
+}
+
+int32_t memory_import(void *device, uint32_t kind, void *handle, uint64_t bytes,
+                      struct hw_buffer *buffer)
+{
+    const struct device *dev = device;
+    if (kind != HW_IMPORT_HOST)
+        return hw_fail(dev->host, HW_UNSUPPORTED,
+                       "import: the CPU reads host memory (HW_IMPORT_HOST); kind %u is another "
+                       "backend's",
+                       (unsigned)kind);
+    struct block *block = calloc(1, sizeof *block);
+    if (!block)
+        return hw_fail(dev->host, HW_NO_MEMORY, "import: out of memory");
+    buffer->impl = block;
+    buffer->host = handle;
+    buffer->device = device;
+    buffer->offset = 0;
+    buffer->bytes = bytes;
+    buffer->flags |= HW_BUFFER_HOST_VISIBLE;
+    return HW_OK;
+}
+
+static char *address_of(const struct hw_buffer *buffer, const void *host)
+{
+    return (char *)(uintptr_t)(buffer ? buffer->host : host);
+}
+
+int32_t memory_transfer(void *queue, const struct hw_transfer *transfer)
+{
+    (void)queue;
+    if (transfer->bytes)
+        memmove(address_of(transfer->dst, transfer->dst_host) + transfer->dst_offset,
+                address_of(transfer->src, transfer->src_host) + transfer->src_offset,
+                (size_t)transfer->bytes);
+    return HW_OK;
+}
