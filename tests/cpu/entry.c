@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The CPU plugin's side of the ABI: negotiation, facts, memory, events. */
+#include "harness.h"
+
+static void table_is_filled(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_host(&h, "", 0);
+    assert_int_equal(harness_entry()(&h.host, &h.plugin), HW_OK);
+    assert_int_equal(h.plugin.size, sizeof h.plugin);
+    assert_int_equal(h.plugin.abi, HW_ABI_VERSION);
+    assert_string_equal(h.plugin.name, "cpu");
+    assert_int_equal(h.plugin.op_count, HW_OP_COUNT);
+    assert_int_equal(h.plugin.op_sizes[HW_OP_ROPE], sizeof(struct hw_rope));
+#define X(NAME, name) assert_non_null(h.plugin.ops->name);
+    HW_OPS(X)
+#undef X
+}
+
+/* An older host has less room. */
+static void table_is_cut(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_host(&h, "", 0);
+    memset(&h.plugin, 0xa5, sizeof h.plugin);
+    h.plugin.size = offsetof(struct hw_plugin, graph_build);
+    assert_int_equal(harness_entry()(&h.host, &h.plugin), HW_OK);
+    assert_int_equal(h.plugin.size, offsetof(struct hw_plugin, graph_build));
+    for (size_t i = offsetof(struct hw_plugin, graph_build); i < sizeof h.plugin; i++)
+        assert_int_equal(((unsigned char *)&h.plugin)[i], 0xa5);
+}
+
+static void versions_that_do_not_meet(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_host(&h, "", 0);
+    h.host.abi_min = h.host.abi_max = HW_ABI_VERSION + 1;
+    assert_int_equal(harness_entry()(&h.host, &h.plugin), HW_ABI);
+    assert_non_null(strstr(h.message, "cpu"));
+    assert_null(h.plugin.open);
+}
+
+static void facts(void **state)
+{
+    struct harness h;
+    int32_t count = 0;
+    (void)state;
+    harness_open(&h, "", 0);
+    assert_int_equal(h.plugin.device_count(h.self, &count), HW_OK);
+    assert_int_equal(count, 1);
+    struct hw_device_info info = { .size = sizeof info };
+    assert_int_equal(h.plugin.device_info(h.self, 0, &info), HW_OK);
+    assert_int_equal(info.kind, HW_DEVICE_CPU);
+    assert_true(info.units >= 1);
+    assert_true(info.memory_free <= info.memory_total);
+    assert_int_equal(info.pci_bus, -1);
+    assert_int_equal(info.has_uuid, 0);
+    assert_true(info.features & HW_FEATURE_HOST_TENSORS);
+    assert_true(info.features & HW_FEATURE_UNIFIED_MEMORY);
+    assert_true(info.arch[0]);
+
+    /* An older host's struct is not written past its end. */
+    struct hw_device_info cut = { .size = offsetof(struct hw_device_info, driver), .driver = "x" };
+    assert_int_equal(h.plugin.device_info(h.self, 0, &cut), HW_OK);
+    assert_string_equal(cut.driver, "x");
+    assert_string_equal(cut.name, info.name);
+
+    void *device;
+    assert_int_equal(h.plugin.device_info(h.self, 1, &info), HW_NO_DEVICE);
+    assert_int_equal(h.plugin.device_open(h.self, -1, &device), HW_NO_DEVICE);
+    assert_non_null(strstr(h.log, "threads"));
+    harness_close(&h);
+}
+
+static void wrong_kernel_refuses_the_device(void **state)
+{
+    struct harness h;
+    void *device;
+    (void)state;
+    harness_host(&h, "no_such_row", 0);
+    assert_int_equal(harness_entry()(&h.host, &h.plugin), HW_OK);
+    assert_int_equal(h.plugin.open(&h.host, &h.self), HW_OK);
+    assert_int_equal(h.plugin.device_open(h.self, 0, &device), HW_INVALID);
+    assert_non_null(strstr(h.message, "no_such_row"));
+    h.plugin.close(h.self);
+}
+
+static void memory(void **state)
+{
+    static const uint64_t sizes[] = { 1, 255, 4096, (4u << 20) + 3 };
+    struct harness h;
+    char text[] = "from here to there", back[sizeof text] = "";
+    (void)state;
+    harness_open(&h, "", 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct hw_buffer buffer = { 0 };
+        assert_int_equal(
+            h.plugin.buffer_alloc(h.device, sizes[i], HW_BUFFER_ZEROED, &buffer), HW_OK);
+        assert_int_equal((uintptr_t)buffer.host % 256, 0);
+        assert_true(buffer.flags & HW_BUFFER_HOST_VISIBLE);
+        for (uint64_t k = 0; k < sizes[i]; k++)
+            assert_int_equal(((char *)buffer.host)[k], 0);
+        memset(buffer.host, 1, sizes[i]);
+        h.plugin.buffer_free(h.device, &buffer);
+    }
+    struct hw_buffer buffer = { 0 }, imported = { 0 };
+    assert_int_equal(h.plugin.buffer_alloc(h.device, UINT64_MAX - 5, 0, &buffer), HW_NO_MEMORY);
+    assert_non_null(strstr(h.message, "free"));
+    assert_int_equal(h.plugin.buffer_alloc(h.device, 64, 0, &buffer), HW_OK);
+    assert_int_equal(
+        h.plugin.buffer_import(h.device, HW_IMPORT_HOST, text, sizeof text, &imported), HW_OK);
+    assert_int_equal(
+        h.plugin.buffer_import(h.device, HW_IMPORT_CUDA, text, sizeof text, &imported),
+        HW_UNSUPPORTED);
+    const struct hw_transfer in = { .size = sizeof in, .dst = &buffer, .dst_offset = 3,
+                                    .src = &imported, .bytes = sizeof text };
+    const struct hw_transfer out = { .size = sizeof out, .dst_host = back, .src = &buffer,
+                                     .src_offset = 3, .bytes = sizeof text };
+    assert_int_equal(h.plugin.transfer(h.queue, &in), HW_OK);
+    assert_int_equal(h.plugin.transfer(h.queue, &out), HW_OK);
+    assert_string_equal(back, text);
+    h.plugin.buffer_free(h.device, &imported);
+    h.plugin.buffer_free(h.device, &buffer);
+    harness_close(&h);
+}
+
+static void count_call(void *user)
+{
+    ++*(int *)user;
+}
+
+static void events(void **state)
+{
+    struct harness h;
+    void *start, *end;
+    double ms = -1.0;
+    int calls = 0;
+    (void)state;
+    harness_open(&h, "", 0);
+    assert_int_equal(h.plugin.event_create(h.device, &start), HW_OK);
+    assert_int_equal(h.plugin.event_create(h.device, &end), HW_OK);
+    assert_int_equal(h.plugin.event_elapsed(start, end, &ms), HW_INVALID);
+    assert_int_equal(h.plugin.event_record(start, h.queue), HW_OK);
+    assert_int_equal(h.plugin.event_record(end, h.queue), HW_OK);
+    assert_int_equal(h.plugin.event_query(end), HW_OK);
+    assert_int_equal(h.plugin.event_sync(end), HW_OK);
+    assert_int_equal(h.plugin.event_wait(h.queue, end), HW_OK);
+    assert_int_equal(h.plugin.event_elapsed(start, end, &ms), HW_OK);
+    assert_true(ms >= 0.0);
+    assert_int_equal(h.plugin.event_callback(end, count_call, &calls), HW_OK);
+    assert_int_equal(calls, 1);
+    h.plugin.event_destroy(start);
+    h.plugin.event_destroy(end);
+    harness_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_is_filled),
+        cmocka_unit_test(table_is_cut),
+        cmocka_unit_test(versions_that_do_not_meet),
+        cmocka_unit_test(facts),
+        cmocka_unit_test(wrong_kernel_refuses_the_device),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Lowering: what shapes and strides become, where it is easy to get wrong. */
+#include "common/lower.h"
+
+#include "harness.h"
+
+static float x[4096], y[4096];
+static unsigned char blocks[4096];
+
+static struct lowered low(uint32_t op, const void *args)
+{
+    struct lowered l;
+    const char *why = lower(op, args, &l);
+    if (why)
+        fail_msg("%s", why);
+    return l;
+}
+
+/* A contiguous tensor is one row, cut into spans. */
+static void contiguous_is_one_row(void **state)
+{
+    const struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3, 5, 1000),
+                                .y = TENSOR(y, HW_F32, 2, 3, 5, 1000) };
+    (void)state;
+    const struct lowered l = low(HW_OP_SILU, &op);
+    assert_int_equal(l.args.silu.cols, 30000);
+    assert_int_equal(l.args.silu.n1 * l.args.silu.n2, 1);
+    assert_int_equal(l.groups, (30000 + ELEMENT_SPAN - 1) / ELEMENT_SPAN);
+}
+
+/* Rows with a gap merge among themselves, not into one. */
+static void strided_rows_merge_outside(void **state)
+{
+    struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3, 5, 7), .y = TENSOR(y, HW_F32, 2, 3, 5, 7) };
+    (void)state;
+    op.x.stride[2] = 8 * 4;
+    op.x.stride[1] = 5 * 8 * 4;
+    op.x.stride[0] = 3 * 5 * 8 * 4;
+    const struct lowered l = low(HW_OP_SILU, &op);
+    assert_int_equal(l.args.silu.cols, 7);
+    assert_int_equal(l.groups, 30);
+    assert_int_equal(l.args.silu.n2, 30);
+    assert_int_equal(l.args.silu.x.stride[2], 32);
+    assert_int_equal(l.args.silu.y.stride[2], 28);
+}
+
+/* What repeats along a row is b, whichever it was; extents of 1 have stride 0. */
+static void broadcasts(void **state)
+{
+    const struct hw_add op = { .a = TENSOR(x, HW_F32, 5, 1),
+                               .b = TENSOR(y, HW_F32, 4, 1, 6),
+                               .y = TENSOR(y, HW_F32, 4, 5, 6) };
+    (void)state;
+    const struct lowered l = low(HW_OP_ADD, &op);
+    assert_ptr_equal(l.operand[1], &op.b);
+    assert_ptr_equal(l.operand[2], &op.a);
+    assert_int_equal(l.args.binary.b_step, 0);
+    assert_int_equal(l.args.binary.a.stride[1], 24);
+    assert_int_equal(l.args.binary.a.stride[2], 0);
+    assert_int_equal(l.args.binary.b.stride[1], 0);
+    assert_int_equal(l.args.binary.b.stride[2], 4);
+    assert_int_equal(l.args.binary.cols, 6);
+    assert_int_equal(l.groups, 20);
+}
+
+static void empty_launches_nothing(void **state)
+{
+    struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3), .y = TENSOR(y, HW_F32, 2, 3) };
+    struct hw_matmul mm = { .a = TENSOR(x, HW_F32, 2, 3),
+                            .b = TENSOR(x, HW_F32, 3, 4),
+                            .c = TENSOR(y, HW_F32, 2, 4) };
+    (void)state;
+    op.x.extent[0] = op.y.extent[0] = 0;
+    assert_int_equal(low(HW_OP_SILU, &op).groups, 0);
+    mm.a.extent[1] = mm.b.extent[0] = 0; /* an empty sum is zero: still to be written */
+    assert_int_equal(low(HW_OP_MATMUL, &mm).groups, 1);
+    mm.c.extent[0] = mm.a.extent[0] = 0;
+    assert_int_equal(low(HW_OP_MATMUL, &mm).groups, 0);
+}
+
+/* A view with its axes exchanged is the other transposition of what lies in memory. */
+static void transposed_views(void **state)
+{
+    struct hw_matmul op = { .a = TENSOR(x, HW_F32, 70, 3),
+                            .b = TENSOR(x, HW_F32, 3, 4),
+                            .c = TENSOR(y, HW_F32, 70, 4) };
+    (void)state;
+    op.b.stride[0] = 4;
+    op.b.stride[1] = 12;
+    const struct lowered l = low(HW_OP_MATMUL, &op);
+    assert_int_equal(l.args.matmul.transpose_b, 1);
+    assert_int_equal(l.args.matmul.b.stride[2], 12);
+    assert_int_equal(l.args.matmul.k, 3);
+    assert_int_equal(l.kernel, PORTABLE_MATMUL);
+}
+
+static void few_rows_take_the_dot_product(void **state)
+{
+    struct hw_matmul op = { .a = TENSOR(x, HW_F32, 8, 64),
+                            .b = TENSOR(blocks, HW_Q8_0, 20, 64),
+                            .c = TENSOR(y, HW_F32, 8, 20),
+                            .transpose_b = 1 };
+    struct lowered l;
+    (void)state;
+    l = low(HW_OP_MATMUL, &op);
+    assert_int_equal(l.kernel, PORTABLE_MATMUL_VEC);
+    assert_int_equal(l.args.matmul.b.stride[2], 68);
+    assert_null(l.operand[3]);
+    op.transpose_b = 0;
+    assert_non_null(lower(HW_OP_MATMUL, &op, &l));
+}
+
+/* Offsets count from the start of the allocation that a buffer was carved out of. */
+static void offsets_of_buffers(void **state)
+{
+    struct hw_buffer buffer = { .host = x, .offset = 256, .bytes = 64 };
+    struct hw_silu op = { .x = TENSOR(NULL, HW_F32, 4), .y = TENSOR(y, HW_F32, 4) };
+    (void)state;
+    op.x.buffer = &buffer;
+    op.x.offset = 16;
+    const struct lowered l = low(HW_OP_SILU, &op);
+    assert_int_equal(l.args.silu.x.offset, 272);
+    assert_ptr_equal((char *)lowered_host_pointer(l.operand[1]) + 272, (char *)x + 16);
+}
+
+static void copies(void **state)
+{
+    struct hw_copy op = { .src = TENSOR(blocks, HW_Q4_0, 3, 64), .dst = TENSOR(y, HW_F32, 3, 64) };
+    struct lowered l;
+    (void)state;
+    l = low(HW_OP_COPY, &op);
+    assert_int_equal(l.args.copy.cols, 192);
+    assert_int_equal(l.args.copy.src_type, STORAGE_Q4_0);
+    op.dst = TENSOR(y, HW_Q4_0, 3, 64);
+    l = low(HW_OP_COPY, &op);
+    assert_int_equal(l.args.copy.cols, 3 * 36);
+    assert_int_equal(l.args.copy.src_type, STORAGE_I8);
+    op.src = TENSOR(blocks, HW_Q6_K, 2, 512); /* bits move, whatever they mean */
+    op.dst = TENSOR(y, HW_Q6_K, 2, 512);
+    assert_int_equal(low(HW_OP_COPY, &op).args.copy.cols, 2 * 2 * 210);
+    op.dst = TENSOR(y, HW_F32, 2, 512);
+    assert_non_null(lower(HW_OP_COPY, &op, &l));
+    op.src = TENSOR(x, HW_F32, 4, 5); /* a transposed view becomes contiguous */
+    op.dst = TENSOR(y, HW_F32, 4, 5);
+    op.src.stride[0] = 4;
+    op.src.stride[1] = 16;
+    l = low(HW_OP_COPY, &op);
+    assert_int_equal(l.args.copy.src_step, 16);
+    assert_int_equal(l.args.copy.dst_step, 4);
+    assert_int_equal(l.args.copy.cols, 5);
+    assert_int_equal(l.args.copy.src_type, STORAGE_I32);
+}
+
+static void packed_swiglu(void **state)
+{
+    const struct hw_swiglu op = { .gate = TENSOR(x, HW_F32, 3, 10), .y = TENSOR(y, HW_F32, 3, 5) };
+    (void)state;
+    const struct lowered l = low(HW_OP_SWIGLU, &op);
+    assert_ptr_equal(l.operand[2], &op.gate);
+    assert_int_equal(l.args.swiglu.up.offset, 20);
+    assert_int_equal(l.args.swiglu.gate.stride[2], 40);
+    assert_int_equal(l.args.swiglu.cols, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contiguous_is_one_row),
+        cmocka_unit_test(strided_rows_merge_outside),
+        cmocka_unit_test(broadcasts),
+        cmocka_unit_test(empty_launches_nothing),
+        cmocka_unit_test(transposed_views),
+        cmocka_unit_test(few_rows_take_the_dot_product),
+        cmocka_unit_test(offsets_of_buffers),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(packed_swiglu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of the CPU plugin's table: each one that this processor can run computes what the portable
+ * one computes, on ragged shapes and every storage type; and the table is chosen from as asked.
+ * What is right is the conformance's business; here rows are held against each other. */
+#include "harness.h"
+
+#include <math.h>
+
+enum { BYTES = 1 << 20 };
+
+static uint32_t noise_state;
+
+static float noise(void)
+{
+    noise_state = noise_state * 1664525u + 1013904223u;
+    return (float)(noise_state >> 8) / 8388608.0f - 1.0f;
+}
+
+/* Memory for one operand; the plugin itself converts from f32 and back. */
+struct operand {
+    _Alignas(64) unsigned char bytes[BYTES];
+};
+
+static float plain[BYTES / 4];
+
+static void convert(struct harness *h, struct hw_tensor *dst, struct hw_tensor *src)
+{
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    const int32_t status = h->plugin.ops->copy(h->device, h->queue, &op);
+    if (status)
+        fail_msg("%s", h->message);
+}
+
+static int64_t count(const struct hw_tensor *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= t->extent[i];
+    return n;
+}
+
+/* The same noise for the same seed. */
+static struct hw_tensor fill(struct harness *h, struct operand *o, struct hw_tensor t,
+                             uint32_t seed)
+{
+    struct hw_tensor from = t;
+    const int64_t extents[] = { t.extent[0], t.extent[1], t.extent[2], t.extent[3], 0 };
+    from = harness_tensor(plain, HW_F32, extents);
+    t.data = o->bytes;
+    noise_state = seed;
+    for (int64_t i = 0; i < count(&t); i++)
+        plain[i] = noise();
+    convert(h, &t, &from);
+    return t;
+}
+
+static void *plugin_ops_call(struct harness *h, uint32_t op, const void *args)
+{
+    int32_t status = HW_UNSUPPORTED;
+    switch (op) {
+#define X(NAME, name)                                                                            \
+    case HW_OP_##NAME:                                                                           \
+        status = h->plugin.ops->name(h->device, h->queue, args);                                 \
+        break;
+        HW_OPS(X)
+#undef X
+    }
+    if (status)
+        fail_msg("%s", h->message);
+    return NULL;
+}
+
+static struct operand a, b, c, out;
+
+static const int32_t floats[] = { HW_F32, HW_F16, HW_BF16 };
+static const int32_t weights[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0, HW_Q4_0 };
+
+/* Runs op number `op` on its i-th case; answers its output, or an absent tensor past the end. */
+static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
+{
+    static const struct hw_tensor none;
+    const int32_t t = floats[i % 3], w = weights[i % 5];
+    memset(out.bytes, 0xa5, sizeof out.bytes);
+    switch (op) {
+    case HW_OP_MATMUL: {
+        static const int64_t m[] = { 1, 3, 8, 9, 65, 70 };
+        if (i >= 6 * 15)
+            return none;
+        const int32_t bt = weights[i / 3 % 5];
+        const int64_t rows = m[i / 15];
+        struct hw_matmul args = {
+            .a = fill(h, &a, TENSOR(NULL, t, rows, 160), 1),
+            .b = fill(h, &b, TENSOR(NULL, bt, 67, 160), 2),
+            .bias = fill(h, &c, TENSOR(NULL, t, 67), 3),
+            .c = TENSOR(out.bytes, t, rows, 67),
+            .transpose_b = 1,
+        };
+        plugin_ops_call(h, op, &args);
+        return args.c;
+    }
+    case HW_OP_RMSNORM: {
+        struct hw_rmsnorm args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
+                                   .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+                                   .y = TENSOR(out.bytes, t, 5, 127),
+                                   .eps = 1e-5f };
+        if (i >= 6)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_ADD_RMSNORM: {
+        struct hw_add_rmsnorm args = { .residual = fill(h, &c, TENSOR(NULL, t, 5, 127), 3),
+                                       .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
+                                       .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127),
+                                                      2),
+                                       .y = TENSOR(out.bytes, t, 5, 127),
+                                       .eps = 1e-5f };
+        if (i >= 6)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_SOFTMAX: {
+        struct hw_softmax args = { .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
+                                   .mask = fill(h, &b, TENSOR(NULL, i % 6 < 3 ? t : HW_F32, 5, 129),
+                                                2),
+                                   .y = TENSOR(out.bytes, t, 2, 5, 129),
+                                   .scale = 3.0f,
+                                   .log = i >= 6 };
+        if (i >= 12)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_SILU: {
+        struct hw_silu args = { .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+                                .y = TENSOR(out.bytes, t, 7, 1000) };
+        if (i >= 3)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_ROPE: {
+        struct hw_rope args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 3, 80), 1),
+                                .y = TENSOR(out.bytes, t, 5, 3, 80),
+                                .start = 123456,
+                                .dims = 64,
+                                .interleaved = i >= 3 };
+        if (i >= 6)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_ATTENTION: {
+        const int32_t kv = weights[i / 3 % 4];
+        struct hw_attention args = {
+            .q = fill(h, &a, TENSOR(NULL, t, 5, 6, 96), 1),
+            .k = fill(h, &b, TENSOR(NULL, kv, 33, 2, 96), 2),
+            .v = fill(h, &c, TENSOR(NULL, kv, 33, 2, 64), 3),
+            .y = TENSOR(out.bytes, t, 5, 6, 64),
+            .length = 31,
+            .causal = 1,
+        };
+        if (i >= 12)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_ADD: {
+        struct hw_add args = { .a = fill(h, &a, TENSOR(NULL, t, 6, 1, 129), 1),
+                               .b = fill(h, &b, TENSOR(NULL, t, 5, 1), 2),
+                               .y = TENSOR(out.bytes, t, 6, 5, 129) };
+        if (i >= 3)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_MUL: {
+        struct hw_mul args = { .a = fill(h, &a, TENSOR(NULL, t, 5, 129), 1),
+                               .b = fill(h, &b, TENSOR(NULL, t, 129), 2),
+                               .y = TENSOR(out.bytes, t, 5, 129) };
+        if (i >= 3)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_SWIGLU: {
+        struct hw_swiglu args = { .gate = fill(h, &a, TENSOR(NULL, t, 5, 258), 1),
+                                  .y = TENSOR(out.bytes, t, 5, 129) };
+        if (i >= 3)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_GET_ROWS: {
+        static int32_t rows[] = { 3, -1, 0, 99, 6 };
+        struct hw_get_rows args = { .table = fill(h, &a, TENSOR(NULL, w, 7, 96), 1),
+                                    .rows = TENSOR(rows, HW_I32, 5),
+                                    .y = TENSOR(out.bytes, t, 5, 96) };
+        if (i >= 15)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    case HW_OP_SET_ROWS: {
+        static int32_t rows[] = { 3, -1, 0, 99, 6 };
+        struct hw_set_rows args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
+                                    .rows = TENSOR(rows, HW_I32, 5),
+                                    .table = fill(h, &out, TENSOR(NULL, weights[i / 3 % 4], 7, 96),
+                                                  4) };
+        if (i >= 12)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.table;
+    }
+    case HW_OP_COPY: {
+        struct hw_copy args = { .src = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
+                                .dst = TENSOR(out.bytes, w, 5, 96) };
+        if (i >= 15)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.dst;
+    }
+    case HW_OP_ARGMAX: {
+        struct hw_argmax args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 1000), 1),
+                                  .y = TENSOR(out.bytes, HW_I32, 5) };
+        if (i >= 3)
+            return none;
+        plugin_ops_call(h, op, &args);
+        return args.y;
+    }
+    default:
+        return none;
+    }
+}
+
+/* What rounding to the output's type may make of sums in another order. */
+static double tolerance(int32_t dtype)
+{
+    switch (dtype) {
+    case HW_F32:
+        return 2e-5;
+    case HW_F16:
+        return 4e-3;
+    case HW_I32:
+        return 0.0;
+    default:
+        return 3e-2;
+    }
+}
+
+/* Floats of a case's output, into `values`; answers how many, 0 past the last case. */
+static int64_t values_of(struct harness *h, uint32_t op, int i, float *values, int32_t *dtype)
+{
+    struct hw_tensor y = run_case(h, op, i);
+    if (y.dtype == HW_NONE)
+        return 0;
+    *dtype = y.dtype;
+    const int64_t n = count(&y);
+    if (y.dtype == HW_I32) {
+        for (int64_t k = 0; k < n; k++)
+            values[k] = (float)((const int32_t *)(const void *)out.bytes)[k];
+        return n;
+    }
+    const int64_t extents[] = { y.extent[0], y.extent[1], y.extent[2], y.extent[3], 0 };
+    struct hw_tensor to = harness_tensor(values, HW_F32, extents);
+    convert(h, &to, &y);
+    return n;
+}
+
+static void compare_rows(uint32_t op, const char *row, int *compared)
+{
+    static float expected[BYTES / 4], got[BYTES / 4];
+    struct harness reference, other;
+    int32_t dtype = 0;
+
+    harness_open(&reference, "portable", 1);
+    harness_open(&other, row, 3);
+    for (int i = 0;; i++) {
+        const int64_t n = values_of(&reference, op, i, expected, &dtype);
+        if (n == 0)
+            break;
+        assert_int_equal(values_of(&other, op, i, got, &dtype), n);
+        for (int64_t k = 0; k < n; k++) {
+            const double limit = tolerance(dtype) * (1.0 + fabs((double)expected[k]));
+            if (!(fabs((double)got[k] - (double)expected[k]) <= limit))
+                fail_msg("%s, case %d, element %lld: %g, the portable row says %g", row, i,
+                         (long long)k, (double)got[k], (double)expected[k]);
+        }
+        (*compared)++;
+    }
+    assert_non_null(strstr(other.log, row));
+    harness_close(&other);
+    harness_close(&reference);
+}
+
+static void rows_agree(void **state)
+{
+    struct harness h;
+    int compared = 0;
+    (void)state;
+
+    harness_open(&h, "", 1);
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        for (uint32_t row = 0;; row++) {
+            struct hw_kernel_info info = { .size = sizeof info };
+            if (h.plugin.kernel_info(h.device, op, row, &info) != HW_OK)
+                break;
+            if (info.eligible)
+                compare_rows(op, info.name, &compared);
+        }
+    harness_close(&h);
+    assert_true(compared > 150);
+}
+
+static void last_row_is_portable(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_open(&h, "", 1);
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        struct hw_kernel_info info = { .size = sizeof info };
+        uint32_t n = 0;
+        while (h.plugin.kernel_info(h.device, op, n, &info) == HW_OK)
+            n++;
+        assert_true(n > 0);
+        assert_int_equal(info.eligible, 1);
+        assert_string_equal(info.needs, "");
+    }
+    harness_close(&h);
+}
+
+/* A name that no op has is refused and the message lists those there are. */
+static void unknown_row_is_refused(void **state)
+{
+    static const char *const wrong[] = { "matmul_v9", "matmul=rmsnorm", "matmul=", "=matmul",
+                                         "nothing=matmul", "matmul,what" };
+    struct harness h;
+    void *queue;
+    (void)state;
+    harness_open(&h, "", 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = wrong[i] };
+        assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_INVALID);
+        assert_non_null(strstr(h.message, "rmsnorm"));
+        assert_non_null(strstr(h.message, "portable"));
+    }
+    const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "matmul=matmul,softmax" };
+    assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
+    h.plugin.queue_close(queue);
+    harness_close(&h);
+}
+
+static void unsupported_says_why(void **state)
+{
+    struct harness h;
+    char why[128];
+    (void)state;
+    harness_open(&h, "", 1);
+    const struct hw_matmul op = { .a = TENSOR(a.bytes, HW_F32, 1, 256),
+                                  .b = TENSOR(b.bytes, HW_Q4_K, 4, 256),
+                                  .c = TENSOR(out.bytes, HW_F32, 1, 4),
+                                  .transpose_b = 1 };
+    assert_int_equal(h.plugin.supports(h.device, HW_OP_MATMUL, &op, why, sizeof why, NULL),
+                     HW_UNSUPPORTED);
+    assert_non_null(strstr(why, "b"));
+    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
+    assert_non_null(strstr(h.message, "b q4_K [4,256]"));
+    harness_close(&h);
+}
+
+/* A graph computes what its ops compute, also on a queue with other rows. */
+static void graph_replays(void **state)
+{
+    struct harness h;
+    float x[300], y[300];
+    void *graph, *queue;
+    (void)state;
+    harness_open(&h, "", 2);
+    for (int i = 0; i < 300; i++)
+        x[i] = noise();
+    const struct hw_add add = { .a = TENSOR(x, HW_F32, 300),
+                                .b = TENSOR(x, HW_F32, 300),
+                                .y = TENSOR(y, HW_F32, 300) };
+    const struct hw_mul mul = { .a = TENSOR(y, HW_F32, 300),
+                                .b = TENSOR(x, HW_F32, 300),
+                                .y = TENSOR(y, HW_F32, 300) };
+    const struct hw_node nodes[] = { { HW_OP_ADD, sizeof add, &add },
+                                     { HW_OP_MUL, sizeof mul, &mul } };
+    const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "portable" };
+    assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
+    assert_int_equal(h.plugin.graph_build(h.device, nodes, 2, &graph), HW_OK);
+    for (int turn = 0; turn < 2; turn++) {
+        assert_int_equal(h.plugin.graph_launch(turn ? queue : h.queue, graph), HW_OK);
+        for (int i = 0; i < 300; i++)
+            assert_true(fabsf(y[i] - 2.0f * x[i] * x[i]) < 1e-6f);
+        x[0] += 1.0f;
+    }
+    h.plugin.graph_destroy(graph);
+    h.plugin.queue_close(queue);
+    harness_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_agree),
+        cmocka_unit_test(last_row_is_portable),
+        cmocka_unit_test(unknown_row_is_refused),
+        cmocka_unit_test(unsupported_says_why),
+        cmocka_unit_test(graph_replays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
