@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* bench.c - see bench.h. */
+#include "bench.h"
+
+#include "storage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256 };
+
+static bool needs(const struct problem *p, bool host)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->operand[i].dtype != HW_NONE && p->layout[i].host == host)
+            return true;
+    return false;
+}
+
+enum hw_status bench_open(struct bench *b, const struct problem *p, struct hw_queue *queue)
+{
+    *b = (struct bench){ .problem = p, .queue = queue };
+    b->allocation = malloc(p->bytes + ALIGNMENT);
+    if (!b->allocation)
+        return HW_NO_MEMORY;
+    b->host = b->allocation + (ALIGNMENT - (uintptr_t)b->allocation % ALIGNMENT);
+    if (!needs(p, false))
+        return HW_OK;
+    const enum hw_status status =
+        hw_buffer_alloc(hw_queue_device(queue), p->bytes, 0, &b->buffer);
+    if (status)
+        bench_close(b);
+    return status;
+}
+
+void bench_close(struct bench *b)
+{
+    hw_buffer_free(b->buffer);
+    free(b->allocation);
+    *b = (struct bench){ 0 };
+}
+
+/* All of an arena as plain bytes. */
+static struct hw_tensor bytes_of(struct hw_buffer *buffer, unsigned char *host, uint64_t bytes)
+{
+    return (struct hw_tensor){ .buffer = buffer,
+                               .data = buffer ? NULL : host,
+                               .dtype = HW_I8,
+                               .rank = 1,
+                               .extent = { (int64_t)bytes },
+                               .stride = { 1 } };
+}
+
+static enum hw_status transfer(struct bench *b, struct hw_tensor dst, struct hw_tensor src)
+{
+    const enum hw_status status = hw_copy(b->queue, &dst, &src);
+    return status ? status : hw_queue_wait(b->queue);
+}
+
+enum hw_status bench_load(struct bench *b, int poison)
+{
+    const struct problem *p = b->problem;
+
+    memcpy(b->host, p->image, p->bytes);
+    for (int i = 0; i < p->count; i++) {
+        const struct hw_tensor tensor = problem_tensor(p, i);
+        if (tensor.dtype != HW_NONE && p->operand[i].role == ROLE_OUT && p->layout[i].same_as < 0 &&
+            p->operand[i].count)
+            storage_set(&tensor, b->host + tensor.offset, poison);
+    }
+    if (!b->buffer)
+        return HW_OK;
+    return transfer(b, bytes_of(b->buffer, NULL, p->bytes), bytes_of(NULL, b->host, p->bytes));
+}
+
+enum hw_status bench_save(struct bench *b, unsigned char *bytes)
+{
+    const uint64_t count = b->problem->bytes;
+
+    if (!b->buffer) { /* nothing is on the device: as it would have been left */
+        memcpy(bytes, b->problem->image, count);
+        return HW_OK;
+    }
+    return transfer(b, bytes_of(NULL, bytes, count), bytes_of(b->buffer, NULL, count));
+}
+
+union op_args bench_args(const struct bench *b)
+{
+    const struct problem *p = b->problem;
+    union op_args args = p->args;
+
+    for (int i = 0; i < p->count; i++) {
+        struct hw_tensor tensor = problem_tensor(p, i);
+        if (tensor.dtype == HW_NONE)
+            continue;
+        if (p->layout[i].host)
+            tensor.data = b->host;
+        else
+            tensor.buffer = b->buffer;
+        memcpy((char *)&args + p->field[i], &tensor, sizeof tensor);
+    }
+    return args;
+}
+
+enum hw_status bench_submit(struct bench *b)
+{
+    const struct problem *p = b->problem;
+    const union op_args args = bench_args(b);
+
+    if (p->op == HW_OP_COPY && !strcmp(parameter(&p->parameters, "call"), "hw_copy"))
+        return hw_copy(b->queue, &args.copy.dst, &args.copy.src);
+    return hw_submit(b->queue, p->op, &args, op_args_size(p->op));
+}
+
+enum hw_status bench_supports(struct hw_device *device, const struct problem *p)
+{
+    union op_args args = p->args;
+
+    for (int i = 0; i < p->count; i++) {
+        struct hw_tensor tensor = problem_tensor(p, i);
+        tensor.data = p->image; /* a place to be: nothing is computed */
+        if (tensor.dtype != HW_NONE)
+            memcpy((char *)&args + p->field[i], &tensor, sizeof tensor);
+    }
+    return hw_device_supports(device, p->op, &args, op_args_size(p->op));
+}
+
+uint64_t fallbacks_of(struct hw_queue *queue, uint32_t op)
+{
+    struct hw_call_stats stats = { .size = sizeof stats };
+    return hw_queue_calls(queue, op, &stats) ? 0 : stats.fallbacks;
+}
+
+/* ---- kernel rows --------------------------------------------------------------------------- */
+
+static enum hw_status with_row(struct hw_device *device, const char *force, uint32_t flags,
+                               bool (*fn)(void *user, struct hw_queue *queue, const char *row),
+                               void *user, const char *row, bool *go_on)
+{
+    const struct hw_queue_options options = { .size = sizeof options,
+                                              .flags = flags,
+                                              .kernel = force };
+    struct hw_queue *queue = NULL;
+    const enum hw_status status = hw_queue_open(device, &options, &queue);
+
+    if (status)
+        return status;
+    *go_on = fn(user, queue, row);
+    hw_queue_close(queue);
+    return HW_OK;
+}
+
+enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only, uint32_t flags,
+                        bool (*fn)(void *user, struct hw_queue *queue, const char *row),
+                        void *user, bool *go_on)
+{
+    struct hw_kernel_info info = { .size = sizeof info };
+    enum hw_status status = HW_OK;
+    uint32_t index = 0;
+
+    *go_on = true;
+    for (; !status && *go_on && !hw_device_kernel(device, op, index, &info); index++) {
+        char force[128];
+        if (!info.eligible || (only && strcmp(only, info.name)))
+            continue;
+        snprintf(force, sizeof force, "%s=%s", hw_op_name(op), info.name);
+        status = with_row(device, force, flags, fn, user, info.name, go_on);
+    }
+    if (index == 0 && !only)
+        status = with_row(device, NULL, flags, fn, user, "", go_on);
+    return status;
+}
+
+/* ---- filters ------------------------------------------------------------------------------- */
+
+struct sieve {
+    const struct verify_filter *filter;
+    bool perf, stopped;
+    uint64_t kept;
+    bool (*fn)(void *user, const struct test_case *test);
+    void *user;
+};
+
+static bool sift(void *user, const struct test_case *test)
+{
+    struct sieve *s = user;
+    const struct verify_filter *f = s->filter;
+
+    if ((test->level == CASE_PERF) != s->perf || (f->quick && test->level == CASE_FULL) ||
+        (f->op && strcmp(f->op, hw_op_name(test->op))) ||
+        (f->pattern && !case_matches(test->text, f->pattern)))
+        return true;
+    s->kept++;
+    s->stopped = !s->fn(s->user, test);
+    return !s->stopped;
+}
+
+static bool is_op(const char *name)
+{
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        if (!strcmp(name, hw_op_name(op)))
+            return true;
+    return false;
+}
+
+static bool is_complete(const char *pattern)
+{
+    return !strpbrk(pattern, "*?") && strchr(pattern, '(') && strchr(pattern, ')');
+}
+
+enum hw_status each_case(const struct verify_filter *filter, bool perf,
+                         bool (*fn)(void *user, const struct test_case *test), void *user,
+                         char error[VERIFY_ERROR_TEXT])
+{
+    struct sieve sieve = { .filter = filter, .perf = perf, .fn = fn, .user = user };
+    struct test_case test;
+
+    error[0] = 0;
+    if (filter->op && !is_op(filter->op)) {
+        snprintf(error, VERIFY_ERROR_TEXT, "no op is called '%s'; --list shows them", filter->op);
+        return HW_INVALID;
+    }
+    if (filter->pattern && is_complete(filter->pattern)) {
+        struct problem problem;
+        if (!case_parse(filter->pattern, &test, error, VERIFY_ERROR_TEXT))
+            return HW_INVALID;
+        if (!problem_make(&problem, &test, false)) {
+            snprintf(error, VERIFY_ERROR_TEXT, "%s", problem.error);
+            return HW_INVALID;
+        }
+        problem_clear(&problem);
+        fn(user, &test);
+        return HW_OK;
+    }
+    case_each(sift, &sieve);
+    if (sieve.kept)
+        return HW_OK;
+    snprintf(error, VERIFY_ERROR_TEXT, "no case %s%s%s%s%s",
+             perf ? "to measure" : "", filter->op ? " of " : "", filter->op ? filter->op : "",
+             filter->pattern ? " fits the pattern " : "", filter->pattern ? filter->pattern : "");
+    return HW_INVALID;
+}

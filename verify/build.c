@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+/* build.c - per op: its parameters with their defaults, and the problem that they describe. */
+#include "problem.h"
+
+#include "storage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- parameters ---------------------------------------------------------------------------- */
+
+/* data: kind of numbers (data.c); view, oview: strides of inputs and outputs; mem: where operands
+ * live. */
+const char case_common_defaults[] = "data=uniform view=plain oview=same mem=device";
+
+static const char *text(const struct problem *p, const char *key)
+{
+    return parameter(&p->parameters, key);
+}
+
+static bool is(const struct problem *p, const char *key, const char *value)
+{
+    return !strcmp(text(p, key), value);
+}
+
+static int64_t integer(struct problem *p, const char *key, int64_t low, int64_t high)
+{
+    const char *value = text(p, key);
+    char *end = NULL;
+    const long long number = strtoll(value, &end, 10);
+
+    if (end == value || *end || number < low || number > high) {
+        problem_fail(p, "%s=%s: should be a whole number from %lld to %lld", key, value,
+                     (long long)low, (long long)high);
+        return low;
+    }
+    return number;
+}
+
+static float real(struct problem *p, const char *key)
+{
+    char *end = NULL;
+    const float number = strtof(text(p, key), &end);
+
+    if (end == text(p, key) || *end)
+        problem_fail(p, "%s=%s: should be a number", key, text(p, key));
+    return number;
+}
+
+static uint32_t flag(struct problem *p, const char *key)
+{
+    return (uint32_t)integer(p, key, 0, 1);
+}
+
+/* A dtype by name; "same" is that of parameter `same`, "none" is HW_NONE. */
+static int32_t dtype(struct problem *p, const char *key, const char *same)
+{
+    const char *name = is(p, key, "same") ? text(p, same) : text(p, key);
+    const int32_t type = storage_named(name);
+
+    if (type == HW_NONE && strcmp(name, "none"))
+        problem_fail(p, "%s=%s: no such dtype", key, name);
+    return type;
+}
+
+/* "33x1000"; "-" has rank 0. */
+static int32_t extents(struct problem *p, const char *key, int64_t extent[HW_MAX_RANK])
+{
+    const char *value = text(p, key);
+    int32_t rank = 0;
+
+    if (!strcmp(value, "-"))
+        return 0;
+    for (char *end = NULL;; value = end + 1) {
+        const long long number = strtoll(value, &end, 10);
+        if (end == value || number < 0 || number > INT32_MAX || rank == HW_MAX_RANK ||
+            (*end && *end != 'x')) {
+            problem_fail(p, "%s=%s: should be 1 to 4 extents, like 33x1000", key, text(p, key));
+            return 0;
+        }
+        extent[rank++] = number;
+        if (!*end)
+            return rank;
+    }
+}
+
+/* ---- operands ------------------------------------------------------------------------------ */
+
+enum { MOST_ELEMENTS = 1 << 28 };
+
+/* Operand `i` with numbers of the kind `data`; nothing if dtype is HW_NONE. */
+static void make(struct problem *p, int i, int32_t type, int32_t rank, const int64_t *extent,
+                 const char *data)
+{
+    int64_t count = 1;
+
+    if (p->error[0] || type == HW_NONE)
+        return;
+    if (rank < 1 || rank > HW_MAX_RANK) {
+        problem_fail(p, "%s: rank %d; should be 1 to 4", p->operand[i].name, (int)rank);
+        return;
+    }
+    for (int32_t axis = 0; axis < rank; axis++) {
+        if (extent[axis] && count > MOST_ELEMENTS / extent[axis]) {
+            problem_fail(p, "%s: more than %d elements", p->operand[i].name, MOST_ELEMENTS);
+            return;
+        }
+        count *= extent[axis];
+    }
+    p->layout[i].data = data_named(data);
+    if (!p->layout[i].data)
+        problem_fail(p, "no data is called '%s'", data);
+    else if (extent[rank - 1] % hw_dtype_block(type))
+        problem_fail(p, "%s: %lld elements in a row of %s are no whole blocks", p->operand[i].name,
+                     (long long)extent[rank - 1], storage_name(type));
+    else if (!operand_make(&p->operand[i], type, rank, extent, p->numbers))
+        problem_fail(p, "out of memory");
+}
+
+/* An i32 operand whose element j is pick(p, j). */
+static void make_indices(struct problem *p, int i, int64_t count,
+                         int64_t (*pick)(const struct problem *p, int64_t j))
+{
+    make(p, i, HW_I32, 1, &count, "zero");
+    int32_t *index = calloc((size_t)count + 1, sizeof *index);
+    if (!index)
+        problem_fail(p, "out of memory");
+    for (int64_t j = 0; index && !p->error[0] && j < count; j++)
+        index[j] = (int32_t)pick(p, j);
+    p->layout[i].index = index;
+}
+
+static void in_place(struct problem *p, int i, int same_as)
+{
+    p->layout[i].same_as = same_as;
+}
+
+static void check(struct problem *p, bool fine, const char *what)
+{
+    if (!fine)
+        problem_fail(p, "%s", what);
+}
+
+static bool broadcasts(const struct operand *small, const struct operand *big)
+{
+    for (int32_t i = 1; i <= small->rank; i++)
+        if (i > big->rank || (small->extent[small->rank - i] != 1 &&
+                              small->extent[small->rank - i] != big->extent[big->rank - i]))
+            return false;
+    return true;
+}
+
+/* ---- the ops ------------------------------------------------------------------------------- */
+
+static const char defaults_matmul[] =
+    "m=3 n=5 k=7 a=f32 b=f32 c=f32 bias=none ta=0 tb=0 abatch=- bbatch=-";
+
+static int32_t matrix(struct problem *p, const char *batch, int64_t rows, int64_t cols,
+                      int64_t extent[HW_MAX_RANK])
+{
+    int32_t rank = extents(p, batch, extent);
+
+    check(p, rank <= 2, "abatch, bbatch: should be at most 2 extents");
+    rank = rank > 2 ? 2 : rank;
+    extent[rank] = rows;
+    extent[rank + 1] = cols;
+    return rank + 2;
+}
+
+static void build_matmul(struct problem *p)
+{
+    struct hw_matmul *op = &p->args.matmul;
+    const int64_t m = integer(p, "m", 0, 1 << 20), n = integer(p, "n", 0, 1 << 20),
+                  k = integer(p, "k", 0, 1 << 20);
+    int64_t a[HW_MAX_RANK], b[HW_MAX_RANK], c[HW_MAX_RANK];
+
+    op->transpose_a = flag(p, "ta");
+    op->transpose_b = flag(p, "tb");
+    const int32_t a_rank = matrix(p, "abatch", op->transpose_a ? k : m, op->transpose_a ? m : k, a);
+    const int32_t b_rank = matrix(p, "bbatch", op->transpose_b ? n : k, op->transpose_b ? k : n, b);
+    const int32_t rank = a_rank > b_rank ? a_rank : b_rank;
+    for (int32_t i = 0; i < rank - 2; i++) {
+        const int32_t at_a = i - (rank - a_rank), at_b = i - (rank - b_rank);
+        const int64_t x = at_a < 0 ? 1 : a[at_a], y = at_b < 0 ? 1 : b[at_b];
+        check(p, x == y || x == 1 || y == 1, "abatch and bbatch do not broadcast");
+        c[i] = x == 1 ? y : x;
+    }
+    c[rank - 2] = m;
+    c[rank - 1] = n;
+    make(p, operand_matmul_a, dtype(p, "a", ""), a_rank, a, text(p, "data"));
+    make(p, operand_matmul_b, dtype(p, "b", "a"), b_rank, b,
+         is(p, "data", "mixed") ? "mixed" : "uniform");
+    make(p, operand_matmul_bias, dtype(p, "bias", "a"), 1, &n, "uniform");
+    make(p, operand_matmul_c, dtype(p, "c", "a"), rank, c, "zero");
+}
+
+static const char defaults_rmsnorm[] = "type=f32 weight=same shape=4x64 eps=1e-5 inplace=0";
+
+static void build_rmsnorm(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    p->args.rmsnorm.eps = real(p, "eps");
+    make(p, operand_rmsnorm_x, type, rank, extent, text(p, "data"));
+    make(p, operand_rmsnorm_weight, dtype(p, "weight", "type"), 1, &extent[rank ? rank - 1 : 0],
+         "uniform");
+    make(p, operand_rmsnorm_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_rmsnorm_y, operand_rmsnorm_x);
+}
+
+static const char defaults_softmax[] =
+    "type=f32 shape=4x64 mask=none mshape=- mdata=uniform scale=0 log=0 inplace=0";
+
+static void build_softmax(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 }, mask[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+    const int32_t mask_rank = extents(p, "mshape", mask);
+
+    p->args.softmax.scale = real(p, "scale");
+    p->args.softmax.log = flag(p, "log");
+    make(p, operand_softmax_x, type, rank, extent, text(p, "data"));
+    make(p, operand_softmax_mask, dtype(p, "mask", "type"), mask_rank ? mask_rank : rank,
+         mask_rank ? mask : extent, text(p, "mdata"));
+    make(p, operand_softmax_y, type, rank, extent, "zero");
+    check(p, broadcasts(&p->operand[operand_softmax_mask], &p->operand[operand_softmax_x]),
+          "mshape does not broadcast to shape");
+    if (flag(p, "inplace"))
+        in_place(p, operand_softmax_y, operand_softmax_x);
+}
+
+static const char defaults_silu[] = "type=f32 shape=4x64 inplace=0";
+
+static void build_silu(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    make(p, operand_silu_x, type, rank, extent, text(p, "data"));
+    make(p, operand_silu_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_silu_y, operand_silu_x);
+}
+
+/* positions: none (start, start + 1 ...), far (around 10^6, in no order) */
+static const char defaults_rope[] =
+    "type=f32 shape=5x4x64 dims=0 start=0 positions=none factors=0 interleaved=0 theta=0 scale=0 "
+    "inplace=0";
+
+static int64_t far_position(const struct problem *p, int64_t j)
+{
+    (void)p;
+    return (1000003 + j * 7919) % 1048576;
+}
+
+static void build_rope(struct problem *p)
+{
+    struct hw_rope *op = &p->args.rope;
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    check(p, rank >= 3, "shape: should have 3 or 4 extents");
+    if (p->error[0])
+        return;
+    op->dims = (int32_t)integer(p, "dims", 0, extent[rank - 1]);
+    op->start = integer(p, "start", 0, INT32_MAX);
+    op->interleaved = flag(p, "interleaved");
+    op->theta = real(p, "theta");
+    op->scale = real(p, "scale");
+    const int64_t dims = op->dims ? op->dims : extent[rank - 1], pairs = dims / 2;
+    check(p, dims % 2 == 0, "dims: should be even");
+    make(p, operand_rope_x, type, rank, extent, text(p, "data"));
+    if (is(p, "positions", "far"))
+        make_indices(p, operand_rope_positions, extent[rank - 3], far_position);
+    else
+        check(p, is(p, "positions", "none"), "positions: should be none or far");
+    if (flag(p, "factors"))
+        make(p, operand_rope_factors, HW_F32, 1, &pairs, "factors");
+    make(p, operand_rope_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_rope_y, operand_rope_x);
+}
+
+/* batch=0: rank 3. bshape: the bias's axes, of b h q k, or 1 for one that broadcasts. lengths:
+ * none, or a tensor of full, zero, one, mixed, or wild ones that have to be clamped. */
+static const char defaults_attention[] =
+    "type=f32 kv=f32 batch=0 tq=3 tmax=33 hq=4 hkv=2 d=64 dv=64 bias=none bshape=bhqk "
+    "bdata=uniform lengths=none length=0 causal=0 window=0 scale=0 softcap=0";
+
+static int64_t kv_length(const struct problem *p, int64_t batch)
+{
+    static const int32_t wild[] = { INT32_MIN, INT32_MAX, -1 };
+    const struct operand *k = &p->operand[operand_attention_k];
+    const int64_t most = k->extent[k->rank - 3];
+
+    if (is(p, "lengths", "full"))
+        return most;
+    if (is(p, "lengths", "mixed"))
+        return (3 + batch * 17) % (most + 1);
+    if (is(p, "lengths", "wild"))
+        return batch % 4 < 3 ? wild[batch % 4] : most + 1;
+    return is(p, "lengths", "one");
+}
+
+static void make_attention_bias(struct problem *p, const int64_t full[4])
+{
+    static const char axes[] = "bhqk";
+    const char *shape = text(p, "bshape");
+    const size_t rank = strlen(shape);
+    int64_t extent[HW_MAX_RANK] = { 0 };
+
+    check(p, rank >= 1 && rank <= 4 && shape[rank - 1] == 'k',
+          "bshape: should be bhqk, hqk, qk or k, with 1 where it broadcasts");
+    for (size_t i = 0; i < rank && i < 4; i++) {
+        check(p, shape[i] == '1' || shape[i] == axes[4 - rank + i], "bshape: axes out of order");
+        extent[i] = shape[i] == '1' ? 1 : full[4 - rank + i];
+    }
+    make(p, operand_attention_bias, dtype(p, "bias", "type"), (int32_t)rank, extent,
+         text(p, "bdata"));
+}
+
+static void build_attention(struct problem *p)
+{
+    struct hw_attention *op = &p->args.attention;
+    const int64_t batch = integer(p, "batch", 0, 1 << 16), tq = integer(p, "tq", 0, 1 << 16),
+                  tmax = integer(p, "tmax", 0, 1 << 20), hq = integer(p, "hq", 1, 1 << 10),
+                  hkv = integer(p, "hkv", 1, 1 << 10), d = integer(p, "d", 1, 256),
+                  dv = integer(p, "dv", 1, 256), batches = batch ? batch : 1;
+    const int32_t type = dtype(p, "type", ""), kv = dtype(p, "kv", ""), rank = batch ? 4 : 3;
+    const int skip = batch ? 0 : 1;
+
+    check(p, hq % hkv == 0, "hq: should be a multiple of hkv");
+    op->length = integer(p, "length", 0, tmax);
+    op->window = integer(p, "window", 0, 1 << 20);
+    op->causal = flag(p, "causal");
+    op->scale = real(p, "scale");
+    op->softcap = real(p, "softcap");
+    make(p, operand_attention_q, type, rank, (int64_t[]){ batch, tq, hq, d } + skip,
+         text(p, "data"));
+    make(p, operand_attention_k, kv, rank, (int64_t[]){ batch, tmax, hkv, d } + skip, "uniform");
+    make(p, operand_attention_v, kv, rank, (int64_t[]){ batch, tmax, hkv, dv } + skip, "uniform");
+    if (!is(p, "bias", "none"))
+        make_attention_bias(p, (int64_t[]){ batches, hq, tq, tmax });
+    if (!is(p, "lengths", "none"))
+        make_indices(p, operand_attention_lengths, batches, kv_length);
+    make(p, operand_attention_y, type, rank, (int64_t[]){ batch, tq, hq, dv } + skip, "zero");
+}
+
+/* inplace: none, a, b */
+static const char defaults_add[] = "type=f32 shape=4x64 ashape=- bshape=- inplace=none";
+static const char defaults_mul[] = "type=f32 shape=4x64 ashape=- bshape=- inplace=none";
+
+/* The operands of both have the same places. */
+static void build_add(struct problem *p)
+{
+    static const char *const keys[] = { "ashape", "bshape" }, *const names[] = { "a", "b" };
+    const int32_t type = dtype(p, "type", "");
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent);
+
+    make(p, operand_add_y, type, rank, extent, "zero");
+    for (int i = operand_add_a; i <= operand_add_b; i++) {
+        int64_t own[HW_MAX_RANK] = { 0 };
+        const int32_t own_rank = extents(p, keys[i], own);
+        make(p, i, type, own_rank ? own_rank : rank, own_rank ? own : extent,
+             i == operand_add_a ? text(p, "data") : "uniform");
+        check(p, broadcasts(&p->operand[i], &p->operand[operand_add_y]),
+              "ashape, bshape: do not broadcast to shape");
+        if (is(p, "inplace", names[i])) {
+            check(p, !own_rank, "inplace: the input should have y's extents");
+            in_place(p, operand_add_y, i);
+        }
+    }
+}
+
+static void build_mul(struct problem *p)
+{
+    build_add(p);
+}
+
+/* inplace: none, gate, up */
+static const char defaults_swiglu[] = "type=f32 shape=4x64 packed=0 inplace=none";
+
+static void build_swiglu(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 }, twice[HW_MAX_RANK];
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+    const bool packed = flag(p, "packed");
+
+    memcpy(twice, extent, sizeof twice);
+    if (rank)
+        twice[rank - 1] *= 2;
+    make(p, operand_swiglu_gate, type, rank, packed ? twice : extent, text(p, "data"));
+    make(p, operand_swiglu_up, packed ? HW_NONE : type, rank, extent, "uniform");
+    make(p, operand_swiglu_y, type, rank, extent, "zero");
+    if (!is(p, "inplace", "none")) {
+        check(p, !packed, "inplace: not with packed=1");
+        in_place(p, operand_swiglu_y,
+                 is(p, "inplace", "up") ? operand_swiglu_up : operand_swiglu_gate);
+    }
+}
+
+static const char defaults_add_rmsnorm[] = "type=f32 shape=4x64 weight=same eps=1e-5 inplace=0";
+
+static void build_add_rmsnorm(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    p->args.add_rmsnorm.eps = real(p, "eps");
+    make(p, operand_add_rmsnorm_residual, type, rank, extent, text(p, "data"));
+    make(p, operand_add_rmsnorm_x, type, rank, extent, "uniform");
+    make(p, operand_add_rmsnorm_weight, dtype(p, "weight", "type"), 1,
+         &extent[rank ? rank - 1 : 0], "uniform");
+    make(p, operand_add_rmsnorm_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_add_rmsnorm_y, operand_add_rmsnorm_x);
+}
+
+/* pick: spread over the table, each row once at most where there are enough; wild ones, that lie
+ * outside, between others. */
+static const char defaults_get_rows[] = "table=f32 y=f32 rows=50 cols=64 count=7 pick=spread";
+static const char defaults_set_rows[] = "x=f32 table=f32 rows=50 cols=64 count=7 pick=spread";
+
+static int64_t row_index(const struct problem *p, int64_t j)
+{
+    static const int32_t outside[] = { -1, INT32_MIN, INT32_MAX };
+    const int64_t rows = strtoll(text(p, "rows"), NULL, 10);
+    const int64_t step = rows > 7 && rows % 7 ? 7 : 1;
+
+    if (is(p, "pick", "wild") && j % 2)
+        return j % 8 == 7 ? rows : outside[j % 8 / 2];
+    return rows ? (j * step + 3) % rows : 0;
+}
+
+static void build_get_rows(struct problem *p)
+{
+    const int64_t rows = integer(p, "rows", 0, 1 << 20), cols = integer(p, "cols", 0, 1 << 20);
+    const int64_t count = integer(p, "count", 0, 1 << 20);
+
+    make(p, operand_get_rows_table, dtype(p, "table", ""), 2, (int64_t[]){ rows, cols },
+         text(p, "data"));
+    make_indices(p, operand_get_rows_rows, count, row_index);
+    make(p, operand_get_rows_y, dtype(p, "y", ""), 2, (int64_t[]){ count, cols }, "zero");
+}
+
+static void build_set_rows(struct problem *p)
+{
+    const int64_t rows = integer(p, "rows", 0, 1 << 20), cols = integer(p, "cols", 0, 1 << 20);
+    const int64_t count = integer(p, "count", 0, 1 << 20);
+
+    check(p, count <= rows, "count: should not be above rows, lest two write the same one");
+    make(p, operand_set_rows_x, dtype(p, "x", ""), 2, (int64_t[]){ count, cols }, text(p, "data"));
+    make_indices(p, operand_set_rows_rows, count, row_index);
+    make(p, operand_set_rows_table, dtype(p, "table", ""), 2, (int64_t[]){ rows, cols },
+         "uniform");
+}
+
+/* call: the op itself, or hw_copy(), which goes anywhere */
+static const char defaults_copy[] = "src=f32 dst=f32 shape=4x64 call=submit";
+
+static void build_copy(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent);
+
+    check(p, is(p, "call", "submit") || is(p, "call", "hw_copy"),
+          "call: should be submit or hw_copy");
+    make(p, operand_copy_src, dtype(p, "src", ""), rank, extent, text(p, "data"));
+    make(p, operand_copy_dst, dtype(p, "dst", "src"), rank, extent, "zero");
+}
+
+/* keep: y keeps the last extent, as 1 */
+static const char defaults_argmax[] = "type=f32 shape=4x64 keep=0";
+
+static void build_argmax(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent);
+
+    make(p, operand_argmax_x, dtype(p, "type", ""), rank, extent, text(p, "data"));
+    if (p->error[0])
+        return;
+    const int64_t cols = extent[rank - 1];
+    check(p, cols > 0, "shape: nothing is largest in an empty row");
+    extent[rank - 1] = 1;
+    make(p, operand_argmax_y, HW_I32, rank > 1 && !flag(p, "keep") ? rank - 1 : rank, extent,
+         "zero");
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+const char *case_defaults(uint32_t op)
+{
+    switch (op) {
+#define X(NAME, name)                                                                            \
+    case HW_OP_##NAME:                                                                           \
+        return defaults_##name;
+        HW_OPS(X)
+#undef X
+    default:
+        return "";
+    }
+}
+
+void problem_build(struct problem *p)
+{
+    switch (p->op) {
+#define X(NAME, name)                                                                            \
+    case HW_OP_##NAME:                                                                           \
+        build_##name(p);                                                                         \
+        break;
+        HW_OPS(X)
+#undef X
+    default:
+        break;
+    }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* data.c - the numbers that operands hold: ordinary ones and those that break naive code. */
+#include "problem.h"
+#include "storage.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sebastiano Vigna's splitmix64. */
+uint64_t data_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* In [-1, 1). */
+static double uniform(uint64_t *state)
+{
+    return (double)(data_random(state) >> 11) * 0x1p-52 - 1;
+}
+
+/* What a maker may want to know: element `i` of rows of `cols`. */
+struct place {
+    int32_t dtype;
+    int64_t i, cols;
+};
+
+static double make_uniform(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    return uniform(state);
+}
+
+static double make_wide(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    return 20 * uniform(state);
+}
+
+static bool is_narrow(int32_t dtype)
+{
+    return dtype == HW_F16 || storage_is_block(dtype);
+}
+
+static double make_huge(uint64_t *state, const struct place *at)
+{
+    return (is_narrow(at->dtype) ? 6e4 : 1e18) * uniform(state);
+}
+
+static double make_tiny(uint64_t *state, const struct place *at)
+{
+    return (is_narrow(at->dtype) ? 1e-3 : 1e-15) * uniform(state);
+}
+
+static double make_mixed(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    const double magnitude = pow(10, 3 * uniform(state));
+    return uniform(state) < 0 ? -magnitude : magnitude;
+}
+
+static double make_outlier(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    const bool rare = data_random(state) % 97 == 0;
+    return (rare ? 100 : 0.1) * uniform(state);
+}
+
+/* One row in three has one. */
+static double make_nan(uint64_t *state, const struct place *at)
+{
+    const int64_t row = at->i / at->cols, col = at->i % at->cols;
+    const double ordinary = uniform(state);
+    return row % 3 == 0 && col == row % at->cols && !storage_is_block(at->dtype) ? (double)NAN
+                                                                                 : ordinary;
+}
+
+static double make_inf(uint64_t *state, const struct place *at)
+{
+    const int64_t row = at->i / at->cols, col = at->i % at->cols;
+    const double ordinary = uniform(state);
+    if (row % 3 != 0 || col != row % at->cols || storage_is_block(at->dtype))
+        return ordinary;
+    return row % 2 ? -(double)INFINITY : (double)INFINITY;
+}
+
+/* Whole rows of -inf, every second one; of one row alone, that one. */
+static double make_neginf(uint64_t *state, const struct place *at)
+{
+    const double ordinary = uniform(state);
+    return at->i / at->cols % 2 == 0 ? -(double)INFINITY : ordinary;
+}
+
+/* What a mask holds: 0 and -inf. */
+static double make_mask(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    return data_random(state) % 3 == 0 ? -(double)INFINITY : 0;
+}
+
+static double make_zero(uint64_t *state, const struct place *at)
+{
+    (void)state;
+    (void)at;
+    return 0;
+}
+
+/* Divisors for rope's frequencies. */
+static double make_factors(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    return 2.5 + 1.5 * uniform(state);
+}
+
+/* Few values, so many equals. */
+static double make_steps(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    return (double)(data_random(state) % 5) - 2;
+}
+
+struct data_kind {
+    const char *name;
+    double (*make)(uint64_t *state, const struct place *at); /* NULL: random bits */
+};
+
+static const struct data_kind kinds[] = {
+    { "uniform", make_uniform }, { "wide", make_wide }, { "huge", make_huge },
+    { "tiny", make_tiny },       { "mixed", make_mixed }, { "outlier", make_outlier },
+    { "nan", make_nan },         { "inf", make_inf },   { "neginf", make_neginf },
+    { "mask", make_mask },       { "zero", make_zero }, { "steps", make_steps },
+    { "factors", make_factors }, { "raw", NULL },
+};
+
+const struct data_kind *data_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    return NULL;
+}
+
+/* Any bits at all, NaNs of every kind included; in blocks only the scale has to be finite. */
+static void fill_raw(uint64_t seed, struct operand *o)
+{
+    const size_t bytes = storage_bytes(o->dtype, o->count);
+    const size_t block = (size_t)hw_dtype_bytes(o->dtype);
+
+    for (size_t i = 0; i < bytes; i++)
+        o->bytes[i] = (unsigned char)data_random(&seed);
+    for (size_t i = 0; storage_is_block(o->dtype) && i < bytes; i += block)
+        o->bytes[i + 1] &= 0xbb;
+}
+
+/* Elements are made in pieces, so that a big operand needs little memory besides its own; with no
+ * numbers wanted, one piece serves again and again. */
+enum { PIECE = 256 * 127 };
+
+void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)
+{
+    if (!kind->make) {
+        fill_raw(seed, o);
+        return;
+    }
+    double *piece = malloc(PIECE * sizeof *piece);
+    struct place at = { .dtype = o->dtype, .cols = o->extent[o->rank - 1] };
+    for (int64_t first = 0; piece && first < o->count; first += PIECE) {
+        const int64_t count = o->count - first < PIECE ? o->count - first : PIECE;
+        unsigned char *bytes = o->bytes + storage_bytes(o->dtype, first);
+        if (first && !o->value) {
+            memcpy(bytes, o->bytes, storage_bytes(o->dtype, count));
+            continue;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            at.i = first + i;
+            piece[i] = kind->make(&seed, &at);
+        }
+        storage_write(o->dtype, bytes, piece, count);
+    }
+    free(piece);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle_attention.c - y = softmax(scale q k^T + bias, masked) v, per head; see hw/ops.h for who
+ * sees whom. */
+#include "oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Rank 3 is rank 4 with one batch. */
+struct shape {
+    int64_t batches, tokens, heads, depth;
+};
+
+static struct shape shape_of(const struct operand *o)
+{
+    const int64_t *e = o->extent + (o->rank == 4);
+    return (struct shape){ o->rank == 4 ? o->extent[0] : 1, e[0], e[1], e[2] };
+}
+
+static int64_t length_of(const struct hw_attention *op, const struct operand *operands,
+                         int64_t batch)
+{
+    const struct operand *lengths = &operands[operand_attention_lengths];
+    const int64_t most = shape_of(&operands[operand_attention_k]).tokens;
+
+    if (!lengths->dtype)
+        return op->length ? op->length : most;
+    const int64_t length = (int64_t)lengths->value[batch];
+    return length < 0 ? 0 : length > most ? most : length;
+}
+
+/* One past the last key that query `i` sees, and the first; first >= last: it sees nothing. */
+struct span {
+    int64_t first, last;
+};
+
+static struct span seen(const struct hw_attention *op, int64_t length, int64_t queries, int64_t i)
+{
+    struct span span = { 0, length };
+    if (op->causal && length - queries + i + 1 < length)
+        span.last = length - queries + i + 1;
+    if (op->window > 0 && span.last > op->window)
+        span.first = span.last - op->window;
+    return span;
+}
+
+/* The bias of a score: [B|1,Hq|1,Tq|1,Tmax], leading extents may be missing. */
+static double bias_at(const struct operand *bias, const int64_t at[4])
+{
+    int64_t index = 0;
+    for (int32_t i = 0; i < bias->rank; i++)
+        index = index * bias->extent[i] +
+                (bias->extent[i] == 1 ? 0 : at[4 - bias->rank + i]);
+    return bias->dtype ? bias->value[index] : 0;
+}
+
+/* Scores of the keys of `span`, and what f32 may lose in each. */
+static void scores(const struct hw_attention *op, const struct operand *operands,
+                   const int64_t at[3], struct span span, double *score, double *loss)
+{
+    const struct operand *q = &operands[operand_attention_q], *k = &operands[operand_attention_k];
+    const struct shape qs = shape_of(q), ks = shape_of(k);
+    const int64_t key_head = at[1] / (qs.heads / ks.heads);
+    const double *query =
+        q->value + ((at[0] * qs.tokens + at[2]) * qs.heads + at[1]) * qs.depth;
+    const double scale = op->scale != 0.0f ? (double)op->scale : 1 / sqrt((double)qs.depth);
+    const double cap = (double)op->softcap;
+
+    for (int64_t j = span.first; j < span.last; j++) {
+        const double *key =
+            k->value + ((at[0] * ks.tokens + j) * ks.heads + key_head) * ks.depth;
+        double sum = 0, magnitude = 0;
+        for (int64_t d = 0; d < qs.depth; d++) {
+            sum += query[d] * key[d];
+            magnitude += fabs(query[d] * key[d]);
+        }
+        sum *= scale;
+        if (cap > 0)
+            sum = cap * tanh(sum / cap);
+        const double bias =
+            bias_at(&operands[operand_attention_bias], (int64_t[]){ at[0], at[1], at[2], j });
+        score[j] = sum + bias;
+        loss[j] = sqrt((double)qs.depth) * fabs(scale) * magnitude +
+                  (isinf(bias) ? 0 : fabs(bias));
+    }
+}
+
+/* One row of y: the values weighted by the softmax of the scores. */
+static void weigh(const struct operand *operands, const int64_t at[3], struct span span,
+                  const double *score, const double *loss, struct operand *y)
+{
+    const struct operand *v = &operands[operand_attention_v];
+    const struct shape ys = shape_of(y), vs = shape_of(v);
+    const int64_t value_head = at[1] / (ys.heads / vs.heads);
+    const int64_t row = ((at[0] * ys.tokens + at[2]) * ys.heads + at[1]) * ys.depth;
+    double largest = -(double)INFINITY, total = 0;
+    bool nothing = true;
+
+    for (int64_t j = span.first; j < span.last; j++) {
+        nothing = nothing && score[j] == -(double)INFINITY;
+        if (score[j] > largest)
+            largest = score[j];
+    }
+    if (nothing)
+        return;
+    for (int64_t j = span.first; j < span.last; j++) {
+        const double p = exp(score[j] - largest);
+        const double *value =
+            v->value + ((at[0] * vs.tokens + j) * vs.heads + value_head) * vs.depth;
+        const double lost = sqrt((double)(span.last - span.first)) + loss[j] + fabs(largest);
+        total += p;
+        for (int64_t d = 0; d < ys.depth; d++) {
+            y->want[row + d] += p * value[d];
+            y->noise[row + d] += p * value[d] * p * value[d];
+            y->drift[row + d] += fabs(p * value[d]) * lost;
+        }
+    }
+    for (int64_t d = 0; d < ys.depth; d++) {
+        y->want[row + d] /= total;
+        y->noise[row + d] = sqrt(y->noise[row + d]) / total;
+        y->drift[row + d] /= total;
+    }
+}
+
+bool oracle_attention(const struct hw_attention *op, struct operand *operands)
+{
+    struct operand *y = &operands[operand_attention_y];
+    const struct shape ys = shape_of(y);
+    const int64_t most = shape_of(&operands[operand_attention_k]).tokens;
+    double *score = calloc((size_t)most + 1, sizeof *score);
+    double *loss = calloc((size_t)most + 1, sizeof *loss);
+    const bool ok = score && loss;
+
+    for (int64_t i = 0; ok && i < ys.batches * ys.heads * ys.tokens; i++) {
+        const int64_t at[3] = { i / (ys.heads * ys.tokens), i / ys.tokens % ys.heads,
+                                i % ys.tokens };
+        const int64_t length = length_of(op, operands, at[0]);
+        const struct span span = seen(op, length, ys.tokens, at[2]);
+        scores(op, operands, at, span, score, loss);
+        weigh(operands, at, span, score, loss, y);
+    }
+    free(score);
+    free(loss);
+    return ok;
+}
+
+/* Two products for each pair of a query and a key that it sees. */
+double flops_attention(const struct hw_attention *op, const struct operand *operands)
+{
+    const struct shape ys = shape_of(&operands[operand_attention_y]);
+    const int64_t depth = shape_of(&operands[operand_attention_q]).depth;
+    double pairs = 0;
+
+    for (int64_t batch = 0; batch < ys.batches; batch++)
+        for (int64_t i = 0; i < ys.tokens; i++) {
+            const struct span span =
+                seen(op, length_of(op, operands, batch), ys.tokens, i);
+            pairs += span.last > span.first ? (double)(span.last - span.first) : 0;
+        }
+    return 2.0 * pairs * (double)ys.heads * (double)(depth + ys.depth);
+}

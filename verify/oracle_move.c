@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle_move.c - what only moves or converts data, to the bit: copy, get_rows, set_rows. */
+#include "oracle.h"
+
+#include "storage.h"
+
+#include <string.h>
+
+/* `count` elements from one packed place to another: bit for bit, or converted. */
+static void move(struct operand *to, int64_t to_at, const struct operand *from, int64_t from_at,
+                 int64_t count)
+{
+    unsigned char *target = to->exact_bytes + storage_bytes(to->dtype, to_at);
+
+    if (to->dtype == from->dtype)
+        memcpy(target, from->bytes + storage_bytes(from->dtype, from_at),
+               storage_bytes(from->dtype, count));
+    else
+        storage_write(to->dtype, target, from->value + from_at, count);
+}
+
+/* Numbers beside the bytes, for whoever compares with a tolerance. */
+static void finish(struct operand *to, bool same_dtype)
+{
+    for (int64_t i = 0; i < to->count; i++)
+        to->want[i] = storage_read(to->dtype, to->exact_bytes, i);
+    to->exact = true;
+    to->same_dtype = same_dtype;
+}
+
+bool oracle_copy(const struct hw_copy *op, struct operand *operands)
+{
+    const struct operand *src = &operands[operand_copy_src];
+    struct operand *dst = &operands[operand_copy_dst];
+
+    (void)op;
+    move(dst, 0, src, 0, src->count);
+    finish(dst, src->dtype == dst->dtype);
+    return true;
+}
+
+double flops_copy(const struct hw_copy *op, const struct operand *operands)
+{
+    (void)op;
+    (void)operands;
+    return 0;
+}
+
+bool oracle_get_rows(const struct hw_get_rows *op, struct operand *operands)
+{
+    const struct operand *table = &operands[operand_get_rows_table];
+    const struct operand *rows = &operands[operand_get_rows_rows];
+    struct operand *y = &operands[operand_get_rows_y];
+    const int64_t cols = operand_cols(y);
+
+    (void)op;
+    for (int64_t i = 0; i < rows->count; i++) {
+        const int64_t row = (int64_t)rows->value[i];
+        if (row >= 0 && row < table->extent[0]) /* else zeros, which are there */
+            move(y, i * cols, table, row * cols, cols);
+    }
+    finish(y, false);
+    return true;
+}
+
+double flops_get_rows(const struct hw_get_rows *op, const struct operand *operands)
+{
+    (void)op;
+    (void)operands;
+    return 0;
+}
+
+bool oracle_set_rows(const struct hw_set_rows *op, struct operand *operands)
+{
+    const struct operand *x = &operands[operand_set_rows_x];
+    const struct operand *rows = &operands[operand_set_rows_rows];
+    struct operand *table = &operands[operand_set_rows_table];
+    const int64_t cols = operand_cols(table);
+
+    (void)op;
+    memcpy(table->exact_bytes, table->bytes, storage_bytes(table->dtype, table->count));
+    for (int64_t i = 0; i < rows->count; i++) {
+        const int64_t row = (int64_t)rows->value[i];
+        if (row >= 0 && row < table->extent[0])
+            move(table, row * cols, x, i * cols, cols);
+    }
+    finish(table, false);
+    return true;
+}
+
+double flops_set_rows(const struct hw_set_rows *op, const struct operand *operands)
+{
+    (void)op;
+    (void)operands;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle_rope.c - pair i of the first `dims` elements of each head turns by the angle
+ * position * scale * theta^(-2i/dims) / factors[i]. */
+#include "oracle.h"
+
+#include <math.h>
+
+static int64_t dims_of(const struct hw_rope *op, const struct operand *y)
+{
+    return op->dims ? op->dims : operand_cols(y);
+}
+
+bool oracle_rope(const struct hw_rope *op, struct operand *operands)
+{
+    const struct operand *x = &operands[operand_rope_x];
+    const struct operand *positions = &operands[operand_rope_positions];
+    const struct operand *factors = &operands[operand_rope_factors];
+    struct operand *y = &operands[operand_rope_y];
+    const int64_t depth = operand_cols(y), heads = y->extent[y->rank - 2];
+    const int64_t tokens = y->extent[y->rank - 3], dims = dims_of(op, y);
+    const double theta = op->theta != 0.0f ? (double)op->theta : 10000;
+    const double scale = op->scale != 0.0f ? (double)op->scale : 1;
+
+    for (int64_t row = 0; row < operand_rows(y); row++) {
+        const int64_t token = row / heads % tokens;
+        const double position =
+            positions->dtype ? positions->value[token] : (double)(op->start + token);
+        for (int64_t i = 0; i < dims / 2; i++) {
+            const double factor = factors->dtype ? factors->value[i] : 1;
+            const double angle =
+                position * scale * pow(theta, -2.0 * (double)i / (double)dims) / factor;
+            const int64_t first = row * depth + (op->interleaved ? 2 * i : i);
+            const int64_t second = first + (op->interleaved ? 1 : dims / 2);
+            const double a = x->value[first], b = x->value[second];
+            y->want[first] = a * cos(angle) - b * sin(angle);
+            y->want[second] = a * sin(angle) + b * cos(angle);
+            y->drift[first] = y->drift[second] = fabs(a) + fabs(b);
+        }
+        for (int64_t i = row * depth + dims; i < (row + 1) * depth; i++)
+            y->want[i] = x->value[i];
+    }
+    return true;
+}
+
+/* Sines and cosines are per position and pair, not per head: not counted. */
+double flops_rope(const struct hw_rope *op, const struct operand *operands)
+{
+    const struct operand *y = &operands[operand_rope_y];
+    return 3.0 * (double)operand_rows(y) * (double)dims_of(op, y);
+}

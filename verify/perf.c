@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* perf.c - how long an op takes, beside the least that it could take. */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime() */
+
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_SAMPLES = 200, LEAST_SAMPLES = 5, MOST_SETS = 64 };
+static const double cold_bytes = 256e6; /* more than the caches of today */
+static const double batch_seconds = 2e-3; /* long beside the clock and the wait */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Sets of operands that take turns. */
+struct sets {
+    struct bench bench[MOST_SETS];
+    int count, next;
+};
+
+static void sets_close(struct sets *s)
+{
+    while (s->count > 0)
+        bench_close(&s->bench[--s->count]);
+}
+
+static enum hw_status sets_open(struct sets *s, const struct problem *p, struct hw_queue *queue,
+                                bool cold)
+{
+    const double wanted = cold ? cold_bytes / (double)p->bytes + 2 : 1;
+    enum hw_status status = HW_OK;
+
+    *s = (struct sets){ 0 };
+    while (!status && s->count < MOST_SETS && s->count < (int)wanted) {
+        status = bench_open(&s->bench[s->count], p, queue);
+        if (!status)
+            status = bench_load(&s->bench[s->count++], 0x3c); /* a small number in any float */
+    }
+    if (status)
+        sets_close(s);
+    return status;
+}
+
+/* Seconds that `calls` calls took, until their work was done. */
+static enum hw_status time_batch(struct sets *s, struct hw_queue *queue, int64_t calls,
+                                 double *seconds)
+{
+    enum hw_status status = HW_OK;
+    const double start = now();
+
+    for (int64_t i = 0; !status && i < calls; i++) {
+        status = bench_submit(&s->bench[s->next]);
+        s->next = (s->next + 1) % s->count;
+    }
+    if (!status)
+        status = hw_queue_wait(queue);
+    *seconds = now() - start;
+    return status;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median and spread of the time for one call, over about `seconds`. */
+static enum hw_status measure(struct sets *s, struct hw_queue *queue, double seconds,
+                              struct verify_timing *timing)
+{
+    double sample[MOST_SAMPLES], taken = 0;
+    int64_t calls = 1;
+    enum hw_status status = time_batch(s, queue, s->count, &taken); /* warms up */
+
+    for (taken = 0; !status && taken < batch_seconds; calls *= 2)
+        status = time_batch(s, queue, calls, &taken);
+    calls /= 2; /* what the last batch had */
+    int count = (int)(seconds / (taken > 0 ? taken : batch_seconds));
+    count = count < LEAST_SAMPLES ? LEAST_SAMPLES : count > MOST_SAMPLES ? MOST_SAMPLES : count;
+    for (int i = 0; !status && i < count; i++) {
+        status = time_batch(s, queue, calls, &sample[i]);
+        sample[i] /= (double)calls;
+    }
+    if (status)
+        return status;
+    qsort(sample, (size_t)count, sizeof sample[0], by_size);
+    timing->samples = count;
+    timing->median = sample[count / 2];
+    timing->low = sample[count / 10];
+    timing->high = sample[count - 1 - count / 10];
+    return HW_OK;
+}
+
+/* ---- peaks --------------------------------------------------------------------------------- */
+
+/* Seconds that one call of a case takes on whatever row the device chooses; 0: it can not. */
+static double seconds_of(struct hw_device *device, const char *text)
+{
+    char error[VERIFY_ERROR_TEXT];
+    struct verify_timing timing = { 0 };
+    struct hw_queue *queue = NULL;
+    struct test_case test;
+    struct problem problem;
+    struct sets sets;
+
+    if (!case_parse(text, &test, error, sizeof error) || !problem_make(&problem, &test, false))
+        return 0;
+    if (!bench_supports(device, &problem) && !hw_queue_open(device, NULL, &queue)) {
+        if (!sets_open(&sets, &problem, queue, false)) {
+            if (measure(&sets, queue, 0.1, &timing))
+                timing.median = 0;
+            sets_close(&sets);
+        }
+        hw_queue_close(queue);
+    }
+    problem_clear(&problem);
+    return timing.median;
+}
+
+enum hw_status verify_peaks(struct hw_device *device, struct verify_peaks *peaks)
+{
+    const double copy = seconds_of(device, "copy(shape=4096x4096)");
+    const double f32 = seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1)");
+    const double f16 = seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1,a=f16,b=f16,c=f16)");
+    const double bf16 =
+        seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1,a=bf16,b=bf16,c=bf16)");
+    const double work = 2.0 * 1024 * 1024 * 1024;
+
+    *peaks = (struct verify_peaks){ 0 };
+    peaks->copy = copy > 0 ? 2.0 * 4096 * 4096 * 4 / copy : 0;
+    peaks->flops[HW_F32] = f32 > 0 ? work / f32 : 0;
+    peaks->flops[HW_F16] = f16 > 0 ? work / f16 : 0;
+    peaks->flops[HW_BF16] = bf16 > 0 ? work / bf16 : 0;
+    return HW_OK;
+}
+
+/* ---- the cases ----------------------------------------------------------------------------- */
+
+struct timer {
+    struct hw_device *device;
+    const struct verify_filter *filter;
+    const struct verify_peaks *peaks;
+    double seconds;
+    bool (*timing)(void *user, const struct verify_timing *timing);
+    void *user;
+    enum hw_status status;
+    const struct test_case *test;
+    const struct problem *problem;
+};
+
+static void add_floor(const struct timer *t, struct verify_timing *timing)
+{
+    const struct problem *p = t->problem;
+    const struct cost cost = oracle_cost(p->op, &p->args, p->operand);
+    const double peak_flops = t->peaks->flops[p->operand[0].dtype];
+    double floor = 0;
+
+    timing->flops = cost.flops;
+    timing->bytes = cost.read + cost.written;
+    if (t->peaks->copy > 0)
+        floor = timing->bytes / t->peaks->copy;
+    if (peak_flops > 0 && timing->flops / peak_flops > floor)
+        floor = timing->flops / peak_flops;
+    if (timing->median > 0)
+        timing->peak = floor / timing->median;
+}
+
+static bool report(struct timer *t, struct verify_timing *timing)
+{
+    timing->device = hw_device_name(t->device);
+    timing->op = hw_op_name(t->test->op);
+    timing->test = t->test->text;
+    return t->timing(t->user, timing);
+}
+
+static bool time_row(void *user, struct hw_queue *queue, const char *row)
+{
+    struct timer *t = user;
+    bool go_on = true;
+
+    for (int cold = 0; go_on && cold < 2; cold++) {
+        struct verify_timing timing = { .kernel = row, .cold = cold != 0, .text = "" };
+        const uint64_t before = fallbacks_of(queue, t->problem->op);
+        struct sets sets;
+        enum hw_status status = sets_open(&sets, t->problem, queue, timing.cold);
+        if (!status)
+            status = measure(&sets, queue, t->seconds, &timing);
+        if (status)
+            timing.text = hw_message();
+        else if (fallbacks_of(queue, t->problem->op) != before)
+            timing.text = "another device computed it";
+        else
+            add_floor(t, &timing);
+        go_on = report(t, &timing);
+        sets_close(&sets);
+        if (timing.text[0])
+            break;
+    }
+    return go_on;
+}
+
+static bool time_case(void *user, const struct test_case *test)
+{
+    struct timer *t = user;
+    struct problem problem;
+    bool go_on = true;
+
+    t->test = test;
+    if (!problem_make(&problem, test, false)) {
+        struct verify_timing timing = { .kernel = "", .text = problem.error };
+        return report(t, &timing);
+    }
+    t->problem = &problem;
+    if (bench_supports(t->device, &problem)) {
+        struct verify_timing timing = { .kernel = "", .text = hw_message() };
+        go_on = report(t, &timing);
+    } else {
+        t->status =
+            each_row(t->device, problem.op, t->filter->kernel, 0, time_row, t, &go_on);
+    }
+    problem_clear(&problem);
+    return go_on && !t->status;
+}
+
+enum hw_status verify_perf(struct hw_device *device, const struct verify_filter *filter,
+                           const struct verify_peaks *peaks, double seconds,
+                           bool (*timing)(void *user, const struct verify_timing *timing),
+                           void *user, char error[VERIFY_ERROR_TEXT])
+{
+    struct timer t = { .device = device,
+                       .filter = filter,
+                       .peaks = peaks,
+                       .seconds = seconds > 0 ? seconds : 0.2,
+                       .timing = timing,
+                       .user = user };
+    const enum hw_status status = each_case(filter, true, time_case, &t, error);
+    return status ? status : t.status;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* storage.c - see storage.h. */
+#include "storage.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* A binary float of fewer than 32 bits: IEEE 754 with these field widths. */
+struct format {
+    int mantissa, exponent;
+};
+static const struct format f16 = { 10, 5 }, bf16 = { 7, 8 };
+
+static int lowest_exponent(struct format f)
+{
+    return 2 - (1 << (f.exponent - 1));
+}
+
+static double decode(struct format f, uint32_t code)
+{
+    const int special = (1 << f.exponent) - 1;
+    const int exponent = (int)(code >> f.mantissa) & special;
+    const int fraction = (int)(code & ((1u << f.mantissa) - 1));
+    const double sign = code >> (f.mantissa + f.exponent) & 1 ? -1.0 : 1.0;
+
+    if (exponent == special)
+        return fraction ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(fraction, lowest_exponent(f) - f.mantissa);
+    return sign * ldexp(fraction + (1 << f.mantissa),
+                        exponent - 1 + lowest_exponent(f) - f.mantissa);
+}
+
+/* The significand is rounded to an integer of mantissa + 1 bits; its top bit carries into the
+ * exponent's field by itself, and so does a rounding up to the next power of two. */
+static uint32_t encode(struct format f, double value)
+{
+    const uint32_t sign = signbit(value) ? 1u << (f.mantissa + f.exponent) : 0;
+    const uint32_t infinity = ((1u << f.exponent) - 1) << f.mantissa;
+    int exponent = 0;
+
+    if (isnan(value))
+        return sign | infinity | 1u << (f.mantissa - 1);
+    if (isinf(value))
+        return sign | infinity;
+    if (value == 0)
+        return sign;
+    frexp(value, &exponent);
+    exponent--;
+    if (exponent < lowest_exponent(f))
+        exponent = lowest_exponent(f);
+    if (exponent > (1 << (f.exponent - 1)) - 1)
+        return sign | infinity;
+    const uint32_t significand = (uint32_t)nearbyint(ldexp(fabs(value), f.mantissa - exponent));
+    return sign |
+           (((uint32_t)(exponent - lowest_exponent(f)) << f.mantissa) + significand);
+}
+
+static uint32_t read16(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
+
+static void write16(unsigned char *p, uint32_t code)
+{
+    p[0] = (unsigned char)code;
+    p[1] = (unsigned char)(code >> 8);
+}
+
+static double read_q8_0(const unsigned char *block, int64_t i)
+{
+    return decode(f16, read16(block)) * (signed char)block[2 + i];
+}
+
+static double read_q4_0(const unsigned char *block, int64_t i)
+{
+    const int byte = block[2 + i % 16];
+    return decode(f16, read16(block)) * ((i < 16 ? byte & 15 : byte >> 4) - 8);
+}
+
+size_t storage_bytes(int32_t dtype, int64_t elements)
+{
+    const int64_t block = hw_dtype_block(dtype);
+    return block ? (size_t)(elements / block * hw_dtype_bytes(dtype)) : 0;
+}
+
+double storage_read(int32_t dtype, const unsigned char *packed, int64_t i)
+{
+    const int64_t block = hw_dtype_block(dtype);
+    const unsigned char *p = packed + i / block * hw_dtype_bytes(dtype);
+    float f = 0;
+    int32_t i32 = 0;
+    int64_t i64 = 0;
+
+    switch (dtype) {
+    case HW_F32:
+        memcpy(&f, p, sizeof f);
+        return (double)f;
+    case HW_F16:
+        return decode(f16, read16(p));
+    case HW_BF16:
+        return decode(bf16, read16(p));
+    case HW_I8:
+        return (signed char)*p;
+    case HW_I32:
+        memcpy(&i32, p, sizeof i32);
+        return i32;
+    case HW_I64:
+        memcpy(&i64, p, sizeof i64);
+        return (double)i64;
+    case HW_Q8_0:
+        return read_q8_0(p, i % block);
+    case HW_Q4_0:
+        return read_q4_0(p, i % block);
+    default:
+        return (double)NAN;
+    }
+}
+
+/* Each step is rounded to float, one to a statement, so that no compiler fuses two of them. */
+static void write_q8_0(unsigned char *block, const double *values)
+{
+    float largest = 0;
+    for (int i = 0; i < 32; i++)
+        if (fabsf((float)values[i]) > largest)
+            largest = fabsf((float)values[i]);
+    const float d = largest / 127.0f;
+    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    write16(block, encode(f16, (double)d));
+    for (int i = 0; i < 32; i++) {
+        const float scaled = (float)values[i] * inverse;
+        block[2 + i] = (unsigned char)(signed char)roundf(scaled);
+    }
+}
+
+static int quantum_q4_0(float value, float inverse)
+{
+    const float scaled = value * inverse;
+    const float shifted = scaled + 8.5f;
+    const int q = (signed char)shifted;
+    return q < 15 ? q : 15;
+}
+
+static void write_q4_0(unsigned char *block, const double *values)
+{
+    float largest = 0; /* in magnitude, with its sign; the first of equals */
+    for (int i = 0; i < 32; i++)
+        if (fabsf((float)values[i]) > fabsf(largest))
+            largest = (float)values[i];
+    const float d = largest / -8.0f;
+    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    write16(block, encode(f16, (double)d));
+    for (int i = 0; i < 16; i++)
+        block[2 + i] = (unsigned char)(quantum_q4_0((float)values[i], inverse) |
+                                       quantum_q4_0((float)values[i + 16], inverse) << 4);
+}
+
+void storage_write(int32_t dtype, unsigned char *packed, const double *values, int64_t count)
+{
+    const int64_t block = hw_dtype_block(dtype), bytes = hw_dtype_bytes(dtype);
+
+    for (int64_t i = 0; i < count; i += block) {
+        unsigned char *p = packed + i / block * bytes;
+        const float f = (float)values[i];
+        switch (dtype) {
+        case HW_F32:
+            memcpy(p, &f, sizeof f);
+            break;
+        case HW_F16:
+            write16(p, encode(f16, values[i]));
+            break;
+        case HW_BF16:
+            write16(p, encode(bf16, values[i]));
+            break;
+        case HW_I8:
+            *p = (unsigned char)(signed char)values[i];
+            break;
+        case HW_I32:
+            memcpy(p, &(int32_t){ (int32_t)values[i] }, 4);
+            break;
+        case HW_I64:
+            memcpy(p, &(int64_t){ (int64_t)values[i] }, 8);
+            break;
+        case HW_Q8_0:
+            write_q8_0(p, values + i);
+            break;
+        case HW_Q4_0:
+            write_q4_0(p, values + i);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+double storage_round(int32_t dtype, double value)
+{
+    unsigned char packed[8] = { 0 };
+    storage_write(dtype, packed, &value, 1);
+    return storage_read(dtype, packed, 0);
+}
+
+double storage_unit(int32_t dtype)
+{
+    return dtype == HW_F16 ? 0x1p-11 : dtype == HW_BF16 ? 0x1p-8 : 0x1p-24;
+}
+
+double storage_largest(int32_t dtype)
+{
+    return dtype == HW_F16 ? 65504.0 : dtype == HW_BF16 ? 0x1.fep127 : (double)FLT_MAX;
+}
+
+double storage_floor(int32_t dtype)
+{
+    return dtype == HW_F16 ? 0x1p-25 : 0x1p-120;
+}
+
+bool storage_is_float(int32_t dtype)
+{
+    return dtype == HW_F32 || dtype == HW_F16 || dtype == HW_BF16;
+}
+
+bool storage_is_block(int32_t dtype)
+{
+    return hw_dtype_block(dtype) > 1;
+}
+
+static const struct {
+    int32_t dtype;
+    const char *name;
+} names[] = {
+#define X(NAME, value, name, elements, bytes) { HW_##NAME, name },
+    HW_DTYPES(X)
+#undef X
+};
+
+int32_t storage_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(names[i].name, name))
+            return names[i].dtype;
+    return HW_NONE;
+}
+
+const char *storage_name(int32_t dtype)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].dtype == dtype)
+            return names[i].name;
+    return "none";
+}
+
+int64_t storage_count(const struct hw_tensor *tensor)
+{
+    int64_t count = 1;
+    for (int32_t i = 0; i < tensor->rank; i++)
+        count *= tensor->extent[i];
+    return count;
+}
+
+/* Calls for each element (of a block type: each block) in row-major order: offset of its bytes in
+ * the tensor, and which one it is. */
+typedef void (*walk_fn)(void *user, int64_t offset, int64_t index, size_t bytes);
+
+static void walk(const struct hw_tensor *tensor, walk_fn fn, void *user)
+{
+    const int64_t block = hw_dtype_block(tensor->dtype);
+    const int64_t units = storage_count(tensor) / block;
+    const size_t bytes = (size_t)hw_dtype_bytes(tensor->dtype);
+
+    for (int64_t index = 0; index < units; index++) {
+        int64_t offset = 0, rest = index;
+        for (int32_t axis = tensor->rank - 1; axis >= 0; axis--) {
+            const bool innermost = axis == tensor->rank - 1;
+            const int64_t extent = tensor->extent[axis] / (innermost ? block : 1);
+            offset += rest % extent * tensor->stride[axis];
+            rest /= extent;
+        }
+        fn(user, offset, index, bytes);
+    }
+}
+
+struct sides {
+    unsigned char *strided, *packed;
+    int value;
+};
+
+static void to_packed(void *user, int64_t offset, int64_t index, size_t bytes)
+{
+    const struct sides *s = user;
+    memcpy(s->packed + (size_t)index * bytes, s->strided + offset, bytes);
+}
+
+static void to_strided(void *user, int64_t offset, int64_t index, size_t bytes)
+{
+    const struct sides *s = user;
+    memcpy(s->strided + offset, s->packed + (size_t)index * bytes, bytes);
+}
+
+static void to_value(void *user, int64_t offset, int64_t index, size_t bytes)
+{
+    const struct sides *s = user;
+    (void)index;
+    memset(s->strided + offset, s->value, bytes);
+}
+
+/* Whether the elements lie one after the other, so that one move does. */
+static bool is_packed(const struct hw_tensor *tensor)
+{
+    int64_t bytes = hw_dtype_bytes(tensor->dtype);
+    for (int32_t axis = tensor->rank - 1; axis >= 0; axis--) {
+        if (tensor->stride[axis] != bytes)
+            return false;
+        bytes *= axis == tensor->rank - 1 ? tensor->extent[axis] / hw_dtype_block(tensor->dtype)
+                                          : tensor->extent[axis];
+    }
+    return true;
+}
+
+void storage_gather(const struct hw_tensor *tensor, const unsigned char *first,
+                    unsigned char *packed)
+{
+    if (is_packed(tensor)) {
+        memcpy(packed, first, storage_bytes(tensor->dtype, storage_count(tensor)));
+        return;
+    }
+    walk(tensor, to_packed, &(struct sides){ (unsigned char *)first, packed, 0 });
+}
+
+void storage_scatter(const struct hw_tensor *tensor, unsigned char *first,
+                     const unsigned char *packed)
+{
+    if (is_packed(tensor)) {
+        memcpy(first, packed, storage_bytes(tensor->dtype, storage_count(tensor)));
+        return;
+    }
+    walk(tensor, to_strided, &(struct sides){ first, (unsigned char *)packed, 0 });
+}
+
+void storage_set(const struct hw_tensor *tensor, unsigned char *first, int value)
+{
+    walk(tensor, to_value, &(struct sides){ first, NULL, value });
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* test.c - every case on every kernel row, twice, against the oracle. */
+#include "bench.h"
+#include "compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tester {
+    struct hw_device *device;
+    const struct verify_filter *filter;
+    const char *precision;
+    bool (*result)(void *user, const struct verify_result *result);
+    void *user;
+    struct verify_counts *counts;
+    enum hw_status status; /* what ended it all */
+    const struct test_case *test;
+    const struct problem *problem;
+};
+
+static bool report(struct tester *t, struct verify_result *result)
+{
+    uint64_t *const count[] = { &t->counts->passed, &t->counts->failed, &t->counts->skipped,
+                                &t->counts->unsupported };
+
+    result->device = hw_device_name(t->device);
+    result->op = hw_op_name(t->test->op);
+    result->test = t->test->text;
+    if (!result->kernel)
+        result->kernel = "";
+    ++*count[result->verdict];
+    return !t->result || t->result(t->user, result);
+}
+
+/* Both runs of a bench; what they left goes to `arenas`. */
+static enum hw_status run_twice(struct bench *bench, unsigned char *const arenas[4])
+{
+    static const int poisons[] = { FIRST_POISON, SECOND_POISON };
+    enum hw_status status = HW_OK;
+
+    for (int run = 0; !status && run < 2; run++) {
+        status = bench_load(bench, poisons[run]);
+        if (!status)
+            status = bench_submit(bench);
+        if (!status)
+            status = hw_queue_wait(bench->queue);
+        if (!status)
+            status = bench_save(bench, arenas[run]);
+        if (!status)
+            memcpy(arenas[2 + run], bench->host, bench->problem->bytes);
+    }
+    return status;
+}
+
+/* The host's arena starts out poisoned too, where nothing of it is used. */
+static void judge(struct tester *t, unsigned char *const arenas[4], struct judgement *judgement,
+                  struct verify_result *result)
+{
+    const struct outcome outcome = { .device = { arenas[0], arenas[1] },
+                                     .host = { arenas[2], arenas[3] } };
+
+    if (!compare(t->problem, &outcome, t->precision, judgement)) {
+        result->verdict = VERIFY_SKIPPED;
+        result->text = "out of memory";
+        return;
+    }
+    result->verdict = judgement->text[0] ? VERIFY_FAILED : VERIFY_PASSED;
+    result->error = judgement->error;
+    result->error_bound = judgement->error_bound;
+    result->worst = judgement->worst;
+    result->worst_bound = judgement->worst_bound;
+    result->text = judgement->text;
+}
+
+/* A status is no verdict: what it means for a case that the device said it computes. */
+static enum verify_verdict verdict_of(enum hw_status status)
+{
+    return status == HW_UNSUPPORTED ? VERIFY_UNSUPPORTED
+           : status == HW_NO_MEMORY ? VERIFY_SKIPPED
+                                    : VERIFY_FAILED;
+}
+
+static bool test_row(void *user, struct hw_queue *queue, const char *row)
+{
+    struct tester *t = user;
+    struct verify_result result = { .kernel = row, .text = "" };
+    struct judgement judgement;
+    struct bench bench;
+    unsigned char *arenas[4] = { 0 };
+    const uint64_t before = fallbacks_of(queue, t->problem->op);
+    enum hw_status status = bench_open(&bench, t->problem, queue);
+
+    for (int i = 0; !status && i < 4; i++) {
+        arenas[i] = malloc(t->problem->bytes);
+        status = arenas[i] ? HW_OK : HW_NO_MEMORY;
+    }
+    if (!status)
+        status = run_twice(&bench, arenas);
+    if (status) {
+        result.verdict = verdict_of(status);
+        result.text = status == HW_NO_MEMORY ? "out of memory" : hw_message();
+    } else if (fallbacks_of(queue, t->problem->op) != before) {
+        result.verdict = VERIFY_UNSUPPORTED;
+        result.text = "another device computed it";
+    } else {
+        judge(t, arenas, &judgement, &result);
+    }
+    const bool go_on = report(t, &result);
+    for (int i = 0; i < 4; i++)
+        free(arenas[i]);
+    bench_close(&bench);
+    return go_on;
+}
+
+static bool test_problem(struct tester *t)
+{
+    const enum hw_status status = bench_supports(t->device, t->problem);
+    bool go_on = true;
+
+    if (status) {
+        struct verify_result result = { .verdict = verdict_of(status), .text = hw_message() };
+        return report(t, &result);
+    }
+    t->status = each_row(t->device, t->problem->op, t->filter->kernel, 0, test_row, t, &go_on);
+    return go_on && !t->status;
+}
+
+static bool test_case(void *user, const struct test_case *test)
+{
+    struct tester *t = user;
+    struct problem problem;
+
+    t->test = test;
+    if (!problem_make(&problem, test, true)) {
+        struct verify_result result = { .verdict = VERIFY_FAILED, .text = problem.error };
+        return report(t, &result);
+    }
+    t->problem = &problem;
+    bool go_on;
+    if (oracle_compute(problem.op, &problem.args, problem.operand)) {
+        go_on = test_problem(t);
+    } else {
+        struct verify_result result = { .verdict = VERIFY_SKIPPED, .text = "out of memory" };
+        go_on = report(t, &result);
+    }
+    problem_clear(&problem);
+    return go_on;
+}
+
+enum hw_status verify_test(struct hw_device *device, const struct verify_filter *filter,
+                           bool (*result)(void *user, const struct verify_result *result),
+                           void *user, struct verify_counts *counts,
+                           char error[VERIFY_ERROR_TEXT])
+{
+    struct tester t = { .device = device,
+                        .filter = filter,
+                        .precision = filter->precision ? filter->precision : "fp32",
+                        .result = result,
+                        .user = user,
+                        .counts = counts };
+    const enum hw_status status = each_case(filter, false, test_case, &t, error);
+    return status ? status : t.status;
+}
