@@ -25,7 +25,6 @@ enum {
     HEADER_BYTES = 24,
     DEFAULT_ALIGNMENT = 32,
     MAX_KEY = 65535, /* the specification's limits */
-    MAX_NAME = 64,
     MAX_NESTING = 4, /* ours: no known file nests arrays at all */
     MIN_PAIR = 14,   /* bytes: length, one character, kind, one byte of value */
     MIN_TENSOR = 33  /* bytes: length, one character, rank, one extent, type, offset */
@@ -365,7 +364,7 @@ static bool take_extents(struct cursor *c, struct gguf_tensor *tensor)
 static bool take_tensor(struct cursor *c, struct gguf_tensor *tensor)
 {
     tensor->offset = c->at;
-    if (!take_name(c, MAX_NAME, &tensor->name))
+    if (!take_name(c, GGUF_MAX_NAME, &tensor->name))
         return false;
     about(c, "tensor", tensor->name);
     if (!take_extents(c, tensor))

@@ -52,7 +52,7 @@ enum gguf_type {
     GGUF_TYPE_BF16 = 30
 };
 
-enum { GGUF_MAX_RANK = 4 };
+enum { GGUF_MAX_RANK = 4, GGUF_MAX_NAME = 64 };
 
 /* Bytes inside the file: not terminated, possibly empty, any content. */
 struct gguf_string {

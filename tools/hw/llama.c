@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: MIT */
+/* llama.c - the decoder of LLaMA (Touvron et al., 2023, arXiv 2302.13971) as a list of ops:
+ * grouped query attention with rotary positions and a cache, then a gated feed-forward
+ * part, each behind an rmsnorm and added to the residual stream. */
+#include "llama.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BATCH = 512 };
+
+struct layer {
+    struct hw_tensor attention_norm, q, k, v, q_bias, k_bias, v_bias, output;
+    struct hw_tensor inner_norm, gate, up, down;
+    struct hw_tensor keys, values; /* the cache: [context, kv_heads * width of a head] */
+};
+
+/* A weight that waits for its data. */
+struct upload {
+    struct hw_tensor to;
+    const struct gguf_tensor *from;
+};
+
+struct llama {
+    struct shape shape;
+    struct hw_device *device;
+    struct hw_queue *queue;
+    struct hw_graph *graph;
+    int64_t context, batch, score_rows;
+    int64_t length; /* tokens in the cache */
+
+    struct hw_tensor embedding, rope_factors, norm, output;
+    struct layer *layers;
+
+    struct hw_tensor residual, normed, q, k, v, attended, gate, up; /* [batch, ..] */
+    struct hw_tensor scores; /* [score rows, vocabulary] */
+    struct hw_tensor best;   /* i32 [1] */
+    struct hw_tensor
+        inputs; /* i32: the length of the cache, then ids, then their positions */
+    int32_t *
+        host_inputs; /* on their way to it: untouched until the queue has been waited for */
+
+    struct hw_buffer **buffers; /* of all these tensors */
+    size_t buffer_count;
+    struct upload *uploads;
+    size_t upload_count;
+    uint64_t upload_bytes;
+    struct llama_memory memory;
+};
+
+/* ---- Weights ------------------------------------------------------------------------- */
+
+/* The extents that weights are made of. */
+enum extent {
+    ONE,
+    WIDTH,
+    INNER,
+    QUERIES,
+    KEYS,
+    VALUES,
+    ATTENDED,
+    VOCABULARY,
+    ROPE,
+    EXTENTS
+};
+
+struct weight {
+    const char *name;
+    size_t offset;          /* of the tensor in struct layer or struct llama */
+    enum extent rows, cols; /* rows ONE: a vector, f32 on the device */
+    bool optional;
+};
+
+static const struct weight layer_weights[] = {
+    { "attn_norm.weight", offsetof(struct layer, attention_norm), ONE, WIDTH, false },
+    { "attn_q.weight", offsetof(struct layer, q), QUERIES, WIDTH, false },
+    { "attn_k.weight", offsetof(struct layer, k), KEYS, WIDTH, false },
+    { "attn_v.weight", offsetof(struct layer, v), VALUES, WIDTH, false },
+    { "attn_q.bias", offsetof(struct layer, q_bias), ONE, QUERIES, true },
+    { "attn_k.bias", offsetof(struct layer, k_bias), ONE, KEYS, true },
+    { "attn_v.bias", offsetof(struct layer, v_bias), ONE, VALUES, true },
+    { "attn_output.weight", offsetof(struct layer, output), WIDTH, ATTENDED, false },
+    { "ffn_norm.weight", offsetof(struct layer, inner_norm), ONE, WIDTH, false },
+    { "ffn_gate.weight", offsetof(struct layer, gate), INNER, WIDTH, false },
+    { "ffn_up.weight", offsetof(struct layer, up), INNER, WIDTH, false },
+    { "ffn_down.weight", offsetof(struct layer, down), WIDTH, INNER, false },
+};
+
+static const struct weight model_weights[] = {
+    { "token_embd.weight", offsetof(struct llama, embedding), VOCABULARY, WIDTH, false },
+    { "output_norm.weight", offsetof(struct llama, norm), ONE, WIDTH, false },
+    { "output.weight", offsetof(struct llama, output), VOCABULARY, WIDTH, true },
+    { "rope_freqs.weight", offsetof(struct llama, rope_factors), ONE, ROPE, true },
+};
+
+enum {
+    LAYER_WEIGHTS = sizeof layer_weights / sizeof *layer_weights,
+    MODEL_WEIGHTS = sizeof model_weights / sizeof *model_weights,
+    SCRATCH_TENSORS = 11
+};
+
+static int64_t extent_of(const struct shape *s, enum extent extent)
+{
+    const int64_t extents[EXTENTS] = {
+        [ONE] = 1,
+        [WIDTH] = s->width,
+        [INNER] = s->inner,
+        [QUERIES] = s->heads * s->key_width,
+        [KEYS] = s->kv_heads * s->key_width,
+        [VALUES] = s->kv_heads * s->value_width,
+        [ATTENDED] = s->heads * s->value_width,
+        [VOCABULARY] = s->vocabulary,
+        [ROPE] = s->rope_dims / 2,
+    };
+    return extents[extent];
+}
+
+/* HW_NONE for a type that the library has no word for. */
+static int32_t dtype_of(uint32_t type)
+{
+    switch (type) {
+    case GGUF_TYPE_F32:
+        return HW_F32;
+    case GGUF_TYPE_F16:
+        return HW_F16;
+    case GGUF_TYPE_BF16:
+        return HW_BF16;
+    case GGUF_TYPE_Q8_0:
+        return HW_Q8_0;
+    case GGUF_TYPE_Q4_0:
+        return HW_Q4_0;
+    case GGUF_TYPE_Q4_K:
+        return HW_Q4_K;
+    case GGUF_TYPE_Q5_K:
+        return HW_Q5_K;
+    case GGUF_TYPE_Q6_K:
+        return HW_Q6_K;
+    default:
+        return HW_NONE;
+    }
+}
+
+static bool failed(const char *what, struct fault *why)
+{
+    return fault(why, "%s: %s", what, hw_message());
+}
+
+/* A contiguous tensor, a vector if `rows` is 0, in a buffer that is freed with the model.
+ */
+static bool make(struct llama *l, int32_t dtype, int64_t rows, int64_t cols, uint32_t flags,
+                 struct hw_tensor *tensor, struct fault *why)
+{
+    const int64_t extents[] = { rows, cols };
+    if (hw_tensor_alloc(l->device, flags, dtype, rows ? 2 : 1, rows ? extents : extents + 1,
+                        tensor))
+        return failed("no room for the model", why);
+    l->buffers[l->buffer_count++] = tensor->buffer;
+    return true;
+}
+
+static bool check_weight(const struct gguf *file, const struct gguf_tensor *from,
+                         int64_t rows, int64_t cols, struct fault *why)
+{
+    if (from->extents[0] != (uint64_t)cols || from->extents[1] != (uint64_t)rows ||
+        from->extents[2] != 1 || from->extents[3] != 1)
+        return fault(why,
+                     "%s: tensor '%.*s' at byte %zu is %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                     " x %" PRIu64 ", the metadata want %" PRId64 " x %" PRId64
+                     ": convert the model again",
+                     file->path, (int)from->name.length, from->name.bytes, from->offset,
+                     from->extents[0], from->extents[1], from->extents[2], from->extents[3],
+                     cols, rows);
+    const int32_t dtype = dtype_of(from->type);
+    if (!dtype || (rows == 1 && hw_dtype_block(dtype) != 1))
+        return fault(
+            why,
+            "%s: tensor '%.*s' at byte %zu has type %s, which is not computed with%s: "
+            "quantise the model to Q8_0 or Q4_0",
+            file->path, (int)from->name.length, from->name.bytes, from->offset,
+            gguf_type_name(from->type), dtype ? " in a vector" : "");
+    return true;
+}
+
+/* Makes room for a weight and puts it among those to upload; absent if optional. */
+static bool add_weight(struct llama *l, const struct gguf *file, const char *name,
+                       const struct weight *weight, void *owner, struct fault *why)
+{
+    const int64_t rows = extent_of(&l->shape, weight->rows);
+    const int64_t cols = extent_of(&l->shape, weight->cols);
+    const struct gguf_tensor *from = gguf_tensor(file, name);
+    struct hw_tensor *to = (struct hw_tensor *)((char *)owner + weight->offset);
+    if (!from)
+        return weight->optional ||
+               fault(why, "%s: tensor '%s' is missing: convert the model again", file->path,
+                     name);
+    if (!check_weight(file, from, rows, cols, why))
+        return false;
+    const bool vector = weight->rows == ONE;
+    if (!make(l, vector ? HW_F32 : dtype_of(from->type), vector ? 0 : rows, cols,
+              HW_BUFFER_READ_ONLY, to, why))
+        return false;
+    l->uploads[l->upload_count++] = (struct upload){ *to, from };
+    l->upload_bytes += from->bytes;
+    return true;
+}
+
+static bool add_weights(struct llama *l, const struct gguf *file, struct fault *why)
+{
+    for (size_t i = 0; i < MODEL_WEIGHTS; i++)
+        if (!add_weight(l, file, model_weights[i].name, &model_weights[i], l, why))
+            return false;
+    for (int64_t i = 0; i < l->shape.layers; i++)
+        for (size_t j = 0; j < LAYER_WEIGHTS; j++) {
+            char name[GGUF_MAX_NAME + 1];
+            snprintf(name, sizeof name, "blk.%" PRId64 ".%s", i, layer_weights[j].name);
+            if (!add_weight(l, file, name, &layer_weights[j], &l->layers[i], why))
+                return false;
+        }
+    if (!l->output.dtype)
+        l->output = l->embedding; /* tied */
+    return true;
+}
+
+static bool upload(struct llama *l, const struct llama_settings *settings,
+                   struct fault *why)
+{
+    uint64_t done = 0;
+    for (size_t i = 0; i < l->upload_count; i++) {
+        const struct gguf_tensor *from = l->uploads[i].from;
+        const struct hw_tensor *to = &l->uploads[i].to;
+        struct hw_tensor host;
+        if (settings->progress)
+            settings->progress(settings->user, done, l->upload_bytes);
+        if (hw_tensor_host(&host, from->data, dtype_of(from->type), to->rank, to->extent) ||
+            hw_copy(l->queue, to, &host) || hw_queue_wait(l->queue))
+            return failed("upload the weights", why);
+        done += from->bytes;
+    }
+    if (settings->progress)
+        settings->progress(settings->user, done, l->upload_bytes);
+    return true;
+}
+
+/* ---- Cache and scratch --------------------------------------------------------------- */
+
+static bool add_cache(struct llama *l, int32_t dtype, struct fault *why)
+{
+    const struct shape *s = &l->shape;
+    const int64_t block = hw_dtype_block(dtype);
+    if (s->key_width % block || s->value_width % block)
+        return fault(why,
+                     "heads of %" PRId64 " and %" PRId64
+                     " elements are not whole %s blocks "
+                     "of %" PRId64 ": take another type for the KV cache",
+                     s->key_width, s->value_width, hw_dtype_name(dtype), block);
+    for (int64_t i = 0; i < s->layers; i++)
+        if (!make(l, dtype, l->context, extent_of(s, KEYS), 0, &l->layers[i].keys, why) ||
+            !make(l, dtype, l->context, extent_of(s, VALUES), 0, &l->layers[i].values, why))
+            return false;
+    return true;
+}
+
+static bool add_scratch(struct llama *l, struct fault *why)
+{
+    const struct {
+        struct hw_tensor *tensor;
+        enum extent cols;
+    } rows[] = {
+        { &l->residual, WIDTH }, { &l->normed, WIDTH }, { &l->q, QUERIES },
+        { &l->k, KEYS },         { &l->v, VALUES },     { &l->attended, ATTENDED },
+        { &l->gate, INNER },     { &l->up, INNER },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!make(l, HW_F32, l->batch, extent_of(&l->shape, rows[i].cols), 0,
+                  rows[i].tensor, why))
+            return false;
+    l->host_inputs = calloc((size_t)(1 + 2 * l->batch), sizeof *l->host_inputs);
+    if (!l->host_inputs)
+        return fault(why, "out of memory");
+    return make(l, HW_I32, 0, 1 + 2 * l->batch, 0, &l->inputs, why) &&
+           make(l, HW_I32, 0, 1, 0, &l->best, why) &&
+           make(l, HW_F32, l->score_rows, l->shape.vocabulary, 0, &l->scores, why);
+}
+
+/* ---- The decoder --------------------------------------------------------------------- */
+
+/* `count` rows of a contiguous tensor, from `begin` on. */
+static struct hw_tensor rows_of(struct hw_tensor tensor, int64_t begin, int64_t count)
+{
+    tensor.offset += (uint64_t)(begin * tensor.stride[0]);
+    tensor.extent[0] = count;
+    return tensor;
+}
+
+/* [rows, heads * width] as [rows, heads, width]. */
+static struct hw_tensor by_head(struct hw_tensor tensor, int64_t heads)
+{
+    tensor.rank = 3;
+    tensor.extent[2] = tensor.extent[1] / heads;
+    tensor.extent[1] = heads;
+    tensor.stride[2] = tensor.stride[1];
+    tensor.stride[1] = tensor.stride[0] / heads;
+    return tensor;
+}
+
+/* Where a batch of `rows` finds its ids and positions. */
+static struct hw_tensor ids_of(const struct llama *l, int64_t rows)
+{
+    return rows_of(l->inputs, 1, rows);
+}
+
+static struct hw_tensor positions_of(const struct llama *l, int64_t rows)
+{
+    return rows_of(l->inputs, 1 + rows, rows);
+}
+
+/* y = x . weight^T + bias */
+static enum hw_status project(struct llama *l, struct hw_tensor x,
+                              const struct hw_tensor *weight, const struct hw_tensor *bias,
+                              struct hw_tensor y)
+{
+    struct hw_matmul op = { .a = x, .b = *weight, .c = y, .transpose_b = 1 };
+    if (bias)
+        op.bias = *bias;
+    return hw_matmul(l->queue, &op);
+}
+
+static enum hw_status rotate(struct llama *l, struct hw_tensor x, int64_t heads)
+{
+    const struct shape *s = &l->shape;
+    const struct hw_tensor by_heads = by_head(x, heads);
+    return hw_rope(l->queue, &(struct hw_rope){ .x = by_heads,
+                                                .positions = positions_of(l, x.extent[0]),
+                                                .factors = l->rope_factors,
+                                                .y = by_heads,
+                                                .dims = (int32_t)s->rope_dims,
+                                                .interleaved = s->interleaved,
+                                                .theta = s->theta,
+                                                .scale = s->rope_scale });
+}
+
+/* normed = attention(normed) . output^T, with the keys and values of these rows cached
+ * first. */
+static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t rows)
+{
+    const struct shape *s = &l->shape;
+    const struct hw_tensor x = rows_of(l->normed, 0, rows), q = rows_of(l->q, 0, rows);
+    const struct hw_tensor k = rows_of(l->k, 0, rows), v = rows_of(l->v, 0, rows);
+    const struct hw_tensor y = rows_of(l->attended, 0, rows);
+    const struct hw_tensor positions = positions_of(l, rows);
+    enum hw_status status;
+    if ((status = project(l, x, &layer->q, &layer->q_bias, q)) ||
+        (status = project(l, x, &layer->k, &layer->k_bias, k)) ||
+        (status = project(l, x, &layer->v, &layer->v_bias, v)) ||
+        (status = rotate(l, q, s->heads)) || (status = rotate(l, k, s->kv_heads)) ||
+        (status = hw_set_rows(l->queue,
+                              &(struct hw_set_rows){ k, positions, layer->keys })) ||
+        (status = hw_set_rows(l->queue,
+                              &(struct hw_set_rows){ v, positions, layer->values })))
+        return status;
+    status = hw_attention(l->queue,
+                          &(struct hw_attention){ .q = by_head(q, s->heads),
+                                                  .k = by_head(layer->keys, s->kv_heads),
+                                                  .v = by_head(layer->values, s->kv_heads),
+                                                  .lengths = rows_of(l->inputs, 0, 1),
+                                                  .y = by_head(y, s->heads),
+                                                  .causal = 1 });
+    return status ? status : project(l, y, &layer->output, NULL, x);
+}
+
+/* residual += normed, and normed = rmsnorm of that. */
+static enum hw_status add_and_norm(struct llama *l, const struct hw_tensor *weight,
+                                   int64_t rows)
+{
+    const struct hw_tensor x = rows_of(l->normed, 0, rows);
+    return hw_add_rmsnorm(
+        l->queue, &(struct hw_add_rmsnorm){ .residual = rows_of(l->residual, 0, rows),
+                                            .x = x,
+                                            .weight = *weight,
+                                            .y = x,
+                                            .eps = l->shape.eps });
+}
+
+/* normed = (silu(normed . gate^T) * (normed . up^T)) . down^T */
+static enum hw_status feed_forward(struct llama *l, const struct layer *layer, int64_t rows)
+{
+    const struct hw_tensor x = rows_of(l->normed, 0, rows);
+    const struct hw_tensor gate = rows_of(l->gate, 0, rows), up = rows_of(l->up, 0, rows);
+    enum hw_status status;
+    if ((status = project(l, x, &layer->gate, NULL, gate)) ||
+        (status = project(l, x, &layer->up, NULL, up)) ||
+        (status = hw_swiglu(l->queue, &(struct hw_swiglu){ gate, up, gate })))
+        return status;
+    return project(l, gate, &layer->down, NULL, x);
+}
+
+/* From ids to the normed output of the last layer, for a batch of `rows`. */
+static enum hw_status decode(struct llama *l, int64_t rows)
+{
+    const struct hw_tensor residual = rows_of(l->residual, 0, rows);
+    enum hw_status status;
+    if ((status = hw_get_rows(
+             l->queue, &(struct hw_get_rows){ l->embedding, ids_of(l, rows), residual })) ||
+        (status = hw_rmsnorm(l->queue,
+                             &(struct hw_rmsnorm){ .x = residual,
+                                                   .weight = l->layers[0].attention_norm,
+                                                   .y = rows_of(l->normed, 0, rows),
+                                                   .eps = l->shape.eps })))
+        return status;
+    for (int64_t i = 0; i < l->shape.layers; i++) {
+        const struct layer *layer = &l->layers[i];
+        const bool last = i + 1 == l->shape.layers;
+        if ((status = attend(l, layer, rows)) ||
+            (status = add_and_norm(l, &layer->inner_norm, rows)) ||
+            (status = feed_forward(l, layer, rows)) ||
+            (status = add_and_norm(l, last ? &l->norm : &layer[1].attention_norm, rows)))
+            return status;
+    }
+    return HW_OK;
+}
+
+/* The scores behind rows begin..begin+count-1 of the batch, `count` at most score_rows. */
+static enum hw_status score(struct llama *l, int64_t begin, int64_t count)
+{
+    return project(l, rows_of(l->normed, begin, count), &l->output, NULL,
+                   rows_of(l->scores, 0, count));
+}
+
+/* A batch, and what comes after its last token. */
+static enum hw_status step(struct llama *l, int64_t rows)
+{
+    enum hw_status status;
+    if ((status = decode(l, rows)) || (status = score(l, rows - 1, 1)))
+        return status;
+    return hw_argmax(l->queue, &(struct hw_argmax){ rows_of(l->scores, 0, 1), l->best });
+}
+
+/* Records the step of one token. This also has the device say what it can not compute
+ * before anything is uploaded. */
+static bool record(struct llama *l, struct fault *why)
+{
+    if (hw_queue_record(l->queue))
+        return failed("record the decode step", why);
+    if (step(l, 1))
+        return failed("record the decode step", why);
+    const enum hw_status status = hw_queue_end(l->queue, &l->graph);
+    if (status && status != HW_UNSUPPORTED)
+        return failed("build the graph of the decode step", why);
+    return true;
+}
+
+/* ---- Loading ------------------------------------------------------------------------- */
+
+static bool pool_used(struct llama *l, uint64_t *used, struct fault *why)
+{
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    if (hw_pool_stats(l->device, &stats))
+        return failed("ask for the memory in use", why);
+    *used = stats.used;
+    return true;
+}
+
+static bool add_tensors(struct llama *l, const struct gguf *file,
+                        const struct llama_settings *settings, struct fault *why)
+{
+    uint64_t at[4];
+    if (!pool_used(l, &at[0], why) || !add_weights(l, file, why) ||
+        !pool_used(l, &at[1], why) ||
+        !add_cache(l, settings->kv_type ? settings->kv_type : HW_F32, why) ||
+        !pool_used(l, &at[2], why) || !add_scratch(l, why) || !pool_used(l, &at[3], why))
+        return false;
+    l->memory = (struct llama_memory){ at[1] - at[0], at[2] - at[1], at[3] - at[2] };
+    return true;
+}
+
+/* The tables whose sizes follow from the number of layers, which the file must be able to
+ * fill. */
+static bool add_tables(struct llama *l, const struct gguf *file, struct fault *why)
+{
+    if (l->shape.layers > (int64_t)file->tensor_count)
+        return fault(why,
+                     "%s: the metadata say %" PRId64
+                     " layers, there are %zu tensors: convert "
+                     "the model again",
+                     file->path, l->shape.layers, file->tensor_count);
+    const size_t layers = (size_t)l->shape.layers;
+    const size_t weights = MODEL_WEIGHTS + layers * LAYER_WEIGHTS;
+    l->layers = calloc(layers, sizeof *l->layers);
+    l->uploads = calloc(weights, sizeof *l->uploads);
+    l->buffers = calloc(weights + 2 * layers + SCRATCH_TENSORS, sizeof *l->buffers);
+    return (l->layers && l->uploads && l->buffers) || fault(why, "out of memory");
+}
+
+static bool choose_context(struct llama *l, const struct llama_settings *settings,
+                           struct fault *why)
+{
+    l->context = settings->context ? settings->context : l->shape.context;
+    if (l->context < 1 || l->context > l->shape.context)
+        return fault(why,
+                     "a context of %" PRId64
+                     " tokens is asked for, the model has 1 to %" PRId64,
+                     l->context, l->shape.context);
+    l->batch = l->context < MAX_BATCH ? l->context : MAX_BATCH;
+    l->score_rows = settings->score_rows > 0 ? settings->score_rows : 1;
+    if (l->score_rows > l->batch)
+        l->score_rows = l->batch;
+    return true;
+}
+
+struct llama *llama_load(const struct gguf *file, const struct shape *shape,
+                         struct hw_device *device, const struct llama_settings *settings,
+                         struct fault *why)
+{
+    struct llama *l = calloc(1, sizeof *l);
+    if (!l) {
+        fault_say(why, "out of memory");
+        return NULL;
+    }
+    l->shape = *shape;
+    l->device = device;
+    if (hw_queue_open(device, NULL, &l->queue))
+        failed("open a queue", why);
+    else if (choose_context(l, settings, why) && add_tables(l, file, why) &&
+             add_tensors(l, file, settings, why) && record(l, why) &&
+             upload(l, settings, why))
+        return l;
+    llama_free(l);
+    return NULL;
+}
+
+void llama_free(struct llama *l)
+{
+    if (!l)
+        return;
+    hw_graph_free(l->graph);
+    hw_queue_close(l->queue); /* waits, so nothing uses the buffers any more */
+    for (size_t i = 0; i < l->buffer_count; i++)
+        hw_buffer_free(l->buffers[i]);
+    free(l->buffers);
+    free(l->uploads);
+    free(l->host_inputs);
+    free(l->layers);
+    free(l);
+}
+
+/* ---- Running ------------------------------------------------------------------------- */
+
+static bool check_room(const struct llama *l, int64_t count, struct fault *why)
+{
+    return count <= l->context - l->length ||
+           fault(why,
+                 "%" PRId64 " tokens behind %" PRId64 " exceed the context of %" PRId64
+                 ": give a shorter text, or a larger context",
+                 count, l->length, l->context);
+}
+
+/* Sends ids, positions and the length that the cache will have. */
+static enum hw_status send_inputs(struct llama *l, const int32_t *tokens, int64_t rows)
+{
+    const struct hw_tensor to = rows_of(l->inputs, 0, 1 + 2 * rows);
+    struct hw_tensor from;
+    enum hw_status status = hw_queue_wait(l->queue);
+    if (status)
+        return status;
+    l->host_inputs[0] = (int32_t)(l->length + rows);
+    for (int64_t i = 0; i < rows; i++) {
+        l->host_inputs[1 + i] = tokens[i];
+        l->host_inputs[1 + rows + i] = (int32_t)(l->length + i);
+    }
+    if ((status = hw_tensor_host(&from, l->host_inputs, HW_I32, 1, to.extent)))
+        return status;
+    l->length += rows;
+    return hw_copy(l->queue, &to, &from);
+}
+
+bool llama_feed(struct llama *l, const int32_t *tokens, int64_t count, struct fault *why)
+{
+    if (!check_room(l, count, why))
+        return false;
+    for (int64_t rows; count > 0; tokens += rows, count -= rows) {
+        rows = count < l->batch ? count : l->batch;
+        if (send_inputs(l, tokens, rows) ||
+            (rows == 1 && l->graph ? hw_graph_launch(l->graph, l->queue) : step(l, rows)))
+            return failed("run the model", why);
+    }
+    return true;
+}
+
+/* Copies to the host, behind all that was submitted. */
+static bool fetch(struct llama *l, const struct hw_tensor *from, void *data,
+                  struct fault *why)
+{
+    struct hw_tensor to;
+    if (hw_tensor_host(&to, data, from->dtype, from->rank, from->extent) ||
+        hw_copy(l->queue, &to, from) || hw_queue_wait(l->queue))
+        return failed("run the model", why);
+    return true;
+}
+
+bool llama_scores(struct llama *l, float *scores, struct fault *why)
+{
+    const struct hw_tensor row = rows_of(l->scores, 0, 1);
+    return fetch(l, &row, scores, why);
+}
+
+bool llama_best(struct llama *l, int32_t *token, struct fault *why)
+{
+    return fetch(l, &l->best, token, why);
+}
+
+/* Scores a batch that was decoded, as many rows at a time as there is room for. */
+static bool score_batch(struct llama *l, int64_t rows, float *scores,
+                        void (*row)(void *user, const float *scores), void *user,
+                        struct fault *why)
+{
+    for (int64_t at = 0, part; at < rows; at += part) {
+        part = rows - at < l->score_rows ? rows - at : l->score_rows;
+        const struct hw_tensor from = rows_of(l->scores, 0, part);
+        if (score(l, at, part))
+            return failed("run the model", why);
+        if (!fetch(l, &from, scores, why))
+            return false;
+        for (int64_t i = 0; i < part; i++)
+            row(user, scores + i * l->shape.vocabulary);
+    }
+    return true;
+}
+
+bool llama_score(struct llama *l, const int32_t *tokens, int64_t count,
+                 void (*row)(void *user, const float *scores), void *user,
+                 struct fault *why)
+{
+    if (!check_room(l, count, why))
+        return false;
+    float *scores = malloc((size_t)(l->score_rows * l->shape.vocabulary) * sizeof *scores);
+    if (!scores)
+        return fault(why, "out of memory");
+    bool good = true;
+    for (int64_t rows; good && count > 0; tokens += rows, count -= rows) {
+        rows = count < l->batch ? count : l->batch;
+        good = send_inputs(l, tokens, rows) || decode(l, rows)
+                   ? failed("run the model", why)
+                   : score_batch(l, rows, scores, row, user, why);
+    }
+    free(scores);
+    return good;
+}
+
+void llama_rewind(struct llama *l)
+{
+    l->length = 0;
+}
+
+int64_t llama_length(const struct llama *l)
+{
+    return l->length;
+}
+
+int64_t llama_context(const struct llama *l)
+{
+    return l->context;
+}
+
+struct llama_memory llama_memory(const struct llama *l)
+{
+    return l->memory;
+}
+
+struct hw_queue *llama_queue(const struct llama *l)
+{
+    return l->queue;
+}
+
+struct hw_graph *llama_graph(const struct llama *l)
+{
+    return l->graph;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* shape.c - the architectures that are computed, and their metadata `<architecture>.*`. */
+#include "shape.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Both are the decoder of LLaMA (arXiv 2302.13971) and differ in how rope pairs elements.
+ * The interleaved form is what converters make of LLaMA weights, by permuting the rows of q
+ * and k. */
+static const struct {
+    const char *name;
+    bool interleaved;
+} architectures[] = {
+    { "llama", true },
+    { "qwen2", false },
+};
+
+enum { MAX_EXTENT = 1 << 24, MAX_HEAD = 256 };
+
+static void key_of(char key[96], const struct shape *shape, const char *suffix)
+{
+    snprintf(key, 96, "%s.%s", shape->architecture, suffix);
+}
+
+static bool read_architecture(const struct gguf *file, struct shape *shape,
+                              struct fault *why)
+{
+    struct gguf_string name = { "", 0 };
+    if (!gguf_get_string(file, "general.architecture", &name, why))
+        return false;
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (gguf_string_is(name, architectures[i].name)) {
+            shape->architecture = architectures[i].name;
+            shape->interleaved = architectures[i].interleaved;
+            return true;
+        }
+    return fault(why,
+                 "%s: key 'general.architecture' is '%.*s', computed are 'llama' and "
+                 "'qwen2': use a model of one of these",
+                 file->path, (int)(name.length < 40 ? name.length : 40), name.bytes);
+}
+
+/* A whole number from 1 to MAX_EXTENT; absent: `fallback`, or an error if that is 0. */
+static bool read_extent(const struct gguf *file, const struct shape *shape,
+                        const char *suffix, int64_t fallback, int64_t *extent,
+                        struct fault *why)
+{
+    char key[96];
+    uint64_t value = (uint64_t)fallback;
+    key_of(key, shape, suffix);
+    if (!gguf_get_count(file, key, &value, why))
+        return false;
+    if (value < 1 || value > MAX_EXTENT)
+        return gguf_find(file, key)
+                   ? fault(why,
+                           "%s: key '%s' is %" PRIu64 ", wanted 1 to %d: convert the model "
+                           "again",
+                           file->path, key, value, MAX_EXTENT)
+                   : fault(why, "%s: key '%s' is missing: convert the model again",
+                           file->path, key);
+    *extent = (int64_t)value;
+    return true;
+}
+
+/* A positive finite number; absent: `fallback`, or an error if that is 0. */
+static bool read_positive(const struct gguf *file, const struct shape *shape,
+                          const char *suffix, double fallback, float *number,
+                          struct fault *why)
+{
+    char key[96];
+    double value = fallback;
+    key_of(key, shape, suffix);
+    if (!gguf_get_real(file, key, &value, why))
+        return false;
+    *number = (float)value;
+    if (!(*number > 0) || isinf(*number))
+        return fault(why, "%s: key '%s' is %s: convert the model again", file->path, key,
+                     gguf_find(file, key) ? "no positive number" : "missing");
+    return true;
+}
+
+static bool read_rope_scaling(const struct gguf *file, struct shape *shape,
+                              struct fault *why)
+{
+    char key[96];
+    float factor = 1;
+    struct gguf_string type = { "none", 4 };
+    key_of(key, shape, "rope.scaling.type");
+    if (!gguf_get_string(file, key, &type, why))
+        return false;
+    if (gguf_string_is(type, "linear")) {
+        if (!read_positive(file, shape, "rope.scaling.factor", 0, &factor, why))
+            return false;
+    } else if (!gguf_string_is(type, "none"))
+        return fault(
+            why,
+            "%s: key '%s' is '%.*s', computed are 'none' and 'linear': use a model "
+            "without it",
+            file->path, key, (int)(type.length < 40 ? type.length : 40), type.bytes);
+    shape->rope_scale = 1 / factor;
+    return true;
+}
+
+static bool read_numbers(const struct gguf *file, struct shape *s, struct fault *why)
+{
+    const struct {
+        const char *suffix;
+        int64_t *extent;
+        const int64_t *fallback; /* NULL: must be there */
+    } extents[] = {
+        { "context_length", &s->context, NULL },
+        { "block_count", &s->layers, NULL },
+        { "embedding_length", &s->width, NULL },
+        { "feed_forward_length", &s->inner, NULL },
+        { "attention.head_count", &s->heads, NULL },
+        { "attention.head_count_kv", &s->kv_heads, &s->heads },
+    };
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        if (!read_extent(file, s, extents[i].suffix,
+                         extents[i].fallback ? *extents[i].fallback : 0, extents[i].extent,
+                         why))
+            return false;
+    const int64_t head = s->width % s->heads ? 0 : s->width / s->heads;
+    return read_extent(file, s, "attention.key_length", head, &s->key_width, why) &&
+           read_extent(file, s, "attention.value_length", head, &s->value_width, why) &&
+           read_extent(file, s, "rope.dimension_count", s->key_width, &s->rope_dims, why) &&
+           read_positive(file, s, "attention.layer_norm_rms_epsilon", 0, &s->eps, why) &&
+           read_positive(file, s, "rope.freq_base", 10000, &s->theta, why) &&
+           read_rope_scaling(file, s, why);
+}
+
+static bool check(const struct gguf *file, const struct shape *s, struct fault *why)
+{
+    uint64_t experts = 0;
+    char key[96];
+    key_of(key, s, "expert_count");
+    if (!gguf_get_count(file, key, &experts, why))
+        return false;
+    if (experts)
+        return fault(why,
+                     "%s: has %" PRIu64
+                     " experts, and mixtures of experts are not computed: "
+                     "use a dense model",
+                     file->path, experts);
+    if (s->heads % s->kv_heads)
+        return fault(why,
+                     "%s: %" PRId64 " query heads are no multiple of %" PRId64
+                     " key heads: "
+                     "convert the model again",
+                     file->path, s->heads, s->kv_heads);
+    if (s->key_width > MAX_HEAD || s->value_width > MAX_HEAD)
+        return fault(why,
+                     "%s: heads of %" PRId64 " and %" PRId64
+                     " elements, attention takes up "
+                     "to %d: use another model",
+                     file->path, s->key_width, s->value_width, MAX_HEAD);
+    if (s->rope_dims > s->key_width || s->rope_dims % 2)
+        return fault(why,
+                     "%s: rope over %" PRId64 " elements of heads of %" PRId64
+                     ", wanted an "
+                     "even number of them: convert the model again",
+                     file->path, s->rope_dims, s->key_width);
+    return true;
+}
+
+/* The vocabulary is what the embedding has rows for. */
+static bool read_vocabulary(const struct gguf *file, struct shape *s, struct fault *why)
+{
+    const struct gguf_tensor *embedding = gguf_tensor(file, "token_embd.weight");
+    if (!embedding || embedding->rank != 2 || embedding->extents[1] > MAX_EXTENT)
+        return fault(why, "%s: tensor 'token_embd.weight' %s: convert the model again",
+                     file->path,
+                     embedding ? "is no matrix of a sensible size" : "is missing");
+    s->vocabulary = (int64_t)embedding->extents[1];
+    return true;
+}
+
+bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why)
+{
+    *shape = (struct shape){ 0 };
+    return read_architecture(file, shape, why) && read_numbers(file, shape, why) &&
+           check(file, shape, why) && read_vocabulary(file, shape, why);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* shape.h - the dimensions and constants of a transformer model, read from a file's
+ * metadata and checked against each other. */
+#ifndef HW_TOOL_SHAPE_H
+#define HW_TOOL_SHAPE_H
+
+#include "gguf.h"
+
+struct shape {
+    const char *architecture; /* a row of the table in shape.c */
+    bool interleaved; /* how rope pairs elements: (2i, 2i+1), else (i, i + dims/2) */
+    int64_t context;  /* tokens the model was trained to look back on */
+    int64_t layers;
+    int64_t width; /* of the residual stream: embedding length */
+    int64_t inner; /* of the feed-forward part */
+    int64_t heads, kv_heads;
+    int64_t key_width, value_width; /* of one head */
+    int64_t rope_dims;              /* elements of a head that rope turns */
+    int64_t vocabulary;             /* rows of the embedding */
+    float eps;                      /* of rmsnorm */
+    float theta, rope_scale;        /* base of rope's frequencies, factor on positions */
+};
+
+/* False, with the reason in `why`, for an architecture not in the table, a missing or
+ * senseless number, or a feature that is not computed here (experts, rope scaling other
+ * than linear). */
+bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why);
+
+#endif
