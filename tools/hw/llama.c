@@ -664,6 +664,11 @@ int64_t llama_context(const struct llama *l)
     return l->context;
 }
 
+int64_t llama_vocabulary(const struct llama *l)
+{
+    return l->shape.vocabulary;
+}
+
 struct llama_memory llama_memory(const struct llama *l)
 {
     return l->memory;

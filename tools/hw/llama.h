@@ -57,6 +57,7 @@ void llama_rewind(struct llama *llama);
 /* Tokens in the sequence, and how many there is room for. */
 int64_t llama_length(const struct llama *llama);
 int64_t llama_context(const struct llama *llama);
+int64_t llama_vocabulary(const struct llama *llama);
 
 struct llama_memory llama_memory(const struct llama *llama);
 struct hw_queue *llama_queue(const struct llama *llama);

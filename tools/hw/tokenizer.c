@@ -466,30 +466,11 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t length
 
 /* ---- Decoding ------------------------------------------------------------------------ */
 
-static bool append(struct text *out, const char *bytes, size_t count)
-{
-    size_t needed;
-    if (__builtin_add_overflow(out->length, count + 1, &needed))
-        return false;
-    if (needed > out->room) {
-        const size_t room = needed > SIZE_MAX / 2 ? needed : 2 * needed;
-        char *bigger = realloc(out->bytes, room);
-        if (!bigger)
-            return false;
-        out->bytes = bigger;
-        out->room = room;
-    }
-    memcpy(out->bytes + out->length, bytes, count);
-    out->length += count;
-    out->bytes[out->length] = '\0';
-    return true;
-}
-
 bool tokenizer_decode_end(struct decoder *decoder, struct text *out)
 {
     const bool incomplete = decoder->count > 0;
     decoder->count = 0;
-    return !incomplete || append(out, replacement, sizeof replacement - 1);
+    return !incomplete || text_append(out, replacement, sizeof replacement - 1);
 }
 
 static bool decode_byte(struct decoder *decoder, unsigned char byte, struct text *out)
@@ -504,7 +485,7 @@ static bool decode_byte(struct decoder *decoder, unsigned char byte, struct text
     if (decoder->count < length)
         return true;
     decoder->count = 0;
-    return append(out, (const char *)decoder->held, (size_t)length);
+    return text_append(out, (const char *)decoder->held, (size_t)length);
 }
 
 static bool decode_text(struct decoder *decoder, struct gguf_string text, bool drop_space,
@@ -528,7 +509,7 @@ bool tokenizer_decode(const struct tokenizer *t, struct decoder *decoder, int32_
     const bool drop_space = t->add_space && !decoder->started;
     if (id < 0 || id >= t->count)
         return tokenizer_decode_end(decoder, out) &&
-               append(out, replacement, sizeof replacement - 1);
+               text_append(out, replacement, sizeof replacement - 1);
     const struct piece *piece = &t->pieces[id];
     switch (piece->type) {
     case CONTROL:
@@ -540,7 +521,7 @@ bool tokenizer_decode(const struct tokenizer *t, struct decoder *decoder, int32_
     case UNKNOWN:
         decoder->started = true;
         return tokenizer_decode_end(decoder, out) &&
-               append(out, replacement, sizeof replacement - 1);
+               text_append(out, replacement, sizeof replacement - 1);
     default:
         decoder->started = true;
         return decode_text(decoder, piece->text, drop_space, out);

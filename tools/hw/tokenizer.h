@@ -9,6 +9,7 @@
 #define HW_TOOL_TOKENIZER_H
 
 #include "gguf.h"
+#include "text.h"
 
 struct tokenizer;
 
@@ -37,13 +38,6 @@ struct tokens {
  */
 bool tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t length,
                       struct tokens *tokens, struct fault *why);
-
-/* Text that grows; the caller frees `bytes`. Start from zero. Terminated once it holds
- * anything. */
-struct text {
-    char *bytes;
-    size_t length, room;
-};
 
 /* Turns a stream of ids into text that is valid UTF-8 at every step: an incomplete
  * character is held back until its last byte comes, an impossible one becomes U+FFFD. Start

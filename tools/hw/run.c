@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c - `hw run`: text from a model file, or the perplexity of a text by it; and what it
+ * took, measured: rates, memory, which device computed what. */
+#define _POSIX_C_SOURCE 200809L
+#include "command.h"
+#include "llama.h"
+#include "options.h"
+#include "output.h"
+#include "perplexity.h"
+#include "sampler.h"
+#include "tokenizer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct manual manual = {
+    .about = "hw run - text from a model, or a text's perplexity by it\n\n"
+             "Reads GGUF files of the llama architecture. The text goes to standard output "
+             "as it\n"
+             "is produced, what it took to standard error. Without --temperature the most\n"
+             "probable token is taken each time, so that a text repeats itself exactly.",
+    .arguments = "[OPTION...] MODEL.gguf",
+    .notes = "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
+             "  hw run MODEL.gguf --prompt 'Once' -n 50 --temperature 0.8 --top-p 0.95 "
+             "--seed 1\n"
+             "  hw run MODEL.gguf --device cpu --kv-type q8_0 --json\n"
+             "  hw run MODEL.gguf --perplexity text.txt\n\n"
+             "Ctrl-C ends the text; the summary still comes. Exit status 1: it failed.",
+};
+
+enum { DEFAULT_COUNT = 128, MAX_SCORES = 4 << 20 };
+
+/* ---- What the command line says ---- */
+
+/* Options as popt reads them; NULL: not given. */
+struct words {
+    char *prompt, *perplexity, *device, *kv_type, *count, *context, *temperature, *top_k,
+        *top_p, *seed;
+};
+
+struct run {
+    const char *path;
+    const struct words *words;
+    int64_t count;   /* tokens to generate */
+    int64_t context; /* asked for; 0: what is needed */
+    int32_t kv_type;
+    struct sampler_settings sampling;
+
+    struct gguf *file;
+    struct shape shape;
+    struct tokenizer *tokenizer;
+    struct tokens prompt; /* or, for --perplexity, the text */
+    struct hw_context *library;
+    struct hw_device *device;
+    struct llama *llama;
+
+    int32_t *generated;
+    int64_t generated_count;
+    struct decoder decoder;
+    struct text text;
+    const char *ended; /* why the text ends here */
+    double prompt_seconds, step_seconds;
+    int64_t steps; /* decode steps in that time */
+    struct perplexity perplexity;
+};
+
+static bool whole(const char *option, const char *word, int64_t low, int64_t high,
+                  int64_t *value)
+{
+    char *end;
+    if (!word)
+        return true;
+    errno = 0;
+    const long long number = strtoll(word, &end, 10);
+    if (errno || end == word || *end || number < low || number > high) {
+        complain("%s: '%s' is no whole number from %" PRId64 " to %" PRId64, option, word,
+                 low, high);
+        return false;
+    }
+    *value = number;
+    return true;
+}
+
+static bool real(const char *option, const char *word, double low, double high,
+                 double *value)
+{
+    char *end;
+    if (!word)
+        return true;
+    const double number = strtod(word, &end);
+    if (end == word || *end || !(number >= low && number <= high)) {
+        complain("%s: '%s' is no number from %g to %g", option, word, low, high);
+        return false;
+    }
+    *value = number;
+    return true;
+}
+
+static bool read_kv_type(const char *word, int32_t *type)
+{
+    static const char *const names[] = { "f32", "f16", "bf16", "q8_0", NULL };
+    static const int32_t types[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0 };
+    if (!is_known("type for the KV cache", word, names))
+        return false;
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(word, names[i]))
+            *type = types[i];
+    return true;
+}
+
+/* Nothing has been opened yet when these are refused. */
+static bool read_words(struct run *run)
+{
+    const struct words *w = run->words;
+    int64_t top_k = 0, seed = 0;
+    run->count = DEFAULT_COUNT;
+    run->kv_type = HW_F32;
+    run->sampling.top_p = 1;
+    if (!whole("-n", w->count, 1, INT32_MAX, &run->count) ||
+        !whole("--context", w->context, 1, INT32_MAX, &run->context) ||
+        !real("--temperature", w->temperature, 0, 1000, &run->sampling.temperature) ||
+        !whole("--top-k", w->top_k, 0, INT32_MAX, &top_k) ||
+        !real("--top-p", w->top_p, 1e-9, 1, &run->sampling.top_p) ||
+        !whole("--seed", w->seed, 0, INT64_MAX, &seed) ||
+        (w->kv_type && !read_kv_type(w->kv_type, &run->kv_type)))
+        return false;
+    if (w->prompt && !*w->prompt)
+        return complain("--prompt is empty: leave it out to begin a text"), false;
+    if (w->prompt && w->perplexity)
+        return complain("--prompt and --perplexity exclude each other"), false;
+    if (!w->seed)
+        seed = (int64_t)time(NULL) & INT32_MAX;
+    run->sampling.top_k = (int32_t)top_k;
+    run->sampling.seed = (uint64_t)seed;
+    return true;
+}
+
+/* ---- A bar on the terminal ---- */
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Drawn at most every 50 ms, and taken away when done. Nothing but a terminal gets one. */
+static void draw_bar(const char *what, uint64_t done, uint64_t total)
+{
+    static const char full[] = "##############################";
+    static double drawn;
+    const char *term = getenv("TERM");
+    if (!isatty(STDERR_FILENO) || !term || !strcmp(term, "dumb"))
+        return;
+    if (done >= total) {
+        fputs("\r\033[K", stderr);
+        return;
+    }
+    if (done > 0 && now() - drawn < 0.05)
+        return;
+    const double part = (double)done / (double)total;
+    const int cells = (int)(part * (double)(sizeof full - 1));
+    fprintf(stderr, "\r%s [%-*.*s] %3d%%", what, (int)sizeof full - 1, cells, full,
+            (int)(100 * part));
+    fflush(stderr);
+    drawn = now();
+}
+
+static void loading(void *user, uint64_t done, uint64_t total)
+{
+    (void)user;
+    draw_bar("loading", done, total);
+}
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* The first one ends the text, a second one the program. */
+static void catch_interrupts(void)
+{
+    struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* ---- Opening ---- */
+
+static bool read_file(const char *path, struct text *text, struct fault *why)
+{
+    FILE *file = fopen(path, "rb");
+    char part[65536];
+    bool good = true;
+    if (!file)
+        return fault(why, "%s: can not be opened: %s", path, strerror(errno));
+    for (size_t got; good && (got = fread(part, 1, sizeof part, file)) > 0;)
+        good = text_append(text, part, got) || fault(why, "%s: out of memory", path);
+    if (good && ferror(file))
+        good = fault(why, "%s: can not be read: %s", path, strerror(errno));
+    fclose(file);
+    if (good && text->length == 0)
+        good = fault(why, "%s: is empty, there is nothing to score", path);
+    return good;
+}
+
+/* A text goes on behind its prompt, so an EOS that the file wants there is dropped; the
+ * windows of --perplexity have their own BOS. Text never makes these tokens: see
+ * tokenizer_encode(). */
+static void drop_ends(struct run *run, bool bos)
+{
+    struct tokens *tokens = &run->prompt;
+    while (tokens->count > 0 &&
+           tokenizer_is_end(run->tokenizer, tokens->ids[tokens->count - 1]))
+        tokens->count--;
+    if (bos && tokens->count > 0 && tokens->ids[0] == tokenizer_bos(run->tokenizer))
+        memmove(tokens->ids, tokens->ids + 1, --tokens->count * sizeof *tokens->ids);
+}
+
+static bool encode(struct run *run, struct fault *why)
+{
+    const char *prompt = run->words->prompt ? run->words->prompt : "";
+    struct text text = { 0 };
+    bool good;
+    if (run->words->perplexity)
+        good = read_file(run->words->perplexity, &text, why);
+    else
+        good = text_append(&text, prompt, strlen(prompt)) || fault(why, "out of memory");
+    good = good &&
+           tokenizer_encode(run->tokenizer, text.bytes, text.length, &run->prompt, why);
+    free(text.bytes);
+    if (!good)
+        return false;
+    drop_ends(run, run->words->perplexity);
+    if (run->prompt.count == 0)
+        return fault(why, "%s: no token to begin with: give a longer text", run->path);
+    return true;
+}
+
+static bool open_model(struct run *run, struct fault *why)
+{
+    run->file = gguf_open(run->path, why);
+    if (!run->file || !shape_read(run->file, &run->shape, why))
+        return false;
+    run->tokenizer = tokenizer_create(run->file, why);
+    if (!run->tokenizer)
+        return false;
+    if (tokenizer_size(run->tokenizer) > run->shape.vocabulary)
+        return fault(why,
+                     "%s: %" PRId32 " tokens, but an embedding of %" PRId64
+                     ": convert the model again",
+                     run->path, tokenizer_size(run->tokenizer), run->shape.vocabulary);
+    return encode(run, why);
+}
+
+/* --device speaks the language of HW_BACKENDS: "cuda:0" is that and nothing else,
+ * "cuda,cpu" lets the one fall back on the other. What is not named is not woken. */
+static bool open_device(struct run *run, struct fault *why)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = run->words->device };
+    if (hw_open(&options, &run->library))
+        return fault(why, "%s", hw_message());
+    run->device = hw_device_default(run->library);
+    return run->device || fault(why, "no device can be used: see 'hw status'");
+}
+
+/* The cache gets room for what this run can fill, the model's whole context at most. */
+static bool load(struct run *run, struct fault *why)
+{
+    const int64_t limit = run->shape.context, prompt = (int64_t)run->prompt.count;
+    int64_t context = run->context;
+    if (context > limit)
+        return fault(why, "--context %" PRId64 ": the model was made for %" PRId64, context,
+                     limit);
+    if (!context)
+        context = run->words->perplexity || prompt + run->count > limit
+                      ? limit
+                      : prompt + run->count;
+    if (!run->words->perplexity && prompt >= context)
+        return fault(why,
+                     "the prompt has %" PRId64 " tokens, the context %" PRId64
+                     ": shorten it, so that there is room for an answer",
+                     prompt, context);
+    const int64_t rows = MAX_SCORES / run->shape.vocabulary;
+    const struct llama_settings settings = {
+        .kv_type = run->kv_type,
+        .context = context,
+        .score_rows = run->words->perplexity && rows > 0 ? rows : 1,
+        .progress = loading,
+    };
+    run->llama = llama_load(run->file, &run->shape, run->device, &settings, why);
+    return run->llama;
+}
+
+/* ---- Text ---- */
+
+/* What a model writes may not steer a terminal: of the control characters (ASCII's, and the
+ * C1 set as UTF-8 writes it) only line feed and tab get there. */
+static void print_text(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char byte = (unsigned char)bytes[i];
+        const bool c1 = byte == 0xc2 && i + 1 < length &&
+                        (unsigned char)bytes[i + 1] < 0xa0;
+        const bool control = c1 || byte == 0x7f ||
+                             (byte < ' ' && byte != '\n' && byte != '\t');
+        putchar(out_is_terminal() && control ? '?' : byte);
+        i += out_is_terminal() && c1;
+    }
+}
+
+/* Adds a token to the text, and prints what of it is complete. */
+static bool emit(struct run *run, int32_t token, struct fault *why)
+{
+    const size_t before = run->text.length;
+    run->generated[run->generated_count++] = token;
+    if (!tokenizer_decode(run->tokenizer, &run->decoder, token, &run->text))
+        return fault(why, "out of memory");
+    if (out_json || run->text.length == before)
+        return true;
+    print_text(run->text.bytes + before, run->text.length - before);
+    if (fflush(stdout)) /* a full disk, or a reader that has gone: out_end() knows */
+        run->ended = "output";
+    return true;
+}
+
+/* The first token is chosen on the host in any case, so that scores which are no numbers
+ * are noticed; greedy ones after it on the device. */
+static bool choose(struct run *run, struct sampler *sampler, float *scores, int32_t *token,
+                   struct fault *why)
+{
+    if (run->sampling.temperature <= 0 && run->generated_count > 0)
+        return llama_best(run->llama, token, why);
+    if (!llama_scores(run->llama, scores, why))
+        return false;
+    *token = sampler_choose(sampler, scores);
+    return *token >= 0 ||
+           fault(why, "the model's scores are no numbers: its weights are damaged, "
+                      "or a kernel is wrong (see 'hw verify')");
+}
+
+/* Goes on until something ends the text; `token` is the first. */
+static bool go_on(struct run *run, struct sampler *sampler, float *scores, int32_t token,
+                  struct fault *why)
+{
+    const double start = now();
+    while (!run->ended) {
+        if (tokenizer_is_end(run->tokenizer, token))
+            run->ended = "end of text";
+        else if (!emit(run, token, why))
+            return false;
+        else if (run->generated_count == run->count)
+            run->ended = "count";
+        else if (llama_length(run->llama) == llama_context(run->llama))
+            run->ended = "context full";
+        else if (interrupted)
+            run->ended = "interrupted";
+        if (run->ended)
+            break;
+        if (!llama_feed(run->llama, &token, 1, why) ||
+            !choose(run, sampler, scores, &token, why))
+            return false;
+        run->steps++;
+    }
+    run->step_seconds = now() - start;
+    return true;
+}
+
+static bool generate(struct run *run, struct fault *why)
+{
+    const size_t most = (size_t)llama_context(run->llama) - run->prompt.count + 1;
+    struct sampler *sampler = sampler_create(&run->sampling,
+                                             (int32_t)run->shape.vocabulary);
+    float *scores = malloc((size_t)run->shape.vocabulary * sizeof *scores);
+    run->generated = malloc(most * sizeof *run->generated);
+    int32_t token = 0;
+    const double start = now();
+    bool good = (sampler && scores && run->generated) || fault(why, "out of memory");
+    good = good &&
+           llama_feed(run->llama, run->prompt.ids, (int64_t)run->prompt.count, why) &&
+           choose(run, sampler, scores, &token, why);
+    run->prompt_seconds = now() - start;
+    good = good && go_on(run, sampler, scores, token, why);
+    free(scores);
+    sampler_destroy(sampler);
+    return good;
+}
+
+/* On a terminal the prompt stands in front, so that the whole reads as one. */
+static bool write_text(struct run *run, struct fault *why)
+{
+    const char *prompt = run->words->prompt;
+    if (prompt && !out_json && out_is_terminal()) {
+        fputs(ink(BOLD), stdout);
+        print_text(prompt, strlen(prompt));
+        fputs(ink(PLAIN), stdout);
+    }
+    run->decoder.started = prompt;
+    if (!generate(run, why))
+        return false;
+    const size_t before = run->text.length;
+    if (!tokenizer_decode_end(&run->decoder, &run->text))
+        return fault(why, "out of memory");
+    if (!out_json) {
+        print_text(run->text.bytes + before, run->text.length - before);
+        putchar('\n');
+    }
+    return true;
+}
+
+/* ---- Perplexity ---- */
+
+static bool next_window(void *user, int64_t done, int64_t windows)
+{
+    (void)user;
+    draw_bar("scoring", (uint64_t)done, (uint64_t)windows);
+    return !interrupted;
+}
+
+static bool score_text(struct run *run, struct fault *why)
+{
+    const bool good = perplexity_measure(
+        run->llama, run->prompt.ids, (int64_t)run->prompt.count,
+        tokenizer_bos(run->tokenizer), next_window, NULL, &run->perplexity, why);
+    const struct perplexity *p = &run->perplexity;
+    draw_bar("scoring", 1, 1);
+    if (!good)
+        return false;
+    if (p->tokens == 0)
+        return fault(why, interrupted
+                              ? "interrupted before the first window was done"
+                              : "one token alone has nothing that it could be predicted "
+                                "from: give a longer text");
+    run->ended = interrupted ? "interrupted" : "end of text";
+    if (!out_json)
+        printf("perplexity %.4f  (%.6f nats a token; %" PRId64
+               " tokens in windows of %" PRId64 ")\n",
+               exp(p->nll / (double)p->tokens), p->nll / (double)p->tokens, p->tokens,
+               llama_context(run->llama));
+    return true;
+}
+
+/* ---- What it took ---- */
+
+/* Which device computed how many ops; `moved` lists those that were computed elsewhere. */
+struct tally {
+    uint64_t own, elsewhere, bytes;
+    json_t *moved;
+};
+
+static struct tally count_ops(struct hw_queue *queue)
+{
+    struct tally tally = { .moved = json_object() };
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        struct hw_call_stats stats = { .size = sizeof stats };
+        if (hw_queue_calls(queue, op, &stats))
+            continue;
+        tally.own += stats.calls - stats.fallbacks;
+        tally.elsewhere += stats.fallbacks;
+        tally.bytes += stats.fallback_bytes;
+        if (stats.fallbacks)
+            json_object_set_new(tally.moved, hw_op_name(op),
+                                json_integer((json_int_t)stats.fallbacks));
+    }
+    return tally;
+}
+
+static double rate(int64_t tokens, double seconds)
+{
+    return tokens > 0 && seconds > 0 ? (double)tokens / seconds : 0;
+}
+
+static void tell_rates(const struct run *run)
+{
+    const struct perplexity *p = &run->perplexity;
+    if (run->words->perplexity) {
+        fprintf(stderr, "scoring     %" PRId64 " tokens, %.1f tok/s (%s)\n", p->tokens,
+                rate(p->tokens, p->seconds), run->ended);
+        return;
+    }
+    fprintf(stderr, "prompt      %zu tokens, %.1f tok/s\n", run->prompt.count,
+            rate((int64_t)run->prompt.count, run->prompt_seconds));
+    fprintf(stderr, "generation  %" PRId64 " tokens, %.1f tok/s (ended: %s)\n",
+            run->generated_count, rate(run->steps, run->step_seconds), run->ended);
+    if (run->sampling.temperature > 0)
+        fprintf(stderr, "seed        %" PRIu64 "\n", run->sampling.seed);
+}
+
+static void tell(const struct run *run)
+{
+    const double mb = 1024 * 1024;
+    const struct llama_memory memory = llama_memory(run->llama);
+    struct hw_device_info info = { .size = sizeof info };
+    struct tally tally = count_ops(llama_queue(run->llama));
+    const char *op;
+    json_t *count;
+    char name[sizeof info.name * 4];
+
+    tell_rates(run);
+    if (hw_device_info(run->device, &info))
+        info.name[0] = '\0';
+    clean_text(name, sizeof name, info.name);
+    fprintf(stderr, "device      %s%s%s\n", hw_device_name(run->device), *name ? ", " : "",
+            name);
+    fprintf(stderr,
+            "memory      %.2f MB weights, %.2f MB KV cache (%s, %" PRId64
+            " tokens), %.2f MB scratch\n",
+            (double)memory.weights / mb, (double)memory.cache / mb,
+            hw_dtype_name(run->kv_type), llama_context(run->llama),
+            (double)memory.scratch / mb);
+    fprintf(stderr, "ops         %" PRIu64 " on %s, %" PRIu64 " elsewhere", tally.own,
+            hw_device_name(run->device), tally.elsewhere);
+    json_object_foreach(tally.moved, op, count)
+        fprintf(stderr, "; %s %" JSON_INTEGER_FORMAT, op, json_integer_value(count));
+    fputc('\n', stderr);
+    json_decref(tally.moved);
+}
+
+/* JSON takes UTF-8 alone; what a path or a prompt has of other bytes becomes '?'. */
+static json_t *json_words(const char *words)
+{
+    json_t *string = json_string(words);
+    char *copy = string ? NULL : strdup(words);
+    if (!copy)
+        return string;
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    string = json_string(copy);
+    free(copy);
+    return string;
+}
+
+static json_t *json_ids(const int32_t *ids, int64_t count)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(array, json_integer(ids[i]));
+    return array;
+}
+
+static void add_text(const struct run *run, json_t *tree)
+{
+    const char *prompt = run->words->prompt;
+    json_object_set_new(tree, "prompt", prompt ? json_words(prompt) : json_null());
+    json_object_set_new(tree, "prompt_ids",
+                        json_ids(run->prompt.ids, (int64_t)run->prompt.count));
+    json_object_set_new(
+        tree, "text",
+        json_stringn(run->text.bytes ? run->text.bytes : "", run->text.length));
+    json_object_set_new(tree, "ids", json_ids(run->generated, run->generated_count));
+    json_object_set_new(tree, "temperature", json_real(run->sampling.temperature));
+    if (run->sampling.temperature > 0)
+        json_object_set_new(tree, "seed", json_integer((json_int_t)run->sampling.seed));
+    json_object_set_new(tree, "prompt_rate",
+                        json_real(rate((int64_t)run->prompt.count, run->prompt_seconds)));
+    json_object_set_new(tree, "rate", json_real(rate(run->steps, run->step_seconds)));
+}
+
+static void add_perplexity(const struct run *run, json_t *tree)
+{
+    const struct perplexity *p = &run->perplexity;
+    const double nll = p->nll / (double)p->tokens;
+    json_object_set_new(tree, "file", json_words(run->words->perplexity));
+    json_object_set_new(tree, "perplexity", json_real(exp(nll)));
+    json_object_set_new(tree, "nll", json_real(nll));
+    json_object_set_new(tree, "tokens", json_integer(p->tokens));
+    json_object_set_new(tree, "windows", json_integer(p->windows));
+    json_object_set_new(tree, "rate", json_real(rate(p->tokens, p->seconds)));
+}
+
+static json_t *graph_json(const struct run *run)
+{
+    struct hw_graph *graph = llama_graph(run->llama);
+    struct hw_graph_info info = { .size = sizeof info };
+    if (!graph || hw_graph_info(graph, &info))
+        return json_null();
+    return json_pack("{s:i, s:i, s:i}", "nodes", (int)info.nodes, "segments",
+                     (int)info.segments, "built", (int)info.built);
+}
+
+static void tell_json(const struct run *run)
+{
+    const struct llama_memory memory = llama_memory(run->llama);
+    struct hw_device_info info = { .size = sizeof info };
+    struct hw_pool_stats pool = { .size = sizeof pool };
+    struct tally tally = count_ops(llama_queue(run->llama));
+    json_t *tree = json_pack("{s:i, s:o}", "schema", 1, "model", json_words(run->path));
+    if (hw_device_info(run->device, &info))
+        info.name[0] = '\0';
+    (void)hw_pool_stats(run->device, &pool); /* zeros if the device is lost */
+
+    if (run->words->perplexity)
+        add_perplexity(run, tree);
+    else
+        add_text(run, tree);
+    json_object_set_new(tree, "ended", json_string(run->ended));
+    json_object_set_new(tree, "backend", json_words(hw_device_backend(run->device)));
+    json_object_set_new(tree, "device", json_words(hw_device_name(run->device)));
+    json_object_set_new(tree, "device_name", json_words(info.name));
+    json_object_set_new(tree, "kv_type", json_string(hw_dtype_name(run->kv_type)));
+    json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
+    json_object_set_new(
+        tree, "memory",
+        json_pack("{s:I, s:I, s:I, s:I}", "weights", (json_int_t)memory.weights, "cache",
+                  (json_int_t)memory.cache, "scratch", (json_int_t)memory.scratch, "peak",
+                  (json_int_t)pool.peak));
+    json_object_set_new(tree, "ops",
+                        json_pack("{s:I, s:I, s:I, s:o}", "own", (json_int_t)tally.own,
+                                  "elsewhere", (json_int_t)tally.elsewhere, "bytes_moved",
+                                  (json_int_t)tally.bytes, "moved", tally.moved));
+    json_object_set_new(tree, "graph", graph_json(run));
+    out_tree(tree);
+}
+
+/* ---- All ---- */
+
+static void close_all(struct run *run)
+{
+    llama_free(run->llama);
+    hw_close(run->library);
+    tokenizer_destroy(run->tokenizer);
+    gguf_close(run->file);
+    free(run->prompt.ids);
+    free(run->generated);
+    free(run->text.bytes);
+}
+
+static int run_model(struct run *run)
+{
+    static struct fault why; /* large */
+    bool good = open_model(run, &why) && open_device(run, &why) && load(run, &why);
+    if (good) {
+        catch_interrupts();
+        good = run->words->perplexity ? score_text(run, &why) : write_text(run, &why);
+    }
+    if (!good)
+        complain("%s", why.text);
+    else if (out_json)
+        tell_json(run);
+    else if (fflush(stdout) == 0)
+        tell(run);
+    close_all(run);
+    return good ? EXIT_SUCCESS : EXIT_FAILED;
+}
+
+static void free_words(struct words *w)
+{
+    char *all[] = { w->prompt,  w->perplexity,  w->device, w->kv_type, w->count,
+                    w->context, w->temperature, w->top_k,  w->top_p,   w->seed };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+int cmd_run(int argc, const char **argv)
+{
+    struct words w = { 0 };
+    const struct poptOption table[] = {
+        { "prompt", 'p', POPT_ARG_STRING, &w.prompt, 0, "the text to go on with", "TEXT" },
+        { "tokens", 'n', POPT_ARG_STRING, &w.count, 0, "how many tokens to produce (128)",
+          "N" },
+        { "temperature", 't', POPT_ARG_STRING, &w.temperature, 0,
+          "0: the most probable token each time (0)", "T" },
+        { "top-k", '\0', POPT_ARG_STRING, &w.top_k, 0,
+          "of the K most probable only (0: of all)", "K" },
+        { "top-p", '\0', POPT_ARG_STRING, &w.top_p, 0,
+          "of the most probable that together reach P only (1: of all)", "P" },
+        { "seed", '\0', POPT_ARG_STRING, &w.seed, 0, "of chance (the time)", "S" },
+        { "device", 'd', POPT_ARG_STRING, &w.device, 0,
+          "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
+        { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,
+          "of the KV cache: f32, f16, bf16, q8_0 (f32)", "TYPE" },
+        { "context", '\0', POPT_ARG_STRING, &w.context, 0,
+          "room for so many tokens (what is needed; the model's for --perplexity)", "N" },
+        { "perplexity", '\0', POPT_ARG_STRING, &w.perplexity, 0, "score a text instead",
+          "FILE" },
+        OPTIONS_COMMON,
+        POPT_TABLEEND,
+    };
+    struct arguments arguments;
+    struct run run = { .words = &w };
+    int status = EXIT_USAGE;
+    if (options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
+        run.path = arguments.words[0];
+        status = EXIT_USAGE;
+        if (!run.path)
+            complain("no model is named; see %s --help", argv[0]);
+        else if (read_words(&run))
+            status = run_model(&run);
+    }
+    options_close(&arguments);
+    free_words(&w);
+    return status;
+}
