@@ -132,6 +132,15 @@ bool probe(struct hw_context *context, struct candidate *candidate);
 /* Closes the plugin, and unloads it where that is safe. */
 void unload(struct plugin *plugin);
 
+/* ---- witness.c ---- */
+
+/* How the process is before a plugin runs. NULL: out of memory, so there is no witness. */
+struct witness *witness_begin(void);
+/* What the plugin has changed since, or NULL; what can be put back is. With `handlers`,
+ * signal handlers count: not once a vendor's libraries are in, some of which install
+ * theirs. */
+const char *witness_end(struct witness *witness, bool handlers);
+
 /* ---- registry.c ---- */
 
 #define MAX_DEVICES 256 /* of one plugin */

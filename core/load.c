@@ -379,6 +379,21 @@ static bool same_file(const struct candidate *candidate)
            checked.st_mtim.tv_nsec == named.st_mtim.tv_nsec;
 }
 
+static bool load_library(struct plugin *plugin)
+{
+    struct candidate *candidate = plugin->candidate;
+    if (!same_file(candidate))
+        return stop(candidate, REASON_CHANGED_FILE, NULL);
+    /* By its name: the linker's $ORIGIN, debuggers and profilers all go by it. */
+    plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin->library) {
+        const char *words = dlerror();
+        return stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s",
+                    words ? words : "no reason given");
+    }
+    return same_file(candidate) || stop(candidate, REASON_CHANGED_FILE, NULL);
+}
+
 bool load(struct hw_context *context, struct candidate *candidate)
 {
     struct plugin *plugin = calloc(1, sizeof *plugin);
@@ -389,26 +404,18 @@ bool load(struct hw_context *context, struct candidate *candidate)
     plugin->rank = candidate->manifest->rank;
     fill_host(plugin);
 
-    if (!same_file(candidate)) {
-        free(plugin);
-        return stop(candidate, REASON_CHANGED_FILE, NULL);
+    struct witness *witness = witness_begin();
+    bool good = load_library(plugin) && enter(plugin);
+    const char *changed = witness_end(witness, true);
+    if (good && changed)
+        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s when it was loaded",
+                    changed);
+    if (!good) {
+        unload(plugin);
+        return false;
     }
-    /* By its name: the linker's $ORIGIN, debuggers and profilers all go by it. */
-    plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
-    if (!plugin->library) {
-        const char *words = dlerror();
-        free(plugin);
-        return stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s",
-                    words ? words : "no reason given");
-    }
-    if (!same_file(candidate))
-        stop(candidate, REASON_CHANGED_FILE, NULL);
-    else if (enter(plugin)) {
-        candidate->plugin = plugin;
-        return true;
-    }
-    unload(plugin);
-    return false;
+    candidate->plugin = plugin;
+    return true;
 }
 
 /* The sanitizers' run-times find their reports' names in what is loaded. */
@@ -425,7 +432,8 @@ void unload(struct plugin *plugin)
     if (plugin->started)
         plugin->table.close(plugin->self);
 #ifndef KEEP_LOADED
-    dlclose(plugin->library);
+    if (plugin->library)
+        dlclose(plugin->library);
 #endif
     free(plugin);
 }

@@ -83,11 +83,23 @@ static bool list_devices(struct plugin *plugin, int32_t count)
     return good;
 }
 
+static bool run(struct plugin *plugin)
+{
+    int32_t count;
+    struct witness *witness = witness_begin();
+    bool good = start(plugin) && count_devices(plugin, &count) &&
+                list_devices(plugin, count);
+    const char *changed = witness_end(witness, false);
+    if (good && changed)
+        good = stop(plugin->candidate, REASON_CHANGED_PROCESS,
+                    "it changed %s when it was started", changed);
+    return good;
+}
+
 bool probe(struct hw_context *context, struct candidate *candidate)
 {
     struct plugin *plugin = candidate->plugin;
-    int32_t count;
-    if (!start(plugin) || !count_devices(plugin, &count) || !list_devices(plugin, count)) {
+    if (!run(plugin)) {
         registry_drop(plugin);
         unload(plugin);
         candidate->plugin = NULL;

@@ -85,26 +85,19 @@ static bool ends_in(const char *text, const char *end)
 }
 
 /* What the name of a file says: the backend, or why it is none. A file that the settings
- * name needs no prefix; its manifest has the last word. */
+ * name may be called anything; then its manifest has the word. */
 static void read_name(struct candidate *candidate)
 {
-    const char *name = candidate->file;
-    size_t length = strlen(name);
-    if (strncmp(name, PREFIX, strlen(PREFIX)) == 0) {
-        name += strlen(PREFIX);
-        length -= strlen(PREFIX);
-    }
-    if (ends_in(candidate->file, SUFFIX))
-        length -= strlen(SUFFIX);
-    else if (!candidate->explicit_file) {
+    const char *name = candidate->file + strlen(PREFIX);
+    if (strncmp(candidate->file, PREFIX, strlen(PREFIX)) != 0)
+        return;
+    if (!ends_in(candidate->file, SUFFIX)) {
         stop(candidate, REASON_OTHER_SYSTEM, NULL);
         return;
     }
+    size_t length = strlen(name) - strlen(SUFFIX);
     if (name_valid(name, length))
         memcpy(candidate->name, name, length);
-    else if (candidate->explicit_file &&
-             strncmp(candidate->file, PREFIX, strlen(PREFIX)) != 0)
-        candidate->name[0] = '\0';
     else
         stop(candidate, REASON_BAD_NAME, NULL);
 }

@@ -13,8 +13,8 @@
 #ifndef LINES
 #define LINES ""
 #endif
-#ifndef FILL
-#define FILL(table) (void)(table)
+#ifdef CHANGES
+static void change(struct hw_plugin *table);
 #endif
 
 static int32_t plugin_open(const struct hw_host *host, void **self)
@@ -103,7 +103,9 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     table->buffer_alloc = plugin_alloc;
     table->buffer_free = plugin_free;
     table->transfer = plugin_transfer;
-    FILL(table);
+#ifdef CHANGES
+    change(table);
+#endif
     return HW_OK;
 }
 

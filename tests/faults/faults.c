@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* faults.c - bad files and bad plugins, each with the one reason that it must be given,
+ * each beside a good plugin that must be found and used all the same. */
+#define _GNU_SOURCE
+#include "faults.h"
+
+#include <dirent.h>
+#include <fenv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Plugins of plugins/: the name, the reason; "" where it is used. */
+static const struct {
+    const char *name;
+    const char *reason;
+} plugins[] = {
+    { "no_entry", "no-entry" },
+    { "entry_hidden", "no-entry" },
+    { "entry_data", "bad-entry" },
+    { "entry_weak", "bad-entry" },
+    { "entry_undefined", "bad-entry" },
+    { "manifest_none", "no-manifest" },
+    { "manifest_garbage", "bad-manifest" },
+    { "manifest_control", "bad-manifest" },
+    { "manifest_no_abi", "bad-manifest" },
+    { "manifest_no_name", "bad-manifest" },
+    { "manifest_backwards", "bad-manifest" },
+    { "manifest_rank", "bad-manifest" },
+    { "manifest_name", "bad-manifest" },
+    { "manifest_empty", "bad-manifest" },
+    { "manifest_twice", "bad-manifest" },
+    { "abi_newer", "abi-range" },
+    { "abi_wide", "" },
+    { "other_name", "name-mismatch" },
+    { "needs_missing", "needs-library" },
+    { "needs_one_of", "" },
+    { "symbol_undefined", "load-failed" },
+    { "replaces_itself", "changed-file" },
+    { "entry_fails", "entry-failed" },
+    { "entry_mute", "abi-answer" },
+    { "table_overrun", "table-overrun" },
+    { "table_newer", "" },
+    { "table_older", "" },
+    { "table_size_zero", "bad-table" },
+    { "table_size_huge", "bad-table" },
+    { "table_abi", "abi-answer" },
+    { "table_name", "bad-table" },
+    { "table_name_endless", "bad-table" },
+    { "table_no_open", "bad-table" },
+    { "table_no_transfer", "bad-table" },
+    { "table_no_vendor", "bad-table" },
+    { "table_no_ops", "bad-table" },
+    { "ops_size", "bad-table" },
+    { "ops_newer", "" },
+    { "op_count", "bad-table" },
+    { "op_sizes", "bad-table" },
+    { "changes_cwd", "changed-process" },
+    { "changes_locale", "changed-process" },
+    { "changes_floats", "changed-process" },
+    { "changes_handlers", "changed-process" },
+    { "open_no_driver", "no-driver" },
+    { "open_fails", "open-failed" },
+    { "open_mute", "open-failed" },
+    { "open_unknown_status", "open-failed" },
+    { "open_endless_message", "open-failed" },
+    { "open_null_message", "" },
+    { "open_spawns", "" },
+    { "open_reenters", "" },
+    { "count_none", "no-device" },
+    { "count_negative", "bad-count" },
+    { "count_million", "bad-count" },
+    { "count_fails", "open-failed" },
+    { "info_fails", "bad-device" },
+    { "info_endless", "bad-device" },
+    { "info_arch_endless", "bad-device" },
+    { "info_nameless", "bad-device" },
+    { "info_memory", "bad-device" },
+    { "info_kind", "" },
+    { "twins_uuid", "duplicate-device" },
+    { "twins_pci", "duplicate-device" },
+};
+
+struct fault {
+    const char *reason;
+    void (*make)(const char *directory,
+                 char path[4096]); /* NULL: the built plugin `name` */
+    const char *name;
+};
+
+static void check_reason(const json_t *entry, const char *reason)
+{
+    const char *code = text_of(entry, "reason");
+    if (strcmp(code, reason) != 0)
+        print_error("%s: %s: %s\n", text_of(entry, "file"), code,
+                    text_of(entry, "message"));
+    assert_string_equal(code, reason);
+    assert_string_equal(text_of(entry, "state"), *reason ? "stopped" : "used");
+    if (!*reason)
+        return;
+    assert_true(strlen(text_of(entry, "message")) > 5);
+    assert_true(strlen(text_of(entry, "remedy")) > 5);
+}
+
+static void check_good(struct hw_context *context, const json_t *json, const char *path)
+{
+    struct hw_device *device;
+    struct hw_device_info info = { .size = sizeof info };
+    check_reason(candidate(json, path), "");
+    assert_int_equal(hw_device_find(context, "good:0", &device), HW_OK);
+    assert_int_equal(hw_device_info(device, &info), HW_OK);
+    assert_string_equal(info.name, "a device of good");
+}
+
+/* One fault and the good plugin in one directory. */
+static void test_fault(void **state)
+{
+    const struct fault *fault = *state;
+    char path[4096];
+    const char *directory = lair("%s", fault->name);
+    make_directory(directory);
+    snprintf(path, sizeof path, "%s/hw_%s.so", directory, fault->name);
+    put_plugin(directory, "good");
+    if (fault->make)
+        fault->make(directory, path);
+    else
+        put_plugin(directory, fault->name);
+
+    struct hw_context *context;
+    struct hw_options options = { .threads = "1" };
+    assert_int_equal(open_on(directory, &options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, path);
+    assert_non_null(entry);
+    check_reason(entry, fault->reason);
+    check_good(context, json, lair("%s/hw_good.so", fault->name));
+    json_decref(json);
+    hw_close(context);
+    fesetround(FE_TONEAREST); /* the one change that the library can not take back */
+}
+
+/* All of them at once, in one directory. */
+static void test_together(void **state)
+{
+    (void)state;
+    make_directory(lair("together"));
+    put_plugin(lair("together"), "good");
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
+        put_plugin(lair("together"), plugins[i].name);
+    struct hw_context *context;
+    assert_int_equal(open_on(lair("together"), NULL, &context), HW_OK);
+    json_t *json = report(context);
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
+        check_reason(candidate(json, lair("together/hw_%s.so", plugins[i].name)),
+                     plugins[i].reason);
+    check_good(context, json, lair("together/hw_good.so"));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* The words that matter most: what is missing, and what to do. */
+static void test_words(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("words"));
+    put_plugin(lair("words"), "needs_missing");
+    assert_int_equal(open_on(lair("words"), NULL, &context), HW_NO_DEVICE);
+    assert_null(context);
+    assert_non_null(strstr(hw_message(), "needs libhw_nowhere.so.1: not found"));
+    struct hw_options options = { .backends = "needs_missing" };
+    assert_int_equal(open_on(lair("words"), &options, &context), HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "needs libhw_nowhere.so.1: not found"));
+    assert_non_null(strstr(hw_message(), "Install nowhere"));
+    assert_non_null(strstr(hw_message(), "HW_DISABLE=needs_missing"));
+
+    options = (struct hw_options){ .flags = HW_OPEN_ANYWAY };
+    assert_int_equal(open_on(lair("words"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    assert_non_null(strstr(text_of(json, "open_error"), "libhw_nowhere.so.1"));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* A file that exists, and that this user may not read. */
+static void test_unreadable(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("unreadable"));
+    put_plugin(lair("unreadable"), "good");
+    put_plugin(lair("unreadable"), "plain");
+    assert_int_equal(chmod(lair("unreadable/hw_plain.so"), 0), 0);
+    bool root = geteuid() == 0; /* who may read everything */
+    assert_true(!root || seteuid(65534) == 0);
+    enum hw_status status = open_on(lair("unreadable"), NULL, &context);
+    assert_true(!root || seteuid(0) == 0);
+    assert_int_equal(status, HW_OK);
+    json_t *json = report(context);
+    check_reason(candidate(json, lair("unreadable/hw_plain.so")), "unreadable");
+    check_good(context, json, lair("unreadable/hw_good.so"));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* HW_TRUST=off: whoever may write to it. */
+static void test_trust_off(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .trust = "off" };
+    (void)state;
+    make_directory(lair("trust"));
+    put_plugin(lair("trust"), "good");
+    assert_int_equal(chmod(lair("trust/hw_good.so"), 0666), 0);
+    assert_int_equal(open_on(lair("trust"), NULL, &context), HW_NO_DEVICE);
+    assert_int_equal(open_on(lair("trust"), &options, &context), HW_OK);
+    hw_close(context);
+    assert_int_equal(chmod(lair("trust/hw_good.so"), 0644), 0);
+    assert_int_equal(chmod(lair("trust"), 0777), 0);
+    assert_int_equal(open_on(lair("trust"), NULL, &context), HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "others may write to the directory"));
+    assert_int_equal(open_on(lair("trust"), &options, &context), HW_OK);
+    hw_close(context);
+}
+
+/* A plugin of one name in two directories: the first one counts, the other is listed. */
+static void test_shadowed(void **state)
+{
+    struct hw_context *context;
+    char path[8192];
+    (void)state;
+    make_directory(lair("first"));
+    make_directory(lair("second"));
+    put_plugin(lair("first"), "good");
+    put_plugin(lair("second"), "good");
+    snprintf(path, sizeof path, "%s:%s:%s", lair("first"), lair("second"),
+             lair("first/../first"));
+    assert_int_equal(open_on(path, NULL, &context), HW_OK);
+    json_t *json = report(context);
+    assert_int_equal(json_array_size(json_object_get(json, "candidates")), 2);
+    check_reason(candidate(json, lair("second/hw_good.so")), "shadowed");
+    check_good(context, json, lair("first/hw_good.so"));
+    assert_string_equal(
+        text_of(json_array_get(json_object_get(json, "directories"), 2), "state"),
+        "searched already");
+    json_decref(json);
+    hw_close(context);
+}
+
+/* A plugin file that the settings name may be called anything; its manifest says what it
+ * is. */
+static void test_named_file(void **state)
+{
+    struct hw_context *context;
+    size_t size;
+    unsigned char *bytes = read_file(built("good"), &size);
+    (void)state;
+    make_directory(lair("named"));
+    write_file(lair("named/libanything.so"), bytes, size);
+    free(bytes);
+    assert_int_equal(open_on(lair("named/libanything.so"), NULL, &context), HW_OK);
+    json_t *json = report(context);
+    check_good(context, json, lair("named/libanything.so"));
+    json_decref(json);
+    hw_close(context);
+    struct hw_options options = { .disable = "good" };
+    assert_int_equal(open_on(lair("named/libanything.so"), &options, &context),
+                     HW_NO_DEVICE);
+    assert_int_equal(open_on("named/libanything.so", NULL, &context), HW_INVALID);
+    assert_non_null(strstr(hw_message(), "absolute"));
+    assert_int_equal(open_on(lair("named/nothing.so"), NULL, &context), HW_NO_DEVICE);
+    assert_int_equal(open_on(lair("nowhere"), NULL, &context), HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "nowhere"));
+}
+
+/* A child after fork() is told so, and opens its own. */
+static void test_fork(void **state)
+{
+    struct hw_context *context, *own;
+    (void)state;
+    make_directory(lair("fork"));
+    put_plugin(lair("fork"), "good");
+    assert_int_equal(open_on(lair("fork"), NULL, &context), HW_OK);
+    struct hw_device_info info = { .size = sizeof info };
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = hw_device_info(hw_device_default(context), &info) == HW_FORKED;
+        hw_close(context);
+        good = good && open_on(lair("fork"), NULL, &own) == HW_OK;
+        good = good && hw_device_info(hw_device_default(own), &info) == HW_OK;
+        hw_close(own);
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(hw_device_info(hw_device_default(context), &info), HW_OK);
+    hw_close(context);
+}
+
+/* The holes of an older table answer. */
+static void test_holes(void **state)
+{
+    struct hw_context *context;
+    struct hw_kernel_info row = { .size = sizeof row };
+    (void)state;
+    make_directory(lair("holes"));
+    put_plugin(lair("holes"), "table_older");
+    assert_int_equal(open_on(lair("holes"), NULL, &context), HW_OK);
+    assert_int_equal(hw_device_kernel(hw_device_default(context), 0, 0, &row),
+                     HW_UNSUPPORTED);
+    hw_close(context);
+}
+
+/* Two contexts at once, on one plugin; then closing and opening again. */
+static void test_two_contexts(void **state)
+{
+    struct hw_context *one, *two;
+    (void)state;
+    make_directory(lair("two"));
+    put_plugin(lair("two"), "good");
+    assert_int_equal(open_on(lair("two"), NULL, &one), HW_OK);
+    assert_int_equal(open_on(lair("two"), NULL, &two), HW_OK);
+    assert_ptr_not_equal(hw_device_default(one), hw_device_default(two));
+    hw_close(one);
+    struct hw_device_info info = { .size = sizeof info };
+    assert_int_equal(hw_device_info(hw_device_default(two), &info), HW_OK);
+    hw_close(two);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(open_on(lair("two"), NULL, &one), HW_OK);
+        hw_close(one);
+    }
+}
+
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+/* Nothing stays open, whatever was wrong. */
+static void test_descriptors(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    unsigned before = count_descriptors();
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
+        if (open_on(lair("%s", plugins[i].name), NULL, &context) == HW_OK)
+            hw_close(context);
+    assert_int_equal(count_descriptors(), before);
+}
+
+int main(void)
+{
+    enum { PLUGINS = sizeof plugins / sizeof *plugins, MOST = 512 };
+    static struct fault faults[MOST];
+    static struct CMUnitTest tests[MOST];
+    size_t count = 0;
+    for (; count < PLUGINS; count++)
+        faults[count] = (struct fault){ plugins[count].reason, NULL, plugins[count].name };
+    for (const struct made *made = made_faults; made->name; made++)
+        if (!made->root || geteuid() == 0)
+            faults[count++] = (struct fault){ made->reason, made->make, made->name };
+        else
+            print_message("# not applicable to anyone but root: %s\n", made->name);
+    for (size_t i = 0; i < count; i++)
+        tests[i] = (struct CMUnitTest){ faults[i].name, test_fault, NULL, NULL,
+                                        &faults[i] };
+
+    const struct CMUnitTest whole[] = {
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),         cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_two_contexts), cmocka_unit_test(test_descriptors),
+    };
+    memcpy(tests + count, whole, sizeof whole);
+    count += sizeof whole / sizeof *whole;
+    return _cmocka_run_group_tests("faults", tests, count, lair_open, lair_close);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* faults.h - the faults that are files, made when the tests run: see files.c. */
+#ifndef FAULTS_H
+#define FAULTS_H
+
+#include "fixture.h"
+
+/* `make` puts the file at `path`, or elsewhere and says so in `path`. */
+struct made {
+    const char *name;
+    const char *reason;
+    void (*make)(const char *directory, char path[4096]);
+    bool root; /* needs root's rights to make */
+};
+extern const struct made made_faults[]; /* ends with a NULL name */
+
+#endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/* files.c - faults that are files: what is no object, objects with one thing wrong, and
+ * files that the file system makes odd. */
+#define _GNU_SOURCE
+#include "faults.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* ---- no objects ---- */
+
+#define TEXT_FAULT(function, text)                                                         \
+    static void function(const char *directory, char path[4096])                           \
+    {                                                                                      \
+        (void)directory;                                                                   \
+        write_file(path, text, sizeof(text) - 1);                                          \
+    }
+TEXT_FAULT(make_empty, "")
+TEXT_FAULT(make_byte, "\x7f")
+TEXT_FAULT(make_magic, "\x7f"
+                       "ELF")
+TEXT_FAULT(make_text, "This is a plugin.\n")
+TEXT_FAULT(make_script, "#!/bin/sh\nexit 0\n")
+TEXT_FAULT(make_linker_script, "/* GNU ld script */\nGROUP ( libc.so.6 )\n")
+TEXT_FAULT(make_archive,
+           "!<arch>\nhello.o/        0           0     0     644     0         `\n")
+TEXT_FAULT(make_pe, "MZ\x90\0\3\0\0\0\4\0\0\0\xff\xff\0\0")
+TEXT_FAULT(make_macho, "\xcf\xfa\xed\xfe\x0c\0\0\1\0\0\0\0\6\0\0\0")
+TEXT_FAULT(make_macho_fat, "\xca\xfe\xba\xbe\0\0\0\2\1\0\0\7\0\0\0\3")
+#undef TEXT_FAULT
+
+static void make_zeros(const char *directory, char path[4096])
+{
+    static const char zeros[8192];
+    (void)directory;
+    write_file(path, zeros, sizeof zeros);
+}
+
+/* ---- objects with one thing wrong ---- */
+
+/* hw_plain.so in memory, to be changed and written. */
+struct image {
+    unsigned char *bytes;
+    size_t size;
+};
+
+static struct image load_image(void)
+{
+    struct image image;
+    image.bytes = read_file(built("plain"), &image.size);
+    return image;
+}
+
+static void write_image(const struct image *image, size_t size, const char *directory,
+                        char path[4096])
+{
+    snprintf(path, 4096, "%s/hw_plain.so", directory);
+    write_file(path, image->bytes, size);
+    free(image->bytes);
+}
+
+static ElfW(Ehdr) * header(const struct image *image)
+{
+    return (ElfW(Ehdr) *)(void *)image->bytes;
+}
+
+static ElfW(Phdr) * segment(const struct image *image, uint32_t type)
+{
+    ElfW(Phdr) *row = (ElfW(Phdr) *)(void *)(image->bytes + header(image)->e_phoff);
+    for (unsigned i = 0; i < header(image)->e_phnum; i++)
+        if (row[i].p_type == type)
+            return &row[i];
+    fail_msg("hw_plain.so has no segment of type %u", type);
+    return NULL;
+}
+
+static ElfW(Dyn) * dynamic(const struct image *image, int64_t tag)
+{
+    ElfW(Dyn) *row =
+        (ElfW(Dyn) *)(void *)(image->bytes + segment(image, PT_DYNAMIC)->p_offset);
+    while (row->d_tag != DT_NULL && row->d_tag != tag)
+        row++;
+    assert_int_equal(row->d_tag, tag);
+    return row;
+}
+
+/* Writes `to` over the first `from` of the file, both of one length. */
+static void replace(const struct image *image, const char *from, const char *to)
+{
+    unsigned char *at = memmem(image->bytes, image->size, from, strlen(from));
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+}
+
+#define IMAGE_FAULT(function, change)                                                      \
+    static void function(const char *directory, char path[4096])                           \
+    {                                                                                      \
+        struct image image = load_image();                                                 \
+        change;                                                                            \
+        write_image(&image, image.size, directory, path);                                  \
+    }
+IMAGE_FAULT(make_class, header(&image)->e_ident[EI_CLASS] = ELFCLASS32)
+IMAGE_FAULT(make_class_none, header(&image)->e_ident[EI_CLASS] = 77)
+IMAGE_FAULT(make_order, header(&image)->e_ident[EI_DATA] ^= 3)
+IMAGE_FAULT(make_machine, header(&image)->e_machine = EM_SPARCV9)
+IMAGE_FAULT(make_version, header(&image)->e_version = 2)
+IMAGE_FAULT(make_exec, header(&image)->e_type = ET_EXEC)
+IMAGE_FAULT(make_core, header(&image)->e_type = ET_CORE)
+IMAGE_FAULT(make_rel, header(&image)->e_type = ET_REL)
+IMAGE_FAULT(make_type, header(&image)->e_type = 0xfe01)
+IMAGE_FAULT(make_phentsize, header(&image)->e_phentsize = 1)
+IMAGE_FAULT(make_phnum_none, header(&image)->e_phnum = 0)
+IMAGE_FAULT(make_phnum_many, header(&image)->e_phnum = 0xffff)
+IMAGE_FAULT(make_phoff, header(&image)->e_phoff = image.size - 1)
+IMAGE_FAULT(make_phoff_wraps, header(&image)->e_phoff = (ElfW(Off)) - 8)
+IMAGE_FAULT(make_shoff, header(&image)->e_shoff = image.size)
+IMAGE_FAULT(make_shentsize, header(&image)->e_shentsize = 7)
+IMAGE_FAULT(make_sections_many, header(&image)->e_shnum = 0xfff0)
+IMAGE_FAULT(make_load_offset, segment(&image, PT_LOAD)->p_offset += 1)
+IMAGE_FAULT(make_load_long, segment(&image, PT_LOAD)->p_filesz =
+                                segment(&image, PT_LOAD)->p_memsz = image.size + 4096)
+IMAGE_FAULT(make_load_wraps, segment(&image, PT_LOAD)->p_filesz = (ElfW(Addr)) - 1)
+IMAGE_FAULT(make_load_small, segment(&image, PT_LOAD)->p_memsz = 1)
+IMAGE_FAULT(make_load_align, segment(&image, PT_LOAD)->p_align = 3)
+IMAGE_FAULT(make_load_huge, segment(&image, PT_LOAD)->p_memsz = (ElfW(Addr))1 << 46)
+IMAGE_FAULT(make_load_overlaps, segment(&image, PT_LOAD)->p_memsz = 1 << 20)
+IMAGE_FAULT(make_load_none, header(&image)->e_phnum = 1;
+            segment(&image, PT_LOAD)->p_type = PT_NULL)
+IMAGE_FAULT(make_dynamic_none, segment(&image, PT_DYNAMIC)->p_type = PT_NULL)
+IMAGE_FAULT(make_dynamic_outside, segment(&image, PT_DYNAMIC)->p_vaddr += 1 << 30)
+IMAGE_FAULT(make_dynamic_empty, segment(&image, PT_DYNAMIC)->p_filesz = 0)
+IMAGE_FAULT(make_dynamic_endless,
+            segment(&image, PT_DYNAMIC)->p_filesz = 2 * sizeof(ElfW(Dyn)))
+IMAGE_FAULT(make_strtab, dynamic(&image, DT_STRTAB)->d_un.d_ptr += 1 << 30)
+IMAGE_FAULT(make_strsz_none, dynamic(&image, DT_STRSZ)->d_un.d_val = 0)
+IMAGE_FAULT(make_strsz_huge, dynamic(&image, DT_STRSZ)->d_un.d_val = (ElfW(Addr)) - 1)
+IMAGE_FAULT(make_strsz_cut, dynamic(&image, DT_STRSZ)->d_un.d_val -= 2)
+IMAGE_FAULT(make_symtab, dynamic(&image, DT_SYMTAB)->d_un.d_ptr = 1 << 30)
+IMAGE_FAULT(make_syment, dynamic(&image, DT_SYMENT)->d_un.d_val = 1)
+IMAGE_FAULT(make_hash, dynamic(&image, DT_GNU_HASH)->d_un.d_ptr += 1 << 30)
+IMAGE_FAULT(make_hash_none, dynamic(&image, DT_GNU_HASH)->d_tag = DT_DEBUG)
+IMAGE_FAULT(make_needed, dynamic(&image, DT_NEEDED)->d_un.d_val = 1 << 30)
+IMAGE_FAULT(make_rela, dynamic(&image, DT_RELASZ)->d_un.d_val = 1 << 30)
+IMAGE_FAULT(make_init, dynamic(&image, DT_INIT)->d_un.d_ptr = 1 << 30)
+IMAGE_FAULT(make_init_array, dynamic(&image, DT_INIT_ARRAYSZ)->d_un.d_val = 1 << 30)
+IMAGE_FAULT(make_verneed, dynamic(&image, DT_VERNEED)->d_un.d_ptr = 1 << 30)
+IMAGE_FAULT(make_stack, segment(&image, PT_GNU_STACK)->p_flags |= PF_X)
+IMAGE_FAULT(make_note_outside, segment(&image, PT_NOTE)->p_offset = image.size)
+IMAGE_FAULT(make_library, replace(&image, "libc.so.6", "libq.so.6"))
+IMAGE_FAULT(make_libc, replace(&image, "GLIBC_2.", "GLIBC_9."))
+IMAGE_FAULT(make_symbol, replace(&image, "hw_plugin_entry", "hw_plugin_entrY"))
+#undef IMAGE_FAULT
+
+/* The bucket of the GNU hash table points to a chain that never ends. */
+static void make_hash_chain(const char *directory, char path[4096])
+{
+    struct image image = load_image();
+    uint32_t *table =
+        (uint32_t *)(void *)(image.bytes + dynamic(&image, DT_GNU_HASH)->d_un.d_ptr);
+    uint32_t *buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / 4);
+    buckets[0] = 0x7fffffff;
+    write_image(&image, image.size, directory, path);
+}
+
+/* A note that says that it is longer than all. */
+static void make_note_long(const char *directory, char path[4096])
+{
+    struct image image = load_image();
+    ElfW(Phdr) *row = (ElfW(Phdr) *)(void *)(image.bytes + header(&image)->e_phoff);
+    for (unsigned i = 0; i < header(&image)->e_phnum; i++)
+        if (row[i].p_type == PT_NOTE)
+            memset(image.bytes + row[i].p_offset, 0xff, 8);
+    write_image(&image, image.size, directory, path);
+}
+
+static void make_stack_unsaid(const char *directory, char path[4096])
+{
+    struct image image = load_image();
+    segment(&image, PT_GNU_STACK)->p_type = PT_NULL;
+    write_image(&image, image.size, directory, path);
+}
+
+/* Cut off at that many 64ths of the file. */
+#define CUT_FAULT(function, at)                                                            \
+    static void function(const char *directory, char path[4096])                           \
+    {                                                                                      \
+        struct image image = load_image();                                                 \
+        write_image(&image, at, directory, path);                                          \
+    }
+CUT_FAULT(make_cut_ident, 16)
+CUT_FAULT(make_cut_header, sizeof(ElfW(Ehdr)) - 1)
+CUT_FAULT(make_cut_segments, sizeof(ElfW(Ehdr)) + 1)
+CUT_FAULT(make_cut_quarter, image.size / 4)
+CUT_FAULT(make_cut_half, image.size / 2)
+CUT_FAULT(make_cut_sections, image.size - 100)
+CUT_FAULT(make_cut_last, image.size - 1)
+#undef CUT_FAULT
+
+/* The program that runs this: position independent, as a shared object is. */
+static void make_program(const char *directory, char path[4096])
+{
+    size_t size;
+    unsigned char *bytes = read_file("/proc/self/exe", &size);
+    (void)directory;
+    write_file(path, bytes, size);
+    free(bytes);
+}
+
+/* ---- odd files ---- */
+
+static void put_plain(const char *directory, char path[4096])
+{
+    put_plugin(directory, "plain");
+    snprintf(path, 4096, "%s/hw_plain.so", directory);
+}
+
+static void make_a_directory(const char *directory, char path[4096])
+{
+    (void)directory;
+    make_directory(path);
+}
+
+static void make_fifo(const char *directory, char path[4096])
+{
+    (void)directory;
+    assert_int_equal(mkfifo(path, 0644), 0);
+}
+
+static void make_socket(const char *directory, char path[4096])
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    (void)directory;
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)(void *)&address, sizeof address), 0);
+    close(fd);
+}
+
+static void make_link_dangling(const char *directory, char path[4096])
+{
+    (void)directory;
+    assert_int_equal(symlink("nowhere", path), 0);
+}
+
+static void make_link_loop(const char *directory, char path[4096])
+{
+    char other[4200];
+    snprintf(other, sizeof other, "%s/loop", directory);
+    assert_int_equal(symlink("loop", path), 0);
+    assert_int_equal(symlink(path, other), 0);
+}
+
+static void make_link_device(const char *directory, char path[4096])
+{
+    (void)directory;
+    assert_int_equal(symlink("/dev/zero", path), 0);
+}
+
+/* Links to a plugin in a directory of the given mode, over two links. */
+static void make_link(const char *directory, char path[4096], mode_t mode)
+{
+    char there[4200], plugin[4300], step[4300];
+    snprintf(there, sizeof there, "%s/there", directory);
+    make_directory(there);
+    put_plugin(there, "plain");
+    snprintf(step, sizeof step, "%s/step", directory);
+    snprintf(plugin, sizeof plugin, "%s/../there/./hw_plain.so", there);
+    snprintf(path, 4096, "%s/hw_plain.so", directory);
+    assert_int_equal(symlink(plugin, step), 0);
+    assert_int_equal(symlink("step", path), 0);
+    assert_int_equal(chmod(there, mode), 0);
+}
+
+static void make_link_good(const char *directory, char path[4096])
+{
+    make_link(directory, path, 0755);
+}
+
+static void make_link_outside(const char *directory, char path[4096])
+{
+    make_link(directory, path, 0777);
+}
+
+static void make_link_sticky(const char *directory, char path[4096])
+{
+    make_link(directory, path, 01777);
+}
+
+#define PLAIN_FAULT(function, change)                                                      \
+    static void function(const char *directory, char path[4096])                           \
+    {                                                                                      \
+        put_plain(directory, path);                                                        \
+        assert_int_equal(change, 0);                                                       \
+    }
+PLAIN_FAULT(make_others_write, chmod(path, 0646))
+PLAIN_FAULT(make_own_group_writes, chmod(path, 0664))
+PLAIN_FAULT(make_group_writes, chown(path, (uid_t)-1, 12345) || chmod(path, 0664))
+PLAIN_FAULT(make_owner, chown(path, 12345, (gid_t)-1))
+#undef PLAIN_FAULT
+
+/* The search directory belongs to the fixture alone, so it can not be the bad one: a link
+ * leads to a plugin below a directory that belongs to somebody else. */
+static void make_path_owner(const char *directory, char path[4096])
+{
+    make_link(directory, path, 0755);
+    char there[4200];
+    snprintf(there, sizeof there, "%s/there", directory);
+    assert_int_equal(chown(there, 12345, (gid_t)-1), 0);
+}
+
+static void make_hard_link(const char *directory, char path[4096])
+{
+    char good[4200];
+    snprintf(good, sizeof good, "%s/hw_good.so", directory);
+    snprintf(path, 4096, "%s/hw_good2.so", directory);
+    assert_int_equal(link(good, path), 0);
+}
+
+static void named(const char *directory, char path[4096], const char *name)
+{
+    size_t size;
+    unsigned char *bytes = read_file(built("plain"), &size);
+    snprintf(path, 4096, "%s/%s", directory, name);
+    write_file(path, bytes, size);
+    free(bytes);
+}
+
+#define NAME_FAULT(function, name)                                                         \
+    static void function(const char *directory, char path[4096])                           \
+    {                                                                                      \
+        named(directory, path, name);                                                      \
+    }
+NAME_FAULT(make_name_none, "hw_.so")
+NAME_FAULT(make_name_upper, "hw_Plain.so")
+NAME_FAULT(make_name_control, "hw_pl\x1b[31main\n.so")
+NAME_FAULT(make_name_space, "hw_pl ain.so")
+NAME_FAULT(make_name_quote, "hw_\"pl\\ain.so")
+NAME_FAULT(make_name_dll, "hw_plain.dll")
+NAME_FAULT(make_name_dylib, "hw_plain.dylib")
+#undef NAME_FAULT
+
+/* Bytes that are no UTF-8 come back from the report as U+FFFD. */
+static void make_name_bytes(const char *directory, char path[4096])
+{
+    named(directory, path, "hw_\xff\xfe\xc0\x80.so");
+    snprintf(path, 4096, "%s/hw_\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd.so",
+             directory);
+}
+
+static void make_name_long(const char *directory, char path[4096])
+{
+    char name[256] = "hw_";
+    memset(name + 3, 'a', 252);
+    memcpy(name + 252, ".so", 4);
+    named(directory, path, name);
+}
+
+const struct made made_faults[] = {
+    { "file_empty", "empty", make_empty, false },
+    { "file_byte", "truncated", make_byte, false },
+    { "file_magic", "truncated", make_magic, false },
+    { "file_text", "not-an-object", make_text, false },
+    { "file_script", "not-an-object", make_script, false },
+    { "file_linker_script", "not-an-object", make_linker_script, false },
+    { "file_archive", "not-an-object", make_archive, false },
+    { "file_zeros", "not-an-object", make_zeros, false },
+    { "file_pe", "wrong-format", make_pe, false },
+    { "file_macho", "wrong-format", make_macho, false },
+    { "file_macho_fat", "wrong-format", make_macho_fat, false },
+    { "elf_class", "wrong-class", make_class, false },
+    { "elf_class_none", "wrong-class", make_class_none, false },
+    { "elf_order", "wrong-byte-order", make_order, false },
+    { "elf_machine", "wrong-machine", make_machine, false },
+    { "elf_version", "malformed", make_version, false },
+    { "elf_exec", "not-shared", make_exec, false },
+    { "elf_core", "not-shared", make_core, false },
+    { "elf_rel", "not-shared", make_rel, false },
+    { "elf_type", "not-shared", make_type, false },
+    { "elf_program", "not-shared", make_program, false },
+    { "elf_phentsize", "malformed", make_phentsize, false },
+    { "elf_phnum_none", "malformed", make_phnum_none, false },
+    { "elf_phnum_many", "malformed", make_phnum_many, false },
+    { "elf_phoff", "truncated", make_phoff, false },
+    { "elf_phoff_wraps", "truncated", make_phoff_wraps, false },
+    { "elf_shoff", "truncated", make_shoff, false },
+    { "elf_shentsize", "malformed", make_shentsize, false },
+    { "elf_sections_many", "truncated", make_sections_many, false },
+    { "elf_load_offset", "malformed", make_load_offset, false },
+    { "elf_load_long", "truncated", make_load_long, false },
+    { "elf_load_wraps", "truncated", make_load_wraps, false },
+    { "elf_load_small", "malformed", make_load_small, false },
+    { "elf_load_align", "malformed", make_load_align, false },
+    { "elf_load_huge", "malformed", make_load_huge, false },
+    { "elf_load_overlaps", "malformed", make_load_overlaps, false },
+    { "elf_load_none", "malformed", make_load_none, false },
+    { "elf_dynamic_none", "malformed", make_dynamic_none, false },
+    { "elf_dynamic_outside", "malformed", make_dynamic_outside, false },
+    { "elf_dynamic_empty", "malformed", make_dynamic_empty, false },
+    { "elf_dynamic_endless", "malformed", make_dynamic_endless, false },
+    { "elf_strtab", "malformed", make_strtab, false },
+    { "elf_strsz_none", "malformed", make_strsz_none, false },
+    { "elf_strsz_huge", "malformed", make_strsz_huge, false },
+    { "elf_strsz_cut", "malformed", make_strsz_cut, false },
+    { "elf_symtab", "malformed", make_symtab, false },
+    { "elf_syment", "malformed", make_syment, false },
+    { "elf_hash", "malformed", make_hash, false },
+    { "elf_hash_none", "malformed", make_hash_none, false },
+    { "elf_hash_chain", "malformed", make_hash_chain, false },
+    { "elf_needed", "malformed", make_needed, false },
+    { "elf_rela", "malformed", make_rela, false },
+    { "elf_init", "malformed", make_init, false },
+    { "elf_init_array", "malformed", make_init_array, false },
+    { "elf_verneed", "malformed", make_verneed, false },
+    { "elf_note_long", "malformed", make_note_long, false },
+    { "elf_note_outside", "truncated", make_note_outside, false },
+    { "elf_stack", "executable-stack", make_stack, false },
+#if defined(__x86_64__)
+    { "elf_stack_unsaid", "executable-stack", make_stack_unsaid, false },
+#endif
+    { "elf_symbol", "no-entry", make_symbol, false },
+    { "elf_library", "needs-library", make_library, false },
+    { "elf_libc", "needs-libc", make_libc, false },
+    { "cut_ident", "truncated", make_cut_ident, false },
+    { "cut_header", "truncated", make_cut_header, false },
+    { "cut_segments", "truncated", make_cut_segments, false },
+    { "cut_quarter", "truncated", make_cut_quarter, false },
+    { "cut_half", "truncated", make_cut_half, false },
+    { "cut_sections", "truncated", make_cut_sections, false },
+    { "cut_last", "truncated", make_cut_last, false },
+    { "a_directory", "not-a-file", make_a_directory, false },
+    { "fifo", "not-a-file", make_fifo, false },
+    { "socket", "not-a-file", make_socket, false },
+    { "link_dangling", "missing", make_link_dangling, false },
+    { "link_loop", "link-loop", make_link_loop, false },
+    { "link_device", "not-a-file", make_link_device, false },
+    { "link_good", "", make_link_good, false },
+    { "link_outside", "untrusted-path", make_link_outside, false },
+    { "link_sticky", "", make_link_sticky, false },
+    { "others_write", "untrusted-mode", make_others_write, false },
+    { "own_group_writes", "", make_own_group_writes, true },
+    { "group_writes", "untrusted-mode", make_group_writes, true },
+    { "owner", "untrusted-owner", make_owner, true },
+    { "path_owner", "untrusted-path", make_path_owner, true },
+    { "hard_link", "duplicate", make_hard_link, false },
+    { "name_none", "bad-name", make_name_none, false },
+    { "name_upper", "bad-name", make_name_upper, false },
+    { "name_control", "bad-name", make_name_control, false },
+    { "name_space", "bad-name", make_name_space, false },
+    { "name_quote", "bad-name", make_name_quote, false },
+    { "name_bytes", "bad-name", make_name_bytes, false },
+    { "name_long", "bad-name", make_name_long, false },
+    { "name_dll", "other-system", make_name_dll, false },
+    { "name_dylib", "other-system", make_name_dylib, false },
+    { NULL, NULL, NULL, false },
+};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* fixture.c - see fixture.h. FIXTURES is the directory of the built plugins. */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[64];
+
+static void clear_environment(void)
+{
+    static const char *const names[] = {
+        "HW_BACKENDS",      "HW_DISABLE",     "HW_REQUIRE",          "HW_FALLBACK",
+        "HW_PLUGIN_PATH",   "HW_TRUST",       "HW_PLUGIN_PATH_ONLY", "HW_PROBE",
+        "HW_PROBE_TIMEOUT", "HW_THREADS",     "HW_PRECISION",        "HW_MEMORY_LIMIT",
+        "HW_CONFIG",        "HW_CACHE_DIR",   "HW_KERNEL",           "HW_LOG",
+        "OMP_NUM_THREADS",  "LD_LIBRARY_PATH"
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+    setenv("HOME", root, 1);
+    setenv("XDG_CONFIG_HOME", root, 1);
+}
+
+int lair_open(void **state)
+{
+    (void)state;
+    umask(022);
+    strcpy(root, "/tmp/hw-test-XXXXXX");
+    if (!mkdtemp(root) || chmod(root, 0755))
+        return -1;
+    clear_environment();
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+    (void)info, (void)type, (void)ftw;
+    return remove(path);
+}
+
+int lair_close(void **state)
+{
+    (void)state;
+    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *lair(const char *format, ...)
+{
+    static char buffers[8][4096];
+    static unsigned turn;
+    char *text = buffers[turn++ % 8];
+    int length = snprintf(text, sizeof buffers[0], "%s/", root);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + length, sizeof buffers[0] - (size_t)length, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+void make_directory(const char *path)
+{
+    assert_int_equal(mkdir(path, 0755), 0);
+}
+
+void write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+unsigned char *read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *bytes = calloc(1, *size + 1);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+const char *built(const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/hw_%s.so", FIXTURES, name);
+    return path;
+}
+
+void put_plugin(const char *directory, const char *name)
+{
+    size_t size;
+    unsigned char *bytes = read_file(built(name), &size);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/hw_%s.so", directory, name);
+    write_file(path, bytes, size);
+    free(bytes);
+}
+
+static void no_log(void *user, int32_t level, const char *text)
+{
+    (void)user, (void)level, (void)text;
+}
+
+enum hw_status open_on(const char *path, const struct hw_options *more,
+                       struct hw_context **context)
+{
+    struct hw_options options = { 0 };
+    if (more)
+        options = *more;
+    options.size = sizeof options;
+    options.plugin_path_only = path;
+    if (!options.log_fn)
+        options.log_fn = no_log;
+    return hw_open(&options, context);
+}
+
+json_t *report(struct hw_context *context)
+{
+    size_t size = hw_explain(context, NULL, 0);
+    char *text = malloc(size + 1);
+    assert_non_null(text);
+    assert_int_equal(hw_explain(context, text, size + 1), size);
+    assert_int_equal(strlen(text), size);
+    json_error_t error;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!json)
+        print_error("%s\n%s\n", text, error.text);
+    assert_non_null(json);
+    free(text);
+    return json;
+}
+
+const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+const json_t *candidate(const json_t *report, const char *path)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(report, "candidates"), i, entry)
+    {
+        if (strcmp(text_of(entry, "file"), path) == 0)
+            return entry;
+    }
+    return NULL;
+}

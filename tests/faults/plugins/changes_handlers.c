@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* It takes a signal. */
+#define _POSIX_C_SOURCE 200809L
+#define NAME            "changes_handlers"
+#define CHANGES
+#include "plugin.h"
+
+#include <signal.h>
+
+static void change(struct hw_plugin *table)
+{
+    signal(SIGUSR1, SIG_IGN);
+    (void)table;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* It can not list its devices. */
+#define NAME "count_fails"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_count(void *self, int32_t *count)
+{
+    (void)self, (void)count;
+    return HW_LOST;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_count = bad_count;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* It works, and there is no device. */
+#define NAME "count_none"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_count(void *self, int32_t *count)
+{
+    (void)self;
+    *count = 0;
+    return HW_OK;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_count = bad_count;
+}

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* The entry is a variable. */
+__attribute__((visibility("default"))) int hw_plugin_entry = 1;

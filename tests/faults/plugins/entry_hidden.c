@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The entry is there, and not exported. */
+__attribute__((visibility("hidden"), used)) int hw_plugin_entry(void);
+
+int hw_plugin_entry(void)
+{
+    return 0;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The entry is used, and defined nowhere. */
+int hw_plugin_entry(void);
+__attribute__((visibility("default"))) int hw_plugin_other(void);
+
+int hw_plugin_other(void)
+{
+    return hw_plugin_entry();
+}

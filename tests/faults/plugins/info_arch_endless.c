@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The architecture of its device has no end. */
+#define NAME "info_arch_endless"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    strcpy(info->name, "endless");
+    memset(info->arch, 'a', sizeof info->arch);
+    (void)self, (void)index;
+    return HW_OK;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_info = bad_info;
+}

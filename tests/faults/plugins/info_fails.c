@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* It has no facts about its device. */
+#define NAME "info_fails"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    (void)self, (void)index, (void)info;
+    return HW_DRIVER;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_info = bad_info;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* More memory is free than there is. */
+#define NAME "info_memory"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    strcpy(info->name, "lies");
+    info->memory_total = 1;
+    info->memory_free = 2;
+    (void)self, (void)index;
+    return HW_OK;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_info = bad_info;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* A name with characters that a name can not have. */
+#define NO_PLUGIN
+#define NAME "manifest_name"
+#include "plugin.h"
+
+HW_MANIFEST_("abi=1-1\nname=../../etc\n");
+
+HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
+{
+    return hw_plugin_enter_(host, plugin, NAME, fill);
+}

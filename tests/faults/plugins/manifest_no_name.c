@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The manifest says no name. */
+#define NO_PLUGIN
+#define NAME "manifest_no_name"
+#include "plugin.h"
+
+HW_MANIFEST_("abi=1-1\n");
+
+HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
+{
+    return hw_plugin_enter_(host, plugin, NAME, fill);
+}

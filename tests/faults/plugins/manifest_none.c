@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* An entry, and no manifest. */
+#define NO_PLUGIN
+#define NAME "manifest_none"
+#include "plugin.h"
+
+HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
+{
+    return hw_plugin_enter_(host, plugin, NAME, fill);
+}

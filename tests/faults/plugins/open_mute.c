@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* It can not start, and says nothing. */
+#define NAME "open_mute"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_open(const struct hw_host *host, void **self)
+{
+    (void)host, (void)self;
+    return HW_DRIVER;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->open = bad_open;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* There is no driver; it says so as it should. */
+#define NAME  "open_no_driver"
+#define LINES "remedy=Install nowhere\n"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_open(const struct hw_host *host, void **self)
+{
+    (void)self;
+    return hw_fail(host, HW_NO_DEVICE, "libnowhere.so.1 is not installed");
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->open = bad_open;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* A table of ops whose size can not be. */
+#define NAME "ops_size"
+#define CHANGES
+#include "plugin.h"
+
+static void change(struct hw_plugin *table)
+{
+    static const struct hw_plugin_ops ops = { .size = 3 };
+    table->ops = &ops;
+}

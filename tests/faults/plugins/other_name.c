@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+/* Its file is called otherwise. */
+#define NAME "this_name"
+#include "plugin.h"

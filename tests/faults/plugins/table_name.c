@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* The table says another name than the manifest. */
+#define NAME "table_name"
+#define CHANGES
+#include "plugin.h"
+
+static void change(struct hw_plugin *table)
+{
+    table->name = "somebody_else";
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The name in the table has no end. */
+#define NAME "table_name_endless"
+#define CHANGES
+#include "plugin.h"
+
+static void change(struct hw_plugin *table)
+{
+    static char name[64];
+    memset(name, 'a', sizeof name);
+    table->name = name;
+}

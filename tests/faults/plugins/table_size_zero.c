@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* A table that says that it has no bytes. */
+#define NO_PLUGIN
+#define NAME "table_size_zero"
+#include "plugin.h"
+
+HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
+
+HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
+{
+    int32_t status = hw_plugin_enter_(host, plugin, NAME, fill);
+    plugin->size = 0;
+    return status;
+}

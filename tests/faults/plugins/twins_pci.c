@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Two devices at one PCI address. */
+#define NAME "twins_pci"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t two(void *self, int32_t *count)
+{
+    (void)self;
+    *count = 2;
+    return HW_OK;
+}
+
+static int32_t same(void *self, int32_t index, struct hw_device_info *info)
+{
+    (void)self, (void)index;
+    strcpy(info->name, "twin");
+    info->pci_domain = info->pci_bus = info->pci_device = info->pci_function = 0;
+    return HW_OK;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_count = two;
+    table->device_info = same;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Two devices with one UUID. */
+#define NAME "twins_uuid"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t two(void *self, int32_t *count)
+{
+    (void)self;
+    *count = 2;
+    return HW_OK;
+}
+
+static int32_t same(void *self, int32_t index, struct hw_device_info *info)
+{
+    (void)self, (void)index;
+    strcpy(info->name, "twin");
+    info->has_uuid = 1;
+    info->uuid[15] = 7;
+    return HW_OK;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_count = two;
+    table->device_info = same;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/* settings.c - the sixteen settings: who decides, what a value may be, what is said about
+ * the rest. */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char warned[4096];
+
+static void collect(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level <= HW_LOG_WARN)
+        snprintf(warned + strlen(warned), sizeof warned - strlen(warned), "%s\n", text);
+}
+
+static enum hw_status open_good(struct hw_options options, struct hw_context **context)
+{
+    warned[0] = '\0';
+    options.log_fn = collect;
+    return open_on(lair("good"), &options, context);
+}
+
+/* The value and the source of a setting in a report. */
+static void check_setting(struct hw_context *context, const char *name, const char *value,
+                          const char *source)
+{
+    json_t *json = report(context), *row;
+    size_t i;
+    bool there = false;
+    json_array_foreach(json_object_get(json, "settings"), i, row)
+    {
+        if (strcmp(text_of(row, "name"), name) != 0)
+            continue;
+        assert_string_equal(text_of(row, "value"), value);
+        assert_string_equal(text_of(row, "source"), source);
+        there = true;
+    }
+    assert_int_equal(json_array_size(json_object_get(json, "settings")), 16);
+    assert_true(there);
+    json_decref(json);
+}
+
+static void write_config(const char *text)
+{
+    write_file(lair("hw.conf"), text, strlen(text));
+}
+
+/* ---- who decides ---- */
+
+static void test_precedence(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .config = lair("hw.conf") };
+    char from_file[4200];
+    (void)state;
+    write_config("# a comment\n\n  precision =  fp16 \r\nthreads=3\n");
+    snprintf(from_file, sizeof from_file, "%s:3", lair("hw.conf"));
+
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    check_setting(context, "precision", "fp32", "default");
+    hw_close(context);
+    assert_int_equal(open_good(options, &context), HW_OK);
+    check_setting(context, "precision", "fp16", from_file);
+    check_setting(context, "config", lair("hw.conf"), "option");
+    hw_close(context);
+    setenv("HW_PRECISION", "int8", 1);
+    assert_int_equal(open_good(options, &context), HW_OK);
+    check_setting(context, "precision", "int8", "HW_PRECISION");
+    hw_close(context);
+    options.precision = "fp32";
+    assert_int_equal(open_good(options, &context), HW_OK);
+    check_setting(context, "precision", "fp32", "option");
+    hw_close(context);
+    unsetenv("HW_PRECISION");
+}
+
+static void test_empty_is_unset(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    setenv("HW_PRECISION", "", 1);
+    setenv("HW_BACKENDS", "", 1);
+    assert_int_equal(open_good((struct hw_options){ .precision = "" }, &context), HW_OK);
+    check_setting(context, "precision", "fp32", "default");
+    check_setting(context, "backends", "*", "default");
+    hw_close(context);
+    unsetenv("HW_PRECISION");
+    unsetenv("HW_BACKENDS");
+}
+
+static void test_threads(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    setenv("OMP_NUM_THREADS", "5,2", 1);
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    check_setting(context, "threads", "5", "OMP_NUM_THREADS");
+    hw_close(context);
+    setenv("HW_THREADS", "7", 1);
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    check_setting(context, "threads", "7", "HW_THREADS");
+    hw_close(context);
+    unsetenv("HW_THREADS");
+    setenv("OMP_NUM_THREADS", "many", 1); /* not ours to complain about */
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    check_setting(context, "threads", "", "default");
+    hw_close(context);
+    unsetenv("OMP_NUM_THREADS");
+}
+
+/* $XDG_CONFIG_HOME/hw/hw.conf, else ~/.config/hw/hw.conf, where nobody names a file. */
+static void test_default_file(void **state)
+{
+    struct hw_context *context;
+    char source[4200];
+    (void)state;
+    make_directory(lair("hw"));
+    write_file(lair("hw/hw.conf"), "threads=2\n", 10);
+    snprintf(source, sizeof source, "%s:1", lair("hw/hw.conf"));
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    check_setting(context, "threads", "2", source);
+    hw_close(context);
+    unlink(lair("hw/hw.conf"));
+
+    unsetenv("XDG_CONFIG_HOME");
+    make_directory(lair(".config"));
+    make_directory(lair(".config/hw"));
+    write_file(lair(".config/hw/hw.conf"), "threads=4", 9);
+    snprintf(source, sizeof source, "%s:1", lair(".config/hw/hw.conf"));
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    check_setting(context, "threads", "4", source);
+    hw_close(context);
+    unlink(lair(".config/hw/hw.conf"));
+    setenv("XDG_CONFIG_HOME", lair("."), 1);
+}
+
+/* A caller that was built against an older header has a shorter struct. */
+static void test_old_options(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .size = offsetof(struct hw_options, disable),
+                                  .backends = "good",
+                                  .disable = (const char *)1 };
+    (void)state;
+    setenv("HW_PLUGIN_PATH_ONLY", lair("good"), 1);
+    assert_int_equal(hw_open(&options, &context), HW_OK);
+    check_setting(context, "backends", "good", "option");
+    hw_close(context);
+    unsetenv("HW_PLUGIN_PATH_ONLY");
+    options.size = 0;
+    assert_int_equal(hw_open(&options, &context), HW_INVALID);
+    assert_int_equal(hw_open(&options, NULL), HW_INVALID);
+    options = (struct hw_options){ .size = sizeof options, .flags = 0x80 };
+    assert_int_equal(hw_open(&options, &context), HW_INVALID);
+}
+
+/* ---- what a value may be ---- */
+
+struct value {
+    const char *variable, *value;
+    const char *words; /* of the error; NULL: it is right */
+};
+
+static const struct value values[] = {
+    { "HW_FALLBACK", "allow", NULL },
+    { "HW_FALLBACK", "never", "allow, warn or error" },
+    { "HW_FALLBACK", "Allow", "allow, warn or error" },
+    { "HW_TRUST", "yes", "on or off" },
+    { "HW_PROBE", "inproc", NULL },
+    { "HW_PROBE", "thread", "child or inproc" },
+    { "HW_PROBE_TIMEOUT", "3600", NULL },
+    { "HW_PROBE_TIMEOUT", "0", "seconds, 1 to 3600" },
+    { "HW_PROBE_TIMEOUT", "10s", "seconds, 1 to 3600" },
+    { "HW_PROBE_TIMEOUT", "-1", "seconds, 1 to 3600" },
+    { "HW_PROBE_TIMEOUT", "99999999999999999999999", "seconds, 1 to 3600" },
+    { "HW_THREADS", "1", NULL },
+    { "HW_THREADS", "0", "a number of threads" },
+    { "HW_THREADS", "4097", "a number of threads" },
+    { "HW_THREADS", "0x10", "a number of threads" },
+    { "HW_THREADS", " 4", "a number of threads" },
+    { "HW_PRECISION", "fp64", "fp32, fp16 or int8" },
+    { "HW_MEMORY_LIMIT", "8G", NULL },
+    { "HW_MEMORY_LIMIT", "8g", NULL },
+    { "HW_MEMORY_LIMIT", "512 MiB", NULL },
+    { "HW_MEMORY_LIMIT", "1073741824", NULL },
+    { "HW_MEMORY_LIMIT", "1073741824B", NULL },
+    { "HW_MEMORY_LIMIT", "G", "8G" },
+    { "HW_MEMORY_LIMIT", "8GG", "8G" },
+    { "HW_MEMORY_LIMIT", "8X", "8G" },
+    { "HW_MEMORY_LIMIT", "-8G", "8G" },
+    { "HW_MEMORY_LIMIT", "1.5G", "8G" },
+    { "HW_MEMORY_LIMIT", "99999999T", "8G" },
+    { "HW_MEMORY_LIMIT", "99999999999999999999", "8G" },
+    { "HW_LOG", "verbose", "off, error, warn, info or debug" },
+    { "HW_KERNEL", "a\nb", "control character 0x0a" },
+    { "HW_BACKENDS", "\x1b[31m", "control character 0x1b" },
+    { "HW_CONFIG", "/nowhere/hw.conf", "No such file" },
+    { "HW_CONFIG", "/dev/null", "not a regular file" },
+    { "HW_CONFIG", "/", "not a regular file" },
+};
+
+static void test_value(void **state)
+{
+    const struct value *row = *state;
+    struct hw_context *context;
+    setenv(row->variable, row->value, 1);
+    enum hw_status status = open_good((struct hw_options){ 0 }, &context);
+    if (!row->words) {
+        assert_int_equal(status, HW_OK);
+        hw_close(context);
+    } else {
+        assert_int_not_equal(status, HW_OK);
+        assert_null(context);
+        if (!strstr(hw_message(), row->words))
+            print_error("%s\n", hw_message());
+        assert_non_null(strstr(hw_message(), row->words));
+        if (strcmp(row->variable, "HW_CONFIG") != 0) {
+            assert_int_equal(status, HW_INVALID);
+            assert_non_null(strstr(hw_message(), row->variable));
+        }
+        /* For a report the default stands in, and the error is told. */
+        assert_int_equal(
+            open_good((struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context), HW_OK);
+        json_t *json = report(context);
+        assert_non_null(strstr(text_of(json, "open_error"), row->words));
+        json_decref(json);
+        hw_close(context);
+    }
+    unsetenv(row->variable);
+}
+
+static void test_long_value(void **state)
+{
+    struct hw_context *context;
+    char *text = calloc(1, 200000);
+    (void)state;
+    memset(text, 'a', 199999);
+    setenv("HW_BACKENDS", text, 1);
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_INVALID);
+    assert_non_null(strstr(hw_message(), "at most"));
+    unsetenv("HW_BACKENDS");
+    free(text);
+}
+
+/* ---- the file ---- */
+
+struct file {
+    const char *name, *text;
+    const char *words; /* of the error; NULL: it is right */
+};
+
+static const struct file files[] = {
+    { "nothing", "", NULL },
+    { "comments", "# a\n   # b\n\n\n", NULL },
+    { "no last newline", "log = error", NULL },
+    { "empty value", "log =\n", NULL },
+    { "equals in the value", "kernel = matmul=portable\n", NULL },
+    { "no equals", "log error\n", ":1: \"log error\" is no line" },
+    { "unknown key", "\nlogg = error\n",
+      ":2: no setting is called \"logg\"; did you mean \"log\"?" },
+    { "far key", "unicorn_of_the_day = error\n", "docs/settings.md" },
+    { "variable as key", "HW_LOG = error\n", "no setting" },
+    { "twice", "log=warn\nlog=warn\n", ":2: \"log\" is set in line 1" },
+    { "itself", "config=/etc/passwd\n", "names no other" },
+    { "bad value", "#\n#\nthreads=none\n", ":3: \"none\" is no value of HW_THREADS" },
+    { "no key", "= 3\n", ":1: no setting" },
+    { "escape", "kernel = \x1b[31m\n", "control character" },
+    { "long key",
+      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=1\n",
+      "no setting" },
+};
+
+static void test_file(void **state)
+{
+    const struct file *row = *state;
+    struct hw_context *context;
+    write_config(row->text);
+    enum hw_status status = open_good((struct hw_options){ .config = lair("hw.conf") },
+                                      &context);
+    assert_int_equal(status, row->words ? HW_INVALID : HW_OK);
+    if (row->words) {
+        if (!strstr(hw_message(), row->words))
+            print_error("%s\n", hw_message());
+        assert_non_null(strstr(hw_message(), row->words));
+        assert_non_null(strstr(hw_message(), lair("hw.conf")));
+    }
+    hw_close(context);
+}
+
+static void test_file_size(void **state)
+{
+    struct hw_context *context;
+    char *text = calloc(1, 70000);
+    (void)state;
+    memset(text, '\n', 70000);
+    write_file(lair("hw.conf"), text, 65536);
+    assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
+                     HW_OK);
+    hw_close(context);
+    write_file(lair("hw.conf"), text, 70000);
+    assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
+                     HW_INVALID);
+    assert_non_null(strstr(hw_message(), "65536"));
+    write_file(lair("hw.conf"), "log\0=x", 6);
+    assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
+                     HW_INVALID);
+    assert_non_null(strstr(hw_message(), "NUL"));
+    free(text);
+}
+
+/* The file can turn the checks of plugins off, so it is checked itself. */
+static void test_file_trust(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .config = lair("hw.conf") };
+    (void)state;
+    write_config("trust = off\n");
+    assert_int_equal(chmod(lair("hw.conf"), 0666), 0);
+    assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
+    assert_non_null(strstr(hw_message(), "chmod go-w"));
+    options.trust = "off";
+    assert_int_equal(open_good(options, &context), HW_OK);
+    hw_close(context);
+    assert_int_equal(chmod(lair("hw.conf"), 0644), 0);
+}
+
+/* ---- what is said ---- */
+
+static void test_unknown_variable(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    setenv("HW_BACKEND", "good", 1);
+    setenv("HW_UNICORN_OF_THE_DAY", "1", 1);
+    setenv("HW_TEST_SOMETHING", "1", 1);
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    assert_non_null(
+        strstr(warned, "HW_BACKEND: no setting is called so; did you mean HW_BACKENDS?"));
+    assert_non_null(strstr(warned, "HW_UNICORN_OF_THE_DAY: no setting is called so\n"));
+    assert_null(strstr(warned, "HW_TEST_"));
+    json_t *json = report(context);
+    assert_int_equal(json_array_size(json_object_get(json, "warnings")), 2);
+    json_decref(json);
+    hw_close(context);
+    assert_int_equal(open_good((struct hw_options){ .log = "error" }, &context), HW_OK);
+    assert_string_equal(warned, "");
+    hw_close(context);
+    unsetenv("HW_BACKEND");
+    unsetenv("HW_UNICORN_OF_THE_DAY");
+    unsetenv("HW_TEST_SOMETHING");
+}
+
+/* The report is honest about what is not there yet. */
+static void test_not_yet(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    json_t *json = report(context), *row;
+    size_t i;
+    json_array_foreach(json_object_get(json, "settings"), i, row)
+    {
+        if (strcmp(text_of(row, "name"), "probe") == 0) {
+            assert_string_equal(text_of(row, "value"), "child");
+            assert_string_equal(text_of(row, "effective"), "inproc");
+        }
+    }
+    json_decref(json);
+    hw_close(context);
+}
+
+/* snprintf's manners, and a report of nothing. */
+static void test_report_size(void **state)
+{
+    struct hw_context *context;
+    char little[16];
+    (void)state;
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    size_t whole = hw_explain(context, NULL, 0);
+    memset(little, 'x', sizeof little);
+    assert_true(hw_explain(context, little, 8) >= whole - 32);
+    assert_int_equal(little[7], '\0');
+    assert_int_equal(little[8], 'x');
+    hw_close(context);
+    assert_true(hw_explain(NULL, little, sizeof little) > 0);
+}
+
+static int open_good_lair(void **state)
+{
+    if (lair_open(state))
+        return -1;
+    make_directory(lair("good"));
+    put_plugin(lair("good"), "good");
+    return 0;
+}
+
+int main(void)
+{
+    enum { VALUES = sizeof values / sizeof *values, FILES = sizeof files / sizeof *files };
+    static struct CMUnitTest tests[VALUES + FILES + 16];
+    static char names[VALUES + FILES][96];
+    size_t count = 0;
+    for (size_t i = 0; i < VALUES; i++, count++) {
+        snprintf(names[count], sizeof names[0], "%s row %zu", values[i].variable, i);
+        tests[count] = (struct CMUnitTest){ names[count], test_value, NULL, NULL,
+                                            (void *)(uintptr_t)&values[i] };
+    }
+    for (size_t i = 0; i < FILES; i++, count++) {
+        snprintf(names[count], sizeof names[0], "file: %s", files[i].name);
+        tests[count] = (struct CMUnitTest){ names[count], test_file, NULL, NULL,
+                                            (void *)(uintptr_t)&files[i] };
+    }
+    const struct CMUnitTest whole[] = {
+        cmocka_unit_test(test_precedence),  cmocka_unit_test(test_empty_is_unset),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_default_file),
+        cmocka_unit_test(test_old_options), cmocka_unit_test(test_long_value),
+        cmocka_unit_test(test_file_size),   cmocka_unit_test(test_file_trust),
+        cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_unknown_variable),
+        cmocka_unit_test(test_report_size),
+    };
+    memcpy(tests + count, whole, sizeof whole);
+    count += sizeof whole / sizeof *whole;
+    return _cmocka_run_group_tests("settings", tests, count, open_good_lair, lair_close);
+}
