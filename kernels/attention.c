@@ -30,7 +30,7 @@ FUNC struct attention_row attention_row_of(ARGS(struct attention_args) a, i64 kv
     r.head = kv_head * heads + row % heads;
     const i64 next = length - a.queries + r.query + 1;
     r.end = a.causal && next < length ? next : length;
-    r.first = a.window > 0 && next > a.window ? next - a.window : 0;
+    r.first = a.window > 0 && r.end > a.window ? r.end - a.window : 0;
     if (r.query >= a.queries)
         r.end = 0;
     return r;

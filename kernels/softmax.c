@@ -50,7 +50,7 @@ KERNEL(softmax)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *mask,
     sum = group_sum(sum, scratch, lid);
 
     if (a.log_form) {
-        const float log_sum = sum == 0.0f ? 0.0f : log_f32(sum);
+        const float log_sum = sum > 0.0f ? log_f32(sum) : sum; /* a NaN stays one */
         for (i = lid; i < a.cols; i += GROUP)
             store(X, y, i,
                   add_exact(add_exact(softmax_score(r, x, mask, i), -top), -log_sum));

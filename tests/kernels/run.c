@@ -796,6 +796,7 @@ static void attention_case(struct attention_shape s)
                 const i64 g = h / (s.heads / s.kv_heads),
                           at = (b * s.queries + i) * s.heads + h;
                 const i64 position = length - s.queries + i;
+                const i64 last = s.causal && position < length - 1 ? position : length - 1;
                 double top = -INFINITY, sum = 0;
                 for (i64 j = 0; j < length; j++) {
                     double dot = 0;
@@ -808,7 +809,7 @@ static void attention_case(struct attention_shape s)
                     if (s.bias_type)
                         dot += get(bias, (h * s.queries + i) * s.keys_max + j);
                     t[j] = (s.causal && j > position) ||
-                                   (s.window && j <= position - s.window)
+                                   (s.window && j <= last - s.window)
                                ? -INFINITY
                                : dot;
                     top = fmax(top, t[j]);
