@@ -279,7 +279,7 @@ static void test_named_file(void **state)
 /* A child after fork() is told so, and opens its own. */
 static void test_fork(void **state)
 {
-    struct hw_context *context, *own;
+    struct hw_context *context, *own = NULL;
     (void)state;
     make_directory(lair("fork"));
     put_plugin(lair("fork"), "good");
