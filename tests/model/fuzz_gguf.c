@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_gguf.c - any bytes as a model file: reading it, its vocabulary, and text by that vocabulary.
- * A fuzzer calls LLVMFuzzerTestOneInput() (clang -fsanitize=fuzzer,address,undefined with these
- * sources); replay.c calls it with the corpus, as an ordinary test. */
+/* fuzz_gguf.c - any bytes as a model file: reading it, its vocabulary, and text by that
+ * vocabulary. A fuzzer calls LLVMFuzzerTestOneInput() (clang
+ * -fsanitize=fuzzer,address,undefined with these sources); replay.c calls it with the
+ * corpus, as an ordinary test. */
+#include "../../tools/hw/shape.h"
 #include "../../tools/hw/tokenizer.h"
 
 #include <stdlib.h>
@@ -63,7 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         abort();
     if (!file)
         return 0;
+    struct shape shape;
     read_all(file);
+    if (shape_read(file, &shape, &why) != (why.text[0] == '\0'))
+        abort();
     struct tokenizer *tokenizer = tokenizer_create(file, NULL);
     if (tokenizer)
         use(tokenizer, (const char *)bytes, size);

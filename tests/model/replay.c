@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* replay.c - gives every file of a directory to LLVMFuzzerTestOneInput(): a corpus as a test. */
+/* replay.c - gives every file of a directory to LLVMFuzzerTestOneInput(): a corpus as a
+ * test. */
 #define _POSIX_C_SOURCE 200809L
 #include "blob.h"
 

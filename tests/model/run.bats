@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# `hw run` as a person or a script meets it: $HW is the command, $MODEL a model, $GOLDEN what it says.
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    unset HW_BACKENDS HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT
+}
+
+# Runs and keeps standard output in `out`, standard error in `err`, as files.
+hw_run()
+{
+    status=0
+    "$HW" run "$@" >out 2>err || status=$?
+}
+
+# refused STATUS WORDS...: nothing on standard output, one line on standard error that has the words.
+refused()
+{
+    cat err
+    [ "$status" -eq "$1" ]
+    [ ! -s out ]
+    [ "$(wc -l <err)" -eq 1 ]
+    shift
+    for word in "$@"; do
+        grep -qF -- "$word" err
+    done
+}
+
+@test "greedy text is the golden text, and the summary is complete" {
+    hw_run "$MODEL" --prompt 'ROMEO:' -n 64 --device cpu
+    cat err
+    [ "$status" -eq 0 ]
+    python3 - <<'END'
+import json, os
+golden = json.load(open(os.environ['GOLDEN']))['Q8_0'][0]
+assert open('out').read() == golden['text'] + '\n', open('out').read()
+END
+    grep -qE '^prompt +3 tokens, [0-9.]+ tok/s$' err
+    grep -qE '^generation +64 tokens, [0-9.]+ tok/s \(ended: count\)$' err
+    grep -qE '^device +cpu:0, .+' err
+    grep -qE '^memory +3\.[0-9]+ MB weights, 0\.[0-9]+ MB KV cache \(f32, 67 tokens\), [0-9.]+ MB scratch$' err
+    grep -qE '^ops +[1-9][0-9]* on cpu:0, 0 elsewhere$' err
+}
+
+@test "JSON is one object with the same facts" {
+    hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --json
+    [ "$status" -eq 0 ]
+    [ ! -s err ]
+    python3 - <<'END'
+import json, os
+golden = json.load(open(os.environ['GOLDEN']))['Q8_0'][1]
+run = json.load(open('out'))
+assert run['text'] == golden['text']
+assert run['ids'] == golden['greedy_ids'] and run['prompt_ids'] == golden['prompt_ids']
+assert run['backend'] == 'cpu' and run['device'] == 'cpu:0' and run['ended'] == 'count'
+assert run['rate'] > 0 and run['prompt_rate'] > 0
+assert run['memory']['weights'] >= 3629056 and run['memory']['peak'] >= sum(
+    run['memory'][part] for part in ('weights', 'cache', 'scratch'))
+assert run['ops']['own'] == 64 * run['graph']['nodes'] and run['ops']['elsewhere'] == 0, run['ops']
+END
+}
+
+@test "a seed repeats itself, another one differs, and an unnamed one is told" {
+    for seed in 1 1 2; do
+        hw_run "$MODEL" --prompt 'ROMEO:' -n 32 --temperature 1 --top-k 100 --top-p 0.95 --seed $seed
+        [ "$status" -eq 0 ]
+        cat out >>"seed$seed.$((++run))"
+    done
+    cmp seed1.1 seed1.2
+    ! cmp -s seed1.1 seed2.3
+    hw_run "$MODEL" -n 2 --temperature 1
+    grep -qE '^seed +[0-9]+$' err
+}
+
+@test "without a prompt a text begins" {
+    hw_run "$MODEL" -n 8
+    [ "$status" -eq 0 ]
+    grep -q '^prompt  *1 tokens' err
+    [ -s out ]
+}
+
+@test "every type of KV cache, smaller as it says" {
+    last=999999999
+    for type in f32 f16 q8_0; do
+        hw_run "$MODEL" --prompt 'The king' -n 16 --kv-type $type --json
+        [ "$status" -eq 0 ]
+        bytes=$(python3 -c 'import json; print(json.load(open("out"))["memory"]["cache"])')
+        [ "$bytes" -lt "$last" ]
+        last=$bytes
+    done
+}
+
+@test "the context ends a text that is longer" {
+    hw_run "$MODEL" --prompt 'ROMEO:' -n 500 --context 20 --json
+    [ "$status" -eq 0 ]
+    grep -q '"ended": "context full"' out
+    python3 -c 'import json; assert len(json.load(open("out"))["ids"]) == 18'
+}
+
+@test "perplexity: text and JSON agree" {
+    printf 'First Citizen:\nBefore we proceed any further, hear me speak.\n' >text
+    hw_run "$MODEL" --perplexity text
+    cat out err
+    [ "$status" -eq 0 ]
+    grep -qE '^perplexity [0-9.]+  \([0-9.]+ nats a token; [0-9]+ tokens in windows of 512\)$' out
+    mv out plain
+    hw_run "$MODEL" --perplexity text --json
+    python3 - <<'END'
+import json, math
+run = json.load(open('out'))
+assert open('plain').read().startswith('perplexity %.4f  (%.6f nats' % (run['perplexity'], run['nll']))
+assert abs(math.exp(run['nll']) - run['perplexity']) < 1e-6 * run['perplexity']
+assert run['windows'] == 1 and 5 < run['perplexity'] < 50
+END
+}
+
+@test "Ctrl-C ends the text, not the summary" {
+    "$HW" run "$MODEL" -n 100000 --prompt 'ROMEO:' --context 512 --json >out 2>err &
+    pid=$!
+    kill -INT $pid || true
+    wait $pid || [ $? -eq 130 ] # the signal came before there was anything to end
+}
+
+@test "usage: each mistake is one line, and nothing has run" {
+    hw_run; refused 2 'no model is named'
+    hw_run "$MODEL" --prompt ''; refused 2 '--prompt is empty'
+    hw_run "$MODEL" -n 0; refused 2 "-n: '0'" '1 to'
+    hw_run "$MODEL" -n 12x; refused 2 "-n: '12x'"
+    hw_run "$MODEL" -n 99999999999999999999; refused 2 '-n:'
+    hw_run "$MODEL" --temperature -1; refused 2 '--temperature'
+    hw_run "$MODEL" --temperature nan; refused 2 '--temperature'
+    hw_run "$MODEL" --top-k -1; refused 2 '--top-k'
+    hw_run "$MODEL" --top-p 0; refused 2 '--top-p'
+    hw_run "$MODEL" --top-p 1.01; refused 2 '--top-p'
+    hw_run "$MODEL" --seed 1e5; refused 2 '--seed'
+    hw_run "$MODEL" --context 0; refused 2 '--context'
+    hw_run "$MODEL" --kv-type q8; refused 2 'q8' "'q8_0'"
+    hw_run "$MODEL" --perplexity x --prompt y; refused 2 'exclude each other'
+    hw_run "$MODEL" --tempreature 1; refused 2 '--temperature'
+    hw_run "$MODEL" "$MODEL"; refused 2 'not understood'
+}
+
+@test "files that can not be: each is one line with the reason" {
+    head -c 1000 "$MODEL" >short.gguf
+    : >empty.gguf
+    mkfifo fifo
+    echo text >text.gguf
+    hw_run nothing.gguf; refused 1 'nothing.gguf' 'No such file'
+    hw_run .; refused 1 'is a directory'
+    hw_run fifo; refused 1 'is no regular file'
+    hw_run empty.gguf; refused 1 'is empty'
+    hw_run text.gguf; refused 1 'is no GGUF file'
+    hw_run short.gguf; refused 1 'short.gguf' 'at byte' 'cut short'
+    hw_run "$MODEL" --perplexity nothing; refused 1 'nothing: can not be opened'
+    hw_run "$MODEL" --perplexity empty.gguf; refused 1 'is empty'
+    hw_run "$MODEL" --perplexity .; refused 1 'can not be read'
+}
+
+@test "devices, contexts and memory that are not there" {
+    hw_run "$MODEL" --device nosuch; refused 1 'nosuch' 'cpu'
+    hw_run "$MODEL" --device cpu:99; refused 1 'cpu:99'
+    hw_run "$MODEL" --context 513; refused 1 '513' '512'
+    hw_run "$MODEL" --context 3 --prompt 'ROMEO:'; refused 1 'the prompt has 3 tokens' 'shorten it'
+    hw_run "$MODEL" --prompt "$(printf 'x%.0s' $(seq 600))"; refused 1 'the prompt has' 'the context 512'
+    HW_MEMORY_LIMIT=2M hw_run "$MODEL"; refused 1 'no room for the model'
+}
+
+@test "a full disk is an error" {
+    [ -w /dev/full ] || skip "not applicable: no /dev/full"
+    status=0
+    "$HW" run "$MODEL" -n 4 >/dev/full 2>err || status=$?
+    cat err
+    [ "$status" -eq 1 ]
+    grep -q 'No space left' err
+}
+
+@test "no colours, no bar and no control characters where there is no terminal" {
+    hw_run "$MODEL" --prompt 'ROMEO:' -n 16
+    ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
+}
+
+@test "help says what there is" {
+    hw_run --help
+    [ "$status" -eq 0 ]
+    for option in --prompt --tokens --temperature --top-k --top-p --seed --device --kv-type --context --perplexity --json; do
+        grep -q -- "$option" out
+    done
+}

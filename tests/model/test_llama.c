@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: MIT */
+/* test_llama.c - a real model through the library, on every device there is: the golden
+ * tokens and scores; every KV cache type, weight type, form of rope and of output against
+ * each other; and metadata that lie.
+ *
+ * Variants are made from the one model file, in memory, by changing what they differ in. */
+#include "../../tools/hw/llama.h"
+#include "../../tools/hw/perplexity.h"
+#include "blob.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { VOCABULARY = 1024, HEAD = 64, LAYERS = 4 };
+
+static const char *model_path, *golden_path;
+static uint8_t *model_bytes;
+static size_t model_size;
+static struct gguf *model;
+static struct hw_context *context;
+static struct hw_device *device;
+
+static int open_all(void **state)
+{
+    (void)state;
+    struct fault why = { "" };
+    const struct hw_options options = { .size = sizeof options };
+    model_bytes = slurp(model_path, &model_size);
+    model = model_bytes ? gguf_parse(model_bytes, model_size, "bard.gguf", &why) : NULL;
+    if (!model || hw_open(&options, &context)) {
+        fprintf(stderr, "%s%s\n", why.text, model ? hw_message() : "");
+        return -1;
+    }
+    device = hw_device_default(context);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    hw_close(context);
+    gguf_close(model);
+    free(model_bytes);
+    return 0;
+}
+
+/* ---- Loading and feeding ---- */
+
+static struct llama *load(const struct gguf *file, const struct llama_settings *settings)
+{
+    struct fault why = { "" };
+    struct shape shape;
+    struct llama *llama = NULL;
+    if (shape_read(file, &shape, &why))
+        llama = llama_load(file, &shape, device, settings, &why);
+    if (!llama)
+        fail_msg("%s", why.text);
+    return llama;
+}
+
+static void feed(struct llama *llama, const int32_t *tokens, int64_t count)
+{
+    struct fault why = { "" };
+    if (!llama_feed(llama, tokens, count, &why))
+        fail_msg("%s", why.text);
+}
+
+static void scores_of(struct llama *llama, float *scores)
+{
+    struct fault why = { "" };
+    if (!llama_scores(llama, scores, &why))
+        fail_msg("%s", why.text);
+}
+
+static const int32_t text[] = {
+    1,   870, 983, 13,  988, 260, 267, 558, 975, 269,  542, 975,
+    301, 269, 542, 332, 307, 476, 984, 13,  13,  1008, 573, 339
+};
+enum { TEXT = sizeof text / sizeof *text };
+
+/* The scores behind the text above, fed at once. */
+static void score_text(const struct gguf *file, int32_t kv_type, float *scores)
+{
+    const struct llama_settings settings = { .kv_type = kv_type, .context = 32 };
+    struct llama *llama = load(file, &settings);
+    feed(llama, text, TEXT);
+    scores_of(llama, scores);
+    llama_free(llama);
+}
+
+/* ||a - b|| / ||b||; NaN if either has one. */
+static double distance(const float *a, const float *b)
+{
+    double difference = 0, norm = 0;
+    for (int i = 0; i < VOCABULARY; i++) {
+        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        norm += (double)b[i] * (double)b[i];
+    }
+    return sqrt(difference / norm);
+}
+
+static void assert_near(const float *scores, const float *wanted, double bound,
+                        const char *what)
+{
+    const double far = distance(scores, wanted);
+    if (!(far <= bound))
+        fail_msg("%s: %g away, at most %g is right", what, far, bound);
+}
+
+/* ---- The golden file ---- */
+
+static void check_first_scores(struct llama *llama, const json_t *entry)
+{
+    const json_t *head = json_object_get(entry, "first_logits_head");
+    float scores[VOCABULARY];
+    double norm = 0;
+    scores_of(llama, scores);
+    assert_int_equal(json_array_size(head), 16);
+    for (size_t i = 0; i < json_array_size(head); i++) {
+        const double wanted = json_real_value(json_array_get(head, i));
+        if (!(fabs((double)scores[i] - wanted) <= 1e-4))
+            fail_msg("score %zu is %.9g, wanted %.9g", i, (double)scores[i], wanted);
+    }
+    for (int i = 0; i < VOCABULARY; i++)
+        norm += (double)scores[i] * (double)scores[i];
+    const double wanted = json_real_value(json_object_get(entry, "first_logits_l2"));
+    if (!(fabs(sqrt(norm) - wanted) <= 1e-4 * wanted))
+        fail_msg("the norm of the scores is %.9g, wanted %.9g", sqrt(norm), wanted);
+}
+
+static void check_entry(struct llama *llama, const json_t *entry)
+{
+    const json_t *prompt = json_object_get(entry, "prompt_ids");
+    const json_t *answer = json_object_get(entry, "greedy_ids");
+    struct fault why;
+    int32_t ids[16];
+    assert_in_range(json_array_size(prompt), 1, 16);
+    for (size_t i = 0; i < json_array_size(prompt); i++)
+        ids[i] = (int32_t)json_integer_value(json_array_get(prompt, i));
+    llama_rewind(llama);
+    feed(llama, ids, (int64_t)json_array_size(prompt));
+    check_first_scores(llama, entry);
+    assert_int_equal(json_array_size(answer), 64);
+    for (size_t i = 0; i < json_array_size(answer); i++) {
+        int32_t token;
+        assert_true(llama_best(llama, &token, &why));
+        assert_int_equal(token, json_integer_value(json_array_get(answer, i)));
+        feed(llama, &token, 1);
+    }
+}
+
+static void check_golden(const struct gguf *file, const char *type)
+{
+    json_error_t error;
+    json_t *golden = json_load_file(golden_path, 0, &error), *entry;
+    size_t index;
+    if (!golden)
+        fail_msg("%s: %s", golden_path, error.text);
+    const json_t *entries = json_object_get(golden, type);
+    assert_in_range(json_array_size(entries), 2, 100);
+    for (uint32_t i = 0; i < hw_device_count(context); i++) {
+        device = hw_device_at(context, i);
+        const struct llama_settings settings = { .context = 128 };
+        struct llama *llama = load(file, &settings);
+        json_array_foreach((json_t *)entries, index, entry) check_entry(llama, entry);
+        llama_free(llama);
+        printf("golden %s on %s\n", type, hw_device_name(device));
+    }
+    device = hw_device_default(context);
+    json_decref(golden);
+}
+
+static void test_golden_q8_0(void **state)
+{
+    (void)state;
+    check_golden(model, "Q8_0");
+}
+
+/* The F16 file is too large for the tree: it takes its directory from HW_TEST_MODELS. */
+static void test_golden_f16(void **state)
+{
+    (void)state;
+    const char *directory = getenv("HW_TEST_MODELS");
+    char path[4096] = "";
+    struct fault why;
+    if (directory)
+        snprintf(path, sizeof path, "%s/bard-3m-F16.gguf", directory);
+    struct gguf *file = directory ? gguf_open(path, &why) : NULL;
+    if (!file) {
+        printf("skipped: HW_TEST_MODELS does not lead to bard-3m-F16.gguf\n");
+        skip();
+    }
+    check_golden(file, "F16");
+    gguf_close(file);
+}
+
+/* ---- One way against another ---- */
+
+static void test_batch_or_steps(void **state)
+{
+    (void)state;
+    const struct llama_settings settings = { .context = TEXT };
+    float at_once[VOCABULARY], one_by_one[VOCABULARY], mixed[VOCABULARY];
+    struct llama *llama = load(model, &settings);
+    feed(llama, text, TEXT);
+    scores_of(llama, at_once);
+    llama_rewind(llama);
+    for (int i = 0; i < TEXT; i++)
+        feed(llama, &text[i], 1);
+    scores_of(llama, one_by_one);
+    llama_rewind(llama);
+    feed(llama, text, 7);
+    feed(llama, text + 7, 1);
+    feed(llama, text + 8, TEXT - 8);
+    scores_of(llama, mixed);
+    assert_near(one_by_one, at_once, 1e-5, "step by step");
+    assert_near(mixed, at_once, 1e-5, "in parts");
+
+    struct hw_graph_info info = { .size = sizeof info };
+    if (llama_graph(llama)) {
+        assert_int_equal(hw_graph_info(llama_graph(llama), &info), HW_OK);
+        assert_int_equal(info.nodes, 2 + 15 * LAYERS + 2);
+    }
+    llama_free(llama);
+}
+
+/* The cache is full when it is full, and says so; what was fed before still counts. */
+static void test_full_cache(void **state)
+{
+    (void)state;
+    const struct llama_settings settings = { .context = TEXT };
+    struct fault why = { "" };
+    struct llama *llama = load(model, &settings);
+    float before[VOCABULARY], after[VOCABULARY];
+    assert_false(llama_feed(llama, text, TEXT + 1, &why));
+    assert_non_null(strstr(why.text, "exceed the context of 24"));
+    feed(llama, text, TEXT);
+    scores_of(llama, before);
+    assert_false(llama_feed(llama, text, 1, &why));
+    assert_non_null(strstr(why.text, "1 tokens behind 24 exceed the context"));
+    scores_of(llama, after);
+    assert_near(after, before, 0, "after a refusal");
+    assert_int_equal(llama_length(llama), TEXT);
+    llama_free(llama);
+}
+
+static void test_kv_types(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t type;
+        double bound;
+    } rows[] = { { HW_F16, 1e-3 }, { HW_BF16, 8e-3 }, { HW_Q8_0, 1e-2 } };
+    float wanted[VOCABULARY], scores[VOCABULARY];
+    score_text(model, HW_F32, wanted);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        score_text(model, rows[i].type, scores);
+        assert_near(scores, wanted, rows[i].bound, hw_dtype_name(rows[i].type));
+        assert_true(distance(scores, wanted) > 0); /* it is a cache of another type */
+    }
+}
+
+/* ---- Variants of the model ---- */
+
+/* The file with its strings and numbers open to change; parse again after changing. */
+static uint8_t *copy_model(void)
+{
+    uint8_t *copy = malloc(model_size);
+    assert_non_null(copy);
+    memcpy(copy, model_bytes, model_size);
+    return copy;
+}
+
+static struct gguf *parse(const uint8_t *bytes, size_t size)
+{
+    struct fault why = { "" };
+    struct gguf *file = gguf_parse(bytes, size, "variant.gguf", &why);
+    if (!file)
+        fail_msg("%s", why.text);
+    return file;
+}
+
+/* Where the value of `key` lies in any copy of the model. */
+static size_t offset_of(const char *key)
+{
+    const struct gguf_pair *pair = gguf_find(model, key);
+    assert_non_null(pair);
+    return (size_t)(pair->value - model->bytes);
+}
+
+/* qwen2 pairs the elements of a head as (i, i + 32) where llama has (2i, 2i + 1): the same
+ * model, if the rows of q and k change places accordingly. The two names have the same
+ * length. */
+static void make_half_split(uint8_t *copy)
+{
+    memcpy(copy + offset_of("general.architecture") + 8, "qwen2", 5);
+    for (size_t i = 0; i < model->pair_count; i++)
+        if (strncmp(model->pairs[i].key.bytes, "llama.", 6) == 0)
+            memcpy(copy + (model->pairs[i].key.bytes - (const char *)model->bytes), "qwen2",
+                   5);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int k = 0; k < 2; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "blk.%d.attn_%c.weight", layer, "qk"[k]);
+            const struct gguf_tensor *tensor = gguf_tensor(model, name);
+            const size_t rows = tensor->extents[1], row = tensor->bytes / rows;
+            const uint8_t *from = tensor->data;
+            uint8_t *to = copy + (from - model->bytes);
+            for (size_t r = 0; r < rows; r++) {
+                const size_t head = r / HEAD * HEAD, i = r % HEAD;
+                const size_t source = head +
+                                      (i < HEAD / 2 ? 2 * i : 2 * (i - HEAD / 2) + 1);
+                memcpy(to + r * row, from + source * row, row);
+            }
+        }
+}
+
+static void test_half_split_rope(void **state)
+{
+    (void)state;
+    float wanted[VOCABULARY], scores[VOCABULARY];
+    uint8_t *copy = copy_model();
+    make_half_split(copy);
+    struct gguf *file = parse(copy, model_size);
+    struct shape shape;
+    assert_true(shape_read(file, &shape, NULL));
+    assert_false(shape.interleaved);
+    score_text(model, HW_F32, wanted);
+    score_text(file, HW_F32, scores);
+    assert_near(scores, wanted, 1e-5, "half-split rope");
+    gguf_close(file);
+    free(copy);
+}
+
+/* More than a batch is fed in several, however the context is cut. */
+static void test_long_text(void **state)
+{
+    (void)state;
+    enum { LONG = 700 };
+    const uint32_t context_length = LONG;
+    int32_t tokens[LONG];
+    float whole[VOCABULARY], parts[VOCABULARY];
+    uint8_t *copy = copy_model();
+    memcpy(copy + offset_of("llama.context_length"), &context_length, 4);
+    struct gguf *file = parse(copy, model_size);
+    for (int i = 0; i < LONG; i++)
+        tokens[i] = text[i % TEXT];
+    struct llama *llama = load(file, &(struct llama_settings){ .context = 0 });
+    assert_int_equal(llama_context(llama), LONG);
+    feed(llama, tokens, LONG);
+    scores_of(llama, whole);
+    llama_rewind(llama);
+    feed(llama, tokens, 300);
+    feed(llama, tokens + 300, LONG - 300);
+    scores_of(llama, parts);
+    assert_near(parts, whole, 1e-5, "a long text in parts");
+    llama_free(llama);
+    gguf_close(file);
+    free(copy);
+}
+
+/* What a variant has besides, or instead of, the model's own. */
+struct variant {
+    struct blob pairs; /* more metadata */
+    uint64_t pair_count;
+    uint32_t type; /* of the matrices; 0 with `convert` unset: as they are */
+    bool convert;
+    const char *name; /* one more tensor; NULL: none */
+    uint32_t rank;
+    uint64_t extents[2];
+    uint32_t extra_type;
+    const void *data;
+    size_t bytes;
+};
+
+static int32_t dtype_of(uint32_t type)
+{
+    switch (type) {
+    case GGUF_TYPE_F32:
+        return HW_F32;
+    case GGUF_TYPE_F16:
+        return HW_F16;
+    case GGUF_TYPE_BF16:
+        return HW_BF16;
+    case GGUF_TYPE_Q4_0:
+        return HW_Q4_0;
+    default:
+        assert_int_equal(type, GGUF_TYPE_Q8_0);
+        return HW_Q8_0;
+    }
+}
+
+/* The tensor's data in the variant's type; matrices only, vectors stay as they are. */
+static void put_data(struct blob *blob, struct hw_queue *queue,
+                     const struct gguf_tensor *tensor, const struct variant *v)
+{
+    if (!v->convert || tensor->rank == 1) {
+        put(blob, tensor->data, tensor->bytes);
+        return;
+    }
+    const int32_t dtype = dtype_of(v->type);
+    const int64_t extents[] = { (int64_t)tensor->extents[1], (int64_t)tensor->extents[0] };
+    const size_t bytes =
+        (size_t)(extents[0] * extents[1] / hw_dtype_block(dtype) * hw_dtype_bytes(dtype));
+    struct hw_tensor from, to;
+    uint8_t *data = malloc(bytes);
+    assert_non_null(data);
+    assert_int_equal(
+        hw_tensor_host(&from, tensor->data, dtype_of(tensor->type), 2, extents), HW_OK);
+    assert_int_equal(hw_tensor_host(&to, data, dtype, 2, extents), HW_OK);
+    if (hw_copy(queue, &to, &from) || hw_queue_wait(queue))
+        fail_msg("%s", hw_message());
+    put(blob, data, bytes);
+    free(data);
+}
+
+/* Writes the model again, with what the variant changes. */
+static struct blob rewrite(const struct variant *v)
+{
+    struct blob blob = { 0 }, data = { 0 };
+    struct hw_queue *queue;
+    size_t metadata_end = model_size;
+    assert_int_equal(hw_queue_open(device, NULL, &queue), HW_OK);
+    for (size_t i = 0; i < model->tensor_count; i++)
+        if (model->tensors[i].offset < metadata_end)
+            metadata_end = model->tensors[i].offset;
+    put_header(&blob, model->tensor_count + (v->name != NULL),
+               model->pair_count + v->pair_count);
+    put(&blob, model->bytes + 24, metadata_end - 24);
+    put(&blob, v->pairs.bytes, v->pairs.size);
+    for (size_t i = 0; i < model->tensor_count; i++) {
+        const struct gguf_tensor *tensor = &model->tensors[i];
+        char name[GGUF_MAX_NAME + 1];
+        snprintf(name, sizeof name, "%.*s", (int)tensor->name.length, tensor->name.bytes);
+        put_tensor(&blob, name, (uint32_t)tensor->rank, tensor->extents,
+                   v->convert && tensor->rank > 1 ? v->type : tensor->type, data.size);
+        put_data(&data, queue, tensor, v);
+        pad(&data, 32);
+    }
+    if (v->name) {
+        put_tensor(&blob, v->name, v->rank, v->extents, v->extra_type, data.size);
+        put(&data, v->data, v->bytes);
+    }
+    pad(&blob, 32);
+    put(&blob, data.bytes, data.size);
+    hw_queue_close(queue);
+    free(data.bytes);
+    free(v->pairs.bytes);
+    return blob;
+}
+
+static void score_variant(const struct variant *v, float *scores)
+{
+    struct blob blob = rewrite(v);
+    struct gguf *file = parse(blob.bytes, blob.size);
+    score_text(file, HW_F32, scores);
+    gguf_close(file);
+    free(blob.bytes);
+}
+
+static void test_weight_types(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t type;
+        double bound; /* F32 holds every value of Q8_0; Q4_0 is coarse, and must be */
+    } rows[] = { { GGUF_TYPE_F32, 1e-5 },
+                 { GGUF_TYPE_F16, 1e-3 },
+                 { GGUF_TYPE_BF16, 2e-2 },
+                 { GGUF_TYPE_Q4_0, 0.5 } };
+    float wanted[VOCABULARY], scores[VOCABULARY];
+    score_text(model, HW_F32, wanted);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        score_variant(&(struct variant){ .convert = true, .type = rows[i].type }, scores);
+        assert_near(scores, wanted, rows[i].bound, gguf_type_name(rows[i].type));
+    }
+}
+
+/* An output of its own is used: with its rows in reverse, so are the scores. */
+static void test_untied_output(void **state)
+{
+    (void)state;
+    const struct gguf_tensor *embedding = gguf_tensor(model, "token_embd.weight");
+    const size_t row = embedding->bytes / VOCABULARY;
+    uint8_t *reversed = malloc(embedding->bytes);
+    float wanted[VOCABULARY], scores[VOCABULARY], turned[VOCABULARY];
+    assert_non_null(reversed);
+    for (size_t i = 0; i < VOCABULARY; i++)
+        memcpy(reversed + i * row,
+               (const uint8_t *)embedding->data + (VOCABULARY - 1 - i) * row, row);
+    score_text(model, HW_F32, wanted);
+    score_variant(&(struct variant){ .name = "output.weight",
+                                     .rank = 2,
+                                     .extents = { 256, VOCABULARY },
+                                     .extra_type = GGUF_TYPE_Q8_0,
+                                     .data = reversed,
+                                     .bytes = embedding->bytes },
+                  scores);
+    for (int i = 0; i < VOCABULARY; i++)
+        turned[i] = scores[VOCABULARY - 1 - i];
+    assert_near(turned, wanted, 1e-6, "an output of its own");
+    free(reversed);
+}
+
+/* Frequencies divided by two are positions divided by two, and neither is nothing. */
+static void test_rope_factors(void **state)
+{
+    (void)state;
+    float twos[HEAD / 2], wanted[VOCABULARY], factors[VOCABULARY], linear[VOCABULARY];
+    for (int i = 0; i < HEAD / 2; i++)
+        twos[i] = 2;
+    score_text(model, HW_F32, wanted);
+    score_variant(&(struct variant){ .name = "rope_freqs.weight",
+                                     .rank = 1,
+                                     .extents = { HEAD / 2 },
+                                     .extra_type = GGUF_TYPE_F32,
+                                     .data = twos,
+                                     .bytes = sizeof twos },
+                  factors);
+    struct variant scaled = { .pair_count = 2 };
+    put_key(&scaled.pairs, "llama.rope.scaling.type", GGUF_STRING);
+    put_string(&scaled.pairs, "linear");
+    put_key(&scaled.pairs, "llama.rope.scaling.factor", GGUF_F32);
+    put_f32(&scaled.pairs, 2);
+    score_variant(&scaled, linear);
+    assert_near(factors, linear, 1e-5, "rope factors");
+    assert_true(distance(linear, wanted) > 1e-3);
+}
+
+/* A bias of zeros changes nothing, another does. */
+static void test_bias(void **state)
+{
+    (void)state;
+    float bias[128] = { 0 }, wanted[VOCABULARY], scores[VOCABULARY];
+    const struct variant variant = { .name = "blk.2.attn_k.bias",
+                                     .rank = 1,
+                                     .extents = { 128 },
+                                     .extra_type = GGUF_TYPE_F32,
+                                     .data = bias,
+                                     .bytes = sizeof bias };
+    score_text(model, HW_F32, wanted);
+    score_variant(&variant, scores);
+    assert_near(scores, wanted, 1e-6, "a bias of zeros");
+    for (int i = 0; i < 128; i++)
+        bias[i] = (float)(i % 7);
+    score_variant(&variant, scores);
+    assert_true(distance(scores, wanted) > 1e-3);
+}
+
+/* ---- Perplexity ---- */
+
+static void test_likelihood(void **state)
+{
+    (void)state;
+    const float even[4] = { 3, 3, 3, 3 }, steep[3] = { 0, 1000, -1000 };
+    const float broken[2] = { NAN, 1 }, infinite[2] = { -INFINITY, 0 };
+    assert_true(fabs(negative_log_likelihood(even, 4, 2) - log(4)) < 1e-12);
+    assert_true(negative_log_likelihood(steep, 3, 1) == 0);
+    assert_true(negative_log_likelihood(steep, 3, 2) == 2000);
+    assert_true(negative_log_likelihood(infinite, 2, 1) == 0);
+    assert_true(isinf(negative_log_likelihood(infinite, 2, 0)));
+    assert_true(isnan(negative_log_likelihood(broken, 2, 1)));
+}
+
+static bool two_windows(void *user, int64_t done, int64_t windows)
+{
+    *(int64_t *)user = windows;
+    return done < 2;
+}
+
+/* The sum over windows is what single steps give, whatever is scored at once. */
+static void test_perplexity(void **state)
+{
+    (void)state;
+    enum { WINDOW = 9 };
+    struct fault why = { "" };
+    const int32_t *words = text + 1; /* without BOS */
+    float scores[VOCABULARY];
+    double wanted = 0;
+    struct llama *llama = load(model, &(struct llama_settings){ .context = WINDOW });
+    for (int i = 0; i < TEXT - 1; i++) {
+        if (i % WINDOW == 0)
+            llama_rewind(llama);
+        feed(llama, i % WINDOW == 0 ? &text[0] : &words[i - 1], 1);
+        scores_of(llama, scores);
+        wanted += negative_log_likelihood(scores, VOCABULARY, words[i]);
+    }
+    llama_free(llama);
+    for (int64_t rows = 1; rows <= 16; rows += 3) {
+        struct perplexity p;
+        const struct llama_settings settings = { .context = WINDOW, .score_rows = rows };
+        llama = load(model, &settings);
+        if (!perplexity_measure(llama, words, TEXT - 1, 1, NULL, NULL, &p, &why))
+            fail_msg("%s", why.text);
+        assert_int_equal(p.tokens, TEXT - 1);
+        assert_int_equal(p.windows, 3);
+        assert_true(fabs(p.nll - wanted) < 1e-3);
+
+        int64_t windows = 0;
+        assert_true(perplexity_measure(llama, words, TEXT - 1, -1, two_windows, &windows,
+                                       &p, &why));
+        assert_int_equal(windows, 3);
+        assert_int_equal(p.tokens, 2 * WINDOW);
+        assert_true(perplexity_measure(llama, words, 1, -1, NULL, NULL, &p, &why));
+        assert_int_equal(p.tokens, 0);
+        llama_free(llama);
+    }
+}
+
+/* ---- Metadata that lie ---- */
+
+static void test_lies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        uint32_t value;
+        const char *words;
+    } rows[] = {
+        { "llama.context_length", 0, "'llama.context_length' is 0, wanted 1 to" },
+        { "llama.context_length", UINT32_MAX, "'llama.context_length' is 4294967295" },
+        { "llama.embedding_length", 512, "tensor 'token_embd.weight'" },
+        { "llama.embedding_length", 128, "rope over 64 elements of heads of 32" },
+        { "llama.embedding_length", 255, "'llama.attention.key_length' is missing" },
+        { "llama.block_count", 3, "variant" }, /* sound: a layer less */
+        { "llama.block_count", 5, "tensor 'blk.4.attn_norm.weight' is missing" },
+        { "llama.block_count", 1 << 24, "16777216 layers, there are 38 tensors" },
+        { "llama.block_count", UINT32_MAX, "'llama.block_count' is 4294967295" },
+        { "llama.feed_forward_length", 767, "tensor 'blk.0.ffn_gate.weight'" },
+        { "llama.attention.head_count", 0, "'llama.attention.head_count' is 0" },
+        { "llama.attention.head_count", 3, "'llama.attention.key_length' is missing" },
+        { "llama.attention.head_count", 8, "rope over 64 elements of heads of 32" },
+        { "llama.attention.head_count", 2, "tensor 'blk.0.attn_k.weight'" },
+        { "llama.attention.head_count_kv", 3, "4 query heads are no multiple of 3" },
+        { "llama.attention.head_count_kv", 4, "tensor 'blk.0.attn_k.weight'" },
+        { "llama.rope.dimension_count", 63, "rope over 63 elements of heads of 64" },
+        { "llama.rope.dimension_count", 66, "rope over 66 elements of heads of 64" },
+        { "llama.rope.freq_base", 0, "'llama.rope.freq_base' is no positive number" },
+        { "llama.rope.freq_base", 0x7fc00000,
+          "'llama.rope.freq_base' is no positive number" },
+        { "llama.attention.layer_norm_rms_epsilon", 0xbf800000, "is no positive number" },
+        { "llama.attention.layer_norm_rms_epsilon", 0x7f800000, "is no positive number" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fault why = { "variant" };
+        struct shape shape;
+        uint8_t *copy = copy_model();
+        memcpy(copy + offset_of(rows[i].key), &rows[i].value, 4);
+        struct gguf *file = parse(copy, model_size);
+        struct llama *llama = NULL;
+        if (shape_read(file, &shape, &why))
+            llama = llama_load(file, &shape, device,
+                               &(struct llama_settings){ .context = 1 }, &why);
+        if (!strstr(why.text, rows[i].words))
+            fail_msg("%s = %u: wanted '%s', got: %s", rows[i].key, rows[i].value,
+                     rows[i].words, why.text);
+        llama_free(llama);
+        gguf_close(file);
+        free(copy);
+    }
+}
+
+static void test_unknown_architecture(void **state)
+{
+    (void)state;
+    struct fault why;
+    struct shape shape;
+    uint8_t *copy = copy_model();
+    memcpy(copy + offset_of("general.architecture") + 8, "other", 5);
+    struct gguf *file = parse(copy, model_size);
+    assert_false(shape_read(file, &shape, &why));
+    assert_non_null(
+        strstr(why.text, "'general.architecture' is 'other', computed are 'llama'"));
+    gguf_close(file);
+    free(copy);
+}
+
+static void test_uncomputed(void **state)
+{
+    (void)state;
+    struct fault why;
+    struct shape shape;
+    struct variant experts = { .pair_count = 1 }, yarn = { .pair_count = 1 };
+    put_key(&experts.pairs, "llama.expert_count", GGUF_U32);
+    put_u32(&experts.pairs, 8);
+    put_key(&yarn.pairs, "llama.rope.scaling.type", GGUF_STRING);
+    put_string(&yarn.pairs, "yarn");
+    struct blob blobs[] = { rewrite(&experts), rewrite(&yarn) };
+    const char *const words[] = { "has 8 experts", "is 'yarn', computed are" };
+    for (int i = 0; i < 2; i++) {
+        struct gguf *file = parse(blobs[i].bytes, blobs[i].size);
+        assert_false(shape_read(file, &shape, &why));
+        assert_non_null(strstr(why.text, words[i]));
+        gguf_close(file);
+        free(blobs[i].bytes);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s MODEL.gguf GOLDEN.json\n", argv[0]);
+        return 2;
+    }
+    model_path = argv[1];
+    golden_path = argv[2];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden_q8_0),
+        cmocka_unit_test(test_golden_f16),
+        cmocka_unit_test(test_batch_or_steps),
+        cmocka_unit_test(test_full_cache),
+        cmocka_unit_test(test_kv_types),
+        cmocka_unit_test(test_half_split_rope),
+        cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_weight_types),
+        cmocka_unit_test(test_untied_output),
+        cmocka_unit_test(test_rope_factors),
+        cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_likelihood),
+        cmocka_unit_test(test_perplexity),
+        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_unknown_architecture),
+        cmocka_unit_test(test_uncomputed),
+    };
+    return cmocka_run_group_tests_name("llama", tests, open_all, close_all);
+}
