@@ -332,8 +332,13 @@ static bool emit(struct run *run, int32_t token, struct fault *why)
     if (out_json || run->text.length == before)
         return true;
     print_text(run->text.bytes + before, run->text.length - before);
-    if (fflush(stdout)) /* a full disk, or a reader that has gone: out_end() knows */
-        run->ended = "output";
+    if (fflush(stdout) == 0)
+        return true;
+    if (!out_is_closed()) {
+        clearerr(stdout); /* told here, with its reason, and not again by out_end() */
+        return fault(why, "can not write the output: %s", strerror(errno));
+    }
+    run->ended = "reader gone";
     return true;
 }
 
@@ -509,6 +514,8 @@ static void tell(const struct run *run)
     json_t *count;
     char name[sizeof info.name * 4];
 
+    if (out_is_terminal())
+        fputc('\n', stderr);
     tell_rates(run);
     if (hw_device_info(run->device, &info))
         info.name[0] = '\0';
