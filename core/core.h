@@ -122,6 +122,8 @@ struct hw_device {
     void *impl;                /* the plugin's device; NULL: asleep */
     struct pool *pool;         /* pool.c; made when the device wakes */
     _Atomic int32_t lost;      /* HW_LOST once it is */
+    pthread_mutex_t service_lock; /* held while the library's own queue is lent: see work.h */
+    struct hw_queue *service;
     char *why;                 /* why it is not selected; NULL if it is */
 };
 
