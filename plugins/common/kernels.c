@@ -10,8 +10,9 @@ struct operand {
 };
 
 #define OPERAND(op, field, role) { #field, offsetof(struct hw_##op, field) },
-#define X(NAME, name)                                                                            \
-    static const struct operand operands_of_##name[] = { HW_OPERANDS_##NAME(OPERAND){ NULL, 0 } };
+#define X(NAME, name)                                                                      \
+    static const struct operand operands_of_##name[] = { HW_OPERANDS_##NAME(OPERAND){      \
+        NULL, 0 } };
 HW_OPS(X)
 #undef X
 
@@ -57,8 +58,8 @@ static void append(struct text *text, const char *piece)
 static const char *dtype_name(int32_t dtype)
 {
     switch (dtype) {
-#define X(NAME, value, name, elements, bytes)                                                    \
-    case value:                                                                                  \
+#define X(NAME, value, name, elements, bytes)                                              \
+    case value:                                                                            \
         return name;
         HW_DTYPES(X)
 #undef X
@@ -93,7 +94,8 @@ void kernel_describe(uint32_t op, const void *args, char *buffer, size_t size)
         append(&text, " ");
         append(&text, dtype_name(t->dtype));
         for (int i = 0; i < t->rank && i < HW_MAX_RANK; i++) {
-            snprintf(number, sizeof number, "%s%lld", i ? "," : " [", (long long)t->extent[i]);
+            snprintf(number, sizeof number, "%s%lld", i ? "," : " [",
+                     (long long)t->extent[i]);
             append(&text, number);
         }
         append(&text, "]");
@@ -126,7 +128,8 @@ static bool same(const char *name, const char *word, size_t n)
 }
 
 /* Confines an op to one row. */
-static void force(struct kernel_choice *choice, const struct kernel_table *table, uint32_t row)
+static void force(struct kernel_choice *choice, const struct kernel_table *table,
+                  uint32_t row)
 {
     const uint32_t op = table->rows[row].op;
     choice->first[op] = (uint16_t)row;
@@ -146,8 +149,8 @@ static int32_t refuse(const struct hw_host *host, const struct kernel_table *tab
 {
     char rows[800];
     list_rows(table, features, rows, sizeof rows);
-    return hw_fail(host, HW_INVALID, "kernel \"%.*s\": %s; \"portable\", or of: %s", (int)n, word,
-                   what, rows);
+    return hw_fail(host, HW_INVALID, "kernel \"%.*s\": %s; \"portable\", or of: %s", (int)n,
+                   word, what, rows);
 }
 
 /* One word of the list: "portable", "<row>" or "<op>=<row>". */
@@ -202,7 +205,8 @@ int32_t kernel_select(const struct kernel_table *table, const struct kernel_choi
     const uint32_t types = types_of(op, args);
     for (uint32_t i = choice->first[op]; i < choice->last[op]; i++) {
         const struct kernel_row *row = &table->rows[i];
-        if (can_run(row, choice->features) && (types & ~row->dtypes) == 0 && row->fits(args))
+        if (can_run(row, choice->features) && (types & ~row->dtypes) == 0 &&
+            row->fits(args))
             return (int32_t)i;
     }
     return -1;

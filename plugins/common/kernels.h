@@ -5,11 +5,11 @@
  *
  *   KERNEL(op, row, needs, dtypes, condition)
  *
- * `op` as in HW_OPS; `row`, the name that logs and HW_KERNEL use; `needs`, bits of features that
- * the device must have, whose meaning is the plugin's; `dtypes`, the types that the op's float
- * and block operands may have (F32 | F16 | ANY ...); `condition`, an expression on `op`, a
- * pointer to the op's struct. The first row of an op that fits wins; its last one is the portable
- * one. The rows of one op stand together. In launch.c:
+ * `op` as in HW_OPS; `row`, the name that logs and HW_KERNEL use; `needs`, bits of features
+ * that the device must have, whose meaning is the plugin's; `dtypes`, the types that the
+ * op's float and block operands may have (F32 | F16 | ANY ...); `condition`, an expression
+ * on `op`, a pointer to the op's struct. The first row of an op that fits wins; its last
+ * one is the portable one. The rows of one op stand together. In launch.c:
  *
  *   #define KERNEL KERNEL_FITS
  *   #include "kernels.def"
@@ -20,7 +20,8 @@
  *   };
  *   #undef KERNEL
  *
- * No cache: a row is found in a few comparisons, cheaper than a look-up by dtype and shape. */
+ * No cache: a row is found in a few comparisons, cheaper than a look-up by dtype and shape.
+ */
 #ifndef COMMON_KERNELS_H
 #define COMMON_KERNELS_H
 
@@ -53,14 +54,14 @@ struct kernel_table {
     void (*needs_in_words)(uint64_t needs, char *text, size_t size);
 };
 
-#define KERNEL_FITS(op_, row, needs_, dtypes_, condition_)                                       \
-    static bool fits_##row(const void *args)                                                     \
-    {                                                                                            \
-        const struct hw_##op_ *op = args;                                                        \
-        (void)op;                                                                                \
-        return condition_;                                                                       \
+#define KERNEL_FITS(op_, row, needs_, dtypes_, condition_)                                 \
+    static bool fits_##row(const void *args)                                               \
+    {                                                                                      \
+        const struct hw_##op_ *op = args;                                                  \
+        (void)op;                                                                          \
+        return condition_;                                                                 \
     }
-#define KERNEL_ROW(op_, row, needs_, dtypes_, condition_)                                        \
+#define KERNEL_ROW(op_, row, needs_, dtypes_, condition_)                                  \
     { kernel_op_##op_, dtypes_, #row, needs_, #condition_, fits_##row },
 
 /* HW_OP_MATMUL by the name that rows are written with. */
@@ -77,8 +78,9 @@ struct kernel_choice {
     bool forced[HW_OP_COUNT];
 };
 
-/* Fills in `choice` for a device with `features`. `spec` is that of hw_queue_desc.kernel. A name
- * that no op has, or a row that the device can not run, is HW_INVALID; the message lists the rows. */
+/* Fills in `choice` for a device with `features`. `spec` is that of hw_queue_desc.kernel. A
+ * name that no op has, or a row that the device can not run, is HW_INVALID; the message
+ * lists the rows. */
 int32_t kernel_choose(const struct hw_host *host, const struct kernel_table *table,
                       uint64_t features, const char *spec, struct kernel_choice *choice);
 

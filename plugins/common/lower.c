@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops become launches: shapes broadcast, dimensions merge, defaults are filled in. The struct of
- * each kernel, and what its groups are, is told in kernels/args.h. */
+/* Ops become launches: shapes broadcast, dimensions merge, defaults are filled in. The
+ * struct of each kernel, and what its groups are, is told in kernels/args.h. */
 #include "lower.h"
 
 #include <math.h>
@@ -71,7 +71,8 @@ static struct place place_of(const struct hw_tensor *t)
 
 static bool is_dense(const struct hw_tensor *t)
 {
-    return !present(t) || cols_of(t) <= 1 || t->stride[t->rank - 1] == hw_dtype_bytes(t->dtype);
+    return !present(t) || cols_of(t) <= 1 ||
+           t->stride[t->rank - 1] == hw_dtype_bytes(t->dtype);
 }
 
 static const char *dense(const struct hw_tensor *a, const struct hw_tensor *b,
@@ -88,8 +89,8 @@ static const char *dense(const struct hw_tensor *a, const struct hw_tensor *b,
 static const char *finish(struct lowered *out, int64_t a, int64_t b, int64_t c, double work)
 {
     int64_t groups;
-    if (__builtin_mul_overflow(a, b, &groups) || __builtin_mul_overflow(groups, c, &groups) ||
-        groups > INT32_MAX)
+    if (__builtin_mul_overflow(a, b, &groups) ||
+        __builtin_mul_overflow(groups, c, &groups) || groups > INT32_MAX)
         return "more than 2^31 - 1 groups";
     out->groups = groups;
     out->work = work;
@@ -104,13 +105,14 @@ static int64_t pieces(int64_t n, int64_t piece)
 /* Rows of the last extent. */
 static const char *finish_rows(struct lowered *out, const struct hw_tensor *t, double work)
 {
-    const double rows =
-        (double)extent_of(t, 1) * (double)extent_of(t, 2) * (double)extent_of(t, 3);
+    const double rows = (double)extent_of(t, 1) * (double)extent_of(t, 2) *
+                        (double)extent_of(t, 3);
     return finish(out, extent_of(t, 3), extent_of(t, 2), extent_of(t, 1),
                   rows * (double)cols_of(t) * work);
 }
 
-/* What each kernel's switch of types can be compiled for: one type, weights in it or in f32. */
+/* What each kernel's switch of types can be compiled for: one type, weights in it or in
+ * f32. */
 static const char *typed(struct lowered *out, const struct hw_tensor *x,
                          const struct hw_tensor *weight)
 {
@@ -125,7 +127,8 @@ static const char *typed(struct lowered *out, const struct hw_tensor *x,
 
 #define MAX_OPERANDS 3
 
-/* Extents and each operand's strides, outermost first, for operands that broadcast to the first. */
+/* Extents and each operand's strides, outermost first, for operands that broadcast to the
+ * first. */
 struct shape {
     int rank, operands;
     int64_t extent[HW_MAX_RANK];
@@ -178,7 +181,8 @@ static struct shape shape_of(const struct hw_tensor *const *t, int operands, int
         for (int k = 0; k < operands; k++) {
             s.stride[i][k] = stride_of(t[k], axis);
             if (axis == 0 && unit > 1)
-                s.stride[i][k] = unit / hw_dtype_block(t[k]->dtype) * hw_dtype_bytes(t[k]->dtype);
+                s.stride[i][k] = unit / hw_dtype_block(t[k]->dtype) *
+                                 hw_dtype_bytes(t[k]->dtype);
         }
     }
     merge(&s);
@@ -192,9 +196,11 @@ struct rows {
     int64_t outer[3], cols;
 };
 
-static struct rows rows_of(const struct shape *s, int outer, const struct hw_tensor *const *t)
+static struct rows rows_of(const struct shape *s, int outer,
+                           const struct hw_tensor *const *t)
 {
-    struct rows rows = { .outer = { 1, 1, 1 }, .cols = outer < s->rank ? s->extent[outer] : 1 };
+    struct rows rows = { .outer = { 1, 1, 1 },
+                         .cols = outer < s->rank ? s->extent[outer] : 1 };
     for (int k = 0; k < s->operands; k++) {
         rows.place[k].offset = offset_of(t[k]);
         rows.step[k] = outer < s->rank ? s->stride[outer][k] : hw_dtype_bytes(t[k]->dtype);
@@ -218,13 +224,16 @@ static const char *finish_spans(struct lowered *out, const struct rows *rows, do
     int64_t spans;
     if (__builtin_mul_overflow(rows->outer[2], pieces(rows->cols, ELEMENT_SPAN), &spans))
         return "more than 2^31 - 1 groups";
-    const double count = (double)rows->outer[0] * (double)rows->outer[1] * (double)rows->outer[2];
-    return finish(out, rows->outer[0], rows->outer[1], spans, count * (double)rows->cols * work);
+    const double count = (double)rows->outer[0] * (double)rows->outer[1] *
+                         (double)rows->outer[2];
+    return finish(out, rows->outer[0], rows->outer[1], spans,
+                  count * (double)rows->cols * work);
 }
 
 /* ---- one function per op ---- */
 
-static void set(struct lowered *out, enum portable kernel, uint32_t pointers, size_t args_bytes)
+static void set(struct lowered *out, enum portable kernel, uint32_t pointers,
+                size_t args_bytes)
 {
     out->kernel = kernel;
     out->pointers = pointers;
@@ -280,15 +289,15 @@ static const char *lower_matmul(const struct hw_matmul *op, struct lowered *out)
     out->operand[3] = or_null(&op->bias);
     if (__builtin_mul_overflow(extent_of(&op->c, 3), m->batch1, &batches))
         return "more than 2^31 - 1 groups";
-    const char *why =
-        few ? finish(out, batches, 1, pieces(m->n, MATMUL_VEC_COLS), work)
-            : finish(out, batches, pieces(m->m, MATMUL_ROWS), pieces(m->n, MATMUL_COLS), work);
+    const char *why = few ? finish(out, batches, 1, pieces(m->n, MATMUL_VEC_COLS), work)
+                          : finish(out, batches, pieces(m->m, MATMUL_ROWS),
+                                   pieces(m->n, MATMUL_COLS), work);
     return why ? why : dense(&a, &b, &op->c);
 }
 
 static const char *lower_rmsnorm(const struct hw_rmsnorm *op, struct lowered *out)
 {
-    out->args.rmsnorm = (struct rmsnorm_args) {
+    out->args.rmsnorm = (struct rmsnorm_args){
         .y = place_of(&op->y),
         .x = place_of(&op->x),
         .weight_offset = offset_of(&op->weight),
@@ -309,7 +318,7 @@ static const char *lower_rmsnorm(const struct hw_rmsnorm *op, struct lowered *ou
 
 static const char *lower_add_rmsnorm(const struct hw_add_rmsnorm *op, struct lowered *out)
 {
-    out->args.add_rmsnorm = (struct add_rmsnorm_args) {
+    out->args.add_rmsnorm = (struct add_rmsnorm_args){
         .y = place_of(&op->y),
         .residual = place_of(&op->residual),
         .x = place_of(&op->x),
@@ -334,7 +343,7 @@ static const char *lower_add_rmsnorm(const struct hw_add_rmsnorm *op, struct low
 static const char *lower_softmax(const struct hw_softmax *op, struct lowered *out)
 {
     const bool masked = present(&op->mask);
-    out->args.softmax = (struct softmax_args) {
+    out->args.softmax = (struct softmax_args){
         .y = place_of(&op->y),
         .x = place_of(&op->x),
         .mask = place_of(&op->mask),
@@ -359,7 +368,7 @@ static const char *lower_silu(const struct hw_silu *op, struct lowered *out)
 {
     const struct hw_tensor *const t[] = { &op->y, &op->x };
     const struct rows r = long_rows(t, 2, 1);
-    out->args.silu = (struct silu_args) {
+    out->args.silu = (struct silu_args){
         .y = r.place[0], .x = r.place[1], .n1 = r.outer[1], .n2 = r.outer[2], .cols = r.cols
     };
     set(out, PORTABLE_SILU, 2, sizeof out->args.silu);
@@ -382,7 +391,7 @@ static const char *lower_binary(enum portable kernel, const struct hw_tensor *a,
     if (outer > 3)
         return "both inputs repeat along the last of four extents that do not merge";
     const struct rows r = rows_of(&shape, outer, t);
-    out->args.binary = (struct binary_args) {
+    out->args.binary = (struct binary_args){
         .y = r.place[0],
         .a = r.place[1],
         .b = r.place[2],
@@ -421,7 +430,7 @@ static const char *lower_swiglu(const struct hw_swiglu *op, struct lowered *out)
     }
     const struct hw_tensor *const t[] = { &op->y, &gate, &up };
     const struct rows r = long_rows(t, 3, 1);
-    out->args.swiglu = (struct swiglu_args) {
+    out->args.swiglu = (struct swiglu_args){
         .y = r.place[0],
         .gate = r.place[1],
         .up = r.place[2],
@@ -456,7 +465,7 @@ static const char *lower_rope(const struct hw_rope *op, struct lowered *out)
         return "scale is not between 0 and 2 pi";
     if (!(theta > 1.0 && ratio < 1.0))
         return "theta is not above 1";
-    out->args.rope = (struct rope_args) {
+    out->args.rope = (struct rope_args){
         .y = place_of(&op->y),
         .x = place_of(&op->x),
         .positions_offset = offset_of(&op->positions),
@@ -483,13 +492,15 @@ static const char *lower_rope(const struct hw_rope *op, struct lowered *out)
     const double tokens = (double)extent_of(&op->x, 3) * (double)extent_of(&op->x, 2);
     return why ? why
                : finish(out, extent_of(&op->x, 3), extent_of(&op->x, 2), 1,
-                        tokens * ((double)extent_of(&op->x, 1) * (double)cols_of(&op->x) * 2 +
-                                  (double)dims * 16));
+                        tokens *
+                            ((double)extent_of(&op->x, 1) * (double)cols_of(&op->x) * 2 +
+                             (double)dims * 16));
 }
 
 static const char *lower_attention(const struct hw_attention *op, struct lowered *out)
 {
-    const int64_t keys = extent_of(&op->k, 2), dim = cols_of(&op->q), heads = extent_of(&op->q, 1);
+    const int64_t keys = extent_of(&op->k, 2), dim = cols_of(&op->q),
+                  heads = extent_of(&op->q, 1);
     const int64_t kv_heads = extent_of(&op->k, 1), queries = extent_of(&op->q, 2);
     const int64_t length = op->length == 0 || op->length > keys ? keys : op->length;
     int64_t batch_heads, rows;
@@ -498,7 +509,7 @@ static const char *lower_attention(const struct hw_attention *op, struct lowered
         return "k, v: " UNKNOWN_TYPE;
     if (kv_heads == 0 || dim > ATTENTION_MAX_DIM || cols_of(&op->v) > ATTENTION_MAX_DIM)
         return "head sizes above 256 have no portable kernel";
-    out->args.attention = (struct attention_args) {
+    out->args.attention = (struct attention_args){
         .y = place_of(&op->y),
         .q = place_of(&op->q),
         .k = place_of(&op->k),
@@ -520,7 +531,9 @@ static const char *lower_attention(const struct hw_attention *op, struct lowered
         .bias_type = op->bias.dtype,
         .causal = op->causal != 0,
         .has_lengths = present(&op->lengths),
-        .scale = op->scale != 0.0f ? op->scale : dim ? (float)(1.0 / sqrt((double)dim)) : 1.0f,
+        .scale = op->scale != 0.0f ? op->scale
+                 : dim             ? (float)(1.0 / sqrt((double)dim))
+                                   : 1.0f,
         .softcap = op->softcap,
     };
     set(out, PORTABLE_ATTENTION, 6, sizeof out->args.attention);
@@ -545,7 +558,7 @@ static const char *lower_rows(enum portable kernel, const struct hw_tensor *to,
                               const struct hw_tensor *from, const struct hw_tensor *rows,
                               int64_t table_rows, struct lowered *out)
 {
-    out->args.rows = (struct rows_args) {
+    out->args.rows = (struct rows_args){
         .to = place_of(to),
         .from = place_of(from),
         .rows_offset = offset_of(rows),
@@ -562,19 +575,20 @@ static const char *lower_rows(enum portable kernel, const struct hw_tensor *to,
         return "table: " UNKNOWN_TYPE;
     const char *why = dense(to, from, rows);
     return why ? why
-               : finish(out, cols_of(rows), 1, 1, (double)cols_of(rows) * (double)cols_of(to) * 2);
+               : finish(out, cols_of(rows), 1, 1,
+                        (double)cols_of(rows) * (double)cols_of(to) * 2);
 }
 
 static const char *lower_get_rows(const struct hw_get_rows *op, struct lowered *out)
 {
-    return lower_rows(PORTABLE_GET_ROWS, &op->y, &op->table, &op->rows, extent_of(&op->table, 1),
-                      out);
+    return lower_rows(PORTABLE_GET_ROWS, &op->y, &op->table, &op->rows,
+                      extent_of(&op->table, 1), out);
 }
 
 static const char *lower_set_rows(const struct hw_set_rows *op, struct lowered *out)
 {
-    return lower_rows(PORTABLE_SET_ROWS, &op->table, &op->x, &op->rows, extent_of(&op->table, 1),
-                      out);
+    return lower_rows(PORTABLE_SET_ROWS, &op->table, &op->x, &op->rows,
+                      extent_of(&op->table, 1), out);
 }
 
 /* Bits that stay what they are move as an integer of their size. */
@@ -598,7 +612,8 @@ static struct hw_tensor as_bytes(const struct hw_tensor *t)
     struct hw_tensor bytes = *t;
     const int last = t->rank - 1;
     bytes.dtype = HW_I8;
-    bytes.extent[last] = t->extent[last] / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype);
+    bytes.extent[last] = t->extent[last] / hw_dtype_block(t->dtype) *
+                         hw_dtype_bytes(t->dtype);
     bytes.stride[last] = 1;
     return bytes;
 }
@@ -622,7 +637,7 @@ static const char *lower_copy(const struct hw_copy *op, struct lowered *out)
     const int64_t unit = blocks ? 32 : 1;
     struct rows r = long_rows(t, 2, unit);
     r.cols *= unit;
-    out->args.copy = (struct copy_args) {
+    out->args.copy = (struct copy_args){
         .dst = r.place[0],
         .src = r.place[1],
         .n1 = r.outer[1],
@@ -648,7 +663,7 @@ static const char *lower_argmax(const struct hw_argmax *op, struct lowered *out)
         y.stride[y.rank] = 4;
         y.rank++;
     }
-    out->args.argmax = (struct argmax_args) {
+    out->args.argmax = (struct argmax_args){
         .y = place_of(&y),
         .x = place_of(&op->x),
         .n1 = extent_of(&op->x, 2),
@@ -678,9 +693,9 @@ const char *lower(uint32_t op, const void *args, struct lowered *out)
     const char *why = "no portable kernel computes this op";
     memset(out, 0, sizeof *out);
     switch (op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
-        why = lower_##name(args, out);                                                           \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
+        why = lower_##name(args, out);                                                     \
         break;
         HW_OPS(X)
 #undef X

@@ -18,11 +18,12 @@
 
 /* ---- driver.c ------------------------------------------------------------------------------ */
 
-/* Feature bits of struct machine; the names are those of cpu.def. Tiers are bits like others. */
+/* Feature bits of struct machine; the names are those of cpu.def. Tiers are bits like
+ * others. */
 enum feature {
 #define X86(NAME, leaf, subleaf, register, bit, state) FEATURE_##NAME,
-#define ARM(NAME, word, bit) FEATURE_ARM_##NAME,
-#define TIER(NAME, text, features) FEATURE_TIER_##NAME,
+#define ARM(NAME, word, bit)                           FEATURE_ARM_##NAME,
+#define TIER(NAME, text, features)                     FEATURE_TIER_##NAME,
 #include "cpu.def"
     FEATURE_COUNT
 };
@@ -34,12 +35,14 @@ struct machine {
     char arch[64];
     uint64_t features; /* HAS(AVX2) ... */
     uint32_t cores;    /* that this process may run on: its affinity */
-    uint32_t quota;    /* cores' worth of time that its cgroup grants, rounded up; 0: no limit */
+    uint32_t
+        quota; /* cores' worth of time that its cgroup grants, rounded up; 0: no limit */
 };
 
 /* Facts that do not change. `root` is put in front of /proc and /sys: "", but for tests. */
 void machine_read(struct machine *machine, const char *root);
-/* Bytes of memory and how much of it is free now, both within the cgroup's limit; 0: not known. */
+/* Bytes of memory and how much of it is free now, both within the cgroup's limit; 0: not
+ * known. */
 void machine_memory(const char *root, uint64_t *total, uint64_t *free);
 
 /* ---- threads.c ----------------------------------------------------------------------------- */
@@ -49,14 +52,14 @@ typedef void team_fn(void *user, int64_t first, int64_t end);
 
 struct team;
 
-/* A team of `threads`, the caller of team_run() among them; none is started yet. `cores`: how
- * many they have to run on; a larger team never spins. NULL: out of memory. */
+/* A team of `threads`, the caller of team_run() among them; none is started yet. `cores`:
+ * how many they have to run on; a larger team never spins. NULL: out of memory. */
 struct team *team_create(uint32_t threads, uint32_t cores);
 /* Ends and joins the threads. Accepts NULL. */
 void team_destroy(struct team *team);
 /* Calls fn until groups 0 .. count - 1 are done, in pieces of at least `grain`, on as many
- * threads as are at hand, and returns when all are done. The first call starts the threads. A
- * caller that finds the team at work for another does its groups alone. */
+ * threads as are at hand, and returns when all are done. The first call starts the threads.
+ * A caller that finds the team at work for another does its groups alone. */
 void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain);
 /* Threads that run, the caller among them: 1 until the first team_run(). */
 uint32_t team_size(const struct team *team);
@@ -83,7 +86,8 @@ struct queue {
 
 /* ---- memory.c ------------------------------------------------------------------------------ */
 
-int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
+int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags,
+                     struct hw_buffer *buffer);
 void memory_free(void *device, struct hw_buffer *buffer);
 int32_t memory_import(void *device, uint32_t kind, void *handle, uint64_t bytes,
                       struct hw_buffer *buffer);
@@ -94,8 +98,8 @@ int32_t memory_transfer(void *queue, const struct hw_transfer *transfer);
 extern const struct hw_plugin_ops launch_ops;
 extern const struct kernel_table launch_kernels;
 
-int32_t launch_supports(void *device, uint32_t op, const void *args, char *why, size_t why_size,
-                        uint64_t *scratch);
+int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch);
 int32_t launch_graph_build(void *device, const struct hw_node *nodes, uint32_t count,
                            void **graph);
 int32_t launch_graph(void *queue, void *graph);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine: what the processor says of itself, what the operating system lets this process
- * have of it. */
+/* The machine: what the processor says of itself, what the operating system lets this
+ * process have of it. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 
@@ -58,8 +58,8 @@ static uint64_t read_features(void)
 {
     const uint64_t saved = saved_state();
     uint64_t features = 0;
-#define X86(NAME, leaf, subleaf, register, bit, state)                                           \
-    if (((uint64_t)(state) & ~saved) == 0 && cpuid_bit(leaf, subleaf, register, bit))            \
+#define X86(NAME, leaf, subleaf, register, bit, state)                                     \
+    if (((uint64_t)(state) & ~saved) == 0 && cpuid_bit(leaf, subleaf, register, bit))      \
         features |= HAS(NAME);
 #include "cpu.def"
     return features;
@@ -70,11 +70,11 @@ static uint64_t read_tiers(uint64_t features, char *arch, size_t size)
 {
     uint64_t tiers = 0, needed = 0;
     copy_trimmed(arch, size, "x86-64");
-#define TIER(NAME, text, added)                                                                  \
-    needed |= (added);                                                                           \
-    if ((features & needed) == needed) {                                                         \
-        tiers |= HAS(TIER_##NAME);                                                               \
-        copy_trimmed(arch, size, text);                                                          \
+#define TIER(NAME, text, added)                                                            \
+    needed |= (added);                                                                     \
+    if ((features & needed) == needed) {                                                   \
+        tiers |= HAS(TIER_##NAME);                                                         \
+        copy_trimmed(arch, size, text);                                                    \
     }
 #include "cpu.def"
     return tiers;
@@ -108,7 +108,8 @@ static void read_names(struct machine *machine, const char *root)
 static void read_processor(struct machine *machine, const char *root)
 {
     const uint64_t features = read_features();
-    machine->features = features | read_tiers(features, machine->arch, sizeof machine->arch);
+    machine->features = features |
+                        read_tiers(features, machine->arch, sizeof machine->arch);
     read_names(machine, root);
 }
 
@@ -135,8 +136,8 @@ static uint64_t read_features(void)
 {
     uint64_t features = 0;
 #if defined(__aarch64__) && defined(__linux__)
-#define ARM(NAME, word, bit)                                                                     \
-    if (getauxval(word) >> bit & 1)                                                              \
+#define ARM(NAME, word, bit)                                                               \
+    if (getauxval(word) >> bit & 1)                                                        \
         features |= HAS(ARM_##NAME);
 #include "cpu.def"
 #endif
@@ -183,7 +184,8 @@ static void read_processor(struct machine *machine, const char *root)
     cpuinfo_value(root, "model name", machine->name, sizeof machine->name);
     cpuinfo_value(root, "CPU implementer", code, sizeof code);
     cpuinfo_value(root, "CPU part", part, sizeof part);
-    copy_trimmed(machine->vendor, sizeof machine->vendor, implementer(strtoul(code, NULL, 16)));
+    copy_trimmed(machine->vendor, sizeof machine->vendor,
+                 implementer(strtoul(code, NULL, 16)));
     if (!machine->name[0] && machine->vendor[0] && part[0])
         snprintf(machine->name, sizeof machine->name, "%s part %s", machine->vendor, part);
 }
@@ -208,7 +210,8 @@ static bool read_number(const char *path, uint64_t *value)
     return found;
 }
 
-/* The number after `key` at the start of a line: "MemTotal:   23 kB", "inactive_file 42". */
+/* The number after `key` at the start of a line: "MemTotal:   23 kB", "inactive_file 42".
+ */
 static bool read_key(const char *path, const char *key, uint64_t *value)
 {
     char line[256];
@@ -223,9 +226,9 @@ static bool read_key(const char *path, const char *key, uint64_t *value)
     return found;
 }
 
-/* Where the process's control group has its files: of version 2 (`controller` ""), or of one
- * controller of version 1. The path ends at the mount's root in a container, whose own name
- * for the group need not exist inside. */
+/* Where the process's control group has its files: of version 2 (`controller` ""), or of
+ * one controller of version 1. The path ends at the mount's root in a container, whose own
+ * name for the group need not exist inside. */
 struct cgroup {
     char mount[512]; /* ".../sys/fs/cgroup" or ".../sys/fs/cgroup/memory" */
     char path[512];  /* "/a/b", or "" at the root */
@@ -261,7 +264,8 @@ static bool cgroup_find(const char *root, const char *controller, struct cgroup 
         if (found) {
             snprintf(group->mount, sizeof group->mount, "%s/sys/fs/cgroup%s%s", root,
                      controller[0] ? "/" : "", controller);
-            copy_trimmed(group->path, sizeof group->path, strcmp(path, "/") == 0 ? "" : path);
+            copy_trimmed(group->path, sizeof group->path,
+                         strcmp(path, "/") == 0 ? "" : path);
         }
     }
     fclose(file);
@@ -269,8 +273,8 @@ static bool cgroup_find(const char *root, const char *controller, struct cgroup 
 }
 
 /* Calls fn for the group and all its ancestors, whose limits hold for it, too. */
-static void cgroup_climb(struct cgroup *group, void (*fn)(const char *directory, void *user),
-                         void *user)
+static void cgroup_climb(struct cgroup *group,
+                         void (*fn)(const char *directory, void *user), void *user)
 {
     char directory[sizeof group->mount + sizeof group->path];
     for (;;) {
@@ -385,7 +389,8 @@ void machine_memory(const char *root, uint64_t *total, uint64_t *free)
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     if (read_key(path, "MemTotal", &memory.total) && memory.total <= UINT64_MAX / 1024) {
         memory.total *= 1024;
-        if (read_key(path, "MemAvailable", &memory.free) && memory.free <= UINT64_MAX / 1024)
+        if (read_key(path, "MemAvailable", &memory.free) &&
+            memory.free <= UINT64_MAX / 1024)
             memory.free *= 1024;
         cgroup_each(root, "memory", memory_at, &memory);
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops are computed here, within the call: a plan says which code on which addresses, and the
- * team goes through its groups. A graph is a list of plans. */
+/* Ops are computed here, within the call: a plan says which code on which addresses, and
+ * the team goes through its groups. A graph is a list of plans. */
 #include "cpu.h"
 #include "portable.h"
 
 #include <stdlib.h>
 
-/* Multiply-adds, as lower() weighs work, that are worth a second thread: about 5 us of one. */
+/* Multiply-adds, as lower() weighs work, that are worth a second thread: about 5 us of one.
+ */
 #define WORTH_A_THREAD 40000.0
 
 /* ---- the table ---- */
@@ -14,8 +15,8 @@
 static void needs_in_words(uint64_t needs, char *text, size_t size)
 {
     text[0] = '\0';
-#define TIER(NAME, name, features)                                                               \
-    if (needs & HAS(TIER_##NAME))                                                                \
+#define TIER(NAME, name, features)                                                         \
+    if (needs & HAS(TIER_##NAME))                                                          \
         snprintf(text, size, "%s", name);
 #include "cpu.def"
 }
@@ -72,16 +73,17 @@ struct plan {
 };
 
 /* Answers NULL, or why no row computes this. */
-static const char *plan_make(const struct kernel_choice *choice, uint32_t op, const void *args,
-                             struct plan *plan)
+static const char *plan_make(const struct kernel_choice *choice, uint32_t op,
+                             const void *args, struct plan *plan)
 {
     const char *why = lower(op, args, &plan->lowered);
     if (why)
         return why;
     const int32_t row = kernel_select(&launch_kernels, choice, op, args);
     if (row < 0)
-        return choice->forced[op] ? "the row that HW_KERNEL or the queue asks for does not fit"
-                                  : "no row fits";
+        return choice->forced[op]
+                   ? "the row that HW_KERNEL or the queue asks for does not fit"
+                   : "no row fits";
 
     const struct lowered *l = &plan->lowered;
     plan->row = (uint32_t)row;
@@ -140,29 +142,28 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     return HW_OK;
 }
 
-#define X(NAME, name)                                                                            \
-    static int32_t launch_##name(void *device, void *queue, const struct hw_##name *op)          \
-    {                                                                                            \
-        (void)device;                                                                            \
-        return submit(queue, HW_OP_##NAME, op);                                                  \
+#define X(NAME, name)                                                                      \
+    static int32_t launch_##name(void *device, void *queue, const struct hw_##name *op)    \
+    {                                                                                      \
+        (void)device;                                                                      \
+        return submit(queue, HW_OP_##NAME, op);                                            \
     }
 HW_OPS(X)
 #undef X
 
-const struct hw_plugin_ops launch_ops = {
-    .size = sizeof launch_ops,
+const struct hw_plugin_ops launch_ops = { .size = sizeof launch_ops,
 #define X(NAME, name) .name = launch_##name,
-    HW_OPS(X)
+                                          HW_OPS(X)
 #undef X
 };
 
-int32_t launch_supports(void *device, uint32_t op, const void *args, char *why, size_t why_size,
-                        uint64_t *scratch)
+int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
 {
     const struct device *dev = device;
     struct plan plan;
-    const char *reason =
-        op < HW_OP_COUNT ? plan_make(&dev->choice, op, args, &plan) : "no such op here";
+    const char *reason = op < HW_OP_COUNT ? plan_make(&dev->choice, op, args, &plan)
+                                          : "no such op here";
     if (scratch)
         *scratch = 0;
     if (why && why_size)
@@ -198,8 +199,8 @@ int32_t launch_graph_build(void *device, const struct hw_node *nodes, uint32_t c
     struct device *dev = device;
     struct graph *made = calloc(1, sizeof *made + count * sizeof made->plans[0]);
     if (!made)
-        return hw_fail(dev->host, HW_NO_MEMORY, "cpu: out of memory for a graph of %u nodes",
-                       (unsigned)count);
+        return hw_fail(dev->host, HW_NO_MEMORY,
+                       "cpu: out of memory for a graph of %u nodes", (unsigned)count);
     made->device = dev;
     made->nodes = nodes;
     made->count = count;

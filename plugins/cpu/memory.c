@@ -16,7 +16,8 @@ struct block {
     void *address; /* NULL: imported, not ours to free */
 };
 
-/* More than a third of the address space is nobody's memory, and rounds up without overflow. */
+/* More than a third of the address space is nobody's memory, and rounds up without
+ * overflow. */
 static void *allocate(uint64_t bytes, bool zeroed)
 {
     if (bytes > SIZE_MAX / 4)
@@ -70,10 +71,11 @@ int32_t memory_import(void *device, uint32_t kind, void *handle, uint64_t bytes,
 {
     const struct device *dev = device;
     if (kind != HW_IMPORT_HOST)
-        return hw_fail(dev->host, HW_UNSUPPORTED,
-                       "import: the CPU reads host memory (HW_IMPORT_HOST); kind %u is another "
-                       "backend's",
-                       (unsigned)kind);
+        return hw_fail(
+            dev->host, HW_UNSUPPORTED,
+            "import: the CPU reads host memory (HW_IMPORT_HOST); kind %u is another "
+            "backend's",
+            (unsigned)kind);
     struct block *block = calloc(1, sizeof *block);
     if (!block)
         return hw_fail(dev->host, HW_NO_MEMORY, "import: out of memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ABI's functions. Work is done when a call returns, so queues have nothing to wait for and
- * events have passed as soon as they are recorded. */
+/* The ABI's functions. Work is done when a call returns, so queues have nothing to wait for
+ * and events have passed as soon as they are recorded. */
 #include "cpu.h"
 
 #include <stdatomic.h>
@@ -78,13 +78,15 @@ static int32_t device_info(void *self, int32_t index, struct hw_device_info *inf
     return HW_OK;
 }
 
-/* HW_THREADS, else one per core, or fewer where the process is granted less time than that. */
+/* HW_THREADS, else one per core, or fewer where the process is granted less time than that.
+ */
 static uint32_t threads_of(const struct plugin *plugin)
 {
     const struct machine *machine = &plugin->machine;
     if (plugin->host->threads)
         return plugin->host->threads;
-    return machine->quota && machine->quota < machine->cores ? machine->quota : machine->cores;
+    return machine->quota && machine->quota < machine->cores ? machine->quota
+                                                             : machine->cores;
 }
 
 static void log_device(const struct plugin *plugin)
@@ -94,8 +96,8 @@ static void log_device(const struct plugin *plugin)
     char line[384], quota[64] = "";
     if (m->quota && m->quota < m->cores)
         snprintf(quota, sizeof quota, " (%u by the cgroup's quota)", (unsigned)m->quota);
-    snprintf(line, sizeof line, "cpu: %s, %s, %u cores%s, up to %u threads", m->name, m->arch,
-             (unsigned)m->cores, quota, (unsigned)threads_of(plugin));
+    snprintf(line, sizeof line, "cpu: %s, %s, %u cores%s, up to %u threads", m->name,
+             m->arch, (unsigned)m->cores, quota, (unsigned)threads_of(plugin));
     host->log(host->instance, HW_LOG_INFO, line);
 }
 

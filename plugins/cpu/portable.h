@@ -8,8 +8,10 @@
 
 #include <stdint.h>
 
-/* Groups first .. end - 1 of a kernel, on pointers in the kernel's order and its args struct. */
-typedef void portable_fn(void *const *pointers, const void *args, int64_t first, int64_t end);
+/* Groups first .. end - 1 of a kernel, on pointers in the kernel's order and its args
+ * struct. */
+typedef void portable_fn(void *const *pointers, const void *args, int64_t first,
+                         int64_t end);
 
 /* A form's kernels; NULL those that have no such form. */
 struct portable_form {
@@ -17,8 +19,9 @@ struct portable_form {
 };
 
 /* mixed: kernels that take any types; the others name X, and W where it is another. */
-#define PORTABLE_FORMS(F, tier)                                                                  \
-    F(mixed, tier) F(f32, tier) F(f16, tier) F(bf16, tier) F(f16_f32, tier) F(bf16_f32, tier)
+#define PORTABLE_FORMS(F, tier)                                                            \
+    F(mixed, tier)                                                                         \
+    F(f32, tier) F(f16, tier) F(bf16, tier) F(f16_f32, tier) F(bf16_f32, tier)
 #if defined(__x86_64__)
 #define PORTABLE_TIERS(T) T(base) T(v3) T(v4)
 #else
@@ -29,13 +32,13 @@ enum portable_form_index {
 #define F(form, tier) FORM_##form,
     PORTABLE_FORMS(F, )
 #undef F
-    FORM_COUNT
+        FORM_COUNT
 };
 enum portable_tier {
 #define T(tier) TIER_##tier,
     PORTABLE_TIERS(T)
 #undef T
-    TIER_COUNT
+        TIER_COUNT
 };
 
 #define F(form, tier) extern const struct portable_form portable_##form##_##tier;

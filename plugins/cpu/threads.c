@@ -2,12 +2,14 @@
 /* The team: threads that share an op's groups.
  *
  * Work is handed out in pieces by a counter, so a thread that the operating system holds up
- * delays only its piece. A job has a gate: a thread that finds it open enters, takes pieces until
- * none is left, and leaves. The caller closes the gate when nothing is left to hand out and
- * waits for those inside alone; late comers find it closed and never see a job that is over.
+ * delays only its piece. A job has a gate: a thread that finds it open enters, takes pieces
+ * until none is left, and leaves. The caller closes the gate when nothing is left to hand
+ * out and waits for those inside alone; late comers find it closed and never see a job that
+ * is over.
  *
- * A thread without work spins for SPIN_NS, since the next op is usually microseconds away, then
- * sleeps. A team larger than the cores it has never spins: it would steal from its own members. */
+ * A thread without work spins for SPIN_NS, since the next op is usually microseconds away,
+ * then sleeps. A team larger than the cores it has never spins: it would steal from its own
+ * members. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "cpu.h"
 
@@ -23,8 +25,8 @@
 #define LINE        64 /* bytes of a cache line */
 #define PIECES      4  /* handed out per thread, where there is enough */
 
-/* The gate, one word so that entering is one exchange: threads inside, whether it is open, and
- * a number that tells one job from the next. */
+/* The gate, one word so that entering is one exchange: threads inside, whether it is open,
+ * and a number that tells one job from the next. */
 #define GATE_INSIDE UINT64_C(0xffff)
 #define GATE_OPEN   UINT64_C(0x10000)
 #define GATE_NEXT   UINT64_C(0x100000000)
@@ -38,15 +40,15 @@ struct job {
 struct team {
     _Alignas(LINE) _Atomic uint64_t gate;
     _Alignas(LINE) _Atomic int64_t next; /* group to hand out */
-    _Alignas(LINE) struct job job;       /* written only while the gate is closed and empty */
-    _Atomic bool busy;                   /* a caller has the team */
+    _Alignas(LINE) struct job job; /* written only while the gate is closed and empty */
+    _Atomic bool busy;             /* a caller has the team */
     _Atomic bool stop;
     _Atomic bool waiting;      /* the caller sleeps until the gate is empty */
     _Atomic uint32_t sleeping; /* threads that must be woken */
     pthread_mutex_t lock;      /* held around sleeping and waking only */
     pthread_cond_t work, done;
     pthread_t *threads;
-    uint32_t wanted; /* threads, the caller among them */
+    uint32_t wanted;          /* threads, the caller among them */
     _Atomic uint32_t started; /* of these, but for the caller */
     bool tried;               /* to start them */
     bool spin;
@@ -93,8 +95,8 @@ static bool spin_once(struct spinner *spinner)
 static void take_pieces(struct team *team, const struct job *job)
 {
     for (;;) {
-        const int64_t first =
-            atomic_fetch_add_explicit(&team->next, job->piece, memory_order_relaxed);
+        const int64_t first = atomic_fetch_add_explicit(&team->next, job->piece,
+                                                        memory_order_relaxed);
         if (first >= job->count)
             return;
         const int64_t left = job->count - first;
@@ -105,8 +107,8 @@ static void take_pieces(struct team *team, const struct job *job)
 static bool gate_enter(struct team *team, uint64_t gate)
 {
     while (gate & GATE_OPEN)
-        if (atomic_compare_exchange_weak_explicit(&team->gate, &gate, gate + 1,
-                                                  memory_order_acquire, memory_order_acquire))
+        if (atomic_compare_exchange_weak_explicit(
+                &team->gate, &gate, gate + 1, memory_order_acquire, memory_order_acquire))
             return true;
     return false;
 }
@@ -123,9 +125,9 @@ static void gate_leave(struct team *team)
 
 /* ---- the threads ---- */
 
-/* Sleeps until the gate is another than `seen`, or the team stops. The order of the two counts:
- * who opens the gate looks for sleepers after it, who goes to sleep looks at the gate after
- * counting itself, so one of them sees the other. */
+/* Sleeps until the gate is another than `seen`, or the team stops. The order of the two
+ * counts: who opens the gate looks for sleepers after it, who goes to sleep looks at the
+ * gate after counting itself, so one of them sees the other. */
 static void sleep_at(struct team *team, uint64_t seen)
 {
     pthread_mutex_lock(&team->lock);
@@ -244,7 +246,9 @@ struct team *team_create(uint32_t threads, uint32_t cores)
     if (!team)
         return NULL;
     memset(team, 0, sizeof *team);
-    team->wanted = threads < 1 ? 1 : threads > GATE_INSIDE ? (uint32_t)GATE_INSIDE : threads;
+    team->wanted = threads < 1             ? 1
+                   : threads > GATE_INSIDE ? (uint32_t)GATE_INSIDE
+                                           : threads;
     team->spin = team->wanted <= cores;
 #if defined(__linux__)
     team->has_cores = sched_getaffinity(0, sizeof team->cores, &team->cores) == 0;
@@ -260,7 +264,8 @@ void team_destroy(struct team *team)
     if (!team)
         return;
     const uint32_t started = atomic_load(&team->started);
-    if (started && team->process != getpid()) /* forked: nobody to join, a lock may be held */
+    if (started &&
+        team->process != getpid()) /* forked: nobody to join, a lock may be held */
         return;
     pthread_mutex_lock(&team->lock);
     atomic_store(&team->stop, true);

@@ -63,7 +63,8 @@ static void facts(void **state)
     assert_true(info.arch[0]);
 
     /* An older host's struct is not written past its end. */
-    struct hw_device_info cut = { .size = offsetof(struct hw_device_info, driver), .driver = "x" };
+    struct hw_device_info cut = { .size = offsetof(struct hw_device_info, driver),
+                                  .driver = "x" };
     assert_int_equal(h.plugin.device_info(h.self, 0, &cut), HW_OK);
     assert_string_equal(cut.driver, "x");
     assert_string_equal(cut.name, info.name);
@@ -107,18 +108,26 @@ static void memory(void **state)
         h.plugin.buffer_free(h.device, &buffer);
     }
     struct hw_buffer buffer = { 0 }, imported = { 0 };
-    assert_int_equal(h.plugin.buffer_alloc(h.device, UINT64_MAX - 5, 0, &buffer), HW_NO_MEMORY);
+    assert_int_equal(h.plugin.buffer_alloc(h.device, UINT64_MAX - 5, 0, &buffer),
+                     HW_NO_MEMORY);
     assert_non_null(strstr(h.message, "free"));
     assert_int_equal(h.plugin.buffer_alloc(h.device, 64, 0, &buffer), HW_OK);
     assert_int_equal(
-        h.plugin.buffer_import(h.device, HW_IMPORT_HOST, text, sizeof text, &imported), HW_OK);
+        h.plugin.buffer_import(h.device, HW_IMPORT_HOST, text, sizeof text, &imported),
+        HW_OK);
     assert_int_equal(
         h.plugin.buffer_import(h.device, HW_IMPORT_CUDA, text, sizeof text, &imported),
         HW_UNSUPPORTED);
-    const struct hw_transfer in = { .size = sizeof in, .dst = &buffer, .dst_offset = 3,
-                                    .src = &imported, .bytes = sizeof text };
-    const struct hw_transfer out = { .size = sizeof out, .dst_host = back, .src = &buffer,
-                                     .src_offset = 3, .bytes = sizeof text };
+    const struct hw_transfer in = { .size = sizeof in,
+                                    .dst = &buffer,
+                                    .dst_offset = 3,
+                                    .src = &imported,
+                                    .bytes = sizeof text };
+    const struct hw_transfer out = { .size = sizeof out,
+                                     .dst_host = back,
+                                     .src = &buffer,
+                                     .src_offset = 3,
+                                     .bytes = sizeof text };
     assert_int_equal(h.plugin.transfer(h.queue, &in), HW_OK);
     assert_int_equal(h.plugin.transfer(h.queue, &out), HW_OK);
     assert_string_equal(back, text);

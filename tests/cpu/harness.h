@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* harness.h - the smallest host that a plugin runs under: loads the file that HW_CPU_PLUGIN
- * names, remembers the last message. For tests of the plugin itself, without the library. */
+ * names, remembers the last message. For tests of the plugin itself, without the library.
+ */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -89,7 +90,8 @@ static inline void harness_close(struct harness *h)
 }
 
 /* A contiguous tensor over host memory; extents end with a 0. */
-static inline struct hw_tensor harness_tensor(void *data, int32_t dtype, const int64_t *extents)
+static inline struct hw_tensor harness_tensor(void *data, int32_t dtype,
+                                              const int64_t *extents)
 {
     struct hw_tensor t = { .data = data, .dtype = dtype };
     while (t.rank < HW_MAX_RANK && extents[t.rank]) {
@@ -103,6 +105,7 @@ static inline struct hw_tensor harness_tensor(void *data, int32_t dtype, const i
     }
     return t;
 }
-#define TENSOR(data, dtype, ...) harness_tensor(data, dtype, (const int64_t[]) { __VA_ARGS__, 0 })
+#define TENSOR(data, dtype, ...)                                                           \
+    harness_tensor(data, dtype, (const int64_t[]){ __VA_ARGS__, 0 })
 
 #endif

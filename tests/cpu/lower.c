@@ -31,7 +31,8 @@ static void contiguous_is_one_row(void **state)
 /* Rows with a gap merge among themselves, not into one. */
 static void strided_rows_merge_outside(void **state)
 {
-    struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3, 5, 7), .y = TENSOR(y, HW_F32, 2, 3, 5, 7) };
+    struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3, 5, 7),
+                          .y = TENSOR(y, HW_F32, 2, 3, 5, 7) };
     (void)state;
     op.x.stride[2] = 8 * 4;
     op.x.stride[1] = 5 * 8 * 4;
@@ -125,7 +126,8 @@ static void offsets_of_buffers(void **state)
 
 static void copies(void **state)
 {
-    struct hw_copy op = { .src = TENSOR(blocks, HW_Q4_0, 3, 64), .dst = TENSOR(y, HW_F32, 3, 64) };
+    struct hw_copy op = { .src = TENSOR(blocks, HW_Q4_0, 3, 64),
+                          .dst = TENSOR(y, HW_F32, 3, 64) };
     struct lowered l;
     (void)state;
     l = low(HW_OP_COPY, &op);
@@ -153,7 +155,8 @@ static void copies(void **state)
 
 static void packed_swiglu(void **state)
 {
-    const struct hw_swiglu op = { .gate = TENSOR(x, HW_F32, 3, 10), .y = TENSOR(y, HW_F32, 3, 5) };
+    const struct hw_swiglu op = { .gate = TENSOR(x, HW_F32, 3, 10),
+                                  .y = TENSOR(y, HW_F32, 3, 5) };
     (void)state;
     const struct lowered l = low(HW_OP_SWIGLU, &op);
     assert_ptr_equal(l.operand[2], &op.gate);

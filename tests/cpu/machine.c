@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the CPU plugin reads of the machine: the real one, held against what a shell would say,
- * and invented ones, as trees of files under a directory of their own. */
+/* What the CPU plugin reads of the machine: the real one, held against what a shell would
+ * say, and invented ones, as trees of files under a directory of their own. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 
@@ -21,7 +21,8 @@ static void put(const char *path, const char *text)
 {
     char full[512];
     snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL;
+         slash++) {
         *slash = '\0';
         assert_true(mkdir(full, 0700) == 0 || errno == EEXIST);
         *slash = '/';
@@ -72,7 +73,8 @@ static void real_machine(void **state)
     assert_true(m.vendor[0]);
     /* The compiler's own reading of cpuid. */
     assert_int_equal((m.features & HAS(AVX2)) != 0, __builtin_cpu_supports("avx2") != 0);
-    assert_int_equal((m.features & HAS(AVX512F)) != 0, __builtin_cpu_supports("avx512f") != 0);
+    assert_int_equal((m.features & HAS(AVX512F)) != 0,
+                     __builtin_cpu_supports("avx512f") != 0);
     assert_int_equal((m.features & HAS(AVX512_VNNI)) != 0,
                      __builtin_cpu_supports("avx512vnni") != 0);
     assert_int_equal((m.features & HAS(FMA)) != 0, __builtin_cpu_supports("fma") != 0);
@@ -98,7 +100,8 @@ static void memory_without_limits(void **state)
 {
     uint64_t left;
     (void)state;
-    put("/proc/meminfo", "MemTotal:       1000 kB\nMemFree:  10 kB\nMemAvailable:    600 kB\n");
+    put("/proc/meminfo",
+        "MemTotal:       1000 kB\nMemFree:  10 kB\nMemAvailable:    600 kB\n");
     assert_int_equal(total_of(root, &left), 1000 * 1024);
     assert_int_equal(left, 600 * 1024);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the CPU plugin's table: each one that this processor can run computes what the portable
- * one computes, on ragged shapes and every storage type; and the table is chosen from as asked.
- * What is right is the conformance's business; here rows are held against each other. */
+/* Rows of the CPU plugin's table: each one that this processor can run computes what the
+ * portable one computes, on ragged shapes and every storage type; and the table is chosen
+ * from as asked. What is right is the conformance's business; here rows are held against
+ * each other. */
 #include "harness.h"
 
 #include <math.h>
@@ -58,9 +59,9 @@ static void *plugin_ops_call(struct harness *h, uint32_t op, const void *args)
 {
     int32_t status = HW_UNSUPPORTED;
     switch (op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
-        status = h->plugin.ops->name(h->device, h->queue, args);                                 \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
+        status = h->plugin.ops->name(h->device, h->queue, args);                           \
         break;
         HW_OPS(X)
 #undef X
@@ -75,7 +76,8 @@ static struct operand a, b, c, out;
 static const int32_t floats[] = { HW_F32, HW_F16, HW_BF16 };
 static const int32_t weights[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0, HW_Q4_0 };
 
-/* Runs op number `op` on its i-th case; answers its output, or an absent tensor past the end. */
+/* Runs op number `op` on its i-th case; answers its output, or an absent tensor past the
+ * end. */
 static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
 {
     static const struct hw_tensor none;
@@ -100,7 +102,8 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
     }
     case HW_OP_RMSNORM: {
         struct hw_rmsnorm args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-                                   .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+                                   .weight = fill(h, &b,
+                                                  TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
                                    .y = TENSOR(out.bytes, t, 5, 127),
                                    .eps = 1e-5f };
         if (i >= 6)
@@ -111,8 +114,8 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
     case HW_OP_ADD_RMSNORM: {
         struct hw_add_rmsnorm args = { .residual = fill(h, &c, TENSOR(NULL, t, 5, 127), 3),
                                        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-                                       .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127),
-                                                      2),
+                                       .weight = fill(
+                                           h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
                                        .y = TENSOR(out.bytes, t, 5, 127),
                                        .eps = 1e-5f };
         if (i >= 6)
@@ -121,12 +124,13 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
         return args.y;
     }
     case HW_OP_SOFTMAX: {
-        struct hw_softmax args = { .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
-                                   .mask = fill(h, &b, TENSOR(NULL, i % 6 < 3 ? t : HW_F32, 5, 129),
-                                                2),
-                                   .y = TENSOR(out.bytes, t, 2, 5, 129),
-                                   .scale = 3.0f,
-                                   .log = i >= 6 };
+        struct hw_softmax args = {
+            .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
+            .mask = fill(h, &b, TENSOR(NULL, i % 6 < 3 ? t : HW_F32, 5, 129), 2),
+            .y = TENSOR(out.bytes, t, 2, 5, 129),
+            .scale = 3.0f,
+            .log = i >= 6
+        };
         if (i >= 12)
             return none;
         plugin_ops_call(h, op, &args);
@@ -204,10 +208,11 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
     }
     case HW_OP_SET_ROWS: {
         static int32_t rows[] = { 3, -1, 0, 99, 6 };
-        struct hw_set_rows args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
-                                    .rows = TENSOR(rows, HW_I32, 5),
-                                    .table = fill(h, &out, TENSOR(NULL, weights[i / 3 % 4], 7, 96),
-                                                  4) };
+        struct hw_set_rows args = {
+            .x = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
+            .rows = TENSOR(rows, HW_I32, 5),
+            .table = fill(h, &out, TENSOR(NULL, weights[i / 3 % 4], 7, 96), 4)
+        };
         if (i >= 12)
             return none;
         plugin_ops_call(h, op, &args);
@@ -250,7 +255,8 @@ static double tolerance(int32_t dtype)
 }
 
 /* Floats of a case's output, into `values`; answers how many, 0 past the last case. */
-static int64_t values_of(struct harness *h, uint32_t op, int i, float *values, int32_t *dtype)
+static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
+                         int32_t *dtype)
 {
     struct hw_tensor y = run_case(h, op, i);
     if (y.dtype == HW_NONE)
@@ -333,8 +339,8 @@ static void last_row_is_portable(void **state)
 /* A name that no op has is refused and the message lists those there are. */
 static void unknown_row_is_refused(void **state)
 {
-    static const char *const wrong[] = { "matmul_v9", "matmul=rmsnorm", "matmul=", "=matmul",
-                                         "nothing=matmul", "matmul,what" };
+    static const char *const wrong[] = { "matmul_v9", "matmul=rmsnorm", "matmul=",
+                                         "=matmul",   "nothing=matmul", "matmul,what" };
     struct harness h;
     void *queue;
     (void)state;
@@ -345,7 +351,8 @@ static void unknown_row_is_refused(void **state)
         assert_non_null(strstr(h.message, "rmsnorm"));
         assert_non_null(strstr(h.message, "portable"));
     }
-    const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "matmul=matmul,softmax" };
+    const struct hw_queue_desc desc = { .size = sizeof desc,
+                                        .kernel = "matmul=matmul,softmax" };
     assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
     h.plugin.queue_close(queue);
     harness_close(&h);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The team of threads: every group exactly once, whoever calls, however many threads there are. */
+/* The team of threads: every group exactly once, whoever calls, however many threads there
+ * are. */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include "cpu.h"
 
@@ -29,14 +30,15 @@ static void count_groups(void *user, int64_t first, int64_t end)
     }
 }
 
-/* Runs many jobs of many sizes; answers the first size for which a group was missed or repeated. */
+/* Runs many jobs of many sizes; answers the first size for which a group was missed or
+ * repeated. */
 static int64_t stress(struct team *team)
 {
     struct tally *tally = malloc(sizeof *tally);
     int64_t wrong = 0;
     for (int job = 0; job < JOBS && !wrong; job++) {
         const int64_t count = 1 + job * 31 % GROUPS;
-        *tally = (struct tally) { { 0 }, 0 };
+        *tally = (struct tally){ { 0 }, 0 };
         team_run(team, count_groups, tally, count, 1 + job % 5);
         /* The results are visible here without any further synchronisation. */
         for (int64_t i = 0; i < GROUPS; i++)
@@ -112,7 +114,7 @@ static void sleeps_and_wakes(void **state)
     (void)state;
     for (int i = 0; i < 20; i++) {
         team_run(team, count_groups, &tally, GROUPS, 1);
-        nanosleep(&(struct timespec) { 0, i % 4 * 100000 }, NULL);
+        nanosleep(&(struct timespec){ 0, i % 4 * 100000 }, NULL);
     }
     for (int i = 0; i < GROUPS; i++)
         assert_int_equal(tally.times[i], 20);
@@ -122,7 +124,7 @@ static void sleeps_and_wakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_group_once),      cmocka_unit_test(oversubscribed),
+        cmocka_unit_test(every_group_once),       cmocka_unit_test(oversubscribed),
         cmocka_unit_test(one_thread_starts_none), cmocka_unit_test(small_work_starts_none),
         cmocka_unit_test(sleeps_and_wakes),
     };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The portable kernels in plain C, one form of them. The build compiles this file several times:
- * -DTIER=base|v3|v4 with that tier's instructions, and -DFORM=mixed, or FORM=f32|f16_f32|... with
- * -DX and -DW as kernels/args.h asks. The compiler vectorises; nothing here is for a processor. */
+/* The portable kernels in plain C, one form of them. The build compiles this file several
+ * times: -DTIER=base|v3|v4 with that tier's instructions, and -DFORM=mixed, or
+ * FORM=f32|f16_f32|... with -DX and -DW as kernels/args.h asks. The compiler vectorises;
+ * nothing here is for a processor. */
 #include "portable.h"
 
 #define JOIN_(a, b, c, d) a##_##b##_##c##_##d
@@ -23,12 +24,12 @@
 #define POINTERS_6 POINTERS_4, p[4], p[5]
 
 /* Groups of one kernel, which is compiled into this function. */
-#define K(NAME, name, args_type, pointers)                                                       \
-    static void run_##name(void *const *p, const void *args, int64_t first, int64_t end)         \
-    {                                                                                            \
-        const struct args_type a = *(const struct args_type *)args;                              \
-        for (int64_t group = first; group < end; group++)                                        \
-            KERNEL_NAME(name)(POINTERS_##pointers, a, (int)group);                               \
+#define K(NAME, name, args_type, pointers)                                                 \
+    static void run_##name(void *const *p, const void *args, int64_t first, int64_t end)   \
+    {                                                                                      \
+        const struct args_type a = *(const struct args_type *)args;                        \
+        for (int64_t group = first; group < end; group++)                                  \
+            KERNEL_NAME(name)(POINTERS_##pointers, a, (int)group);                         \
     }
 
 #if defined(FORM_IS_MIXED)
