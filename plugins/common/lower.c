@@ -240,42 +240,27 @@ static void set(struct lowered *out, enum portable kernel, uint32_t pointers,
     out->args_bytes = (uint32_t)args_bytes;
 }
 
-/* A matrix operand, and whether its two inner axes change places. */
-static bool swapped(const struct hw_tensor *t, bool transposed, struct hw_tensor *as_stored)
-{
-    *as_stored = *t;
-    if (is_dense(t) || is_block(t) || stride_of(t, 1) != hw_dtype_bytes(t->dtype))
-        return transposed;
-    const int i = t->rank - 2;
-    as_stored->extent[i] = t->extent[i + 1];
-    as_stored->extent[i + 1] = t->extent[i];
-    as_stored->stride[i] = t->stride[i + 1];
-    as_stored->stride[i + 1] = t->stride[i];
-    return !transposed;
-}
-
 static const char *lower_matmul(const struct hw_matmul *op, struct lowered *out)
 {
     struct matmul_args *m = &out->args.matmul;
-    struct hw_tensor a, b;
 
-    m->transpose_a = swapped(&op->a, op->transpose_a, &a);
-    m->transpose_b = swapped(&op->b, op->transpose_b, &b);
-    if (!is_float(&b) && !is_block(&b))
+    if (!is_float(&op->b) && !is_block(&op->b))
         return "b: " UNKNOWN_TYPE;
-    if (is_block(&b) && !m->transpose_b)
+    if (is_block(&op->b) && !op->transpose_b)
         return "b: block types run along K, stored [N,K] with transpose_b";
+    m->transpose_a = op->transpose_a != 0;
+    m->transpose_b = op->transpose_b != 0;
     m->c = place_of(&op->c);
-    m->a = place_of(&a);
-    m->b = place_of(&b);
+    m->a = place_of(&op->a);
+    m->b = place_of(&op->b);
     m->bias_offset = offset_of(&op->bias);
     m->batch1 = extent_of(&op->c, 2);
     m->m = extent_of(&op->c, 1);
     m->n = extent_of(&op->c, 0);
-    m->k = extent_of(&a, m->transpose_a ? 1 : 0);
+    m->k = extent_of(&op->a, m->transpose_a ? 1 : 0);
     m->c_type = op->c.dtype;
-    m->a_type = a.dtype;
-    m->b_type = b.dtype;
+    m->a_type = op->a.dtype;
+    m->b_type = op->b.dtype;
     m->bias_type = op->bias.dtype;
 
     const bool few = m->m <= MATMUL_VEC_ROWS && m->transpose_b && !m->transpose_a;
@@ -292,7 +277,7 @@ static const char *lower_matmul(const struct hw_matmul *op, struct lowered *out)
     const char *why = few ? finish(out, batches, 1, pieces(m->n, MATMUL_VEC_COLS), work)
                           : finish(out, batches, pieces(m->m, MATMUL_ROWS),
                                    pieces(m->n, MATMUL_COLS), work);
-    return why ? why : dense(&a, &b, &op->c);
+    return why ? why : dense(&op->a, &op->b, &op->c);
 }
 
 static const char *lower_rmsnorm(const struct hw_rmsnorm *op, struct lowered *out)

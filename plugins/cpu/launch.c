@@ -110,14 +110,6 @@ static void plan_run(struct team *team, struct plan *plan)
 
 /* ---- ops ---- */
 
-static int32_t refuse(const struct device *device, uint32_t op, const void *args,
-                      const char *why)
-{
-    char text[400];
-    kernel_describe(op, args, text, sizeof text);
-    return hw_fail(device->host, HW_UNSUPPORTED, "cpu: %s: %s", text, why);
-}
-
 /* The first call that a row serves on a queue is worth a line for who debugs. */
 static void log_row(struct queue *queue, uint32_t op, const void *args, uint32_t row)
 {
@@ -136,7 +128,7 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     struct plan plan;
     const char *why = plan_make(&queue->choice, op, args, &plan);
     if (why)
-        return refuse(queue->device, op, args, why);
+        return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
     log_row(queue, op, args, plan.row);
     plan_run(queue->device->team, &plan);
     return HW_OK;
@@ -187,7 +179,8 @@ static int32_t graph_plan(struct graph *graph, const struct kernel_choice *choic
         const struct hw_node *node = &graph->nodes[i];
         const char *why = plan_make(choice, node->op, node->args, &graph->plans[i]);
         if (why)
-            return refuse(graph->device, node->op, node->args, why);
+            return hw_fail(graph->device->host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i,
+                           why);
     }
     graph->choice = *choice;
     return HW_OK;

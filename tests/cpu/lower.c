@@ -79,22 +79,6 @@ static void empty_launches_nothing(void **state)
     assert_int_equal(low(HW_OP_MATMUL, &mm).groups, 0);
 }
 
-/* A view with its axes exchanged is the other transposition of what lies in memory. */
-static void transposed_views(void **state)
-{
-    struct hw_matmul op = { .a = TENSOR(x, HW_F32, 70, 3),
-                            .b = TENSOR(x, HW_F32, 3, 4),
-                            .c = TENSOR(y, HW_F32, 70, 4) };
-    (void)state;
-    op.b.stride[0] = 4;
-    op.b.stride[1] = 12;
-    const struct lowered l = low(HW_OP_MATMUL, &op);
-    assert_int_equal(l.args.matmul.transpose_b, 1);
-    assert_int_equal(l.args.matmul.b.stride[2], 12);
-    assert_int_equal(l.args.matmul.k, 3);
-    assert_int_equal(l.kernel, PORTABLE_MATMUL);
-}
-
 static void few_rows_take_the_dot_product(void **state)
 {
     struct hw_matmul op = { .a = TENSOR(x, HW_F32, 8, 64),
@@ -172,7 +156,6 @@ int main(void)
         cmocka_unit_test(strided_rows_merge_outside),
         cmocka_unit_test(broadcasts),
         cmocka_unit_test(empty_launches_nothing),
-        cmocka_unit_test(transposed_views),
         cmocka_unit_test(few_rows_take_the_dot_product),
         cmocka_unit_test(offsets_of_buffers),
         cmocka_unit_test(copies),
