@@ -253,8 +253,8 @@ static bool add_cache(struct llama *l, int32_t dtype, struct fault *why)
     if (s->key_width % block || s->value_width % block)
         return fault(why,
                      "heads of %" PRId64 " and %" PRId64
-                     " elements are not whole %s blocks "
-                     "of %" PRId64 ": take another type for the KV cache",
+                     " elements are not whole %s blocks of %" PRId64
+                     ": take another type for the KV cache",
                      s->key_width, s->value_width, hw_dtype_name(dtype), block);
     for (int64_t i = 0; i < s->layers; i++)
         if (!make(l, dtype, l->context, extent_of(s, KEYS), 0, &l->layers[i].keys, why) ||
@@ -328,60 +328,68 @@ static enum hw_status project(struct llama *l, struct hw_tensor x,
     return hw_matmul(l->queue, &op);
 }
 
+/* Turns queries or keys, [rows, heads * width], in place. */
 static enum hw_status rotate(struct llama *l, struct hw_tensor x, int64_t heads)
 {
-    const struct shape *s = &l->shape;
-    const struct hw_tensor by_heads = by_head(x, heads);
-    return hw_rope(l->queue, &(struct hw_rope){ .x = by_heads,
-                                                .positions = positions_of(l, x.extent[0]),
-                                                .factors = l->rope_factors,
-                                                .y = by_heads,
-                                                .dims = (int32_t)s->rope_dims,
-                                                .interleaved = s->interleaved,
-                                                .theta = s->theta,
-                                                .scale = s->rope_scale });
+    const struct hw_rope op = {
+        .x = by_head(x, heads),
+        .positions = positions_of(l, x.extent[0]),
+        .factors = l->rope_factors,
+        .y = by_head(x, heads),
+        .dims = (int32_t)l->shape.rope_dims,
+        .interleaved = l->shape.interleaved,
+        .theta = l->shape.theta,
+        .scale = l->shape.rope_scale,
+    };
+    return hw_rope(l->queue, &op);
 }
 
-/* normed = attention(normed) . output^T, with the keys and values of these rows cached
- * first. */
+/* Puts keys or values where their positions say. */
+static enum hw_status cache(struct llama *l, struct hw_tensor x, struct hw_tensor table)
+{
+    const struct hw_set_rows op = { x, positions_of(l, x.extent[0]), table };
+    return hw_set_rows(l->queue, &op);
+}
+
+/* normed = attention(normed) . output^T */
 static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t rows)
 {
     const struct shape *s = &l->shape;
-    const struct hw_tensor x = rows_of(l->normed, 0, rows), q = rows_of(l->q, 0, rows);
-    const struct hw_tensor k = rows_of(l->k, 0, rows), v = rows_of(l->v, 0, rows);
-    const struct hw_tensor y = rows_of(l->attended, 0, rows);
-    const struct hw_tensor positions = positions_of(l, rows);
+    const struct hw_tensor x = rows_of(l->normed, 0, rows),
+                           y = rows_of(l->attended, 0, rows);
+    const struct hw_tensor q = rows_of(l->q, 0, rows), k = rows_of(l->k, 0, rows);
+    const struct hw_tensor v = rows_of(l->v, 0, rows);
+    const struct hw_attention op = {
+        .q = by_head(q, s->heads),
+        .k = by_head(layer->keys, s->kv_heads),
+        .v = by_head(layer->values, s->kv_heads),
+        .lengths = rows_of(l->inputs, 0, 1),
+        .y = by_head(y, s->heads),
+        .causal = 1,
+    };
     enum hw_status status;
     if ((status = project(l, x, &layer->q, &layer->q_bias, q)) ||
         (status = project(l, x, &layer->k, &layer->k_bias, k)) ||
         (status = project(l, x, &layer->v, &layer->v_bias, v)) ||
         (status = rotate(l, q, s->heads)) || (status = rotate(l, k, s->kv_heads)) ||
-        (status = hw_set_rows(l->queue,
-                              &(struct hw_set_rows){ k, positions, layer->keys })) ||
-        (status = hw_set_rows(l->queue,
-                              &(struct hw_set_rows){ v, positions, layer->values })))
+        (status = cache(l, k, layer->keys)) || (status = cache(l, v, layer->values)) ||
+        (status = hw_attention(l->queue, &op)))
         return status;
-    status = hw_attention(l->queue,
-                          &(struct hw_attention){ .q = by_head(q, s->heads),
-                                                  .k = by_head(layer->keys, s->kv_heads),
-                                                  .v = by_head(layer->values, s->kv_heads),
-                                                  .lengths = rows_of(l->inputs, 0, 1),
-                                                  .y = by_head(y, s->heads),
-                                                  .causal = 1 });
-    return status ? status : project(l, y, &layer->output, NULL, x);
+    return project(l, y, &layer->output, NULL, x);
 }
 
 /* residual += normed, and normed = rmsnorm of that. */
-static enum hw_status add_and_norm(struct llama *l, const struct hw_tensor *weight,
-                                   int64_t rows)
+static enum hw_status add_and_norm(struct llama *l, struct hw_tensor weight, int64_t rows)
 {
     const struct hw_tensor x = rows_of(l->normed, 0, rows);
-    return hw_add_rmsnorm(
-        l->queue, &(struct hw_add_rmsnorm){ .residual = rows_of(l->residual, 0, rows),
-                                            .x = x,
-                                            .weight = *weight,
-                                            .y = x,
-                                            .eps = l->shape.eps });
+    const struct hw_add_rmsnorm op = {
+        .residual = rows_of(l->residual, 0, rows),
+        .x = x,
+        .weight = weight,
+        .y = x,
+        .eps = l->shape.eps,
+    };
+    return hw_add_rmsnorm(l->queue, &op);
 }
 
 /* normed = (silu(normed . gate^T) * (normed . up^T)) . down^T */
@@ -389,37 +397,44 @@ static enum hw_status feed_forward(struct llama *l, const struct layer *layer, i
 {
     const struct hw_tensor x = rows_of(l->normed, 0, rows);
     const struct hw_tensor gate = rows_of(l->gate, 0, rows), up = rows_of(l->up, 0, rows);
+    const struct hw_swiglu op = { .gate = gate, .up = up, .y = gate };
     enum hw_status status;
     if ((status = project(l, x, &layer->gate, NULL, gate)) ||
         (status = project(l, x, &layer->up, NULL, up)) ||
-        (status = hw_swiglu(l->queue, &(struct hw_swiglu){ gate, up, gate })))
+        (status = hw_swiglu(l->queue, &op)))
         return status;
     return project(l, gate, &layer->down, NULL, x);
+}
+
+/* residual = the embeddings of the ids; normed = their rmsnorm. */
+static enum hw_status embed(struct llama *l, int64_t rows)
+{
+    const struct hw_tensor residual = rows_of(l->residual, 0, rows);
+    const struct hw_get_rows look_up = { l->embedding, ids_of(l, rows), residual };
+    const struct hw_rmsnorm norm = {
+        .x = residual,
+        .weight = l->layers[0].attention_norm,
+        .y = rows_of(l->normed, 0, rows),
+        .eps = l->shape.eps,
+    };
+    const enum hw_status status = hw_get_rows(l->queue, &look_up);
+    return status ? status : hw_rmsnorm(l->queue, &norm);
 }
 
 /* From ids to the normed output of the last layer, for a batch of `rows`. */
 static enum hw_status decode(struct llama *l, int64_t rows)
 {
-    const struct hw_tensor residual = rows_of(l->residual, 0, rows);
-    enum hw_status status;
-    if ((status = hw_get_rows(
-             l->queue, &(struct hw_get_rows){ l->embedding, ids_of(l, rows), residual })) ||
-        (status = hw_rmsnorm(l->queue,
-                             &(struct hw_rmsnorm){ .x = residual,
-                                                   .weight = l->layers[0].attention_norm,
-                                                   .y = rows_of(l->normed, 0, rows),
-                                                   .eps = l->shape.eps })))
-        return status;
-    for (int64_t i = 0; i < l->shape.layers; i++) {
+    enum hw_status status = embed(l, rows);
+    for (int64_t i = 0; i < l->shape.layers && !status; i++) {
         const struct layer *layer = &l->layers[i];
         const bool last = i + 1 == l->shape.layers;
         if ((status = attend(l, layer, rows)) ||
-            (status = add_and_norm(l, &layer->inner_norm, rows)) ||
-            (status = feed_forward(l, layer, rows)) ||
-            (status = add_and_norm(l, last ? &l->norm : &layer[1].attention_norm, rows)))
+            (status = add_and_norm(l, layer->inner_norm, rows)) ||
+            (status = feed_forward(l, layer, rows)))
             return status;
+        status = add_and_norm(l, last ? l->norm : layer[1].attention_norm, rows);
     }
-    return HW_OK;
+    return status;
 }
 
 /* The scores behind rows begin..begin+count-1 of the batch, `count` at most score_rows. */
@@ -432,19 +447,18 @@ static enum hw_status score(struct llama *l, int64_t begin, int64_t count)
 /* A batch, and what comes after its last token. */
 static enum hw_status step(struct llama *l, int64_t rows)
 {
+    const struct hw_argmax op = { .x = rows_of(l->scores, 0, 1), .y = l->best };
     enum hw_status status;
     if ((status = decode(l, rows)) || (status = score(l, rows - 1, 1)))
         return status;
-    return hw_argmax(l->queue, &(struct hw_argmax){ rows_of(l->scores, 0, 1), l->best });
+    return hw_argmax(l->queue, &op);
 }
 
-/* Records the step of one token. This also has the device say what it can not compute
+/* Records the step of one token. This also has the device say what it can not compute,
  * before anything is uploaded. */
 static bool record(struct llama *l, struct fault *why)
 {
-    if (hw_queue_record(l->queue))
-        return failed("record the decode step", why);
-    if (step(l, 1))
+    if (hw_queue_record(l->queue) || step(l, 1))
         return failed("record the decode step", why);
     const enum hw_status status = hw_queue_end(l->queue, &l->graph);
     if (status && status != HW_UNSUPPORTED)
@@ -476,15 +490,14 @@ static bool add_tensors(struct llama *l, const struct gguf *file,
     return true;
 }
 
-/* The tables whose sizes follow from the number of layers, which the file must be able to
- * fill. */
+/* The tables whose sizes follow from the number of layers, which must be able to lie in the
+ * file. */
 static bool add_tables(struct llama *l, const struct gguf *file, struct fault *why)
 {
     if (l->shape.layers > (int64_t)file->tensor_count)
         return fault(why,
                      "%s: the metadata say %" PRId64
-                     " layers, there are %zu tensors: convert "
-                     "the model again",
+                     " layers, there are %zu tensors: convert the model again",
                      file->path, l->shape.layers, file->tensor_count);
     const size_t layers = (size_t)l->shape.layers;
     const size_t weights = MODEL_WEIGHTS + layers * LAYER_WEIGHTS;
