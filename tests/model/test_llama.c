@@ -394,7 +394,15 @@ static int32_t dtype_of(uint32_t type)
     }
 }
 
-/* The tensor's data in the variant's type; matrices only, vectors stay as they are. */
+/* A host tensor of rows x cols, and its bytes. */
+static size_t host(struct hw_tensor *tensor, const void *data, int32_t dtype,
+                   const int64_t extents[2])
+{
+    assert_int_equal(hw_tensor_host(tensor, data, dtype, 2, extents), HW_OK);
+    return (size_t)hw_tensor_bytes(tensor);
+}
+
+/* The tensor's data in the variant's type, by way of f32; vectors stay as they are. */
 static void put_data(struct blob *blob, struct hw_queue *queue,
                      const struct gguf_tensor *tensor, const struct variant *v)
 {
@@ -402,19 +410,19 @@ static void put_data(struct blob *blob, struct hw_queue *queue,
         put(blob, tensor->data, tensor->bytes);
         return;
     }
-    const int32_t dtype = dtype_of(v->type);
-    const int64_t extents[] = { (int64_t)tensor->extents[1], (int64_t)tensor->extents[0] };
-    const size_t bytes =
-        (size_t)(extents[0] * extents[1] / hw_dtype_block(dtype) * hw_dtype_bytes(dtype));
-    struct hw_tensor from, to;
-    uint8_t *data = malloc(bytes);
-    assert_non_null(data);
-    assert_int_equal(
-        hw_tensor_host(&from, tensor->data, dtype_of(tensor->type), 2, extents), HW_OK);
-    assert_int_equal(hw_tensor_host(&to, data, dtype, 2, extents), HW_OK);
-    if (hw_copy(queue, &to, &from) || hw_queue_wait(queue))
+    const int64_t extents[2] = { (int64_t)tensor->extents[1], (int64_t)tensor->extents[0] };
+    struct hw_tensor from, floats, to;
+    float *data = malloc((size_t)(extents[0] * extents[1]) * sizeof *data);
+    uint8_t *converted = malloc((size_t)(extents[0] * extents[1]) * sizeof *data);
+    assert_true(data && converted);
+    host(&from, tensor->data, dtype_of(tensor->type), extents);
+    host(&floats, data, HW_F32, extents);
+    const size_t bytes = host(&to, converted, dtype_of(v->type), extents);
+    if (hw_copy(queue, &floats, &from) || hw_copy(queue, &to, &floats) ||
+        hw_queue_wait(queue))
         fail_msg("%s", hw_message());
-    put(blob, data, bytes);
+    put(blob, converted, bytes);
+    free(converted);
     free(data);
 }
 

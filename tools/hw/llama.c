@@ -150,11 +150,11 @@ static bool failed(const char *what, struct fault *why)
 
 /* A contiguous tensor, a vector if `rows` is 0, in a buffer that is freed with the model.
  */
-static bool make(struct llama *l, int32_t dtype, int64_t rows, int64_t cols, uint32_t flags,
+static bool make(struct llama *l, int32_t dtype, int64_t rows, int64_t cols,
                  struct hw_tensor *tensor, struct fault *why)
 {
     const int64_t extents[] = { rows, cols };
-    if (hw_tensor_alloc(l->device, flags, dtype, rows ? 2 : 1, rows ? extents : extents + 1,
+    if (hw_tensor_alloc(l->device, 0, dtype, rows ? 2 : 1, rows ? extents : extents + 1,
                         tensor))
         return failed("no room for the model", why);
     l->buffers[l->buffer_count++] = tensor->buffer;
@@ -199,8 +199,7 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
     if (!check_weight(file, from, rows, cols, why))
         return false;
     const bool vector = weight->rows == ONE;
-    if (!make(l, vector ? HW_F32 : dtype_of(from->type), vector ? 0 : rows, cols,
-              HW_BUFFER_READ_ONLY, to, why))
+    if (!make(l, vector ? HW_F32 : dtype_of(from->type), vector ? 0 : rows, cols, to, why))
         return false;
     l->uploads[l->upload_count++] = (struct upload){ *to, from };
     l->upload_bytes += from->bytes;
@@ -257,8 +256,8 @@ static bool add_cache(struct llama *l, int32_t dtype, struct fault *why)
                      ": take another type for the KV cache",
                      s->key_width, s->value_width, hw_dtype_name(dtype), block);
     for (int64_t i = 0; i < s->layers; i++)
-        if (!make(l, dtype, l->context, extent_of(s, KEYS), 0, &l->layers[i].keys, why) ||
-            !make(l, dtype, l->context, extent_of(s, VALUES), 0, &l->layers[i].values, why))
+        if (!make(l, dtype, l->context, extent_of(s, KEYS), &l->layers[i].keys, why) ||
+            !make(l, dtype, l->context, extent_of(s, VALUES), &l->layers[i].values, why))
             return false;
     return true;
 }
@@ -274,15 +273,15 @@ static bool add_scratch(struct llama *l, struct fault *why)
         { &l->gate, INNER },     { &l->up, INNER },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!make(l, HW_F32, l->batch, extent_of(&l->shape, rows[i].cols), 0,
-                  rows[i].tensor, why))
+        if (!make(l, HW_F32, l->batch, extent_of(&l->shape, rows[i].cols), rows[i].tensor,
+                  why))
             return false;
     l->host_inputs = calloc((size_t)(1 + 2 * l->batch), sizeof *l->host_inputs);
     if (!l->host_inputs)
         return fault(why, "out of memory");
-    return make(l, HW_I32, 0, 1 + 2 * l->batch, 0, &l->inputs, why) &&
-           make(l, HW_I32, 0, 1, 0, &l->best, why) &&
-           make(l, HW_F32, l->score_rows, l->shape.vocabulary, 0, &l->scores, why);
+    return make(l, HW_I32, 0, 1 + 2 * l->batch, &l->inputs, why) &&
+           make(l, HW_I32, 0, 1, &l->best, why) &&
+           make(l, HW_F32, l->score_rows, l->shape.vocabulary, &l->scores, why);
 }
 
 /* ---- The decoder --------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ static const struct command commands[] = {
     { "devices", "every fact of each device", cmd_devices },
     { "explain", "how far each plugin file got, step by step", cmd_explain },
     { "env", "the settings: value, where it came from, meaning", cmd_env },
+    { "run", "text from a model file, or the perplexity of a text", cmd_run },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

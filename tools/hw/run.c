@@ -460,7 +460,8 @@ static bool score_text(struct run *run, struct fault *why)
 
 /* ---- What it took ---- */
 
-/* Which device computed how many ops; `moved` lists those that were computed elsewhere. */
+/* Which device computed how many ops; `moved` lists those that were computed elsewhere.
+ * Copies are what went to the device and back, and are not counted. */
 struct tally {
     uint64_t own, elsewhere, bytes;
     json_t *moved;
@@ -471,7 +472,7 @@ static struct tally count_ops(struct hw_queue *queue)
     struct tally tally = { .moved = json_object() };
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         struct hw_call_stats stats = { .size = sizeof stats };
-        if (hw_queue_calls(queue, op, &stats))
+        if (op == HW_OP_COPY || hw_queue_calls(queue, op, &stats))
             continue;
         tally.own += stats.calls - stats.fallbacks;
         tally.elsewhere += stats.fallbacks;
