@@ -145,7 +145,6 @@ IMAGE_FAULT(make_strsz_cut, dynamic(&image, DT_STRSZ)->d_un.d_val -= 2)
 IMAGE_FAULT(make_symtab, dynamic(&image, DT_SYMTAB)->d_un.d_ptr = 1 << 30)
 IMAGE_FAULT(make_syment, dynamic(&image, DT_SYMENT)->d_un.d_val = 1)
 IMAGE_FAULT(make_hash, dynamic(&image, DT_GNU_HASH)->d_un.d_ptr += 1 << 30)
-IMAGE_FAULT(make_hash_none, dynamic(&image, DT_GNU_HASH)->d_tag = DT_DEBUG)
 IMAGE_FAULT(make_needed, dynamic(&image, DT_NEEDED)->d_un.d_val = 1 << 30)
 IMAGE_FAULT(make_rela, dynamic(&image, DT_RELASZ)->d_un.d_val = 1 << 30)
 IMAGE_FAULT(make_init, dynamic(&image, DT_INIT)->d_un.d_ptr = 1 << 30)
@@ -157,6 +156,25 @@ IMAGE_FAULT(make_library, replace(&image, "libc.so.6", "libq.so.6"))
 IMAGE_FAULT(make_libc, replace(&image, "GLIBC_2.", "GLIBC_9."))
 IMAGE_FAULT(make_symbol, replace(&image, "hw_plugin_entry", "hw_plugin_entrY"))
 #undef IMAGE_FAULT
+
+static void make_hash_none(const char *directory, char path[4096])
+{
+    struct image image = load_image();
+    ElfW(Dyn) *row = dynamic(&image, DT_STRTAB);
+    for (row -= 2; row->d_tag == DT_HASH || row->d_tag == DT_GNU_HASH; row--)
+        ;
+    for (row++; row->d_tag != DT_STRTAB; row++)
+        row->d_tag = DT_DEBUG;
+    write_image(&image, image.size, directory, path);
+}
+
+/* The system's loader would divide by it. */
+static void make_hash_no_buckets(const char *directory, char path[4096])
+{
+    struct image image = load_image();
+    memset(image.bytes + dynamic(&image, DT_GNU_HASH)->d_un.d_ptr, 0, 4);
+    write_image(&image, image.size, directory, path);
+}
 
 /* The bucket of the GNU hash table points to a chain that never ends. */
 static void make_hash_chain(const char *directory, char path[4096])
@@ -412,6 +430,7 @@ const struct made made_faults[] = {
     { "elf_syment", "malformed", make_syment, false },
     { "elf_hash", "malformed", make_hash, false },
     { "elf_hash_none", "malformed", make_hash_none, false },
+    { "elf_hash_no_buckets", "malformed", make_hash_no_buckets, false },
     { "elf_hash_chain", "malformed", make_hash_chain, false },
     { "elf_needed", "malformed", make_needed, false },
     { "elf_rela", "malformed", make_rela, false },
