@@ -6,7 +6,12 @@
  * softmax is online: per row the largest score so far, the sum of exponentials relative to it,
  * and the weighted values, rescaled whenever the maximum grows. LANES work-items share a
  * row and go through its softmax redundantly, which costs less than telling each other. */
-#define ATTENTION_KEYS   16
+#define ATTENTION_KEYS 16
+#if GROUP == 1
+#define ATTENTION_EACH 4 /* keys that one work-item takes at a time */
+#else
+#define ATTENTION_EACH 1
+#endif
 #define ATTENTION_STEP   (GROUP / LANES) /* rows at a time */
 #define ATTENTION_KEPT   (ATTENTION_ROWS / ATTENTION_STEP)
 #define ATTENTION_VALUES (ATTENTION_MAX_DIM / LANES) /* of a row, kept by one work-item */
@@ -36,16 +41,30 @@ FUNC struct attention_row attention_row_of(ARGS(struct attention_args) a, i64 kv
     return r;
 }
 
-/* scale q k, capped and biased. q comes scaled. */
-FUNC float attention_score(LOCAL const float *q, LOCAL const float *k, int dim,
-                           float softcap, float bias)
+/* to[i] = q . k[i] for ATTENTION_EACH keys; `dim` is padded with zeros to whole blocks. */
+FUNC void attention_dots(PRIVATE float *to, LOCAL const float *q, LOCAL const float *k,
+                         int dim)
 {
-    float score = 0.0f;
-    for (int d = 0; d < dim; d++)
-        score += q[d] * k[d];
-    if (softcap > 0.0f)
-        score = softcap * tanh_f32(score / softcap);
-    return score + bias;
+    vec sum[ATTENTION_EACH];
+    for (int i = 0; i < ATTENTION_EACH; i++)
+        sum[i] = load_vec(q) * load_vec(k + i * ATTENTION_PITCH);
+    for (int d = VEC; d < dim; d += VEC)
+        for (int i = 0; i < ATTENTION_EACH; i++)
+            sum[i] += load_vec(q + d) * load_vec(k + i * ATTENTION_PITCH + d);
+    for (int i = 0; i < ATTENTION_EACH; i++)
+        to[i] = vec_sum(sum[i]);
+}
+
+/* out += p[t] * v[t] for keys first .. end, this work-item's values. */
+FUNC void attention_add(PRIVATE float *out, LOCAL const float *p, LOCAL const float *v,
+                        int first, int end, int dim, int lane)
+{
+    for (int d = lane * VEC; d < dim; d += LANES * VEC) {
+        vec sum = load_vec(out + d / LANES);
+        for (int t = first; t < end; t++)
+            sum += p[t] * load_vec(v + t * ATTENTION_PITCH + d);
+        store_vec(out + d / LANES, sum);
+    }
 }
 
 KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL const u8 *v,
@@ -58,6 +77,9 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
     float top[ATTENTION_KEPT], sum[ATTENTION_KEPT], out[ATTENTION_KEPT][ATTENTION_VALUES];
     struct attention_row row[ATTENTION_KEPT];
     const int lid = local_id(), lane = lid % LANES;
+
+    const int dim = (a.head_dim + BLOCK - 1) / BLOCK * BLOCK;
+    const int value_dim = (a.value_dim + BLOCK - 1) / BLOCK * BLOCK;
 
     const i64 all = a.queries * (a.heads / a.kv_heads);
     const i64 blocks = (all + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
@@ -87,11 +109,14 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
         for (int d = 0; d < ATTENTION_VALUES; d++)
             out[n][d] = 0.0f;
         if (row[n].query < a.queries)
-            for (int d = lane * PIECE; d < a.head_dim; d += LANES * PIECE) {
+            for (int d = lane * PIECE; d < dim; d += LANES * PIECE) {
+                const int left = a.head_dim - d;
                 float piece[PIECE] = { 0.0f };
-                load_piece(piece,
-                           q + row[n].query * a.q.stride[1] + row[n].head * a.q.stride[2],
-                           a.q_type, d, a.head_dim - d < PIECE ? a.head_dim - d : PIECE);
+                if (left > 0)
+                    load_piece(piece,
+                               q + row[n].query * a.q.stride[1] +
+                                   row[n].head * a.q.stride[2],
+                               a.q_type, d, left < PIECE ? left : PIECE);
                 for (int i = 0; i < PIECE; i++)
                     query[r * ATTENTION_MAX_DIM + d + i] = a.scale * piece[i];
             }
@@ -101,34 +126,43 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
 
     for (i64 t0 = begin; t0 < end; t0 += ATTENTION_KEYS) {
         const int keys = end - t0 < ATTENTION_KEYS ? (int)(end - t0) : ATTENTION_KEYS;
-        load_tile(tile, ATTENTION_PITCH, 1, keys, (a.head_dim + BLOCK - 1) / BLOCK * BLOCK,
-                  k + t0 * a.k.stride[1], a.k.stride[1], a.k_type, 0, keys, a.head_dim,
-                  lid);
+        load_tile(tile, ATTENTION_PITCH, 1, keys, dim, k + t0 * a.k.stride[1],
+                  a.k.stride[1], a.k_type, 0, keys, a.head_dim, lid);
         BARRIER();
         for (int n = 0; n < ATTENTION_KEPT; n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
             const i64 row_bias = row[n].head * a.bias.stride[1] +
                                  row[n].query * a.bias.stride[2];
-            for (int t = lane; t < ATTENTION_KEYS; t += LANES)
-                score[r * ATTENTION_KEYS + t] =
-                    t0 + t < row[n].first || t0 + t >= row[n].end
-                        ? NEG_INFINITY
-                        : attention_score(
-                              query + r * ATTENTION_MAX_DIM, tile + t * ATTENTION_PITCH,
-                              a.head_dim, a.softcap,
-                              a.bias_type ? load_any(bias + row_bias, a.bias_type, t0 + t)
-                                          : 0.0f);
+            for (int t = lane * ATTENTION_EACH; t < ATTENTION_KEYS;
+                 t += LANES * ATTENTION_EACH) {
+                float dots[ATTENTION_EACH] = { 0.0f };
+                if (t < keys)
+                    attention_dots(dots, query + r * ATTENTION_MAX_DIM,
+                                   tile + t * ATTENTION_PITCH, dim);
+                for (int i = 0; i < ATTENTION_EACH; i++) {
+                    const i64 key = t0 + t + i;
+                    float s = NEG_INFINITY;
+                    if (key >= row[n].first && key < row[n].end) {
+                        s = dots[i];
+                        if (a.softcap > 0.0f)
+                            s = a.softcap * tanh_f32(s / a.softcap);
+                        if (a.bias_type)
+                            s += load_any(bias + row_bias, a.bias_type, key);
+                    }
+                    score[r * ATTENTION_KEYS + t + i] = s;
+                }
+            }
         }
         BARRIER();
-        load_tile(tile, ATTENTION_PITCH, 1, keys, (a.value_dim + BLOCK - 1) / BLOCK * BLOCK,
-                  v + t0 * a.v.stride[1], a.v.stride[1], a.v_type, 0, keys, a.value_dim,
-                  lid);
+        load_tile(tile, ATTENTION_PITCH, 1, keys, value_dim, v + t0 * a.v.stride[1],
+                  a.v.stride[1], a.v_type, 0, keys, a.value_dim, lid);
         float grown[ATTENTION_KEPT];
         for (int n = 0; n < ATTENTION_KEPT; n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
-            grown[n] = top[n];
+            float scores[ATTENTION_KEYS];
             for (int t = 0; t < ATTENTION_KEYS; t++)
-                grown[n] = max_f32(score[r * ATTENTION_KEYS + t], grown[n]);
+                scores[t] = score[r * ATTENTION_KEYS + t];
+            grown[n] = max_f32(max_of(scores, ATTENTION_KEYS), top[n]);
         }
         BARRIER();
         for (int n = 0; n < ATTENTION_KEPT; n++) {
@@ -147,12 +181,13 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
         for (int n = 0; n < ATTENTION_KEPT; n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
             const int from = row[n].first > t0 ? (int)(row[n].first - t0) : 0;
-            for (int t = from; t < keys && t0 + t < row[n].end; t++) {
-                const float p = score[r * ATTENTION_KEYS + t];
-                sum[n] += p;
-                for (int d = lane; d < a.value_dim; d += LANES)
-                    out[n][d / LANES] += p * tile[t * ATTENTION_PITCH + d];
-            }
+            const int to = row[n].end - t0 < keys ? (int)(row[n].end - t0) : keys;
+            float weights[ATTENTION_KEYS]; /* exp(-inf) is 0 where the row does not see */
+            for (int t = 0; t < ATTENTION_KEYS; t++)
+                weights[t] = score[r * ATTENTION_KEYS + t];
+            sum[n] += sum_of(weights, ATTENTION_KEYS);
+            attention_add(out[n], score + r * ATTENTION_KEYS, tile, from, to, value_dim,
+                          lane);
         }
         BARRIER();
     }

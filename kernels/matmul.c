@@ -7,31 +7,34 @@
 #define MATMUL_DEPTH       BLOCK
 #define MATMUL_SQUARE_ROWS 4
 #if GROUP == 1
-#define MATMUL_SQUARE_COLS 16
+#define MATMUL_SQUARE_COLS (2 * VEC)
 #define MATMUL_PAD         0
 #else
 #define MATMUL_SQUARE_COLS 4
 #define MATMUL_PAD         1 /* or a column of a tile would lie in one bank */
 #endif
-#define MATMUL_A_PITCH (MATMUL_DEPTH + MATMUL_PAD)
-#define MATMUL_B_PITCH (MATMUL_COLS + MATMUL_PAD)
-#define MATMUL_ACROSS  (MATMUL_COLS / MATMUL_SQUARE_COLS)
-#define MATMUL_SQUARES (MATMUL_ROWS / MATMUL_SQUARE_ROWS * MATMUL_ACROSS)
-#define MATMUL_KEPT    ((MATMUL_SQUARES + GROUP - 1) / GROUP)
+#define MATMUL_SQUARE_VECS (MATMUL_SQUARE_COLS / VEC)
+#define MATMUL_A_PITCH     (MATMUL_DEPTH + MATMUL_PAD)
+#define MATMUL_B_PITCH     (MATMUL_COLS + MATMUL_PAD)
+#define MATMUL_ACROSS      (MATMUL_COLS / MATMUL_SQUARE_COLS)
+#define MATMUL_SQUARES     (MATMUL_ROWS / MATMUL_SQUARE_ROWS * MATMUL_ACROSS)
+#define MATMUL_KEPT        ((MATMUL_SQUARES + GROUP - 1) / GROUP)
 
 /* sum += ta . tb for one square. */
 FUNC void matmul_square(PRIVATE float *sum, LOCAL const float *ta, LOCAL const float *tb)
 {
-    float s[MATMUL_SQUARE_ROWS * MATMUL_SQUARE_COLS];
-    for (int i = 0; i < MATMUL_SQUARE_ROWS * MATMUL_SQUARE_COLS; i++)
-        s[i] = sum[i];
+    vec s[MATMUL_SQUARE_ROWS][MATMUL_SQUARE_VECS];
+    for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
+        for (int x = 0; x < MATMUL_SQUARE_VECS; x++)
+            s[y][x] = load_vec(sum + y * MATMUL_SQUARE_COLS + x * VEC);
     for (int k = 0; k < MATMUL_DEPTH; k++)
         for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
-            for (int x = 0; x < MATMUL_SQUARE_COLS; x++)
-                s[y * MATMUL_SQUARE_COLS + x] += ta[y * MATMUL_A_PITCH + k] *
-                                                 tb[k * MATMUL_B_PITCH + x];
-    for (int i = 0; i < MATMUL_SQUARE_ROWS * MATMUL_SQUARE_COLS; i++)
-        sum[i] = s[i];
+            for (int x = 0; x < MATMUL_SQUARE_VECS; x++)
+                s[y][x] += ta[y * MATMUL_A_PITCH + k] *
+                           load_vec(tb + k * MATMUL_B_PITCH + x * VEC);
+    for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
+        for (int x = 0; x < MATMUL_SQUARE_VECS; x++)
+            store_vec(sum + y * MATMUL_SQUARE_COLS + x * VEC, s[y][x]);
 }
 
 KERNEL(matmul)(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL const u8 *bias,

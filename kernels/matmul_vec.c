@@ -2,17 +2,37 @@
 /* c = a . b^T + bias for few rows of a, b stored [n,k]: one group per MATMUL_VEC_COLS columns.
  *
  * Each number of b is read and converted once and used for all rows of a; a comes into group
- * memory as float, MATMUL_VEC_DEPTH along k at a time. LANES work-items share a
- * column, and a work-item keeps PIECE partial sums, so that plain C vectorises along k. */
+ * memory as float, MATMUL_VEC_DEPTH along k at a time. LANES work-items share a column. */
 #define MATMUL_VEC_DEPTH 256
-#define MATMUL_VEC_STEP  (GROUP / LANES) /* columns at a time */
+#define MATMUL_VEC_MINE  (MATMUL_VEC_DEPTH / LANES) /* of them, one work-item's */
+#define MATMUL_VEC_STEP  (GROUP / LANES)            /* columns at a time */
 #define MATMUL_VEC_KEPT  (MATMUL_VEC_COLS / MATMUL_VEC_STEP)
+#define MATMUL_VEC_SUMS  4 /* independent ones: an addition takes several cycles */
+
+/* Where along the depth the e-th of a work-item's numbers is. */
+FUNC int matmul_vec_at(int e, int lane)
+{
+    return (e / PIECE * LANES + lane) * PIECE + e % PIECE;
+}
+
+/* The work-item's part of row . row. */
+FUNC float matmul_vec_dot(PRIVATE const float *b, LOCAL const float *a, int lane)
+{
+    vec sum[MATMUL_VEC_SUMS];
+    for (int i = 0; i < MATMUL_VEC_SUMS; i++)
+        sum[i] = load_vec(b + i * VEC) * load_vec(a + matmul_vec_at(i * VEC, lane));
+    for (int e = MATMUL_VEC_SUMS * VEC; e < MATMUL_VEC_MINE; e += MATMUL_VEC_SUMS * VEC)
+        for (int i = 0; i < MATMUL_VEC_SUMS; i++)
+            sum[i] += load_vec(b + e + i * VEC) *
+                      load_vec(a + matmul_vec_at(e + i * VEC, lane));
+    return vec_sum(sum[0] + sum[1] + (sum[2] + sum[3]));
+}
 
 KERNEL(matmul_vec)(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b,
                    GLOBAL const u8 *bias, ARGS(struct matmul_args) s GRID)
 {
     SHARED float ta[MATMUL_VEC_ROWS * MATMUL_VEC_DEPTH], scratch[GROUP];
-    float sum[MATMUL_VEC_KEPT][MATMUL_VEC_ROWS][PIECE] = { { { 0.0f } } };
+    float sum[MATMUL_VEC_KEPT][MATMUL_VEC_ROWS] = { { 0.0f } };
     const int lid = local_id(), lane = lid % LANES, m = (int)s.m;
     const i64 across = (s.n + MATMUL_VEC_COLS - 1) / MATMUL_VEC_COLS;
     const i64 col = group_id() % across * MATMUL_VEC_COLS + lid / LANES;
@@ -30,25 +50,29 @@ KERNEL(matmul_vec)(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b,
         load_tile(ta, MATMUL_VEC_DEPTH, 1, m, MATMUL_VEC_DEPTH, a, s.a.stride[2], s.a_type,
                   k, m, depth, lid);
         BARRIER();
-        for (int j = 0; j < MATMUL_VEC_KEPT && col + j * MATMUL_VEC_STEP < s.n; j++) {
-            GLOBAL const u8 *row = b + (col + j * MATMUL_VEC_STEP) * s.b.stride[2];
-            for (int x = lane * PIECE; x < depth; x += LANES * PIECE) {
-                float v[PIECE] = { 0.0f };
-                load_piece(v, row, s.b_type, k + x, depth - x < PIECE ? depth - x : PIECE);
-                for (int y = 0; y < MATMUL_VEC_ROWS && y < m; y++)
+        for (int j = 0; j < MATMUL_VEC_KEPT; j++) {
+            const i64 x = col + j * MATMUL_VEC_STEP;
+            float tb[MATMUL_VEC_MINE];
+            if (x >= s.n)
+                continue;
+            for (int e = 0; e < MATMUL_VEC_MINE; e += PIECE) {
+                const int left = depth - matmul_vec_at(e, lane);
+                if (left < PIECE)
                     for (int i = 0; i < PIECE; i++)
-                        sum[j][y][i] += v[i] * ta[y * MATMUL_VEC_DEPTH + x + i];
+                        tb[e + i] = 0.0f;
+                if (left > 0)
+                    load_piece(tb + e, b + x * s.b.stride[2], s.b_type,
+                               k + matmul_vec_at(e, lane), left < PIECE ? left : PIECE);
             }
+            for (int y = 0; y < MATMUL_VEC_ROWS && y < m; y++)
+                sum[j][y] += matmul_vec_dot(tb, ta + y * MATMUL_VEC_DEPTH, lane);
         }
         BARRIER();
     }
     for (int j = 0; j < MATMUL_VEC_KEPT; j++)
         for (int y = 0; y < MATMUL_VEC_ROWS && y < m; y++) {
-            float v = 0.0f;
-            for (int i = 0; i < PIECE; i++)
-                v += sum[j][y][i];
-            v = run_sum(v, scratch, lid, LANES);
             const i64 x = col + j * MATMUL_VEC_STEP;
+            float v = run_sum(sum[j][y], scratch, lid, LANES);
             if (lane == 0 && x < s.n) {
                 if (s.bias_type)
                     v += load_any(bias + s.bias_offset, s.bias_type, x);

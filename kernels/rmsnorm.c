@@ -5,12 +5,20 @@
 FUNC float rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float *scratch,
                        int lid)
 {
-    float sum = 0.0f;
-    for (i64 i = lid; i < cols; i += GROUP) {
+    float part[PIECE];
+    for (int j = 0; j < PIECE; j++)
+        part[j] = 0.0f;
+    i64 i = (i64)lid * PIECE;
+    for (; i + PIECE <= cols; i += GROUP * PIECE)
+        for (int j = 0; j < PIECE; j++) {
+            const float v = unit * load(X, x, i + j);
+            part[j] += v * v;
+        }
+    for (; i < cols; i++) {
         const float v = unit * load(X, x, i);
-        sum += v * v;
+        part[0] += v * v;
     }
-    return group_sum(sum, scratch, lid);
+    return group_sum(sum_of(part, PIECE), scratch, lid);
 }
 
 KERNEL(rmsnorm)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *weight,

@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* y = exp(t - max t) / sum, or its logarithm, t = scale * x + mask: one group per row. */
 
-/* A row's t. A mask that is one value a row comes in `flat`, and `mask` is not read. */
+/* How a row's t are made. A mask that is one value a row comes in `flat`, and `mask` is not read. */
 struct softmax_row {
     float scale, flat;
     int masked;
 };
 
-FUNC float softmax_score(struct softmax_row r, GLOBAL const u8 *x, GLOBAL const u8 *mask,
-                         i64 i)
+FUNC void softmax_few(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x,
+                      GLOBAL const u8 *mask, i64 first, int n)
 {
-    return r.scale * load(X, x, i) + (r.masked ? load(W, mask, i) : r.flat);
+    for (int j = 0; j < n; j++)
+        t[j] = r.scale * load(X, x, first + j) + r.flat;
+    if (r.masked)
+        for (int j = 0; j < n; j++)
+            t[j] += load(W, mask, first + j);
+}
+
+/* t of PIECE elements; -inf, which adds nothing to maximum or sum, beyond the last of them. */
+FUNC void softmax_piece(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x,
+                        GLOBAL const u8 *mask, i64 first, i64 cols)
+{
+    if (cols - first >= PIECE) {
+        softmax_few(t, r, x, mask, first, PIECE);
+    } else {
+        for (int j = 0; j < PIECE; j++)
+            t[j] = NEG_INFINITY;
+        softmax_few(t, r, x, mask, first, (int)(cols - first));
+    }
 }
 
 KERNEL(softmax)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *mask,
@@ -29,34 +46,39 @@ KERNEL(softmax)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *mask,
     r.masked = a.has_mask && a.mask_step;
     r.flat = a.has_mask && !a.mask_step ? load(W, mask, 0) : 0.0f;
 
-    float best[PIECE];
+    float t[PIECE], best[PIECE], part[PIECE];
     for (int j = 0; j < PIECE; j++)
         best[j] = NEG_INFINITY;
-    i64 i = (i64)lid * PIECE;
-    for (; i + PIECE <= a.cols; i += GROUP * PIECE)
+    for (int j = 0; j < PIECE; j++)
+        part[j] = 0.0f;
+    for (i64 i = (i64)lid * PIECE; i < a.cols; i += GROUP * PIECE) {
+        softmax_piece(t, r, x, mask, i, a.cols);
         for (int j = 0; j < PIECE; j++)
-            best[j] = max_f32(softmax_score(r, x, mask, i + j), best[j]);
-    for (; i < a.cols; i++)
-        best[0] = max_f32(softmax_score(r, x, mask, i), best[0]);
-    for (int j = 1; j < PIECE; j++)
-        best[0] = max_f32(best[j], best[0]);
-    float top = group_max(best[0], scratch, lid);
-    top = top == NEG_INFINITY ? 0.0f
-                              : top; /* -inf - -inf is NaN; every exp is 0 all the same */
+            best[j] = max_f32(t[j], best[j]);
+    }
+    float top = group_max(max_of(best, PIECE), scratch, lid);
+    /* -inf - -inf would be NaN; with 0 every exp is 0, as it should be. */
+    top = top == NEG_INFINITY ? 0.0f : top;
 
-    float sum = 0.0f;
-    for (i = lid; i < a.cols; i += GROUP)
-        sum += exp_f32(add_exact(softmax_score(r, x, mask, i), -top));
-    sum = group_sum(sum, scratch, lid);
+    for (i64 i = (i64)lid * PIECE; i < a.cols; i += GROUP * PIECE) {
+        softmax_piece(t, r, x, mask, i, a.cols);
+        for (int j = 0; j < PIECE; j++)
+            part[j] += exp_f32(t[j] - top);
+    }
+    const float sum = group_sum(sum_of(part, PIECE), scratch, lid);
 
-    if (a.log_form) {
-        const float log_sum = sum > 0.0f ? log_f32(sum) : sum; /* a NaN stays one */
-        for (i = lid; i < a.cols; i += GROUP)
-            store(X, y, i,
-                  add_exact(add_exact(softmax_score(r, x, mask, i), -top), -log_sum));
-    } else {
-        const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
-        for (i = lid; i < a.cols; i += GROUP)
-            store(X, y, i, exp_f32(add_exact(softmax_score(r, x, mask, i), -top)) * scale);
+    const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+    const float log_sum = sum > 0.0f ? log_f32(sum) : sum; /* a NaN stays one */
+    for (i64 i = (i64)lid * PIECE; i < a.cols; i += GROUP * PIECE) {
+        const int n = a.cols - i < PIECE ? (int)(a.cols - i) : PIECE;
+        softmax_piece(t, r, x, mask, i, a.cols);
+        if (a.log_form)
+            for (int j = 0; j < PIECE; j++)
+                t[j] = t[j] - top - log_sum;
+        else
+            for (int j = 0; j < PIECE; j++)
+                t[j] = exp_f32(t[j] - top) * scale;
+        for (int j = 0; j < n; j++)
+            store(X, y, i + j, t[j]);
     }
 }

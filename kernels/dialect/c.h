@@ -9,6 +9,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The text says in which order sums are taken; several of its functions depend on it. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) ||                             \
+    defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "kernels are built without -ffast-math, -fassociative-math and -ffinite-math-only"
+#endif
+
 #ifndef KERNEL_NAME
 #define KERNEL_NAME(name) name
 #endif
@@ -25,6 +31,22 @@
 #define local_id() 0
 #undef GROUP
 #define GROUP 1
+
+/* The widest vector of the instruction set. Compilers vectorise plain loops, but only what has
+ * this type stays in registers from one loop to the next. */
+#ifndef VEC
+#if defined(__AVX512F__)
+#define VEC 16
+#elif defined(__AVX__)
+#define VEC 8
+#else
+#define VEC 4
+#endif
+typedef float vec __attribute__((vector_size(4 * VEC)));
+typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
+#define load_vec(p)     (*(const vec_at *)(p))
+#define store_vec(p, v) (*(vec_at *)(p) = (v))
+#endif
 
 typedef int8_t i8;
 typedef uint8_t u8;
@@ -47,31 +69,14 @@ FUNC u32 bits_of_f32(float f)
     return u;
 }
 
-/* The build lets sums be reordered and products contracted, or nothing would vectorise; these
- * two are rounded by themselves. */
-#if defined(__clang__)
+/* a * b rounded by itself: where the product passes through memory, no compiler contracts it with
+ * a sum into one rounding. */
 FUNC float mul_exact(float a, float b)
 {
-#pragma clang fp reassociate(off) contract(off)
-    return a * b;
+    float product = a * b;
+    __asm__("" : "+m"(product));
+    return product;
 }
-
-FUNC float add_exact(float a, float b)
-{
-#pragma clang fp reassociate(off) contract(off)
-    return a + b;
-}
-#else
-FUNC float mul_exact(float a, float b)
-{
-    return __builtin_assoc_barrier(a * b);
-}
-
-FUNC float add_exact(float a, float b)
-{
-    return __builtin_assoc_barrier(__builtin_assoc_barrier(a) + __builtin_assoc_barrier(b));
-}
-#endif
 
 FUNC float sqrt_f32(float x)
 {

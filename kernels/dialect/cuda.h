@@ -56,13 +56,6 @@ FUNC float mul_exact(float a, float b)
     return f;
 }
 
-FUNC float add_exact(float a, float b)
-{
-    float f;
-    asm("add.rn.f32 %0, %1, %2;" : "=f"(f) : "f"(a), "f"(b));
-    return f;
-}
-
 FUNC float sqrt_f32(float x)
 {
     float f;

@@ -41,12 +41,6 @@ FUNC float mul_exact(float a, float b)
     return a * b;
 }
 
-FUNC float add_exact(float a, float b)
-{
-#pragma clang fp contract(off)
-    return a + b;
-}
-
 FUNC float sqrt_f32(float x)
 {
     return __builtin_sqrtf(x);

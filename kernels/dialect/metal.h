@@ -42,11 +42,6 @@ FUNC float mul_exact(float a, float b)
     return fma(a, b, -0.0f);
 }
 
-FUNC float add_exact(float a, float b)
-{
-    return fma(a, 1.0f, b);
-}
-
 FUNC float sqrt_f32(float x)
 {
     return precise::sqrt(x);

@@ -38,12 +38,6 @@ FUNC float mul_exact(float a, float b)
     return a * b;
 }
 
-FUNC float add_exact(float a, float b)
-{
-#pragma OPENCL FP_CONTRACT OFF
-    return a + b;
-}
-
 FUNC float sqrt_f32(float x)
 {
     return sqrt(x);

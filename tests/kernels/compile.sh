@@ -13,7 +13,7 @@ kernels=$(($(echo "$mixed" | wc -w) + $(echo "$rows" | wc -w) * $(echo "$variant
 
 skip()
 {
-    echo "skipped: $1"
+    echo "$1 is not installed"
     exit 77
 }
 
@@ -36,7 +36,7 @@ assemble()
     for variant in $variants; do
         x=${variant%:*} w=${variant#*:}
         printf '#undef X\n#undef W\n#undef KERNEL_NAME\n'
-        printf '#define X %s\n#define W %s\n#define KERNEL_NAME(name) name##_%s_%s\n' $x $w $x $w
+        printf '#define X %s\n#define W %s\n#define KERNEL_NAME(name) name##_%s_%s\n' "$x" "$w" "$x" "$w"
         echo "namespace types_${x}_$w {"
         for name in $rows; do
             cat "$source/$name.c"
@@ -59,7 +59,7 @@ count()
 mkdir -p "$work"
 case $target in
 opencl)
-    clang=$(find_program clang clang-14) || skip 'no clang'
+    clang=$(find_program clang clang-14) || skip clang
     for variant in $variants; do
         x=${variant%:*} w=${variant#*:}
         { cat "$source/dialect/opencl.h" "$source/args.h" "$source/prelude.h"
@@ -74,14 +74,14 @@ opencl)
     count "$work/all.ll" '^define .*spir_kernel'
     ;;
 cuda-clang)
-    clang=$(find_program clang clang-14) || skip 'no clang'
+    clang=$(find_program clang clang-14) || skip clang
     assemble cuda >"$work/all.cu"
     "$clang" -x cuda --cuda-gpu-arch=sm_50 -nocudainc -nocudalib --cuda-device-only -Wall -Werror \
         -Wno-unknown-cuda-version -S -O2 -o "$work/sm_50.ptx" "$work/all.cu"
     count "$work/sm_50.ptx" '\.entry'
     ;;
 nvcc-*)
-    nvcc=$(PATH=$PATH:/usr/local/cuda/bin find_program nvcc) || skip 'no nvcc'
+    nvcc=$(PATH=$PATH:/usr/local/cuda/bin find_program nvcc) || skip nvcc
     assemble cuda >"$work/all.cu"
     "$nvcc" -ptx "-arch=${target#nvcc-}" -Werror all-warnings -o "$work/all.ptx" "$work/all.cu"
     count "$work/all.ptx" '\.entry'
@@ -93,8 +93,8 @@ nvrtc)
     ;;
 hip-*)
     case $target in
-    hip-gfx90a) clang=$(find_program clang clang-14) || skip 'no clang' ;;
-    *) clang=$(find_program clang-19) || skip 'no clang-19' ;;
+    hip-gfx90a) clang=$(find_program clang clang-14) || skip clang ;;
+    *) clang=$(find_program clang-19) || skip clang-19 ;;
     esac
     assemble hip >"$work/all.hip"
     "$clang" -x hip "--offload-arch=${target#hip-}" -nogpuinc -nogpulib --cuda-device-only -Wall -Werror \
@@ -102,7 +102,7 @@ hip-*)
     count "$work/all.s" '^[[:space:]]*\.amdhsa_kernel'
     ;;
 metal)
-    clang=$(find_program clang++ clang++-14) || skip 'no clang++'
+    clang=$(find_program clang++ clang++-14) || skip clang++
     assemble metal >"$work/all.metal.cpp"
     "$clang" -std=c++14 -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-attributes -isystem "$stub" \
         "$work/all.metal.cpp"

@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     if (!library) {
-        puts("skipped: no libnvrtc");
+        puts("NVRTC (libnvrtc.so) is not installed");
         return 77;
     }
     char *source = read_text(argv[1]);

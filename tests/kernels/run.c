@@ -4,7 +4,11 @@
  * whole plugins; this asks whether the kernel text is right, under sanitizers if built so. */
 #include <hw/types.h> /* first: the prelude defines X */
 /**/
+#ifdef IN_GROUPS
+#include "group.h"
+#else
 #include "dialect/c.h"
+#endif
 /**/
 #include "args.h"
 /**/
@@ -41,6 +45,20 @@ void attention(u8 *, const u8 *, const u8 *, const u8 *, const u8 *, const u8 *,
 void get_rows(u8 *, const u8 *, const u8 *, struct rows_args, int);
 void set_rows(u8 *, const u8 *, const u8 *, struct rows_args, int);
 void copy(u8 *, const u8 *, struct copy_args, int);
+
+void sweep_exp_f32_f32_f32(float *, const float *, int);
+void sweep_log_f32_f32_f32(float *, const float *, int);
+void sweep_tanh_f32_f32_f32(float *, const float *, int);
+void round_trip_f16(u16 *, float *, const u16 *, int);
+void narrow_f16(u16 *, const float *, int);
+void narrow_bf16(u16 *, const float *, int);
+
+/* One group: a call, or as many calls at once as the group has work-items. */
+#ifdef IN_GROUPS
+#define GROUP_OF(call) _Pragma("omp parallel num_threads(GROUP)") call
+#else
+#define GROUP_OF(call) call
+#endif
 
 /* One pair of storage types with the kernels compiled for it. */
 struct variant {
@@ -222,21 +240,24 @@ static void test_storage_is_dtype(void **state)
 
 static void test_f16_round_trip(void **state)
 {
+    static u16 all[65536], back[65536];
+    static float wide[65536];
     (void)state;
+    for (int h = 0; h < 65536; h++)
+        all[h] = (u16)h;
+    round_trip_f16(back, wide, all, 65536);
     for (unsigned h = 0; h < 65536; h++) {
-        const float f = f32_of_f16((u16)h);
         const double want = half_value(h);
         if (want != want) {
-            assert_true(f != f);
-            assert_true((f16_of_f32(f) & 0x7fff) > 0x7c00);
+            assert_true(wide[h] != wide[h] && (back[h] & 0x7fff) > 0x7c00);
         } else {
-            assert_true(f == want && !signbit(f) == !signbit(want));
-            assert_int_equal(f16_of_f32(f), h);
+            assert_true(wide[h] == want && !signbit(wide[h]) == !signbit(want));
+            assert_int_equal(back[h], h);
         }
     }
 }
 
-/* Nearest, ties to even: from the two neighbours, by the definition. */
+/* Nearest, ties to even: on, just below and just above the middle of every two neighbours. */
 static void test_f16_rounding(void **state)
 {
     (void)state;
@@ -244,30 +265,44 @@ static void test_f16_rounding(void **state)
         const double low = half_value(h), high = h == 0x7bff ? 65536 : half_value(h + 1);
         const float middle = (float)((low + high) / 2);
         const unsigned even = h & 1 ? h + 1 : h;
-        assert_int_equal(f16_of_f32(middle), even);
-        assert_int_equal(f16_of_f32(nextafterf(middle, 0)), h);
-        assert_int_equal(f16_of_f32(nextafterf(middle, INFINITY)), h + 1);
-        assert_int_equal(f16_of_f32(-middle), even | 0x8000);
+        const float x[4] = { middle, nextafterf(middle, 0), nextafterf(middle, INFINITY),
+                             -middle };
+        u16 got[4];
+        narrow_f16(got, x, 4);
+        assert_int_equal(got[0], even);
+        assert_int_equal(got[1], h);
+        assert_int_equal(got[2], h + 1);
+        assert_int_equal(got[3], even | 0x8000);
     }
-    assert_int_equal(f16_of_f32(INFINITY), 0x7c00);
-    assert_int_equal(f16_of_f32(3e38f), 0x7c00);
-    assert_int_equal(f16_of_f32(1e-40f), 0);
+    const float x[4] = { INFINITY, 3e38f, 1e-40f, NAN };
+    u16 got[4];
+    narrow_f16(got, x, 4);
+    assert_int_equal(got[0], 0x7c00);
+    assert_int_equal(got[1], 0x7c00);
+    assert_int_equal(got[2], 0);
+    assert_true((got[3] & 0x7fff) > 0x7c00);
 }
 
 static void test_bf16(void **state)
 {
+    static float wide[65536];
+    static u16 back[65536];
     (void)state;
-    for (unsigned h = 0; h < 65536; h++) {
-        const float f = f32_of_bf16((u16)h);
-        if (f != f)
-            assert_true((bf16_of_f32(f) & 0x7fff) > 0x7f80);
+    for (u32 h = 0; h < 65536; h++)
+        wide[h] = f32_of_bits(h << 16);
+    narrow_bf16(back, wide, 65536);
+    for (u32 h = 0; h < 65536; h++)
+        if (wide[h] != wide[h])
+            assert_true((back[h] & 0x7fff) > 0x7f80);
         else
-            assert_int_equal(bf16_of_f32(f), h);
-    }
-    assert_int_equal(bf16_of_f32(f32_of_bits(0x3f808000u)), 0x3f80);
-    assert_int_equal(bf16_of_f32(f32_of_bits(0x3f818000u)), 0x3f82);
-    assert_int_equal(bf16_of_f32(f32_of_bits(0x3f808001u)), 0x3f81);
-    assert_true((bf16_of_f32(f32_of_bits(0x7f800001u)) & 0x7fff) > 0x7f80);
+            assert_int_equal(back[h], h);
+    const float x[4] = { f32_of_bits(0x3f808000u), f32_of_bits(0x3f818000u),
+                         f32_of_bits(0x3f808001u), f32_of_bits(0x7f800001u) };
+    narrow_bf16(back, x, 4);
+    assert_int_equal(back[0], 0x3f80);
+    assert_int_equal(back[1], 0x3f82);
+    assert_int_equal(back[2], 0x3f81);
+    assert_true((back[3] & 0x7fff) > 0x7f80);
 }
 
 /* Units in the last place of `want`, as a float. */
@@ -277,42 +312,43 @@ static double ulps(float got, double want)
     if (got == (float)want)
         return 0;
     frexp(want, &e);
-    return fabs(got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
+    return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
 }
 
-static void test_exp(void **state)
+/* The worst error of `f` against `truth` over floats with bits first .. end, both signs if asked. */
+static double worst_ulps(void (*f)(float *, const float *, int), double (*truth)(double),
+                         u32 first, u32 end, int negative)
 {
-    (void)state;
+    enum { MANY = 1000 };
+    float x[MANY], y[MANY];
     double worst = 0;
-    for (u32 u = 0; u < 0x42d00000u; u += 1009)
-        for (int sign = 0; sign < 2; sign++) {
-            const float x = f32_of_bits(u | (u32)sign << 31);
-            worst = fmax(worst, ulps(exp_f32(x), exp(x)));
-        }
-    if (worst > 2)
-        fail_msg("exp: %g ulp", worst);
-    assert_true(exp_f32(0.0f) == 1.0f && exp_f32(-INFINITY) == 0.0f);
-    assert_true(isinf(exp_f32(INFINITY)) && isinf(exp_f32(89.5f)) && isnan(exp_f32(NAN)));
-    assert_true(exp_f32(-105.0f) == 0.0f && exp_f32(-3e38f) == 0.0f);
-}
-
-static void test_log_and_tanh(void **state)
-{
-    (void)state;
-    double worst = 0;
-    for (u32 u = 0x00800000u; u < 0x7f800000u; u += 10007)
-        worst = fmax(worst, ulps(log_f32(f32_of_bits(u)), log(f32_of_bits(u))));
-    if (worst > 3)
-        fail_msg("log: %g ulp", worst);
-    worst = 0;
-    for (u32 u = 0; u <= 0x7f800000u; u += 10007) {
-        const float x = f32_of_bits(u);
-        worst = fmax(worst, ulps(tanh_f32(x), tanh(x)));
-        assert_true(tanh_f32(-x) == -tanh_f32(x));
+    for (u32 u = first; u < end;) {
+        int n = 0;
+        for (; n < MANY && u < end; u += 2003, n++)
+            x[n] = f32_of_bits(u | (negative && n % 2 ? 0x80000000u : 0));
+        f(y, x, n);
+        for (int i = 0; i < n; i++)
+            worst = fmax(worst, ulps(y[i], truth((double)x[i])));
     }
-    if (worst > 4)
-        fail_msg("tanh: %g ulp", worst);
-    assert_true(isnan(tanh_f32(NAN)) && tanh_f32(INFINITY) == 1.0f);
+    return worst;
+}
+
+static void test_functions(void **state)
+{
+    (void)state;
+    const double e = worst_ulps(sweep_exp_f32_f32_f32, exp, 0, 0x42d20000u, 1);
+    const double l = worst_ulps(sweep_log_f32_f32_f32, log, 0x00800000u, 0x7f800000u, 0);
+    const double t = worst_ulps(sweep_tanh_f32_f32_f32, tanh, 0, 0x7f800000u, 1);
+    if (e > 2 || l > 3 || t > 4)
+        fail_msg("exp %g, log %g, tanh %g ulp; at most 2, 3, 4", e, l, t);
+
+    const float x[8] = { 0, -INFINITY, INFINITY, 89.5f, NAN, -105, -3e38f, 88.7f };
+    float y[8];
+    sweep_exp_f32_f32_f32(y, x, 8);
+    assert_true(y[0] == 1 && y[1] == 0 && isinf(y[2]) && isinf(y[3]) && isnan(y[4]));
+    assert_true(y[5] == 0 && y[6] == 0 && y[7] > 3e38f && !isinf(y[7]));
+    sweep_tanh_f32_f32_f32(y, x, 8);
+    assert_true(y[0] == 0 && y[1] == -1 && y[2] == 1 && isnan(y[4]));
 }
 
 /* As GGML's reference does it, each step rounded. */
@@ -407,7 +443,7 @@ static void test_rmsnorm(void **state)
                     want[r * cols + i] = get(x, r * cols + i) /
                                          sqrt(sum / (double)cols + (double)a.eps) *
                                          (a.has_weight ? get(w, i) : 1);
-                v->rmsnorm(y.at, x.at, a.has_weight ? w.at : NULL, a, r);
+                GROUP_OF(v->rmsnorm(y.at, x.at, a.has_weight ? w.at : NULL, a, r));
             }
             check("rmsnorm", y, want, 0);
             free(x.at);
@@ -439,7 +475,7 @@ static void test_add_rmsnorm(void **state)
         for (i64 i = 0; i < rows * cols; i++)
             sum[i] = get(x, i) + get(residual, i);
         for (int r = 0; r < rows; r++) {
-            v->add_rmsnorm(x.at, residual.at, x.at, w.at, b, r);
+            GROUP_OF(v->add_rmsnorm(x.at, residual.at, x.at, w.at, b, r));
             double squares = 0;
             for (i64 i = r * cols; i < (r + 1) * cols; i++)
                 squares += get(residual, i) * get(residual, i);
@@ -487,7 +523,7 @@ static void softmax_case(const struct variant *v, i64 cols, int kind, int log_fo
             t[i] = top == -INFINITY ? (log_form ? -INFINITY : 0)
                    : log_form       ? t[i] - top - log(sum)
                                     : exp(t[i] - top) / sum;
-        v->softmax(x.at, x.at, a.has_mask ? mask.at : NULL, a, r);
+        GROUP_OF(v->softmax(x.at, x.at, a.has_mask ? mask.at : NULL, a, r));
     }
     check(log_form ? "log softmax" : "softmax", x, want, 0);
     free(mask.at);
@@ -530,8 +566,8 @@ static void test_silu_and_swiglu(void **state)
             .up.offset = bytes_of(v->x, cols), .n1 = 1, .n2 = 1, .cols = cols
         };
         for (int g = 0; g < spans(cols); g++) {
-            v->silu(z.at, x.at, a, g);
-            v->swiglu(y.at, both.at, both.at, s, g);
+            GROUP_OF(v->silu(z.at, x.at, a, g));
+            GROUP_OF(v->swiglu(y.at, both.at, both.at, s, g));
         }
         check("silu", z, want, 0);
         check("swiglu", y, gated, 0);
@@ -557,7 +593,7 @@ static void binary_case(const struct variant *v, i64 cols, int b_step, int produ
             want[r * cols + i] = product ? u * w : u + w;
         }
     for (int g = 0; g < 6 * spans(cols); g++)
-        (product ? v->mul : v->add)(y.at, a.at, b.at, s, g);
+        GROUP_OF((product ? v->mul : v->add)(y.at, a.at, b.at, s, g));
     check(product ? "mul" : "add", y, want, 0);
     free(a.at);
     free(b.at);
@@ -568,7 +604,8 @@ static void test_add_and_mul(void **state)
     (void)state;
     FOR_VARIANTS(v)
     FOR_RAGGED(n)
-    for (int kind = 0; kind < 4; kind++) binary_case(v, *n_, kind % 2, kind / 2);
+    for (int kind = 0; kind < 4; kind++)
+        binary_case(v, *n_, kind % 2, kind / 2);
 }
 
 /* x [2,3,2,dim], positions given or from a start, factors or none. */
@@ -614,8 +651,8 @@ static void rope_case(const struct variant *v, int dim, int dims, int kind)
                                                            get(x, h * dim + other);
         }
     for (int g = 0; g < 6; g++)
-        v->rope(x.at, x.at, given ? (const u8 *)positions : NULL,
-                factored ? (const u8 *)factors : NULL, a, g);
+        GROUP_OF(v->rope(x.at, x.at, given ? (const u8 *)positions : NULL,
+                         factored ? (const u8 *)factors : NULL, a, g));
     check("rope", x, want, 0);
     free(factors);
 }
@@ -655,7 +692,7 @@ static void test_argmax(void **state)
                 if (best == best && (u > best || u != u))
                     want[r] = (int)i;
             }
-            v->argmax((u8 *)got, x.at, a, r);
+            GROUP_OF(v->argmax((u8 *)got, x.at, a, r));
         }
         assert_memory_equal(got, want, sizeof got);
         free(x.at);
@@ -705,11 +742,11 @@ static void matmul_case(struct shape s, int c_type, int a_type, int b_type, int 
     for (int g = 0; g < 2 * ((s.m + MATMUL_ROWS - 1) / MATMUL_ROWS) *
                             ((s.n + MATMUL_COLS - 1) / MATMUL_COLS);
          g++)
-        matmul(c.at, a.at, b.at, no_bias, p, g);
+        GROUP_OF(matmul(c.at, a.at, b.at, no_bias, p, g));
     check("matmul", c, want, 1e-5);
     if (s.m <= MATMUL_VEC_ROWS && s.transpose_b && !s.transpose_a) {
         for (int g = 0; g < 2 * ((s.n + MATMUL_VEC_COLS - 1) / MATMUL_VEC_COLS); g++)
-            matmul_vec(d.at, a.at, b.at, no_bias, p, g);
+            GROUP_OF(matmul_vec(d.at, a.at, b.at, no_bias, p, g));
         check("matmul_vec", d, want_vec, 1e-5);
     } else {
         free(d.at);
@@ -828,8 +865,8 @@ static void attention_case(struct attention_shape s)
     const int rows = s.queries * s.heads / s.kv_heads;
     for (int g = 0;
          g < s.batches * s.kv_heads * ((rows + ATTENTION_ROWS - 1) / ATTENTION_ROWS); g++)
-        attention(y.at, q.at, k.at, v.at, s.bias_type ? bias.at : NULL,
-                  s.batches > 1 ? (const u8 *)lengths : NULL, a, g);
+        GROUP_OF(attention(y.at, q.at, k.at, v.at, s.bias_type ? bias.at : NULL,
+                           s.batches > 1 ? (const u8 *)lengths : NULL, a, g));
     check("attention", y, want, 1e-5);
     free(t);
     free(q.at);
@@ -880,7 +917,7 @@ static void test_get_and_set_rows(void **state)
                         want[g * cols + i] = picked[g] < 0 || picked[g] > 6
                                                  ? 0
                                                  : get(table, picked[g] * cols + i);
-                    get_rows(y.at, table.at, (const u8 *)picked, a, g);
+                    GROUP_OF(get_rows(y.at, table.at, (const u8 *)picked, a, g));
                 }
                 check("get_rows", y, want, 0);
                 free(table.at);
@@ -902,7 +939,7 @@ static void test_get_and_set_rows(void **state)
                                          .to_type = to,
                                          .from_type = from };
             for (int g = 0; g < 5; g++)
-                set_rows(table.at, x.at, (const u8 *)picked, a, g);
+                GROUP_OF(set_rows(table.at, x.at, (const u8 *)picked, a, g));
             for (int r = 0; r < 7; r++)
                 for (i64 i = 0; i < cols; i++) {
                     const i64 source = r == 6 ? 0 : r == 0 ? 1 : r == 3 ? 4 : -1;
@@ -938,7 +975,7 @@ static void test_copy(void **state)
             for (int g = 0; g < 41; g++) {
                 for (int i = 0; i < 29; i++)
                     want[g * 29 + i] = get(src, i * 41 + g);
-                copy(dst.at, src.at, a, g);
+                GROUP_OF(copy(dst.at, src.at, a, g));
             }
             check("copy", dst, want, 0);
             free(src.at);
@@ -962,9 +999,9 @@ static void test_copy(void **state)
                                             .src_type = block,
                                             .dst_step = bytes_of(type, 1) };
             for (int g = 0; g < spans(cols); g++)
-                copy(q.at, x.at, to, g);
+                GROUP_OF(copy(q.at, x.at, to, g));
             for (int g = 0; g < spans(cols); g++)
-                copy(y.at, q.at, back, g);
+                GROUP_OF(copy(y.at, q.at, back, g));
             for (i64 i = 0; i < cols; i++) {
                 want[i] = get(q, i);
                 if (fabs(get(q, i) - get(x, i)) > (block == STORAGE_Q8_0 ? 0.005 : 0.13))
@@ -993,7 +1030,7 @@ static void test_copy(void **state)
         a.dst.stride[2] = 5 * size;
         a.src.stride[2] = size;
         for (int g = 0; g < 3; g++)
-            copy(dst, src, a, g);
+            GROUP_OF(copy(dst, src, a, g));
         assert_memory_equal(dst, want, (size_t)(15 * size));
     }
 }
@@ -1005,8 +1042,7 @@ int main(void)
         cmocka_unit_test(test_f16_round_trip),
         cmocka_unit_test(test_f16_rounding),
         cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_exp),
-        cmocka_unit_test(test_log_and_tanh),
+        cmocka_unit_test(test_functions),
         cmocka_unit_test(test_quantisers),
         cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_add_rmsnorm),

@@ -3,7 +3,11 @@
 #define JOIN_(name, x, w) name##_##x##_##w
 #define JOIN(name, x, w)  JOIN_(name, x, w)
 #define KERNEL_NAME(name) JOIN(name, X, W)
+#ifdef IN_GROUPS
+#include "group.h"
+#else
 #include "dialect/c.h"
+#endif
 /**/
 #include "args.h"
 /**/
@@ -18,3 +22,14 @@
 #include "silu.c"
 #include "softmax.c"
 #include "swiglu.c"
+
+/* The functions of the prelude, in loops and under the flags that kernels are built with. */
+#define SWEEP(function)                                                                    \
+    void KERNEL_NAME(sweep_##function)(float *y, const float *x, int n)                    \
+    {                                                                                      \
+        for (int i = 0; i < n; i++)                                                        \
+            y[i] = function(x[i]);                                                         \
+    }
+SWEEP(exp_f32)
+SWEEP(log_f32)
+SWEEP(tanh_f32)
