@@ -16,34 +16,25 @@ static const struct measurement {
     int (*run)(const struct bench *bench);
     bool unasked; /* quick enough to run when no name is given */
 } measurements[] = {
-    { "open", bench_open,
-      true }, /* first: it wants a process that has not opened anything */
+    { "open", bench_open, true }, /* first: it wants a process that has not opened anything */
     { "dispatch", bench_dispatch, true },
     { "copy", bench_copy, true },
 };
-enum {
-    MEASUREMENTS = sizeof measurements / sizeof measurements[0],
-    MOST_REPETITIONS = 1000000
-};
+enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0], MOST_REPETITIONS = 1000000 };
 
 static const struct manual manual = {
-    .about =
-        "hw bench - measure on this machine\n\n"
-        "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's "
-        "function,\n"
-        "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
-        "  open              opening and closing a context: in a new process, and again\n"
-        "  copy              copies from host to device, on the device, and back, in GB/s\n"
-        "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
-        "Without a name: open, dispatch and copy.",
+    .about = "hw bench - measure on this machine\n\n"
+             "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
+             "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
+             "  open              opening and closing a context: in a new process, and again\n"
+             "  copy              copies from host to device, on the device, and back, in GB/s\n"
+             "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
+             "Without a name: open, dispatch and copy.",
     .arguments = "[OPTION...] [dispatch|open|copy|ops [OP...]]",
-    .notes = "Figures are medians, with the least and the 90th percentile beside them; "
-             "both sides of a\n"
-             "comparison are measured in turns. A quiet machine and one core make them "
-             "steadier:\n\n"
+    .notes = "Figures are medians, with the least and the 90th percentile beside them; both sides of a\n"
+             "comparison are measured in turns. A quiet machine and one core make them steadier:\n\n"
              "  taskset -c 1 hw bench dispatch          pinned to one core\n"
-             "  hw bench dispatch silu matmul --json    figures with units, machine, "
-             "version, date\n"
+             "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
              "  HW_BACKENDS=cpu hw bench open           only this backend\n"
              "  hw bench ops matmul --device cpu:0      one op on one device\n\n"
              "GB/s counts 10^9 bytes.",
@@ -91,13 +82,14 @@ int cmd_bench(int argc, const char **argv)
 {
     char *device = NULL;
     int repetitions = 0, which = -1, status;
-    const struct poptOption table[] = { { "device", 'd', POPT_ARG_STRING, &device, 0,
-                                          "measure this one (the recommended one)",
-                                          "BACKEND[:N]" },
-                                        { "repetitions", 'r', POPT_ARG_INT, &repetitions, 0,
-                                          "how often (as the measurement needs)", "N" },
-                                        OPTIONS_COMMON,
-                                        POPT_TABLEEND };
+    const struct poptOption table[] = {
+        { "device", 'd', POPT_ARG_STRING, &device, 0, "measure this one (the recommended one)",
+          "BACKEND[:N]" },
+        { "repetitions", 'r', POPT_ARG_INT, &repetitions, 0,
+          "how often (as the measurement needs)", "N" },
+        OPTIONS_COMMON,
+        POPT_TABLEEND
+    };
     struct arguments arguments;
 
     if (!options_read(&arguments, &manual, table, argc, argv, 64, &status))

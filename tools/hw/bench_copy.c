@@ -42,16 +42,15 @@ static void report_copy(const struct bench *bench, const char *direction, int64_
 {
     double gbps = (double)bytes / us.median / 1000;
     json_array_append_new(bench->results,
-                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy",
-                                    "direction", direction, "bytes", (json_int_t)bytes,
-                                    "GB/s", gbps, "us", spread_json(us)));
+                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy", "direction",
+                                    direction, "bytes", (json_int_t)bytes, "GB/s", gbps, "us",
+                                    spread_json(us)));
     if (!out_json)
         printf("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
                (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);
 }
 
-/* Times one direction; the first copy, which may touch pages for the first time, does not
- * count. */
+/* Times one direction; the first copy, which may touch pages for the first time, does not count. */
 static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tensor *to,
                                    const struct hw_tensor *from, double *us, int count)
 {

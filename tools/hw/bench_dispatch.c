@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_dispatch.c - what a call costs beyond what the plugin does: each op on tensors of
- * one element, through the library and straight into the plugin's own function, in turns.
+/* bench_dispatch.c - what a call costs beyond what the plugin does: each op on tensors of one
+ * element, through the library and straight into the plugin's own function, in turns.
  *
- * The plugin is entered a second time by its published ABI, as any host would, with a
- * device and a queue of its own; both sides run the same code of the plugin on one thread.
- */
+ * The plugin is entered a second time by its published ABI, as any host would, with a device
+ * and a queue of its own; both sides run the same code of the plugin on one thread. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "bench.h"
@@ -24,8 +23,7 @@
 
 enum { CALLS = 200, REPETITIONS = 2000, TENSORS = 3, APART = 256 /* bytes */ };
 
-/* ---- The plugin without the library
- * -------------------------------------------------------- */
+/* ---- The plugin without the library -------------------------------------------------------- */
 
 struct direct {
     struct hw_host host;
@@ -77,8 +75,7 @@ static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plug
     return entry;
 }
 
-/* The same contents as the library's side: numbers that happen to lie there may be slow
- * ones. */
+/* The same contents as the library's side: numbers that happen to lie there may be slow ones. */
 static int32_t clear_memory(struct direct *direct)
 {
     static const char zeros[TENSORS * APART];
@@ -127,8 +124,7 @@ static bool direct_open(struct direct *direct, const char *path, int32_t index)
     return true;
 }
 
-/* ---- One op, both ways
- * --------------------------------------------------------------------- */
+/* ---- One op, both ways --------------------------------------------------------------------- */
 
 union op_args {
     struct hw_silu silu;
@@ -149,8 +145,7 @@ static void fill_matmul(union op_args *args, const struct hw_tensor *t)
 
 static void fill_rmsnorm(union op_args *args, const struct hw_tensor *t)
 {
-    args->rmsnorm =
-        (struct hw_rmsnorm){ .x = t[0], .weight = t[1], .y = t[2], .eps = 1e-5F };
+    args->rmsnorm = (struct hw_rmsnorm){ .x = t[0], .weight = t[1], .y = t[2], .eps = 1e-5F };
     args->rmsnorm.weight.rank = 1;
     args->rmsnorm.weight.extent[1] = args->rmsnorm.weight.stride[1] = 0;
 }
@@ -161,34 +156,29 @@ static void fill_add(union op_args *args, const struct hw_tensor *t)
 }
 
 /* The two loops are alike but for the call. */
-#define BOTH_WAYS(name)                                                                    \
-    static int32_t library_##name(struct hw_queue *queue, const union op_args *args,       \
-                                  int calls)                                               \
-    {                                                                                      \
-        int32_t status = HW_OK;                                                            \
-        while (calls--)                                                                    \
-            status |= (int32_t)hw_##name(queue, &args->name);                              \
-        return status;                                                                     \
-    }                                                                                      \
-    static int32_t direct_##name(const struct direct *direct, const union op_args *args,   \
-                                 int calls)                                                \
-    {                                                                                      \
-        int32_t (*call)(void *, void *,                                                    \
-                        const struct hw_##name *) = direct->table.ops->name;               \
-        int32_t status = HW_OK;                                                            \
-        while (calls--)                                                                    \
-            status |= call(direct->device, direct->queue, &args->name);                    \
-        return status;                                                                     \
+#define BOTH_WAYS(name)                                                                          \
+    static int32_t library_##name(struct hw_queue *queue, const union op_args *args, int calls)  \
+    {                                                                                            \
+        int32_t status = HW_OK;                                                                  \
+        while (calls--)                                                                          \
+            status |= (int32_t)hw_##name(queue, &args->name);                                    \
+        return status;                                                                           \
+    }                                                                                            \
+    static int32_t direct_##name(const struct direct *direct, const union op_args *args,         \
+                                 int calls)                                                      \
+    {                                                                                            \
+        int32_t (*call)(void *, void *, const struct hw_##name *) = direct->table.ops->name;     \
+        int32_t status = HW_OK;                                                                  \
+        while (calls--)                                                                          \
+            status |= call(direct->device, direct->queue, &args->name);                          \
+        return status;                                                                           \
     }
 BOTH_WAYS(silu)
 BOTH_WAYS(matmul)
 BOTH_WAYS(rmsnorm)
 BOTH_WAYS(add)
 
-#define SUBJECT(name)                                                                      \
-    {                                                                                      \
-#name, fill_##name, library_##name, direct_##name                                  \
-    }
+#define SUBJECT(name) { #name, fill_##name, library_##name, direct_##name }
 static const struct subject {
     const char *name;
     void (*fill)(union op_args *args, const struct hw_tensor *tensors);
@@ -208,8 +198,7 @@ struct pair {
     union op_args library_args, direct_args;
 };
 
-static double time_library(const struct subject *subject, const struct pair *pair,
-                           int32_t *status)
+static double time_library(const struct subject *subject, const struct pair *pair, int32_t *status)
 {
     double start = now_ns();
     *status |= subject->library(pair->queue, &pair->library_args, CALLS);
@@ -218,8 +207,7 @@ static double time_library(const struct subject *subject, const struct pair *pai
     return each;
 }
 
-static double time_direct(const struct subject *subject, const struct pair *pair,
-                          int32_t *status)
+static double time_direct(const struct subject *subject, const struct pair *pair, int32_t *status)
 {
     double start = now_ns();
     *status |= subject->direct(pair->direct, &pair->direct_args, CALLS);
@@ -228,8 +216,8 @@ static double time_direct(const struct subject *subject, const struct pair *pair
     return each;
 }
 
-static int32_t measure(const struct subject *subject, const struct pair *pair,
-                       int repetitions, struct figures *figures)
+static int32_t measure(const struct subject *subject, const struct pair *pair, int repetitions,
+                       struct figures *figures)
 {
     size_t count = (size_t)repetitions;
     double *samples = calloc(3 * count, sizeof *samples);
@@ -239,8 +227,7 @@ static int32_t measure(const struct subject *subject, const struct pair *pair,
     int32_t status = HW_OK;
 
     for (size_t i = 0; i < count && !status; i++) {
-        /* Who comes first changes each time: what the first finds cold, the second does
-         * not. */
+        /* Who comes first changes each time: what the first finds cold, the second does not. */
         if (i % 2)
             direct[i] = time_direct(subject, pair, &status);
         library[i] = time_library(subject, pair, &status);
@@ -254,23 +241,22 @@ static int32_t measure(const struct subject *subject, const struct pair *pair,
     return status;
 }
 
-/* ---- The table
- * ----------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------- */
 
 static void report_figures(const struct bench *bench, const char *name,
                            const struct figures *figures, double ghz)
 {
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch", "op", name,
-                  "unit", "ns per call", "library", spread_json(figures->library), "direct",
-                  spread_json(figures->direct), "cost", spread_json(figures->cost),
-                  "cycles", figures->cost.median * ghz));
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch", "op", name, "unit",
+                  "ns per call", "library", spread_json(figures->library), "direct",
+                  spread_json(figures->direct), "cost", spread_json(figures->cost), "cycles",
+                  figures->cost.median * ghz));
     if (!out_json)
         printf("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
-               figures->library.median, figures->direct.median, ink(BOLD),
-               figures->cost.median, ink(PLAIN), figures->cost.min, figures->cost.p90,
-               figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
+               figures->library.median, figures->direct.median, ink(BOLD), figures->cost.median,
+               ink(PLAIN), figures->cost.min, figures->cost.p90, figures->cost.median * ghz,
+               figures->cost.median * ghz / 3.0);
 }
 
 static bool wanted(const struct bench *bench, const char *name)
@@ -306,8 +292,7 @@ static int run_subjects(const struct bench *bench, struct hw_queue *queue,
         theirs[i] = ours[i];
         theirs[i].buffer = &direct->memory;
     }
-    for (const struct subject *subject = subjects; subject < subjects + SUBJECTS;
-         subject++) {
+    for (const struct subject *subject = subjects; subject < subjects + SUBJECTS; subject++) {
         struct figures figures;
         if (!wanted(bench, subject->name))
             continue;
@@ -360,8 +345,7 @@ int bench_dispatch(const struct bench *bench)
     if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
         goto close;
     if (!out_json)
-        printf("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls "
-               "each way\n"
+        printf("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
                "  op         library   direct     cost    min    p90   cycles   ns@3GHz\n",
                hw_device_name(device), bench->repetitions, CALLS);
     status = run_subjects(bench, queue, buffer, &direct);

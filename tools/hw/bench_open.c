@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_open.c - what opening a context costs: in a process that has not done it before,
- * with the plugins' files dropped from the page cache and without that, and again in the
- * same one.
+/* bench_open.c - what opening a context costs: in a process that has not done it before, with
+ * the plugins' files dropped from the page cache and without that, and again in the same one.
  *
- * A child by fork() that opened nothing before is such a process. dlopen() of the same
- * files, alone and likewise in new processes, is measured beside it: what remains is the
- * library's own work and the plugins' start. */
+ * A child by fork() that opened nothing before is such a process. dlopen() of the same files,
+ * alone and likewise in new processes, is measured beside it: what remains is the library's own
+ * work and the plugins' start. */
 #define _DEFAULT_SOURCE /* mincore() */
 
 #include "bench.h"
@@ -28,8 +27,7 @@
 
 enum { REPETITIONS = 25, AGAIN = 200, LONGEST_REPLY = 1 << 20 };
 
-/* ---- A new process
- * ------------------------------------------------------------------------- */
+/* ---- A new process ------------------------------------------------------------------------- */
 
 static char *read_all(int fd)
 {
@@ -72,8 +70,7 @@ static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t
     return found;
 }
 
-/* ---- What is done there
- * -------------------------------------------------------------------- */
+/* ---- What is done there -------------------------------------------------------------------- */
 
 /* The files that serve a device. */
 static json_t *used_files(struct hw_context *context)
@@ -84,9 +81,8 @@ static json_t *used_files(struct hw_context *context)
         return files;
     for (uint32_t i = 0; i < hw_device_count(context); i++) {
         const char *path = report_plugin_path(&report, hw_device_at(context, i));
-        if (!json_array_size(files) ||
-            strcmp(path,
-                   json_string_value(json_array_get(files, json_array_size(files) - 1))))
+        if (!json_array_size(files) || strcmp(path, json_string_value(json_array_get(
+                                           files, json_array_size(files) - 1))))
             json_array_append_new(files, json_string(path));
     }
     json_decref(report.explain);
@@ -108,8 +104,8 @@ static json_t *open_once(const json_t *unused)
     int devices = (int)hw_device_count(context);
     double closing = now_ns();
     hw_close(context);
-    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close",
-                     now_ns() - closing, "files", files, "devices", devices);
+    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close", now_ns() - closing,
+                     "files", files, "devices", devices);
 }
 
 /* {"open": ns} of loading the files and nothing else, or {"error"}. */
@@ -119,19 +115,16 @@ static json_t *dlopen_once(const json_t *files)
     size_t index;
     double start = now_ns();
 
-    json_array_foreach(
-        (json_t *)files, index,
-        file) if (!dlopen(json_string_value(file),
-                          RTLD_NOW | RTLD_LOCAL)) return json_pack("{s:s}", "error",
-                                                                   dlerror());
+    json_array_foreach((json_t *)files, index, file)
+        if (!dlopen(json_string_value(file), RTLD_NOW | RTLD_LOCAL))
+            return json_pack("{s:s}", "error", dlerror());
     return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
 }
 
 /* The share of the file's pages that are in memory; 0 if that can not be told. */
 static double resident(int fd, size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page,
-           there = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page, there = 0;
     unsigned char *map = calloc(pages + 1, 1);
     void *view = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -151,8 +144,7 @@ static double drop_from_cache(const json_t *files)
     size_t index;
     double most = 0;
 
-    json_array_foreach((json_t *)files, index, file)
-    {
+    json_array_foreach((json_t *)files, index, file) {
         struct stat info;
         int fd = open(json_string_value(file), O_RDONLY | O_CLOEXEC);
         if (fd < 0)
@@ -167,8 +159,7 @@ static double drop_from_cache(const json_t *files)
     return most;
 }
 
-/* ---- Many times
- * ---------------------------------------------------------------------------- */
+/* ---- Many times ---------------------------------------------------------------------------- */
 
 /* One way of opening, measured many times; in microseconds. */
 struct series {
@@ -177,8 +168,7 @@ struct series {
     double *open, *dlopen, *close;
 };
 
-static bool series_make(struct series *series, const char *name, const char *words,
-                        int count)
+static bool series_make(struct series *series, const char *name, const char *words, int count)
 {
     double *samples = calloc(3 * (size_t)count, sizeof *samples);
     *series = (struct series){ .name = name,
@@ -201,8 +191,8 @@ static bool take(json_t *answer, double *open_us, double *close_us)
     return good;
 }
 
-static bool measure_new(struct series *series, const json_t *files, bool cold,
-                        double *stayed, size_t count)
+static bool measure_new(struct series *series, const json_t *files, bool cold, double *stayed,
+                        size_t count)
 {
     double none;
     for (size_t i = 0; i < count; i++, series->count++) {
@@ -227,8 +217,7 @@ static bool measure_again(struct series *series, size_t count)
     return good;
 }
 
-/* ---- The table
- * ----------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------- */
 
 static void print_row(const char *words, struct spread spread)
 {
@@ -250,9 +239,9 @@ static void report_series(const struct bench *bench, struct series *series)
     struct spread close_us = spread_of(series->close, series->count);
     free(rest);
 
-    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how",
-                            series->name, "unit", "us", "repetitions", (int)series->count,
-                            "open", spread_json(open_us), "close", spread_json(close_us));
+    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how", series->name,
+                            "unit", "us", "repetitions", (int)series->count, "open",
+                            spread_json(open_us), "close", spread_json(close_us));
     if (apart) {
         json_object_set_new(row, "dlopen", spread_json(dlopen_us));
         json_object_set_new(row, "besides_dlopen", spread_json(rest_us));
@@ -313,8 +302,7 @@ int bench_open(const struct bench *bench)
     if (files) {
         if (!out_json)
             printf("\nopening a context with %.0f device%s: microseconds\n",
-                   number_of(first, "devices"),
-                   number_of(first, "devices") == 1 ? "" : "s");
+                   number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s");
         status = measure_all(bench, files);
     }
     json_decref(first);

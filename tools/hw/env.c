@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* env.c - `hw env`: every setting with its effective value, where that came from, and what
- * it means; and variables that look like settings and are none. */
+/* env.c - `hw env`: every setting with its effective value, where that came from, and what it
+ * means; and variables that look like settings and are none. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -16,22 +16,17 @@
 static const struct meaning {
     const char *variable, *unset, *text;
 } meanings[] = {
-    { "HW_BACKENDS", "",
-      "order and choice: 'cuda,*' first that, then the rest; '!opencl' not that" },
+    { "HW_BACKENDS", "", "order and choice: 'cuda,*' first that, then the rest; '!opencl' not that" },
     { "HW_DISABLE", "none", "backends never to touch, as patterns: 'opencl,ro*'" },
     { "HW_REQUIRE", "none", "fail rather than run without this backend" },
     { "HW_FALLBACK", "", "what an op that its device lacks may do: allow, warn, error" },
-    { "HW_PLUGIN_PATH", "none",
-      "directories, or plugin files, looked at before the built-in directory" },
+    { "HW_PLUGIN_PATH", "none", "directories, or plugin files, looked at before the built-in directory" },
     { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
     { "HW_TRUST", "", "on: files that others may write to are refused; off" },
-    { "HW_PROBE", "",
-      "where a plugin is tried out first: child (a process of its own), inproc" },
+    { "HW_PROBE", "", "where a plugin is tried out first: child (a process of its own), inproc" },
     { "HW_PROBE_TIMEOUT", "", "seconds that this may take" },
-    { "HW_THREADS", "the usable cores",
-      "CPU threads; OMP_NUM_THREADS counts where this is not set" },
-    { "HW_PRECISION", "",
-      "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
+    { "HW_THREADS", "the usable cores", "CPU threads; OMP_NUM_THREADS counts where this is not set" },
+    { "HW_PRECISION", "", "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
     { "HW_MEMORY_LIMIT", "none", "the most memory to take, per device: 512M, 8G" },
     { "HW_CONFIG", "none", "a file with any of these: NAME = value, one a line" },
     { "HW_CACHE_DIR", "the user's cache", "where verdicts and compiled kernels are kept" },
@@ -41,17 +36,14 @@ static const struct meaning {
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 
 static const struct manual manual = {
-    .about =
-        "hw env - the settings: effective value, where it came from, meaning\n\n"
-        "An option of the program wins over the environment, the environment over the\n"
-        "configuration file, that over the default. They are read once, when a context is "
-        "opened.",
+    .about = "hw env - the settings: effective value, where it came from, meaning\n\n"
+             "An option of the program wins over the environment, the environment over the\n"
+             "configuration file, that over the default. They are read once, when a context is opened.",
     .arguments = "[OPTION...] [NAME...]",
-    .notes =
-        "  hw env                       all of them\n"
-        "  hw env HW_BACKENDS           one\n"
-        "  HW_MEMORY_LIMIT=8G hw env    is it understood?\n\n"
-        "Exit status 1: with these settings no context can be opened; the reason is shown.",
+    .notes = "  hw env                       all of them\n"
+             "  hw env HW_BACKENDS           one\n"
+             "  HW_MEMORY_LIMIT=8G hw env    is it understood?\n\n"
+             "Exit status 1: with these settings no context can be opened; the reason is shown.",
 };
 
 static const struct meaning *find_meaning(const char *variable)
@@ -68,8 +60,7 @@ static json_t *settings_json(const struct report *report, const char *const *nam
     json_t *settings = json_array(), *setting;
     size_t index;
 
-    json_array_foreach(json_object_get(report->explain, "settings"), index, setting)
-    {
+    json_array_foreach(json_object_get(report->explain, "settings"), index, setting) {
         const char *name = text_of(setting, "variable");
         const struct meaning *meaning = find_meaning(name);
         bool wanted = !names[0];
@@ -104,13 +95,14 @@ static int show_settings(const struct report *report, const char *const *names)
     size_t index;
 
     if (out_json) {
-        out_tree(json_pack("{s:i, s:o, s:O, s:O}", "schema", 1, "settings", settings,
-                           "warnings", json_object_get(report->explain, "warnings"),
-                           "error", json_object_get(report->explain, "open_error")));
+        out_tree(json_pack("{s:i, s:o, s:O, s:O}", "schema", 1, "settings", settings, "warnings",
+                           json_object_get(report->explain, "warnings"), "error",
+                           json_object_get(report->explain, "open_error")));
     } else {
         clean_tree(settings);
         clean_tree(report->explain);
-        json_array_foreach(settings, index, setting) print_setting(setting);
+        json_array_foreach(settings, index, setting)
+            print_setting(setting);
         if (report_error(report))
             printf("%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));
         print_warnings(json_object_get(report->explain, "warnings"), report_error(report));

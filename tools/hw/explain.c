@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c - `hw explain`: how far up the ladder each plugin file got, step by step; or
- * all that the library knows, as JSON. */
+/* explain.c - `hw explain`: how far up the ladder each plugin file got, step by step; or all
+ * that the library knows, as JSON. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -12,21 +12,16 @@
 #include <string.h>
 
 static const struct manual manual = {
-    .about =
-        "hw explain - how far each plugin file got, step by step\n\n"
-        "Each file climbs the same ladder: list (is it named like a plugin), filter (do "
-        "the\n"
-        "settings want it), trust (who could have written it), preflight (what is in it, "
-        "without\n"
-        "running it), match (is there hardware for it), probe (does it run), cache (what "
-        "is\n"
-        "known from before), bind (into the process). Where it stops, there is a reason.",
+    .about = "hw explain - how far each plugin file got, step by step\n\n"
+             "Each file climbs the same ladder: list (is it named like a plugin), filter (do the\n"
+             "settings want it), trust (who could have written it), preflight (what is in it, without\n"
+             "running it), match (is there hardware for it), probe (does it run), cache (what is\n"
+             "known from before), bind (into the process). Where it stops, there is a reason.",
     .arguments = "[OPTION...] [NAME]",
     .notes = "  hw explain                     every file\n"
              "  hw explain cuda                files of this backend\n"
              "  hw explain /opt/hw/hw_foo.so   one file\n"
-             "  hw explain --json              all that the library knows: files, "
-             "settings, devices,\n"
+             "  hw explain --json              all that the library knows: files, settings, devices,\n"
              "                                 selection, calls (hw_explain() as it is)\n\n"
              "Exit status 1: NAME is none that was looked at, or no file got to the end.",
 };
@@ -50,17 +45,17 @@ static bool is_implemented(const json_t *explain, const char *stage)
 {
     json_t *each;
     size_t index;
-    json_array_foreach(json_object_get(explain, "stages"), index,
-                       each) if (!strcmp(text_of(each, "name"),
-                                         stage)) return flag_of(each, "implemented");
+    json_array_foreach(json_object_get(explain, "stages"), index, each)
+        if (!strcmp(text_of(each, "name"), stage))
+            return flag_of(each, "implemented");
     return false;
 }
 
 static void print_stop(const json_t *file, double us)
 {
     const char *remedy = text_of(file, "remedy");
-    printf("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN),
-           us, text_of(file, "reason"), text_of(file, "message"));
+    printf("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN), us,
+           text_of(file, "reason"), text_of(file, "message"));
     if (*remedy)
         printf("  %-22s%s\n", "", remedy);
 }
@@ -77,8 +72,8 @@ static void print_ladder(const json_t *explain, const json_t *file)
             return;
         }
         if (is_implemented(explain, stages[i].name))
-            printf("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN),
-                   us, stages[i].passed);
+            printf("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN), us,
+                   stages[i].passed);
         else
             printf("  %s- %-10s%9s  not in this version%s\n", ink(DIM), stages[i].name, "",
                    ink(PLAIN));
@@ -117,8 +112,9 @@ static bool keep_named(json_t *explain, const char *name)
     json_t *kept = json_array(), *file;
     size_t index;
 
-    json_array_foreach(json_object_get(explain, "candidates"), index,
-                       file) if (is_named(file, name)) json_array_append(kept, file);
+    json_array_foreach(json_object_get(explain, "candidates"), index, file)
+        if (is_named(file, name))
+            json_array_append(kept, file);
     bool found = json_array_size(kept) > 0;
     json_object_set_new(explain, "candidates", kept);
     if (!found)
@@ -131,8 +127,9 @@ static bool any_used(const json_t *explain)
 {
     json_t *file;
     size_t index;
-    json_array_foreach(json_object_get(explain, "candidates"), index,
-                       file) if (!*text_of(file, "reason")) return true;
+    json_array_foreach(json_object_get(explain, "candidates"), index, file)
+        if (!*text_of(file, "reason"))
+            return true;
     return false;
 }
 
@@ -140,8 +137,7 @@ static void print_files(const json_t *explain)
 {
     json_t *file;
     size_t index;
-    json_array_foreach(json_object_get(explain, "candidates"), index, file)
-    {
+    json_array_foreach(json_object_get(explain, "candidates"), index, file) {
         printf("%s", index ? "\n" : "");
         print_file(explain, file);
     }
@@ -160,8 +156,7 @@ static int explain_files(json_t *explain, const char *name)
         clean_tree(explain);
         print_files(explain);
         if (*text_of(explain, "open_error"))
-            printf("\n%sError:%s %s\n", ink(RED), ink(PLAIN),
-                   text_of(explain, "open_error"));
+            printf("\n%sError:%s %s\n", ink(RED), ink(PLAIN), text_of(explain, "open_error"));
     }
     return *text_of(explain, "open_error") ? EXIT_FAILED : status;
 }

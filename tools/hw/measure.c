@@ -45,7 +45,7 @@ json_t *spread_json(struct spread spread)
 #if defined(__x86_64__)
 #define FOUR_ADDITIONS "add %0, %0\n\tadd %0, %0\n\tadd %0, %0\n\tadd %0, %0"
 #elif defined(__aarch64__)
-#define FOUR_ADDITIONS                                                                     \
+#define FOUR_ADDITIONS \
     "add %0, %0, %0\n\tadd %0, %0, %0\n\tadd %0, %0, %0\n\tadd %0, %0, %0"
 #endif
 
@@ -93,8 +93,8 @@ static struct cpu_name cpu_name(void)
 
     while (file && !name.text[0] && fgets(line, sizeof line, file))
         if (!strncmp(line, "model name", 10) && strstr(line, ": "))
-            snprintf(name.text, sizeof name.text, "%.*s",
-                     (int)strcspn(strstr(line, ": ") + 2, "\n"), strstr(line, ": ") + 2);
+            snprintf(name.text, sizeof name.text, "%.*s", (int)strcspn(strstr(line, ": ") + 2, "\n"),
+                     strstr(line, ": ") + 2);
     if (file)
         fclose(file);
     struct utsname machine;
@@ -114,8 +114,7 @@ static json_t *words_joined(int count, const char **words)
     char text[1024] = "";
     size_t used = 0;
     for (int i = 0; i < count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
-                                 words[i]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", words[i]);
     json_t *joined = json_string(text);
     return joined ? joined : json_string("(no UTF-8)");
 }
@@ -129,13 +128,13 @@ json_t *measure_header(int argc, const char **argv)
 
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     return json_pack("{s:i, s:o, s:s, s:s, s:{s:s, s:i, s:f, s:s}}", "schema", 1, "command",
-                     words_joined(argc, argv), "date", date, "version", HW_BUILD_STAMP,
-                     "machine", "cpu", cpu_name().text, "cores", usable_cores(), "core_ghz",
-                     core_ghz(), "kernel", uname(&machine) ? "" : machine.release);
+                     words_joined(argc, argv), "date", date, "version", HW_BUILD_STAMP, "machine",
+                     "cpu", cpu_name().text, "cores", usable_cores(), "core_ghz", core_ghz(),
+                     "kernel", uname(&machine) ? "" : machine.release);
 }
 
 void measure_print_header(void)
 {
-    printf("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text,
-           usable_cores(), usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
+    printf("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text, usable_cores(),
+           usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* measure.h - clocks, samples, and what a reader of figures needs to know about the
- * machine. */
+/* measure.h - clocks, samples, and what a reader of figures needs to know about the machine. */
 #ifndef HW_TOOL_MEASURE_H
 #define HW_TOOL_MEASURE_H
 
@@ -19,8 +18,8 @@ struct spread spread_of(double *samples, size_t count);
 /* {"min": ..., "median": ..., "p90": ...} */
 json_t *spread_json(struct spread spread);
 
-/* The clock that the core runs at now, in GHz, by timing a chain of additions, each of
- * which takes one cycle and needs the one before; 0 where this is not known to hold. */
+/* The clock that the core runs at now, in GHz, by timing a chain of additions, each of which
+ * takes one cycle and needs the one before; 0 where this is not known to hold. */
 double core_ghz(void);
 
 /* The beginning of every result in JSON: schema, command, date, version, machine. */

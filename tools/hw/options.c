@@ -25,8 +25,7 @@ static int least(int a, int b, int c)
 }
 
 /* Edits that make one word of the other: insert, delete, replace, or swap two neighbours
- * (Damerau, 1964, each place edited once). Words longer than LONGEST_WORD are never near.
- */
+ * (Damerau, 1964, each place edited once). Words longer than LONGEST_WORD are never near. */
 static int distance(const char *a, const char *b)
 {
     int rows = (int)strlen(a), cols = (int)strlen(b);
@@ -73,8 +72,8 @@ bool is_known(const char *what, const char *word, const char *const *list)
         if (!strcmp(word, *known))
             return true;
         if (used < sizeof all)
-            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
-                                     used ? ", " : "", *known);
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "",
+                                     *known);
     }
     const char *meant = nearest(word, list);
     if (meant)
@@ -116,8 +115,7 @@ static int bad_option(poptContext popt, const char *command, const struct poptOp
         complain("%s: no such option; did you mean --%s?", bad, meant);
     else
         complain("%s: %s; see %s --help", bad,
-                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error),
-                 command);
+                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error), command);
     return EXIT_USAGE;
 }
 

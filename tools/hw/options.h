@@ -13,8 +13,8 @@ struct manual {
     const char *notes;     /* examples, environment, exit status */
 };
 
-/* A command's words. Strings that options took are the caller's to free; words[] lives
- * until options_close(). */
+/* A command's words. Strings that options took are the caller's to free; words[] lives until
+ * options_close(). */
 struct arguments {
     poptContext popt;
     const char **words; /* what is no option, NULL-terminated */
@@ -23,14 +23,12 @@ struct arguments {
 
 /* --json and --help: goes into every command's table before POPT_TABLEEND. */
 extern struct poptOption options_common[];
-#define OPTIONS_COMMON                                                                     \
-    {                                                                                      \
-        NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL         \
-    }
+#define OPTIONS_COMMON                                                                           \
+    { NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL }
 
-/* False if the command ends here, with the exit status that is answered in *status: --help
- * was asked for and printed, or a word is wrong and said to be. More than `most` words that
- * are no options is wrong. options_close() either way. */
+/* False if the command ends here, with the exit status that is answered in *status: --help was
+ * asked for and printed, or a word is wrong and said to be. More than `most` words that are no
+ * options is wrong. options_close() either way. */
 bool options_read(struct arguments *arguments, const struct manual *manual,
                   const struct poptOption *table, int argc, const char **argv, int most,
                   int *status);

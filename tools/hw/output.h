@@ -11,9 +11,9 @@
 /* 1: results are JSON. Every command's --json sets it. */
 extern int out_json;
 
-/* First and last thing of main. out_end() answers `status`, or 1 with a message if
- * something that was written did not arrive. A reader that went away early (`hw status |
- * head -1`) had what it wanted and is no failure. */
+/* First and last thing of main. out_end() answers `status`, or 1 with a message if something
+ * that was written did not arrive. A reader that went away early (`hw status | head -1`) had
+ * what it wanted and is no failure. */
 void out_begin(void);
 int out_end(int status);
 
@@ -21,22 +21,20 @@ int out_end(int status);
 bool out_is_terminal(void);
 bool out_is_closed(void);
 
-/* Escape sequences; empty strings unless colours are wanted: on a terminal, TERM is set and
- * not "dumb", NO_COLOR unset or empty (https://no-color.org). */
+/* Escape sequences; empty strings unless colours are wanted: on a terminal, TERM is set and not
+ * "dumb", NO_COLOR unset or empty (https://no-color.org). */
 enum ink { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 const char *ink(enum ink which);
 
-/* One line on standard error: "hw status: " and the sentence. Which command it is, main
- * says. */
+/* One line on standard error: "hw status: " and the sentence. Which command it is, main says. */
 void complain_as(const char *command);
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints `tree` to standard output, indented, and gives up the reference. */
 void out_tree(json_t *tree);
 
-/* Names of files and devices are somebody else's words: copies them with whatever could
- * steer a terminal replaced by its escaped form; or does so in every string below `tree`.
- */
+/* Names of files and devices are somebody else's words: copies them with whatever could steer a
+ * terminal replaced by its escaped form; or does so in every string below `tree`. */
 void clean_text(char *to, size_t size, const char *text);
 void clean_tree(json_t *tree);
 

@@ -12,9 +12,9 @@ struct report {
     json_t *explain; /* hw_explain(), read; its schema: docs/explain.md */
 };
 
-/* Opens a context by `options` (may be NULL) that is there even if no device can be used.
- * Log lines are shown only if HW_LOG asks for them: the report says it all. False, and
- * said, if not even that succeeds. */
+/* Opens a context by `options` (may be NULL) that is there even if no device can be used. Log
+ * lines are shown only if HW_LOG asks for them: the report says it all. False, and said, if not
+ * even that succeeds. */
 bool report_open(struct report *report, const struct hw_options *options);
 void report_close(struct report *report);
 /* Reads the report of a context that the caller opened; `explain` is then the caller's. */
@@ -23,8 +23,7 @@ bool report_read(struct report *report);
 /* Why the context would not have opened without HW_OPEN_ANYWAY; NULL if it would have. */
 const char *report_error(const struct report *report);
 
-/* The device of that name, the recommended one for NULL; NULL, and said, if there is none.
- */
+/* The device of that name, the recommended one for NULL; NULL, and said, if there is none. */
 struct hw_device *report_device(const struct report *report, const char *name);
 /* The N of "backend:N": the plugin's own index. */
 int device_index(struct hw_device *device);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* status.c - `hw status`: what can be used, and for everything else why not and what to do.
  *
- * A backend is available if a plugin of its name serves a device that the settings allow.
- * Files are shown below their backend; nothing that was looked at is left out. */
+ * A backend is available if a plugin of its name serves a device that the settings allow. Files
+ * are shown below their backend; nothing that was looked at is left out. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -15,33 +15,28 @@
 #include <string.h>
 
 static const struct manual manual = {
-    .about =
-        "hw status - what hardware can be used; for what can not, why and what to do\n\n"
-        "Looks at every plugin file there is, as a program would at its start, and asks "
-        "those\n"
-        "that pass for their devices.",
+    .about = "hw status - what hardware can be used; for what can not, why and what to do\n\n"
+             "Looks at every plugin file there is, as a program would at its start, and asks those\n"
+             "that pass for their devices.",
     .arguments = "[OPTION...]",
     .notes = "  hw status\n"
-             "  HW_BACKENDS=cpu hw status              as a program with this setting "
-             "would see it\n"
+             "  HW_BACKENDS=cpu hw status              as a program with this setting would see it\n"
              "  HW_PLUGIN_PATH=$PWD/build hw status    with plugins of your own\n"
              "  hw status --json | jq .recommended\n\n"
-             "'hw devices' has every fact of a device, 'hw explain' every step of a file, "
-             "'hw env' the\n"
+             "'hw devices' has every fact of a device, 'hw explain' every step of a file, 'hw env' the\n"
              "settings. Exit status 1: no device can be used, or a setting is in error.",
 };
 
-/* ---- What there is to say, as a tree: {"name", "available", "devices", "files"} each
- * -------- */
+/* ---- What there is to say, as a tree: {"name", "available", "devices", "files"} each -------- */
 
 static json_t *matching(const struct report *report, const char *list_key, const char *key,
                         const char *value)
 {
     json_t *list = json_array(), *each;
     size_t index;
-    json_array_foreach(json_object_get(report->explain, list_key), index,
-                       each) if (!strcmp(text_of(each, key), value))
-        json_array_append(list, each);
+    json_array_foreach(json_object_get(report->explain, list_key), index, each)
+        if (!strcmp(text_of(each, key), value))
+            json_array_append(list, each);
     return list;
 }
 
@@ -57,9 +52,9 @@ static bool is_listed(const json_t *backends, const char *name)
 {
     json_t *backend;
     size_t index;
-    json_array_foreach((json_t *)backends, index,
-                       backend) if (*name &&
-                                    !strcmp(text_of(backend, "name"), name)) return true;
+    json_array_foreach((json_t *)backends, index, backend)
+        if (*name && !strcmp(text_of(backend, "name"), name))
+            return true;
     return false;
 }
 
@@ -69,24 +64,22 @@ static void list_backend(const struct report *report, json_t *backends, const ch
 {
     if (is_listed(backends, name))
         return;
-    json_array_append_new(backends,
-                          json_pack("{s:s, s:b, s:o, s:o}", "name", name, "available",
-                                    (int)is_available(report, name), "devices",
-                                    matching(report, "devices", "backend", name), "files",
-                                    *name ? matching(report, "candidates", "name", name)
-                                          : json_pack("[O]", file)));
+    json_array_append_new(
+        backends,
+        json_pack("{s:s, s:b, s:o, s:o}", "name", name, "available",
+                  (int)is_available(report, name), "devices",
+                  matching(report, "devices", "backend", name), "files",
+                  *name ? matching(report, "candidates", "name", name) : json_pack("[O]", file)));
 }
 
-/* Available ones in order of preference, then the others in the order they were looked at.
- */
+/* Available ones in order of preference, then the others in the order they were looked at. */
 static json_t *backends_json(const struct report *report)
 {
     json_t *backends = json_array(), *file;
     size_t index;
 
     for (uint32_t i = 0; i < hw_device_count(report->context); i++)
-        list_backend(report, backends, hw_device_backend(hw_device_at(report->context, i)),
-                     NULL);
+        list_backend(report, backends, hw_device_backend(hw_device_at(report->context, i)), NULL);
     json_array_foreach(json_object_get(report->explain, "candidates"), index, file)
         list_backend(report, backends, text_of(file, "name"), file);
     return backends;
@@ -102,8 +95,7 @@ static json_t *status_json(const struct report *report)
                      json_object_get(report->explain, "directories"));
 }
 
-/* ---- The same for people
- * ------------------------------------------------------------------- */
+/* ---- The same for people ------------------------------------------------------------------- */
 
 static bool is_one_of(const char *reason, const char *const *list)
 {
@@ -114,12 +106,10 @@ static bool is_one_of(const char *reason, const char *const *list)
 }
 
 /* Nothing is wrong with these files: the settings, or an earlier file, took their place. */
-static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
-                                       NULL };
-/* These may be so for good: the way to silence them is worth a word, the file's path is
- * not. */
-static const char *const absences[] = { "needs-library", "no-driver", "no-device",
-                                        "no-hardware", NULL };
+static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate", NULL };
+/* These may be so for good: the way to silence them is worth a word, the file's path is not. */
+static const char *const absences[] = { "needs-library", "no-driver", "no-device", "no-hardware",
+                                        NULL };
 
 static bool ends_sentence(const char *text)
 {
@@ -133,8 +123,7 @@ static void print_reason(const json_t *file)
     const char *remedy = text_of(file, "remedy"), *path = text_of(file, "file");
     bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
 
-    printf("    %s%s%s ", ink(choice ? YELLOW : RED),
-           choice ? "Not used:" : "Error:", ink(PLAIN));
+    printf("    %s%s%s ", ink(choice ? YELLOW : RED), choice ? "Not used:" : "Error:", ink(PLAIN));
     if (!absence && !strstr(message, path))
         printf("%s: ", path);
     printf("%s%s", message, ends_sentence(message) ? "" : ".");
@@ -152,8 +141,7 @@ static void print_device(const json_t *facts)
     const char *name = text_of(facts, "device");
     double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
 
-    printf("    [%.0f] %s", number_of(facts, "index"),
-           *name ? name : text_of(facts, "name"));
+    printf("    [%.0f] %s", number_of(facts, "index"), *name ? name : text_of(facts, "name"));
     if (total > 0)
         printf(": %s", gigabytes((uint64_t)total).text);
     if (left > 0)
@@ -184,8 +172,11 @@ static void print_backend(const json_t *backend)
     path = text_of(json_array_get(files, 0), "file");
     print_title(text_of(backend, "name"), flag_of(backend, "available"),
                 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-    json_array_foreach(devices, index, each) print_device(each);
-    json_array_foreach(files, index, each) if (*text_of(each, "reason")) print_reason(each);
+    json_array_foreach(devices, index, each)
+        print_device(each);
+    json_array_foreach(files, index, each)
+        if (*text_of(each, "reason"))
+            print_reason(each);
 }
 
 static void print_directories(const json_t *directories)
@@ -195,16 +186,14 @@ static void print_directories(const json_t *directories)
 
     printf("\nLooked in:\n");
     json_array_foreach((json_t *)directories, index, directory)
-        printf("    %s (%s): %s\n", text_of(directory, "path"),
-               text_of(directory, "source"), text_of(directory, "state"));
-    printf("A plugin is one file, hw_<name>.so: put into one of these, it adds its "
-           "backend.\n");
+        printf("    %s (%s): %s\n", text_of(directory, "path"), text_of(directory, "source"),
+               text_of(directory, "state"));
+    printf("A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
 }
 
 static void print_status(const json_t *status)
 {
-    const char *recommended = text_of(status, "recommended"),
-               *error = text_of(status, "error");
+    const char *recommended = text_of(status, "recommended"), *error = text_of(status, "error");
     json_t *each;
     size_t index;
 
