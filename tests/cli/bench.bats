@@ -48,11 +48,24 @@ load common
     json "all(r['GB/s'] > 0 for r in d['results'])"
 }
 
+@test "ops measures kernels beside what is possible" {
+    needs_cpu
+    hw bench ops silu --seconds=0.002 --case 'type=f32' --json
+    succeeds
+    json "d['results'][0]['bench'] == 'peaks' and d['results'][0]['copy'] > 0"
+    json "len(d['results']) > 1 and all(r['op'] == 'silu' and r['kernel'] for r in d['results'][1:])"
+    json "all(r['time']['median'] > 0 or r['text'] for r in d['results'][1:])"
+}
+
 @test "a measurement, an op or a device that is none" {
     hw bench dispach
     fails 2 "did you mean 'dispatch'"
     hw bench dispatch slu
     fails 2 "did you mean 'silu'"
+    hw bench ops slu
+    fails 2 "did you mean 'silu'"
+    hw bench ops --seconds=-1
+    fails 2 "want 0 to"
     hw bench open twice
     fails 2 "twice"
     hw bench copy --device nonsense

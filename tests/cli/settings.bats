@@ -24,7 +24,7 @@ load common
     says 'HW_MEMORY_LIMIT +8G +\(environment\)'
     says 'HW_FALLBACK +error +\(environment\)'
     HW_FALLBACK=error hw env HW_FALLBACK --json
-    json "[(s['name'], s['value'], s['source']) for s in d['settings']] == [('HW_FALLBACK', 'error', 'HW_FALLBACK')]"
+    json "[(s['variable'], s['value'], s['source']) for s in d['settings']] == [('HW_FALLBACK', 'error', 'HW_FALLBACK')]"
 }
 
 @test "env shows values from a file, and its line" {
@@ -107,6 +107,7 @@ wrong()
 }
 
 @test "a required backend that is not there" {
+    needs_cpu
     export HW_REQUIRE=nonsense
     wrong 'HW_REQUIRE.*nonsense'
 }

@@ -16,11 +16,13 @@ static const struct measurement {
     int (*run)(const struct bench *bench);
     bool unasked; /* quick enough to run when no name is given */
 } measurements[] = {
-    { "open", bench_open, true }, /* first: it wants a process that has not opened anything */
-    { "dispatch", bench_dispatch, true },
-    { "copy", bench_copy, true },
+    { "open", measure_open, true }, /* first: it wants a process that has not opened anything */
+    { "dispatch", measure_dispatch, true },
+    { "copy", measure_copies, true },
+    { "ops", measure_ops, false },
 };
-enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0], MOST_REPETITIONS = 1000000 };
+enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
+enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600 };
 
 static const struct manual manual = {
     .about = "hw bench - measure on this machine\n\n"
@@ -80,13 +82,18 @@ static int measure_words(struct bench *bench, int which, int argc, const char **
 
 int cmd_bench(int argc, const char **argv)
 {
-    char *device = NULL;
-    int repetitions = 0, which = -1, status;
+    struct bench bench = { 0 };
+    char *device = NULL, *pattern = NULL, *kernel = NULL;
+    int which = -1, status;
     const struct poptOption table[] = {
         { "device", 'd', POPT_ARG_STRING, &device, 0, "measure this one (the recommended one)",
           "BACKEND[:N]" },
-        { "repetitions", 'r', POPT_ARG_INT, &repetitions, 0,
-          "how often (as the measurement needs)", "N" },
+        { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
+          "how often: dispatch, open, copy (2000, 25, 20)", "N" },
+        { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0, "how long: each of ops (0.2)", "S" },
+        { "case", 'c', POPT_ARG_STRING, &pattern, 0, "ops: cases with this text, or one whole case",
+          "CASE" },
+        { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: this kernel only", "NAME" },
         OPTIONS_COMMON,
         POPT_TABLEEND
     };
@@ -95,18 +102,25 @@ int cmd_bench(int argc, const char **argv)
     if (!options_read(&arguments, &manual, table, argc, argv, 64, &status))
         goto done;
     status = EXIT_USAGE;
-    if (repetitions < 0 || repetitions > MOST_REPETITIONS) {
-        complain("--repetitions=%d: want 1 to %d", repetitions, MOST_REPETITIONS);
+    if (bench.repetitions < 0 || bench.repetitions > MOST_REPETITIONS) {
+        complain("--repetitions=%d: want 1 to %d", bench.repetitions, MOST_REPETITIONS);
+        goto done;
+    }
+    if (!(bench.seconds >= 0 && bench.seconds <= MOST_SECONDS)) {
+        complain("--seconds=%g: want 0 to %d", bench.seconds, MOST_SECONDS);
         goto done;
     }
     if (arguments.count && (which = find_measurement(arguments.words[0])) < 0)
         goto done;
-    struct bench bench = { .device = device,
-                           .repetitions = repetitions,
-                           .words = arguments.words + (arguments.count > 0) };
+    bench.device = device;
+    bench.pattern = pattern;
+    bench.kernel = kernel;
+    bench.words = arguments.words + (arguments.count > 0);
     status = measure_words(&bench, which, argc, argv);
 done:
     free(device);
+    free(pattern);
+    free(kernel);
     options_close(&arguments);
     return status;
 }

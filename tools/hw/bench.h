@@ -9,13 +9,16 @@
 struct bench {
     const char *device;  /* as hw_device_find() takes it; NULL: the recommended one */
     int repetitions;     /* 0: as many as the measurement finds right */
+    double seconds;      /* for each op; 0: as verify/ finds right */
+    const char *pattern; /* of cases, as struct verify_filter; NULL: all */
+    const char *kernel;  /* likewise */
     const char **words;  /* what is left to choose, NULL-terminated */
     json_t *results;
 };
 
-int bench_dispatch(const struct bench *bench);
-int bench_open(const struct bench *bench);
-int bench_copy(const struct bench *bench);
-int bench_ops(const struct bench *bench);
+int measure_dispatch(const struct bench *bench);
+int measure_open(const struct bench *bench);
+int measure_copies(const struct bench *bench);
+int measure_ops(const struct bench *bench);
 
 #endif

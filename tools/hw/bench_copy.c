@@ -97,7 +97,7 @@ static enum hw_status measure_size(const struct bench *bench, struct hw_queue *q
     return status;
 }
 
-int bench_copy(const struct bench *bench)
+int measure_copies(const struct bench *bench)
 {
     int count = bench->repetitions ? bench->repetitions : REPETITIONS;
     double *us = calloc((size_t)count, sizeof *us);

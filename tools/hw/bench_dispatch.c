@@ -277,7 +277,7 @@ static bool make_tensors(struct hw_tensor *tensors, struct hw_buffer *buffer)
     return true;
 }
 
-static int run_subjects(const struct bench *bench, struct hw_queue *queue,
+static int run_subjects(const struct bench *bench, int repetitions, struct hw_queue *queue,
                         struct hw_buffer *buffer, struct direct *direct)
 {
     struct hw_tensor ours[TENSORS], theirs[TENSORS];
@@ -300,7 +300,7 @@ static int run_subjects(const struct bench *bench, struct hw_queue *queue,
         memset(&pair.direct_args, 0, sizeof pair.direct_args);
         subject->fill(&pair.library_args, ours);
         subject->fill(&pair.direct_args, theirs);
-        int32_t status = measure(subject, &pair, bench->repetitions, &figures);
+        int32_t status = measure(subject, &pair, repetitions, &figures);
         if (status) {
             complain("dispatch: %s: %s", subject->name, hw_message());
             return EXIT_FAILED;
@@ -321,7 +321,7 @@ static bool known_words(const struct bench *bench)
     return true;
 }
 
-int bench_dispatch(const struct bench *bench)
+int measure_dispatch(const struct bench *bench)
 {
     const struct hw_options options = { .size = sizeof options, .threads = "1" };
     struct hw_device *device = NULL;
@@ -329,6 +329,7 @@ int bench_dispatch(const struct bench *bench)
     struct hw_buffer *buffer = NULL;
     struct report report;
     struct direct direct;
+    int repetitions = bench->repetitions ? bench->repetitions : REPETITIONS;
     int status = EXIT_FAILED;
 
     if (!known_words(bench))
@@ -347,8 +348,8 @@ int bench_dispatch(const struct bench *bench)
     if (!out_json)
         printf("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
                "  op         library   direct     cost    min    p90   cycles   ns@3GHz\n",
-               hw_device_name(device), bench->repetitions, CALLS);
-    status = run_subjects(bench, queue, buffer, &direct);
+               hw_device_name(device), repetitions, CALLS);
+    status = run_subjects(bench, repetitions, queue, buffer, &direct);
     direct_close(&direct);
 close:
     hw_buffer_free(buffer);

@@ -286,7 +286,7 @@ static int measure_all(const struct bench *bench, const json_t *files)
     return good ? 0 : EXIT_FAILED;
 }
 
-int bench_open(const struct bench *bench)
+int measure_open(const struct bench *bench)
 {
     int status = EXIT_FAILED;
     json_t *first, *files;
