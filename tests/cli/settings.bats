@@ -97,13 +97,19 @@ wrong()
 }
 
 @test "words where others are wanted" {
-    for setting in FALLBACK=perhaps TRUST=maybe PROBE=alien PROBE_TIMEOUT=soon PRECISION=fp31 LOG=loud; do
+    for setting in FALLBACK=perhaps TRUST=maybe PROBE=alien PROBE_TIMEOUT=soon PRECISION=fp31; do
         export "HW_${setting?}"
         wrong "HW_${setting%=*}.*${setting#*=}"
         hw env "HW_${setting%=*}"
         [ "$status" -eq 1 ]
         unset "HW_${setting%=*}"
     done
+}
+
+@test "a level of the log that is none" {
+    HW_LOG=loud hw status
+    [ "$status" -eq 1 ]
+    says 'Error: .*HW_LOG.*loud.*'
 }
 
 @test "a required backend that is not there" {

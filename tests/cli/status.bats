@@ -53,6 +53,27 @@ make_directory()
     [ "$(printf '%s\n' "$output" | grep -c hw_words.so)" -eq 1 ]
 }
 
+@test "a backend whose driver is missing has the line that helps" {
+    command -v cc >/dev/null || skip "missing tool: cc"
+    make_directory
+    cat >"$BATS_TEST_TMPDIR/absent.c" <<'END'
+#include <hw/plugin.h>
+static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+{
+    (void)host, (void)table;
+    return HW_OK;
+}
+HW_PLUGIN("absent", "needs=libabsent.so.7\nremedy=install the Absent driver\n", fill)
+END
+    cc -shared -fPIC -I "$BATS_TEST_DIRNAME/../../include" -o "$directory/hw_absent.so" "$BATS_TEST_TMPDIR/absent.c"
+    chmod 755 "$directory/hw_absent.so"
+    hw status
+    says '✗ ABSENT \(absent\)'
+    says '    Error: needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
+    HW_DISABLE=absent hw status
+    says '    Not used: .*HW_DISABLE.*'
+}
+
 @test "a truncated plugin is named, and the good one serves" {
     needs_cpu
     make_directory
@@ -156,6 +177,9 @@ make_directory()
     succeeds
     json "d['devices'][0]['kernels']['matmul'] and d['devices'][0]['kernels']['silu']"
     json "all(r['name'] for rows in d['devices'][0]['kernels'].values() for r in rows)"
+    json "'kernels_error' not in d['devices'][0]"
+    hw devices cpu:0 --kernels
+    says ' +matmul +.+'
 }
 
 @test "explain shows the ladder, step by step" {

@@ -31,11 +31,10 @@ static const struct manual manual = {
              "  open              opening and closing a context: in a new process, and again\n"
              "  copy              copies from host to device, on the device, and back, in GB/s\n"
              "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
-             "Without a name: open, dispatch and copy.",
+             "Without a name: open, dispatch and copy. Figures are medians, with the least and the 90th\n"
+             "percentile beside them; both sides of a comparison are measured in turns.",
     .arguments = "[OPTION...] [dispatch|open|copy|ops [OP...]]",
-    .notes = "Figures are medians, with the least and the 90th percentile beside them; both sides of a\n"
-             "comparison are measured in turns. A quiet machine and one core make them steadier:\n\n"
-             "  taskset -c 1 hw bench dispatch          pinned to one core\n"
+    .notes = "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
              "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
              "  HW_BACKENDS=cpu hw bench open           only this backend\n"
              "  hw bench ops matmul --device cpu:0      one op on one device\n\n"

@@ -22,19 +22,35 @@ static const struct manual manual = {
              "Exit status 1: there is no device.",
 };
 
-/* {"matmul": [{"name", "eligible", "needs"}...]...}: the rows of each op, best first. */
-static json_t *kernels_json(struct hw_device *device)
+/* The rows of one op, best first; NULL if the device does not tell. */
+static json_t *rows_json(struct hw_device *device, uint32_t op)
+{
+    struct hw_kernel_info row = { .size = sizeof row };
+    json_t *rows = json_array();
+    enum hw_status status;
+
+    for (uint32_t i = 0; !(status = hw_device_kernel(device, op, i, &row)); i++)
+        json_array_append_new(rows, json_pack("{s:s, s:b, s:s}", "name", row.name, "eligible",
+                                              (int)row.eligible, "needs", row.needs));
+    if (status == HW_NO_DEVICE)
+        return rows;
+    json_decref(rows);
+    return NULL;
+}
+
+/* Adds "kernels": {"matmul": [{"name", "eligible", "needs"}...]...}, or why there are none. */
+static void add_kernels(json_t *facts, struct hw_device *device)
 {
     json_t *ops = json_object();
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        struct hw_kernel_info row = { .size = sizeof row };
-        json_t *rows = json_array();
-        for (uint32_t i = 0; hw_device_kernel(device, op, i, &row) == HW_OK; i++)
-            json_array_append_new(rows, json_pack("{s:s, s:b, s:s}", "name", row.name, "eligible",
-                                                  (int)row.eligible, "needs", row.needs));
+        json_t *rows = rows_json(device, op);
+        if (!rows) {
+            json_object_set_new(facts, "kernels_error", json_string(hw_message()));
+            break;
+        }
         json_object_set_new(ops, hw_op_name(op), rows);
     }
-    return ops;
+    json_object_set_new(facts, "kernels", ops);
 }
 
 static void print_list(const char *label, const json_t *list)
@@ -97,8 +113,8 @@ static void print_device(const json_t *facts, bool first)
     print_list("features", json_object_get(facts, "features"));
     for (size_t i = 0; i < sizeof after / sizeof after[0]; i++)
         print_fact(after[i].label, json_object_get(facts, after[i].key));
-    if (json_object_get(facts, "kernels"))
-        print_kernels(json_object_get(facts, "kernels"));
+    print_kernels(json_object_get(facts, "kernels"));
+    print_fact("kernels", json_object_get(facts, "kernels_error"));
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
@@ -115,7 +131,7 @@ static json_t *devices_json(const struct report *report, const char *only, bool 
             continue;
         if (kernels && flag_of(facts, "selected") &&
             !hw_device_find(report->context, text_of(facts, "name"), &device))
-            json_object_set_new(facts, "kernels", kernels_json(device));
+            add_kernels(facts, device);
         json_array_append(list, facts);
     }
     return list;

@@ -17,6 +17,8 @@ static const struct command commands[] = {
     { "explain", "how far each plugin file got, step by step", cmd_explain },
     { "env", "the settings: value, where it came from, meaning", cmd_env },
     { "run", "text from a model file, or the perplexity of a text", cmd_run },
+    { "verify", "hold a plugin's results against a reference", cmd_verify },
+    { "bench", "measure calls, opening, copies and ops", cmd_bench },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

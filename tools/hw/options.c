@@ -125,7 +125,7 @@ static void print_help(poptContext popt, const struct manual *manual)
     poptSetOtherOptionHelp(popt, manual->arguments);
     poptPrintHelp(popt, stdout, 0);
     if (manual->notes)
-        printf("\n%s\n", manual->notes);
+        printf("\nExamples:\n%s\n", manual->notes);
 }
 
 bool options_read(struct arguments *arguments, const struct manual *manual,

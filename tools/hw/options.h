@@ -10,7 +10,7 @@
 struct manual {
     const char *about;     /* what the command does; first line first */
     const char *arguments; /* "[OPTION...] FILE" */
-    const char *notes;     /* examples, environment, exit status */
+    const char *notes;     /* after "Examples:"; then environment, exit status */
 };
 
 /* A command's words. Strings that options took are the caller's to free; words[] lives until
