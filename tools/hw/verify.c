@@ -30,8 +30,8 @@ static const struct manual manual = {
     .notes = "  hw verify                               every device\n"
              "  hw verify cpu -o matmul                 one op of one backend\n"
              "  hw verify ./hw_mine.so --quick          a plugin of your own, the small choice\n"
-             "  hw verify cpu -c 'type=f16,shape=33x'   cases with this in their text\n"
-             "  hw verify cpu -c 'silu(type=f32,shape=1x31)'   one case, as a failure prints it\n"
+             "  hw verify cpu -c 'type=f16'             cases with this in their text\n"
+             "  hw verify cpu -c 'silu(type=f32,shape=31)'   one case, as a failure prints it\n"
              "  hw verify cpu --support                 which ops in which types\n\n"
              "The file passes the same checks as an installed one (HW_TRUST, ABI, libraries). Exit\n"
              "status 1: a case failed, or none could be run.",
