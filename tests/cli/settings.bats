@@ -58,13 +58,13 @@ load common
     fails 2 "HW_BACKEND: no such setting; did you mean 'HW_BACKENDS'"
 }
 
-# wrong PATTERN: status, devices, env and the opening of a bench each end with 1 and say it once.
+# wrong PATTERN: status, devices and a bench each end with 1 and say it once.
 wrong()
 {
     hw status
     [ "$status" -eq 1 ]
     says "Error: .*$1.*"
-    [ "$(printf '%s\n' "$output" | grep -cE "$1")" -eq 1 ]
+    [ "$(printf '%s\n' "$output" | grep -cE "^Error: .*$1")" -eq 1 ]
     hw devices
     fails 1 "$1"
     hw bench copy

@@ -30,7 +30,7 @@ make_directory()
     needs_cpu
     hw status --json
     succeeds
-    total=$(awk '/^MemTotal:/ { print $2 * 1024 }' /proc/meminfo)
+    total=$(($(sed -nE 's/^MemTotal: +([0-9]+) kB/\1/p' /proc/meminfo) * 1024))
     json "d['recommended'] == 'cpu' and d['error'] is None"
     # A container's limit may be below what the machine has; nothing is above.
     json "0 < d['backends'][0]['devices'][0]['memory_total'] <= $total"
@@ -81,7 +81,7 @@ END
     hw status
     [ "$status" -eq 0 ]
     says '✗ CUT \(cut\)'
-    says "    Error: $directory/hw_cut.so: .*(truncated|too early|past the end).*"
+    says "    Error: $directory/hw_cut.so: .*the file ends .*"
     says '✓ CPU \(cpu\)'
 }
 

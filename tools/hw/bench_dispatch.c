@@ -255,7 +255,7 @@ static void report_figures(const struct bench *bench, const char *name,
     if (!out_json)
         printf("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
                figures->library.median, figures->direct.median, ink(BOLD), figures->cost.median,
-               ink(PLAIN), figures->cost.min, figures->cost.p90, figures->cost.median * ghz,
+               ink(PLAIN), figures->cost.p10, figures->cost.p90, figures->cost.median * ghz,
                figures->cost.median * ghz / 3.0);
 }
 
@@ -347,7 +347,7 @@ int measure_dispatch(const struct bench *bench)
         goto close;
     if (!out_json)
         printf("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
-               "  op         library   direct     cost    min    p90   cycles   ns@3GHz\n",
+               "  op         library   direct     cost    p10    p90   cycles   ns@3GHz\n",
                hw_device_name(device), repetitions, CALLS);
     status = run_subjects(bench, repetitions, queue, buffer, &direct);
     direct_close(&direct);

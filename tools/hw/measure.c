@@ -31,14 +31,15 @@ struct spread spread_of(double *samples, size_t count)
 {
     qsort(samples, count, sizeof *samples, ascending);
     return (struct spread){ .min = samples[0],
+                            .p10 = samples[count / 10],
                             .median = samples[count / 2],
                             .p90 = samples[count - 1 - count / 10] };
 }
 
 json_t *spread_json(struct spread spread)
 {
-    return json_pack("{s:f, s:f, s:f}", "min", spread.min, "median", spread.median, "p90",
-                     spread.p90);
+    return json_pack("{s:f, s:f, s:f, s:f}", "min", spread.min, "p10", spread.p10, "median",
+                     spread.median, "p90", spread.p90);
 }
 
 /* Four additions of a register to itself, one after the other. */

@@ -11,11 +11,11 @@ double now_ns(void);
 
 /* What is said of many measurements of one thing. */
 struct spread {
-    double min, median, p90;
+    double min, p10, median, p90;
 };
 /* Sorts `samples`; `count` is at least 1. */
 struct spread spread_of(double *samples, size_t count);
-/* {"min": ..., "median": ..., "p90": ...} */
+/* {"min": ..., "p10": ..., "median": ..., "p90": ...} */
 json_t *spread_json(struct spread spread);
 
 /* The clock that the core runs at now, in GHz, by timing a chain of additions, each of which

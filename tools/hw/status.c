@@ -116,6 +116,13 @@ static bool ends_sentence(const char *text)
     return *text && strchr(".!?", text[strlen(text) - 1]);
 }
 
+/* Remedies begin as phrases do; the name of a program stays as it is. */
+static int first_letter(const char *remedy)
+{
+    bool program = !strncmp(remedy, "chmod ", 6) || !strncmp(remedy, "chown ", 6);
+    return program ? remedy[0] : toupper((unsigned char)remedy[0]);
+}
+
 /* "    Error: message. Remedy, or HW_DISABLE=name to stop looking." */
 static void print_reason(const json_t *file)
 {
@@ -128,7 +135,7 @@ static void print_reason(const json_t *file)
         printf("%s: ", path);
     printf("%s%s", message, ends_sentence(message) ? "" : ".");
     if (*remedy) {
-        printf(" %c%s", toupper((unsigned char)remedy[0]), remedy + 1);
+        printf(" %c%s", first_letter(remedy), remedy + 1);
         if (absence && !ends_sentence(remedy) && !strstr(remedy, "HW_DISABLE"))
             printf(", or HW_DISABLE=%s to stop looking", text_of(file, "name"));
         printf("%s", ends_sentence(remedy) ? "" : ".");

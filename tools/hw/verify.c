@@ -40,7 +40,8 @@ static const struct manual manual = {
 /* ---- A run over one device ----------------------------------------------------------------- */
 
 struct run {
-    const char *subject;        /* how the user called it, for lines that reproduce */
+    const char *subject;        /* the file as the user called it, or the device */
+    bool file;
     struct verify_filter filter;
     json_t *ops, *failures;     /* of this device, for JSON */
     struct verify_counts op_counts, counts;
@@ -189,6 +190,8 @@ static int verify_devices(struct run *run, struct hw_device **devices, uint32_t 
     int status = 0;
 
     for (uint32_t i = 0; i < count; i++) {
+        if (!run->file)
+            run->subject = hw_device_name(devices[i]);
         json_t *one = verify_device(run, devices[i]);
         if (!one || run->counts.failed || !run->counts.passed)
             status = EXIT_FAILED;
@@ -368,6 +371,7 @@ static int verify_word(const struct wishes *wishes, const char *word, json_t *re
     if (report_open(&report, &options)) {
         uint32_t count = choose_devices(&report, word, devices);
         run.subject = word;
+        run.file = file != NULL;
         run.filter.precision = effective(&report, "HW_PRECISION");
         if (count && wishes->support)
             status = show_support(devices, count, result);
