@@ -92,7 +92,7 @@ END
     hw status
     [ "$status" -eq 0 ]
     says '✓ CPU \(cpu\)'
-    says "    Not used: .*/hw_cpu.so: .*earlier.*"
+    says "    Not used: .*/hw_cpu.so: .*comes first.*"
 }
 
 @test "a plugin that others may write to is refused, with the way out" {

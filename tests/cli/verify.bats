@@ -6,19 +6,19 @@ load common
 
 @test "a backend is verified, op by op" {
     needs_cpu
-    hw verify cpu --quick -o silu
+    hw verify cpu --quick -o argmax
     succeeds
     says 'cpu:0'
-    says ' +silu +[1-9][0-9]* passed +0 failed.*'
+    says ' +argmax +[1-9][0-9]* passed +0 failed.*'
     says ' +all +[1-9][0-9]* passed +0 failed.*'
 }
 
 @test "its answer as JSON" {
     needs_cpu
-    hw verify cpu:0 --quick -o rmsnorm --json
+    hw verify cpu:0 --quick -o get_rows --json
     succeeds
     json "d['good'] and d['devices'][0]['device'] == 'cpu:0' and d['devices'][0]['failures'] == []"
-    json "d['devices'][0]['counts']['passed'] > 0 and d['devices'][0]['ops'][0]['op'] == 'rmsnorm'"
+    json "d['devices'][0]['counts']['passed'] > 0 and d['devices'][0]['ops'][0]['op'] == 'get_rows'"
     json "d['machine']['cpu'] and d['version'] and d['date'] and d['command'].startswith('hw verify')"
 }
 
@@ -28,7 +28,7 @@ load common
     chmod 755 "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/mine"
     cp "$PLUGINS/hw_cpu.so" "$BATS_TEST_TMPDIR/mine/"
     cd "$BATS_TEST_TMPDIR/mine"
-    HW_BACKENDS=other hw verify ./hw_cpu.so --quick -o add
+    HW_BACKENDS=other hw verify ./hw_cpu.so --quick -o copy
     succeeds
     says ' +all +[1-9][0-9]* passed +0 failed.*'
 }
@@ -60,7 +60,7 @@ load common
     needs_cpu
     hw verify cpu --support
     succeeds
-    says 'matmul +yes +yes +yes .*'
+    says 'matmul +(yes|some) +(yes|some) +(yes|some) .*'
     hw verify cpu --support --json
     succeeds
     json "d['devices'][0]['support']['matmul']['q8_0']['supported'] > 0"
@@ -75,7 +75,7 @@ load common
     hw verify cpu -c 'silu(type=f33)'
     fails 1 "f33"
     hw verify cpu -k no_such_kernel
-    fails 1 "no_such_kernel|no case"
+    fails 1 "no_such_kernel: no kernel of cpu:0 is called so"
 }
 
 @test "a wrong plugin fails, with the line that shows it again" {

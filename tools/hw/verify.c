@@ -183,6 +183,20 @@ static json_t *verify_device(struct run *run, struct hw_device *device)
                      counts_json(&run->counts), "ops", run->ops, "failures", run->failures);
 }
 
+/* Whether some op of the device has a kernel of that name; if not, says so. */
+static bool has_kernel(struct hw_device *device, const char *name)
+{
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        struct hw_kernel_info row = { .size = sizeof row };
+        for (uint32_t i = 0; !hw_device_kernel(device, op, i, &row); i++)
+            if (!strcmp(row.name, name))
+                return true;
+    }
+    complain("%s: no kernel of %s is called so; 'hw devices --kernels' lists them", name,
+             hw_device_name(device));
+    return false;
+}
+
 static int verify_devices(struct run *run, struct hw_device **devices, uint32_t count,
                           json_t *result)
 {
@@ -192,6 +206,10 @@ static int verify_devices(struct run *run, struct hw_device **devices, uint32_t 
     for (uint32_t i = 0; i < count; i++) {
         if (!run->file)
             run->subject = hw_device_name(devices[i]);
+        if (run->filter.kernel && !has_kernel(devices[i], run->filter.kernel)) {
+            status = EXIT_FAILED;
+            continue;
+        }
         json_t *one = verify_device(run, devices[i]);
         if (!one || run->counts.failed || !run->counts.passed)
             status = EXIT_FAILED;
