@@ -134,7 +134,8 @@ void unload(struct plugin *plugin);
 
 /* ---- witness.c ---- */
 
-/* How the process is before a plugin runs. NULL: out of memory, so there is no witness. */
+/* How the process is before a plugin runs. NULL: there is no witness, as where other
+ * threads run. */
 struct witness *witness_begin(void);
 /* What the plugin has changed since, or NULL; what can be put back is. With `handlers`,
  * signal handlers count: not once a vendor's libraries are in, some of which install

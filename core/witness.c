@@ -13,6 +13,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define ALONE (__libc_single_threaded != 0)
+#endif
+#endif
+#ifndef ALONE
+#define ALONE false
+#endif
+
 static const int watched[] = { SIGINT,  SIGTERM, SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
                                SIGABRT, SIGPIPE, SIGCHLD, SIGHUP, SIGALRM, SIGUSR1 };
 #define WATCHED (int)(sizeof watched / sizeof *watched)
@@ -36,7 +46,7 @@ static bool floats_are_plain(void)
 
 struct witness *witness_begin(void)
 {
-    struct witness *witness = calloc(1, sizeof *witness);
+    struct witness *witness = ALONE ? calloc(1, sizeof *witness) : NULL;
     if (!witness)
         return NULL;
     const char *locale = setlocale(LC_ALL, NULL);
