@@ -36,7 +36,7 @@ static void list_remove(struct buffer *buffer)
 /* Zeros through the host's address, or piece by piece through the device's own queue. */
 static enum hw_status fill_zero(struct buffer *buffer)
 {
-    static const char zeros[1 << 16];
+    static const char zeros[4096];
     struct hw_queue *queue;
     if (buffer->base.host) {
         memset(buffer->base.host, 0, buffer->base.bytes);

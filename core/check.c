@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - what ops.h promises, held against one call: shapes, dtypes, strides, bounds, overlap.
+/* check.c - what ops.h promises, held against one call: shapes, dtypes, strides, bounds,
+ * overlap.
  *
- * Pure: nothing is touched, nothing allocated; strings are made only for an error. The good case
- * is on the path of every call, so what explains an error stands apart from what finds it. */
+ * Pure: nothing is touched, nothing allocated; strings are made only for an error. Ordinary
+ * calls never come here: ops.c sees that they are. */
 #include "work.h"
 
 #include <math.h>
@@ -11,10 +12,8 @@
 
 #define BIT(dtype) (UINT32_C(1) << (dtype))
 #define FLOATS     (BIT(HW_F32) | BIT(HW_F16) | BIT(HW_BF16))
-#define BLOCKS                                                                             \
-    (BIT(HW_Q8_0) | BIT(HW_Q4_0) | BIT(HW_Q4_K) | BIT(HW_Q5_K) | BIT(HW_Q6_K))
-#define EVERY   (FLOATS | BLOCKS | BIT(HW_I8) | BIT(HW_I32) | BIT(HW_I64))
-#define COLD_FN __attribute__((noinline, cold))
+#define BLOCKS     (BIT(HW_Q8_0) | BIT(HW_Q4_0) | BIT(HW_Q4_K) | BIT(HW_Q5_K) | BIT(HW_Q6_K))
+#define EVERY      (FLOATS | BLOCKS | BIT(HW_I8) | BIT(HW_I32) | BIT(HW_I64))
 
 /* ---- one operand ---- */
 
@@ -35,8 +34,8 @@ static void dtype_list(uint32_t dtypes, char *text, size_t size)
                                        length ? " " : "", hw_dtype_name(d));
 }
 
-COLD_FN static enum hw_status bad_form(const struct check *c, const char *field,
-                                       const struct hw_tensor *t, struct rule rule)
+static enum hw_status bad_form(const struct check *c, const char *field,
+                               const struct hw_tensor *t, struct rule rule)
 {
     char list[96];
     if (t->rank == -1)
@@ -57,8 +56,8 @@ COLD_FN static enum hw_status bad_form(const struct check *c, const char *field,
                 c->op, field);
 }
 
-COLD_FN static enum hw_status bad_layout(const struct check *c, const char *field,
-                                         const struct hw_tensor *t, bool written)
+static enum hw_status bad_layout(const struct check *c, const char *field,
+                                 const struct hw_tensor *t, bool written)
 {
     const int64_t block = hw_dtype_block(t->dtype), bytes = hw_dtype_bytes(t->dtype);
     const int32_t last = t->rank - 1;
@@ -80,10 +79,9 @@ COLD_FN static enum hw_status bad_layout(const struct check *c, const char *fiel
         return fail(HW_INVALID, "%s: %s: innermost extent %lld is not a multiple of %lld",
                     c->op, field, (long long)t->extent[last], (long long)block);
     if (block > 1 && t->stride[last] != bytes)
-        return fail(HW_INVALID,
-                    "%s: %s: the innermost stride of %s is %lld bytes, not %lld", c->op,
-                    field, hw_dtype_name(t->dtype), (long long)bytes,
-                    (long long)t->stride[last]);
+        return fail(
+            HW_INVALID, "%s: %s: the innermost stride of %s is %lld bytes, not %lld", c->op,
+            field, hw_dtype_name(t->dtype), (long long)bytes, (long long)t->stride[last]);
     if (!tensor_span(t, &span))
         return fail(HW_INVALID, "%s: %s: extents times strides overflow", c->op, field);
     if (!t->buffer && !t->data)
@@ -95,9 +93,8 @@ COLD_FN static enum hw_status bad_layout(const struct check *c, const char *fiel
                     field, owner->name, c->device->name);
     }
     if (t->buffer && (t->offset > t->buffer->bytes || span > t->buffer->bytes - t->offset))
-        return fail(HW_INVALID,
-                    "%s: %s: %llu bytes from offset %llu, in a buffer of %llu", c->op,
-                    field, (unsigned long long)span, (unsigned long long)t->offset,
+        return fail(HW_INVALID, "%s: %s: %llu bytes from offset %llu, in a buffer of %llu",
+                    c->op, field, (unsigned long long)span, (unsigned long long)t->offset,
                     (unsigned long long)t->buffer->bytes);
     if (written && t->buffer && (t->buffer->flags & HW_BUFFER_READ_ONLY))
         return fail(HW_INVALID, "%s: %s is written, and its buffer is read-only", c->op,
@@ -106,13 +103,12 @@ COLD_FN static enum hw_status bad_layout(const struct check *c, const char *fiel
         return fail(HW_INVALID, "%s: elements of %s, %s, overlap each other", c->op, field,
                     tensor_text(t, text));
     return fail(HW_INVALID, "%s: %s: address and strides of %s are multiples of %lld",
-                c->op, field, hw_dtype_name(t->dtype),
-                (long long)(block > 1 ? 2 : bytes));
+                c->op, field, hw_dtype_name(t->dtype), (long long)(block > 1 ? 2 : bytes));
 }
 
-/* Whether no two elements share a byte, strides in any order: sorted by stride, each step clears
- * all that lies below it. */
-COLD_FN static bool is_injective(const struct hw_tensor *t)
+/* Whether no two elements share a byte, strides in any order: sorted by stride, each step
+ * clears all that lies below it. */
+static bool is_injective(const struct hw_tensor *t)
 {
     bool done[HW_MAX_RANK] = { false };
     int64_t reach = hw_dtype_bytes(t->dtype);
@@ -134,55 +130,62 @@ COLD_FN static bool is_injective(const struct hw_tensor *t)
     return true;
 }
 
-/* Everything about one operand by itself. Adds to check->cold. */
-static inline enum hw_status operand_is(struct check *c, const char *field,
-                                        const struct hw_tensor *t, struct rule rule)
-{
-    if (UNLIKELY((uint32_t)t->dtype >= HW_DTYPE_END || !(rule.dtypes & BIT(t->dtype)) ||
-                 t->rank < rule.rank_min || t->rank > rule.rank_max || t->layout))
-        return bad_form(c, field, t, rule);
+/* Where an operand's bytes lie: host addresses, or offsets in a buffer that the host can
+ * not see. Empty and absent operands lie nowhere. */
+struct range {
+    const struct hw_buffer *space; /* NULL: the host's */
+    uint64_t begin, end;
+};
 
-    /* From the innermost extent out: sizes that fit, and steps that clear what lies inside. */
+static inline void range_of(const struct hw_tensor *t, uint64_t bytes, struct range *range)
+{
+    const struct hw_buffer *buffer = t->buffer;
+    const char *base = buffer ? buffer->host : t->data;
+    range->space = buffer && !base ? buffer : NULL;
+    range->begin = (uint64_t)(uintptr_t)base + t->offset;
+    range->end = range->begin + bytes;
+}
+
+/* Everything about one operand by itself. Adds to check->cold. */
+static enum hw_status operand_is(struct check *c, const char *field,
+                                 const struct hw_tensor *t, struct rule rule,
+                                 struct range *range)
+{
+    if ((uint32_t)t->dtype >= HW_DTYPE_END || !(rule.dtypes & BIT(t->dtype)) ||
+        t->rank < rule.rank_min || t->rank > rule.rank_max || t->layout)
+        return bad_form(c, field, t, rule);
     const int32_t last = t->rank - 1;
     const int64_t bytes = hw_dtype_bytes(t->dtype), block = hw_dtype_block(t->dtype);
-    const int64_t whole = block == 1 ? t->extent[last] : t->extent[last] / block;
     const int64_t align = block == 1 ? bytes : 2;
-    int64_t reach = bytes, all = (int64_t)t->offset, step;
-    bool fits = t->extent[last] >= 0 && whole * block == t->extent[last];
-    bool empty = false, nested = true;
-    for (int32_t i = last; i >= 0; i--) {
-        const int64_t n = i == last ? whole : t->extent[i], stride = t->stride[i];
-        all |= stride;
-        empty |= n == 0;
-        if (n > 1) {
-            nested &= stride >= reach;
-            fits &= !__builtin_mul_overflow(n - 1, stride, &step) &&
-                    !__builtin_add_overflow(reach, step, &reach);
-        }
-        fits &= n >= 0 && stride >= 0;
+    uint64_t span = 0, all = t->offset;
+    bool good = true, repeats = false;
+    for (int32_t i = 0; i <= last; i++) {
+        good &= t->extent[i] >= 0 && t->stride[i] >= 0;
+        repeats |= t->extent[i] > 1 && t->stride[i] == 0;
+        all |= (uint64_t)t->stride[i];
     }
-    c->empty |= empty & rule.written;
-    if (UNLIKELY(!fits))
+    if (!good || t->extent[last] % block || !tensor_span(t, &span))
         return bad_layout(c, field, t, rule.written);
-    if (empty)
+    if (span == 0) {
+        c->empty |= rule.written;
         return HW_OK;
-
-    const bool contiguous = whole <= 1 || t->stride[last] == bytes;
-    if (t->buffer) {
-        if (UNLIKELY(t->buffer->device != c->impl || t->offset > t->buffer->bytes ||
-                     (uint64_t)reach > t->buffer->bytes - t->offset ||
-                     (rule.written && (t->buffer->flags & HW_BUFFER_READ_ONLY))))
-            return bad_layout(c, field, t, rule.written);
-    } else {
-        all |= (int64_t)(uintptr_t)t->data;
-        if (UNLIKELY(!t->data))
-            return bad_layout(c, field, t, rule.written);
-        c->cold |= c->host_tensors ? 0 : COLD_STAGE;
     }
-    if (UNLIKELY((all & (align - 1)) || (block > 1 && t->stride[last] != bytes) ||
-                 (rule.written && !nested && !is_injective(t))))
-        return bad_layout(c, field, t, rule.written && !(all & (align - 1)));
-    c->cold |= contiguous ? 0 : COLD_VIEW;
+    if (t->buffer)
+        good = t->buffer->device == c->impl && t->offset <= t->buffer->bytes &&
+               span <= t->buffer->bytes - t->offset &&
+               !(rule.written && (t->buffer->flags & HW_BUFFER_READ_ONLY));
+    else
+        good = t->data != NULL;
+    all |= t->buffer ? 0 : (uint64_t)(uintptr_t)t->data;
+    if (!good || (rule.written && repeats) || (block > 1 && t->stride[last] != bytes))
+        return bad_layout(c, field, t, rule.written);
+    if ((all & (uint64_t)(align - 1)) || (rule.written && !is_injective(t)))
+        return bad_layout(c, field, t, !(all & (uint64_t)(align - 1)));
+    if (!t->buffer && !c->host_tensors)
+        c->cold |= COLD_STAGE;
+    if (!tensor_is_rows(t))
+        c->cold |= COLD_VIEW;
+    range_of(t, span, range);
     return HW_OK;
 }
 
@@ -196,9 +199,9 @@ static inline bool same_extents(const struct hw_tensor *a, const struct hw_tenso
     return same;
 }
 
-COLD_FN static enum hw_status bad_pair(const struct check *c, const char *field,
-                                       const struct hw_tensor *t, const char *other_field,
-                                       const struct hw_tensor *other, const char *rule)
+static enum hw_status bad_pair(const struct check *c, const char *field,
+                               const struct hw_tensor *t, const char *other_field,
+                               const struct hw_tensor *other, const char *rule)
 {
     char text[TENSOR_TEXT], other_text[TENSOR_TEXT];
     return fail(HW_INVALID, "%s: %s is %s, %s is %s: %s", c->op, field,
@@ -210,9 +213,9 @@ static inline enum hw_status alike(const struct check *c, const char *field,
                                    const struct hw_tensor *t, const char *other_field,
                                    const struct hw_tensor *other)
 {
-    if (UNLIKELY(t->dtype != other->dtype))
+    if (t->dtype != other->dtype)
         return bad_pair(c, field, t, other_field, other, "their dtypes must be equal");
-    if (UNLIKELY(!same_extents(t, other)))
+    if (!same_extents(t, other))
         return bad_pair(c, field, t, other_field, other, "their extents must be equal");
     return HW_OK;
 }
@@ -228,22 +231,9 @@ static inline bool broadcasts(const struct hw_tensor *t, const struct hw_tensor 
     return fits;
 }
 
-/* The first byte as a number that can be compared, for tensors of one space. */
-static inline uint64_t address(const struct hw_tensor *t)
-{
-    const void *base = t->buffer ? t->buffer->host : t->data;
-    return (uint64_t)(uintptr_t)base + t->offset;
-}
-
-static inline bool share_space(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    return a->buffer == b->buffer ||
-           ((!a->buffer || a->buffer->host) && (!b->buffer || b->buffer->host));
-}
-
-/* Columns of one matrix: the same outermost step, and the two spans within it side by side. */
-COLD_FN static bool interleave(const struct hw_tensor *a, const struct hw_tensor *b,
-                               uint64_t apart)
+/* Columns of one matrix: the same outermost step, and the two spans within it side by side.
+ */
+static bool interleave(const struct hw_tensor *a, const struct hw_tensor *b, uint64_t apart)
 {
     if (a->rank < 2 || a->rank != b->rank)
         return false;
@@ -262,34 +252,24 @@ COLD_FN static bool interleave(const struct hw_tensor *a, const struct hw_tensor
     return span_a <= from && from + span_b <= step;
 }
 
-/* A written operand and another: apart, or, where that is allowed, one and the same. */
-COLD_FN static enum hw_status overlap(const struct check *c, const char *field,
-                                      const struct hw_tensor *t, const char *other_field,
-                                      const struct hw_tensor *other, bool in_place)
+/* A written operand and another whose bytes meet: one and the same, where that is allowed,
+ * or columns of one matrix, or an error. */
+static enum hw_status overlap(const struct check *c, const char *field,
+                              const struct hw_tensor *t, const char *other_field,
+                              const struct hw_tensor *other, uint64_t apart, bool in_place)
 {
-    uint64_t a = address(t), b = address(other), bytes_a, bytes_b;
-    if (!share_space(t, other) || !tensor_span(t, &bytes_a) ||
-        !tensor_span(other, &bytes_b) || !bytes_a || !bytes_b || a + bytes_a <= b ||
-        b + bytes_b <= a)
-        return HW_OK;
-    if (in_place && a == b && t->dtype == other->dtype && same_extents(t, other) &&
+    if (in_place && apart == 0 && t->dtype == other->dtype && same_extents(t, other) &&
         memcmp(t->stride, other->stride, sizeof t->stride[0] * (size_t)t->rank) == 0)
         return HW_OK;
-    if (a <= b ? interleave(t, other, b - a) : interleave(other, t, a - b))
+    if ((int64_t)apart >= 0 ? interleave(t, other, apart) : interleave(other, t, -apart))
         return HW_OK;
     return fail(HW_INVALID, "%s: %s overlaps %s%s", c->op, field, other_field,
                 in_place ? "; in place means the same address and strides" : "");
 }
 
-/* The cases that need no thought: another buffer, or in place with one layout. */
-static inline enum hw_status apart(const struct check *c, const char *field,
-                                   const struct hw_tensor *t, const char *other_field,
-                                   const struct hw_tensor *other, bool in_place)
+static inline bool meet(const struct range *a, const struct range *b)
 {
-    if (!other->dtype || (t->buffer != other->buffer && t->buffer && other->buffer &&
-                          !(t->buffer->host && other->buffer->host)))
-        return HW_OK;
-    return overlap(c, field, t, other_field, other, in_place);
+    return a->begin < b->end && b->begin < a->end && a->space == b->space;
 }
 
 /* ---- how the checks below read ---- */
@@ -297,29 +277,38 @@ static inline enum hw_status apart(const struct check *c, const char *field,
 #define TRY(call)                                                                          \
     do {                                                                                   \
         enum hw_status status_ = (call);                                                   \
-        if (UNLIKELY(status_))                                                             \
+        if (status_)                                                                       \
             return status_;                                                                \
     } while (0)
+#define OPERAND(field, ...)                                                                \
+    TRY(operand_is(c, #field, &op->field, (struct rule){ __VA_ARGS__ }, &field##_range))
 #define READS(field, types, low, high)                                                     \
-    TRY(operand_is(c, #field, &op->field, (struct rule){ types, low, high, false }))
+    struct range field##_range = { 0 };                                                    \
+    OPERAND(field, types, low, high, false)
 #define MAY_READ(field, types, low, high)                                                  \
-    do {                                                                                   \
-        if (op->field.dtype)                                                               \
-            READS(field, types, low, high);                                                \
-    } while (0)
+    struct range field##_range = { 0 };                                                    \
+    if (op->field.dtype)                                                                   \
+    OPERAND(field, types, low, high, false)
 #define WRITES(field, types, low, high)                                                    \
-    TRY(operand_is(c, #field, &op->field, (struct rule){ types, low, high, true }))
-#define ALIKE(a, b)          TRY(alike(c, #a, &op->a, #b, &op->b))
-#define APART(out, in)       TRY(apart(c, #out, &op->out, #in, &op->in, false))
-#define MAY_BE(out, in)      TRY(apart(c, #out, &op->out, #in, &op->in, true))
+    struct range field##_range = { 0 };                                                    \
+    OPERAND(field, types, low, high, true)
+#define ALIKE(a, b) TRY(alike(c, #a, &op->a, #b, &op->b))
+#define MEET(out, in, in_place)                                                            \
+    do {                                                                                   \
+        if (meet(&out##_range, &in##_range))                                               \
+            TRY(overlap(c, #out, &op->out, #in, &op->in,                                   \
+                        in##_range.begin - out##_range.begin, in_place));                  \
+    } while (0)
+#define APART(out, in)  MEET(out, in, false)
+#define MAY_BE(out, in) MEET(out, in, true)
 #define PAIR(rule, a, b, words)                                                            \
     do {                                                                                   \
-        if (UNLIKELY(!(rule)))                                                             \
+        if (!(rule))                                                                       \
             return bad_pair(c, #a, &op->a, #b, &op->b, words);                             \
     } while (0)
 #define VALUE(rule, ...)                                                                   \
     do {                                                                                   \
-        if (UNLIKELY(!(rule)))                                                             \
+        if (!(rule))                                                                       \
             return fail(HW_INVALID, __VA_ARGS__);                                          \
     } while (0)
 
@@ -335,7 +324,7 @@ static inline bool same_or_f32(const struct hw_tensor *t, const struct hw_tensor
 
 /* ---- one check an op ---- */
 
-enum hw_status check_matmul(struct check *c, const struct hw_matmul *op)
+static enum hw_status check_matmul(struct check *c, const struct hw_matmul *op)
 {
     READS(a, FLOATS, 2, 4);
     READS(b, FLOATS | BLOCKS, 2, 4);
@@ -350,7 +339,8 @@ enum hw_status check_matmul(struct check *c, const struct hw_matmul *op)
          "their K differ");
     PAIR(from_right(&op->c, 1) == from_right(&op->a, ta ? 0 : 1), c, a, "their M differ");
     PAIR(from_right(&op->c, 0) == from_right(&op->b, tb ? 1 : 0), c, b, "their N differ");
-    for (int32_t i = 2; i < HW_MAX_RANK; i++) {
+    const bool batched = (op->a.rank | op->b.rank | op->c.rank) != 2;
+    for (int32_t i = 2; batched && i < HW_MAX_RANK; i++) {
         const int64_t n = from_right(&op->c, i);
         const int64_t na = from_right(&op->a, i), nb = from_right(&op->b, i);
         PAIR(na == n || na == 1, a, c, "batches do not broadcast");
@@ -369,7 +359,7 @@ static inline bool good_eps(float eps)
     return eps >= 0.0f && eps < INFINITY;
 }
 
-enum hw_status check_rmsnorm(struct check *c, const struct hw_rmsnorm *op)
+static enum hw_status check_rmsnorm(struct check *c, const struct hw_rmsnorm *op)
 {
     READS(x, FLOATS, 1, 4);
     MAY_READ(weight, FLOATS, 1, 1);
@@ -385,7 +375,7 @@ enum hw_status check_rmsnorm(struct check *c, const struct hw_rmsnorm *op)
     return HW_OK;
 }
 
-enum hw_status check_softmax(struct check *c, const struct hw_softmax *op)
+static enum hw_status check_softmax(struct check *c, const struct hw_softmax *op)
 {
     READS(x, FLOATS, 1, 4);
     MAY_READ(mask, FLOATS, 1, 4);
@@ -401,7 +391,7 @@ enum hw_status check_softmax(struct check *c, const struct hw_softmax *op)
     return HW_OK;
 }
 
-enum hw_status check_silu(struct check *c, const struct hw_silu *op)
+static enum hw_status check_silu(struct check *c, const struct hw_silu *op)
 {
     READS(x, FLOATS, 1, 4);
     WRITES(y, FLOATS, 1, 4);
@@ -410,7 +400,7 @@ enum hw_status check_silu(struct check *c, const struct hw_silu *op)
     return HW_OK;
 }
 
-enum hw_status check_rope(struct check *c, const struct hw_rope *op)
+static enum hw_status check_rope(struct check *c, const struct hw_rope *op)
 {
     READS(x, FLOATS, 3, 4);
     MAY_READ(positions, BIT(HW_I32), 1, 1);
@@ -473,7 +463,7 @@ static enum hw_status attention_bias(struct check *c, const struct hw_attention 
     return HW_OK;
 }
 
-enum hw_status check_attention(struct check *c, const struct hw_attention *op)
+static enum hw_status check_attention(struct check *c, const struct hw_attention *op)
 {
     const uint32_t cache = FLOATS | BIT(HW_Q8_0);
     READS(q, FLOATS, 3, 4);
@@ -507,7 +497,7 @@ enum hw_status check_attention(struct check *c, const struct hw_attention *op)
 
 /* One rule, two ops. */
 #define CHECK_BINARY(name)                                                                 \
-    enum hw_status check_##name(struct check *c, const struct hw_##name *op)               \
+    static enum hw_status check_##name(struct check *c, const struct hw_##name *op)        \
     {                                                                                      \
         READS(a, FLOATS, 1, 4);                                                            \
         READS(b, FLOATS, 1, 4);                                                            \
@@ -523,7 +513,7 @@ enum hw_status check_attention(struct check *c, const struct hw_attention *op)
 CHECK_BINARY(add)
 CHECK_BINARY(mul)
 
-enum hw_status check_swiglu(struct check *c, const struct hw_swiglu *op)
+static enum hw_status check_swiglu(struct check *c, const struct hw_swiglu *op)
 {
     READS(gate, FLOATS, 1, 4);
     MAY_READ(up, FLOATS, 1, 4);
@@ -546,14 +536,14 @@ enum hw_status check_swiglu(struct check *c, const struct hw_swiglu *op)
     return HW_OK;
 }
 
-enum hw_status check_add_rmsnorm(struct check *c, const struct hw_add_rmsnorm *op)
+static enum hw_status check_add_rmsnorm(struct check *c, const struct hw_add_rmsnorm *op)
 {
     WRITES(residual, FLOATS, 1, 4);
     READS(x, FLOATS, 1, 4);
     MAY_READ(weight, FLOATS, 1, 1);
     WRITES(y, FLOATS, 1, 4);
-    ALIKE(x, residual);
     ALIKE(y, residual);
+    ALIKE(x, residual);
     PAIR(same_or_f32(&op->weight, &op->x), weight, x, "weight is of x's dtype, or f32");
     if (op->weight.dtype)
         PAIR(op->weight.extent[0] == from_right(&op->x, 0), weight, x, "weight is [cols]");
@@ -567,7 +557,7 @@ enum hw_status check_add_rmsnorm(struct check *c, const struct hw_add_rmsnorm *o
     return HW_OK;
 }
 
-enum hw_status check_get_rows(struct check *c, const struct hw_get_rows *op)
+static enum hw_status check_get_rows(struct check *c, const struct hw_get_rows *op)
 {
     READS(table, FLOATS | BLOCKS, 2, 2);
     READS(rows, BIT(HW_I32), 1, 1);
@@ -579,7 +569,7 @@ enum hw_status check_get_rows(struct check *c, const struct hw_get_rows *op)
     return HW_OK;
 }
 
-enum hw_status check_set_rows(struct check *c, const struct hw_set_rows *op)
+static enum hw_status check_set_rows(struct check *c, const struct hw_set_rows *op)
 {
     READS(x, FLOATS, 2, 2);
     READS(rows, BIT(HW_I32), 1, 1);
@@ -592,7 +582,7 @@ enum hw_status check_set_rows(struct check *c, const struct hw_set_rows *op)
     return HW_OK;
 }
 
-enum hw_status check_copy(struct check *c, const struct hw_copy *op)
+static enum hw_status check_copy(struct check *c, const struct hw_copy *op)
 {
     const uint32_t quantised = BIT(HW_Q8_0) | BIT(HW_Q4_0);
     READS(src, EVERY, 1, 4);
@@ -607,7 +597,7 @@ enum hw_status check_copy(struct check *c, const struct hw_copy *op)
     return HW_OK;
 }
 
-enum hw_status check_argmax(struct check *c, const struct hw_argmax *op)
+static enum hw_status check_argmax(struct check *c, const struct hw_argmax *op)
 {
     READS(x, FLOATS, 1, 4);
     WRITES(y, BIT(HW_I32), 1, 4);
@@ -622,17 +612,13 @@ enum hw_status check_argmax(struct check *c, const struct hw_argmax *op)
     return HW_OK;
 }
 
-/* ---- any op ---- */
-
-enum hw_status check_op(struct check *check, uint32_t op, const void *args)
-{
-    switch (op) {
-#define X(NAME, name)                                                                      \
-    case HW_OP_##NAME:                                                                     \
-        return check_##name(check, args);
-        HW_OPS(X)
-#undef X
-    default:
-        return fail(HW_INVALID, "%u is no op", (unsigned)op);
+#define ANY(NAME, name)                                                                    \
+    static enum hw_status any_##name(struct check *c, const void *op)                      \
+    {                                                                                      \
+        return check_##name(c, op);                                                        \
     }
-}
+HW_OPS(ANY)
+
+#define ROW(NAME, name) any_##name,
+enum hw_status (*const op_check[HW_OP_COUNT])(struct check *check,
+                                              const void *op) = { HW_OPS(ROW) };

@@ -21,21 +21,16 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     enum hw_status status = guard(device->context);
     if (status || (status = device_wake(device)))
         return status;
-    const size_t known = op_descs[op].size;
-    for (size_t i = known; i < size; i++)
-        if (((const unsigned char *)args)[i])
-            return fail(HW_UNSUPPORTED, "%s: byte %zu of its struct is set, and this "
-                                        "library knows %zu",
-                        op_descs[op].name, i, known);
-    memset(&copy, 0, sizeof copy);
-    memcpy(&copy, args, size < known ? size : known);
-    struct check check = { .device = device,
-                           .impl = device->impl,
-                           .host_tensors = true,
-                           .op = op_descs[op].name };
-    status = check_op(&check, op, &copy);
-    if (status)
+    /* The check alone, by a queue that goes no further. */
+    struct hw_queue checker = { .device = device,
+                                .device_impl = device->impl,
+                                .host_tensors = true,
+                                .generation = device->context->generation,
+                                .cold = COLD_CHECK };
+    if ((status = hw_submit(&checker, op, args, size)))
         return status;
+    memset(&copy, 0, sizeof copy);
+    memcpy(&copy, args, size < op_descs[op].size ? size : op_descs[op].size);
     int32_t answer = device->plugin->table.supports(device->impl, op, &copy, why,
                                                     sizeof why, &scratch);
     if (!answer)

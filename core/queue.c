@@ -1,89 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c - queues, and the path of every call: a check, then one indirect call. */
+/* queue.c - queues: opened, waited for, counted, closed. */
 #include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the hot path ---- */
-
-struct check check_for(const struct hw_queue *queue, uint32_t op)
-{
-    return (struct check){ .device = queue->device,
-                           .impl = queue->device_impl,
-                           .host_tensors = queue->host_tensors,
-                           .op = op_descs[op].name,
-                           .cold = queue->cold };
-}
-
-#define SUBMIT(NAME, name)                                                                 \
-    static enum hw_status submit_##name(struct hw_queue *queue, const void *args)          \
-    {                                                                                      \
-        struct check check = check_for(queue, HW_OP_##NAME);                               \
-        enum hw_status status = check_##name(&check, args);                                \
-        if (UNLIKELY(status))                                                              \
-            return status;                                                                 \
-        if (UNLIKELY(check.empty | check.cold))                                            \
-            return check.empty ? HW_OK : route(queue, HW_OP_##NAME, args, check.cold);     \
-        int32_t answer = queue->ops->name(queue->device_impl, queue->impl, args);          \
-        if (UNLIKELY(answer))                                                              \
-            return route_refused(queue, HW_OP_##NAME, args, answer);                       \
-        queue->counts[HW_OP_##NAME].calls++;                                               \
-        return HW_OK;                                                                      \
-    }
-HW_OPS(SUBMIT)
-
-typedef enum hw_status submit_fn(struct hw_queue *queue, const void *args);
-#define SUBMIT_ROW(NAME, name) submit_##name,
-static submit_fn *const submit[HW_OP_COUNT] = { HW_OPS(SUBMIT_ROW) };
-
-/* From an application built with another version of ops.h. */
-__attribute__((noinline, cold)) static enum hw_status
-submit_resized(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
-{
-    const size_t known = op_descs[op].size;
-    union any_op copy;
-    for (size_t i = known; i < size; i++)
-        if (((const unsigned char *)args)[i])
-            return fail(HW_UNSUPPORTED,
-                        "%s: byte %zu of its struct is set, and this library knows %zu: "
-                        "the program was built for a newer one",
-                        op_descs[op].name, i, known);
-    memset(&copy, 0, sizeof copy);
-    memcpy(&copy, args, size < known ? size : known);
-    return submit[op](queue, &copy);
-}
-
-enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
-{
-    if (UNLIKELY(!queue || !args || op >= HW_OP_COUNT))
-        return fail(HW_INVALID, !queue  ? "hw_submit: queue may not be NULL"
-                                : !args ? "hw_submit: the op's struct may not be NULL"
-                                        : "hw_submit: no such op");
-    if (UNLIKELY(queue->generation !=
-                 atomic_load_explicit(&process_generation, memory_order_relaxed)))
-        return guard(queue->device->context);
-    if (UNLIKELY(size != op_descs[op].size))
-        return submit_resized(queue, op, args, size);
-    return submit[op](queue, args);
-}
-
-enum hw_status run_checked(struct hw_queue *queue, uint32_t op, const void *args)
-{
-    int32_t answer = HW_UNSUPPORTED;
-    switch (op) {
-#define X(NAME, name)                                                                      \
-    case HW_OP_##NAME:                                                                     \
-        answer = queue->ops->name(queue->device_impl, queue->impl, args);                  \
-        break;
-        HW_OPS(X)
-#undef X
-    }
-    if (answer)
-        return route_refused(queue, op, args, answer);
-    queue->counts[op].calls++;
-    return HW_OK;
-}
 
 /* ---- what waits for the queue ---- */
 

@@ -292,12 +292,7 @@ static enum hw_status run_on(struct detour *d, struct hw_device *device, const v
     enum hw_status status = service_lend(device, &service);
     if (status)
         return status;
-    struct check check = check_for(service, d->op);
-    status = check_op(&check, d->op, &d->args);
-    if (!status && (check.cold & COLD_STAGE))
-        status = run_staged(service, d->op, &d->args);
-    else if (!status)
-        status = run_rows(service, d->op, &d->args);
+    status = hw_submit(service, d->op, &d->args, op_descs[d->op].size);
     if (!status)
         status = hw_queue_wait(service);
     service_return(device);
@@ -372,6 +367,8 @@ static bool is_beyond(const struct hw_queue *queue, uint32_t op, const void *arg
 
 enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t cold)
 {
+    if (cold & COLD_CHECK)
+        return HW_OK;
     if (atomic_load(&queue->device->lost))
         return fail(HW_LOST, "%s is lost: close its queues and buffers",
                     queue->device->name);

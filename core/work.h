@@ -67,7 +67,8 @@ const char *tensor_text(const struct hw_tensor *tensor, char text[TENSOR_TEXT]);
 enum cold {
     COLD_VIEW = 1,  /* an operand whose innermost extent is not contiguous */
     COLD_STAGE = 2, /* a host tensor that the device can not reach */
-    COLD_QUEUE = 4  /* the queue records, is lost, or serves an older plugin */
+    COLD_QUEUE = 4, /* the queue records, is lost, or serves an older plugin */
+    COLD_CHECK = 8  /* only the check is wanted */
 };
 
 struct check {
@@ -79,9 +80,13 @@ struct check {
     bool empty; /* there is nothing to write */
 };
 
-#define X(NAME, name) enum hw_status check_##name(struct check *check, const struct hw_##name *op);
-HW_OPS(X)
-#undef X
+/* HW_INVALID names the field; nothing is touched. One row an op. */
+extern enum hw_status (*const op_check[HW_OP_COUNT])(struct check *check, const void *op);
+
+/* ---- ops.c ---- */
+
+/* The plugin's function for a call that has passed its check, and what follows a refusal. */
+enum hw_status run_checked(struct hw_queue *queue, uint32_t op, const void *args);
 
 /* ---- queue.c ---- */
 
@@ -128,11 +133,6 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
 /* The plugin answered `status` before touching anything. */
 enum hw_status route_refused(struct hw_queue *queue, uint32_t op, const void *args,
                              int32_t status);
-/* The checked call as hw_submit() makes it, for nodes of a graph. */
-enum hw_status run_checked(struct hw_queue *queue, uint32_t op, const void *args);
-/* check_<op> for any op. */
-enum hw_status check_op(struct check *check, uint32_t op, const void *args);
-struct check check_for(const struct hw_queue *queue, uint32_t op);
 
 /* ---- transfer.c ---- */
 
