@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* residual += x, then y = residual * weight / sqrt(mean(residual^2) + eps): one group per row. */
+/* residual += x, then y = residual * weight / sqrt(mean(residual^2) + eps): one group
+ * per row. */
 
 /* The sum of (unit * x)^2 over a row. */
 FUNC float add_rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float *scratch,

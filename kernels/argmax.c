@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* y = the first index of the largest element, a NaN being the largest: one group per row. */
+/* y = the first index of the largest element, a NaN being the largest: one group per
+ * row. */
 
 /* An integer in the order of floats, the two zeros equal and all NaNs equal and last. */
 FUNC int argmax_key(float v)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* args.h - one struct per kernel, the same bytes on host and device, and the contract between
- * the two: what a kernel computes, what one group of it computes, and how many groups there are.
+/* args.h - one struct per kernel, the same bytes on host and device, and the contract
+ * between the two: what a kernel computes, what one group of it computes, and how many
+ * groups there are.
  *
- * A kernel's pointers come first, outputs before inputs, in the order given at its struct; the
- * struct is last. All dialects have the same list. Absent optional operands may be any pointer,
- * also NULL: the struct says that they are absent, and they are not read.
+ * A kernel's pointers come first, outputs before inputs, in the order given at its struct;
+ * the struct is last. All dialects have the same list. Absent optional operands may be any
+ * pointer, also NULL: the struct says that they are absent, and they are not read.
  *
  * Everything is in bytes: an operand's `offset` from its pointer, its strides. They are
  * multiples of the element's size (2 for block types), and so is the pointer itself. The
- * innermost extent is contiguous, in whole blocks for block types; only copy takes a step there.
- * 64-bit fields come first and structs are padded to 8, so that no dialect pads differently.
+ * innermost extent is contiguous, in whole blocks for block types; only copy takes a step
+ * there. 64-bit fields come first and structs are padded to 8, so that no dialect pads
+ * differently.
  *
- * Row kernels are compiled for a storage type: -DX=f32|f16|bf16 for activations, and -DW=... for
- * a weight or mask, which may also be f32 (default: X). Kernels with `_type` fields take any mix
- * at run time and are compiled once. The grid is one-dimensional: at most 2^31 - 1 groups. Zero
- * extents are the host's business: no groups, no launch; only k of a matmul may be zero. */
+ * Row kernels are compiled for a storage type: -DX=f32|f16|bf16 for activations, and
+ * -DW=... for a weight or mask, which may also be f32 (default: X). Kernels with `_type`
+ * fields take any mix at run time and are compiled once. The grid is one-dimensional: at
+ * most 2^31 - 1 groups. Zero extents are the host's business: no groups, no launch; only
+ * k of a matmul may be zero. */
 #ifndef KERNELS_ARGS_H
 #define KERNELS_ARGS_H
 
@@ -45,15 +48,15 @@ struct place {
 
 /* matmul(c, a, b, bias): c = a . b + bias, for matrices numbered batch = i0 * batch1 + i1.
  *
- * stride[0] and stride[1] are those of the batches, stride[2] of the stored matrix: a is stored
- * [m,k], or [k,m] if transpose_a; b [k,n], or [n,k] if transpose_b, which q8_0 and q4_0 must be;
- * bias [n]. a, bias, c: f32 f16 bf16; b: these, q8_0, q4_0.
+ * stride[0] and stride[1] are those of the batches, stride[2] of the stored matrix: a is
+ * stored [m,k], or [k,m] if transpose_a; b [k,n], or [n,k] if transpose_b, which q8_0 and
+ * q4_0 must be; bias [n]. a, bias, c: f32 f16 bf16; b: these, q8_0, q4_0.
  * A group: MATMUL_ROWS x MATMUL_COLS of c. Groups, the last factor running fastest:
  * batches * ceil(m / MATMUL_ROWS) * ceil(n / MATMUL_COLS).
  *
- * matmul_vec, same arguments, for m <= MATMUL_VEC_ROWS (decoding), transpose_b, no transpose_a:
- * dot products along k. A group: all m rows of MATMUL_VEC_COLS columns of c. Groups:
- * batches * ceil(n / MATMUL_VEC_COLS). */
+ * matmul_vec, same arguments, for m <= MATMUL_VEC_ROWS (decoding), transpose_b, no
+ * transpose_a: dot products along k. A group: all m rows of MATMUL_VEC_COLS columns of c.
+ * Groups: batches * ceil(n / MATMUL_VEC_COLS). */
 #define MATMUL_ROWS     64
 #define MATMUL_COLS     64
 #define MATMUL_VEC_ROWS 8
@@ -76,8 +79,8 @@ struct rmsnorm_args {
     int has_weight;
 };
 
-/* add_rmsnorm(y, residual, x, weight): residual += x, rounded as stored; y = rmsnorm(residual).
- * -DX, -DW. A group: one row. Groups: rows. y may be x. */
+/* add_rmsnorm(y, residual, x, weight): residual += x, rounded as stored; y =
+ * rmsnorm(residual). -DX, -DW. A group: one row. Groups: rows. y may be x. */
 struct add_rmsnorm_args {
     struct place y, residual, x;
     i64 weight_offset;
@@ -86,8 +89,8 @@ struct add_rmsnorm_args {
     int has_weight;
 };
 
-/* softmax(y, x, mask): y = exp(t - max t) / sum, t = scale * x + mask; log_form: its logarithm.
- * mask_step: 1, or 0 where the mask's last extent is 1. -DX, -DW (the mask).
+/* softmax(y, x, mask): y = exp(t - max t) / sum, t = scale * x + mask; log_form: its
+ * logarithm. mask_step: 1, or 0 where the mask's last extent is 1. -DX, -DW (the mask).
  * A group: one row. Groups: rows. y may be x. */
 struct softmax_args {
     struct place y, x, mask;
@@ -97,16 +100,16 @@ struct softmax_args {
 };
 
 /* silu(y, x): y = x / (1 + e^-x). -DX. y may be x.
- * A group: ELEMENT_SPAN neighbours of a row. Groups: rows * ceil(cols / ELEMENT_SPAN). The host
- * makes rows long: a contiguous tensor is one row. */
+ * A group: ELEMENT_SPAN neighbours of a row. Groups: rows * ceil(cols / ELEMENT_SPAN).
+ * The host makes rows long: a contiguous tensor is one row. */
 #define ELEMENT_SPAN 4096
 struct silu_args {
     struct place y, x;
     i64 n1, n2, cols;
 };
 
-/* add(y, a, b), mul(y, a, b): y = a + b, y = a * b. b_step: 1, or 0 where b's last extent is 1 and
- * y's is not; then the host has put that operand in b. -DX. y may be a or b.
+/* add(y, a, b), mul(y, a, b): y = a + b, y = a * b. b_step: 1, or 0 where b's last extent
+ * is 1 and y's is not; then the host has put that operand in b. -DX. y may be a or b.
  * Groups as silu. */
 struct binary_args {
     struct place y, a, b;
@@ -114,21 +117,22 @@ struct binary_args {
     int b_step, reserved;
 };
 
-/* swiglu(y, gate, up): y = silu(gate) * up. Packed: the same pointer twice, `up.offset` cols
- * elements after `gate.offset`. -DX. y may be gate or up. Groups as silu. */
+/* swiglu(y, gate, up): y = silu(gate) * up. Packed: the same pointer twice, `up.offset`
+ * cols elements after `gate.offset`. -DX. y may be gate or up. Groups as silu. */
 struct swiglu_args {
     struct place y, gate, up;
     i64 n1, n2, cols;
 };
 
-/* rope(y, x, positions, factors): rotates pairs of x[batch, token, head, 0..dims) by the angle
- * position * scale * theta^(-2i/dims) / factors[i]. -DX. y may be x.
+/* rope(y, x, positions, factors): rotates pairs of x[batch, token, head, 0..dims) by the
+ * angle position * scale * theta^(-2i/dims) / factors[i]. -DX. y may be x.
  *
- * Angles are in turns, as fractions of 2^64, so that position * frequency is exact modulo a turn
- * in plain integers: frequency = scale / (2 pi) * 2^64, the first pair's; ratio =
- * theta^(-2/dims) * 2^64, from each pair's to the next. Both made in double, both below one turn:
- * scale < 2 pi, theta > 1. stride[0..2]: batch, token, head. positions: i32 [tokens], contiguous,
- * or absent: start + token. factors: f32 [dims/2], positive. Elements dims.. are copied.
+ * Angles are in turns, as fractions of 2^64, so that position * frequency is exact modulo a
+ * turn in plain integers: frequency = scale / (2 pi) * 2^64, the first pair's; ratio =
+ * theta^(-2/dims) * 2^64, from each pair's to the next. Both made in double, both below one
+ * turn: scale < 2 pi, theta > 1. stride[0..2]: batch, token, head. positions: i32 [tokens],
+ * contiguous, or absent: start + token. factors: f32 [dims/2], positive. Elements dims..
+ * are copied.
  * A group: all heads of one token. Groups: batches * tokens. */
 struct rope_args {
     struct place y, x;
@@ -140,13 +144,14 @@ struct rope_args {
 
 /* attention(y, q, k, v, bias, lengths): y = softmax(scale q k^T + bias, masked) . v.
  *
- * stride[0..2]: batch, token, head; of bias: batch, head, query. head_dim, value_dim <= 256.
- * length: keys in use, at most keys_max, unless has_lengths: then lengths (i32 [batches],
- * contiguous) says, clamped to 0..keys_max. With length L, query i has position L - queries + i;
- * causal: it sees keys up to there; window > 0: only the last `window` keys up to there. softcap
- * > 0: scores become softcap * tanh(score / softcap), before the bias. q, y, bias: f32 f16 bf16;
- * k, v: these, q8_0, q4_0.
- * A group: ATTENTION_ROWS of the queries * (heads / kv_heads) rows that read one head of k and v.
+ * stride[0..2]: batch, token, head; of bias: batch, head, query. head_dim, value_dim <=
+ * 256. length: keys in use, at most keys_max, unless has_lengths: then lengths (i32
+ * [batches], contiguous) says, clamped to 0..keys_max. With length L, query i has position
+ * L - queries + i; causal: it sees keys up to there; window > 0: only the last `window`
+ * keys up to there. softcap > 0: scores become softcap * tanh(score / softcap), before the
+ * bias. q, y, bias: f32 f16 bf16; k, v: these, q8_0, q4_0.
+ * A group: ATTENTION_ROWS of the queries * (heads / kv_heads) rows that read one head of k
+ * and v.
  * Groups: batches * kv_heads * ceil(queries * heads / kv_heads / ATTENTION_ROWS). */
 #define ATTENTION_ROWS    8
 #define ATTENTION_MAX_DIM 256
@@ -163,8 +168,8 @@ struct attention_args {
 
 /* get_rows(y, table, rows): y[i,:] = table[rows[i],:], zeros for a row outside the table.
  * set_rows(table, x, rows): table[rows[i],:] = x[i,:], skipped for a row outside the table.
- * `to` and `from`: stride[2] is from row to row. rows: i32 [count], contiguous. get_rows: from any
- * type to f32 f16 bf16; set_rows: from these to these, q8_0 or q4_0.
+ * `to` and `from`: stride[2] is from row to row. rows: i32 [count], contiguous. get_rows:
+ * from any type to f32 f16 bf16; set_rows: from these to these, q8_0 or q4_0.
  * A group: one row i. Groups: count. */
 struct rows_args {
     struct place to, from;
@@ -173,11 +178,12 @@ struct rows_args {
     int to_type, from_type;
 };
 
-/* copy(dst, src): dst = src, rows of up to three outer extents, elements `step` bytes apart.
- * Floats convert to any float; block types to any float, floats to q8_0 and q4_0 (rounded as
- * GGML does). Equal types move bit for bit: the host passes integers of their size for both
- * (f32 as i32, f16 and bf16 as i16, rows of blocks as rows of i8); i8 i16 i32 i64 only go to
- * themselves. With a block type both sides are contiguous and the steps are not read.
+/* copy(dst, src): dst = src, rows of up to three outer extents, elements `step` bytes
+ * apart. Floats convert to any float; block types to any float, floats to q8_0 and q4_0
+ * (rounded as GGML does). Equal types move bit for bit: the host passes integers of their
+ * size for both (f32 as i32, f16 and bf16 as i16, rows of blocks as rows of i8); i8 i16 i32
+ * i64 only go to themselves. With a block type both sides are contiguous and the steps are
+ * not read.
  * Groups as silu. */
 struct copy_args {
     struct place dst, src;
@@ -186,8 +192,9 @@ struct copy_args {
     int dst_type, src_type;
 };
 
-/* argmax(y, x): y[r] = index of the first largest element of row r, as i32; a NaN counts as the
- * largest. -DX. y's stride[0..2] are those of its elements. A group: one row. Groups: rows. */
+/* argmax(y, x): y[r] = index of the first largest element of row r, as i32; a NaN counts
+ * as the largest. -DX. y's stride[0..2] are those of its elements. A group: one row.
+ * Groups: rows. */
 struct argmax_args {
     struct place y, x;
     i64 n1, n2, cols;

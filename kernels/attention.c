@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* y = softmax(scale q k^T + bias, masked) . v: one group per ATTENTION_ROWS rows, a row being one
- * query of one head, of those that read one head of k and v.
+/* y = softmax(scale q k^T + bias, masked) . v: one group per ATTENTION_ROWS rows, a row
+ * being one query of one head, of those that read one head of k and v.
  *
- * Keys come in tiles of ATTENTION_KEYS through group memory, converted once for all rows; the
- * softmax is online: per row the largest score so far, the sum of exponentials relative to it,
- * and the weighted values, rescaled whenever the maximum grows. LANES work-items share a
- * row and go through its softmax redundantly, which costs less than telling each other. */
+ * Keys come in tiles of ATTENTION_KEYS through group memory, converted once for all
+ * rows; the softmax is online: per row the largest score so far, the sum of exponentials
+ * relative to it, and the weighted values, rescaled whenever the maximum grows. LANES
+ * work-items share a row and go through its softmax redundantly, which costs less than
+ * telling each other. */
 #define ATTENTION_KEYS 16
 #if GROUP == 1
 #define ATTENTION_EACH 4 /* keys that one work-item takes at a time */

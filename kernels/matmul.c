@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* c = a . b + bias: one group per MATMUL_ROWS x MATMUL_COLS of c.
  *
- * Tiles of a and b come into group memory as float, MATMUL_DEPTH along k at a time: one block of
- * a block type. A work-item keeps whole squares of c, so that each number it reads from a tile is
- * used several times. */
+ * Tiles of a and b come into group memory as float, MATMUL_DEPTH along k at a time: one
+ * block of a block type. A work-item keeps whole squares of c, so that each number it
+ * reads from a tile is used several times. */
 #define MATMUL_DEPTH       BLOCK
 #define MATMUL_SQUARE_ROWS 4
 #if GROUP == 1

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b^T + bias for few rows of a, b stored [n,k]: one group per MATMUL_VEC_COLS columns.
+/* c = a . b^T + bias for few rows of a, b stored [n,k]: one group per MATMUL_VEC_COLS
+ * columns.
  *
- * Each number of b is read and converted once and used for all rows of a; a comes into group
- * memory as float, MATMUL_VEC_DEPTH along k at a time. LANES work-items share a column. */
+ * Each number of b is read and converted once and used for all rows of a; a comes into
+ * group memory as float, MATMUL_VEC_DEPTH along k at a time. LANES work-items share a
+ * column. */
 #define MATMUL_VEC_DEPTH 256
 #define MATMUL_VEC_MINE  (MATMUL_VEC_DEPTH / LANES) /* of them, one work-item's */
 #define MATMUL_VEC_STEP  (GROUP / LANES)            /* columns at a time */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* prelude.h - what every kernel may use, on top of one dialect and args.h.
  *
- * Arithmetic is float; only loads and stores know storage types. A row is a pointer to bytes:
- * load(X, row, i) reads element i where the type X is a compile-time choice, load_piece() where
- * it is a tag that arrives with the arguments, asked once for many elements. Build-time knobs:
+ * Arithmetic is float; only loads and stores know storage types. A row is a pointer to
+ * bytes: load(X, row, i) reads element i where the type X is a compile-time choice,
+ * load_piece() where it is a tag that arrives with the arguments, asked once for many
+ * elements. Build-time knobs:
  *   GROUP  work-items per group, a power of two, at least 32; 1 in plain C
  *   X      storage of a row op's activations: f32 (default), f16, bf16
  *   W      storage of its weight or mask: X (default) or f32 */
@@ -20,9 +21,9 @@
 #define W X
 #endif
 
-/* PIECE: neighbouring elements that one work-item takes at a time, a vector's worth where it is
- * alone, one where its neighbours in the group read the neighbours in memory. LANES: work-items
- * that share a row where a group has several rows. */
+/* PIECE: neighbouring elements that one work-item takes at a time, a vector's worth
+ * where it is alone, one where its neighbours in the group read the neighbours in
+ * memory. LANES: work-items that share a row where a group has several rows. */
 #if GROUP == 1
 #define PIECE 32
 #define LANES 1
@@ -108,9 +109,9 @@ FUNC float sign_from(float size, float x)
     return f32_of_bits((bits_of_f32(size) & 0x7fffffffu) | (bits_of_f32(x) & 0x80000000u));
 }
 
-/* e^x, within 2 ulp: 2^n e^r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n applied in two
- * steps so that results may be subnormal. Beyond +-104 all is 0 or infinite. Selects, not branches:
- * loops over it vectorise. */
+/* e^x, within 2 ulp: 2^n e^r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n applied
+ * in two steps so that results may be subnormal. Beyond +-104 all is 0 or infinite.
+ * Selects, not branches: loops over it vectorise. */
 FUNC float exp_f32(float x)
 {
     const u32 size = bits_of_f32(x) & 0x7fffffffu;
@@ -132,7 +133,8 @@ FUNC float exp_f32(float x)
     return f32_of_bits(bits_of_f32(z) | (size > 0x7f800000u ? 0x7fc00000u : 0u));
 }
 
-/* ln x for normal x > 0: x = 2^n m with m in [sqrt(1/2), sqrt(2)), and a polynomial in m - 1. */
+/* ln x for normal x > 0: x = 2^n m with m in [sqrt(1/2), sqrt(2)), and a polynomial in
+ * m - 1. */
 FUNC float log_f32(float x)
 {
     const u32 u = bits_of_f32(x) - 0x3f3504f3u;
@@ -165,8 +167,8 @@ FUNC float tanh_f32(float x)
     return a < 0.625f ? p : x < 0.0f ? -above : above;
 }
 
-/* Sum and maximum of n values, a power of two of them, which are used up: by halves, as vectors
- * can. A NaN is never the maximum. */
+/* Sum and maximum of n values, a power of two of them, which are used up: by halves, as
+ * vectors can. A NaN is never the maximum. */
 FUNC float sum_of(PRIVATE float *v, int n)
 {
     for (int span = n / 2; span > 0; span /= 2)
@@ -262,7 +264,8 @@ FUNC void load_few(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first,
     }
 }
 
-/* to[0..n) = elements first.. of a row, as float. Of a block type they lie within one block. */
+/* to[0..n) = elements first.. of a row, as float. Of a block type they lie within one
+ * block. */
 FUNC void load_piece(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first, int n)
 {
     if (n == BLOCK)
@@ -278,7 +281,8 @@ FUNC float load_any(GLOBAL const u8 *row, int type, i64 i)
     return v[0];
 }
 
-/* Half away from zero, as roundf does; a NaN, which only an infinite block has, becomes 0. */
+/* Half away from zero, as roundf does; a NaN, which only an infinite block has, becomes
+ * 0. */
 FUNC int round_q8(float x)
 {
     const float t = x == x ? x : 0.0f;
@@ -348,8 +352,8 @@ FUNC void store_any(GLOBAL u8 *row, int type, i64 i, float v)
     store_piece(row, type, i, &v, 1);
 }
 
-/* Elements first .. first + n of a row, from one type to another, by the whole group. A block is
- * made by one work-item. */
+/* Elements first .. first + n of a row, from one type to another, by the whole group. A
+ * block is made by one work-item. */
 FUNC void convert_row(GLOBAL u8 *to, int to_type, GLOBAL const u8 *from, int from_type,
                       i64 first, i64 n, int lid)
 {
@@ -368,9 +372,9 @@ FUNC void convert_row(GLOBAL u8 *to, int to_type, GLOBAL const u8 *from, int fro
     }
 }
 
-/* A rows x cols corner of a stored matrix, as float, into a full x width tile of group memory,
- * zero beyond the corner: tile[y * step_y + x * step_x] = matrix[y, first + x]. width is a
- * multiple of BLOCK. */
+/* A rows x cols corner of a stored matrix, as float, into a full x width tile of group
+ * memory, zero beyond the corner: tile[y * step_y + x * step_x] = matrix[y, first + x].
+ * width is a multiple of BLOCK. */
 FUNC void load_tile(LOCAL float *tile, int step_y, int step_x, int full, int width,
                     GLOBAL const u8 *matrix, i64 stride, int type, i64 first, i64 rows,
                     i64 cols, int lid)

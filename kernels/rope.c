@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotates pairs of each head by position * scale * theta^(-2i/dims) / factors[i]: one group per
- * token, all of its heads.
+/* Rotates pairs of each head by position * scale * theta^(-2i/dims) / factors[i]: one group
+ * per token, all of its heads.
  *
- * An angle is a fraction of a turn in units of 2^-64, so that frequency times position wraps
- * around exactly as angles do: the result is as good at position 10^6 as at 1, in integers. */
+ * An angle is a fraction of a turn in units of 2^-64, so that frequency times position
+ * wraps around exactly as angles do: the result is as good at position 10^6 as at 1, in
+ * integers. */
 #define ROPE_PAIRS 128 /* pairs whose sines are kept at a time */
 
 struct rope_turns {
@@ -42,7 +43,8 @@ FUNC u64 rope_divided(u64 frequency, float factor)
     return e > -64 ? quotient << -e : 0;
 }
 
-/* The sine of turn / 2^32 of a turn: polynomials within an eighth of a turn of each quarter. */
+/* The sine of turn / 2^32 of a turn: polynomials within an eighth of a turn of each
+ * quarter. */
 FUNC float rope_sine(u32 turn)
 {
     const u32 quadrant = (turn + 0x20000000u) >> 30;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* y = exp(t - max t) / sum, or its logarithm, t = scale * x + mask: one group per row. */
 
-/* How a row's t are made. A mask that is one value a row comes in `flat`, and `mask` is not read. */
+/* How a row's t are made. A mask that is one value a row comes in `flat`, and `mask` is
+ * not read. */
 struct softmax_row {
     float scale, flat;
     int masked;
@@ -17,7 +18,8 @@ FUNC void softmax_few(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x
             t[j] += load(W, mask, first + j);
 }
 
-/* t of PIECE elements; -inf, which adds nothing to maximum or sum, beyond the last of them. */
+/* t of PIECE elements; -inf, which adds nothing to maximum or sum, beyond the last of
+ * them. */
 FUNC void softmax_piece(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x,
                         GLOBAL const u8 *mask, i64 first, i64 cols)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain C: one work-item per group (GROUP == 1), so a barrier is nothing and a loop over a
- * group's elements is an ordinary loop, which the compiler vectorises. KERNEL_NAME lets one file
- * be compiled several times, once for each storage type and instruction set. */
+/* Plain C: one work-item per group (GROUP == 1), so a barrier is nothing and a loop over
+ * a group's elements is an ordinary loop, which the compiler vectorises. KERNEL_NAME
+ * lets one file be compiled several times, once for each storage type and instruction
+ * set. */
 #ifndef KERNELS_DIALECT_C_H
 #define KERNELS_DIALECT_C_H
 
@@ -32,8 +33,8 @@
 #undef GROUP
 #define GROUP 1
 
-/* The widest vector of the instruction set. Compilers vectorise plain loops, but only what has
- * this type stays in registers from one loop to the next. */
+/* The widest vector of the instruction set. Compilers vectorise plain loops, but only
+ * what has this type stays in registers from one loop to the next. */
 #ifndef VEC
 #if defined(__AVX512F__)
 #define VEC 16
@@ -69,8 +70,8 @@ FUNC u32 bits_of_f32(float f)
     return u;
 }
 
-/* a * b rounded by itself: where the product passes through memory, no compiler contracts it with
- * a sum into one rounding. */
+/* a * b rounded by itself: where the product passes through memory, no compiler
+ * contracts it with a sum into one rounding. */
 FUNC float mul_exact(float a, float b)
 {
     float product = a * b;
@@ -83,8 +84,8 @@ FUNC float sqrt_f32(float x)
     return sqrtf(x);
 }
 
-/* No branches in the two conversions, so that loops over them vectorise. Subnormals come from
- * one exact sum with a constant whose last bit has their unit. */
+/* No branches in the two conversions, so that loops over them vectorise. Subnormals come
+ * from one exact sum with a constant whose last bit has their unit. */
 FUNC float f32_of_f16(u16 h)
 {
     const u32 sign = (u32)(h & 0x8000u) << 16, rest = (u32)(h & 0x7fffu) << 13;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Metal Shading Language. Thread positions arrive as arguments (GRID), so a kernel reads them once
- * and passes them down. The host turns fast math off. */
+/* Metal Shading Language. Thread positions arrive as arguments (GRID), so a kernel reads
+ * them once and passes them down. The host turns fast math off. */
 #include <metal_stdlib>
 using namespace metal;
 #ifndef KERNEL_NAME

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The portable kernels, run as plain C on ragged sizes against definitions in double precision, and
- * the conversions and functions under them, swept exhaustively. The conformance suite asks more of
- * whole plugins; this asks whether the kernel text is right, under sanitizers if built so. */
+/* The portable kernels, run as plain C on ragged sizes against definitions in double
+ * precision, and the conversions and functions under them, swept exhaustively. The
+ * conformance suite asks more of whole plugins; this asks whether the kernel text is
+ * right, under sanitizers if built so. */
 #include <hw/types.h> /* first: the prelude defines X */
 /**/
 #ifdef IN_GROUPS
@@ -71,12 +72,14 @@ struct variant {
 #define STORAGE_f16               STORAGE_F16
 #define STORAGE_bf16              STORAGE_BF16
 #define POINTER(name, x, w, list) .name = name##_##x##_##w,
-#define ROW(X_, W_)               { .x = STORAGE_##X_, .w = STORAGE_##W_, ROW_KERNELS(POINTER, X_, W_) },
+#define ROW(x_, w_)                                                                        \
+    { .x = STORAGE_##x_, .w = STORAGE_##w_, ROW_KERNELS(POINTER, x_, w_) },
 static const struct variant variants[] = { VARIANTS(ROW) };
 
 #define FOR_VARIANTS(v) for (const struct variant *v = variants; v < variants + 5; v++)
 
-/* ---- arrays of any storage type, exactly allocated so that a sanitizer sees every overrun ---- */
+/* ---- arrays of any storage type, exactly allocated so that a sanitizer sees every
+ * overrun ---- */
 
 struct array {
     int type;
@@ -217,7 +220,8 @@ static double *numbers(i64 n)
     return p;
 }
 
-/* A contiguous operand of rows of `cols`: rows are numbered by the innermost outer extent. */
+/* A contiguous operand of rows of `cols`: rows are numbered by the innermost outer
+ * extent. */
 static struct place rows_of(struct array a, i64 cols)
 {
     return (struct place){ .stride = { 0, 0, bytes_of(a.type, cols) } };
@@ -257,7 +261,8 @@ static void test_f16_round_trip(void **state)
     }
 }
 
-/* Nearest, ties to even: on, just below and just above the middle of every two neighbours. */
+/* Nearest, ties to even: on, just below and just above the middle of every two
+ * neighbours. */
 static void test_f16_rounding(void **state)
 {
     (void)state;
@@ -315,7 +320,8 @@ static double ulps(float got, double want)
     return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
 }
 
-/* The worst error of `f` against `truth` over floats with bits first .. end, both signs if asked. */
+/* The worst error of `f` against `truth` over floats with bits first .. end, both signs
+ * if asked. */
 static double worst_ulps(void (*f)(float *, const float *, int), double (*truth)(double),
                          u32 first, u32 end, int negative)
 {
@@ -845,8 +851,7 @@ static void attention_case(struct attention_shape s)
                         dot = (double)s.softcap * tanh(dot / (double)s.softcap);
                     if (s.bias_type)
                         dot += get(bias, (h * s.queries + i) * s.keys_max + j);
-                    t[j] = (s.causal && j > position) ||
-                                   (s.window && j <= last - s.window)
+                    t[j] = (s.causal && j > position) || (s.window && j <= last - s.window)
                                ? -INFINITY
                                : dot;
                     top = fmax(top, t[j]);

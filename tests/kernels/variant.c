@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The row kernels in plain C for one pair of storage types X and W, their names ending in both. */
+/* The row kernels in plain C for one pair of storage types X and W, their names ending
+ * in both. */
 #define JOIN_(name, x, w) name##_##x##_##w
 #define JOIN(name, x, w)  JOIN_(name, x, w)
 #define KERNEL_NAME(name) JOIN(name, X, W)
@@ -23,7 +24,8 @@
 #include "softmax.c"
 #include "swiglu.c"
 
-/* The functions of the prelude, in loops and under the flags that kernels are built with. */
+/* The functions of the prelude, in loops and under the flags that kernels are built
+ * with. */
 #define SWEEP(function)                                                                    \
     void KERNEL_NAME(sweep_##function)(float *y, const float *x, int n)                    \
     {                                                                                      \
