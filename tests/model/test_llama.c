@@ -334,31 +334,22 @@ static void test_half_split_rope(void **state)
     free(copy);
 }
 
-/* More than a batch is fed in several, however the context is cut. */
-static void test_long_text(void **state)
+/* A long text is fed in batches, however it is cut: the last may be whole, short or one
+ * token. */
+static void test_batches(void **state)
 {
     (void)state;
-    enum { LONG = 700 };
-    const uint32_t context_length = LONG;
-    int32_t tokens[LONG];
-    float whole[VOCABULARY], parts[VOCABULARY];
-    uint8_t *copy = copy_model();
-    memcpy(copy + offset_of("llama.context_length"), &context_length, 4);
-    struct gguf *file = parse(copy, model_size);
-    for (int i = 0; i < LONG; i++)
-        tokens[i] = text[i % TEXT];
-    struct llama *llama = load(file, &(struct llama_settings){ .context = 0 });
-    assert_int_equal(llama_context(llama), LONG);
-    feed(llama, tokens, LONG);
-    scores_of(llama, whole);
-    llama_rewind(llama);
-    feed(llama, tokens, 300);
-    feed(llama, tokens + 300, LONG - 300);
-    scores_of(llama, parts);
-    assert_near(parts, whole, 1e-5, "a long text in parts");
-    llama_free(llama);
-    gguf_close(file);
-    free(copy);
+    float wanted[VOCABULARY], scores[VOCABULARY];
+    score_text(model, HW_F32, wanted);
+    for (int64_t batch = 1; batch < TEXT; batch += 1 + batch / 4) {
+        struct llama *llama = load(model, &(struct llama_settings){ .batch = batch });
+        assert_int_equal(llama_context(llama), 512);
+        feed(llama, text, 5);
+        feed(llama, text + 5, TEXT - 5);
+        scores_of(llama, scores);
+        assert_near(scores, wanted, 1e-5, "a text in batches");
+        llama_free(llama);
+    }
 }
 
 /* What a variant has besides, or instead of, the model's own. */
@@ -723,7 +714,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_half_split_rope),
-        cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_batches),
         cmocka_unit_test(test_weight_types),
         cmocka_unit_test(test_untied_output),
         cmocka_unit_test(test_rope_factors),

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BATCH = 512 };
+enum { DEFAULT_BATCH = 512 };
 
 struct layer {
     struct hw_tensor attention_norm, q, k, v, q_bias, k_bias, v_bias, output;
@@ -506,6 +506,11 @@ static bool add_tables(struct llama *l, const struct gguf *file, struct fault *w
     return (l->layers && l->uploads && l->buffers) || fault(why, "out of memory");
 }
 
+static int64_t at_most(int64_t count, int64_t limit)
+{
+    return count < limit ? count : limit;
+}
+
 static bool choose_context(struct llama *l, const struct llama_settings *settings,
                            struct fault *why)
 {
@@ -515,10 +520,8 @@ static bool choose_context(struct llama *l, const struct llama_settings *setting
                      "a context of %" PRId64
                      " tokens is asked for, the model has 1 to %" PRId64,
                      l->context, l->shape.context);
-    l->batch = l->context < MAX_BATCH ? l->context : MAX_BATCH;
-    l->score_rows = settings->score_rows > 0 ? settings->score_rows : 1;
-    if (l->score_rows > l->batch)
-        l->score_rows = l->batch;
+    l->batch = at_most(settings->batch > 0 ? settings->batch : DEFAULT_BATCH, l->context);
+    l->score_rows = at_most(settings->score_rows > 0 ? settings->score_rows : 1, l->batch);
     return true;
 }
 
@@ -593,7 +596,7 @@ bool llama_feed(struct llama *l, const int32_t *tokens, int64_t count, struct fa
     if (!check_room(l, count, why))
         return false;
     for (int64_t rows; count > 0; tokens += rows, count -= rows) {
-        rows = count < l->batch ? count : l->batch;
+        rows = at_most(count, l->batch);
         if (send_inputs(l, tokens, rows) ||
             (rows == 1 && l->graph ? hw_graph_launch(l->graph, l->queue) : step(l, rows)))
             return failed("run the model", why);
@@ -629,7 +632,7 @@ static bool score_batch(struct llama *l, int64_t rows, float *scores,
                         struct fault *why)
 {
     for (int64_t at = 0, part; at < rows; at += part) {
-        part = rows - at < l->score_rows ? rows - at : l->score_rows;
+        part = at_most(rows - at, l->score_rows);
         const struct hw_tensor from = rows_of(l->scores, 0, part);
         if (score(l, at, part))
             return failed("run the model", why);
@@ -652,7 +655,7 @@ bool llama_score(struct llama *l, const int32_t *tokens, int64_t count,
         return fault(why, "out of memory");
     bool good = true;
     for (int64_t rows; good && count > 0; tokens += rows, count -= rows) {
-        rows = count < l->batch ? count : l->batch;
+        rows = at_most(count, l->batch);
         good = send_inputs(l, tokens, rows) || decode(l, rows)
                    ? failed("run the model", why)
                    : score_batch(l, rows, scores, row, user, why);

@@ -17,7 +17,8 @@ struct llama;
 struct llama_settings {
     int32_t kv_type; /* of the cache: HW_F32, HW_F16, HW_BF16 or HW_Q8_0; default HW_F32 */
     int64_t context; /* tokens the cache has room for; default and limit: the model's */
-    int64_t score_rows; /* tokens scored at once by llama_score(); default 1 */
+    int64_t batch;   /* tokens of a long text that are fed at once; default 512 */
+    int64_t score_rows; /* of these, scored at once by llama_score(); default 1 */
     void (*progress)(void *user, uint64_t done,
                      uint64_t total); /* bytes of weights; or NULL */
     void *user;
