@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,14 @@
 #define OWNER    12345
 #define CALLER   54321
 #define NOT_HERE 77 /* what Meson takes for a skip */
+
+/* The leak checker would have to trace its own process, which such a program may not. */
+int __lsan_is_turned_off(void);
+
+int __lsan_is_turned_off(void)
+{
+    return 1;
+}
 
 static int expect(const char *text, const char *words, int wanted)
 {
@@ -44,7 +51,6 @@ static int elevated(const char *directory)
         puts("not applicable: set-user-ID has no effect in this directory");
         return NOT_HERE;
     }
-    prctl(PR_SET_DUMPABLE, 1); /* a leak checker looks into its own process */
     if (hw_open(&options, &context) ||
         hw_explain(context, text, sizeof text) >= sizeof text)
         return 1;
