@@ -1,0 +1,37 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Every reason for which a plugin can be stopped is documented, and has a fixture that gets it.
+
+# Those of stages that are not there yet, and one that only an exhausted machine gives.
+later='no-hardware|crashed|hung|exited|wrong-results|bad-reply|no-probe|failed-before|disagrees|no-memory'
+
+setup()
+{
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    codes=$(sed -nE 's/^X\([A-Z_]+, "([a-z-]+)".*/\1/p' core/reasons.def)
+    [ "$(echo "$codes" | wc -l)" -gt 40 ]
+}
+
+@test "no code is given to two reasons" {
+    [ -z "$(echo "$codes" | sort | uniq -d)" ]
+}
+
+@test "every reason is in docs/loader.md" {
+    for code in $codes; do
+        grep -qF "| \`$code\` |" docs/loader.md || echo "$code"
+    done | { ! grep .; }
+}
+
+@test "every reason that can be given has a fixture" {
+    for code in $codes; do
+        echo "$code" | grep -qxE "$later" || grep -qF "\"$code\"" tests/faults/*.c || echo "$code"
+    done | { ! grep .; }
+}
+
+@test "docs/settings.md names every setting, field and variable" {
+    sed -nE 's/^    X\(([a-z_]+), "(HW_[A-Z_]+)".*/| `\1` | `\2` |/p' core/core.h >"$BATS_TEST_TMPDIR/rows"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -eq 16 ]
+    while IFS= read -r row; do
+        grep -qF "$row" docs/settings.md || echo "$row"
+    done <"$BATS_TEST_TMPDIR/rows" | { ! grep .; }
+}
