@@ -164,6 +164,15 @@ static void test_filter_first(void **state)
     assert_true(json_is_null(json_object_get(entry, "manifest")));
     json_decref(json);
     hw_close(context);
+
+    options = (struct hw_options){ .backends = "good" };
+    assert_int_equal(open_on(lair("zoo"), &options, &context), HW_OK);
+    json = report(context);
+    entry = candidate(json, lair("zoo/hw_zoo.so"));
+    assert_string_equal(text_of(entry, "reason"), "not-selected");
+    assert_true(json_is_null(json_object_get(entry, "manifest")));
+    json_decref(json);
+    hw_close(context);
 }
 
 static void test_shadows(void **state)
