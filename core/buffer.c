@@ -1,149 +1,170 @@
 /* SPDX-License-Identifier: MIT */
-/* buffer.c - buffers: from the pool, or wrapped around memory that somebody else made. */
-#include "work.h"
+/* buffer.c - buffers: a block of the device's pool, or memory that somebody else made. */
+#include "exec.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#define FLAGS                                                                              \
-    (HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED | HW_BUFFER_READ_ONLY |                     \
-     HW_BUFFER_WRITE_ONLY | HW_BUFFER_ZEROED)
+/* ---- without the context's list ---- */
 
-static void list_add(struct buffer *buffer)
+enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t flags,
+                           struct buffer **out)
 {
-    struct hw_context *context = buffer->device->context;
+    struct buffer *buffer = calloc(1, sizeof *buffer);
+    *out = NULL;
+    if (!buffer)
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    enum hw_status status = pool_take(device->pool, bytes, flags, &buffer->block);
+    if (status) {
+        free(buffer);
+        return status;
+    }
+    const struct hw_buffer *memory = block_memory(buffer->block);
+    buffer->base = *memory;
+    buffer->base.offset = buffer->block->offset;
+    buffer->base.bytes = bytes;
+    buffer->base.flags = (memory->flags & ~(uint32_t)HW_BUFFER_ZEROED) | flags;
+    if (memory->host)
+        buffer->base.host = (char *)memory->host + buffer->block->offset;
+    buffer->owner = device;
+    *out = buffer;
+    return HW_OK;
+}
+
+void buffer_drop(struct buffer *buffer)
+{
+    struct hw_device *device = buffer->owner;
+    if (buffer->block)
+        pool_give(device->pool, buffer->block);
+    else
+        device->plugin->table.buffer_free(device->impl, &buffer->base);
+    free(buffer);
+}
+
+/* ---- the context's list ---- */
+
+void buffer_list(struct buffer *buffer)
+{
+    struct hw_context *context = buffer->owner->context;
     pthread_mutex_lock(&context->lock);
     buffer->next = context->buffers;
+    buffer->prev = NULL;
     if (buffer->next)
-        buffer->next->previous = buffer;
+        buffer->next->prev = buffer;
     context->buffers = buffer;
     pthread_mutex_unlock(&context->lock);
 }
 
-static void list_remove(struct buffer *buffer)
+void buffer_unlist(struct buffer *buffer)
 {
-    struct hw_context *context = buffer->device->context;
+    struct hw_context *context = buffer->owner->context;
     pthread_mutex_lock(&context->lock);
-    if (buffer->next)
-        buffer->next->previous = buffer->previous;
-    if (buffer->previous)
-        buffer->previous->next = buffer->next;
+    if (buffer->prev)
+        buffer->prev->next = buffer->next;
     else
         context->buffers = buffer->next;
+    if (buffer->next)
+        buffer->next->prev = buffer->prev;
     pthread_mutex_unlock(&context->lock);
+    buffer->next = buffer->prev = NULL;
 }
 
-/* Zeros through the host's address, or piece by piece through the device's own queue. */
-static enum hw_status fill_zero(struct buffer *buffer)
-{
-    static const char zeros[4096];
-    struct hw_queue *queue;
-    if (buffer->base.host) {
-        memset(buffer->base.host, 0, buffer->base.bytes);
-        return HW_OK;
-    }
-    enum hw_status status = service_lend(buffer->device, &queue);
-    if (status)
-        return status;
-    for (uint64_t at = 0; at < buffer->base.bytes && !status; at += sizeof zeros) {
-        const uint64_t left = buffer->base.bytes - at;
-        status = transfer(queue, &(struct hw_transfer){
-                                     .dst = &buffer->base,
-                                     .dst_offset = at,
-                                     .src_host = zeros,
-                                     .bytes = left < sizeof zeros ? left : sizeof zeros });
-    }
-    if (!status)
-        status = hw_queue_wait(queue);
-    service_return(buffer->device);
-    return status;
-}
+/* ---- for applications ---- */
 
-static enum hw_status begin(const char *what, struct hw_device *device,
-                            struct hw_buffer **out, struct buffer **buffer)
+static const uint32_t known_flags = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED |
+                                    HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY |
+                                    HW_BUFFER_ZEROED;
+
+static enum hw_status device_ready(struct hw_device *device, const char *function)
 {
-    if (!out)
-        return fail(HW_INVALID, "%s: buffer may not be NULL", what);
-    *out = NULL;
     if (!device)
-        return fail(HW_INVALID, "%s: device may not be NULL", what);
-    enum hw_status status = guard(device->context);
-    if (status || (status = device_wake(device)))
-        return status;
-    *buffer = calloc(1, sizeof **buffer);
-    if (!*buffer)
-        return fail(HW_NO_MEMORY, "out of memory for a buffer");
-    (*buffer)->device = device;
-    return HW_OK;
+        return fail(HW_INVALID, "%s: device may not be NULL", function);
+    enum hw_status status = device_usable(device);
+    return status ? status : device_wake(device);
 }
 
 enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_t flags,
                                struct hw_buffer **out)
 {
     struct buffer *buffer;
-    enum hw_status status = begin("hw_buffer_alloc", device, out, &buffer);
-    if (status)
+    if (!out)
+        return fail(HW_INVALID, "hw_buffer_alloc: buffer may not be NULL");
+    *out = NULL;
+    if (flags & ~known_flags)
+        return fail(HW_INVALID, "hw_buffer_alloc: unknown flags 0x%x", (unsigned)flags);
+    if ((flags & HW_BUFFER_READ_ONLY) && (flags & HW_BUFFER_WRITE_ONLY))
+        return fail(HW_INVALID,
+                    "hw_buffer_alloc: read-only and write-only exclude each other");
+    enum hw_status status = device_ready(device, "hw_buffer_alloc");
+    if (status || (status = buffer_make(device, bytes, flags, &buffer)))
         return status;
-    if (bytes == 0 || (flags & ~(uint32_t)FLAGS))
-        status = fail(HW_INVALID, "hw_buffer_alloc: %llu bytes, flags 0x%x: %s",
-                      (unsigned long long)bytes, (unsigned)flags,
-                      bytes ? "a flag this version does not know"
-                            : "a buffer has at least one byte");
-    if (status || (status = pool_take(device->pool, bytes, flags, &buffer->base,
-                                      &buffer->block))) {
-        free(buffer);
-        return status;
-    }
-    list_add(buffer);
-    if ((flags & HW_BUFFER_ZEROED) && (status = fill_zero(buffer))) {
-        hw_buffer_free(&buffer->base);
-        return status;
-    }
+    buffer_list(buffer);
     *out = &buffer->base;
     return HW_OK;
 }
 
+/* Kernels of every element type read at its alignment. */
+#define IMPORT_ALIGNMENT 8
+
 enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind, void *handle,
                                 uint64_t bytes, struct hw_buffer **out)
 {
-    struct buffer *buffer;
-    enum hw_status status = begin("hw_buffer_import", device, out, &buffer);
+    if (!out)
+        return fail(HW_INVALID, "hw_buffer_import: buffer may not be NULL");
+    *out = NULL;
+    enum hw_status status = device_ready(device, "hw_buffer_import");
     if (status)
         return status;
-    if (!handle || !bytes) {
-        free(buffer);
-        return fail(HW_INVALID, "hw_buffer_import: no handle, or no bytes");
-    }
+    uint64_t end;
+    if (kind == HW_IMPORT_HOST &&
+        (!handle || (uintptr_t)handle % IMPORT_ALIGNMENT ||
+         __builtin_add_overflow((uint64_t)(uintptr_t)handle, bytes, &end)))
+        return fail(
+            HW_INVALID,
+            "hw_buffer_import: %llu bytes at %p: host memory has an address, aligned to %d "
+            "bytes",
+            (unsigned long long)bytes, handle, IMPORT_ALIGNMENT);
+    struct buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer)
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
     fail(HW_OK, "no reason given");
-    status = (enum hw_status)device->plugin->table.buffer_import(device->impl, kind, handle,
-                                                                 bytes, &buffer->base);
+    status = answered(device, device->plugin->table.buffer_import(
+                                  device->impl, kind, handle, bytes, &buffer->base));
     if (status) {
         free(buffer);
-        return fail_in(status, "%s: import memory: ", device->name);
+        return fail_in(status, "hw_buffer_import on %s: ", device->name);
     }
     buffer->base.device = device->impl;
     buffer->base.bytes = bytes;
-    list_add(buffer);
+    buffer->owner = device;
+    buffer_list(buffer);
     *out = &buffer->base;
     return HW_OK;
 }
 
 void hw_buffer_free(struct hw_buffer *base)
 {
-    struct buffer *buffer = (struct buffer *)base;
-    if (!buffer || forked(buffer->device->context))
+    if (!base || forked(buffer_of(base)->owner->context))
         return;
-    list_remove(buffer);
-    if (buffer->block)
-        pool_give(buffer->device->pool, buffer->block);
-    else
-        buffer->device->plugin->table.buffer_free(buffer->device->impl, &buffer->base);
-    free(buffer);
+    buffer_unlist(buffer_of(base));
+    buffer_drop(buffer_of(base));
+}
+
+void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
+{
+    if (!base || forked(buffer_of(base)->owner->context))
+        return;
+    if (!queue) {
+        hw_buffer_free(base);
+        return;
+    }
+    struct buffer *buffer = buffer_of(base);
+    buffer_unlist(buffer);
+    queue_free_later(queue, buffer);
 }
 
 void *hw_buffer_host(struct hw_buffer *buffer)
 {
-    return buffer && (buffer->flags & HW_BUFFER_HOST_VISIBLE) ? buffer->host : NULL;
+    return buffer && buffer->flags & HW_BUFFER_HOST_VISIBLE ? buffer->host : NULL;
 }
 
 uint64_t hw_buffer_bytes(const struct hw_buffer *buffer)
@@ -153,5 +174,5 @@ uint64_t hw_buffer_bytes(const struct hw_buffer *buffer)
 
 struct hw_device *hw_buffer_device(const struct hw_buffer *buffer)
 {
-    return buffer ? ((const struct buffer *)buffer)->device : NULL;
+    return buffer ? buffer_of(buffer)->owner : NULL;
 }

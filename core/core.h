@@ -19,7 +19,7 @@
 
 /* Sets the thread's message and answers `status`, for: return fail(HW_INVALID, "...", ...). */
 enum hw_status fail(enum hw_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((cold, format(printf, 2, 3)));
 /* Puts words in front of the message that is there: "open device cpu:0: " and so on. */
 enum hw_status fail_in(enum hw_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -122,8 +122,6 @@ struct hw_device {
     void *impl;                /* the plugin's device; NULL: asleep */
     struct pool *pool;         /* pool.c; made when the device wakes */
     _Atomic int32_t lost;      /* HW_LOST once it is */
-    pthread_mutex_t service_lock; /* held while the library's own queue is lent: see work.h */
-    struct hw_queue *service;
     char *why;                 /* why it is not selected; NULL if it is */
 };
 
@@ -157,6 +155,8 @@ struct hw_context {
     struct buffer *buffers;
     struct hw_event *events;
     struct hw_graph *graphs;
+    struct hw_kernel *kernels;
+    struct fallback *fallbacks; /* fallback.c: each said once */
     /* Counts of closed queues, so that hw_explain() forgets nothing: by device and op. */
     struct call_counts *closed_counts;
 };

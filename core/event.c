@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c - points in a queue's order. */
-#include "work.h"
+/* event.c - events: the plugin's, where it has them. Where it has none nothing is
+ * pretended: the calls answer HW_UNSUPPORTED, and hw_queue_wait() is what is left. */
+#include "exec.h"
 
 #include <stdlib.h>
 
@@ -8,23 +9,24 @@ struct hw_event {
     struct hw_device *device;
     void *impl;
     bool recorded;
-    struct hw_event *next;
+    struct hw_event *next, *prev;
 };
 
-#define TABLE(event) ((event)->device->plugin->table)
+static enum hw_status event_ready(struct hw_event *event, const char *function)
+{
+    if (!event)
+        return fail(HW_INVALID, "%s: event may not be NULL", function);
+    return device_usable(event->device);
+}
 
-static enum hw_status answer(const struct hw_event *event, int32_t status, const char *what)
+/* The plugin's answer, with the words that it found. */
+static enum hw_status event_answer(struct hw_event *event, int32_t status,
+                                   const char *function)
 {
     if (status == HW_OK || status == HW_NOT_READY)
         return (enum hw_status)status;
-    return fail_in((enum hw_status)status, "%s: %s: ", event->device->name, what);
-}
-
-static enum hw_status usable(const struct hw_event *event, const char *what)
-{
-    if (!event)
-        return fail(HW_INVALID, "%s: event may not be NULL", what);
-    return guard(event->device->context);
+    return fail_in(answered(event->device, status), "%s on %s: ", function,
+                   event->device->name);
 }
 
 enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
@@ -34,7 +36,7 @@ enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
     *out = NULL;
     if (!device)
         return fail(HW_INVALID, "hw_event_create: device may not be NULL");
-    enum hw_status status = guard(device->context);
+    enum hw_status status = device_usable(device);
     if (status || (status = device_wake(device)))
         return status;
     struct hw_event *event = calloc(1, sizeof *event);
@@ -42,8 +44,9 @@ enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
         return fail(HW_NO_MEMORY, "out of memory for an event");
     event->device = device;
     fail(HW_OK, "no reason given");
-    status = answer(event, TABLE(event).event_create(device->impl, &event->impl),
-                    "create an event");
+    status = event_answer(event,
+                          device->plugin->table.event_create(device->impl, &event->impl),
+                          "hw_event_create");
     if (status) {
         free(event);
         return status;
@@ -51,6 +54,8 @@ enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
     struct hw_context *context = device->context;
     pthread_mutex_lock(&context->lock);
     event->next = context->events;
+    if (event->next)
+        event->next->prev = event;
     context->events = event;
     pthread_mutex_unlock(&context->lock);
     *out = event;
@@ -63,68 +68,79 @@ void hw_event_free(struct hw_event *event)
         return;
     struct hw_context *context = event->device->context;
     pthread_mutex_lock(&context->lock);
-    for (struct hw_event **link = &context->events; *link; link = &(*link)->next)
-        if (*link == event) {
-            *link = event->next;
-            break;
-        }
+    if (event->prev)
+        event->prev->next = event->next;
+    else
+        context->events = event->next;
+    if (event->next)
+        event->next->prev = event->prev;
     pthread_mutex_unlock(&context->lock);
-    TABLE(event).event_destroy(event->impl);
+    event->device->plugin->table.event_destroy(event->impl);
     free(event);
 }
 
+/* Host tensors that the queue still has to scatter are written first: who waits for the
+ * event may read them. */
 enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
 {
-    enum hw_status status = usable(event, "hw_event_record");
-    if (status)
+    enum hw_status status = event_ready(event, "hw_event_record");
+    if (status || (status = queue_ready(queue, "hw_event_record")))
         return status;
-    if (!queue || queue->device != event->device)
-        return fail(HW_INVALID, "hw_event_record: the event is one of %s, the queue of %s",
-                    event->device->name, queue ? queue->device->name : "none");
-    if (queue->recording)
-        return fail(HW_UNSUPPORTED, "hw_event_record: the queue is recording a graph");
-    status = answer(event, TABLE(event).event_record(event->impl, queue->impl),
-                    "record an event");
-    event->recorded |= status == HW_OK;
-    return status;
-}
-
-enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
-{
-    enum hw_status status = usable(event, "hw_event_wait");
-    if (status)
-        return status;
-    if (!queue)
-        return fail(HW_INVALID, "hw_event_wait: queue may not be NULL");
-    if (queue->recording)
-        return fail(HW_UNSUPPORTED, "hw_event_wait: the queue is recording a graph");
-    if (!event->recorded)
-        return HW_OK;
     if (queue->device != event->device)
-        return hw_event_sync(event);
-    return answer(event, TABLE(event).event_wait(queue->impl, event->impl),
-                  "wait for an event");
+        return fail(HW_INVALID, "hw_event_record: the event is of %s, the queue of %s",
+                    event->device->name, queue->device->name);
+    if (queue->recording)
+        return fail(HW_INVALID, "hw_event_record: the queue is recording a graph");
+    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
+        if (owed->from) {
+            if ((status = queue_settle(queue)))
+                return status;
+            break;
+        }
+    status = event_answer(
+        event, event->device->plugin->table.event_record(event->impl, queue->impl),
+        "hw_event_record");
+    event->recorded |= !status;
+    return status;
 }
 
 enum hw_status hw_event_sync(struct hw_event *event)
 {
-    enum hw_status status = usable(event, "hw_event_sync");
+    enum hw_status status = event_ready(event, "hw_event_sync");
     if (status || !event->recorded)
         return status;
-    return answer(event, TABLE(event).event_sync(event->impl), "wait for an event");
+    return event_answer(event, event->device->plugin->table.event_sync(event->impl),
+                        "hw_event_sync");
+}
+
+enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
+{
+    enum hw_status status = event_ready(event, "hw_event_wait");
+    if (status || (status = queue_ready(queue, "hw_event_wait")))
+        return status;
+    if (queue->recording)
+        return fail(HW_INVALID, "hw_event_wait: the queue is recording a graph");
+    if (!event->recorded)
+        return HW_OK;
+    if (queue->device != event->device)
+        return hw_event_sync(event); /* no driver waits for another one's events */
+    return event_answer(event,
+                        event->device->plugin->table.event_wait(queue->impl, event->impl),
+                        "hw_event_wait");
 }
 
 enum hw_status hw_event_query(struct hw_event *event)
 {
-    enum hw_status status = usable(event, "hw_event_query");
+    enum hw_status status = event_ready(event, "hw_event_query");
     if (status || !event->recorded)
         return status;
-    return answer(event, TABLE(event).event_query(event->impl), "query an event");
+    return event_answer(event, event->device->plugin->table.event_query(event->impl),
+                        "hw_event_query");
 }
 
 enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user), void *user)
 {
-    enum hw_status status = usable(event, "hw_event_callback");
+    enum hw_status status = event_ready(event, "hw_event_callback");
     if (status)
         return status;
     if (!fn)
@@ -133,19 +149,26 @@ enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
         fn(user);
         return HW_OK;
     }
-    return answer(event, TABLE(event).event_callback(event->impl, fn, user),
-                  "set an event's callback");
+    return event_answer(event,
+                        event->device->plugin->table.event_callback(event->impl, fn, user),
+                        "hw_event_callback");
 }
 
 enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, double *ms)
 {
-    enum hw_status status = usable(start, "hw_event_elapsed");
-    if (status || (status = usable(end, "hw_event_elapsed")))
+    enum hw_status status = event_ready(start, "hw_event_elapsed");
+    if (status || (status = event_ready(end, "hw_event_elapsed")))
         return status;
-    if (!ms || start->device != end->device || !start->recorded || !end->recorded)
-        return fail(HW_INVALID, "hw_event_elapsed: two recorded events of one device, and "
-                                "somewhere for the answer");
+    if (!ms)
+        return fail(HW_INVALID, "hw_event_elapsed: ms may not be NULL");
     *ms = 0.0;
-    return answer(end, TABLE(end).event_elapsed(start->impl, end->impl, ms),
-                  "elapsed time");
+    if (start->device != end->device)
+        return fail(HW_INVALID, "hw_event_elapsed: start is of %s, end of %s",
+                    start->device->name, end->device->name);
+    if (!start->recorded || !end->recorded)
+        return fail(HW_INVALID, "hw_event_elapsed: an event was never recorded");
+    status = event_answer(
+        end, end->device->plugin->table.event_elapsed(start->impl, end->impl, ms),
+        "hw_event_elapsed");
+    return status;
 }

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c - recorded work. Ops are checked once, when they are recorded; their structs are plain
- * bytes and are kept as such. Runs of simple nodes are one segment, which the plugin may build;
- * a node that needs the cold path is a segment of its own and takes it at each launch. */
-#include "work.h"
+/* graph.c - recorded work. A node is a copy of an op's struct, checked when it was
+ * recorded. Runs of nodes that the plugin takes as they are go to its graph_build(); what
+ * it does not build is replayed one by one, and what needs the cold path (staging, views,
+ * another device) takes it again at each launch. */
+#include "exec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct node {
-    uint32_t op, cold;
-    uint64_t offset; /* of its struct in `args` */
+    uint32_t op;
+    uint32_t odd;
+    bool simple; /* the plugin takes it as it is */
+    void *args;
 };
 
-struct recording {
-    struct node *nodes;
-    uint32_t count, room;
-    char *args;
-    uint64_t bytes, args_room;
-    enum hw_status failed; /* an op did not fit in memory */
-};
-
+/* Nodes first .. first + count - 1. */
 struct segment {
     uint32_t first, count;
     void *built; /* the plugin's graph; NULL: replayed */
@@ -27,217 +23,215 @@ struct segment {
 
 struct hw_graph {
     struct hw_device *device;
-    struct recording *recording;
-    struct hw_node *nodes;
+    struct node *nodes;
+    uint32_t count, room;
     struct segment *segments;
-    uint32_t segment_count;
-    struct hw_graph *next;
+    uint32_t segment_count, built_count;
+    struct hw_graph *next, *prev;
 };
 
 /* ---- recording ---- */
 
-#define ALIGN 16u
-
-static bool make_room(struct recording *r, uint64_t bytes)
+void graph_drop(struct hw_graph *graph)
 {
-    if (r->count == r->room) {
-        const uint32_t room = r->room ? 2 * r->room : 64;
-        struct node *nodes = realloc(r->nodes, room * sizeof *nodes);
-        if (!nodes)
-            return false;
-        r->nodes = nodes;
-        r->room = room;
-    }
-    while (r->bytes + bytes > r->args_room) {
-        const uint64_t room = r->args_room ? 2 * r->args_room : UINT64_C(1) << 15;
-        char *args = realloc(r->args, room);
-        if (!args)
-            return false;
-        r->args = args;
-        r->args_room = room;
-    }
-    return true;
-}
-
-enum hw_status record_op(struct hw_queue *queue, uint32_t op, const void *args,
-                         uint32_t cold)
-{
-    struct recording *r = queue->recording;
-    const uint32_t size = op_descs[op].size;
-    const uint64_t padded = (size + ALIGN - 1) / ALIGN * ALIGN;
-    if (!make_room(r, padded))
-        return r->failed = fail(HW_NO_MEMORY, "out of memory for a recording of %u ops",
-                                (unsigned)r->count);
-    memcpy(r->args + r->bytes, args, size);
-    r->nodes[r->count++] = (struct node){ .op = op, .cold = cold, .offset = r->bytes };
-    r->bytes += padded;
-    return HW_OK;
-}
-
-void recording_free(struct recording *r)
-{
-    if (!r)
+    if (!graph)
         return;
-    free(r->nodes);
-    free(r->args);
-    free(r);
+    for (uint32_t i = 0; i < graph->segment_count; i++)
+        if (graph->segments[i].built)
+            graph->device->plugin->table.graph_destroy(graph->segments[i].built);
+    for (uint32_t i = 0; i < graph->count; i++)
+        free(graph->nodes[i].args);
+    free(graph->nodes);
+    free(graph->segments);
+    free(graph);
 }
 
 enum hw_status hw_queue_record(struct hw_queue *queue)
 {
-    if (!queue)
-        return fail(HW_INVALID, "hw_queue_record: queue may not be NULL");
-    enum hw_status status = guard(queue->device->context);
+    enum hw_status status = queue_ready(queue, "hw_queue_record");
     if (status)
         return status;
     if (queue->recording)
         return fail(HW_INVALID, "hw_queue_record: the queue is recording already");
-    queue->recording = calloc(1, sizeof *queue->recording);
-    if (!queue->recording)
-        return fail(HW_NO_MEMORY, "out of memory for a recording");
-    queue->cold |= COLD_QUEUE;
+    if (!(queue->recording = calloc(1, sizeof *queue->recording)))
+        return fail(HW_NO_MEMORY, "out of memory for a graph");
+    queue->recording->device = queue->device;
+    queue_set_minds(queue);
+    return HW_OK;
+}
+
+static bool make_room(struct hw_graph *graph)
+{
+    if (graph->count < graph->room)
+        return true;
+    uint32_t room = graph->room ? 2 * graph->room : 64;
+    struct node *nodes = realloc(graph->nodes, room * sizeof *nodes);
+    if (!nodes)
+        return false;
+    graph->nodes = nodes;
+    graph->room = room;
+    return true;
+}
+
+enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
+                         uint32_t odd)
+{
+    struct hw_graph *graph = queue->recording;
+    if (odd & ODD_EMPTY)
+        return HW_OK;
+    void *copy = malloc(op_rows[op].size);
+    if (!copy || !make_room(graph)) {
+        free(copy);
+        return fail(HW_NO_MEMORY, "out of memory for a node of a graph");
+    }
+    memcpy(copy, args, op_rows[op].size);
+    graph->nodes[graph->count++] = (struct node){ .op = op, .odd = odd, .args = copy };
     return HW_OK;
 }
 
 /* ---- building ---- */
 
-/* Runs of nodes without a cold path; each of the others is alone. */
-static void cut_segments(struct hw_graph *graph)
+static bool simple(struct hw_queue *queue, const struct node *node)
 {
-    const struct recording *r = graph->recording;
-    for (uint32_t i = 0; i < r->count; i++) {
-        struct segment *last = graph->segment_count
-                                   ? &graph->segments[graph->segment_count - 1]
-                                   : NULL;
-        if (last && !r->nodes[i].cold && !r->nodes[i - 1].cold)
-            last->count++;
-        else
-            graph->segments[graph->segment_count++] = (struct segment){ .first = i,
-                                                                        .count = 1 };
-    }
+    char why[FAULT_SIZE];
+    uint64_t scratch;
+    const struct plugin *plugin = queue->device->plugin;
+    return !(node->odd & queue->minds[node->op]) && plugin_has(plugin, node->op) &&
+           plugin->table.supports(queue->device_impl, node->op, node->args, why, sizeof why,
+                                  &scratch) == HW_OK;
 }
 
-static void build_segments(struct hw_graph *graph)
+/* Runs of simple nodes, and runs of the others. */
+static enum hw_status divide(struct hw_graph *graph)
 {
-    const struct hw_plugin *table = &graph->device->plugin->table;
-    for (uint32_t i = 0; i < graph->segment_count; i++) {
-        struct segment *s = &graph->segments[i];
-        if (graph->recording->nodes[s->first].cold)
-            continue;
-        /* What a plugin does not build is replayed, and hw_graph_info() says so. */
-        if (table->graph_build(graph->device->impl, graph->nodes + s->first, s->count,
-                               &s->built)) {
-            s->built = NULL;
-            log_line(graph->device->context, HW_LOG_DEBUG,
-                     "%s: a segment of %u ops is replayed one by one: %s",
-                     graph->device->name, (unsigned)s->count, hw_message());
-        }
+    graph->segments = calloc(graph->count ? graph->count : 1, sizeof *graph->segments);
+    if (!graph->segments)
+        return fail(HW_NO_MEMORY, "out of memory for a graph");
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (i == 0 || graph->nodes[i].simple != graph->nodes[i - 1].simple)
+            graph->segments[graph->segment_count++].first = i;
+        graph->segments[graph->segment_count - 1].count++;
     }
+    return HW_OK;
 }
 
-static enum hw_status graph_create(struct hw_queue *queue, struct recording *r,
-                                   struct hw_graph **out)
+static enum hw_status build(struct hw_graph *graph, struct segment *segment)
 {
-    struct hw_graph *graph = calloc(1, sizeof *graph);
-    const uint32_t count = r->count ? r->count : 1;
-    if (graph) {
-        graph->nodes = calloc(count, sizeof *graph->nodes);
-        graph->segments = calloc(count, sizeof *graph->segments);
+    struct hw_device *device = graph->device;
+    struct hw_node *nodes = calloc(segment->count, sizeof *nodes);
+    if (!nodes)
+        return fail(HW_NO_MEMORY, "out of memory for a graph");
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const struct node *node = &graph->nodes[segment->first + i];
+        nodes[i] = (struct hw_node){ node->op, op_rows[node->op].size, node->args };
     }
-    if (!graph || !graph->nodes || !graph->segments) {
-        if (graph) {
-            free(graph->nodes);
-            free(graph->segments);
-        }
-        free(graph);
-        return fail(HW_NO_MEMORY, "out of memory for a graph of %u ops",
-                    (unsigned)r->count);
+    fail(HW_OK, "no reason given");
+    int32_t answer = device->plugin->table.graph_build(device->impl, nodes, segment->count,
+                                                       &segment->built);
+    free(nodes);
+    if (answer) {
+        segment->built = NULL;
+        if (answer == HW_UNSUPPORTED) /* replayed */
+            return HW_OK;
+        return fail_in(answered(device, answer), "build a graph on %s: ", device->name);
     }
-    graph->device = queue->device;
-    graph->recording = r;
-    for (uint32_t i = 0; i < r->count; i++)
-        graph->nodes[i] = (struct hw_node){ .op = r->nodes[i].op,
-                                            .bytes = op_descs[r->nodes[i].op].size,
-                                            .args = r->args + r->nodes[i].offset };
-    cut_segments(graph);
-    build_segments(graph);
+    graph->built_count += segment->built != NULL;
+    return HW_OK;
+}
+
+static enum hw_status build_all(struct hw_queue *queue, struct hw_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->count; i++)
+        graph->nodes[i].simple = simple(queue, &graph->nodes[i]);
+    enum hw_status status = divide(graph);
+    for (uint32_t i = 0; i < graph->segment_count && !status; i++)
+        if (graph->nodes[graph->segments[i].first].simple)
+            status = build(graph, &graph->segments[i]);
+    return status;
+}
+
+enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
+{
+    if (!out)
+        return fail(HW_INVALID, "hw_queue_end: graph may not be NULL");
+    *out = NULL;
+    if (!queue)
+        return fail(HW_INVALID, "hw_queue_end: queue may not be NULL");
+    enum hw_status status = guard(queue->device->context);
+    if (status)
+        return status;
+    struct hw_graph *graph = queue->recording;
+    if (!graph)
+        return fail(HW_INVALID,
+                    "hw_queue_end: the queue is not recording; hw_queue_record() begins");
+    queue->recording = NULL;
+    queue_set_minds(queue);
+    if ((status = queue_ready(queue, "hw_queue_end")) ||
+        (status = build_all(queue, graph))) {
+        graph_drop(graph);
+        return status;
+    }
     struct hw_context *context = graph->device->context;
     pthread_mutex_lock(&context->lock);
     graph->next = context->graphs;
+    if (graph->next)
+        graph->next->prev = graph;
     context->graphs = graph;
     pthread_mutex_unlock(&context->lock);
     *out = graph;
     return HW_OK;
 }
 
-enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
-{
-    if (out)
-        *out = NULL;
-    if (!queue || !out)
-        return fail(HW_INVALID, "hw_queue_end: queue and graph may not be NULL");
-    enum hw_status status = guard(queue->device->context);
-    if (status)
-        return status;
-    struct recording *r = queue->recording;
-    if (!r)
-        return fail(HW_INVALID, "hw_queue_end: the queue is not recording");
-    queue->recording = NULL;
-    queue->cold = queue->old_plugin || atomic_load(&queue->device->lost) ? COLD_QUEUE : 0;
-    if ((status = r->failed) == HW_OK)
-        status = graph_create(queue, r, out);
-    else
-        fail(status, "hw_queue_end: memory ran out while recording");
-    if (status)
-        recording_free(r);
-    return status;
-}
-
 /* ---- launching ---- */
 
-static enum hw_status launch_segment(struct hw_graph *graph, struct hw_queue *queue,
-                                     const struct segment *s)
+static enum hw_status replay(struct hw_queue *queue, const struct node *node)
+{
+    if (!node->simple)
+        return op_rows[node->op].submit(queue, node->args);
+    int32_t answer = op_rows[node->op].call(queue, node->args);
+    if (answer)
+        return submit_failed(queue, node->op, node->args, answer);
+    count(&queue->calls[node->op].calls, 1);
+    return HW_OK;
+}
+
+static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
+                             struct hw_queue *queue)
 {
     enum hw_status status = HW_OK;
-    if (s->built) {
-        int32_t answer = graph->device->plugin->table.graph_launch(queue->impl, s->built);
-        if (answer)
-            return fail_in(queue_result(queue, answer), "%s: launch a graph: ",
-                           graph->device->name);
-        for (uint32_t i = s->first; i < s->first + s->count; i++)
-            queue->counts[graph->nodes[i].op].calls++;
-        return HW_OK;
+    const struct node *nodes = graph->nodes + segment->first;
+    if (!segment->built) {
+        for (uint32_t i = 0; i < segment->count && !status; i++)
+            status = replay(queue, &nodes[i]);
+        return status;
     }
-    for (uint32_t i = s->first; i < s->first + s->count && !status; i++) {
-        const struct node *node = &graph->recording->nodes[i];
-        const uint32_t cold = node->cold | queue->cold;
-        status = cold ? route(queue, node->op, graph->nodes[i].args, cold)
-                      : run_checked(queue, node->op, graph->nodes[i].args);
-    }
-    return status;
+    fail(HW_OK, "no reason given");
+    int32_t answer = graph->device->plugin->table.graph_launch(queue->impl, segment->built);
+    if (answer)
+        return fail_in(answered(graph->device, answer),
+                       "launch a graph on %s: ", graph->device->name);
+    for (uint32_t i = 0; i < segment->count; i++)
+        count(&queue->calls[nodes[i].op].calls, 1);
+    return HW_OK;
 }
 
 enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
 {
-    if (!graph || !queue)
-        return fail(HW_INVALID, "hw_graph_launch: graph and queue may not be NULL");
-    enum hw_status status = guard(graph->device->context);
+    enum hw_status status = queue_ready(queue, "hw_graph_launch");
     if (status)
         return status;
-    if (queue->device != graph->device)
-        return fail(HW_INVALID, "hw_graph_launch: the graph is one of %s, the queue of %s",
+    if (!graph)
+        return fail(HW_INVALID, "hw_graph_launch: graph may not be NULL");
+    if (graph->device != queue->device)
+        return fail(HW_INVALID, "hw_graph_launch: the graph is of %s, the queue of %s",
                     graph->device->name, queue->device->name);
     if (queue->recording)
-        return fail(HW_INVALID, "hw_graph_launch: the queue is recording");
-    if (atomic_load(&queue->device->lost))
-        return fail(HW_LOST, "%s is lost: close its queues and buffers",
-                    queue->device->name);
+        return fail(HW_INVALID,
+                    "hw_graph_launch: the queue is recording; a graph holds no graphs");
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
-        status = launch_segment(graph, queue, &graph->segments[i]);
+        status = launch(graph, &graph->segments[i], queue);
     return status;
 }
-
-/* ---- the end ---- */
 
 void hw_graph_free(struct hw_graph *graph)
 {
@@ -245,32 +239,32 @@ void hw_graph_free(struct hw_graph *graph)
         return;
     struct hw_context *context = graph->device->context;
     pthread_mutex_lock(&context->lock);
-    for (struct hw_graph **link = &context->graphs; *link; link = &(*link)->next)
-        if (*link == graph) {
-            *link = graph->next;
-            break;
-        }
+    if (graph->prev)
+        graph->prev->next = graph->next;
+    else
+        context->graphs = graph->next;
+    if (graph->next)
+        graph->next->prev = graph->prev;
     pthread_mutex_unlock(&context->lock);
-    for (uint32_t i = 0; i < graph->segment_count; i++)
-        if (graph->segments[i].built)
-            graph->device->plugin->table.graph_destroy(graph->segments[i].built);
-    recording_free(graph->recording);
-    free(graph->segments);
-    free(graph->nodes);
-    free(graph);
+    graph_drop(graph);
 }
 
 enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info)
 {
-    if (!graph || !info || info->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "hw_graph_info: graph and info may not be NULL, and "
-                                "info->size is sizeof *info");
-    struct hw_graph_info now = { .size = info->size < sizeof *info ? info->size
-                                                                   : (uint32_t)sizeof *info,
-                                 .nodes = graph->recording->count,
-                                 .segments = graph->segment_count };
-    for (uint32_t i = 0; i < graph->segment_count; i++)
-        now.built += graph->segments[i].built != NULL;
+    if (!graph || !info)
+        return fail(HW_INVALID, "hw_graph_info: graph and info may not be NULL");
+    if (info->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID, "hw_graph_info: info->size is %u; set it to sizeof *info",
+                    (unsigned)info->size);
+    enum hw_status status = guard(graph->device->context);
+    if (status)
+        return status;
+    const struct hw_graph_info now = {
+        .size = info->size < sizeof now ? info->size : (uint32_t)sizeof now,
+        .nodes = graph->count,
+        .segments = graph->segment_count,
+        .built = graph->built_count,
+    };
     memcpy(info, &now, now.size);
     return HW_OK;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* ops.c - the path of every call: the check, then one indirect call.
+/* ops.c - the path of every call: the check, then one indirect call across the boundary. No
+ * lock, no allocation, no string.
  *
  * Most calls are ordinary: rows of contiguous elements, outer strides that fall from the
  * outermost in, nothing empty, nothing beyond 2^31, operands apart or in place. For the ops
  * that are called most, ordinary_<op>() sees that in a few dozen instructions, and says no
  * more than yes. All other calls are held against the whole of ops.h by check.c. */
-#include "work.h"
+#include "exec.h"
 
 #include <string.h>
 
 #define HOT static inline __attribute__((always_inline))
+#define SHARED                                                                             \
+    static __attribute__((noinline)) /* of several ops: a call costs less than a copy */
 
 /* ---- ordinary operands ---- */
 
@@ -34,7 +37,8 @@ static const struct {
 HOT uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
 {
     const uint32_t dtype = (uint32_t)t->dtype, last = (uint32_t)t->rank - 1;
-    if (dtype >= HW_DTYPE_END || !(dtypes >> dtype & 1) || last >= HW_MAX_RANK || t->layout)
+    if (dtype >= HW_DTYPE_END || !(dtypes >> dtype & 1) || last >= HW_MAX_RANK ||
+        t->layout | t->reserved[0] | t->reserved[1] | t->reserved[2])
         return 0;
     uint64_t block = dtype == HW_F32 ? 4 : 2, align = block - 1;
     uint64_t inner = (uint64_t)t->extent[last], large = inner - 1, outer = 0;
@@ -55,6 +59,8 @@ HOT uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
         odd |= stride < reach;
         reach += steps * stride;
     }
+    for (uint32_t i = HW_MAX_RANK - 1; i > last; i--)
+        odd |= (t->extent[i] | t->stride[i]) != 0;
     return odd || large >> 31 || outer & align ? 0 : reach;
 }
 
@@ -82,7 +88,8 @@ HOT bool same_form(const struct hw_tensor *a, const struct hw_tensor *b)
                         (PAIR(a, stride[0]) ^ PAIR(b, stride[0])) |
                         (PAIR(a, stride[2]) ^ PAIR(b, stride[2]));
     return !(differ[0] | differ[1] | (uint64_t)(a->dtype ^ b->dtype) |
-             (uint64_t)(a->rank ^ b->rank) | a->layout);
+             (uint64_t)(a->rank ^ b->rank) | a->layout | a->reserved[0] | a->reserved[1] |
+             a->reserved[2]);
 }
 
 /* As a number that can be compared: exact on the host, else as good as the plugin's
@@ -108,27 +115,34 @@ HOT bool apart(const struct hw_tensor *a, uint64_t a_reach, const struct hw_tens
 
 /* ---- ordinary calls ---- */
 
-/* y like x, apart from it or in its place. */
-HOT bool ordinary_map(const struct hw_queue *queue, const struct hw_tensor *x,
-                      const struct hw_tensor *y)
+/* y like x, apart from it or in its place: their bytes, or 0. */
+HOT uint64_t ordinary_map(const struct hw_queue *queue, const struct hw_tensor *x,
+                          const struct hw_tensor *y)
 {
     const uint64_t reach = ordinary_form(x, FLOATS);
     return reach && same_form(y, x) && ordinary_place(queue, x, reach, false) &&
-           ordinary_place(queue, y, reach, true) &&
-           (apart(y, reach, x, reach) || address(y) == address(x));
+                   ordinary_place(queue, y, reach, true) &&
+                   (apart(y, reach, x, reach) || address(y) == address(x))
+               ? reach
+               : 0;
+}
+
+SHARED uint64_t ordinary_pair(const struct hw_queue *queue, const struct hw_tensor *x,
+                              const struct hw_tensor *y)
+{
+    return ordinary_map(queue, x, y);
 }
 
 HOT bool ordinary_silu(const struct hw_queue *queue, const struct hw_silu *op)
 {
-    return ordinary_map(queue, &op->x, &op->y);
+    return ordinary_map(queue, &op->x, &op->y) != 0;
 }
 
-HOT bool ordinary_binary(const struct hw_queue *queue, const struct hw_tensor *a,
-                         const struct hw_tensor *b, const struct hw_tensor *y)
+SHARED bool ordinary_binary(const struct hw_queue *queue, const struct hw_tensor *a,
+                            const struct hw_tensor *b, const struct hw_tensor *y)
 {
-    const uint64_t reach = ordinary_form(a, FLOATS);
-    return ordinary_map(queue, a, y) && same_form(b, a) &&
-           ordinary_place(queue, b, reach, false) &&
+    const uint64_t reach = ordinary_pair(queue, a, y);
+    return reach && same_form(b, a) && ordinary_place(queue, b, reach, false) &&
            (apart(y, reach, b, reach) || address(y) == address(b));
 }
 
@@ -148,9 +162,9 @@ HOT bool ordinary_swiglu(const struct hw_queue *queue, const struct hw_swiglu *o
 }
 
 /* weight: [cols] of x's dtype or f32, apart from what is written. */
-HOT bool ordinary_weight(const struct hw_queue *queue, const struct hw_tensor *weight,
-                         const struct hw_tensor *x, const struct hw_tensor *y,
-                         uint64_t reach)
+SHARED bool ordinary_weight(const struct hw_queue *queue, const struct hw_tensor *weight,
+                            const struct hw_tensor *x, const struct hw_tensor *y,
+                            uint64_t reach)
 {
     if (!weight->dtype)
         return true;
@@ -162,21 +176,20 @@ HOT bool ordinary_weight(const struct hw_queue *queue, const struct hw_tensor *w
 
 HOT bool ordinary_eps(float eps)
 {
-    return eps >= 0.0f && eps < 1e30f;
+    return eps > 0.0f && eps < 1e30f;
 }
 
 HOT bool ordinary_rmsnorm(const struct hw_queue *queue, const struct hw_rmsnorm *op)
 {
-    return ordinary_map(queue, &op->x, &op->y) && ordinary_eps(op->eps) &&
-           ordinary_weight(queue, &op->weight, &op->x, &op->y,
-                           ordinary_form(&op->x, FLOATS));
+    const uint64_t reach = ordinary_pair(queue, &op->x, &op->y);
+    return reach && ordinary_eps(op->eps) &&
+           ordinary_weight(queue, &op->weight, &op->x, &op->y, reach);
 }
 
 HOT bool ordinary_add_rmsnorm(const struct hw_queue *queue, const struct hw_add_rmsnorm *op)
 {
-    const uint64_t reach = ordinary_form(&op->x, FLOATS);
-    return ordinary_map(queue, &op->x, &op->y) && ordinary_eps(op->eps) &&
-           same_form(&op->residual, &op->x) &&
+    const uint64_t reach = ordinary_pair(queue, &op->x, &op->y);
+    return reach && ordinary_eps(op->eps) && same_form(&op->residual, &op->x) &&
            ordinary_place(queue, &op->residual, reach, true) &&
            apart(&op->residual, reach, &op->x, reach) &&
            apart(&op->residual, reach, &op->y, reach) &&
@@ -217,88 +230,88 @@ RARE(argmax)
 
 /* ---- the call ---- */
 
-/* HW_OK with *done set: there is nothing more to do. */
-static __attribute__((noinline)) enum hw_status
-check_whole(struct hw_queue *queue, uint32_t op, const void *args, bool *done)
+/* A context that forked, and a device that is lost. */
+HOT bool unusable(const struct hw_queue *queue)
 {
-    struct check check = { .device = queue->device,
-                           .impl = queue->device_impl,
-                           .host_tensors = queue->host_tensors,
-                           .op = op_descs[op].name,
-                           .cold = queue->cold };
-    enum hw_status status = op_check[op](&check, args);
-    *done = status || check.empty || check.cold;
-    if (status || check.empty)
-        return status;
-    return check.cold ? route(queue, op, args, check.cold) : HW_OK;
+    return (queue->generation ^
+            atomic_load_explicit(&process_generation, memory_order_relaxed)) |
+           (uint32_t)atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
 }
 
-#define SUBMIT(NAME, name)                                                                 \
+/* True if the plugin can be called as it is; else *status is the answer. */
+static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32_t op,
+                                                  const void *args, enum hw_status *status)
+{
+    struct look look = {
+        .device = queue->device, .impl = queue->device_impl, .op = op, .odd = ODD_ALWAYS
+    };
+    *status = op_checks[op](args, &look);
+    if (*status)
+        return false;
+    if (!(look.odd & queue->minds[op]))
+        return true;
+    *status = route(queue, op, args, look.odd);
+    return false;
+}
+
+#define X(NAME, name)                                                                      \
+    static int32_t call_##name(struct hw_queue *queue, const void *args)                   \
+    {                                                                                      \
+        return queue->ops.name(queue->device_impl, queue->impl, args);                     \
+    }                                                                                      \
     static enum hw_status submit_##name(struct hw_queue *queue, const void *args)          \
     {                                                                                      \
-        if (UNLIKELY(queue->cold || !ordinary_##name(queue, args))) {                      \
-            bool done;                                                                     \
-            enum hw_status status = check_whole(queue, HW_OP_##NAME, args, &done);         \
-            if (done)                                                                      \
-                return status;                                                             \
-        }                                                                                  \
-        int32_t answer = queue->ops->name(queue->device_impl, queue->impl, args);          \
-        if (UNLIKELY(answer))                                                              \
-            return route_refused(queue, HW_OP_##NAME, args, answer);                       \
-        queue->counts[HW_OP_##NAME].calls++;                                               \
+        enum hw_status status;                                                             \
+        if (unlikely(queue->minds[HW_OP_##NAME] & ODD_ALWAYS ||                            \
+                     !ordinary_##name(queue, args)) &&                                     \
+            !check_whole(queue, HW_OP_##NAME, args, &status))                              \
+            return status;                                                                 \
+        int32_t answer = queue->ops.name(queue->device_impl, queue->impl, args);           \
+        if (unlikely(answer))                                                              \
+            return submit_failed(queue, HW_OP_##NAME, args, answer);                       \
+        count(&queue->calls[HW_OP_##NAME].calls, 1);                                       \
         return HW_OK;                                                                      \
     }
-HW_OPS(SUBMIT)
+HW_OPS(X)
+#undef X
 
-#define ROW(NAME, name) submit_##name,
-static enum hw_status (*const submit[HW_OP_COUNT])(struct hw_queue *,
-                                                   const void *) = { HW_OPS(ROW) };
+/* ---- the table ---- */
 
-/* From an application built with another version of ops.h. */
-static __attribute__((noinline)) enum hw_status
-submit_resized(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
+#define T(op, field, role) { #field, offsetof(struct hw_##op, field), ROLE_##role },
+#define X(NAME, name)                                                                      \
+    static const struct operand operands_##name[] = { HW_OPERANDS_##NAME(T) };             \
+    _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \
+                   #name ": more operands than MAX_OPERANDS");
+HW_OPS(X)
+#undef X
+#undef T
+
+const struct op_row op_rows[HW_OP_COUNT] = {
+#define X(NAME, name)                                                                      \
+    { sizeof(struct hw_##name), OPERANDS_##name, operands_##name, submit_##name,           \
+      call_##name },
+    HW_OPS(X)
+#undef X
+};
+
+/* ---- entries ---- */
+
+/* What is not the plain case: a wrong argument, or a struct of another version. */
+static __attribute__((noinline, cold)) enum hw_status
+submit_rare(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
-    const size_t known = op_descs[op].size;
     union any_op copy;
-    for (size_t i = known; i < size; i++)
-        if (((const unsigned char *)args)[i])
-            return fail(
-                HW_UNSUPPORTED,
-                "%s: byte %zu of its struct is set, and this library knows %zu: the "
-                "program was built for a newer one",
-                op_descs[op].name, i, known);
-    memset(&copy, 0, sizeof copy);
-    memcpy(&copy, args, size < known ? size : known);
-    return submit[op](queue, &copy);
+    enum hw_status status = queue_ready(queue, "hw_submit");
+    if (status)
+        return status;
+    args = args_of_size(op, args, size, &copy, &status);
+    return args ? op_rows[op].submit(queue, args) : status;
 }
 
 enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
-    if (UNLIKELY(!queue || !args || op >= HW_OP_COUNT))
-        return fail(HW_INVALID, !queue  ? "hw_submit: queue may not be NULL"
-                                : !args ? "hw_submit: the op's struct may not be NULL"
-                                        : "hw_submit: no such op");
-    if (UNLIKELY(queue->generation !=
-                 atomic_load_explicit(&process_generation, memory_order_relaxed)))
-        return guard(queue->device->context);
-    if (UNLIKELY(size != op_descs[op].size))
-        return submit_resized(queue, op, args, size);
-    return submit[op](queue, args);
-}
-
-enum hw_status run_checked(struct hw_queue *queue, uint32_t op, const void *args)
-{
-    int32_t answer = HW_UNSUPPORTED;
-    switch (op) {
-#define X(NAME, name)                                                                      \
-    case HW_OP_##NAME:                                                                     \
-        answer = queue->ops->name(queue->device_impl, queue->impl, args);                  \
-        break;
-        HW_OPS(X)
-#undef X
-    }
-    if (answer)
-        return route_refused(queue, op, args, answer);
-    queue->counts[op].calls++;
-    return HW_OK;
+    if (unlikely(!queue || op >= HW_OP_COUNT || !args || unusable(queue) ||
+                 size != op_rows[op].size))
+        return submit_rare(queue, op, args, size);
+    return op_rows[op].submit(queue, args);
 }

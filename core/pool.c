@@ -1,280 +1,314 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c - a device's memory: few large pieces from the plugin, cut into buffers here.
+/* pool.c - one pool per device: large pieces of the device's memory, split into blocks and
+ * joined again, so that the driver is asked seldom.
  *
- * A piece (slab) is a list of blocks in address order. The smallest free block that fits is
- * taken, its rest cut off; a block given back joins its free neighbours. Slabs serve one kind
- * of memory each. Any thread. */
-#include "work.h"
+ * A chunk is what the plugin's buffer_alloc() gave. Its blocks lie in a list by address,
+ * and those that are free also in the list of their kind: chunks differ by flags, and large
+ * requests have chunks of their own, so that a small buffer never pins a large one's
+ * memory. Best fit. */
+#include "exec.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN     256u          /* what sizes are rounded up to, and what blocks start at */
-#define SLAB      (16u << 20)   /* what is asked of the device at least, if it has that much */
-#define SLAB_LEAST (1u << 16)   /* what is asked for when a whole slab is refused */
-#define KINDS     (HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED) /* what tells memory apart */
+#define CHUNK_BYTES (UINT64_C(4) << 20) /* what is asked of the device for small requests  \
+                                         */
+#define LARGE_BYTES (UINT64_C(1) << 20) /* from here on a request has a chunk of its own   \
+                                         */
 
-struct block {
-    struct slab *slab;
-    struct block *next, *previous; /* by address */
-    uint64_t offset, bytes;
-    bool used;
+struct chunk {
+    struct hw_buffer memory;
+    struct kind *kind;
+    struct block *first;
+    struct chunk *next, *prev;
 };
 
-struct slab {
-    struct hw_buffer memory;
-    uint32_t kind;
-    struct block *first;
-    struct slab *next;
+/* Chunks with the same flags and size class. */
+struct kind {
+    uint32_t flags;
+    bool large;
+    struct block *free; /* linked by next_free */
+    struct kind *next;
 };
 
 struct pool {
     struct hw_device *device;
     pthread_mutex_t lock;
-    struct slab *slabs;
+    struct chunk *chunks;
+    struct kind *kinds;
     struct hw_pool_stats stats;
 };
 
-/* ---- slabs ---- */
-
-static struct block *block_create(struct slab *slab, uint64_t offset, uint64_t bytes)
+enum hw_status pool_create(struct hw_device *device, struct pool **pool)
 {
-    struct block *block = calloc(1, sizeof *block);
-    if (!block)
-        return NULL;
-    block->slab = slab;
-    block->offset = offset;
-    block->bytes = bytes;
-    return block;
+    struct pool *p = calloc(1, sizeof *p);
+    *pool = p;
+    if (!p)
+        return fail(HW_NO_MEMORY, "out of memory for the pool of %s", device->name);
+    p->device = device;
+    p->stats.limit = device->context->settings.memory_limit;
+    pthread_mutex_init(&p->lock, NULL);
+    return HW_OK;
 }
 
-static void slab_destroy(struct pool *pool, struct slab *slab)
+/* ---- chunks ---- */
+
+static void free_add(struct block *block)
 {
-    if (slab->memory.impl) {
-        pool->device->plugin->table.buffer_free(pool->device->impl, &slab->memory);
-        pool->stats.held -= slab->memory.bytes;
-    }
-    while (slab->first) {
-        struct block *block = slab->first;
-        slab->first = block->next;
+    struct kind *kind = block->chunk->kind;
+    block->used = false;
+    block->prev_free = NULL;
+    block->next_free = kind->free;
+    if (kind->free)
+        kind->free->prev_free = block;
+    kind->free = block;
+}
+
+static void free_remove(struct block *block)
+{
+    if (block->prev_free)
+        block->prev_free->next_free = block->next_free;
+    else
+        block->chunk->kind->free = block->next_free;
+    if (block->next_free)
+        block->next_free->prev_free = block->prev_free;
+}
+
+static void chunk_free(struct pool *pool, struct chunk *chunk)
+{
+    while (chunk->first) {
+        struct block *block = chunk->first;
+        chunk->first = block->after;
+        if (!block->used)
+            free_remove(block);
         free(block);
     }
-    free(slab);
+    if (chunk->prev)
+        chunk->prev->next = chunk->next;
+    else
+        pool->chunks = chunk->next;
+    if (chunk->next)
+        chunk->next->prev = chunk->prev;
+    pool->stats.held -= chunk->memory.bytes;
+    pool->device->plugin->table.buffer_free(pool->device->impl, &chunk->memory);
+    free(chunk);
 }
 
-static bool slab_is_free(const struct slab *slab)
+static void trim(struct pool *pool)
 {
-    return !slab->first->used && !slab->first->next;
-}
-
-static void drop_free_slabs(struct pool *pool)
-{
-    for (struct slab **link = &pool->slabs; *link;) {
-        struct slab *slab = *link;
-        if (slab_is_free(slab)) {
-            *link = slab->next;
-            slab_destroy(pool, slab);
-        } else {
-            link = &slab->next;
-        }
+    for (struct chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        if (!chunk->first->used && !chunk->first->after)
+            chunk_free(pool, chunk);
     }
 }
 
-static enum hw_status slab_create(struct pool *pool, uint64_t bytes, uint32_t kind)
+static struct kind *kind_of(struct pool *pool, uint32_t flags, bool large)
+{
+    struct kind *kind = pool->kinds;
+    while (kind && (kind->flags != flags || kind->large != large))
+        kind = kind->next;
+    if (!kind && (kind = calloc(1, sizeof *kind))) {
+        kind->flags = flags;
+        kind->large = large;
+        kind->next = pool->kinds;
+        pool->kinds = kind;
+    }
+    return kind;
+}
+
+static bool over_limit(const struct pool *pool, uint64_t more)
+{
+    return pool->stats.limit && (pool->stats.held > pool->stats.limit ||
+                                 more > pool->stats.limit - pool->stats.held);
+}
+
+static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
+{
+    return fail(
+        HW_NO_MEMORY,
+        "%s: %" PRIu64 " bytes asked for; the limit is %" PRIu64 " bytes, of which %" PRIu64
+        " are taken and %" PRIu64 " in use (HW_MEMORY_LIMIT sets it)",
+        pool->device->name, bytes, pool->stats.limit, pool->stats.held, pool->stats.used);
+}
+
+/* The device's own words say what is free there. */
+static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t flags,
+                                 struct hw_buffer *memory)
 {
     struct hw_device *device = pool->device;
-    struct slab *slab = calloc(1, sizeof *slab);
-    if (!slab || !(slab->first = block_create(slab, 0, bytes))) {
-        free(slab);
-        return fail(HW_NO_MEMORY, "out of memory for the pool of %s", device->name);
-    }
+    *memory = (struct hw_buffer){ .device = device->impl, .bytes = bytes, .flags = flags };
     fail(HW_OK, "no reason given");
-    int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, kind,
-                                                        &slab->memory);
-    if (!status && !slab->memory.impl)
-        status = fail(HW_INTERNAL, "%s: its plugin allocated nothing and said HW_OK",
-                      device->name);
-    if (status) {
-        slab->memory.impl = NULL;
-        slab_destroy(pool, slab);
-        return (enum hw_status)status;
-    }
-    slab->memory.bytes = bytes;
-    slab->memory.device = device->impl;
-    slab->kind = kind;
-    slab->next = pool->slabs;
-    pool->slabs = slab;
-    pool->stats.held += bytes;
+    int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
+    if (status)
+        return fail_in(answered(device, status),
+                       "%s: %" PRIu64 " bytes asked for, %" PRIu64
+                       " taken by this process: ",
+                       device->name, bytes, pool->stats.held);
+    /* What the plugin is not to decide. */
+    memory->device = device->impl;
+    memory->offset = 0;
+    memory->bytes = bytes;
+    memory->flags |= flags;
     return HW_OK;
+}
+
+/* A chunk of one free block; the caller has looked at the limit. */
+static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t bytes,
+                                 uint32_t flags, struct block **block)
+{
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    struct block *whole = calloc(1, sizeof *whole);
+    enum hw_status status = chunk && whole
+                                ? ask_device(pool, bytes, flags, &chunk->memory)
+                                : fail(HW_NO_MEMORY, "out of memory for a buffer");
+    if (status) {
+        free(chunk);
+        free(whole);
+        return status;
+    }
+    chunk->kind = kind;
+    chunk->first = whole;
+    chunk->next = pool->chunks;
+    if (chunk->next)
+        chunk->next->prev = chunk;
+    pool->chunks = chunk;
+    pool->stats.held += bytes;
+    whole->chunk = chunk;
+    whole->length = bytes;
+    free_add(whole);
+    *block = whole;
+    return HW_OK;
+}
+
+/* As much as is sensible; failing that, as little as will do; then once more without what
+ * lies idle. */
+static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
+                           uint32_t flags, struct block **block)
+{
+    enum hw_status status;
+    if (!kind->large && !over_limit(pool, CHUNK_BYTES) && !(flags & HW_BUFFER_ZEROED) &&
+        chunk_make(pool, kind, CHUNK_BYTES, flags, block) == HW_OK)
+        return HW_OK;
+    if (!over_limit(pool, bytes)) {
+        status = chunk_make(pool, kind, bytes, flags, block);
+        if (status != HW_NO_MEMORY)
+            return status;
+    }
+    trim(pool);
+    return over_limit(pool, bytes) ? refuse(pool, bytes)
+                                   : chunk_make(pool, kind, bytes, flags, block);
 }
 
 /* ---- blocks ---- */
 
-static struct block *best_fit(struct pool *pool, uint64_t bytes, uint32_t kind)
+static struct block *best_fit(const struct kind *kind, uint64_t bytes)
 {
     struct block *best = NULL;
-    for (struct slab *slab = pool->slabs; slab; slab = slab->next) {
-        if (slab->kind != kind)
-            continue;
-        for (struct block *b = slab->first; b; b = b->next)
-            if (!b->used && b->bytes >= bytes && (!best || b->bytes < best->bytes))
-                best = b;
-    }
+    for (struct block *block = kind->free; block; block = block->next_free)
+        if (block->length >= bytes && (!best || block->length < best->length))
+            best = block;
     return best;
 }
 
-/* Cuts off what is more than `bytes`; if there is no memory for that, the block stays whole. */
+/* What is left behind the first `bytes` becomes a block of its own. Without memory for one,
+ * the block stays whole. */
 static void split(struct block *block, uint64_t bytes)
 {
-    if (block->bytes == bytes)
-        return;
-    struct block *rest = block_create(block->slab, block->offset + bytes,
-                                      block->bytes - bytes);
+    struct block *rest = block->length > bytes ? calloc(1, sizeof *rest) : NULL;
     if (!rest)
         return;
-    rest->previous = block;
-    rest->next = block->next;
-    if (rest->next)
-        rest->next->previous = rest;
-    block->next = rest;
-    block->bytes = bytes;
+    rest->chunk = block->chunk;
+    rest->offset = block->offset + bytes;
+    rest->length = block->length - bytes;
+    rest->before = block;
+    rest->after = block->after;
+    if (rest->after)
+        rest->after->before = rest;
+    block->after = rest;
+    block->length = bytes;
+    free_add(rest);
 }
 
-static void join_next(struct block *block)
+/* `block` takes over the free one behind it. */
+static void join(struct block *block)
 {
-    struct block *next = block->next;
-    if (!next || next->used)
-        return;
-    block->bytes += next->bytes;
-    block->next = next->next;
-    if (block->next)
-        block->next->previous = block;
-    free(next);
+    struct block *after = block->after;
+    free_remove(after);
+    block->length += after->length;
+    block->after = after->after;
+    if (block->after)
+        block->after->before = block;
+    free(after);
 }
 
-/* ---- growing ---- */
-
-static enum hw_status over_limit(const struct pool *pool, uint64_t bytes)
+static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,
+                           struct block **block)
 {
-    return fail(HW_NO_MEMORY,
-                "%s: %llu bytes asked for, %llu held, and the memory limit is %llu: raise "
-                "HW_MEMORY_LIMIT, or free buffers",
-                pool->device->name, (unsigned long long)bytes,
-                (unsigned long long)pool->stats.held,
-                (unsigned long long)pool->stats.limit);
-}
-
-static enum hw_status no_memory(const struct pool *pool, uint64_t bytes,
-                                enum hw_status status)
-{
-    struct hw_device_info info = { .size = sizeof info };
-    struct hw_device *device = pool->device;
-    if (status != HW_NO_MEMORY ||
-        device->plugin->table.device_info(device->plugin->self, device->index, &info))
-        return fail_in(status, "%s: allocate %llu bytes: ", device->name,
-                       (unsigned long long)bytes);
-    return fail_in(status, "%s: allocate %llu bytes, of %llu free: ", device->name,
-                   (unsigned long long)bytes, (unsigned long long)info.memory_free);
-}
-
-/* A slab for `bytes`: a large one for many buffers, or, where that is too much, just enough. */
-static enum hw_status grow(struct pool *pool, uint64_t bytes, uint32_t kind)
-{
-    uint64_t size = bytes < SLAB / 2 ? SLAB : bytes;
-    const uint64_t limit = pool->stats.limit;
-    if (limit && (pool->stats.held > limit || size > limit - pool->stats.held)) {
-        drop_free_slabs(pool);
-        if (pool->stats.held > limit || bytes > limit - pool->stats.held)
-            return over_limit(pool, bytes);
-        if (size > limit - pool->stats.held)
-            size = bytes;
-    }
-    enum hw_status status = slab_create(pool, size, kind);
-    if (status == HW_NO_MEMORY) {
-        drop_free_slabs(pool);
-        status = slab_create(pool, bytes < SLAB_LEAST && !limit ? SLAB_LEAST : bytes, kind);
-    }
-    return status ? no_memory(pool, bytes, status) : HW_OK;
-}
-
-static enum hw_status take_locked(struct pool *pool, uint64_t bytes, uint32_t kind,
-                                  struct block **out)
-{
-    struct block *block = best_fit(pool, bytes, kind);
+    /* Zeroed memory comes fresh from the device, which knows how to zero it. */
+    const bool zeroed = flags & HW_BUFFER_ZEROED;
+    struct kind *kind = kind_of(pool, flags & ~(uint32_t)HW_BUFFER_ZEROED,
+                                bytes >= LARGE_BYTES || zeroed);
+    if (!kind)
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    struct block *found = zeroed ? NULL : best_fit(kind, bytes);
+    enum hw_status status = HW_OK;
     pool->stats.requests++;
-    if (block) {
+    if (found)
         pool->stats.hits++;
-    } else {
-        enum hw_status status = grow(pool, bytes, kind);
-        if (status)
-            return status;
-        block = best_fit(pool, bytes, kind);
-    }
-    split(block, bytes);
-    block->used = true;
+    else if ((status = grow(pool, kind, bytes, flags, &found)))
+        return status;
+    free_remove(found);
+    found->used = true;
+    split(found, bytes);
+    pool->stats.used += found->length;
     pool->stats.buffers++;
-    pool->stats.used += block->bytes;
     if (pool->stats.used > pool->stats.peak)
         pool->stats.peak = pool->stats.used;
-    *out = block;
+    *block = found;
     return HW_OK;
 }
 
-/* ---- for buffer.c and registry.c ---- */
-
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
-                         struct hw_buffer *buffer, struct block **block)
+                         struct block **block)
 {
-    if (bytes > INT64_MAX - GRAIN)
-        return fail(HW_NO_MEMORY, "%s: %llu bytes is more than any device has",
-                    pool->device->name, (unsigned long long)bytes);
-    const uint64_t rounded = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+    uint64_t rounded;
+    if (__builtin_add_overflow(bytes ? bytes : 1, POOL_GRAIN - 1, &rounded))
+        return fail(HW_NO_MEMORY, "%s: %" PRIu64 " bytes are more than there can be",
+                    pool->device->name, bytes);
     pthread_mutex_lock(&pool->lock);
-    enum hw_status status = take_locked(pool, rounded ? rounded : GRAIN, flags & KINDS,
-                                        block);
+    enum hw_status status = take(pool, rounded / POOL_GRAIN * POOL_GRAIN, flags, block);
     pthread_mutex_unlock(&pool->lock);
-    if (status)
-        return status;
-    *buffer = (*block)->slab->memory;
-    buffer->offset += (*block)->offset;
-    buffer->host = buffer->host ? (char *)buffer->host + (*block)->offset : NULL;
-    buffer->bytes = bytes;
-    buffer->flags = flags;
-    return HW_OK;
+    return status;
 }
 
 void pool_give(struct pool *pool, struct block *block)
 {
     pthread_mutex_lock(&pool->lock);
-    pool->stats.used -= block->bytes;
+    pool->stats.used -= block->length;
     pool->stats.buffers--;
-    block->used = false;
-    join_next(block);
-    if (block->previous && !block->previous->used)
-        join_next(block->previous);
+    free_add(block);
+    if (block->after && !block->after->used)
+        join(block);
+    if (block->before && !block->before->used)
+        join(block->before);
     pthread_mutex_unlock(&pool->lock);
 }
 
-enum hw_status pool_create(struct hw_device *device, struct pool **out)
+const struct hw_buffer *block_memory(const struct block *block)
 {
-    struct pool *pool = calloc(1, sizeof *pool);
-    if (!pool)
-        return fail(HW_NO_MEMORY, "out of memory for the pool of %s", device->name);
-    pool->device = device;
-    pool->stats.limit = device->context->settings.memory_limit;
-    pthread_mutex_init(&pool->lock, NULL);
-    *out = pool;
-    return HW_OK;
+    return &block->chunk->memory;
 }
 
 void pool_destroy(struct pool *pool)
 {
-    if (!pool)
-        return;
-    while (pool->slabs) {
-        struct slab *slab = pool->slabs;
-        pool->slabs = slab->next;
-        slab_destroy(pool, slab);
+    while (pool->chunks)
+        chunk_free(pool, pool->chunks);
+    while (pool->kinds) {
+        struct kind *kind = pool->kinds;
+        pool->kinds = kind->next;
+        free(kind);
     }
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -284,19 +318,20 @@ void pool_destroy(struct pool *pool)
 
 enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *stats)
 {
-    if (!device || !stats || stats->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "hw_pool_stats: device and stats may not be NULL, and "
-                                "stats->size is sizeof *stats");
+    if (!device || !stats)
+        return fail(HW_INVALID, "hw_pool_stats: device and stats may not be NULL");
+    if (stats->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID, "hw_pool_stats: stats->size is %u; set it to sizeof *stats",
+                    (unsigned)stats->size);
     enum hw_status status = guard(device->context);
     if (status || (status = device_wake(device)))
         return status;
     const uint32_t size = stats->size < sizeof *stats ? stats->size
                                                       : (uint32_t)sizeof *stats;
     pthread_mutex_lock(&device->pool->lock);
-    struct hw_pool_stats now = device->pool->stats;
+    memcpy(stats, &device->pool->stats, size);
     pthread_mutex_unlock(&device->pool->lock);
-    now.size = size;
-    memcpy(stats, &now, size);
+    stats->size = size;
     return HW_OK;
 }
 
@@ -308,7 +343,7 @@ enum hw_status hw_pool_trim(struct hw_device *device)
     if (status || (status = device_wake(device)))
         return status;
     pthread_mutex_lock(&device->pool->lock);
-    drop_free_slabs(device->pool);
+    trim(device->pool);
     pthread_mutex_unlock(&device->pool->lock);
     return HW_OK;
 }

@@ -97,7 +97,6 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
     device->info = *info;
     snprintf(device->name, sizeof device->name, "%s:%d", plugin->candidate->name, index);
     pthread_mutex_init(&device->lock, NULL);
-    pthread_mutex_init(&device->service_lock, NULL);
     list[context->unselected_count++] = device;
     return HW_OK;
 }
@@ -105,7 +104,6 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
 static void device_free(struct hw_device *device)
 {
     device_sleep(device);
-    pthread_mutex_destroy(&device->service_lock);
     pthread_mutex_destroy(&device->lock);
     free(device->why);
     free(device);

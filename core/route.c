@@ -1,384 +1,292 @@
 /* SPDX-License-Identifier: MIT */
-/* route.c - the cold path: calls that the device can not take as they are.
+/* route.c - the cold path of a call: operands that the plugin can not take as they are.
  *
- * In this order: a recording queue collects; host tensors that the device can not reach are
- * staged in its memory; operands that are not rows are made so; what the device then still
- * refuses is computed by the next device that can, its operands moved there and back through
- * the host. All of it is synchronous, counted, and never silent. */
-#include "work.h"
+ * Views whose innermost extent is not contiguous are copied to scratch by the plugin's own
+ * copy op; host tensors go to the device and back where it can not read them in place. All
+ * of it is queued in the queue's order, and counted. */
+#include "exec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- an op whose operands are replaced for one call ---- */
-
-struct stand_in {
-    const struct operand *operand;
-    struct hw_tensor original, replacement;
-    void *memory;             /* on the host; or */
-    struct hw_buffer *buffer; /* on the device */
-};
-
-struct detour {
+/* A call whose operands are being replaced. */
+struct call {
     struct hw_queue *queue;
     uint32_t op;
-    union any_op args;
-    uint32_t count;
-    struct stand_in stand_in[MAX_OPERANDS];
+    union any_op args;                    /* with the replacements */
+    struct buffer *scratch[MAX_OPERANDS]; /* NULL: the operand is the caller's */
 };
 
-static void detour_begin(struct detour *d, struct hw_queue *queue, uint32_t op,
-                         const void *args)
+/* ---- host tensors ---- */
+
+#define GATHER_BYTES                                                                       \
+    (UINT64_C(1) << 20) /* smaller tensors are gathered in pinned memory first */
+#define DIRECT_RUNS 16  /* tensors in more pieces as well */
+
+/* Memory that the queue has yet to write can not be read or written by the host before. */
+static enum hw_status settle_debts(struct hw_queue *queue, const struct hw_tensor *host)
 {
-    d->queue = queue;
-    d->op = op;
-    d->count = 0;
-    memcpy(&d->args, args, op_descs[op].size);
+    const uint64_t begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    const uint64_t end = begin + hw_tensor_bytes(host);
+    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
+        if (begin < owed->end && owed->begin < end)
+            return queue_settle(queue);
+    return HW_OK;
 }
 
-static void detour_end(struct detour *d)
+/* The same elements, contiguous, in host memory. */
+static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory)
 {
-    for (uint32_t i = 0; i < d->count; i++) {
-        free(d->stand_in[i].memory);
-        hw_buffer_free(d->stand_in[i].buffer);
-    }
+    struct hw_tensor t = *of;
+    uint64_t bytes;
+    make_dense(&t, of, &bytes); /* fits: its bytes have been allocated */
+    t.buffer = NULL;
+    t.data = memory;
+    t.offset = 0;
+    return t;
 }
 
-static struct stand_in *detour_add(struct detour *d, const struct operand *operand)
+static uint64_t dense_bytes(const struct hw_tensor *of)
 {
-    struct stand_in *s = &d->stand_in[d->count++];
-    *s = (struct stand_in){ .operand = operand };
-    s->original = s->replacement = *operand_of(&d->args, operand);
-    return s;
+    struct hw_tensor t = *of;
+    uint64_t bytes;
+    return make_dense(&t, of, &bytes) ? bytes : UINT64_MAX;
 }
 
-/* One operand that is both read and written in place keeps one replacement. */
-static bool detour_reuse(struct detour *d, const struct operand *operand)
+enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_tensor *to,
+                        const struct hw_tensor *host)
 {
-    struct hw_tensor *t = operand_of(&d->args, operand);
-    for (uint32_t i = 0; i < d->count; i++)
-        if (memcmp(&d->stand_in[i].original, t, sizeof *t) == 0) {
-            *t = d->stand_in[i].replacement;
-            return true;
-        }
-    return false;
-}
-
-/* Whether any operand of the op with this very tensor is read, or written. */
-static bool is_used(const struct detour *d, const struct hw_tensor *original, const void *args,
-                    bool (*role)(uint8_t))
-{
-    const struct op_desc *desc = &op_descs[d->op];
-    for (uint32_t i = 0; i < desc->operand_count; i++) {
-        const struct hw_tensor *t = (const struct hw_tensor *)((const char *)args +
-                                                               desc->operand[i].offset);
-        if (role(desc->operand[i].role) && memcmp(t, original, sizeof *t) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool reads(uint8_t role)
-{
-    return role_reads(role);
-}
-
-static bool writes(uint8_t role)
-{
-    return role_writes(role);
-}
-
-/* ---- host tensors on a device with memory of its own ---- */
-
-static enum hw_status stage_one(struct detour *d, const struct operand *operand,
-                                const void *args)
-{
-    struct hw_queue *queue = d->queue;
-    struct hw_tensor *t = operand_of(&d->args, operand);
-    const uint64_t bytes = hw_tensor_bytes(t);
-    if (!t->dtype || t->buffer || !bytes || detour_reuse(d, operand))
-        return HW_OK;
-    struct stand_in *s = detour_add(d, operand);
-    enum hw_status status = hw_buffer_alloc(queue->device, bytes, 0, &s->buffer);
+    const uint64_t bytes = dense_bytes(to);
+    enum hw_status status = settle_debts(queue, host);
     if (status)
         return status;
-    s->replacement.buffer = s->buffer;
-    s->replacement.data = NULL;
-    s->replacement.offset = 0;
-    if (is_used(d, &s->original, args, reads) || !tensor_is_dense(&s->original)) {
-        const char *first = (const char *)s->original.data + s->original.offset;
-        status = transfer(queue, &(struct hw_transfer){
-                                     .dst = s->buffer, .src_host = first, .bytes = bytes });
-        queue->counts[d->op].staged_bytes += bytes;
+    count(&queue->calls[op].staged_bytes, bytes);
+    if (bytes > GATHER_BYTES && run_count(to, host) <= DIRECT_RUNS)
+        return queue_move(queue, to, host);
+    void *memory = scratch_host(queue, bytes);
+    if (!memory)
+        return HW_NO_MEMORY;
+    const struct hw_tensor gathered = in_host_memory(to, memory);
+    host_move(&gathered, host);
+    return queue_move(queue, to, &gathered);
+}
+
+enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
+                         const struct hw_tensor *from)
+{
+    const uint64_t bytes = dense_bytes(host);
+    const bool direct = run_count(host, from) <= DIRECT_RUNS;
+    enum hw_status status = settle_debts(queue, host);
+    if (status)
+        return status;
+    struct owed *owed = calloc(1, sizeof *owed);
+    void *memory = direct || !owed ? NULL : scratch_host(queue, bytes);
+    if (!owed || (!direct && !memory)) {
+        free(owed);
+        return fail(HW_NO_MEMORY, "out of memory for a tensor on its way to the host");
     }
-    *t = s->replacement;
-    return status;
-}
-
-static enum hw_status unstage_one(struct detour *d, const struct stand_in *s,
-                                  const void *args)
-{
-    if (!is_used(d, &s->original, args, writes))
-        return HW_OK;
-    const uint64_t bytes = hw_tensor_bytes(&s->original);
-    char *first = (char *)s->original.data + s->original.offset;
-    d->queue->counts[d->op].staged_bytes += bytes;
-    return transfer(d->queue, &(struct hw_transfer){
-                                  .src = s->buffer, .dst_host = first, .bytes = bytes });
-}
-
-static enum hw_status run_rows(struct hw_queue *queue, uint32_t op, const void *args);
-
-static enum hw_status run_staged(struct hw_queue *queue, uint32_t op, const void *args)
-{
-    const struct op_desc *desc = &op_descs[op];
-    enum hw_status status = HW_OK;
-    struct detour d;
-    detour_begin(&d, queue, op, args);
-    for (uint32_t i = 0; i < desc->operand_count && !status; i++)
-        status = stage_one(&d, &desc->operand[i], args);
-    if (!status)
-        status = run_rows(queue, op, &d.args);
-    for (uint32_t i = 0; i < d.count && !status; i++)
-        status = unstage_one(&d, &d.stand_in[i], args);
-    if (d.count) { /* the replacements are free again only when the queue has passed */
-        enum hw_status waited = hw_queue_wait(queue);
-        status = status ? status : waited;
+    const struct hw_tensor scattered = direct ? *host : in_host_memory(host, memory);
+    if ((status = queue_move(queue, &scattered, from))) {
+        free(owed);
+        return status;
     }
-    detour_end(&d);
-    return status;
+    owed->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    owed->end = owed->begin + hw_tensor_bytes(host);
+    owed->to = *host;
+    owed->from = memory;
+    owed->next = queue->owed;
+    queue->owed = owed;
+    count(&queue->calls[op].staged_bytes, bytes);
+    return HW_OK;
 }
 
-/* ---- operands whose innermost extent is not contiguous ---- */
+/* ---- views ---- */
 
-static enum hw_status copy_view(struct hw_queue *queue, const struct hw_tensor *dst,
-                                const struct hw_tensor *src)
+/* Axes that repeat, once. */
+static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
 {
+    struct hw_tensor u = *t;
+    for (int i = 0; i < u.rank - 1; i++)
+        if (dense->stride[i] == 0 && u.extent[i] > 1)
+            u.extent[i] = 1;
+    return u;
+}
+
+/* Asked before the op runs: an output that can not be put back must not be computed. */
+static enum hw_status can_copy(const struct call *call, const struct hw_tensor *dst,
+                               const struct hw_tensor *src)
+{
+    const struct hw_device *device = call->queue->device;
     const struct hw_copy copy = { .src = *src, .dst = *dst };
-    return (enum hw_status)queue->ops->copy(queue->device_impl, queue->impl, &copy);
+    uint64_t scratch = 0;
+    char why[FAULT_SIZE] = "";
+    if (plugin_has(device->plugin, HW_OP_COPY) &&
+        device->plugin->table.supports(device->impl, HW_OP_COPY, &copy, why, sizeof why,
+                                       &scratch) == HW_OK)
+        return HW_OK;
+    why[sizeof why - 1] = '\0';
+    return fail(HW_UNSUPPORTED, "the output is a view, and %s can not copy it: %s",
+                device->name, why);
 }
 
-static enum hw_status rows_one(struct detour *d, const struct operand *operand,
-                               const void *args)
+static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
+                                const struct hw_tensor *src, const struct hw_tensor *dense)
 {
-    struct hw_tensor *t = operand_of(&d->args, operand);
-    if (!t->dtype || t->layout || hw_tensor_bytes(t) == 0 || tensor_is_rows(t) ||
-        detour_reuse(d, operand))
-        return HW_OK;
-    struct stand_in *s = detour_add(d, operand);
-    tensor_pack_strides(&s->replacement);
-    enum hw_status status = hw_buffer_alloc(
-        d->queue->device, hw_tensor_bytes(&s->replacement), 0, &s->buffer);
+    struct hw_queue *queue = call->queue;
+    const struct hw_copy copy = { .src = once(src, dense), .dst = once(dst, dense) };
+    fail(HW_OK, "no reason given");
+    int32_t status = queue->ops.copy(queue->device_impl, queue->impl, &copy);
+    if (status)
+        return fail_in(answered(queue->device, status),
+                       "%s: making a view contiguous on %s: ", hw_op_name(call->op),
+                       queue->device->name);
+    count(&queue->calls[call->op].copied_views, 1);
+    return HW_OK;
+}
+
+/* ---- operands ---- */
+
+static bool innermost_apart(const struct hw_tensor *t)
+{
+    return !t->layout && t->extent[t->rank - 1] > 1 &&
+           t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype);
+}
+
+static bool must_stage(const struct call *call, const struct hw_tensor *t)
+{
+    return !t->buffer && !call->queue->host_tensors;
+}
+
+static bool must_replace(const struct call *call, const struct hw_tensor *t)
+{
+    if (t->dtype == HW_NONE || tensor_empty(t))
+        return false;
+    return must_stage(call, t) || (call->op != HW_OP_COPY && innermost_apart(t));
+}
+
+/* The operand's stand-in in scratch, with its contents if the op reads them. */
+static enum hw_status replace(struct call *call, uint32_t index, const struct hw_tensor *t)
+{
+    const struct operand *operand = &op_rows[call->op].operands[index];
+    struct hw_tensor dense = *t;
+    uint64_t bytes;
+    if (!make_dense(&dense, t, &bytes))
+        return fail(HW_NO_MEMORY, "%s: %s: more than 2^63 bytes", hw_op_name(call->op),
+                    operand->name);
+    enum hw_status status = scratch_take(call->queue, bytes, 0, &call->scratch[index]);
     if (status)
         return status;
-    s->replacement.buffer = s->buffer;
-    s->replacement.data = NULL;
-    if (is_used(d, &s->original, args, reads))
-        status = copy_view(d->queue, &s->replacement, &s->original);
-    d->queue->counts[d->op].copied_views++;
-    *t = s->replacement;
-    return status;
+    dense.buffer = &call->scratch[index]->base;
+    dense.data = NULL;
+    dense.offset = 0;
+    *operand_in(&call->args, operand) = dense;
+    const bool stage = must_stage(call, t);
+    if (role_writes(operand->role) && !stage && (status = can_copy(call, t, &dense)))
+        return status;
+    if (!role_reads(operand->role))
+        return HW_OK;
+    return stage ? stage_in(call->queue, call->op, &dense, t)
+                 : copy_view(call, &dense, t, &dense);
 }
 
-static enum hw_status run_rows(struct hw_queue *queue, uint32_t op, const void *args)
+static enum hw_status replace_all(struct call *call, const void *args)
 {
-    const struct op_desc *desc = &op_descs[op];
-    enum hw_status status = HW_OK;
-    struct detour d;
-    if (op == HW_OP_COPY)
-        return run_checked(queue, op, args);
-    detour_begin(&d, queue, op, args);
-    for (uint32_t i = 0; i < desc->operand_count && !status; i++)
-        status = rows_one(&d, &desc->operand[i], args);
-    if (!status)
-        status = run_checked(queue, op, d.count ? (const void *)&d.args : args);
-    for (uint32_t i = 0; i < d.count && !status; i++)
-        if (is_used(&d, &d.stand_in[i].original, args, writes))
-            status = copy_view(queue, &d.stand_in[i].original, &d.stand_in[i].replacement);
-    if (d.count) {
-        enum hw_status waited = hw_queue_wait(queue);
-        status = status ? status : waited;
+    const struct op_row *row = &op_rows[call->op];
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
+        enum hw_status status = must_replace(call, t) ? replace(call, i, t) : HW_OK;
+        if (status)
+            return status;
     }
-    detour_end(&d);
-    return status;
+    return HW_OK;
 }
 
-/* ---- another device ---- */
-
-/* All operands in host memory, as they lie. */
-static enum hw_status bring_home(struct detour *d, const void *args)
+static enum hw_status write_back(struct call *call, const void *args)
 {
-    const struct op_desc *desc = &op_descs[d->op];
-    enum hw_status status = hw_queue_wait(d->queue);
-    for (uint32_t i = 0; i < desc->operand_count && !status; i++) {
-        const struct operand *operand = &desc->operand[i];
-        struct hw_tensor *t = operand_of(&d->args, operand);
-        if (!t->dtype || !t->buffer || detour_reuse(d, operand))
+    const struct op_row *row = &op_rows[call->op];
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        if (!call->scratch[i] || !role_writes(row->operands[i].role))
             continue;
-        struct stand_in *s = detour_add(d, operand);
-        const bool read = is_used(d, &s->original, args, reads);
-        status = span_to_host(d->queue, &s->original, read, &s->replacement, &s->memory);
-        d->queue->counts[d->op].fallback_bytes += read ? hw_tensor_bytes(t) : 0;
-        *t = s->replacement;
+        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
+        const struct hw_tensor *dense = operand_at(&call->args, &row->operands[i]);
+        enum hw_status status = must_stage(call, t)
+                                    ? stage_out(call->queue, call->op, t, dense)
+                                    : copy_view(call, t, dense, dense);
+        if (status)
+            return status;
     }
-    return status;
+    return HW_OK;
 }
 
-static enum hw_status send_back(struct detour *d, const void *args)
+/* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then.
+ */
+static void say_transposed(struct hw_tensor *t, uint32_t *flag)
 {
-    enum hw_status status = HW_OK;
-    for (uint32_t i = 0; i < d->count && !status; i++) {
-        const struct stand_in *s = &d->stand_in[i];
-        if (!is_used(d, &s->original, args, writes))
-            continue;
-        status = span_from_host(d->queue, &s->original, &s->replacement);
-        d->queue->counts[d->op].fallback_bytes += hw_tensor_bytes(&s->original);
-    }
-    return status;
-}
-
-/* The devices after the queue's own, in the order of the context. */
-static struct hw_device *next_device(const struct hw_queue *queue, uint32_t *at)
-{
-    const struct hw_context *context = queue->device->context;
-    while (*at < context->device_count) {
-        struct hw_device *device = context->devices[(*at)++];
-        if (device != queue->device && !atomic_load(&device->lost))
-            return device;
-    }
-    return NULL;
-}
-
-/* dtypes of an op's operands, "x f16 [2,64], y f16 [2,64]". */
-static void describe(uint32_t op, const void *args, char *text, size_t size)
-{
-    const struct op_desc *desc = &op_descs[op];
-    size_t length = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < desc->operand_count && length < size; i++) {
-        const struct hw_tensor *t = (const struct hw_tensor *)((const char *)args +
-                                                               desc->operand[i].offset);
-        char shape[TENSOR_TEXT];
-        if (t->dtype)
-            length += (size_t)snprintf(text + length, size - length, "%s%s %s",
-                                       length ? ", " : "", desc->operand[i].name,
-                                       tensor_text(t, shape));
-    }
-}
-
-/* Once for each op and dtype of its first operand. */
-static void say_fallback(struct hw_queue *queue, uint32_t op, const void *args,
-                         const struct hw_device *to, const char *why)
-{
-    const struct hw_tensor *first = args;
-    const uint32_t bit = UINT32_C(1) << first->dtype;
-    const bool allowed = queue->device->context->settings.fallback == FALLBACK_ALLOW;
-    char text[512];
-    if (queue->said[op] & bit)
+    const int inner = t->rank - 1;
+    if (!innermost_apart(t) || t->stride[inner - 1] != hw_dtype_bytes(t->dtype))
         return;
-    queue->said[op] |= bit;
-    describe(op, args, text, sizeof text);
-    log_line(queue->device->context, allowed ? HW_LOG_INFO : HW_LOG_WARN,
-             "%s: %s: %s does not compute this (%s); %s does, its operands are moved there "
-             "and back each time",
-             op_descs[op].name, text, queue->device->name, why, to->name);
+    const int64_t extent = t->extent[inner], stride = t->stride[inner];
+    t->extent[inner] = t->extent[inner - 1];
+    t->stride[inner] = t->stride[inner - 1];
+    t->extent[inner - 1] = extent;
+    t->stride[inner - 1] = stride;
+    *flag ^= 1;
 }
 
-static enum hw_status run_on(struct detour *d, struct hw_device *device, const void *args,
-                             const char *why)
+/* ---- the whole ---- */
+
+static void give_scratch(struct call *call)
 {
-    struct hw_queue *service;
-    enum hw_status status = service_lend(device, &service);
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++) {
+        scratch_give(call->queue, call->scratch[i]);
+        call->scratch[i] = NULL;
+    }
+}
+
+/* `whole`: the op with the caller's operands; `args`: with those that the plugin gets. */
+static enum hw_status call_routed(struct call *call, const void *whole)
+{
+    struct hw_queue *queue = call->queue;
+    enum hw_status status = replace_all(call, whole);
+    if (status == HW_UNSUPPORTED) {
+        give_scratch(call);
+        return fall_back(queue, call->op, whole, status);
+    }
     if (status)
         return status;
-    status = hw_submit(service, d->op, &d->args, op_descs[d->op].size);
-    if (!status)
-        status = hw_queue_wait(service);
-    service_return(device);
-    if (!status) {
-        say_fallback(d->queue, d->op, args, device, why);
-        status = send_back(d, args);
+    fail(HW_OK, "no reason given");
+    int32_t answer = op_rows[call->op].call(queue, &call->args);
+    if (answer) {
+        give_scratch(call);
+        return submit_failed(queue, call->op, whole, answer);
     }
-    return status;
+    count(&queue->calls[call->op].calls, 1);
+    return write_back(call, whole);
 }
 
-static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
-                             const char *why, const char *remedy)
+enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd)
 {
-    char text[512];
-    describe(op, args, text, sizeof text);
-    return fail(HW_UNSUPPORTED, "%s: %s: %s does not compute this: %s%s",
-                op_descs[op].name, text, queue->device->name, why, remedy);
-}
-
-static enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args)
-{
-    char why[512];
-    struct detour d;
-    uint32_t at = 0;
-    snprintf(why, sizeof why, "%s", hw_message());
-    if (queue->hidden)
-        return fail(HW_UNSUPPORTED, "%s", why);
-    if (queue->device->context->settings.fallback == FALLBACK_ERROR)
-        return refuse(queue, op, args, why, "; HW_FALLBACK=error lets no other device");
-    struct hw_device *device = next_device(queue, &at);
-    if (!device)
-        return refuse(queue, op, args, why, "; no other device was selected");
-
-    detour_begin(&d, queue, op, args);
-    enum hw_status status = bring_home(&d, args);
-    enum hw_status answer = HW_UNSUPPORTED;
-    for (; !status && device && answer == HW_UNSUPPORTED; device = next_device(queue, &at))
-        answer = run_on(&d, device, args, why);
-    detour_end(&d);
-    if (status)
-        return status;
-    if (answer == HW_UNSUPPORTED)
-        return refuse(queue, op, args, why, "; nor does any other selected device");
-    if (!answer) {
-        queue->counts[op].calls++;
-        queue->counts[op].fallbacks++;
-    }
-    return answer;
-}
-
-/* ---- the way in ---- */
-
-enum hw_status route_refused(struct hw_queue *queue, uint32_t op, const void *args,
-                             int32_t answer)
-{
-    if (answer == HW_UNSUPPORTED)
-        return fall_back(queue, op, args);
-    return fail_in(queue_result(queue, answer), "%s: %s: ", queue->device->name,
-                   op_descs[op].name);
-}
-
-/* A field that the plugin's version of the op's struct does not have, and that is set. */
-static bool is_beyond(const struct hw_queue *queue, uint32_t op, const void *args)
-{
-    const struct hw_plugin *table = &queue->device->plugin->table;
-    const uint32_t known = op < table->op_count ? table->op_sizes[op] : 0;
-    for (uint32_t i = known; i < op_descs[op].size; i++)
-        if (((const unsigned char *)args)[i])
-            return true;
-    return false;
-}
-
-enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t cold)
-{
-    if (cold & COLD_CHECK)
-        return HW_OK;
-    if (atomic_load(&queue->device->lost))
-        return fail(HW_LOST, "%s is lost: close its queues and buffers",
-                    queue->device->name);
+    struct call call = { .queue = queue, .op = op };
+    union any_op whole;
+    enum hw_status status;
     if (queue->recording)
-        return record_op(queue, op, args, cold & ~(uint32_t)COLD_QUEUE);
-    if (queue->old_plugin && is_beyond(queue, op, args)) {
-        fail(HW_UNSUPPORTED, "its plugin is older than a field that is set");
-        return fall_back(queue, op, args);
+        return graph_add(queue, op, args, odd);
+    if (odd & ODD_EMPTY) {
+        count(&queue->calls[op].calls, 1);
+        return HW_OK;
     }
-    if (cold & COLD_STAGE)
-        return run_staged(queue, op, args);
-    return run_rows(queue, op, args);
+    if ((status = args_known(queue->device->plugin, op, args)))
+        return fall_back(queue, op, args, status);
+    memcpy(&whole, args, op_rows[op].size);
+    if (op == HW_OP_MATMUL) {
+        say_transposed(&whole.matmul.a, &whole.matmul.transpose_a);
+        say_transposed(&whole.matmul.b, &whole.matmul.transpose_b);
+    }
+    memcpy(&call.args, &whole, op_rows[op].size);
+    status = call_routed(&call, &whole);
+    give_scratch(&call);
+    if (!status && queue->flags & HW_QUEUE_SYNCHRONOUS &&
+        (queue->owed || queue->busy_bytes))
+        status = queue_settle(queue);
+    return status;
 }

@@ -1,134 +1,153 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer.c - bytes from here to there: within a device, between a device and the host, and
- * hw_copy() between any two places. */
-#include "work.h"
+/* transfer.c - bytes from one place to another: runs that lie together in both tensors,
+ * moved by the host, or by the plugin in the queue's order. hw_copy() over all devices is
+ * in copy.c. */
+#include "exec.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum hw_status transfer(struct hw_queue *queue, const struct hw_transfer *t)
+/* ---- runs ---- */
+
+/* Two tensors of the same extents, as a run of bytes repeated along at most four axes. */
+struct walk {
+    uint64_t run;
+    int axes;
+    int64_t n[HW_MAX_RANK], a[HW_MAX_RANK], b[HW_MAX_RANK]; /* innermost first */
+};
+
+static int64_t steps(const struct hw_tensor *t, int axis)
 {
-    struct hw_transfer sized = *t;
-    sized.size = sizeof sized;
-    if (!sized.bytes)
-        return HW_OK;
-    fail(HW_OK, "no reason given");
-    int32_t status = queue->device->plugin->table.transfer(queue->impl, &sized);
-    if (status)
-        return fail_in(queue_result(queue, status), "%s: move %llu bytes: ",
-                       queue->device->name, (unsigned long long)sized.bytes);
+    return axis == t->rank - 1 ? t->extent[axis] / hw_dtype_block(t->dtype)
+                               : t->extent[axis];
+}
+
+/* An axis that both repeat is walked once. */
+static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    struct walk w = { .run = (uint64_t)hw_dtype_bytes(a->dtype) };
+    for (int i = a->rank - 1; i >= 0; i--) {
+        const int64_t n = steps(a, i), sa = a->stride[i], sb = b->stride[i];
+        if (n == 1 || (sa == 0 && sb == 0 && n > 0))
+            continue;
+        if (w.axes == 0 && (uint64_t)sa == w.run && (uint64_t)sb == w.run) {
+            w.run *= (uint64_t)n;
+            continue;
+        }
+        w.n[w.axes] = n;
+        w.a[w.axes] = sa;
+        w.b[w.axes++] = sb;
+    }
+    if (tensor_empty(a))
+        w.run = 0;
+    return w;
+}
+
+uint64_t run_count(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    const struct walk w = walk_of(a, b);
+    uint64_t runs = w.run ? 1 : 0;
+    for (int i = 0; i < w.axes; i++)
+        if (__builtin_mul_overflow(runs, (uint64_t)w.n[i], &runs))
+            return UINT64_MAX;
+    return runs;
+}
+
+enum hw_status each_run(const struct hw_tensor *a, const struct hw_tensor *b, run_fn *fn,
+                        void *user)
+{
+    const struct walk w = walk_of(a, b);
+    int64_t at[HW_MAX_RANK + 1] = { 0 };
+    uint64_t a_at = 0, b_at = 0;
+    while (w.run) {
+        enum hw_status status = fn(user, a_at, b_at, w.run);
+        if (status)
+            return status;
+        int i = 0;
+        for (; i < w.axes; i++) {
+            a_at += (uint64_t)w.a[i];
+            b_at += (uint64_t)w.b[i];
+            if (++at[i] < w.n[i])
+                break;
+            at[i] = 0;
+            a_at -= (uint64_t)w.a[i] * (uint64_t)w.n[i];
+            b_at -= (uint64_t)w.b[i] * (uint64_t)w.n[i];
+        }
+        if (i == w.axes)
+            break;
+    }
     return HW_OK;
 }
 
-/* ---- a tensor's span, gaps and all ---- */
+/* ---- by the host ---- */
 
-enum hw_status span_to_host(struct hw_queue *queue, const struct hw_tensor *tensor,
-                            bool read, struct hw_tensor *host, void **copy)
+struct addresses {
+    char *dst;
+    const char *src;
+};
+
+static enum hw_status move_run(void *user, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-    uint64_t bytes = hw_tensor_bytes(tensor);
-    *copy = NULL;
-    *host = *tensor;
+    const struct addresses *at = user;
+    memmove(at->dst + dst, at->src + src, (size_t)bytes);
+    return HW_OK;
+}
+
+void host_move(const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    struct addresses at = { hw_tensor_address(dst), hw_tensor_address(src) };
+    each_run(dst, src, move_run, &at);
+}
+
+bool host_view(const struct hw_tensor *tensor, struct hw_tensor *view)
+{
+    *view = *tensor;
     if (!tensor->buffer)
-        return HW_OK;
-    *copy = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (!*copy)
-        return fail(HW_NO_MEMORY, "out of memory for %llu bytes on the host",
-                    (unsigned long long)bytes);
-    host->buffer = NULL;
-    host->data = *copy;
-    host->offset = 0;
-    /* What is written with gaps goes back whole, so the gaps have to be there. */
-    if (!read && tensor_is_dense(tensor))
-        return HW_OK;
-    enum hw_status status = transfer(queue, &(struct hw_transfer){
-                                                .src = tensor->buffer,
-                                                .src_offset = tensor->offset,
-                                                .dst_host = *copy,
-                                                .bytes = bytes });
-    if (!status)
-        status = hw_queue_wait(queue);
-    if (status) {
-        free(*copy);
-        *copy = NULL;
-    }
-    return status;
+        return true;
+    if (!tensor->buffer->host || tensor->layout)
+        return false;
+    view->data = tensor->buffer->host;
+    view->buffer = NULL;
+    return true;
 }
 
-enum hw_status span_from_host(struct hw_queue *queue, const struct hw_tensor *tensor,
-                              const struct hw_tensor *host)
+/* ---- by the plugin ---- */
+
+struct places {
+    struct hw_queue *queue;
+    struct hw_transfer transfer; /* of the first byte */
+};
+
+static enum hw_status transfer_run(void *user, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-    enum hw_status status = transfer(queue, &(struct hw_transfer){
-                                                .dst = tensor->buffer,
-                                                .dst_offset = tensor->offset,
-                                                .src_host = host->data,
-                                                .bytes = hw_tensor_bytes(host) });
-    return status ? status : hw_queue_wait(queue);
+    const struct places *p = user;
+    struct hw_transfer t = p->transfer;
+    t.bytes = bytes;
+    if (t.dst)
+        t.dst_offset += dst;
+    else
+        t.dst_host = (char *)t.dst_host + dst;
+    if (t.src)
+        t.src_offset += src;
+    else
+        t.src_host = (const char *)t.src_host + src;
+    fail(HW_OK, "no reason given");
+    int32_t status = p->queue->device->plugin->table.transfer(p->queue->impl, &t);
+    if (status == HW_OK || status == HW_UNSUPPORTED)
+        return (enum hw_status)status;
+    return fail_in(answered(p->queue->device, status),
+                   "transfer of %llu bytes on %s: ", (unsigned long long)bytes,
+                   p->queue->device->name);
 }
 
-/* ---- between any two places ---- */
-
-static enum hw_status submit_copy(struct hw_queue *queue, const struct hw_tensor *dst,
-                                  const struct hw_tensor *src)
+enum hw_status queue_move(struct hw_queue *queue, const struct hw_tensor *dst,
+                          const struct hw_tensor *src)
 {
-    const struct hw_copy op = { .src = *src, .dst = *dst };
-    return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
-}
-
-/* The part that happens on another device: its own queue, waited for at the end. */
-static enum hw_status copy_on(struct hw_device *device, const struct hw_tensor *dst,
-                              const struct hw_tensor *src)
-{
-    struct hw_queue *service;
-    enum hw_status status = service_lend(device, &service);
-    if (status)
-        return status;
-    status = submit_copy(service, dst, src);
-    if (!status)
-        status = hw_queue_wait(service);
-    service_return(device);
-    return status;
-}
-
-/* src's bytes as they are, in host memory; its device turns what has gaps into rows first. */
-static enum hw_status fetch(const struct hw_tensor *src, struct hw_tensor *host)
-{
-    if (!hw_dtype_block(src->dtype) || src->rank < 1 || src->rank > HW_MAX_RANK)
-        return fail(HW_INVALID, "hw_copy: src is absent or broken");
-    *host = *src;
-    host->buffer = NULL;
-    tensor_pack_strides(host);
-    const uint64_t bytes = hw_tensor_bytes(host);
-    host->data = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (!host->data)
-        return fail(HW_NO_MEMORY, "out of memory for %llu bytes on the host",
-                    (unsigned long long)bytes);
-    enum hw_status status = copy_on(hw_buffer_device(src->buffer), host, src);
-    if (status)
-        free(host->data);
-    return status;
-}
-
-enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
-                       const struct hw_tensor *src)
-{
-    if (!queue || !dst || !src)
-        return fail(HW_INVALID, "hw_copy: queue, dst and src may not be NULL");
-    struct hw_device *from = hw_buffer_device(src->buffer);
-    struct hw_device *to = hw_buffer_device(dst->buffer);
-    if ((!from || from == queue->device) && (!to || to == queue->device))
-        return submit_copy(queue, dst, src);
-    if (queue->recording)
-        return fail(HW_UNSUPPORTED, "hw_copy: between devices, while the queue records");
-
-    struct hw_tensor host;
-    enum hw_status status = hw_queue_wait(queue);
-    if (status)
-        return status;
-    if (!from || !to || from == to)
-        return copy_on(from ? from : to, dst, src);
-    if ((status = fetch(src, &host)))
-        return status;
-    status = copy_on(to, dst, &host);
-    free(host.data);
-    return status;
+    struct places p = { .queue = queue, .transfer = { .size = sizeof p.transfer } };
+    p.transfer.dst = dst->buffer;
+    p.transfer.dst_offset = dst->buffer ? dst->offset : 0;
+    p.transfer.dst_host = dst->buffer ? NULL : (char *)dst->data + dst->offset;
+    p.transfer.src = src->buffer;
+    p.transfer.src_offset = src->buffer ? src->offset : 0;
+    p.transfer.src_host = src->buffer ? NULL : (const char *)src->data + src->offset;
+    return each_run(dst, src, transfer_run, &p);
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* args.c - op structs of other versions, and what a device says about an op without running
+ * it. */
+#include "exec.h"
+
+#include <string.h>
+
+/* ---- structs of other versions ---- */
+
+/* Whether the bytes of `args` from `known` on, up to `size`, are zero. */
+static bool rest_is_zero(const void *args, size_t known, size_t size)
+{
+    const unsigned char *bytes = args;
+    for (size_t i = known; i < size; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+const void *args_of_size(uint32_t op, const void *args, size_t size, union any_op *copy,
+                         enum hw_status *status)
+{
+    if (op >= HW_OP_COUNT)
+        return *status = fail(HW_INVALID, "%u is no op; this library knows %d",
+                              (unsigned)op, HW_OP_COUNT),
+               NULL;
+    if (!args)
+        return *status = fail(HW_INVALID, "%s: args may not be NULL", hw_op_name(op)), NULL;
+    const size_t own = op_rows[op].size;
+    *status = HW_OK;
+    if (size == own)
+        return args;
+    if (size > own && !rest_is_zero(args, own, size))
+        return *status = fail(
+                   HW_UNSUPPORTED,
+                   "%s: its struct has %zu bytes, this library knows %zu, and what lies "
+                   "behind them is not zero: a newer library is needed",
+                   hw_op_name(op), size, own),
+               NULL;
+    if (size < sizeof(struct hw_tensor))
+        return *status = fail(HW_INVALID, "%s: its struct can not have %zu bytes",
+                              hw_op_name(op), size),
+               NULL;
+    memset(copy, 0, sizeof *copy);
+    memcpy(copy, args, size < own ? size : own);
+    return copy;
+}
+
+enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args)
+{
+    const uint32_t known = op < plugin->table.op_count ? plugin->table.op_sizes[op] : 0;
+    if (known >= op_rows[op].size || rest_is_zero(args, known, op_rows[op].size))
+        return HW_OK;
+    return fail(
+        HW_UNSUPPORTED,
+        "plugin %s %s knows %u bytes of the struct of %s, and a field behind them is set",
+        plugin->table.name, plugin->table.version, (unsigned)known, hw_op_name(op));
+}
+
+bool plugin_has(const struct plugin *plugin, uint32_t op)
+{
+    const struct hw_plugin_ops *given =
+        plugin->table.ops; /* the plugin's own, with its holes */
+    const size_t at = offsetof(struct hw_plugin_ops, matmul) + op * sizeof given->matmul;
+    int32_t (*function)(void);
+    if (op >= plugin->table.op_count || at + sizeof function > given->size)
+        return false;
+    memcpy(&function, (const char *)given + at, sizeof function);
+    return function != NULL;
+}
+
+/* ---- hw_device_supports() ---- */
+
+/* Operands as the plugin will see them. Nothing behind their addresses is looked at. */
+static void as_routed(uint32_t op, union any_op *args)
+{
+    for (uint32_t i = 0; i < op_rows[op].operand_count && op != HW_OP_COPY; i++) {
+        struct hw_tensor *t = operand_in(args, &op_rows[op].operands[i]);
+        uint64_t bytes;
+        if (t->dtype != HW_NONE && !t->layout && t->extent[t->rank - 1] > 1 &&
+            t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
+            make_dense(t, t, &bytes);
+    }
+}
+
+enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const void *args,
+                                  size_t size)
+{
+    union any_op copy, routed;
+    char why[256] = "";
+    uint64_t scratch = 0;
+    enum hw_status status;
+    if (!device)
+        return fail(HW_INVALID, "hw_device_supports: device may not be NULL");
+    if ((status = guard(device->context)) || (status = device_wake(device)))
+        return status;
+    if (!(args = args_of_size(op, args, size, &copy, &status)))
+        return status;
+    struct look look = { .device = device, .impl = device->impl, .op = op };
+    if ((status = op_checks[op](args, &look)))
+        return status;
+    if ((look.odd & ODD_EMPTY))
+        return HW_OK;
+    if ((status = args_known(device->plugin, op, args)))
+        return status;
+    if (!plugin_has(device->plugin, op))
+        return fail(HW_UNSUPPORTED, "%s on %s: the plugin has no %s", hw_op_name(op),
+                    device->name, hw_op_name(op));
+    memcpy(&routed, args, op_rows[op].size);
+    as_routed(op, &routed);
+    status = answered(device, device->plugin->table.supports(device->impl, op, &routed, why,
+                                                             sizeof why, &scratch));
+    why[sizeof why - 1] = '\0';
+    if (status == HW_UNSUPPORTED && why[0])
+        return fail(HW_UNSUPPORTED, "%s on %s: %s", hw_op_name(op), device->name, why);
+    return status;
+}

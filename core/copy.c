@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* copy.c - hw_copy(): between any two places, of any device of any plugin. What the queue's
+ * device and the host can do is the copy op, or a plain transfer; the rest goes through the
+ * host in slices. */
+#include "exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICE_BYTES                                                                        \
+    (UINT64_C(4) << 20) /* of host memory that a copy between devices takes */
+#define PLAIN_RUNS 64   /* pieces that are better transferred than copied by a kernel */
+
+/* ---- on the queue's device and the host ---- */
+
+/* Bytes as they are, between the host and a device that can not reach its memory: a
+ * transfer needs no scratch on the device. */
+static bool transfer_serves(const struct hw_queue *queue, const struct hw_tensor *dst,
+                            const struct hw_tensor *src)
+{
+    return !queue->recording && !queue->host_tensors && !dst->buffer != !src->buffer &&
+           dst->dtype == src->dtype && run_count(dst, src) <= PLAIN_RUNS;
+}
+
+static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
+                                const struct hw_tensor *src)
+{
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    if (!transfer_serves(queue, dst, src))
+        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    struct look look = { .device = queue->device,
+                         .impl = queue->device_impl,
+                         .op = HW_OP_COPY };
+    enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
+    if (!status && !(look.odd & ODD_EMPTY))
+        status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
+                             : stage_out(queue, HW_OP_COPY, dst, src);
+    if (status)
+        return status;
+    count(&queue->calls[HW_OP_COPY].calls, 1);
+    return queue->flags & HW_QUEUE_SYNCHRONOUS ? queue_settle(queue) : HW_OK;
+}
+
+/* ---- between devices ---- */
+
+struct crossing {
+    struct hw_queue *queue;
+    void *memory;    /* of the source's dtype, SLICE_BYTES or one row of blocks */
+    void *converted; /* of the destination's, where its device can not convert */
+};
+
+static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
+{
+    return t->buffer && t->buffer->device != queue->device_impl;
+}
+
+/* The queue that reaches a tensor. */
+static enum hw_status queue_of(struct hw_queue *queue, const struct hw_tensor *t,
+                               struct hw_queue **at)
+{
+    *at = queue;
+    return foreign(queue, t) ? queue_helper(queue, buffer_of(t->buffer)->owner, at) : HW_OK;
+}
+
+static struct hw_tensor in_memory(const struct hw_tensor *like, int32_t dtype, void *memory)
+{
+    struct hw_tensor t = { .dtype = dtype, .rank = like->rank, .data = memory };
+    uint64_t bytes;
+    memcpy(t.extent, like->extent, sizeof t.extent);
+    make_dense(&t, NULL, &bytes);
+    return t;
+}
+
+/* On whatever device reads host memory as it is. */
+static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *dst,
+                              const struct hw_tensor *src)
+{
+    const struct hw_context *context = queue->device->context;
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct hw_device *device = context->devices[i];
+        struct hw_queue *helper;
+        if (!(device->info.features & HW_FEATURE_HOST_TENSORS) ||
+            queue_helper(queue, device, &helper) ||
+            hw_submit(helper, HW_OP_COPY, &op, sizeof op))
+            continue;
+        return queue_settle(helper);
+    }
+    return fail(HW_UNSUPPORTED, "hw_copy: no device of this context converts %s to %s",
+                hw_dtype_name(src->dtype), hw_dtype_name(dst->dtype));
+}
+
+static enum hw_status deliver(struct crossing *c, const struct hw_tensor *dst,
+                              const struct hw_tensor *host)
+{
+    struct hw_queue *at;
+    enum hw_status status = queue_of(c->queue, dst, &at);
+    if (status)
+        return status;
+    status = copy_here(at, dst, host);
+    if (status == HW_UNSUPPORTED && dst->dtype != host->dtype) {
+        const struct hw_tensor converted = in_memory(dst, dst->dtype, c->converted);
+        if ((status = convert(c->queue, &converted, host)) == HW_OK)
+            status = copy_here(at, dst, &converted);
+    }
+    return status ? status : queue_settle(at);
+}
+
+static enum hw_status cross_slice(struct crossing *c, const struct hw_tensor *dst,
+                                  const struct hw_tensor *src)
+{
+    struct hw_tensor host;
+    struct hw_queue *at;
+    if (host_view(src, &host))
+        return deliver(c, dst, &host);
+    enum hw_status status = queue_of(c->queue, src, &at);
+    if (status)
+        return status;
+    host = in_memory(src, src->dtype, c->memory);
+    if ((status = copy_here(at, &host, src)) || (status = queue_settle(at)))
+        return status;
+    return deliver(c, dst, &host);
+}
+
+static uint64_t larger_bytes(const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    struct hw_tensor a = *dst, b = *src;
+    uint64_t of_a, of_b;
+    if (!make_dense(&a, NULL, &of_a) || !make_dense(&b, NULL, &of_b))
+        return UINT64_MAX;
+    return of_a > of_b ? of_a : of_b;
+}
+
+static int64_t larger_block(const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    const int64_t a = hw_dtype_block(dst->dtype), b = hw_dtype_block(src->dtype);
+    return a > b ? a : b;
+}
+
+/* Halves the outermost axis that can be halved, until a slice fits. */
+static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
+                            const struct hw_tensor *src)
+{
+    if (larger_bytes(dst, src) <= SLICE_BYTES)
+        return cross_slice(c, dst, src);
+    int axis = 0;
+    while (axis < dst->rank - 1 && dst->extent[axis] <= 1)
+        axis++;
+    const int64_t step = axis == dst->rank - 1 ? larger_block(dst, src) : 1;
+    const int64_t extent = dst->extent[axis], middle = extent / step / 2 * step;
+    struct hw_tensor a, b;
+    enum hw_status status;
+    if ((status = hw_tensor_slice(&a, dst, axis, 0, middle)) ||
+        (status = hw_tensor_slice(&b, src, axis, 0, middle)) ||
+        (status = cross(c, &a, &b)) ||
+        (status = hw_tensor_slice(&a, dst, axis, middle, extent)) ||
+        (status = hw_tensor_slice(&b, src, axis, middle, extent)))
+        return status;
+    return cross(c, &a, &b);
+}
+
+/* Two devices of one plugin may know a way of their own. */
+static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
+                           const struct hw_tensor *src)
+{
+    const struct plugin *plugin = queue->device->plugin;
+    if (dst->dtype != src->dtype || !dst->buffer || !src->buffer ||
+        buffer_of(dst->buffer)->owner->plugin != plugin ||
+        buffer_of(src->buffer)->owner->plugin != plugin || run_count(dst, src) > PLAIN_RUNS)
+        return HW_UNSUPPORTED;
+    return queue_move(queue, dst, src);
+}
+
+/* The op's own check, which knows one device, on buffers that pretend to be that device's.
+ */
+static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_tensor *dst,
+                                     const struct hw_tensor *src, bool *empty)
+{
+    struct hw_copy op = { .src = *src, .dst = *dst };
+    struct buffer of_src = { 0 }, of_dst = { 0 };
+    struct look look = { .device = queue->device,
+                         .impl = queue->device_impl,
+                         .op = HW_OP_COPY };
+    if (src->layout || dst->layout)
+        return fail(HW_INVALID,
+                    "hw_copy: a packed tensor can not be copied; the original can");
+    if (src->buffer) {
+        of_src.base = *src->buffer;
+        of_src.base.device = look.impl;
+        op.src.buffer = &of_src.base;
+    }
+    if (dst->buffer) {
+        of_dst.base = *dst->buffer;
+        of_dst.base.device = look.impl;
+        op.dst.buffer = dst->buffer == src->buffer ? op.src.buffer : &of_dst.base;
+    }
+    enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
+    *empty = look.odd & ODD_EMPTY;
+    return status;
+}
+
+static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor *dst,
+                                  const struct hw_tensor *src)
+{
+    struct crossing c = { .queue = queue };
+    struct hw_call_stats before = { .size = sizeof before };
+    bool empty;
+    if (queue->recording)
+        return fail(HW_UNSUPPORTED,
+                    "hw_copy: copies between devices are not recorded in graphs");
+    enum hw_status status = check_crossing(queue, dst, src, &empty);
+    if (status || empty)
+        return status;
+    hw_queue_calls(queue, HW_OP_COPY, &before);
+    status = peer(queue, dst, src);
+    if (status == HW_UNSUPPORTED && !(status = queue_settle(queue))) {
+        c.memory = malloc(SLICE_BYTES);
+        c.converted = malloc(SLICE_BYTES);
+        status = c.memory && c.converted ? cross(&c, dst, src)
+                                         : fail(HW_NO_MEMORY, "hw_copy: out of memory");
+        free(c.memory);
+        free(c.converted);
+    }
+    if (!status) /* one call, however many slices */
+        atomic_store_explicit(&queue->calls[HW_OP_COPY].calls, before.calls + 1,
+                              memory_order_relaxed);
+    return status;
+}
+
+enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
+                       const struct hw_tensor *src)
+{
+    enum hw_status status = queue_ready(queue, "hw_copy");
+    if (status)
+        return status;
+    if (!dst || !src)
+        return fail(HW_INVALID, "hw_copy: dst and src may not be NULL");
+    return foreign(queue, dst) || foreign(queue, src) ? copy_across(queue, dst, src)
+                                                      : copy_here(queue, dst, src);
+}
