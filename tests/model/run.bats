@@ -116,11 +116,15 @@ assert run['windows'] == 1 and 5 < run['perplexity'] < 50
 END
 }
 
-@test "Ctrl-C ends the text, not the summary" {
-    "$HW" run "$MODEL" -n 100000 --prompt 'ROMEO:' --context 512 --json >out 2>err &
+@test "text streams, and Ctrl-C ends it, not the summary" {
+    "$HW" run "$MODEL" -n 100000 --prompt 'ROMEO:' >out 2>err &
     pid=$!
+    until [ -s out ] || ! kill -0 $pid; do :; done # the first piece is there before the last
     kill -INT $pid || true
-    wait $pid || [ $? -eq 130 ] # the signal came before there was anything to end
+    wait $pid
+    cat err
+    grep -qE 'ended: (interrupted|context full)' err # a fast device may have come to the end
+    grep -q '^ops' err
 }
 
 @test "usage: each mistake is one line, and nothing has run" {

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* run_summary.c - what a run took, measured: for a person, and as JSON. */
+#define _POSIX_C_SOURCE 200809L
+#include "output.h"
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which device computed how many ops; `moved` lists those that were computed elsewhere.
+ * Copies are what went to the device and back, and are not counted. */
+struct tally {
+    uint64_t own, elsewhere, bytes;
+    json_t *moved;
+};
+
+static struct tally count_ops(struct hw_queue *queue)
+{
+    struct tally tally = { .moved = json_object() };
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        struct hw_call_stats stats = { .size = sizeof stats };
+        if (op == HW_OP_COPY || hw_queue_calls(queue, op, &stats))
+            continue;
+        tally.own += stats.calls - stats.fallbacks;
+        tally.elsewhere += stats.fallbacks;
+        tally.bytes += stats.fallback_bytes;
+        if (stats.fallbacks)
+            json_object_set_new(tally.moved, hw_op_name(op),
+                                json_integer((json_int_t)stats.fallbacks));
+    }
+    return tally;
+}
+
+static double rate(int64_t tokens, double seconds)
+{
+    return tokens > 0 && seconds > 0 ? (double)tokens / seconds : 0;
+}
+
+static void tell_rates(const struct run *run)
+{
+    const struct perplexity *p = &run->perplexity;
+    if (run->words->perplexity) {
+        fprintf(stderr, "scoring     %" PRId64 " tokens, %.1f tok/s (%s)\n", p->tokens,
+                rate(p->tokens, p->seconds), run->ended);
+        return;
+    }
+    fprintf(stderr, "prompt      %zu tokens, %.1f tok/s\n", run->prompt.count,
+            rate((int64_t)run->prompt.count, run->prompt_seconds));
+    fprintf(stderr, "generation  %" PRId64 " tokens, %.1f tok/s (ended: %s)\n",
+            run->generated_count, rate(run->steps, run->step_seconds), run->ended);
+    if (run->sampling.temperature > 0)
+        fprintf(stderr, "seed        %" PRIu64 "\n", run->sampling.seed);
+}
+
+void run_tell(const struct run *run)
+{
+    const double mb = 1024 * 1024;
+    const struct llama_memory memory = llama_memory(run->llama);
+    struct hw_device_info info = { .size = sizeof info };
+    struct tally tally = count_ops(llama_queue(run->llama));
+    const char *op;
+    json_t *count;
+    char name[sizeof info.name * 4];
+
+    if (out_is_terminal())
+        fputc('\n', stderr);
+    tell_rates(run);
+    if (hw_device_info(run->device, &info))
+        info.name[0] = '\0';
+    clean_text(name, sizeof name, info.name);
+    fprintf(stderr, "device      %s%s%s\n", hw_device_name(run->device), *name ? ", " : "",
+            name);
+    fprintf(stderr,
+            "memory      %.2f MB weights, %.2f MB KV cache (%s, %" PRId64
+            " tokens), %.2f MB scratch\n",
+            (double)memory.weights / mb, (double)memory.cache / mb,
+            hw_dtype_name(run->kv_type), llama_context(run->llama),
+            (double)memory.scratch / mb);
+    fprintf(stderr, "ops         %" PRIu64 " on %s, %" PRIu64 " elsewhere", tally.own,
+            hw_device_name(run->device), tally.elsewhere);
+    json_object_foreach(tally.moved, op, count)
+        fprintf(stderr, "; %s %" JSON_INTEGER_FORMAT, op, json_integer_value(count));
+    fputc('\n', stderr);
+    json_decref(tally.moved);
+}
+
+/* JSON takes UTF-8 alone; what a path or a prompt has of other bytes becomes '?'. */
+static json_t *json_words(const char *words)
+{
+    json_t *string = json_string(words);
+    char *copy = string ? NULL : strdup(words);
+    if (!copy)
+        return string;
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    string = json_string(copy);
+    free(copy);
+    return string;
+}
+
+static json_t *json_ids(const int32_t *ids, int64_t count)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(array, json_integer(ids[i]));
+    return array;
+}
+
+static void add_text(const struct run *run, json_t *tree)
+{
+    const char *prompt = run->words->prompt;
+    json_object_set_new(tree, "prompt", prompt ? json_words(prompt) : json_null());
+    json_object_set_new(tree, "prompt_ids",
+                        json_ids(run->prompt.ids, (int64_t)run->prompt.count));
+    json_object_set_new(
+        tree, "text",
+        json_stringn(run->text.bytes ? run->text.bytes : "", run->text.length));
+    json_object_set_new(tree, "ids", json_ids(run->generated, run->generated_count));
+    json_object_set_new(tree, "temperature", json_real(run->sampling.temperature));
+    if (run->sampling.temperature > 0)
+        json_object_set_new(tree, "seed", json_integer((json_int_t)run->sampling.seed));
+    json_object_set_new(tree, "prompt_rate",
+                        json_real(rate((int64_t)run->prompt.count, run->prompt_seconds)));
+    json_object_set_new(tree, "rate", json_real(rate(run->steps, run->step_seconds)));
+}
+
+static void add_perplexity(const struct run *run, json_t *tree)
+{
+    const struct perplexity *p = &run->perplexity;
+    const double nll = p->nll / (double)p->tokens;
+    json_object_set_new(tree, "file", json_words(run->words->perplexity));
+    json_object_set_new(tree, "perplexity", json_real(exp(nll)));
+    json_object_set_new(tree, "nll", json_real(nll));
+    json_object_set_new(tree, "tokens", json_integer(p->tokens));
+    json_object_set_new(tree, "windows", json_integer(p->windows));
+    json_object_set_new(tree, "rate", json_real(rate(p->tokens, p->seconds)));
+}
+
+static json_t *graph_json(const struct run *run)
+{
+    struct hw_graph *graph = llama_graph(run->llama);
+    struct hw_graph_info info = { .size = sizeof info };
+    if (!graph || hw_graph_info(graph, &info))
+        return json_null();
+    return json_pack("{s:i, s:i, s:i}", "nodes", (int)info.nodes, "segments",
+                     (int)info.segments, "built", (int)info.built);
+}
+
+void run_tell_json(const struct run *run)
+{
+    const struct llama_memory memory = llama_memory(run->llama);
+    struct hw_device_info info = { .size = sizeof info };
+    struct hw_pool_stats pool = { .size = sizeof pool };
+    struct tally tally = count_ops(llama_queue(run->llama));
+    json_t *tree = json_pack("{s:i, s:o}", "schema", 1, "model", json_words(run->path));
+    if (hw_device_info(run->device, &info))
+        info.name[0] = '\0';
+    (void)hw_pool_stats(run->device, &pool); /* zeros if the device is lost */
+
+    if (run->words->perplexity)
+        add_perplexity(run, tree);
+    else
+        add_text(run, tree);
+    json_object_set_new(tree, "ended", json_string(run->ended));
+    json_object_set_new(tree, "backend", json_words(hw_device_backend(run->device)));
+    json_object_set_new(tree, "device", json_words(hw_device_name(run->device)));
+    json_object_set_new(tree, "device_name", json_words(info.name));
+    json_object_set_new(tree, "kv_type", json_string(hw_dtype_name(run->kv_type)));
+    json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
+    json_object_set_new(
+        tree, "memory",
+        json_pack("{s:I, s:I, s:I, s:I}", "weights", (json_int_t)memory.weights, "cache",
+                  (json_int_t)memory.cache, "scratch", (json_int_t)memory.scratch, "peak",
+                  (json_int_t)pool.peak));
+    json_object_set_new(tree, "ops",
+                        json_pack("{s:I, s:I, s:I, s:o}", "own", (json_int_t)tally.own,
+                                  "elsewhere", (json_int_t)tally.elsewhere, "bytes_moved",
+                                  (json_int_t)tally.bytes, "moved", tally.moved));
+    json_object_set_new(tree, "graph", graph_json(run));
+    out_tree(tree);
+}
