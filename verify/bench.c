@@ -27,8 +27,8 @@ enum hw_status bench_open(struct bench *b, const struct problem *p, struct hw_qu
     b->host = b->allocation + (ALIGNMENT - (uintptr_t)b->allocation % ALIGNMENT);
     if (!needs(p, false))
         return HW_OK;
-    const enum hw_status status =
-        hw_buffer_alloc(hw_queue_device(queue), p->bytes, 0, &b->buffer);
+    const enum hw_status status = hw_buffer_alloc(hw_queue_device(queue), p->bytes, 0,
+                                                  &b->buffer);
     if (status)
         bench_close(b);
     return status;
@@ -42,7 +42,8 @@ void bench_close(struct bench *b)
 }
 
 /* All of an arena as plain bytes. */
-static struct hw_tensor bytes_of(struct hw_buffer *buffer, unsigned char *host, uint64_t bytes)
+static struct hw_tensor bytes_of(struct hw_buffer *buffer, unsigned char *host,
+                                 uint64_t bytes)
 {
     return (struct hw_tensor){ .buffer = buffer,
                                .data = buffer ? NULL : host,
@@ -65,13 +66,14 @@ enum hw_status bench_load(struct bench *b, int poison)
     memcpy(b->host, p->image, p->bytes);
     for (int i = 0; i < p->count; i++) {
         const struct hw_tensor tensor = problem_tensor(p, i);
-        if (tensor.dtype != HW_NONE && p->operand[i].role == ROLE_OUT && p->layout[i].same_as < 0 &&
-            p->operand[i].count)
+        if (tensor.dtype != HW_NONE && p->operand[i].role == ROLE_OUT &&
+            p->layout[i].same_as < 0 && p->operand[i].count)
             storage_set(&tensor, b->host + tensor.offset, poison);
     }
     if (!b->buffer)
         return HW_OK;
-    return transfer(b, bytes_of(b->buffer, NULL, p->bytes), bytes_of(NULL, b->host, p->bytes));
+    return transfer(b, bytes_of(b->buffer, NULL, p->bytes),
+                    bytes_of(NULL, b->host, p->bytes));
 }
 
 enum hw_status bench_save(struct bench *b, unsigned char *bytes)
@@ -135,7 +137,8 @@ uint64_t fallbacks_of(struct hw_queue *queue, uint32_t op)
 /* ---- kernel rows --------------------------------------------------------------------------- */
 
 static enum hw_status with_row(struct hw_device *device, const char *force, uint32_t flags,
-                               bool (*fn)(void *user, struct hw_queue *queue, const char *row),
+                               bool (*fn)(void *user, struct hw_queue *queue,
+                                          const char *row),
                                void *user, const char *row, bool *go_on)
 {
     const struct hw_queue_options options = { .size = sizeof options,
@@ -151,7 +154,8 @@ static enum hw_status with_row(struct hw_device *device, const char *force, uint
     return HW_OK;
 }
 
-enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only, uint32_t flags,
+enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
+                        uint32_t flags,
                         bool (*fn)(void *user, struct hw_queue *queue, const char *row),
                         void *user, bool *go_on)
 {
@@ -218,7 +222,8 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
 
     error[0] = 0;
     if (filter->op && !is_op(filter->op)) {
-        snprintf(error, VERIFY_ERROR_TEXT, "no op is called '%s'; --list shows them", filter->op);
+        snprintf(error, VERIFY_ERROR_TEXT, "no op is called '%s'; --list shows them",
+                 filter->op);
         return HW_INVALID;
     }
     if (filter->pattern && is_complete(filter->pattern)) {
@@ -236,8 +241,9 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
     case_each(sift, &sieve);
     if (sieve.kept)
         return HW_OK;
-    snprintf(error, VERIFY_ERROR_TEXT, "no case %s%s%s%s%s",
-             perf ? "to measure" : "", filter->op ? " of " : "", filter->op ? filter->op : "",
-             filter->pattern ? " fits the pattern " : "", filter->pattern ? filter->pattern : "");
+    snprintf(error, VERIFY_ERROR_TEXT, "no case %s%s%s%s%s", perf ? "to measure" : "",
+             filter->op ? " of " : "", filter->op ? filter->op : "",
+             filter->pattern ? " fits the pattern " : "",
+             filter->pattern ? filter->pattern : "");
     return HW_INVALID;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.h - a problem on a device: memory for it, a queue that forces one kernel row, one run. */
+/* bench.h - a problem on a device: memory for it, a queue that forces one kernel row, one
+ * run. */
 #ifndef VERIFY_BENCH_H
 #define VERIFY_BENCH_H
 
@@ -31,14 +32,16 @@ union op_args bench_args(const struct bench *bench);
 
 /* ---- kernel rows --------------------------------------------------------------------------- */
 
-/* Calls `fn` with a queue for each eligible row of `op` that the filter leaves; for a device that
- * lists none, once with its own choice, row "". false from `fn` ends it, and is answered in
- * `go_on`. */
-enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only, uint32_t flags,
+/* Calls `fn` with a queue for each eligible row of `op` that the filter leaves; for a
+ * device that lists none, once with its own choice, row "". false from `fn` ends it, and is
+ * answered in `go_on`. */
+enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
+                        uint32_t flags,
                         bool (*fn)(void *user, struct hw_queue *queue, const char *row),
                         void *user, bool *go_on);
 
-/* Whether the device itself computes the problem; HW_UNSUPPORTED: hw_message() says why not. */
+/* Whether the device itself computes the problem; HW_UNSUPPORTED: hw_message() says why
+ * not. */
 enum hw_status bench_supports(struct hw_device *device, const struct problem *problem);
 
 /* How often somebody else computed `op` for the queue. */
@@ -46,9 +49,9 @@ uint64_t fallbacks_of(struct hw_queue *queue, uint32_t op);
 
 /* ---- filters ------------------------------------------------------------------------------- */
 
-/* Calls `fn` for each case that the filter leaves, of tests or of those to measure, op by op; a
- * complete case as pattern is itself the one. HW_INVALID and words in `error` where none is
- * left. */
+/* Calls `fn` for each case that the filter leaves, of tests or of those to measure, op by
+ * op; a complete case as pattern is itself the one. HW_INVALID and words in `error` where
+ * none is left. */
 enum hw_status each_case(const struct verify_filter *filter, bool perf,
                          bool (*fn)(void *user, const struct test_case *test), void *user,
                          char error[VERIFY_ERROR_TEXT]);

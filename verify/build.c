@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* build.c - per op: its parameters with their defaults, and the problem that they describe. */
+/* build.c - per op: its parameters with their defaults, and the problem that they describe.
+ */
 #include "problem.h"
 
 #include "storage.h"
@@ -10,8 +11,8 @@
 
 /* ---- parameters ---------------------------------------------------------------------------- */
 
-/* data: kind of numbers (data.c); view, oview: strides of inputs and outputs; mem: where operands
- * live. */
+/* data: kind of numbers (data.c); view, oview: strides of inputs and outputs; mem: where
+ * operands live. */
 const char case_common_defaults[] = "data=uniform view=plain oview=same mem=device";
 
 static const char *text(const struct problem *p, const char *key)
@@ -76,7 +77,8 @@ static int32_t extents(struct problem *p, const char *key, int64_t extent[HW_MAX
         const long long number = strtoll(value, &end, 10);
         if (end == value || number < 0 || number > INT32_MAX || rank == HW_MAX_RANK ||
             (*end && *end != 'x')) {
-            problem_fail(p, "%s=%s: should be 1 to 4 extents, like 33x1000", key, text(p, key));
+            problem_fail(p, "%s=%s: should be 1 to 4 extents, like 33x1000", key,
+                         text(p, key));
             return 0;
         }
         extent[rank++] = number;
@@ -90,8 +92,8 @@ static int32_t extents(struct problem *p, const char *key, int64_t extent[HW_MAX
 enum { MOST_ELEMENTS = 1 << 28 };
 
 /* Operand `i` with numbers of the kind `data`; nothing if dtype is HW_NONE. */
-static void make(struct problem *p, int i, int32_t type, int32_t rank, const int64_t *extent,
-                 const char *data)
+static void make(struct problem *p, int i, int32_t type, int32_t rank,
+                 const int64_t *extent, const char *data)
 {
     int64_t count = 1;
 
@@ -112,8 +114,8 @@ static void make(struct problem *p, int i, int32_t type, int32_t rank, const int
     if (!p->layout[i].data)
         problem_fail(p, "no data is called '%s'", data);
     else if (extent[rank - 1] % hw_dtype_block(type))
-        problem_fail(p, "%s: %lld elements in a row of %s are no whole blocks", p->operand[i].name,
-                     (long long)extent[rank - 1], storage_name(type));
+        problem_fail(p, "%s: %lld elements in a row of %s are no whole blocks",
+                     p->operand[i].name, (long long)extent[rank - 1], storage_name(type));
     else if (!operand_make(&p->operand[i], type, rank, extent, p->numbers))
         problem_fail(p, "out of memory");
 }
@@ -177,8 +179,10 @@ static void build_matmul(struct problem *p)
 
     op->transpose_a = flag(p, "ta");
     op->transpose_b = flag(p, "tb");
-    const int32_t a_rank = matrix(p, "abatch", op->transpose_a ? k : m, op->transpose_a ? m : k, a);
-    const int32_t b_rank = matrix(p, "bbatch", op->transpose_b ? n : k, op->transpose_b ? k : n, b);
+    const int32_t a_rank = matrix(p, "abatch", op->transpose_a ? k : m,
+                                  op->transpose_a ? m : k, a);
+    const int32_t b_rank = matrix(p, "bbatch", op->transpose_b ? n : k,
+                                  op->transpose_b ? k : n, b);
     const int32_t rank = a_rank > b_rank ? a_rank : b_rank;
     for (int32_t i = 0; i < rank - 2; i++) {
         const int32_t at_a = i - (rank - a_rank), at_b = i - (rank - b_rank);
@@ -204,8 +208,8 @@ static void build_rmsnorm(struct problem *p)
 
     p->args.rmsnorm.eps = real(p, "eps");
     make(p, operand_rmsnorm_x, type, rank, extent, text(p, "data"));
-    make(p, operand_rmsnorm_weight, dtype(p, "weight", "type"), 1, &extent[rank ? rank - 1 : 0],
-         "uniform");
+    make(p, operand_rmsnorm_weight, dtype(p, "weight", "type"), 1,
+         &extent[rank ? rank - 1 : 0], "uniform");
     make(p, operand_rmsnorm_y, type, rank, extent, "zero");
     if (flag(p, "inplace"))
         in_place(p, operand_rmsnorm_y, operand_rmsnorm_x);
@@ -246,9 +250,9 @@ static void build_silu(struct problem *p)
 }
 
 /* positions: none (start, start + 1 ...), far (around 10^6, in no order) */
-static const char defaults_rope[] =
-    "type=f32 shape=5x4x64 dims=0 start=0 positions=none factors=0 interleaved=0 theta=0 scale=0 "
-    "inplace=0";
+static const char defaults_rope[] = "type=f32 shape=5x4x64 dims=0 start=0 positions=none "
+                                    "factors=0 interleaved=0 theta=0 scale=0 "
+                                    "inplace=0";
 
 static int64_t far_position(const struct problem *p, int64_t j)
 {
@@ -284,8 +288,9 @@ static void build_rope(struct problem *p)
         in_place(p, operand_rope_y, operand_rope_x);
 }
 
-/* batch=0: rank 3. bshape: the bias's axes, of b h q k, or 1 for one that broadcasts. lengths:
- * none, or a tensor of full, zero, one, mixed, or wild ones that have to be clamped. */
+/* batch=0: rank 3. bshape: the bias's axes, of b h q k, or 1 for one that broadcasts.
+ * lengths: none, or a tensor of full, zero, one, mixed, or wild ones that have to be
+ * clamped. */
 static const char defaults_attention[] =
     "type=f32 kv=f32 batch=0 tq=3 tmax=33 hq=4 hkv=2 d=64 dv=64 bias=none bshape=bhqk "
     "bdata=uniform lengths=none length=0 causal=0 window=0 scale=0 softcap=0";
@@ -315,7 +320,8 @@ static void make_attention_bias(struct problem *p, const int64_t full[4])
     check(p, rank >= 1 && rank <= 4 && shape[rank - 1] == 'k',
           "bshape: should be bhqk, hqk, qk or k, with 1 where it broadcasts");
     for (size_t i = 0; i < rank && i < 4; i++) {
-        check(p, shape[i] == '1' || shape[i] == axes[4 - rank + i], "bshape: axes out of order");
+        check(p, shape[i] == '1' || shape[i] == axes[4 - rank + i],
+              "bshape: axes out of order");
         extent[i] = shape[i] == '1' ? 1 : full[4 - rank + i];
     }
     make(p, operand_attention_bias, dtype(p, "bias", "type"), (int32_t)rank, extent,
@@ -325,11 +331,13 @@ static void make_attention_bias(struct problem *p, const int64_t full[4])
 static void build_attention(struct problem *p)
 {
     struct hw_attention *op = &p->args.attention;
-    const int64_t batch = integer(p, "batch", 0, 1 << 16), tq = integer(p, "tq", 0, 1 << 16),
-                  tmax = integer(p, "tmax", 0, 1 << 20), hq = integer(p, "hq", 1, 1 << 10),
-                  hkv = integer(p, "hkv", 1, 1 << 10), d = integer(p, "d", 1, 256),
-                  dv = integer(p, "dv", 1, 256), batches = batch ? batch : 1;
-    const int32_t type = dtype(p, "type", ""), kv = dtype(p, "kv", ""), rank = batch ? 4 : 3;
+    const int64_t batch = integer(p, "batch", 0, 1 << 16),
+                  tq = integer(p, "tq", 0, 1 << 16), tmax = integer(p, "tmax", 0, 1 << 20),
+                  hq = integer(p, "hq", 1, 1 << 10), hkv = integer(p, "hkv", 1, 1 << 10),
+                  d = integer(p, "d", 1, 256), dv = integer(p, "dv", 1, 256),
+                  batches = batch ? batch : 1;
+    const int32_t type = dtype(p, "type", ""), kv = dtype(p, "kv", ""),
+                  rank = batch ? 4 : 3;
     const int skip = batch ? 0 : 1;
 
     check(p, hq % hkv == 0, "hq: should be a multiple of hkv");
@@ -340,13 +348,16 @@ static void build_attention(struct problem *p)
     op->softcap = real(p, "softcap");
     make(p, operand_attention_q, type, rank, (int64_t[]){ batch, tq, hq, d } + skip,
          text(p, "data"));
-    make(p, operand_attention_k, kv, rank, (int64_t[]){ batch, tmax, hkv, d } + skip, "uniform");
-    make(p, operand_attention_v, kv, rank, (int64_t[]){ batch, tmax, hkv, dv } + skip, "uniform");
+    make(p, operand_attention_k, kv, rank, (int64_t[]){ batch, tmax, hkv, d } + skip,
+         "uniform");
+    make(p, operand_attention_v, kv, rank, (int64_t[]){ batch, tmax, hkv, dv } + skip,
+         "uniform");
     if (!is(p, "bias", "none"))
         make_attention_bias(p, (int64_t[]){ batches, hq, tq, tmax });
     if (!is(p, "lengths", "none"))
         make_indices(p, operand_attention_lengths, batches, kv_length);
-    make(p, operand_attention_y, type, rank, (int64_t[]){ batch, tq, hq, dv } + skip, "zero");
+    make(p, operand_attention_y, type, rank, (int64_t[]){ batch, tq, hq, dv } + skip,
+         "zero");
 }
 
 /* inplace: none, a, b */
@@ -403,7 +414,8 @@ static void build_swiglu(struct problem *p)
     }
 }
 
-static const char defaults_add_rmsnorm[] = "type=f32 shape=4x64 weight=same eps=1e-5 inplace=0";
+static const char defaults_add_rmsnorm[] =
+    "type=f32 shape=4x64 weight=same eps=1e-5 inplace=0";
 
 static void build_add_rmsnorm(struct problem *p)
 {
@@ -420,10 +432,12 @@ static void build_add_rmsnorm(struct problem *p)
         in_place(p, operand_add_rmsnorm_y, operand_add_rmsnorm_x);
 }
 
-/* pick: spread over the table, each row once at most where there are enough; wild ones, that lie
- * outside, between others. */
-static const char defaults_get_rows[] = "table=f32 y=f32 rows=50 cols=64 count=7 pick=spread";
-static const char defaults_set_rows[] = "x=f32 table=f32 rows=50 cols=64 count=7 pick=spread";
+/* pick: spread over the table, each row once at most where there are enough; wild ones,
+ * that lie outside, between others. */
+static const char defaults_get_rows[] =
+    "table=f32 y=f32 rows=50 cols=64 count=7 pick=spread";
+static const char defaults_set_rows[] =
+    "x=f32 table=f32 rows=50 cols=64 count=7 pick=spread";
 
 static int64_t row_index(const struct problem *p, int64_t j)
 {
@@ -438,7 +452,8 @@ static int64_t row_index(const struct problem *p, int64_t j)
 
 static void build_get_rows(struct problem *p)
 {
-    const int64_t rows = integer(p, "rows", 0, 1 << 20), cols = integer(p, "cols", 0, 1 << 20);
+    const int64_t rows = integer(p, "rows", 0, 1 << 20),
+                  cols = integer(p, "cols", 0, 1 << 20);
     const int64_t count = integer(p, "count", 0, 1 << 20);
 
     make(p, operand_get_rows_table, dtype(p, "table", ""), 2, (int64_t[]){ rows, cols },
@@ -449,11 +464,13 @@ static void build_get_rows(struct problem *p)
 
 static void build_set_rows(struct problem *p)
 {
-    const int64_t rows = integer(p, "rows", 0, 1 << 20), cols = integer(p, "cols", 0, 1 << 20);
+    const int64_t rows = integer(p, "rows", 0, 1 << 20),
+                  cols = integer(p, "cols", 0, 1 << 20);
     const int64_t count = integer(p, "count", 0, 1 << 20);
 
     check(p, count <= rows, "count: should not be above rows, lest two write the same one");
-    make(p, operand_set_rows_x, dtype(p, "x", ""), 2, (int64_t[]){ count, cols }, text(p, "data"));
+    make(p, operand_set_rows_x, dtype(p, "x", ""), 2, (int64_t[]){ count, cols },
+         text(p, "data"));
     make_indices(p, operand_set_rows_rows, count, row_index);
     make(p, operand_set_rows_table, dtype(p, "table", ""), 2, (int64_t[]){ rows, cols },
          "uniform");
@@ -487,8 +504,8 @@ static void build_argmax(struct problem *p)
     const int64_t cols = extent[rank - 1];
     check(p, cols > 0, "shape: nothing is largest in an empty row");
     extent[rank - 1] = 1;
-    make(p, operand_argmax_y, HW_I32, rank > 1 && !flag(p, "keep") ? rank - 1 : rank, extent,
-         "zero");
+    make(p, operand_argmax_y, HW_I32, rank > 1 && !flag(p, "keep") ? rank - 1 : rank,
+         extent, "zero");
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -496,8 +513,8 @@ static void build_argmax(struct problem *p)
 const char *case_defaults(uint32_t op)
 {
     switch (op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
         return defaults_##name;
         HW_OPS(X)
 #undef X
@@ -509,9 +526,9 @@ const char *case_defaults(uint32_t op)
 void problem_build(struct problem *p)
 {
     switch (p->op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
-        build_##name(p);                                                                         \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
+        build_##name(p);                                                                   \
         break;
         HW_OPS(X)
 #undef X

@@ -51,8 +51,8 @@ static void print_choice(const struct choice *c, char *text, size_t size, bool f
     while (value + length < end && value[length] != '|')
         length++;
     const size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%.*s=%.*s", first ? "" : ",", c->key_length, c->key,
-             length, value);
+    snprintf(text + used, size - used, "%s%.*s=%.*s", first ? "" : ",", c->key_length,
+             c->key, length, value);
 }
 
 /* Counts the alternatives up like the digits of a number, the last fastest. */
@@ -91,8 +91,10 @@ const char *parameter(const struct parameters *parameters, const char *key)
     return "";
 }
 
-/* Reads "k=v,k=v" or "k=v k=v". With `known`, keys replace the ones that are there, and must be. */
-static bool read_list(const char *text, struct parameters *p, bool known, char *error, size_t size)
+/* Reads "k=v,k=v" or "k=v k=v". With `known`, keys replace the ones that are there, and
+ * must be. */
+static bool read_list(const char *text, struct parameters *p, bool known, char *error,
+                      size_t size)
 {
     while (*text && *text != ')') {
         char key[CASE_KEY] = "", value[CASE_VALUE] = "";
@@ -128,8 +130,8 @@ static bool read_list(const char *text, struct parameters *p, bool known, char *
     return true;
 }
 
-bool case_parameters(const struct test_case *test, struct parameters *parameters, char *error,
-                     size_t error_size)
+bool case_parameters(const struct test_case *test, struct parameters *parameters,
+                     char *error, size_t error_size)
 {
     const char *list = strchr(test->text, '(');
 
@@ -160,7 +162,8 @@ bool case_parse(const char *text, struct test_case *test, char *error, size_t er
     return case_parameters(test, &parameters, error, error_size);
 }
 
-/* Glob of the whole, without recursion: on a mismatch the last * takes one character more. */
+/* Glob of the whole, without recursion: on a mismatch the last * takes one character more.
+ */
 static bool matches_whole(const char *text, const char *pattern)
 {
     const char *star = NULL, *resume = NULL;
@@ -186,5 +189,6 @@ static bool matches_whole(const char *text, const char *pattern)
 
 bool case_matches(const char *text, const char *pattern)
 {
-    return strpbrk(pattern, "*?") ? matches_whole(text, pattern) : strstr(text, pattern) != NULL;
+    return strpbrk(pattern, "*?") ? matches_whole(text, pattern)
+                                  : strstr(text, pattern) != NULL;
 }

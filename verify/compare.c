@@ -25,9 +25,10 @@ static double larger(double a, double b)
 
 static double error_bound(uint32_t op, int32_t dtype, const char *precision)
 {
-    const double storage = dtype == HW_F16 ? 1e-3 : dtype == HW_BF16 ? 8e-3
-                           : is_product(op)                          ? 1e-5
-                                                                     : 2e-6;
+    const double storage = dtype == HW_F16    ? 1e-3
+                           : dtype == HW_BF16 ? 8e-3
+                           : is_product(op)   ? 1e-5
+                                              : 2e-6;
     if (!is_product(op) || !strcmp(precision, "fp32"))
         return storage;
     return larger(storage, !strcmp(precision, "int8") ? 1e-2 : 1e-3);
@@ -117,8 +118,10 @@ static void ask_same(struct judge *j, const struct operand *o)
         at += unit;
     bool poison = o->role == ROLE_OUT || o->role == ROLE_OPT_OUT;
     for (size_t i = at; i < at + unit; i++)
-        poison = poison && j->packed[0][i] == FIRST_POISON && j->packed[1][i] == SECOND_POISON;
-    name_element(o, (int64_t)(at / unit) * hw_dtype_block(o->dtype), element, sizeof element);
+        poison = poison && j->packed[0][i] == FIRST_POISON &&
+                 j->packed[1][i] == SECOND_POISON;
+    name_element(o, (int64_t)(at / unit) * hw_dtype_block(o->dtype), element,
+                 sizeof element);
     snprintf(j->judgement->text, sizeof j->judgement->text,
              poison ? "%s was not written" : "%s differs between two runs", element);
 }
@@ -140,19 +143,22 @@ static void ask_exact(struct judge *j, const struct operand *o)
         const unsigned char *got = j->packed[0] + at, *want = o->exact_bytes + at;
         if (!memcmp(got, want, unit) || (!o->same_dtype && both_nan(o->dtype, got, want)))
             continue;
-        const int64_t block = hw_dtype_block(o->dtype), first = (int64_t)(at / unit) * block;
+        const int64_t block = hw_dtype_block(o->dtype),
+                      first = (int64_t)(at / unit) * block;
         int64_t i = 0;
-        while (i + 1 < block && storage_read(o->dtype, got, i) == storage_read(o->dtype, want, i))
+        while (i + 1 < block &&
+               storage_read(o->dtype, got, i) == storage_read(o->dtype, want, i))
             i++;
         name_element(o, first + i, element, sizeof element);
         snprintf(j->judgement->text, sizeof j->judgement->text,
-                 "%s is %.9g, should be exactly %.9g", element, storage_read(o->dtype, got, i),
-                 storage_read(o->dtype, want, i));
+                 "%s is %.9g, should be exactly %.9g", element,
+                 storage_read(o->dtype, got, i), storage_read(o->dtype, want, i));
         return;
     }
 }
 
-/* NaN where NaN is due; infinity where rounding to storage gives it, with some room at the edge. */
+/* NaN where NaN is due; infinity where rounding to storage gives it, with some room at the
+ * edge. */
 static bool special_agrees(int32_t dtype, double got, double want)
 {
     const double edge = storage_largest(dtype) * 0.99;
@@ -187,8 +193,8 @@ static void ask_close(struct judge *j, const struct operand *o)
             if (special_agrees(o->dtype, got, want))
                 continue;
             name_element(o, i, element, sizeof element);
-            snprintf(judgement->text, sizeof judgement->text, "%s is %g, should be %.9g", element,
-                     got, want);
+            snprintf(judgement->text, sizeof judgement->text, "%s is %g, should be %.9g",
+                     element, got, want);
             return;
         }
         if (fabs(want) > storage_largest(o->dtype)) { /* got is finite, and may be so */
@@ -215,7 +221,8 @@ static void ask_close(struct judge *j, const struct operand *o)
         return;
     name_element(o, worst_at, element, sizeof element);
     snprintf(judgement->text, sizeof judgement->text,
-             "%s: error %.3g (at most %.3g), worst %.3g units (at most %g): %s is %.9g, should be "
+             "%s: error %.3g (at most %.3g), worst %.3g units (at most %g): %s is %.9g, "
+             "should be "
              "%.9g",
              o->name, error, bound, worst, worst_bound, element,
              storage_read(o->dtype, j->packed[0], worst_at), o->want[worst_at]);
@@ -256,8 +263,8 @@ static void judge_operand(struct judge *j, const struct outcome *outcome, int i)
     const struct hw_tensor tensor = problem_tensor(j->problem, i);
 
     for (int run = 0; run < 2; run++) {
-        const unsigned char *arena =
-            j->problem->layout[i].host ? outcome->host[run] : outcome->device[run];
+        const unsigned char *arena = j->problem->layout[i].host ? outcome->host[run]
+                                                                : outcome->device[run];
         storage_gather(&tensor, arena + tensor.offset, j->packed[run]);
     }
     ask_same(j, o);

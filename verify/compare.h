@@ -5,8 +5,8 @@
 
 #include "problem.h"
 
-/* What two runs of one problem left in memory, as whole arenas; before the first, outputs were
- * filled with the one poison, before the second with the other. */
+/* What two runs of one problem left in memory, as whole arenas; before the first, outputs
+ * were filled with the one poison, before the second with the other. */
 struct outcome {
     const unsigned char *device[2], *host[2];
 };
@@ -19,7 +19,7 @@ struct judgement {
 };
 
 /* `precision`: "fp32", "fp16", "int8", as HW_PRECISION. false: no memory. */
-bool compare(const struct problem *problem, const struct outcome *outcome, const char *precision,
-             struct judgement *judgement);
+bool compare(const struct problem *problem, const struct outcome *outcome,
+             const char *precision, struct judgement *judgement);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data.c - the numbers that operands hold: ordinary ones and those that break naive code. */
+/* data.c - the numbers that operands hold: ordinary ones and those that break naive code.
+ */
 #include "problem.h"
 #include "storage.h"
 
@@ -74,8 +75,9 @@ static double make_nan(uint64_t *state, const struct place *at)
 {
     const int64_t row = at->i / at->cols, col = at->i % at->cols;
     const double ordinary = uniform(state);
-    return row % 3 == 0 && col == row % at->cols && !storage_is_block(at->dtype) ? (double)NAN
-                                                                                 : ordinary;
+    return row % 3 == 0 && col == row % at->cols && !storage_is_block(at->dtype)
+               ? (double)NAN
+               : ordinary;
 }
 
 static double make_inf(uint64_t *state, const struct place *at)
@@ -128,10 +130,10 @@ struct data_kind {
 };
 
 static const struct data_kind kinds[] = {
-    { "uniform", make_uniform }, { "wide", make_wide }, { "huge", make_huge },
+    { "uniform", make_uniform }, { "wide", make_wide },   { "huge", make_huge },
     { "tiny", make_tiny },       { "mixed", make_mixed }, { "outlier", make_outlier },
-    { "nan", make_nan },         { "inf", make_inf },   { "neginf", make_neginf },
-    { "mask", make_mask },       { "zero", make_zero }, { "steps", make_steps },
+    { "nan", make_nan },         { "inf", make_inf },     { "neginf", make_neginf },
+    { "mask", make_mask },       { "zero", make_zero },   { "steps", make_steps },
     { "factors", make_factors }, { "raw", NULL },
 };
 
@@ -143,7 +145,8 @@ const struct data_kind *data_named(const char *name)
     return NULL;
 }
 
-/* Any bits at all, NaNs of every kind included; in blocks only the scale has to be finite. */
+/* Any bits at all, NaNs of every kind included; in blocks only the scale has to be finite.
+ */
 static void fill_raw(uint64_t seed, struct operand *o)
 {
     const size_t bytes = storage_bytes(o->dtype, o->count);
@@ -155,8 +158,8 @@ static void fill_raw(uint64_t seed, struct operand *o)
         o->bytes[i + 1] &= 0xbb;
 }
 
-/* Elements are made in pieces, so that a big operand needs little memory besides its own; with no
- * numbers wanted, one piece serves again and again. */
+/* Elements are made in pieces, so that a big operand needs little memory besides its own;
+ * with no numbers wanted, one piece serves again and again. */
 enum { PIECE = 256 * 127 };
 
 void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)

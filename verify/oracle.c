@@ -17,16 +17,17 @@ bool role_is_output(enum role role)
     return role == ROLE_OUT || role == ROLE_OPT_OUT || role == ROLE_INOUT;
 }
 
-int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS], size_t field[MAX_OPERANDS])
+int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS],
+                size_t field[MAX_OPERANDS])
 {
     int count = 0;
 
     switch (op) {
-#define T(op, tensor, part)                                                                      \
-    operands[count] = (struct operand){ .name = #tensor, .role = ROLE_##part };                  \
+#define T(op, tensor, part)                                                                \
+    operands[count] = (struct operand){ .name = #tensor, .role = ROLE_##part };            \
     field[count++] = offsetof(struct hw_##op, tensor);
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
         HW_OPERANDS_##NAME(T) break;
         HW_OPS(X)
 #undef X
@@ -40,8 +41,8 @@ int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS], size_t field
 size_t op_args_size(uint32_t op)
 {
     switch (op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
         return sizeof(struct hw_##name);
         HW_OPS(X)
 #undef X
@@ -67,8 +68,8 @@ static double *zeros(int64_t count)
     return calloc((size_t)count + 1, sizeof(double));
 }
 
-bool operand_make(struct operand *operand, int32_t dtype, int32_t rank, const int64_t *extents,
-                  bool numbers)
+bool operand_make(struct operand *operand, int32_t dtype, int32_t rank,
+                  const int64_t *extents, bool numbers)
 {
     operand->dtype = dtype;
     operand->rank = rank;
@@ -89,7 +90,8 @@ bool operand_make(struct operand *operand, int32_t dtype, int32_t rank, const in
         operand->want = zeros(operand->count);
         operand->noise = zeros(operand->count);
         operand->drift = zeros(operand->count);
-        ok = ok && operand->exact_bytes && operand->want && operand->noise && operand->drift;
+        ok = ok && operand->exact_bytes && operand->want && operand->noise &&
+             operand->drift;
     }
     if (!ok)
         operand_clear(operand);
@@ -129,8 +131,8 @@ int64_t broadcast(const struct operand *small, const struct operand *big, int64_
 bool oracle_compute(uint32_t op, const union op_args *args, struct operand *operands)
 {
     switch (op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
         return oracle_##name(&args->name, operands);
         HW_OPS(X)
 #undef X
@@ -139,11 +141,12 @@ bool oracle_compute(uint32_t op, const union op_args *args, struct operand *oper
     }
 }
 
-static double op_flops(uint32_t op, const union op_args *args, const struct operand *operands)
+static double op_flops(uint32_t op, const union op_args *args,
+                       const struct operand *operands)
 {
     switch (op) {
-#define X(NAME, name)                                                                            \
-    case HW_OP_##NAME:                                                                           \
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
         return flops_##name(&args->name, operands);
         HW_OPS(X)
 #undef X
@@ -169,7 +172,8 @@ static double share_touched(uint32_t op, const union op_args *args,
     return 1;
 }
 
-struct cost oracle_cost(uint32_t op, const union op_args *args, const struct operand *operands)
+struct cost oracle_cost(uint32_t op, const union op_args *args,
+                        const struct operand *operands)
 {
     struct operand layout[MAX_OPERANDS];
     size_t field[MAX_OPERANDS];

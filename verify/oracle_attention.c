@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_attention.c - y = softmax(scale q k^T + bias, masked) v, per head; see hw/ops.h for who
- * sees whom. */
+/* oracle_attention.c - y = softmax(scale q k^T + bias, masked) v, per head; see hw/ops.h
+ * for who sees whom. */
 #include "oracle.h"
 
 #include <math.h>
@@ -29,12 +29,14 @@ static int64_t length_of(const struct hw_attention *op, const struct operand *op
     return length < 0 ? 0 : length > most ? most : length;
 }
 
-/* One past the last key that query `i` sees, and the first; first >= last: it sees nothing. */
+/* One past the last key that query `i` sees, and the first; first >= last: it sees nothing.
+ */
 struct span {
     int64_t first, last;
 };
 
-static struct span seen(const struct hw_attention *op, int64_t length, int64_t queries, int64_t i)
+static struct span seen(const struct hw_attention *op, int64_t length, int64_t queries,
+                        int64_t i)
 {
     struct span span = { 0, length };
     if (op->causal && length - queries + i + 1 < length)
@@ -58,17 +60,18 @@ static double bias_at(const struct operand *bias, const int64_t at[4])
 static void scores(const struct hw_attention *op, const struct operand *operands,
                    const int64_t at[3], struct span span, double *score, double *loss)
 {
-    const struct operand *q = &operands[operand_attention_q], *k = &operands[operand_attention_k];
+    const struct operand *q = &operands[operand_attention_q],
+                         *k = &operands[operand_attention_k];
     const struct shape qs = shape_of(q), ks = shape_of(k);
     const int64_t key_head = at[1] / (qs.heads / ks.heads);
-    const double *query =
-        q->value + ((at[0] * qs.tokens + at[2]) * qs.heads + at[1]) * qs.depth;
+    const double *query = q->value +
+                          ((at[0] * qs.tokens + at[2]) * qs.heads + at[1]) * qs.depth;
     const double scale = op->scale != 0.0f ? (double)op->scale : 1 / sqrt((double)qs.depth);
     const double cap = (double)op->softcap;
 
     for (int64_t j = span.first; j < span.last; j++) {
-        const double *key =
-            k->value + ((at[0] * ks.tokens + j) * ks.heads + key_head) * ks.depth;
+        const double *key = k->value +
+                            ((at[0] * ks.tokens + j) * ks.heads + key_head) * ks.depth;
         double sum = 0, magnitude = 0;
         for (int64_t d = 0; d < qs.depth; d++) {
             sum += query[d] * key[d];
@@ -77,8 +80,8 @@ static void scores(const struct hw_attention *op, const struct operand *operands
         sum *= scale;
         if (cap > 0)
             sum = cap * tanh(sum / cap);
-        const double bias =
-            bias_at(&operands[operand_attention_bias], (int64_t[]){ at[0], at[1], at[2], j });
+        const double bias = bias_at(&operands[operand_attention_bias],
+                                    (int64_t[]){ at[0], at[1], at[2], j });
         score[j] = sum + bias;
         loss[j] = sqrt((double)qs.depth) * fabs(scale) * magnitude +
                   (isinf(bias) ? 0 : fabs(bias));
@@ -105,9 +108,10 @@ static void weigh(const struct operand *operands, const int64_t at[3], struct sp
         return;
     for (int64_t j = span.first; j < span.last; j++) {
         const double p = exp(score[j] - largest);
-        const double *value =
-            v->value + ((at[0] * vs.tokens + j) * vs.heads + value_head) * vs.depth;
-        const double lost = sqrt((double)(span.last - span.first)) + loss[j] + fabs(largest);
+        const double *value = v->value +
+                              ((at[0] * vs.tokens + j) * vs.heads + value_head) * vs.depth;
+        const double lost = sqrt((double)(span.last - span.first)) + loss[j] +
+                            fabs(largest);
         total += p;
         for (int64_t d = 0; d < ys.depth; d++) {
             y->want[row + d] += p * value[d];
@@ -153,8 +157,7 @@ double flops_attention(const struct hw_attention *op, const struct operand *oper
 
     for (int64_t batch = 0; batch < ys.batches; batch++)
         for (int64_t i = 0; i < ys.tokens; i++) {
-            const struct span span =
-                seen(op, length_of(op, operands, batch), ys.tokens, i);
+            const struct span span = seen(op, length_of(op, operands, batch), ys.tokens, i);
             pairs += span.last > span.first ? (double)(span.last - span.first) : 0;
         }
     return 2.0 * pairs * (double)ys.heads * (double)(depth + ys.depth);

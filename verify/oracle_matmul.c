@@ -14,10 +14,12 @@ static struct matrix matrix_of(const struct operand *o, int64_t batch, bool tran
 {
     const int64_t rows = o->extent[o->rank - 2], cols = o->extent[o->rank - 1];
     const double *first = o->value + batch * rows * cols;
-    return transposed ? (struct matrix){ first, 1, cols } : (struct matrix){ first, cols, 1 };
+    return transposed ? (struct matrix){ first, 1, cols }
+                      : (struct matrix){ first, cols, 1 };
 }
 
-/* An operand's leading extents as an operand of their own, which broadcast() understands. */
+/* An operand's leading extents as an operand of their own, which broadcast() understands.
+ */
 static struct operand batches_of(const struct operand *o)
 {
     struct operand batches = { .rank = o->rank - 1, .count = 1 };
@@ -46,10 +48,10 @@ bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
 
     for (int64_t out = 0; out < c->count; out++) {
         const int64_t batch = out / (m * n), row = out / n % m, col = out % n;
-        const struct matrix x =
-            matrix_of(a, broadcast(&a_batches, &batches, batch), op->transpose_a != 0);
-        const struct matrix y =
-            matrix_of(b, broadcast(&b_batches, &batches, batch), op->transpose_b != 0);
+        const struct matrix x = matrix_of(a, broadcast(&a_batches, &batches, batch),
+                                          op->transpose_a != 0);
+        const struct matrix y = matrix_of(b, broadcast(&b_batches, &batches, batch),
+                                          op->transpose_b != 0);
         double sum = 0, squares = 0, magnitude = 0;
         for (int64_t k = 0; k < terms; k++) {
             const double term = x.first[row * x.row + k * x.column] *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_move.c - what only moves or converts data, to the bit: copy, get_rows, set_rows. */
+/* oracle_move.c - what only moves or converts data, to the bit: copy, get_rows, set_rows.
+ */
 #include "oracle.h"
 
 #include "storage.h"
@@ -7,8 +8,8 @@
 #include <string.h>
 
 /* `count` elements from one packed place to another: bit for bit, or converted. */
-static void move(struct operand *to, int64_t to_at, const struct operand *from, int64_t from_at,
-                 int64_t count)
+static void move(struct operand *to, int64_t to_at, const struct operand *from,
+                 int64_t from_at, int64_t count)
 {
     unsigned char *target = to->exact_bytes + storage_bytes(to->dtype, to_at);
 

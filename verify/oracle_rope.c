@@ -23,12 +23,12 @@ bool oracle_rope(const struct hw_rope *op, struct operand *operands)
 
     for (int64_t row = 0; row < operand_rows(y); row++) {
         const int64_t token = row / heads % tokens;
-        const double position =
-            positions->dtype ? positions->value[token] : (double)(op->start + token);
+        const double position = positions->dtype ? positions->value[token]
+                                                 : (double)(op->start + token);
         for (int64_t i = 0; i < dims / 2; i++) {
             const double factor = factors->dtype ? factors->value[i] : 1;
-            const double angle =
-                position * scale * pow(theta, -2.0 * (double)i / (double)dims) / factor;
+            const double angle = position * scale *
+                                 pow(theta, -2.0 * (double)i / (double)dims) / factor;
             const int64_t first = row * depth + (op->interleaved ? 2 * i : i);
             const int64_t second = first + (op->interleaved ? 1 : dims / 2);
             const double a = x->value[first], b = x->value[second];

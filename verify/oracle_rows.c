@@ -30,8 +30,8 @@ bool oracle_rmsnorm(const struct hw_rmsnorm *op, struct operand *operands)
     struct operand *y = &operands[operand_rmsnorm_y];
 
     for (int64_t row = 0; row < operand_rows(y); row++)
-        norm_row(y, x->value + row * operand_cols(y), &operands[operand_rmsnorm_weight], row,
-                 (double)op->eps);
+        norm_row(y, x->value + row * operand_cols(y), &operands[operand_rmsnorm_weight],
+                 row, (double)op->eps);
     return true;
 }
 
@@ -49,8 +49,8 @@ bool oracle_add_rmsnorm(const struct hw_add_rmsnorm *op, struct operand *operand
     struct operand *y = &operands[operand_add_rmsnorm_y];
 
     for (int64_t i = 0; i < residual->count; i++) {
-        residual->want[i] =
-            storage_round(residual->dtype, residual->value[i] + x->value[i]);
+        residual->want[i] = storage_round(residual->dtype,
+                                          residual->value[i] + x->value[i]);
         residual->drift[i] = fabs(residual->value[i]) + fabs(x->value[i]);
     }
     for (int64_t row = 0; row < operand_rows(y); row++)
@@ -65,8 +65,8 @@ double flops_add_rmsnorm(const struct hw_add_rmsnorm *op, const struct operand *
     return 5.0 * (double)operands[operand_add_rmsnorm_y].count;
 }
 
-/* z = scale x + mask, y = exp(z - max) / sum, or z - max - log(sum). What f32 loses in forming z
- * comes out of the exponential multiplied. */
+/* z = scale x + mask, y = exp(z - max) / sum, or z - max - log(sum). What f32 loses in
+ * forming z comes out of the exponential multiplied. */
 static void softmax_row(const struct hw_softmax *op, const struct operand *x,
                         const struct operand *mask, struct operand *y, int64_t row)
 {
@@ -105,7 +105,8 @@ bool oracle_softmax(const struct hw_softmax *op, struct operand *operands)
     struct operand *y = &operands[operand_softmax_y];
 
     for (int64_t row = 0; row < operand_rows(y); row++)
-        softmax_row(op, &operands[operand_softmax_x], &operands[operand_softmax_mask], y, row);
+        softmax_row(op, &operands[operand_softmax_x], &operands[operand_softmax_mask], y,
+                    row);
     return true;
 }
 

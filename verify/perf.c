@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum { MOST_SAMPLES = 200, LEAST_SAMPLES = 5, MOST_SETS = 64 };
-static const double cold_bytes = 256e6; /* more than the caches of today */
+static const double cold_bytes = 256e6;   /* more than the caches of today */
 static const double batch_seconds = 2e-3; /* long beside the clock and the wait */
 
 static double now(void)
@@ -31,8 +31,8 @@ static void sets_close(struct sets *s)
         bench_close(&s->bench[--s->count]);
 }
 
-static enum hw_status sets_open(struct sets *s, const struct problem *p, struct hw_queue *queue,
-                                bool cold)
+static enum hw_status sets_open(struct sets *s, const struct problem *p,
+                                struct hw_queue *queue, bool cold)
 {
     const double wanted = cold ? cold_bytes / (double)p->bytes + 2 : 1;
     enum hw_status status = HW_OK;
@@ -41,7 +41,8 @@ static enum hw_status sets_open(struct sets *s, const struct problem *p, struct 
     while (!status && s->count < MOST_SETS && s->count < (int)wanted) {
         status = bench_open(&s->bench[s->count], p, queue);
         if (!status)
-            status = bench_load(&s->bench[s->count++], 0x3c); /* a small number in any float */
+            status = bench_load(&s->bench[s->count++],
+                                0x3c); /* a small number in any float */
     }
     if (status)
         sets_close(s);
@@ -83,7 +84,9 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
         status = time_batch(s, queue, calls, &taken);
     calls /= 2; /* what the last batch had */
     int count = (int)(seconds / (taken > 0 ? taken : batch_seconds));
-    count = count < LEAST_SAMPLES ? LEAST_SAMPLES : count > MOST_SAMPLES ? MOST_SAMPLES : count;
+    count = count < LEAST_SAMPLES  ? LEAST_SAMPLES
+            : count > MOST_SAMPLES ? MOST_SAMPLES
+                                   : count;
     for (int i = 0; !status && i < count; i++) {
         status = time_batch(s, queue, calls, &sample[i]);
         sample[i] /= (double)calls;
@@ -100,7 +103,8 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 
 /* ---- peaks --------------------------------------------------------------------------------- */
 
-/* Seconds that one call of a case takes on whatever row the device chooses; 0: it can not. */
+/* Seconds that one call of a case takes on whatever row the device chooses; 0: it can not.
+ */
 static double seconds_of(struct hw_device *device, const char *text)
 {
     char error[VERIFY_ERROR_TEXT];
@@ -110,7 +114,8 @@ static double seconds_of(struct hw_device *device, const char *text)
     struct problem problem;
     struct sets sets;
 
-    if (!case_parse(text, &test, error, sizeof error) || !problem_make(&problem, &test, false))
+    if (!case_parse(text, &test, error, sizeof error) ||
+        !problem_make(&problem, &test, false))
         return 0;
     if (!bench_supports(device, &problem) && !hw_queue_open(device, NULL, &queue)) {
         if (!sets_open(&sets, &problem, queue, false)) {
@@ -128,7 +133,8 @@ enum hw_status verify_peaks(struct hw_device *device, struct verify_peaks *peaks
 {
     const double copy = seconds_of(device, "copy(shape=4096x4096)");
     const double f32 = seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1)");
-    const double f16 = seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1,a=f16,b=f16,c=f16)");
+    const double f16 = seconds_of(device,
+                                  "matmul(m=1024,n=1024,k=1024,tb=1,a=f16,b=f16,c=f16)");
     const double bf16 =
         seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1,a=bf16,b=bf16,c=bf16)");
     const double work = 2.0 * 1024 * 1024 * 1024;
@@ -222,8 +228,8 @@ static bool time_case(void *user, const struct test_case *test)
         struct verify_timing timing = { .kernel = "", .text = hw_message() };
         go_on = report(t, &timing);
     } else {
-        t->status =
-            each_row(t->device, problem.op, t->filter->kernel, 0, time_row, t, &go_on);
+        t->status = each_row(t->device, problem.op, t->filter->kernel, 0, time_row, t,
+                             &go_on);
     }
     problem_clear(&problem);
     return go_on && !t->status;

@@ -32,7 +32,8 @@ void problem_clear(struct problem *p)
 /* ---- strides ------------------------------------------------------------------------------- */
 
 /* Axes from the one that varies fastest in memory. */
-static void memory_order(int32_t order[HW_MAX_RANK], int32_t rank, int32_t swap_a, int32_t swap_b)
+static void memory_order(int32_t order[HW_MAX_RANK], int32_t rank, int32_t swap_a,
+                         int32_t swap_b)
 {
     for (int32_t i = 0; i < rank; i++)
         order[i] = rank - 1 - i;
@@ -42,7 +43,8 @@ static void memory_order(int32_t order[HW_MAX_RANK], int32_t rank, int32_t swap_
     }
 }
 
-/* Sets strides for `order`; each axis but the fastest leaves `gap` bytes unused per step. */
+/* Sets strides for `order`; each axis but the fastest leaves `gap` bytes unused per step.
+ */
 static void set_strides(struct layout *l, const struct operand *o, const int32_t *order,
                         int64_t gap)
 {
@@ -59,9 +61,19 @@ static void set_strides(struct layout *l, const struct operand *o, const int32_t
 /* The views there are; one that an operand's rank or dtype does not allow is "plain". */
 static bool is_view(const char *name)
 {
-    static const char *const views[] = { "plain", "offset", "padded", "swapped", "inner", "repeat" };
+    static const char *const views[] = { "plain",   "offset", "padded",
+                                         "swapped", "inner",  "repeat" };
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
         if (!strcmp(views[i], name))
+            return true;
+    return false;
+}
+
+/* Whether an output shares operand `i`'s memory. */
+static bool is_shared(const struct problem *p, int i)
+{
+    for (int j = 0; j < p->count; j++)
+        if (p->operand[j].dtype != HW_NONE && p->layout[j].same_as == i)
             return true;
     return false;
 }
@@ -75,8 +87,10 @@ static void apply_view(struct problem *p, int i, const char *view)
     int32_t order[HW_MAX_RANK];
 
     if (!is_view(view))
-        problem_fail(p, "no view is called '%s'; there are: plain offset padded swapped inner "
-                        "repeat", view);
+        problem_fail(p,
+                     "no view is called '%s'; there are: plain offset padded swapped inner "
+                     "repeat",
+                     view);
     memory_order(order, o->rank, 0, -1);
     if (!strcmp(view, "offset"))
         l->place += (uint64_t)unit;
@@ -87,7 +101,8 @@ static void apply_view(struct problem *p, int i, const char *view)
     set_strides(l, o, order, !strcmp(view, "padded") ? 3 * unit : 0);
     if (inner && o->rank == 1)
         l->stride[0] = 2 * unit;
-    if (!strcmp(view, "repeat") && !role_is_output(o->role) && o->rank >= 2)
+    if (!strcmp(view, "repeat") && !role_is_output(o->role) && !is_shared(p, i) &&
+        o->rank >= 2)
         l->stride[0] = 0;
 }
 
@@ -137,7 +152,9 @@ static void lay_out(struct problem *p)
 struct hw_tensor problem_tensor(const struct problem *p, int i)
 {
     const struct operand *o = &p->operand[i];
-    struct hw_tensor tensor = { .offset = p->layout[i].place, .dtype = o->dtype, .rank = o->rank };
+    struct hw_tensor tensor = { .offset = p->layout[i].place,
+                                .dtype = o->dtype,
+                                .rank = o->rank };
 
     for (int32_t axis = 0; axis < o->rank; axis++) {
         tensor.extent[axis] = o->extent[axis];
@@ -167,15 +184,18 @@ static void repeat_slices(const struct layout *l, struct operand *o)
         memcpy(o->bytes + (size_t)i * slice, o->bytes, slice);
 }
 
-/* Keys and values past the length are memory that nobody wrote: NaN, which must not be seen. */
+/* Keys and values past the length are memory that nobody wrote: NaN, which must not be
+ * seen. */
 static void poison_tails(struct problem *p)
 {
     const struct operand *lengths = &p->operand[operand_attention_lengths];
 
     for (int i = operand_attention_k; i <= operand_attention_v; i++) {
         struct operand *o = &p->operand[i];
-        const int64_t most = o->extent[o->rank - 3], batches = o->rank == 4 ? o->extent[0] : 1;
-        const size_t token = storage_bytes(o->dtype, o->extent[o->rank - 2] * operand_cols(o));
+        const int64_t most = o->extent[o->rank - 3],
+                      batches = o->rank == 4 ? o->extent[0] : 1;
+        const size_t token = storage_bytes(o->dtype,
+                                           o->extent[o->rank - 2] * operand_cols(o));
         for (int64_t batch = 0; batch < batches; batch++) {
             int64_t length = p->args.attention.length ? p->args.attention.length : most;
             if (lengths->dtype)
@@ -204,7 +224,8 @@ static void fill(struct problem *p, const char *text)
         poison_tails(p);
     for (int i = 0; i < p->count; i++)
         for (int64_t at = 0; p->operand[i].value && at < p->operand[i].count; at++)
-            p->operand[i].value[at] = storage_read(p->operand[i].dtype, p->operand[i].bytes, at);
+            p->operand[i].value[at] = storage_read(p->operand[i].dtype, p->operand[i].bytes,
+                                                   at);
 }
 
 static bool make_image(struct problem *p)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* problem.h - a case made concrete: operands with data, laid out in memory between guards. */
+/* problem.h - a case made concrete: operands with data, laid out in memory between guards.
+ */
 #ifndef VERIFY_PROBLEM_H
 #define VERIFY_PROBLEM_H
 
@@ -36,8 +37,9 @@ struct problem {
     char error[ERROR_TEXT]; /* the first thing that is wrong with the case; "": nothing */
 };
 
-/* Builds the problem that `test` describes. false: `error` has the words, and there is nothing to
- * clear. `numbers`: as in struct problem; without them data repeats and big cases are quick. */
+/* Builds the problem that `test` describes. false: `error` has the words, and there is
+ * nothing to clear. `numbers`: as in struct problem; without them data repeats and big
+ * cases are quick. */
 bool problem_make(struct problem *problem, const struct test_case *test, bool numbers);
 void problem_clear(struct problem *problem);
 
@@ -46,7 +48,8 @@ struct hw_tensor problem_tensor(const struct problem *problem, int i);
 
 /* ---- for build.c --------------------------------------------------------------------------- */
 
-/* Reads the problem's parameters into args, makes its operands and says how they are filled. */
+/* Reads the problem's parameters into args, makes its operands and says how they are
+ * filled. */
 void problem_build(struct problem *problem);
 
 /* Says what is wrong with the case, unless something was wrong before. */

@@ -17,6 +17,24 @@ static int lowest_exponent(struct format f)
     return 2 - (1 << (f.exponent - 1));
 }
 
+/* 2^exponent, -1022 to 1023. */
+static double power(int exponent)
+{
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The exponent of a finite value's leading bit; of zero and subnormals, some very low one.
+ */
+static int exponent_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+
 static double decode(struct format f, uint32_t code)
 {
     const int special = (1 << f.exponent) - 1;
@@ -27,34 +45,26 @@ static double decode(struct format f, uint32_t code)
     if (exponent == special)
         return fraction ? (double)NAN : sign * (double)INFINITY;
     if (exponent == 0)
-        return sign * ldexp(fraction, lowest_exponent(f) - f.mantissa);
-    return sign * ldexp(fraction + (1 << f.mantissa),
-                        exponent - 1 + lowest_exponent(f) - f.mantissa);
+        return sign * fraction * power(lowest_exponent(f) - f.mantissa);
+    return sign * (fraction + (1 << f.mantissa)) *
+           power(exponent - 1 + lowest_exponent(f) - f.mantissa);
 }
 
-/* The significand is rounded to an integer of mantissa + 1 bits; its top bit carries into the
- * exponent's field by itself, and so does a rounding up to the next power of two. */
+/* The significand is rounded to an integer of mantissa + 1 bits; its top bit carries into
+ * the exponent's field by itself, and so does a rounding up to the next power of two. */
 static uint32_t encode(struct format f, double value)
 {
     const uint32_t sign = signbit(value) ? 1u << (f.mantissa + f.exponent) : 0;
     const uint32_t infinity = ((1u << f.exponent) - 1) << f.mantissa;
-    int exponent = 0;
+    const int lowest = lowest_exponent(f);
 
     if (isnan(value))
         return sign | infinity | 1u << (f.mantissa - 1);
-    if (isinf(value))
+    if (isinf(value) || exponent_of(value) >= 1 << (f.exponent - 1))
         return sign | infinity;
-    if (value == 0)
-        return sign;
-    frexp(value, &exponent);
-    exponent--;
-    if (exponent < lowest_exponent(f))
-        exponent = lowest_exponent(f);
-    if (exponent > (1 << (f.exponent - 1)) - 1)
-        return sign | infinity;
-    const uint32_t significand = (uint32_t)nearbyint(ldexp(fabs(value), f.mantissa - exponent));
-    return sign |
-           (((uint32_t)(exponent - lowest_exponent(f)) << f.mantissa) + significand);
+    const int exponent = exponent_of(value) > lowest ? exponent_of(value) : lowest;
+    const double significand = nearbyint(fabs(value) * power(f.mantissa - exponent));
+    return sign | (((uint32_t)(exponent - lowest) << f.mantissa) + (uint32_t)significand);
 }
 
 static uint32_t read16(const unsigned char *p)
@@ -85,40 +95,53 @@ size_t storage_bytes(int32_t dtype, int64_t elements)
     return block ? (size_t)(elements / block * hw_dtype_bytes(dtype)) : 0;
 }
 
+static double read_f32(const unsigned char *p)
+{
+    float f;
+    memcpy(&f, p, sizeof f);
+    return (double)f;
+}
+
+static double read_i32(const unsigned char *p)
+{
+    int32_t i;
+    memcpy(&i, p, sizeof i);
+    return i;
+}
+
+static double read_i64(const unsigned char *p)
+{
+    int64_t i;
+    memcpy(&i, p, sizeof i);
+    return (double)i;
+}
+
 double storage_read(int32_t dtype, const unsigned char *packed, int64_t i)
 {
-    const int64_t block = hw_dtype_block(dtype);
-    const unsigned char *p = packed + i / block * hw_dtype_bytes(dtype);
-    float f = 0;
-    int32_t i32 = 0;
-    int64_t i64 = 0;
-
     switch (dtype) {
     case HW_F32:
-        memcpy(&f, p, sizeof f);
-        return (double)f;
+        return read_f32(packed + 4 * i);
     case HW_F16:
-        return decode(f16, read16(p));
+        return decode(f16, read16(packed + 2 * i));
     case HW_BF16:
-        return decode(bf16, read16(p));
+        return decode(bf16, read16(packed + 2 * i));
     case HW_I8:
-        return (signed char)*p;
+        return (signed char)packed[i];
     case HW_I32:
-        memcpy(&i32, p, sizeof i32);
-        return i32;
+        return read_i32(packed + 4 * i);
     case HW_I64:
-        memcpy(&i64, p, sizeof i64);
-        return (double)i64;
+        return read_i64(packed + 8 * i);
     case HW_Q8_0:
-        return read_q8_0(p, i % block);
+        return read_q8_0(packed + i / 32 * 34, i % 32);
     case HW_Q4_0:
-        return read_q4_0(p, i % block);
+        return read_q4_0(packed + i / 32 * 18, i % 32);
     default:
         return (double)NAN;
     }
 }
 
-/* Each step is rounded to float, one to a statement, so that no compiler fuses two of them. */
+/* Each step is rounded to float, one to a statement, so that no compiler fuses two of them.
+ */
 static void write_q8_0(unsigned char *block, const double *values)
 {
     float largest = 0;
@@ -156,7 +179,8 @@ static void write_q4_0(unsigned char *block, const double *values)
                                        quantum_q4_0((float)values[i + 16], inverse) << 4);
 }
 
-void storage_write(int32_t dtype, unsigned char *packed, const double *values, int64_t count)
+void storage_write(int32_t dtype, unsigned char *packed, const double *values,
+                   int64_t count)
 {
     const int64_t block = hw_dtype_block(dtype), bytes = hw_dtype_bytes(dtype);
 
@@ -259,8 +283,8 @@ int64_t storage_count(const struct hw_tensor *tensor)
     return count;
 }
 
-/* Calls for each element (of a block type: each block) in row-major order: offset of its bytes in
- * the tensor, and which one it is. */
+/* Calls for each element (of a block type: each block) in row-major order: offset of its
+ * bytes in the tensor, and which one it is. */
 typedef void (*walk_fn)(void *user, int64_t offset, int64_t index, size_t bytes);
 
 static void walk(const struct hw_tensor *tensor, walk_fn fn, void *user)
@@ -312,8 +336,9 @@ static bool is_packed(const struct hw_tensor *tensor)
     for (int32_t axis = tensor->rank - 1; axis >= 0; axis--) {
         if (tensor->stride[axis] != bytes)
             return false;
-        bytes *= axis == tensor->rank - 1 ? tensor->extent[axis] / hw_dtype_block(tensor->dtype)
-                                          : tensor->extent[axis];
+        bytes *= axis == tensor->rank - 1
+                     ? tensor->extent[axis] / hw_dtype_block(tensor->dtype)
+                     : tensor->extent[axis];
     }
     return true;
 }

@@ -8,8 +8,8 @@ struct asker {
     char text[VERIFY_ERROR_TEXT];
 };
 
-/* A case counts once for each dtype among its operands; what an index or a length is stored in
- * says nothing of the op. */
+/* A case counts once for each dtype among its operands; what an index or a length is stored
+ * in says nothing of the op. */
 static bool ask(void *user, const struct test_case *test)
 {
     struct asker *a = user;

@@ -53,8 +53,8 @@ static enum hw_status run_twice(struct bench *bench, unsigned char *const arenas
 }
 
 /* The host's arena starts out poisoned too, where nothing of it is used. */
-static void judge(struct tester *t, unsigned char *const arenas[4], struct judgement *judgement,
-                  struct verify_result *result)
+static void judge(struct tester *t, unsigned char *const arenas[4],
+                  struct judgement *judgement, struct verify_result *result)
 {
     const struct outcome outcome = { .device = { arenas[0], arenas[1] },
                                      .host = { arenas[2], arenas[3] } };
@@ -118,10 +118,12 @@ static bool test_problem(struct tester *t)
     bool go_on = true;
 
     if (status) {
-        struct verify_result result = { .verdict = verdict_of(status), .text = hw_message() };
+        struct verify_result result = { .verdict = verdict_of(status),
+                                        .text = hw_message() };
         return report(t, &result);
     }
-    t->status = each_row(t->device, t->problem->op, t->filter->kernel, 0, test_row, t, &go_on);
+    t->status = each_row(t->device, t->problem->op, t->filter->kernel, 0, test_row, t,
+                         &go_on);
     return go_on && !t->status;
 }
 
@@ -140,7 +142,8 @@ static bool test_case(void *user, const struct test_case *test)
     if (oracle_compute(problem.op, &problem.args, problem.operand)) {
         go_on = test_problem(t);
     } else {
-        struct verify_result result = { .verdict = VERIFY_SKIPPED, .text = "out of memory" };
+        struct verify_result result = { .verdict = VERIFY_SKIPPED,
+                                        .text = "out of memory" };
         go_on = report(t, &result);
     }
     problem_clear(&problem);

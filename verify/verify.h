@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* verify.h - doubt, as a library: holds every kernel of a device against a double-precision oracle,
- * measures it, and says what it supports. docs/testing.md has the questions and the tolerances.
+/* verify.h - doubt, as a library: holds every kernel of a device against a double-precision
+ * oracle, measures it, and says what it supports. docs/testing.md has the questions and the
+ * tolerances.
  *
- * Works on a device of an open context and uses <hw/hw.h> alone, so that whoever can load a plugin
- * can verify it. Open the context with fallback "error", so that nobody stands in for the device;
- * an op that another device computed is counted as unsupported all the same, never as passed.
+ * Works on a device of an open context and uses <hw/hw.h> alone, so that whoever can load a
+ * plugin can verify it. Open the context with fallback "error", so that nobody stands in
+ * for the device; an op that another device computed is counted as unsupported all the
+ * same, never as passed.
  *
  * Functions answer HW_OK when they could ask their question, whatever the answers were;
- * HW_INVALID, with words in `error`, for filters that fit nothing; else what opening a queue or
- * getting memory failed with (hw_message() has the words). One thread at a time for one device. */
+ * HW_INVALID, with words in `error`, for filters that fit nothing; else what opening a
+ * queue or getting memory failed with (hw_message() has the words). One thread at a time
+ * for one device. */
 #ifndef VERIFY_H
 #define VERIFY_H
 
@@ -18,12 +21,14 @@
 
 /* What to look at. NULL and zero: everything. */
 struct verify_filter {
-    const char *op;      /* a name of the op table */
-    const char *kernel;  /* a kernel row's name */
-    const char *pattern; /* part of a case's text; or with * and ? the whole; or one complete case,
-                          * "op(key=value,...)", which need not be in the registry */
-    bool quick;          /* the small choice: for emulators, sanitizers, a plugin's admission */
-    const char *precision; /* what the context was opened with, if not "fp32": "fp16", "int8" */
+    const char *op;     /* a name of the op table */
+    const char *kernel; /* a kernel row's name */
+    const char
+        *pattern; /* part of a case's text; or with * and ? the whole; or one complete case,
+                   * "op(key=value,...)", which need not be in the registry */
+    bool quick;   /* the small choice: for emulators, sanitizers, a plugin's admission */
+    const char
+        *precision; /* what the context was opened with, if not "fp32": "fp16", "int8" */
 };
 
 /* A line of `text` that says what is wrong with a filter. */
@@ -45,8 +50,9 @@ struct verify_result {
     const char *kernel; /* "" where the device lists no rows: what it chose */
     const char *test;   /* the case, printable, its own reproduction */
     enum verify_verdict verdict;
-    /* The worst output: ||out - want|| / ||want||, and its worst element in units of what rounding
-     * may cost there; each with its bound. Zero where the answer is exact or there is none. */
+    /* The worst output: ||out - want|| / ||want||, and its worst element in units of what
+     * rounding may cost there; each with its bound. Zero where the answer is exact or there
+     * is none. */
     double error, error_bound;
     double worst, worst_bound;
     const char *text; /* "" if passed, else what is wrong, or why not */
@@ -56,8 +62,8 @@ struct verify_counts {
     uint64_t passed, failed, skipped, unsupported;
 };
 
-/* Calls `result` for each case on each eligible kernel row; false from it ends the run. Adds to
- * `counts`. */
+/* Calls `result` for each case on each eligible kernel row; false from it ends the run.
+ * Adds to `counts`. */
 enum hw_status verify_test(struct hw_device *device, const struct verify_filter *filter,
                            bool (*result)(void *user, const struct verify_result *result),
                            void *user, struct verify_counts *counts,
@@ -68,27 +74,29 @@ enum hw_status verify_test(struct hw_device *device, const struct verify_filter 
 /* What the device can do at best, measured in the same run; 0: not measured. */
 struct verify_peaks {
     double copy; /* bytes read and written per second, by a large copy on the device */
-    double flops[HW_DTYPE_END]; /* per second, by a large matrix product of this dtype: f32, f16,
-                                 * bf16 */
+    double flops[HW_DTYPE_END]; /* per second, by a large matrix product of this dtype: f32,
+                                 * f16, bf16 */
 };
 
 struct verify_timing {
     const char *device, *op, *kernel, *test;
-    bool cold; /* no cache can hold the operands: many sets of them take turns. Else one set. */
+    bool cold; /* no cache can hold the operands: many sets of them take turns. Else one
+                  set. */
     int samples;
     double median;       /* seconds for one call */
     double low, high;    /* the first and the ninth tenth of the samples */
     double flops, bytes; /* the least that the op has to compute and to move */
-    double peak; /* the share of what is possible: the time that moving `bytes` or computing `flops`
-                  * takes at the peaks, whichever is longer, over the median; 0: no peaks */
+    double peak; /* the share of what is possible: the time that moving `bytes` or computing
+                  * `flops` takes at the peaks, whichever is longer, over the median; 0: no
+                  * peaks */
     const char *text; /* "", or why there are no figures: unsupported, no memory */
 };
 
 /* Measures with random data, as all of this does: zeros would flatter. */
 enum hw_status verify_peaks(struct hw_device *device, struct verify_peaks *peaks);
 
-/* Measures the cases made for it; with a pattern that is a complete case, that one. `seconds` is
- * about what each measurement takes; 0: 0.2. */
+/* Measures the cases made for it; with a pattern that is a complete case, that one.
+ * `seconds` is about what each measurement takes; 0: 0.2. */
 enum hw_status verify_perf(struct hw_device *device, const struct verify_filter *filter,
                            const struct verify_peaks *peaks, double seconds,
                            bool (*timing)(void *user, const struct verify_timing *timing),
@@ -98,9 +106,9 @@ enum hw_status verify_perf(struct hw_device *device, const struct verify_filter 
 
 enum verify_support { VERIFY_NOTHING, VERIFY_SOME, VERIFY_ALL };
 
-/* Asks for every case of the registry, without running any: of `asked` cases of op that involve
- * dtype (of any operand), how many the device says it computes. Where no case involves the dtype
- * both are 0: the op is not defined for it. */
+/* Asks for every case of the registry, without running any: of `asked` cases of op that
+ * involve dtype (of any operand), how many the device says it computes. Where no case
+ * involves the dtype both are 0: the op is not defined for it. */
 struct verify_cell {
     uint32_t asked, supported;
 };
@@ -109,8 +117,8 @@ struct verify_matrix {
 };
 enum hw_status verify_support(struct hw_device *device, struct verify_matrix *matrix);
 
-/* Calls `fn` with each case that the filter leaves (of the registry: tests, then those to measure),
- * until it answers false. */
+/* Calls `fn` with each case that the filter leaves (of the registry: tests, then those to
+ * measure), until it answers false. */
 enum hw_status verify_list(const struct verify_filter *filter,
                            bool (*fn)(void *user, const char *test, bool perf), void *user,
                            char error[VERIFY_ERROR_TEXT]);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* reference.c - every op by the oracle, in host memory, when it is called. Slow, and right:
+ * the conformance tests must find nothing to say about it. */
+#include "reference.h"
+
+#include "oracle.h"
+
+/* ---- ops ----------------------------------------------------------------------------------- */
+
+static bool load(const struct hw_tensor *tensor, struct operand *o)
+{
+    if (!operand_make(o, tensor->dtype, tensor->rank, tensor->extent, true))
+        return false;
+    if (!o->bytes || !o->count)
+        return true;
+    storage_gather(tensor, hw_tensor_address(tensor), o->bytes);
+    for (int64_t i = 0; i < o->count; i++)
+        o->value[i] = storage_read(o->dtype, o->bytes, i);
+    return true;
+}
+
+static void store(const struct hw_tensor *tensor, struct operand *o)
+{
+    if (!o->exact)
+        storage_write(o->dtype, o->exact_bytes, o->want, o->count);
+    if (o->count)
+        storage_scatter(tensor, hw_tensor_address(tensor), o->exact_bytes);
+}
+
+int32_t reference(uint32_t op, const void *args)
+{
+    struct operand operands[MAX_OPERANDS];
+    struct hw_tensor tensors[MAX_OPERANDS];
+    size_t field[MAX_OPERANDS];
+    union op_args copy;
+    const int count = operands_of(op, operands, field);
+    bool ok = true;
+
+    memcpy(&copy, args, op_args_size(op));
+    for (int i = 0; i < count; i++) {
+        memcpy(&tensors[i], (const char *)args + field[i], sizeof tensors[i]);
+        if (ok && tensors[i].dtype != HW_NONE)
+            ok = load(&tensors[i], &operands[i]);
+    }
+    ok = ok && oracle_compute(op, &copy, operands);
+    for (int i = 0; i < count; i++) {
+        if (ok && tensors[i].dtype != HW_NONE && role_is_output(operands[i].role))
+            store(&tensors[i], &operands[i]);
+        operand_clear(&operands[i]);
+    }
+    return ok ? HW_OK : HW_NO_MEMORY;
+}
+
+#define X(NAME, name)                                                                      \
+    static int32_t name##_op(void *device, void *queue, const struct hw_##name *op)        \
+    {                                                                                      \
+        (void)device;                                                                      \
+        (void)queue;                                                                       \
+        return reference(HW_OP_##NAME, op);                                                \
+    }
+HW_OPS(X)
+#undef X
+
+const struct hw_plugin_ops reference_ops = { .size = sizeof reference_ops,
+#define X(NAME, name) .name = name##_op,
+                                             HW_OPS(X)
+#undef X
+};
+
+void *element(const struct hw_tensor *tensor, int64_t i)
+{
+    int64_t offset = 0;
+    for (int32_t axis = tensor->rank - 1; axis >= 0; axis--) {
+        offset += i % tensor->extent[axis] * tensor->stride[axis];
+        i /= tensor->extent[axis];
+    }
+    return (char *)hw_tensor_address(tensor) + offset;
+}
+
+double get(const struct hw_tensor *tensor, int64_t i)
+{
+    return storage_read(tensor->dtype, element(tensor, i), 0);
+}
+
+void set(const struct hw_tensor *tensor, int64_t i, double value)
+{
+    storage_write(tensor->dtype, element(tensor, i), &value, 1);
+}
+
+/* ---- the rest of a plugin ------------------------------------------------------------------ */
+
+struct instance {
+    const struct hw_host *host;
+};
+
+static int32_t instance_open(const struct hw_host *host, void **self)
+{
+    struct instance *instance = malloc(sizeof *instance);
+    if (!instance)
+        return hw_fail(host, HW_NO_MEMORY, "out of memory");
+    instance->host = host;
+    *self = instance;
+    return HW_OK;
+}
+
+static void instance_close(void *self)
+{
+    free(self);
+}
+
+static int32_t device_count(void *self, int32_t *count)
+{
+    (void)self;
+    *count = 1;
+    return HW_OK;
+}
+
+static int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    (void)self;
+    (void)index;
+    info->kind = HW_DEVICE_SOFTWARE;
+    strcpy(info->name, "the oracle");
+    info->features = HW_FEATURE_UNIFIED_MEMORY | HW_FEATURE_HOST_TENSORS;
+    info->units = 1;
+    info->pci_domain = info->pci_bus = info->pci_device = info->pci_function = -1;
+    return HW_OK;
+}
+
+/* Devices and queues keep nothing but the way to the host's message. */
+static int32_t device_open(void *self, int32_t index, void **device)
+{
+    (void)index;
+    *device = self;
+    return HW_OK;
+}
+
+static void nothing_to_close(void *handle)
+{
+    (void)handle;
+}
+
+static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
+{
+    const struct instance *instance = device;
+    const char *kernel = desc->kernel ? desc->kernel : "";
+
+    if (*kernel && strcmp(kernel, "portable") && !strstr(kernel, "oracle"))
+        return hw_fail(instance->host, HW_INVALID, "no row '%s'; there is: oracle", kernel);
+    *queue = device;
+    return HW_OK;
+}
+
+static int32_t queue_wait(void *queue)
+{
+    (void)queue;
+    return HW_OK;
+}
+
+/* malloc() aligns to less than is asked: the rest is done by hand. */
+enum { ALIGNMENT = 256 };
+
+static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
+                            struct hw_buffer *buffer)
+{
+    const struct instance *instance = device;
+    char *memory = bytes < SIZE_MAX - ALIGNMENT ? malloc((size_t)bytes + ALIGNMENT) : NULL;
+
+    if (!memory)
+        return hw_fail(instance->host, HW_NO_MEMORY, "no %llu bytes",
+                       (unsigned long long)bytes);
+    buffer->impl = memory;
+    buffer->host = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
+    buffer->flags = flags | HW_BUFFER_HOST_VISIBLE;
+    if (flags & HW_BUFFER_ZEROED)
+        memset(buffer->host, 0, (size_t)bytes);
+    return HW_OK;
+}
+
+static void buffer_free(void *device, struct hw_buffer *buffer)
+{
+    (void)device;
+    free(buffer->impl);
+}
+
+static int32_t transfer(void *queue, const struct hw_transfer *t)
+{
+    char *dst = t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host;
+    const char *src = t->src ? (const char *)t->src->host + t->src_offset : t->src_host;
+
+    (void)queue;
+    memmove(dst, src, (size_t)t->bytes);
+    return HW_OK;
+}
+
+static int32_t supports(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
+{
+    struct operand operands[MAX_OPERANDS];
+    size_t field[MAX_OPERANDS];
+    const int count = operands_of(op, operands, field);
+
+    (void)device;
+    *scratch = 0;
+    for (int i = 0; i < count; i++) {
+        struct hw_tensor tensor;
+        memcpy(&tensor, (const char *)args + field[i], sizeof tensor);
+        if (tensor.dtype > HW_Q4_0 || tensor.layout) {
+            snprintf(why, why_size, "the oracle does not read %s", operands[i].name);
+            return HW_UNSUPPORTED;
+        }
+    }
+    return HW_OK;
+}
+
+static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
+                           struct hw_kernel_info *info)
+{
+    (void)device;
+    (void)op;
+    if (index > 0)
+        return HW_NO_DEVICE;
+    info->eligible = 1;
+    strcpy(info->name, "oracle");
+    return HW_OK;
+}
+
+int32_t reference_fill(struct hw_plugin *table, const struct hw_plugin_ops *ops)
+{
+    static const uint32_t sizes[] = HW_OP_SIZES;
+
+    table->vendor = "tests";
+    table->version = "1";
+    table->ops = ops;
+    table->op_sizes = sizes;
+    table->op_count = HW_OP_COUNT;
+    table->open = instance_open;
+    table->close = instance_close;
+    table->device_count = device_count;
+    table->device_info = device_info;
+    table->device_open = device_open;
+    table->device_close = nothing_to_close;
+    table->queue_open = queue_open;
+    table->queue_close = nothing_to_close;
+    table->queue_wait = queue_wait;
+    table->buffer_alloc = buffer_alloc;
+    table->buffer_free = buffer_free;
+    table->transfer = transfer;
+    table->supports = supports;
+    table->kernel_info = kernel_info;
+    return HW_OK;
+}

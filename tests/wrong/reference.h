@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* reference.h - a plugin that computes with the oracle itself, and how to make it wrong.
+ *
+ * A wrong plugin is a file with one op's function, which calls reference() for what it does
+ * right, and WRONG(name, op) at its end. */
+#ifndef REFERENCE_H
+#define REFERENCE_H
+
+#include <hw/plugin.h>
+
+#include "storage.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Computes the op, all of whose operands are host addresses; `args` is its struct. */
+int32_t reference(uint32_t op, const void *args);
+
+/* One function per op that calls reference(). */
+extern const struct hw_plugin_ops reference_ops;
+
+/* Sets the table's slots; the ops are given apart. */
+int32_t reference_fill(struct hw_plugin *table, const struct hw_plugin_ops *ops);
+
+/* The address of element `i` of a tensor, counted row-major; blocks have no element
+ * addresses. */
+void *element(const struct hw_tensor *tensor, int64_t i);
+/* The same as a number. */
+double get(const struct hw_tensor *tensor, int64_t i);
+void set(const struct hw_tensor *tensor, int64_t i, double value);
+
+#define WRONG(plugin_name, op)                                                             \
+    static int32_t fill(const struct hw_host *host, struct hw_plugin *table)               \
+    {                                                                                      \
+        static struct hw_plugin_ops ops;                                                   \
+        (void)host;                                                                        \
+        ops = reference_ops;                                                               \
+        ops.op = op;                                                                       \
+        return reference_fill(table, &ops);                                                \
+    }                                                                                      \
+    HW_PLUGIN(plugin_name, "vendor=tests\n", fill)
+
+#endif

@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Usage: wrong.sh CHECKOPS (OP PLUGIN)... - for each wrong plugin: checkops fails, and each failure is of OP.
+# OP "-": a plugin that is right, of which every op passes.
+checkops=$1
+shift
+echo "1..$(($# / 2))"
+number=0
+while [ $# -gt 0 ]; do
+    op=$1 plugin=$2 number=$((number + 1))
+    shift 2
+    name=$(basename "$plugin" .so)
+    only=
+    [ "$op" = - ] || only="--op $op"
+    # shellcheck disable=SC2086 # an option and its value, or nothing
+    output=$($EMULATOR "$checkops" --test --quick --verbose $only --plugin "$plugin" 2>&1)
+    status=$?
+    failed=$(printf '%s\n' "$output" | sed -nE 's/^FAILED [^ ]+ ([a-z_]+)\(.*/\1/p' | sort -u)
+    if [ "$op" = - ] && [ "$status" = 0 ] && [ -z "$failed" ]; then
+        echo "ok $number - $name: every op passes"
+    elif [ "$op" != - ] && [ "$status" = 1 ] && [ "$failed" = "$op" ]; then
+        echo "ok $number - $name: $op fails"
+    else
+        echo "not ok $number - $name: exit status $status, failures of: ${failed:-nothing}"
+        printf '%s\n' "$output" | tail -n 20 | sed 's/^/# /'
+    fi
+done
