@@ -4,6 +4,8 @@
 
 #include "bench.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -87,12 +89,16 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
     count = count < LEAST_SAMPLES  ? LEAST_SAMPLES
             : count > MOST_SAMPLES ? MOST_SAMPLES
                                    : count;
-    for (int i = 0; !status && i < count; i++) {
-        status = time_batch(s, queue, calls, &sample[i]);
-        sample[i] /= (double)calls;
+    const double end = now() +
+                       4 * seconds; /* a device so slow gets fewer samples, but one */
+    int done = 0;
+    while (!status && done < count && (done == 0 || now() < end)) {
+        status = time_batch(s, queue, calls, &sample[done]);
+        sample[done++] /= (double)calls;
     }
     if (status)
         return status;
+    count = done;
     qsort(sample, (size_t)count, sizeof sample[0], by_size);
     timing->samples = count;
     timing->median = sample[count / 2];
@@ -129,21 +135,35 @@ static double seconds_of(struct hw_device *device, const char *text)
     return timing.median;
 }
 
+/* Products per second of a square matrix product, the larger of two sizes where the smaller
+ * one does not take long already. */
+static double flops_of(struct hw_device *device, const char *dtype)
+{
+    static const int sizes[] = { 256, 1024 };
+    double flops = 0;
+
+    for (int i = 0; i < 2; i++) {
+        char text[CASE_TEXT];
+        snprintf(text, sizeof text, "matmul(m=%d,n=%d,k=%d,tb=1,a=%s,b=same,c=same)",
+                 sizes[i], sizes[i], sizes[i], dtype);
+        const double seconds = seconds_of(device, text);
+        const double rate = seconds > 0 ? 2 * pow(sizes[i], 3) / seconds : 0;
+        flops = rate > flops ? rate : flops;
+        if (seconds > 0.02 || seconds <= 0)
+            break;
+    }
+    return flops;
+}
+
 enum hw_status verify_peaks(struct hw_device *device, struct verify_peaks *peaks)
 {
     const double copy = seconds_of(device, "copy(shape=4096x4096)");
-    const double f32 = seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1)");
-    const double f16 = seconds_of(device,
-                                  "matmul(m=1024,n=1024,k=1024,tb=1,a=f16,b=f16,c=f16)");
-    const double bf16 =
-        seconds_of(device, "matmul(m=1024,n=1024,k=1024,tb=1,a=bf16,b=bf16,c=bf16)");
-    const double work = 2.0 * 1024 * 1024 * 1024;
 
     *peaks = (struct verify_peaks){ 0 };
     peaks->copy = copy > 0 ? 2.0 * 4096 * 4096 * 4 / copy : 0;
-    peaks->flops[HW_F32] = f32 > 0 ? work / f32 : 0;
-    peaks->flops[HW_F16] = f16 > 0 ? work / f16 : 0;
-    peaks->flops[HW_BF16] = bf16 > 0 ? work / bf16 : 0;
+    peaks->flops[HW_F32] = flops_of(device, "f32");
+    peaks->flops[HW_F16] = flops_of(device, "f16");
+    peaks->flops[HW_BF16] = flops_of(device, "bf16");
     return HW_OK;
 }
 

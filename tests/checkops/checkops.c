@@ -228,7 +228,7 @@ static enum hw_status perf(const struct options *options, struct hw_device *devi
         json_number("bf16", peaks.flops[HW_BF16]);
         printf("}\n");
     } else {
-        printf("%s: copy %.1f GB/s; matmul 1024^3 f32 %.1f, f16 %.1f, bf16 %.1f GFLOP/s\n"
+        printf("%s: copy %.1f GB/s; matmul f32 %.1f, f16 %.1f, bf16 %.1f GFLOP/s\n"
                "row, time of a call (tenths of the samples around it), rates, share of "
                "what the "
                "peaks allow\n",

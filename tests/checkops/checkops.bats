@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# checkops as a program: what it says to whoever asks well, or badly. Meson sets CHECKOPS, and RIGHT, a plugin.
+
+@test "one case by its text, found in the registry or not" {
+    run "$CHECKOPS" --plugin "$RIGHT" -p 'silu(type=f16,shape=3x5)'
+    echo "$output"
+    [ "$status" = 0 ]
+    [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]
+}
+
+@test "every case that is listed can be given back" {
+    "$CHECKOPS" --list --quick | awk 'NR % 97 == 0' >"$BATS_TEST_TMPDIR/cases"
+    [ -s "$BATS_TEST_TMPDIR/cases" ]
+    while IFS= read -r case; do
+        run "$CHECKOPS" --plugin "$RIGHT" -p "$case"
+        echo "$output"
+        [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]
+    done <"$BATS_TEST_TMPDIR/cases"
+}
+
+@test "a filter that fits nothing is a usage error, and says so" {
+    for bad in '-o nosuchop' '-p nosuchcase' '-p silu(shape=3x)' '-p silu(shape=99999x99999x9)' '-p silu(what=1)' \
+        '-p silu(type=f17)' '-p what(x=1)' '-p silu(view=odd)' '-p add(shape=3x5,bshape=4)' '-p attention(hq=3,hkv=2)' \
+        '-p matmul(b=q8_0,tb=1,k=31)' '-p argmax(shape=3x0)' '-p rope(dims=3)' '-p silu(shape=1x2x3x4x5)' \
+        '-p silu(type=none)' '-p silu(data=odd)' '-p silu(shape)'; do
+        # shellcheck disable=SC2086 # an option and its value
+        run "$CHECKOPS" --plugin "$RIGHT" $bad
+        echo "$bad: $status: $output"
+        [ "$status" = 2 ]
+        [ "${#lines[@]}" = 1 ]
+    done
+}
+
+@test "an option that is none, or a word too many, is a usage error" {
+    run "$CHECKOPS" --what
+    [ "$status" = 2 ]
+    run "$CHECKOPS" --list what
+    [ "$status" = 2 ]
+    run "$CHECKOPS" --perf --seconds soon
+    [ "$status" = 2 ]
+}
+
+@test "a row that is not there means that nothing was tested" {
+    run "$CHECKOPS" --plugin "$RIGHT" -o silu -k nosuchrow
+    [ "$status" = 1 ]
+    [[ "$output" = *"nothing was tested"* ]]
+}
+
+@test "a plugin that is not there is an error" {
+    run "$CHECKOPS" --plugin /nonexistent/hw_what.so
+    echo "$output"
+    [ "$status" = 1 ]
+}
+
+@test "JSON is JSON, in every question" {
+    for question in '--test -o silu' '--support' '--list --quick' '--perf -o add --seconds 0.001'; do
+        # shellcheck disable=SC2086 # words
+        "$CHECKOPS" --plugin "$RIGHT" --quick --json $question |
+            python3 -c 'import json, sys; print(sum(1 for line in sys.stdin if json.loads(line)))'
+    done
+}
+
+@test "the support table is Markdown" {
+    run "$CHECKOPS" --plugin "$RIGHT" --support --markdown --label stand-in
+    [ "$status" = 0 ]
+    [ "${lines[1]:0:4}" = "|---" ]
+    [[ "$output" = *'| `matmul` | stand-in |'* ]]
+}
