@@ -10,7 +10,7 @@
 }
 
 @test "every case that is listed can be given back" {
-    "$CHECKOPS" --list --quick | awk 'NR % 97 == 0' >"$BATS_TEST_TMPDIR/cases"
+    "$CHECKOPS" --list --quick | awk 'NR % 401 == 7' >"$BATS_TEST_TMPDIR/cases"
     [ -s "$BATS_TEST_TMPDIR/cases" ]
     while IFS= read -r case; do
         run "$CHECKOPS" --plugin "$RIGHT" -p "$case"

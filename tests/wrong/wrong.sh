@@ -13,7 +13,7 @@ while [ $# -gt 0 ]; do
     only=
     [ "$op" = - ] || only="--op $op"
     # shellcheck disable=SC2086 # an option and its value, or nothing
-    output=$($EMULATOR "$checkops" --test --quick --verbose $only --plugin "$plugin" 2>&1)
+    output=$("$checkops" --test --quick --verbose $only --plugin "$plugin" 2>&1)
     status=$?
     failed=$(printf '%s\n' "$output" | sed -nE 's/^FAILED [^ ]+ ([a-z_]+)\(.*/\1/p' | sort -u)
     if [ "$op" = - ] && [ "$status" = 0 ] && [ -z "$failed" ]; then
