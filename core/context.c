@@ -51,9 +51,9 @@ static void climb(struct hw_context *context, struct candidate *candidate)
         enum stage stage;
         stage_fn *run;
     } ladder[] = {
-        { STAGE_FILTER, filter },       { STAGE_TRUST, trust_check },
-        { STAGE_PREFLIGHT, preflight }, { STAGE_BIND, load },
-        { STAGE_PROBE, probe },
+        { STAGE_LIST, first_of_name }, { STAGE_FILTER, filter },
+        { STAGE_TRUST, trust_check },  { STAGE_PREFLIGHT, preflight },
+        { STAGE_BIND, load },          { STAGE_PROBE, probe },
     };
     for (size_t i = 0; i < sizeof ladder / sizeof *ladder && !candidate->reason; i++)
         if (!climb_stage(context, candidate, ladder[i].stage, ladder[i].run))

@@ -38,11 +38,7 @@ static bool check_name(struct hw_context *context, struct candidate *candidate)
                     "the file is called %s, but its manifest says \"%s\"", candidate->file,
                     name);
     memcpy(candidate->name, name, sizeof candidate->name);
-    for (struct candidate *other = context->candidates; other != candidate;
-         other = other->next)
-        if (!other->reason && strcmp(other->name, name) == 0)
-            return stop(candidate, REASON_SHADOWED, "%s comes first", other->path);
-    return !unnamed || filter(context, candidate);
+    return !unnamed || (first_of_name(context, candidate) && filter(context, candidate));
 }
 
 static bool check_abi(struct candidate *candidate)

@@ -117,11 +117,32 @@ static void check_unique(struct hw_context *context, struct candidate *candidate
             stop(candidate, REASON_DUPLICATE, "the same file as %s", other->path);
             return;
         }
-        if (candidate->name[0] && strcmp(other->name, candidate->name) == 0) {
-            stop(candidate, REASON_SHADOWED, "%s comes first", other->path);
-            return;
-        }
     }
+}
+
+/* As the system's loader passes over a library of another machine: a file that could not
+ * even be tried leaves its name to the next one. */
+static bool was_tried(const struct candidate *candidate)
+{
+    return candidate->plugin || (candidate->reason && candidate->stage > STAGE_PREFLIGHT);
+}
+
+bool first_of_name(struct hw_context *context, struct candidate *candidate)
+{
+    const struct candidate *passed_over = NULL;
+    for (struct candidate *other = context->candidates; other != candidate;
+         other = other->next) {
+        if (!candidate->name[0] || strcmp(other->name, candidate->name) != 0)
+            continue;
+        if (was_tried(other))
+            return stop(candidate, REASON_SHADOWED, "%s comes first", other->path);
+        if (other->reason && other->stage > STAGE_FILTER)
+            passed_over = other;
+    }
+    if (passed_over)
+        log_line(context, HW_LOG_WARN, "%s is passed over: %s; %s is looked at instead",
+                 passed_over->path, passed_over->message, candidate->path);
+    return true;
 }
 
 static enum hw_status add_candidate(struct hw_context *context, const char *directory,

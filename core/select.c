@@ -221,13 +221,20 @@ static bool was_found(const struct candidate *candidate)
            candidate->reason != REASON_SHADOWED && candidate->reason != REASON_DUPLICATE;
 }
 
+/* The plugin that the word means: one that works, if there is any. */
 static const struct candidate *find_candidate(const struct hw_context *context,
                                               const struct word *word)
 {
-    for (const struct candidate *c = context->candidates; c; c = c->next)
-        if (was_found(c) && glob(word->backend, c->name))
+    const struct candidate *found = NULL;
+    for (const struct candidate *c = context->candidates; c; c = c->next) {
+        if (!was_found(c) || !glob(word->backend, c->name))
+            continue;
+        if (!c->reason)
             return c;
-    return NULL;
+        if (!found)
+            found = c;
+    }
+    return found;
 }
 
 static void append(char *text, size_t size, const char *words)

@@ -250,6 +250,26 @@ static void test_shadowed(void **state)
     hw_close(context);
 }
 
+/* A file that can not even be tried does not keep the next one of its name from being used.
+ */
+static void test_passed_over(void **state)
+{
+    struct hw_context *context;
+    char path[8192];
+    (void)state;
+    make_directory(lair("broken"));
+    write_file(lair("broken/hw_good.so"), "MZ", 2);
+    snprintf(path, sizeof path, "%s:%s:%s", lair("broken"), lair("first"), lair("second"));
+    struct hw_options options = { .backends = "good" };
+    assert_int_equal(open_on(path, &options, &context), HW_OK);
+    json_t *json = report(context);
+    check_reason(candidate(json, lair("broken/hw_good.so")), "wrong-format");
+    check_reason(candidate(json, lair("second/hw_good.so")), "shadowed");
+    check_good(context, json, lair("first/hw_good.so"));
+    json_decref(json);
+    hw_close(context);
+}
+
 /* A plugin file that the settings name may be called anything; its manifest says what it
  * is. */
 static void test_named_file(void **state)
@@ -376,11 +396,12 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_two_contexts), cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_together),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),  cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),    cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),        cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_holes),       cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
