@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # `hw run` as a person or a script meets it: $HW is the command, $MODEL a model, $GOLDEN what it says.
 
+bats_require_minimum_version 1.5.0
+
 setup()
 {
     cd "$BATS_TEST_TMPDIR" || exit 1
@@ -69,7 +71,7 @@ END
         mv out $name
     done
     cmp 1.first 1.again
-    ! cmp -s 1.first 2.first
+    run ! cmp -s 1.first 2.first
     hw_run "$MODEL" -n 2 --temperature 1
     grep -qE '^seed +[0-9]+$' err
 }
@@ -182,7 +184,7 @@ END
 
 @test "no colours, no bar and no control characters where there is no terminal" {
     hw_run "$MODEL" --prompt 'ROMEO:' -n 16
-    ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
+    run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
 }
 
 @test "help says what there is" {
