@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* failures.c - opening a context while the system fails it: each allocation once, and each
+ * call on files once with each of several errors. Whatever happens, there is an answer, a
+ * report that is JSON, and nothing is left behind. The linker puts the functions below in
+ * front of the system's
+ * (--wrap), for the library's objects alone. */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_CALLS 3000
+
+/* The n-th call from here fails; 0: none does. */
+static struct {
+    unsigned left;
+    int error; /* 0: allocations fail, else calls on files, with this */
+} failing;
+
+static bool fails(bool allocation)
+{
+    if (allocation != (failing.error == 0) || failing.left == 0 || --failing.left > 0)
+        return false;
+    errno = allocation ? ENOMEM : failing.error;
+    return true;
+}
+
+/* W(result, failure, name, parameters, arguments, is it an allocation) */
+#define WRAPPED(W)                                                                         \
+    W(void *, NULL, malloc, (size_t n), (n), true)                                         \
+    W(void *, NULL, calloc, (size_t n, size_t size), (n, size), true)                      \
+    W(void *, NULL, realloc, (void *old, size_t n), (old, n), true)                        \
+    W(char *, NULL, strdup, (const char *s), (s), true)                                    \
+    W(char *, NULL, strndup, (const char *s, size_t n), (s, n), true)                      \
+    W(DIR *, NULL, opendir, (const char *path), (path), false)                             \
+    W(ssize_t, -1, readlink, (const char *path, char *to, size_t n), (path, to, n), false) \
+    W(ssize_t, -1, pread64, (int fd, void *to, size_t n, off_t at), (fd, to, n, at),       \
+      false)                                                                               \
+    W(ssize_t, -1, read, (int fd, void *to, size_t n), (fd, to, n), false)                 \
+    W(int, -1, open64, (const char *path, int flags), (path, flags), false)                \
+    W(int, -1, fstat64, (int fd, struct stat *info), (fd, info), false)                    \
+    W(int, -1, lstat64, (const char *path, struct stat *info), (path, info), false)        \
+    W(int, -1, stat64, (const char *path, struct stat *info), (path, info), false)
+
+#define W(result, failure, name, parameters, arguments, allocation)                        \
+    result __real_##name parameters;                                                       \
+    result __wrap_##name parameters;                                                       \
+    result __wrap_##name parameters                                                        \
+    {                                                                                      \
+        return fails(allocation) ? failure : __real_##name arguments;                      \
+    }
+WRAPPED(W)
+#undef W
+
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+/* One opening in which the n-th call fails; whether there were so many. */
+static bool open_with(unsigned n, int error, uint32_t flags)
+{
+    struct hw_context *context = NULL;
+    struct hw_options options = { .flags = flags,
+                                  .config = lair("hw.conf"),
+                                  .backends = "*,good?,!nothing?",
+                                  .disable = "unicorn" };
+    failing.left = n;
+    failing.error = error;
+    enum hw_status status = open_on(lair("plugins"), &options, &context);
+    bool reached = failing.left == 0;
+    failing.left = 0;
+    assert_int_equal(status == HW_OK, context != NULL);
+    if (status)
+        assert_true(hw_message()[0] != '\0');
+    if (context)
+        json_decref(report(context));
+    hw_close(context);
+    return reached;
+}
+
+static unsigned open_with_each(int error, uint32_t flags)
+{
+    unsigned n = 1, before = count_descriptors();
+    while (open_with(n, error, flags))
+        assert_true(++n < MOST_CALLS);
+    assert_int_equal(count_descriptors(), before);
+    return n - 1;
+}
+
+static void test_allocations(void **state)
+{
+    (void)state;
+    unsigned calls = open_with_each(0, 0);
+    print_message("# each of %u allocations failed once\n", calls);
+    assert_true(calls > 50);
+    assert_true(open_with_each(0, HW_OPEN_ANYWAY) > 50);
+}
+
+static void test_calls(void **state)
+{
+    static const int errors[] = { EACCES, ENOENT, EIO,   EMFILE,
+                                  EINTR,  ENOMEM, ELOOP, ENAMETOOLONG };
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        unsigned calls = open_with_each(errors[i], i % 2 ? HW_OPEN_ANYWAY : 0);
+        print_message("# each of %u calls failed once with %s\n", calls,
+                      strerror(errors[i]));
+        assert_true(calls > 30);
+    }
+}
+
+static int make_plugins(void **state)
+{
+    static const char *const names[] = { "good",         "zoo",  "count_million",
+                                         "needs_one_of", "view", "needs_missing",
+                                         "open_fails" };
+    static const char text[] = "# settings\nthreads = 2\nlog = off\n";
+    if (lair_open(state))
+        return -1;
+    make_directory(lair("plugins"));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        put_plugin(lair("plugins"), names[i]);
+    assert_int_equal(symlink("hw_good.so", lair("plugins/hw_link.so")), 0);
+    write_file(lair("plugins/hw_text.so"), text, sizeof text - 1);
+    write_file(lair("hw.conf"), text, sizeof text - 1);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_allocations),
+                                        cmocka_unit_test(test_calls) };
+    return cmocka_run_group_tests_name("failures", tests, make_plugins, lair_close);
+}
