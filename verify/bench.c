@@ -208,9 +208,11 @@ static bool is_op(const char *name)
     return false;
 }
 
-static bool is_complete(const char *pattern)
+bool is_one_case(const struct verify_filter *filter)
 {
-    return !strpbrk(pattern, "*?") && strchr(pattern, '(') && strchr(pattern, ')');
+    const char *pattern = filter->pattern;
+    return pattern && !strpbrk(pattern, "*?") && strchr(pattern, '(') &&
+           strchr(pattern, ')');
 }
 
 enum hw_status each_case(const struct verify_filter *filter, bool perf,
@@ -226,7 +228,7 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
                  filter->op);
         return HW_INVALID;
     }
-    if (filter->pattern && is_complete(filter->pattern)) {
+    if (is_one_case(filter)) {
         struct problem problem;
         if (!case_parse(filter->pattern, &test, error, VERIFY_ERROR_TEXT))
             return HW_INVALID;

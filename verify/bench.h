@@ -49,6 +49,9 @@ uint64_t fallbacks_of(struct hw_queue *queue, uint32_t op);
 
 /* ---- filters ------------------------------------------------------------------------------- */
 
+/* Whether the filter's pattern is one complete case. */
+bool is_one_case(const struct verify_filter *filter);
+
 /* Calls `fn` for each case that the filter leaves, of tests or of those to measure, op by
  * op; a complete case as pattern is itself the one. HW_INVALID and words in `error` where
  * none is left. */

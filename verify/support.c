@@ -63,7 +63,7 @@ enum hw_status verify_list(const struct verify_filter *filter,
     enum hw_status tests = each_case(filter, false, list, &lister, error);
 
     lister.perf = true;
-    if (!lister.go_on || filter->quick)
+    if (!lister.go_on || filter->quick || is_one_case(filter))
         return tests;
     const enum hw_status perf = each_case(filter, true, list, &lister, error);
     return tests == HW_OK ? tests : perf;

@@ -54,7 +54,7 @@
 }
 
 @test "JSON is JSON, in every question" {
-    for question in '--test -o silu' '--support' '--list --quick' '--perf -o add --seconds 0.001'; do
+    for question in '--test -o silu' '--support' '--list --quick' '--perf -p add(shape=3x5) --seconds 0.001'; do
         # shellcheck disable=SC2086 # words
         "$CHECKOPS" --plugin "$RIGHT" --quick --json $question |
             python3 -c 'import json, sys; print(sum(1 for line in sys.stdin if json.loads(line)))'
