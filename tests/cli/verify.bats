@@ -80,15 +80,15 @@ load common
 
 @test "a wrong plugin fails, with the line that shows it again" {
     [ -n "${WRONG-}" ] || skip "not applicable: built without the wrong plugins"
-    hw verify "$WRONG"
+    hw verify "$WRONG" -q -o silu
     echo "$output"
     [ "$status" -eq 1 ]
     says '.*FAILED.*'
     again=$(printf '%s\n' "$output" | sed -n "s/^ *again: hw //p" | head -n 1)
     [ -n "$again" ]
-    eval "hw $again"
+    eval "hw $again" # quoted by the command itself
     [ "$status" -eq 1 ]
-    hw verify "$WRONG" --json
+    hw verify "$WRONG" -q -o silu --json
     [ "$status" -eq 1 ]
     json "not d['good'] and d['devices'][0]['failures'][0]['case']"
 }
