@@ -25,20 +25,22 @@ enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600 };
 
 static const struct manual manual = {
-    .about = "hw bench - measure on this machine\n\n"
-             "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
-             "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
-             "  open              opening and closing a context: in a new process, and again\n"
-             "  copy              copies from host to device, on the device, and back, in GB/s\n"
-             "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
-             "Without a name: open, dispatch and copy. Figures are medians, with the least and the 90th\n"
-             "percentile beside them; both sides of a comparison are measured in turns.",
+    .about =
+        "hw bench - measure on this machine\n\n"
+        "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
+        "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
+        "  open              opening and closing a context: in a new process, and again\n"
+        "  copy              copies from host to device, on the device, and back, in GB/s\n"
+        "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
+        "Without a name: open, dispatch and copy. Figures are medians, with what the best and the\n"
+        "worst stray to beside them; both sides of a comparison are measured in turns.",
     .arguments = "[OPTION...] [dispatch|open|copy|ops [OP...]]",
-    .notes = "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
-             "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
-             "  HW_BACKENDS=cpu hw bench open           only this backend\n"
-             "  hw bench ops matmul --device cpu:0      one op on one device\n\n"
-             "GB/s counts 10^9 bytes.",
+    .notes =
+        "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
+        "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
+        "  HW_BACKENDS=cpu hw bench open           only this backend\n"
+        "  hw bench ops matmul --device cpu:0      one op on one device\n\n"
+        "GB/s counts 10^9 bytes.",
 };
 
 /* Its index, or -1, and said. */

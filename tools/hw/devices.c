@@ -11,15 +11,17 @@
 #include <string.h>
 
 static const struct manual manual = {
-    .about = "hw devices - every fact of each device\n\n"
-             "In order of preference; the first is the recommended one. A fact that the device does\n"
-             "not tell is left out, never guessed.",
+    .about =
+        "hw devices - every fact of each device\n\n"
+        "In order of preference; the first is the recommended one. A fact that the device does\n"
+        "not tell is left out, never guessed.",
     .arguments = "[OPTION...] [DEVICE]",
-    .notes = "  hw devices                   all of them\n"
-             "  hw devices cpu:0             one, by backend:index, PCI address or UUID\n"
-             "  hw devices --kernels         with the kernels of each op, best first\n"
-             "  hw devices --json | jq -r '.devices[].name'\n\n"
-             "Exit status 1: there is no device.",
+    .notes =
+        "  hw devices                   all of them\n"
+        "  hw devices cpu:0             one, by backend:index, PCI address or UUID\n"
+        "  hw devices --kernels         with the kernels of each op, best first\n"
+        "  hw devices --json | jq -r '.devices[].name'\n\n"
+        "Exit status 1: there is no device.",
 };
 
 /* The rows of one op, best first; NULL if the device does not tell. */

@@ -16,34 +16,52 @@
 static const struct meaning {
     const char *variable, *unset, *text;
 } meanings[] = {
-    { "HW_BACKENDS", "", "order and choice: 'cuda,*' first that, then the rest; '!opencl' not that" },
-    { "HW_DISABLE", "none", "backends never to touch, as patterns: 'opencl,ro*'" },
-    { "HW_REQUIRE", "none", "fail rather than run without this backend" },
-    { "HW_FALLBACK", "", "what an op that its device lacks may do: allow, warn, error" },
-    { "HW_PLUGIN_PATH", "none", "directories, or plugin files, looked at before the built-in directory" },
-    { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
-    { "HW_TRUST", "", "on: files that others may write to are refused; off" },
-    { "HW_PROBE", "", "where a plugin is tried out first: child (a process of its own), inproc" },
-    { "HW_PROBE_TIMEOUT", "", "seconds that this may take" },
-    { "HW_THREADS", "the usable cores", "CPU threads; OMP_NUM_THREADS counts where this is not set" },
-    { "HW_PRECISION", "", "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
-    { "HW_MEMORY_LIMIT", "none", "the most memory to take, per device: 512M, 8G" },
-    { "HW_CONFIG", "none", "a file with any of these: NAME = value, one a line" },
-    { "HW_CACHE_DIR", "the user's cache", "where verdicts and compiled kernels are kept" },
-    { "HW_KERNEL", "the best", "kernel rows to force: portable, or op=row,op=row" },
-    { "HW_LOG", "", "what is logged to standard error: off, error, warn, info, debug" },
+    { "HW_BACKENDS", "",
+      "order and choice: 'cuda,*': that first, then the rest; '!opencl': not that" },
+    { "HW_DISABLE", "none",
+      "backends never to touch, as patterns: 'opencl,ro*'" },
+    { "HW_REQUIRE", "none",
+      "fail rather than run without this backend" },
+    { "HW_FALLBACK", "",
+      "what an op that its device lacks may do: allow, warn, error" },
+    { "HW_PLUGIN_PATH", "none",
+      "directories, or plugin files, looked at before the built-in directory" },
+    { "HW_PLUGIN_PATH_ONLY", "none",
+      "the same, instead of the built-in directory" },
+    { "HW_TRUST", "",
+      "on: files that others may write to are refused; off" },
+    { "HW_PROBE", "",
+      "where a plugin is tried out first: child (a process of its own), inproc" },
+    { "HW_PROBE_TIMEOUT", "",
+      "seconds that this may take" },
+    { "HW_THREADS", "the usable cores",
+      "CPU threads; OMP_NUM_THREADS counts where this is not set" },
+    { "HW_PRECISION", "",
+      "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
+    { "HW_MEMORY_LIMIT", "none",
+      "the most memory to take, per device: 512M, 8G" },
+    { "HW_CONFIG", "none",
+      "a file with any of these, one a line: memory_limit = 8G" },
+    { "HW_CACHE_DIR", "none",
+      "where verdicts and compiled kernels are kept" },
+    { "HW_KERNEL", "the best",
+      "kernel rows to force: portable, or op=row,op=row" },
+    { "HW_LOG", "",
+      "what is logged to standard error: off, error, warn, info, debug" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 
 static const struct manual manual = {
-    .about = "hw env - the settings: effective value, where it came from, meaning\n\n"
-             "An option of the program wins over the environment, the environment over the\n"
-             "configuration file, that over the default. They are read once, when a context is opened.",
+    .about =
+        "hw env - the settings: effective value, where it came from, meaning\n\n"
+        "An option of the program wins over the environment, the environment over the\n"
+        "configuration file, that over the default. They are read once, when a context is opened.",
     .arguments = "[OPTION...] [NAME...]",
-    .notes = "  hw env                       all of them\n"
-             "  hw env HW_BACKENDS           one\n"
-             "  HW_MEMORY_LIMIT=8G hw env    is it understood?\n\n"
-             "Exit status 1: with these settings no context can be opened; the reason is shown.",
+    .notes =
+        "  hw env                       all of them\n"
+        "  hw env HW_BACKENDS           one\n"
+        "  HW_MEMORY_LIMIT=8G hw env    is it understood?\n\n"
+        "Exit status 1: with these settings no context can be opened; the reason is shown.",
 };
 
 static const struct meaning *find_meaning(const char *variable)

@@ -12,18 +12,20 @@
 #include <string.h>
 
 static const struct manual manual = {
-    .about = "hw explain - how far each plugin file got, step by step\n\n"
-             "Each file climbs the same ladder: list (is it named like a plugin), filter (do the\n"
-             "settings want it), trust (who could have written it), preflight (what is in it, without\n"
-             "running it), match (is there hardware for it), probe (does it run), cache (what is\n"
-             "known from before), bind (into the process). Where it stops, there is a reason.",
+    .about =
+        "hw explain - how far each plugin file got, step by step\n\n"
+        "Each file climbs the same ladder: list (is it named like a plugin), filter (do the\n"
+        "settings want it), trust (who could have written it), preflight (what is in it, without\n"
+        "running it), match (is there hardware for it), probe (does it run), cache (what is\n"
+        "known from before), bind (into the process). Where it stops, there is a reason.",
     .arguments = "[OPTION...] [NAME]",
-    .notes = "  hw explain                     every file\n"
-             "  hw explain cuda                files of this backend\n"
-             "  hw explain /opt/hw/hw_foo.so   one file\n"
-             "  hw explain --json              all that the library knows: files, settings, devices,\n"
-             "                                 selection, calls (hw_explain() as it is)\n\n"
-             "Exit status 1: NAME is none that was looked at, or no file got to the end.",
+    .notes =
+        "  hw explain                     every file\n"
+        "  hw explain cuda                files of this backend\n"
+        "  hw explain /opt/hw/hw_foo.so   one file\n"
+        "  hw explain --json              all that the library knows: files, settings, devices,\n"
+        "                                 selection, calls (hw_explain() as it is)\n\n"
+        "Exit status 1: NAME is none that was looked at, or no file got to the end.",
 };
 
 /* What each stage asks, in the words for its having passed. */

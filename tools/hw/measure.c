@@ -92,10 +92,12 @@ static struct cpu_name cpu_name(void)
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "r");
 
-    while (file && !name.text[0] && fgets(line, sizeof line, file))
-        if (!strncmp(line, "model name", 10) && strstr(line, ": "))
-            snprintf(name.text, sizeof name.text, "%.*s", (int)strcspn(strstr(line, ": ") + 2, "\n"),
-                     strstr(line, ": ") + 2);
+    while (file && !name.text[0] && fgets(line, sizeof line, file)) {
+        const char *value = strncmp(line, "model name", 10) ? NULL : strstr(line, ": ");
+        if (value)
+            snprintf(name.text, sizeof name.text, "%.*s", (int)strcspn(value + 2, "\n"),
+                     value + 2);
+    }
     if (file)
         fclose(file);
     struct utsname machine;

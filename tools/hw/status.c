@@ -15,16 +15,18 @@
 #include <string.h>
 
 static const struct manual manual = {
-    .about = "hw status - what hardware can be used; for what can not, why and what to do\n\n"
-             "Looks at every plugin file there is, as a program would at its start, and asks those\n"
-             "that pass for their devices.",
+    .about =
+        "hw status - what hardware can be used; for what can not, why and what to do\n\n"
+        "Looks at every plugin file there is, as a program would at its start, and asks those\n"
+        "that pass for their devices.",
     .arguments = "[OPTION...]",
-    .notes = "  hw status\n"
-             "  HW_BACKENDS=cpu hw status              as a program with this setting would see it\n"
-             "  HW_PLUGIN_PATH=$PWD/build hw status    with plugins of your own\n"
-             "  hw status --json | jq .recommended\n\n"
-             "'hw devices' has every fact of a device, 'hw explain' every step of a file, 'hw env' the\n"
-             "settings. Exit status 1: no device can be used, or a setting is in error.",
+    .notes =
+        "  hw status\n"
+        "  HW_BACKENDS=cpu hw status              as a program with this setting would see it\n"
+        "  HW_PLUGIN_PATH=$PWD/build hw status    with plugins of your own\n"
+        "  hw status --json | jq .recommended\n\n"
+        "'hw devices' has every fact of a device, 'hw explain' every step of a file, 'hw env' the\n"
+        "settings. Exit status 1: no device can be used, or a setting is in error.",
 };
 
 /* ---- What there is to say, as a tree: {"name", "available", "devices", "files"} each -------- */

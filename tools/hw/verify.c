@@ -21,20 +21,22 @@
 enum { SHOWN_FAILURES = 10 }; /* of one op; JSON has them all */
 
 static const struct manual manual = {
-    .about = "hw verify - hold a plugin's results against a reference\n\n"
-             "Runs every op with every kernel that is eligible on ordinary and on ugly shapes and\n"
-             "values, and compares with a reference in double precision. A path is a plugin file that\n"
-             "need not be installed; a name is a backend or a device; without either: every device\n"
-             "that can be used.",
+    .about =
+        "hw verify - hold a plugin's results against a reference\n\n"
+        "Runs every op with every kernel that is eligible on ordinary and on ugly shapes and\n"
+        "values, and compares with a reference in double precision. A path is a plugin file that\n"
+        "need not be installed; a name is a backend or a device; without either: every device\n"
+        "that can be used.",
     .arguments = "[OPTION...] [FILE.so|BACKEND[:N]]",
-    .notes = "  hw verify                               every device\n"
-             "  hw verify cpu -o matmul                 one op of one backend\n"
-             "  hw verify ./hw_mine.so --quick          a plugin of your own, the small choice\n"
-             "  hw verify cpu -c 'type=f16'             cases with this in their text\n"
-             "  hw verify cpu -c 'silu(type=f32,shape=31)'   one case, as a failure prints it\n"
-             "  hw verify cpu --support                 which ops in which types\n\n"
-             "The file passes the same checks as an installed one (HW_TRUST, ABI, libraries). Exit\n"
-             "status 1: a case failed, or none could be run.",
+    .notes =
+        "  hw verify                               every device\n"
+        "  hw verify cpu -o matmul                 one op of one backend\n"
+        "  hw verify ./hw_mine.so --quick          a plugin of your own, the small choice\n"
+        "  hw verify cpu -c 'type=f16'             cases with this in their text\n"
+        "  hw verify cpu -c 'silu(type=f32,shape=31)'   one case, as a failure prints it\n"
+        "  hw verify cpu --support                 which ops in which types\n\n"
+        "The file passes the same checks as an installed one (HW_TRUST, ABI, libraries). Exit\n"
+        "status 1: a case failed, or none could be run.",
 };
 
 /* ---- A run over one device ----------------------------------------------------------------- */
