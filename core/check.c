@@ -51,7 +51,7 @@ static bool broadcasts(const struct hw_tensor *t, const struct hw_tensor *whole)
 {
     bool good = t->rank <= whole->rank;
     for (int i = 0; i < HW_MAX_RANK; i++)
-        good &= (axis(t, i) == axis(whole, i)) | (axis(t, i) == 1);
+        good &= axis(t, i) == axis(whole, i) || axis(t, i) == 1;
     return good;
 }
 
@@ -331,8 +331,8 @@ static enum hw_status check_mul(const struct hw_mul *op, struct look *look)
 /* gate and up in one tensor, [..,2F]. */
 static enum hw_status check_packed_gate(const struct hw_swiglu *op, const struct look *look)
 {
-    bool good = (op->gate.rank == op->y.rank) & (cols(&op->gate) % 2 == 0) &
-                (cols(&op->gate) / 2 == cols(&op->y));
+    bool good = op->gate.rank == op->y.rank && cols(&op->gate) % 2 == 0 &&
+                cols(&op->gate) / 2 == cols(&op->y);
     for (int i = 1; i < HW_MAX_RANK; i++)
         good &= axis(&op->gate, i) == axis(&op->y, i);
     if (unlikely(!good))

@@ -71,9 +71,9 @@ static inline bool locate(struct look *look, const struct hw_tensor *t, uint64_t
         where->space = buffer->host ? NULL : buffer;
     } else {
         look->odd |= ODD_HOST;
-        bad = ((t->data == NULL) & (span != 0)) |
-              __builtin_add_overflow(begin, (uint64_t)(uintptr_t)t->data, &begin) |
-              __builtin_add_overflow(begin, span, &end);
+        bad = t->data == NULL && span != 0;
+        bad |= __builtin_add_overflow(begin, (uint64_t)(uintptr_t)t->data, &begin);
+        bad |= __builtin_add_overflow(begin, span, &end);
     }
     where->begin = span ? begin : 0;
     where->end = span ? begin + span : 0;
