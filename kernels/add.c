@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* y = a + b, b possibly one value a row: one group per ELEMENT_SPAN neighbours of a row. */
-KERNEL(add)(GLOBAL u8 *y, GLOBAL const u8 *a, GLOBAL const u8 *b,
-            ARGS(struct binary_args) s GRID)
+/* y = a + b, b or both possibly one value a row: one group per ELEMENT_SPAN neighbours of a
+ * row. */
+KERNEL(add)
+(GLOBAL u8 *y, GLOBAL const u8 *a, GLOBAL const u8 *b, ARGS(struct binary_args) s GRID)
 {
     const i64 spans = (s.cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;
     const struct index at = index_of(group_id() / spans, s.n1, s.n2);
@@ -14,6 +15,10 @@ KERNEL(add)(GLOBAL u8 *y, GLOBAL const u8 *a, GLOBAL const u8 *b,
     if (s.b_step) {
         for (i64 i = first + local_id(); i < end; i += GROUP)
             store(X, y, i, load(X, a, i) + load(X, b, i));
+    } else if (s.flat) {
+        const float same = load(X, a, 0) + load(X, b, 0);
+        for (i64 i = first + local_id(); i < end; i += GROUP)
+            store(X, y, i, same);
     } else {
         const float same = load(X, b, 0);
         for (i64 i = first + local_id(); i < end; i += GROUP)

@@ -109,12 +109,12 @@ struct silu_args {
 };
 
 /* add(y, a, b), mul(y, a, b): y = a + b, y = a * b. b_step: 1, or 0 where b's last extent
- * is 1 and y's is not; then the host has put that operand in b. -DX. y may be a or b.
- * Groups as silu. */
+ * is 1 and y's is not; then the host has put that operand in b. flat: 1 where that is so of
+ * both. -DX. y may be a or b. Groups as silu. */
 struct binary_args {
     struct place y, a, b;
     i64 n1, n2, cols;
-    int b_step, reserved;
+    int b_step, flat;
 };
 
 /* swiglu(y, gate, up): y = silu(gate) * up. Packed: the same pointer twice, `up.offset`

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define UNKNOWN_TYPE "block types other than q8_0 and q4_0 have no portable kernel yet"
+#define NOT_CONTIGUOUS "the innermost extent of an operand is not contiguous"
+#define UNKNOWN_TYPE   "block types other than q8_0 and q4_0 have no portable kernel yet"
 
 /* ---- tensors ---- */
 
@@ -80,7 +81,7 @@ static const char *dense(const struct hw_tensor *a, const struct hw_tensor *b,
 {
     if (is_dense(a) && is_dense(b) && is_dense(c))
         return NULL;
-    return "the innermost extent of an operand is not contiguous";
+    return NOT_CONTIGUOUS;
 }
 
 /* ---- launches ---- */
@@ -171,52 +172,83 @@ static void merge(struct shape *s)
     }
 }
 
-/* `unit`: what counts as one element of the last axis, in elements (a block). */
+/* Bytes of one element of a row; with blocks it is `unit` elements, whole blocks of all. */
+static int64_t step_of(const struct hw_tensor *t, int64_t unit)
+{
+    return unit / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype);
+}
+
+static int64_t unit_of(const struct hw_tensor *const *t, int operands)
+{
+    int64_t unit = 1;
+    for (int k = 0; k < operands; k++)
+        if (hw_dtype_block(t[k]->dtype) > unit)
+            unit = hw_dtype_block(t[k]->dtype);
+    return unit;
+}
+
 static struct shape shape_of(const struct hw_tensor *const *t, int operands, int64_t unit)
 {
     struct shape s = { .rank = t[0]->rank, .operands = operands };
     for (int i = 0; i < s.rank; i++) {
         const int axis = s.rank - 1 - i;
         s.extent[i] = axis == 0 ? t[0]->extent[i] / unit : t[0]->extent[i];
-        for (int k = 0; k < operands; k++) {
-            s.stride[i][k] = stride_of(t[k], axis);
-            if (axis == 0 && unit > 1)
-                s.stride[i][k] = unit / hw_dtype_block(t[k]->dtype) *
-                                 hw_dtype_bytes(t[k]->dtype);
-        }
+        for (int k = 0; k < operands; k++)
+            s.stride[i][k] = axis == 0 && unit > 1 ? step_of(t[k], unit)
+                                                   : stride_of(t[k], axis);
     }
     merge(&s);
     return s;
 }
 
-/* Rows of a shape: its first axes, three at most, and along the one after them. */
+/* Rows of up to three outer extents, `step` bytes from element to element. */
 struct rows {
     struct place place[MAX_OPERANDS];
     int64_t step[MAX_OPERANDS];
     int64_t outer[3], cols;
 };
 
-static struct rows rows_of(const struct shape *s, int outer,
-                           const struct hw_tensor *const *t)
+/* What the elements of a row may be apart, for a kernel. */
+enum steps {
+    STEPS_NEIGHBOURS,         /* nothing */
+    STEPS_NEIGHBOURS_OR_SAME, /* or an input repeats one */
+    STEPS_ANY
+};
+
+/* The last axis that is left need not be the innermost one, which may have had extent 1. */
+static bool is_along_row(const struct shape *s, const struct hw_tensor *const *t,
+                         int64_t unit, enum steps steps)
 {
-    struct rows rows = { .outer = { 1, 1, 1 },
-                         .cols = outer < s->rank ? s->extent[outer] : 1 };
-    for (int k = 0; k < s->operands; k++) {
-        rows.place[k].offset = offset_of(t[k]);
-        rows.step[k] = outer < s->rank ? s->stride[outer][k] : hw_dtype_bytes(t[k]->dtype);
-        for (int i = 0; i < outer; i++)
-            rows.place[k].stride[3 - outer + i] = s->stride[i][k];
+    for (int k = 0; k < s->operands && s->rank > 0; k++) {
+        const int64_t step = s->stride[s->rank - 1][k];
+        if (steps != STEPS_ANY && step != step_of(t[k], unit) &&
+            !(steps == STEPS_NEIGHBOURS_OR_SAME && k > 0 && step == 0))
+            return false;
     }
-    for (int i = 0; i < outer; i++)
-        rows.outer[3 - outer + i] = s->extent[i];
-    return rows;
+    return s->rank > 0;
 }
 
-/* The usual way: rows along the last axis that is left. */
-static struct rows long_rows(const struct hw_tensor *const *t, int operands, int64_t unit)
+/* The longest rows that operands of one shape, the first's, or broadcast to it, allow. */
+static const char *rows_of(const struct hw_tensor *const *t, int operands, enum steps steps,
+                           struct rows *rows)
 {
-    const struct shape shape = shape_of(t, operands, unit);
-    return rows_of(&shape, shape.rank ? shape.rank - 1 : 0, t);
+    const int64_t unit = unit_of(t, operands);
+    const struct shape s = shape_of(t, operands, unit);
+    const int outer = is_along_row(&s, t, unit, steps) ? s.rank - 1 : s.rank;
+
+    if (outer > 3)
+        return NOT_CONTIGUOUS;
+    *rows = (struct rows){ .outer = { 1, 1, 1 } };
+    rows->cols = outer < s.rank ? s.extent[outer] * unit : unit;
+    for (int k = 0; k < operands; k++) {
+        rows->place[k].offset = offset_of(t[k]);
+        rows->step[k] = outer < s.rank && unit == 1 ? s.stride[outer][k] : step_of(t[k], 1);
+        for (int i = 0; i < outer; i++)
+            rows->place[k].stride[3 - outer + i] = s.stride[i][k];
+    }
+    for (int i = 0; i < outer; i++)
+        rows->outer[3 - outer + i] = s.extent[i];
+    return NULL;
 }
 
 static const char *finish_spans(struct lowered *out, const struct rows *rows, double work)
@@ -352,14 +384,17 @@ static const char *lower_softmax(const struct hw_softmax *op, struct lowered *ou
 static const char *lower_silu(const struct hw_silu *op, struct lowered *out)
 {
     const struct hw_tensor *const t[] = { &op->y, &op->x };
-    const struct rows r = long_rows(t, 2, 1);
+    struct rows r;
+    const char *why = rows_of(t, 2, STEPS_NEIGHBOURS, &r);
+    if (why)
+        return why;
     out->args.silu = (struct silu_args){
         .y = r.place[0], .x = r.place[1], .n1 = r.outer[1], .n2 = r.outer[2], .cols = r.cols
     };
     set(out, PORTABLE_SILU, 2, sizeof out->args.silu);
     out->operand[0] = &op->y;
     out->operand[1] = &op->x;
-    const char *why = typed(out, &op->x, NULL);
+    why = typed(out, &op->x, NULL);
     why = why ? why : dense(&op->x, &op->y, &op->y);
     return why ? why : finish_spans(out, &r, 12);
 }
@@ -369,26 +404,27 @@ static const char *lower_binary(enum portable kernel, const struct hw_tensor *a,
                                 const struct hw_tensor *b, const struct hw_tensor *y,
                                 struct lowered *out)
 {
-    const bool a_repeats = cols_of(a) != cols_of(y), b_repeats = cols_of(b) != cols_of(y);
-    const struct hw_tensor *const t[] = { y, a_repeats ? b : a, a_repeats ? a : b };
-    const struct shape shape = shape_of(t, 3, 1);
-    const int outer = shape.rank && !(a_repeats && b_repeats) ? shape.rank - 1 : shape.rank;
-    if (outer > 3)
-        return "both inputs repeat along the last of four extents that do not merge";
-    const struct rows r = rows_of(&shape, outer, t);
+    const struct hw_tensor *const t[] = { y, a, b };
+    struct rows r;
+    const char *why = rows_of(t, 3, STEPS_NEIGHBOURS_OR_SAME, &r);
+    if (why)
+        return why;
+    const int first = r.step[1] == 0 ? 2 : 1, second = 3 - first;
     out->args.binary = (struct binary_args){
         .y = r.place[0],
-        .a = r.place[1],
-        .b = r.place[2],
+        .a = r.place[first],
+        .b = r.place[second],
         .n1 = r.outer[1],
         .n2 = r.outer[2],
         .cols = r.cols,
-        .b_step = r.step[2] != 0,
+        .b_step = r.step[second] != 0,
+        .flat = r.step[first] == 0,
     };
     set(out, kernel, 3, sizeof out->args.binary);
-    for (int i = 0; i < 3; i++)
-        out->operand[i] = t[i];
-    const char *why = typed(out, y, NULL);
+    out->operand[0] = y;
+    out->operand[1] = t[first];
+    out->operand[2] = t[second];
+    why = typed(out, y, NULL);
     why = why ? why : dense(a, b, y);
     return why ? why : finish_spans(out, &r, 2);
 }
@@ -414,7 +450,10 @@ static const char *lower_swiglu(const struct hw_swiglu *op, struct lowered *out)
         up.offset += (uint64_t)(cols_of(&op->y) * hw_dtype_bytes(gate.dtype));
     }
     const struct hw_tensor *const t[] = { &op->y, &gate, &up };
-    const struct rows r = long_rows(t, 3, 1);
+    struct rows r;
+    const char *why = rows_of(t, 3, STEPS_NEIGHBOURS, &r);
+    if (why)
+        return why;
     out->args.swiglu = (struct swiglu_args){
         .y = r.place[0],
         .gate = r.place[1],
@@ -427,7 +466,7 @@ static const char *lower_swiglu(const struct hw_swiglu *op, struct lowered *out)
     out->operand[0] = &op->y;
     out->operand[1] = &op->gate;
     out->operand[2] = packed ? &op->gate : &op->up;
-    const char *why = typed(out, &op->y, NULL);
+    why = typed(out, &op->y, NULL);
     why = why ? why : dense(&op->gate, &op->up, &op->y);
     return why ? why : finish_spans(out, &r, 14);
 }
@@ -619,17 +658,18 @@ static const char *lower_copy(const struct hw_copy *op, struct lowered *out)
         return "with a block type, the innermost extents of both are contiguous";
 
     const struct hw_tensor *const t[] = { &dst, &src };
-    const int64_t unit = blocks ? 32 : 1;
-    struct rows r = long_rows(t, 2, unit);
-    r.cols *= unit;
+    struct rows r;
+    const char *why = rows_of(t, 2, blocks ? STEPS_NEIGHBOURS : STEPS_ANY, &r);
+    if (why)
+        return why;
     out->args.copy = (struct copy_args){
         .dst = r.place[0],
         .src = r.place[1],
         .n1 = r.outer[1],
         .n2 = r.outer[2],
         .cols = r.cols,
-        .dst_step = blocks ? hw_dtype_bytes(dst.dtype) : r.step[0],
-        .src_step = blocks ? hw_dtype_bytes(src.dtype) : r.step[1],
+        .dst_step = r.step[0],
+        .src_step = r.step[1],
         .dst_type = bits ? storage_of_bits(hw_dtype_bytes(dst.dtype)) : dst.dtype,
         .src_type = bits ? storage_of_bits(hw_dtype_bytes(src.dtype)) : src.dtype,
     };

@@ -64,6 +64,44 @@ static void broadcasts(void **state)
     assert_int_equal(l.groups, 20);
 }
 
+/* The extents that are left when those of 1 are dropped may have gaps, or repeat. */
+static void columns_of_one(void **state)
+{
+    struct hw_silu silu = { .x = TENSOR(x, HW_F32, 4, 1), .y = TENSOR(y, HW_F32, 4, 1) };
+    struct hw_add add = { .a = TENSOR(x, HW_F32, 1, 1),
+                          .b = TENSOR(x, HW_F32, 4, 1),
+                          .y = TENSOR(y, HW_F32, 4, 1) };
+    struct hw_copy copy = { .src = TENSOR(x, HW_F32, 4, 32),
+                            .dst = TENSOR(blocks, HW_Q8_0, 4, 32) };
+    (void)state;
+    silu.x.stride[0] = 32;
+    assert_int_equal(low(HW_OP_SILU, &silu).args.silu.cols, 1);
+    assert_int_equal(low(HW_OP_SILU, &silu).groups, 4);
+    const struct lowered l = low(HW_OP_ADD, &add);
+    assert_ptr_equal(l.operand[2], &add.a);
+    assert_int_equal(l.args.binary.b_step, 0);
+    assert_int_equal(l.args.binary.cols, 4);
+    add.y.stride[0] = 8;
+    assert_int_equal(low(HW_OP_ADD, &add).args.binary.cols, 1);
+    copy.dst.stride[0] = 68;
+    assert_int_equal(low(HW_OP_COPY, &copy).args.copy.cols, 32);
+    assert_int_equal(low(HW_OP_COPY, &copy).args.copy.dst.stride[2], 68);
+    assert_int_equal(low(HW_OP_COPY, &copy).args.copy.src.stride[2], 128);
+}
+
+/* Four extents that do not merge, and nothing of either input along a row. */
+static void both_repeat(void **state)
+{
+    const struct hw_mul op = { .a = TENSOR(x, HW_F32, 5, 1),
+                               .b = TENSOR(y, HW_F32, 2, 1, 5, 1),
+                               .y = TENSOR(y, HW_F32, 2, 3, 5, 33) };
+    (void)state;
+    const struct lowered l = low(HW_OP_MUL, &op);
+    assert_int_equal(l.args.binary.flat, 1);
+    assert_int_equal(l.args.binary.b_step, 0);
+    assert_int_equal(l.groups, 30);
+}
+
 static void empty_launches_nothing(void **state)
 {
     struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3), .y = TENSOR(y, HW_F32, 2, 3) };
@@ -155,6 +193,8 @@ int main(void)
         cmocka_unit_test(contiguous_is_one_row),
         cmocka_unit_test(strided_rows_merge_outside),
         cmocka_unit_test(broadcasts),
+        cmocka_unit_test(columns_of_one),
+        cmocka_unit_test(both_repeat),
         cmocka_unit_test(empty_launches_nothing),
         cmocka_unit_test(few_rows_take_the_dot_product),
         cmocka_unit_test(offsets_of_buffers),
