@@ -203,6 +203,13 @@ struct owed {
     void *from; /* its bytes, dense, once the queue has passed; NULL: none to copy */
 };
 
+/* The form of an operand that was seen to be ordinary: see ops.c. */
+struct seen_form {
+    struct hw_tensor like; /* dtype, rank, extents, strides count; the rest is zero */
+    uint64_t reach;        /* bytes from its first element to its last */
+};
+#define SEEN_SHAPES 4 /* matmuls whose forms a queue remembers */
+
 struct hw_queue {
     /* What hw_submit() reads. */
     uint32_t generation;
@@ -213,6 +220,8 @@ struct hw_queue {
     void *impl;
     struct hw_plugin_ops ops;
     struct call_counts calls[HW_OP_COUNT];
+    struct seen_form seen[HW_OP_COUNT][2]; /* an op's rows, and its weight */
+    struct seen_form seen_matmul[SEEN_SHAPES][3];
     /* The rest. */
     uint32_t flags;
     bool inner;                 /* opened by another queue: it has no fallback */

@@ -33,145 +33,163 @@ static const struct {
 #define WEIGHTS                                                                            \
     (FLOATS | BIT(HW_Q8_0) | BIT(HW_Q4_0) | BIT(HW_Q4_K) | BIT(HW_Q5_K) | BIT(HW_Q6_K))
 
+/* Two or one of a tensor's words at a time. */
+typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
+typedef uint64_t word __attribute__((may_alias));
+#define PAIR(t, field) (*(const pair *)&(t)->field)
+#define WORD(t, field) (*(const word *)&(t)->field)
+
 /* Bytes from the first element to the last, if the operand's form is ordinary; else 0. */
-HOT uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
+static uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
 {
     const uint32_t dtype = (uint32_t)t->dtype, last = (uint32_t)t->rank - 1;
-    if (dtype >= HW_DTYPE_END || !(dtypes >> dtype & 1) || last >= HW_MAX_RANK ||
-        t->layout | t->reserved[0] | t->reserved[1] | t->reserved[2])
+    if (dtype >= HW_DTYPE_END || !(dtypes >> dtype & 1) || last >= HW_MAX_RANK)
         return 0;
-    uint64_t block = dtype == HW_F32 ? 4 : 2, align = block - 1;
-    uint64_t inner = (uint64_t)t->extent[last], large = inner - 1, outer = 0;
-    bool odd = false;
-    if (dtypes != FLOATS) {
-        const uint32_t shift = block_of[dtype].shift;
-        block = block_of[dtype].bytes;
-        align = block_of[dtype].align;
-        odd = inner >> shift << shift != inner;
-        inner >>= shift;
-    }
+    const uint64_t block = block_of[dtype].bytes;
+    const uint64_t inner = (uint64_t)t->extent[last] >> block_of[dtype].shift;
+    uint64_t large = (uint64_t)t->extent[last] | (inner - 1), outer = 0;
+    if (inner << block_of[dtype].shift != (uint64_t)t->extent[last])
+        return 0;
     uint64_t reach = inner * block;
-    odd |= (uint64_t)t->stride[last] != block;
+    if ((uint64_t)t->stride[last] != block)
+        return 0;
     for (uint32_t i = last; i-- > 0;) {
         const uint64_t steps = (uint64_t)t->extent[i] - 1, stride = (uint64_t)t->stride[i];
+        if (stride < reach)
+            return 0;
         large |= steps | stride;
         outer |= stride;
-        odd |= stride < reach;
         reach += steps * stride;
     }
-    for (uint32_t i = HW_MAX_RANK - 1; i > last; i--)
-        odd |= (t->extent[i] | t->stride[i]) != 0;
-    return odd || large >> 31 || outer & align ? 0 : reach;
+    /* What lies beyond the rank is zero. */
+    pair rest = PAIR(t, layout);
+    if (last < 2)
+        rest |= PAIR(t, extent[2]) | PAIR(t, stride[2]);
+    if (!(last & 1) && (t->extent[last + 1] | t->stride[last + 1]))
+        return 0;
+    return large >> 31 | (outer & block_of[dtype].align) | rest[0] | rest[1] ? 0 : reach;
 }
 
-HOT bool ordinary_place(const struct hw_queue *queue, const struct hw_tensor *t,
-                        uint64_t reach, bool written)
-{
-    const struct hw_buffer *buffer = t->buffer;
-    if ((t->offset | (uint64_t)(uintptr_t)t->data) & block_of[t->dtype].align)
-        return false;
-    if (!buffer)
-        return t->data && queue->host_tensors;
-    return buffer->device == queue->device_impl && t->offset <= buffer->bytes &&
-           reach <= buffer->bytes - t->offset &&
-           !(written && (buffer->flags & HW_BUFFER_READ_ONLY));
-}
-
-typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
-#define PAIR(t, field) (*(const pair *)&(t)->field)
-
-/* Of one dtype, rank, extents and strides. */
+/* Of one dtype, rank, extents and strides, and `a` as plain as `b` is. */
 HOT bool same_form(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     const pair differ = (PAIR(a, extent[0]) ^ PAIR(b, extent[0])) |
                         (PAIR(a, extent[2]) ^ PAIR(b, extent[2])) |
                         (PAIR(a, stride[0]) ^ PAIR(b, stride[0])) |
-                        (PAIR(a, stride[2]) ^ PAIR(b, stride[2]));
-    return !(differ[0] | differ[1] | (uint64_t)(a->dtype ^ b->dtype) |
-             (uint64_t)(a->rank ^ b->rank) | a->layout | a->reserved[0] | a->reserved[1] |
-             a->reserved[2]);
+                        (PAIR(a, stride[2]) ^ PAIR(b, stride[2])) | PAIR(a, layout);
+    return !(differ[0] | differ[1] | (WORD(a, dtype) ^ WORD(b, dtype)));
 }
 
-/* As a number that can be compared: exact on the host, else as good as the plugin's
- * handles. */
-HOT uint64_t address(const struct hw_tensor *t)
+/* Answers as ordinary_form(), and remembers. */
+SHARED uint64_t see_form(struct seen_form *seen, const struct hw_tensor *t, uint32_t dtypes)
+{
+    const uint64_t reach = ordinary_form(t, dtypes);
+    if (reach) {
+        seen->like = *t;
+        seen->like.buffer = NULL;
+        seen->like.data = NULL;
+        seen->like.offset = 0;
+        seen->reach = reach;
+    }
+    return reach;
+}
+
+/* Shapes repeat from call to call, and from layer to layer: what has the form of the last
+ * ordinary operand in its place is ordinary too. `dtypes` are the same for one place. */
+HOT uint64_t form_of(struct seen_form *seen, const struct hw_tensor *t, uint32_t dtypes)
+{
+    return likely(same_form(t, &seen->like)) ? seen->reach : see_form(seen, t, dtypes);
+}
+
+/* Where the operand begins, as a number that can be compared: exact on the host, else as
+ * good as the plugin's handles. 0: not in ordinary reach of the queue's device. */
+HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor *t,
+                            uint64_t reach, bool written)
 {
     const struct hw_buffer *buffer = t->buffer;
-    const void *base = t->data;
-    uint64_t offset = t->offset;
-    if (buffer) {
-        base = buffer->host ? buffer->host : buffer->impl;
-        offset += buffer->host ? 0 : buffer->offset;
-    }
-    return (uint64_t)(uintptr_t)base + offset;
+    const uint64_t offset = t->offset;
+    if ((offset | (uint64_t)(uintptr_t)t->data) & block_of[t->dtype].align)
+        return 0;
+    if (!buffer)
+        return t->data && queue->host_tensors ? (uint64_t)(uintptr_t)t->data + offset : 0;
+    if (buffer->device != queue->device_impl || offset > buffer->bytes ||
+        reach > buffer->bytes - offset ||
+        (written && (buffer->flags & HW_BUFFER_READ_ONLY)))
+        return 0;
+    return offset + (buffer->host ? (uint64_t)(uintptr_t)buffer->host
+                                  : (uint64_t)(uintptr_t)buffer->impl + buffer->offset);
 }
 
-HOT bool apart(const struct hw_tensor *a, uint64_t a_reach, const struct hw_tensor *b,
-               uint64_t b_reach)
+/* Of two places; the numbers may wrap. */
+HOT bool apart(uint64_t a, uint64_t a_reach, uint64_t b, uint64_t b_reach)
 {
-    const uint64_t from = address(a), to = address(b);
-    return from + a_reach <= to || to + b_reach <= from;
+    return b - a >= a_reach && a - b >= b_reach;
 }
 
 /* ---- ordinary calls ---- */
 
 /* y like x, apart from it or in its place: their bytes, or 0. */
-HOT uint64_t ordinary_map(const struct hw_queue *queue, const struct hw_tensor *x,
+HOT uint64_t ordinary_map(struct hw_queue *queue, uint32_t op, const struct hw_tensor *x,
                           const struct hw_tensor *y)
 {
-    const uint64_t reach = ordinary_form(x, FLOATS);
-    return reach && same_form(y, x) && ordinary_place(queue, x, reach, false) &&
-                   ordinary_place(queue, y, reach, true) &&
-                   (apart(y, reach, x, reach) || address(y) == address(x))
-               ? reach
-               : 0;
+    const uint64_t reach = form_of(&queue->seen[op][0], x, FLOATS);
+    if (!reach || !same_form(y, x))
+        return 0;
+    const uint64_t from = ordinary_place(queue, x, reach, false);
+    const uint64_t to = ordinary_place(queue, y, reach, true);
+    return from && to && (from == to || apart(from, reach, to, reach)) ? reach : 0;
 }
 
-SHARED uint64_t ordinary_pair(const struct hw_queue *queue, const struct hw_tensor *x,
-                              const struct hw_tensor *y)
+SHARED uint64_t ordinary_pair(struct hw_queue *queue, uint32_t op,
+                              const struct hw_tensor *x, const struct hw_tensor *y)
 {
-    return ordinary_map(queue, x, y);
+    return ordinary_map(queue, op, x, y);
 }
 
-HOT bool ordinary_silu(const struct hw_queue *queue, const struct hw_silu *op)
+HOT bool ordinary_silu(struct hw_queue *queue, const struct hw_silu *op)
 {
-    return ordinary_map(queue, &op->x, &op->y) != 0;
+    return ordinary_map(queue, HW_OP_SILU, &op->x, &op->y) != 0;
 }
 
-SHARED bool ordinary_binary(const struct hw_queue *queue, const struct hw_tensor *a,
+SHARED bool ordinary_binary(struct hw_queue *queue, uint32_t op, const struct hw_tensor *a,
                             const struct hw_tensor *b, const struct hw_tensor *y)
 {
-    const uint64_t reach = ordinary_pair(queue, a, y);
-    return reach && same_form(b, a) && ordinary_place(queue, b, reach, false) &&
-           (apart(y, reach, b, reach) || address(y) == address(b));
+    const uint64_t reach = ordinary_pair(queue, op, a, y);
+    if (!reach || !same_form(b, a))
+        return false;
+    const uint64_t from = ordinary_place(queue, b, reach, false);
+    const uint64_t to = ordinary_place(queue, y, reach, true);
+    return from && (from == to || apart(from, reach, to, reach));
 }
 
-HOT bool ordinary_add(const struct hw_queue *queue, const struct hw_add *op)
+HOT bool ordinary_add(struct hw_queue *queue, const struct hw_add *op)
 {
-    return ordinary_binary(queue, &op->a, &op->b, &op->y);
+    return ordinary_binary(queue, HW_OP_ADD, &op->a, &op->b, &op->y);
 }
 
-HOT bool ordinary_mul(const struct hw_queue *queue, const struct hw_mul *op)
+HOT bool ordinary_mul(struct hw_queue *queue, const struct hw_mul *op)
 {
-    return ordinary_binary(queue, &op->a, &op->b, &op->y);
+    return ordinary_binary(queue, HW_OP_MUL, &op->a, &op->b, &op->y);
 }
 
-HOT bool ordinary_swiglu(const struct hw_queue *queue, const struct hw_swiglu *op)
+HOT bool ordinary_swiglu(struct hw_queue *queue, const struct hw_swiglu *op)
 {
-    return op->up.dtype && ordinary_binary(queue, &op->gate, &op->up, &op->y);
+    return op->up.dtype && ordinary_binary(queue, HW_OP_SWIGLU, &op->gate, &op->up, &op->y);
 }
 
-/* weight: [cols] of x's dtype or f32, apart from what is written. */
-SHARED bool ordinary_weight(const struct hw_queue *queue, const struct hw_tensor *weight,
-                            const struct hw_tensor *x, const struct hw_tensor *y,
-                            uint64_t reach)
+/* weight: [cols] of x's dtype or f32, apart from what is written at `y`. */
+SHARED bool ordinary_weight(struct hw_queue *queue, uint32_t op,
+                            const struct hw_tensor *weight, const struct hw_tensor *x,
+                            const struct hw_tensor *y, uint64_t reach)
 {
     if (!weight->dtype)
         return true;
-    const uint64_t bytes = ordinary_form(weight, FLOATS);
-    return bytes && weight->rank == 1 && weight->extent[0] == x->extent[x->rank - 1] &&
-           (weight->dtype == HW_F32 || weight->dtype == x->dtype) &&
-           ordinary_place(queue, weight, bytes, false) && apart(y, reach, weight, bytes);
+    const uint64_t bytes = form_of(&queue->seen[op][1], weight, FLOATS);
+    if (!bytes || weight->rank != 1 || weight->extent[0] != x->extent[x->rank - 1] ||
+        (weight->dtype != HW_F32 && weight->dtype != x->dtype))
+        return false;
+    const uint64_t from = ordinary_place(queue, weight, bytes, false);
+    return from && apart(from, bytes, ordinary_place(queue, y, reach, true), reach);
 }
 
 HOT bool ordinary_eps(float eps)
@@ -179,43 +197,59 @@ HOT bool ordinary_eps(float eps)
     return eps > 0.0f && eps < 1e30f;
 }
 
-HOT bool ordinary_rmsnorm(const struct hw_queue *queue, const struct hw_rmsnorm *op)
+HOT bool ordinary_rmsnorm(struct hw_queue *queue, const struct hw_rmsnorm *op)
 {
-    const uint64_t reach = ordinary_pair(queue, &op->x, &op->y);
+    const uint64_t reach = ordinary_pair(queue, HW_OP_RMSNORM, &op->x, &op->y);
     return reach && ordinary_eps(op->eps) &&
-           ordinary_weight(queue, &op->weight, &op->x, &op->y, reach);
+           ordinary_weight(queue, HW_OP_RMSNORM, &op->weight, &op->x, &op->y, reach);
 }
 
-HOT bool ordinary_add_rmsnorm(const struct hw_queue *queue, const struct hw_add_rmsnorm *op)
+HOT bool ordinary_add_rmsnorm(struct hw_queue *queue, const struct hw_add_rmsnorm *op)
 {
-    const uint64_t reach = ordinary_pair(queue, &op->x, &op->y);
-    return reach && ordinary_eps(op->eps) && same_form(&op->residual, &op->x) &&
-           ordinary_place(queue, &op->residual, reach, true) &&
-           apart(&op->residual, reach, &op->x, reach) &&
-           apart(&op->residual, reach, &op->y, reach) &&
-           ordinary_weight(queue, &op->weight, &op->x, &op->y, reach) &&
-           ordinary_weight(queue, &op->weight, &op->x, &op->residual, reach);
+    const uint64_t reach = ordinary_pair(queue, HW_OP_ADD_RMSNORM, &op->x, &op->y);
+    if (!reach || !ordinary_eps(op->eps) || !same_form(&op->residual, &op->x))
+        return false;
+    const uint64_t sum = ordinary_place(queue, &op->residual, reach, true);
+    return sum && apart(sum, reach, ordinary_place(queue, &op->x, reach, false), reach) &&
+           apart(sum, reach, ordinary_place(queue, &op->y, reach, true), reach) &&
+           ordinary_weight(queue, HW_OP_ADD_RMSNORM, &op->weight, &op->x, &op->y, reach) &&
+           ordinary_weight(queue, HW_OP_ADD_RMSNORM, &op->weight, &op->x, &op->residual,
+                           reach);
 }
+
+/* The matmuls of a layer differ in N and K. */
+HOT uint32_t shape_slot(const struct hw_matmul *op)
+{
+    const uint32_t mix = (uint32_t)op->b.extent[0] * 3 + (uint32_t)op->b.extent[1];
+    return mix * UINT32_C(0x9E3779B1) >> 30;
+}
+_Static_assert(SEEN_SHAPES == 4, "two bits of shape_slot()");
 
 /* Two matrices, no batches, no bias. */
-HOT bool ordinary_matmul(const struct hw_queue *queue, const struct hw_matmul *op)
+HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
 {
-    const uint64_t a = ordinary_form(&op->a, FLOATS), b = ordinary_form(&op->b, WEIGHTS);
-    const uint64_t c = ordinary_form(&op->c, FLOATS);
     const uint32_t ta = op->transpose_a, tb = op->transpose_b;
-    return a && b && c && (op->a.rank | op->b.rank | op->c.rank) == 2 && !op->bias.dtype &&
-           (ta | tb) <= 1 && (tb || !block_of[op->b.dtype].shift) &&
-           op->a.extent[1 - ta] == op->b.extent[tb] &&
-           op->a.extent[ta] == op->c.extent[0] && op->b.extent[1 - tb] == op->c.extent[1] &&
-           ordinary_place(queue, &op->a, a, false) &&
-           ordinary_place(queue, &op->b, b, false) &&
-           ordinary_place(queue, &op->c, c, true) && apart(&op->c, c, &op->a, a) &&
-           apart(&op->c, c, &op->b, b);
+    if ((op->a.rank | op->b.rank | op->c.rank) != 2 || op->bias.dtype || (ta | tb) > 1 ||
+        (!tb && op->b.dtype > HW_BF16))
+        return false;
+    if (op->a.extent[1 - ta] != op->b.extent[tb] || op->a.extent[ta] != op->c.extent[0] ||
+        op->b.extent[1 - tb] != op->c.extent[1])
+        return false;
+    struct seen_form *seen = queue->seen_matmul[shape_slot(op)];
+    const uint64_t a = form_of(&seen[0], &op->a, FLOATS),
+                   c = form_of(&seen[2], &op->c, FLOATS);
+    const uint64_t b = form_of(&seen[1], &op->b, WEIGHTS);
+    if (!a || !b || !c)
+        return false;
+    const uint64_t at_a = ordinary_place(queue, &op->a, a, false);
+    const uint64_t at_b = ordinary_place(queue, &op->b, b, false);
+    const uint64_t at_c = ordinary_place(queue, &op->c, c, true);
+    return at_a && at_b && at_c && apart(at_c, c, at_a, a) && apart(at_c, c, at_b, b);
 }
 
 /* The others cost more than their check. */
 #define RARE(name)                                                                         \
-    HOT bool ordinary_##name(const struct hw_queue *queue, const struct hw_##name *op)     \
+    HOT bool ordinary_##name(struct hw_queue *queue, const struct hw_##name *op)           \
     {                                                                                      \
         (void)queue, (void)op;                                                             \
         return false;                                                                      \
