@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* cuts.c - a good plugin cut off after every number of bytes: never taken for whole, since
+ * the system's loader would die of it; and the whole one is. */
+#include "object.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST_BYTES (4u << 20)
+
+static enum reason answer(const uint8_t *bytes, size_t size)
+{
+    /* A copy of exactly its size, so that a sanitizer sees a byte too far. */
+    uint8_t *exact = malloc(size ? size : 1);
+    struct source source = { .data = exact, .fd = -1, .size = size };
+    struct object object;
+    char why[256];
+    if (!exact)
+        abort();
+    for (size_t i = 0; i < size; i++)
+        exact[i] = bytes[i];
+    enum reason reason = elf_read(&source, &object, why, sizeof why);
+    object_free(&object);
+    free(exact);
+    return reason;
+}
+
+int main(int argc, char **argv)
+{
+    static uint8_t bytes[MOST_BYTES];
+    FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
+    if (!file)
+        return 2;
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    int failed = answer(bytes, size) != REASON_NONE;
+    fclose(file);
+    if (failed)
+        fprintf(stderr, "the whole file: %s\n", reason_rows[answer(bytes, size)].code);
+    for (size_t cut = 0; cut < size; cut++) {
+        enum reason reason = answer(bytes, cut);
+        if (reason == (cut ? REASON_TRUNCATED : REASON_EMPTY))
+            continue;
+        fprintf(stderr, "cut after %zu bytes: \"%s\"\n", cut, reason_rows[reason].code);
+        failed = 1;
+    }
+    printf("cut after each of %zu bytes\n", size);
+    return failed;
+}
