@@ -32,7 +32,7 @@ extern "C" {
 #define HW_VERSION_MAJOR 0
 #define HW_VERSION_MINOR 1
 #define HW_VERSION_PATCH 0
-#define HW_VERSION (HW_VERSION_MAJOR << 16 | HW_VERSION_MINOR << 8 | HW_VERSION_PATCH)
+#define HW_VERSION       (HW_VERSION_MAJOR << 16 | HW_VERSION_MINOR << 8 | HW_VERSION_PATCH)
 
 struct hw_context;
 struct hw_device;
@@ -70,31 +70,34 @@ enum hw_open_flag {
  * over both. The grammar is the variable's: see docs/settings.md, or `hw env`. */
 struct hw_options {
     uint32_t size;
-    uint32_t flags;               /* bits of enum hw_open_flag */
-    const char *backends;         /* HW_BACKENDS ("*"): order, selection, exclusion */
-    const char *disable;          /* HW_DISABLE: globs of backends never to touch */
-    const char *require;          /* HW_REQUIRE: fail without this backend */
-    const char *fallback;         /* HW_FALLBACK ("warn"): allow, warn, error */
-    const char *plugin_path;      /* HW_PLUGIN_PATH: directories, or plugin files, looked at first */
-    const char *plugin_path_only; /* HW_PLUGIN_PATH_ONLY: instead of the built-in directory */
-    const char *trust;            /* HW_TRUST ("on"): on, off */
-    const char *probe;            /* HW_PROBE ("child"): child, inproc */
-    const char *probe_timeout;    /* HW_PROBE_TIMEOUT ("10"): seconds */
-    const char *threads;          /* HW_THREADS: CPU threads */
-    const char *precision;        /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
-    const char *memory_limit;     /* HW_MEMORY_LIMIT: per device, "8G" */
-    const char *config;           /* HW_CONFIG: the configuration file */
-    const char *cache_dir;        /* HW_CACHE_DIR */
-    const char *kernel;           /* HW_KERNEL: forces kernel rows */
-    const char *log;              /* HW_LOG ("warn"): off, error, warn, info, debug */
-    hw_log_fn log_fn;             /* where the log goes; NULL: standard error */
+    uint32_t flags;       /* bits of enum hw_open_flag */
+    const char *backends; /* HW_BACKENDS ("*"): order, selection, exclusion */
+    const char *disable;  /* HW_DISABLE: globs of backends never to touch */
+    const char *require;  /* HW_REQUIRE: fail without this backend */
+    const char *fallback; /* HW_FALLBACK ("warn"): allow, warn, error */
+    const char
+        *plugin_path; /* HW_PLUGIN_PATH: directories, or plugin files, looked at first */
+    const char
+        *plugin_path_only;     /* HW_PLUGIN_PATH_ONLY: instead of the built-in directory */
+    const char *trust;         /* HW_TRUST ("on"): on, off */
+    const char *probe;         /* HW_PROBE ("child"): child, inproc */
+    const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */
+    const char *threads;       /* HW_THREADS: CPU threads */
+    const char *precision;     /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
+    const char *memory_limit;  /* HW_MEMORY_LIMIT: per device, "8G" */
+    const char *config;        /* HW_CONFIG: the configuration file */
+    const char *cache_dir;     /* HW_CACHE_DIR */
+    const char *kernel;        /* HW_KERNEL: forces kernel rows */
+    const char *log;           /* HW_LOG ("warn"): off, error, warn, info, debug */
+    hw_log_fn log_fn;          /* where the log goes; NULL: standard error */
     void *log_user;
 };
 
 /* Looks for plugins, loads those that pass and are wanted, and finds their devices. `options`
  * may be NULL. HW_NO_DEVICE: nothing usable, or a backend that was required or named is not;
  * HW_INVALID: a setting in error, named with its source and what would be right. */
-HW_EXPORT enum hw_status hw_open(const struct hw_options *options, struct hw_context **context);
+HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
+                                 struct hw_context **context);
 HW_EXPORT void hw_close(struct hw_context *context);
 
 /* Everything the context knows and why, as JSON (docs/explain.md; "schema": 1): settings and
@@ -119,21 +122,22 @@ HW_EXPORT const char *hw_device_name(struct hw_device *device);
 /* "cuda". */
 HW_EXPORT const char *hw_device_backend(struct hw_device *device);
 /* Fills in the facts, asked anew: free memory is that of this moment. */
-HW_EXPORT enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *info);
+HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
+                                        struct hw_device_info *info);
 /* HW_OK if the device itself computes this (its struct in `args`, `size` bytes); HW_UNSUPPORTED
  * with the reason; HW_INVALID as the op would answer. Submits nothing. */
 HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t op,
                                             const void *args, size_t size);
 /* The kernel rows of `op`, best first; HW_NO_DEVICE past the last. */
-HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t index,
-                                          struct hw_kernel_info *info);
+HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op,
+                                          uint32_t index, struct hw_kernel_info *info);
 
 /* ---- Memory ---- */
 
 /* `bytes` bytes of the device's memory, at least 64-byte aligned, from the device's pool; flags:
  * enum hw_buffer_flag. HW_NO_MEMORY names what was asked, what is free and the limit. */
-HW_EXPORT enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_t flags,
-                                         struct hw_buffer **buffer);
+HW_EXPORT enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes,
+                                         uint32_t flags, struct hw_buffer **buffer);
 /* The caller has waited for all work that uses it. */
 HW_EXPORT void hw_buffer_free(struct hw_buffer *buffer);
 /* In stream order: the memory is given back once `queue` has passed all work submitted so far. */
@@ -142,9 +146,11 @@ HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *q
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
-/* Wraps memory that somebody else made (`kind`: enum hw_import_kind). It stays its maker's, and outlives the buffer. */
-HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind, void *handle,
-                                          uint64_t bytes, struct hw_buffer **buffer);
+/* Wraps memory that somebody else made (`kind`: enum hw_import_kind). It stays its maker's, and
+ * outlives the buffer. */
+HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind,
+                                          void *handle, uint64_t bytes,
+                                          struct hw_buffer **buffer);
 
 struct hw_pool_stats {
     uint32_t size;
@@ -157,7 +163,8 @@ struct hw_pool_stats {
     uint64_t hits;     /* of these, without a call to the driver */
     uint64_t buffers;  /* buffers now */
 };
-HW_EXPORT enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *stats);
+HW_EXPORT enum hw_status hw_pool_stats(struct hw_device *device,
+                                       struct hw_pool_stats *stats);
 /* Gives memory that no buffer uses back to the device. */
 HW_EXPORT enum hw_status hw_pool_trim(struct hw_device *device);
 
@@ -165,29 +172,34 @@ HW_EXPORT enum hw_status hw_pool_trim(struct hw_device *device);
 
 /* A contiguous tensor over host memory, or over `buffer` from `offset` bytes on. HW_INVALID for a
  * rank, dtype, extent or alignment that can not be, or past the buffer's end. */
-HW_EXPORT enum hw_status hw_tensor_host(struct hw_tensor *tensor, const void *data, int32_t dtype,
-                                        int32_t rank, const int64_t *extents);
+HW_EXPORT enum hw_status hw_tensor_host(struct hw_tensor *tensor, const void *data,
+                                        int32_t dtype, int32_t rank,
+                                        const int64_t *extents);
 HW_EXPORT enum hw_status hw_tensor_view(struct hw_tensor *tensor, struct hw_buffer *buffer,
                                         uint64_t offset, int32_t dtype, int32_t rank,
                                         const int64_t *extents);
 /* Allocates a buffer and views the whole of it; free it by hw_buffer_free(tensor->buffer). */
-HW_EXPORT enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t dtype,
-                                         int32_t rank, const int64_t *extents,
-                                         struct hw_tensor *tensor);
+HW_EXPORT enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags,
+                                         int32_t dtype, int32_t rank,
+                                         const int64_t *extents, struct hw_tensor *tensor);
 /* Views of a view; `tensor` may be `of`. slice: elements begin..end-1 of one axis (whole blocks
  * in the innermost of a block type). transpose: two axes change places (not the innermost of a
  * block type). reshape: the same elements in order, of a contiguous tensor. */
-HW_EXPORT enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor *of,
-                                         int32_t axis, int64_t begin, int64_t end);
-HW_EXPORT enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_tensor *of,
-                                             int32_t axis_a, int32_t axis_b);
-HW_EXPORT enum hw_status hw_tensor_reshape(struct hw_tensor *tensor, const struct hw_tensor *of,
-                                           int32_t rank, const int64_t *extents);
+HW_EXPORT enum hw_status hw_tensor_slice(struct hw_tensor *tensor,
+                                         const struct hw_tensor *of, int32_t axis,
+                                         int64_t begin, int64_t end);
+HW_EXPORT enum hw_status hw_tensor_transpose(struct hw_tensor *tensor,
+                                             const struct hw_tensor *of, int32_t axis_a,
+                                             int32_t axis_b);
+HW_EXPORT enum hw_status hw_tensor_reshape(struct hw_tensor *tensor,
+                                           const struct hw_tensor *of, int32_t rank,
+                                           const int64_t *extents);
 /* Bytes from the first element's first to the last element's last; 0 if empty. */
 HW_EXPORT uint64_t hw_tensor_bytes(const struct hw_tensor *tensor);
 /* The device's own layout of `weights`, in a buffer of that device: opaque, accepted where the
  * original is, on that device only. The original stays with the caller. */
-HW_EXPORT enum hw_status hw_tensor_pack(struct hw_queue *queue, const struct hw_tensor *weights,
+HW_EXPORT enum hw_status hw_tensor_pack(struct hw_queue *queue,
+                                        const struct hw_tensor *weights,
                                         struct hw_tensor *packed);
 
 /* Host tensors by value, for programs that know what they do: on an error the tensor's rank is
@@ -224,8 +236,8 @@ HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);
 /* A queue over one that somebody else made (a CUDA stream, a cl_command_queue). */
-HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device, uint32_t kind, void *handle,
-                                         struct hw_queue **queue);
+HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device, uint32_t kind,
+                                         void *handle, struct hw_queue **queue);
 /* Waits, then closes. */
 HW_EXPORT void hw_queue_close(struct hw_queue *queue);
 HW_EXPORT struct hw_device *hw_queue_device(struct hw_queue *queue);
@@ -288,7 +300,7 @@ struct hw_graph_info {
     uint32_t size;
     uint32_t nodes;
     uint32_t segments; /* runs of nodes that one device takes at once */
-    uint32_t built;    /* of these, built by the plugin; the others are replayed one by one */
+    uint32_t built; /* of these, built by the plugin; the others are replayed one by one */
 };
 HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info);
 

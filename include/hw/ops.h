@@ -35,59 +35,59 @@ extern "C" {
 #endif
 
 /* X(NAME, name): append only, the order is ABI. */
-#define HW_OPS(X)                                                                                \
-    X(MATMUL, matmul)                                                                            \
-    X(RMSNORM, rmsnorm)                                                                          \
-    X(SOFTMAX, softmax)                                                                          \
-    X(SILU, silu)                                                                                \
-    X(ROPE, rope)                                                                                \
-    X(ATTENTION, attention)                                                                      \
-    X(ADD, add)                                                                                  \
-    X(MUL, mul)                                                                                  \
-    X(SWIGLU, swiglu)                                                                            \
-    X(ADD_RMSNORM, add_rmsnorm)                                                                  \
-    X(GET_ROWS, get_rows)                                                                        \
-    X(SET_ROWS, set_rows)                                                                        \
-    X(COPY, copy)                                                                                \
+#define HW_OPS(X)                                                                          \
+    X(MATMUL, matmul)                                                                      \
+    X(RMSNORM, rmsnorm)                                                                    \
+    X(SOFTMAX, softmax)                                                                    \
+    X(SILU, silu)                                                                          \
+    X(ROPE, rope)                                                                          \
+    X(ATTENTION, attention)                                                                \
+    X(ADD, add)                                                                            \
+    X(MUL, mul)                                                                            \
+    X(SWIGLU, swiglu)                                                                      \
+    X(ADD_RMSNORM, add_rmsnorm)                                                            \
+    X(GET_ROWS, get_rows)                                                                  \
+    X(SET_ROWS, set_rows)                                                                  \
+    X(COPY, copy)                                                                          \
     X(ARGMAX, argmax)
 
 enum hw_op {
 #define X(NAME, name) HW_OP_##NAME,
     HW_OPS(X)
 #undef X
-    HW_OP_COUNT
+        HW_OP_COUNT
 };
 
 /* T(op, field, role), in the order of the struct's fields. Roles: IN, OPT_IN (may be absent),
  * OUT, OPT_OUT, INOUT. */
-#define HW_OPERANDS_MATMUL(T)                                                                    \
+#define HW_OPERANDS_MATMUL(T)                                                              \
     T(matmul, a, IN) T(matmul, b, IN) T(matmul, bias, OPT_IN) T(matmul, c, OUT)
-#define HW_OPERANDS_RMSNORM(T)                                                                   \
+#define HW_OPERANDS_RMSNORM(T)                                                             \
     T(rmsnorm, x, IN) T(rmsnorm, weight, OPT_IN) T(rmsnorm, y, OUT)
 #define HW_OPERANDS_SOFTMAX(T) T(softmax, x, IN) T(softmax, mask, OPT_IN) T(softmax, y, OUT)
-#define HW_OPERANDS_SILU(T) T(silu, x, IN) T(silu, y, OUT)
-#define HW_OPERANDS_ROPE(T)                                                                      \
+#define HW_OPERANDS_SILU(T)    T(silu, x, IN) T(silu, y, OUT)
+#define HW_OPERANDS_ROPE(T)                                                                \
     T(rope, x, IN) T(rope, positions, OPT_IN) T(rope, factors, OPT_IN) T(rope, y, OUT)
-#define HW_OPERANDS_ATTENTION(T)                                                                 \
-    T(attention, q, IN)                                                                          \
-    T(attention, k, IN)                                                                          \
-    T(attention, v, IN)                                                                          \
-    T(attention, bias, OPT_IN)                                                                   \
-    T(attention, lengths, OPT_IN)                                                                \
+#define HW_OPERANDS_ATTENTION(T)                                                           \
+    T(attention, q, IN)                                                                    \
+    T(attention, k, IN)                                                                    \
+    T(attention, v, IN)                                                                    \
+    T(attention, bias, OPT_IN)                                                             \
+    T(attention, lengths, OPT_IN)                                                          \
     T(attention, y, OUT)
-#define HW_OPERANDS_ADD(T) T(add, a, IN) T(add, b, IN) T(add, y, OUT)
-#define HW_OPERANDS_MUL(T) T(mul, a, IN) T(mul, b, IN) T(mul, y, OUT)
+#define HW_OPERANDS_ADD(T)    T(add, a, IN) T(add, b, IN) T(add, y, OUT)
+#define HW_OPERANDS_MUL(T)    T(mul, a, IN) T(mul, b, IN) T(mul, y, OUT)
 #define HW_OPERANDS_SWIGLU(T) T(swiglu, gate, IN) T(swiglu, up, OPT_IN) T(swiglu, y, OUT)
-#define HW_OPERANDS_ADD_RMSNORM(T)                                                               \
-    T(add_rmsnorm, residual, INOUT)                                                              \
-    T(add_rmsnorm, x, IN)                                                                        \
-    T(add_rmsnorm, weight, OPT_IN)                                                               \
+#define HW_OPERANDS_ADD_RMSNORM(T)                                                         \
+    T(add_rmsnorm, residual, INOUT)                                                        \
+    T(add_rmsnorm, x, IN)                                                                  \
+    T(add_rmsnorm, weight, OPT_IN)                                                         \
     T(add_rmsnorm, y, OUT)
-#define HW_OPERANDS_GET_ROWS(T)                                                                  \
+#define HW_OPERANDS_GET_ROWS(T)                                                            \
     T(get_rows, table, IN) T(get_rows, rows, IN) T(get_rows, y, OUT)
-#define HW_OPERANDS_SET_ROWS(T)                                                                  \
+#define HW_OPERANDS_SET_ROWS(T)                                                            \
     T(set_rows, x, IN) T(set_rows, rows, IN) T(set_rows, table, INOUT)
-#define HW_OPERANDS_COPY(T) T(copy, src, IN) T(copy, dst, OUT)
+#define HW_OPERANDS_COPY(T)   T(copy, src, IN) T(copy, dst, OUT)
 #define HW_OPERANDS_ARGMAX(T) T(argmax, x, IN) T(argmax, y, OUT)
 
 /* A struct and a function may share a name in C++ too; one compiler warns of it. */
@@ -190,14 +190,15 @@ static inline enum hw_status hw_rope(struct hw_queue *queue, const struct hw_rop
  * zeros. Never materialises Tq x Tmax. Dao et al., 2022 (arXiv 2205.14135). */
 struct hw_attention {
     struct hw_tensor q, k, v, bias, lengths, y;
-    int64_t length; /* keys in use; default Tmax */
-    int64_t window; /* default: no window */
-    float scale;    /* default 1/sqrt(D) */
-    float softcap;  /* default: none */
+    int64_t length;  /* keys in use; default Tmax */
+    int64_t window;  /* default: no window */
+    float scale;     /* default 1/sqrt(D) */
+    float softcap;   /* default: none */
     uint32_t causal; /* 0 or 1 */
     uint32_t reserved;
 };
-static inline enum hw_status hw_attention(struct hw_queue *queue, const struct hw_attention *op)
+static inline enum hw_status hw_attention(struct hw_queue *queue,
+                                          const struct hw_attention *op)
 {
     return hw_submit(queue, HW_OP_ATTENTION, op, sizeof *op);
 }
@@ -250,7 +251,8 @@ static inline enum hw_status hw_add_rmsnorm(struct hw_queue *queue,
 struct hw_get_rows {
     struct hw_tensor table, rows, y;
 };
-static inline enum hw_status hw_get_rows(struct hw_queue *queue, const struct hw_get_rows *op)
+static inline enum hw_status hw_get_rows(struct hw_queue *queue,
+                                         const struct hw_get_rows *op)
 {
     return hw_submit(queue, HW_OP_GET_ROWS, op, sizeof *op);
 }
@@ -260,7 +262,8 @@ static inline enum hw_status hw_get_rows(struct hw_queue *queue, const struct hw
 struct hw_set_rows {
     struct hw_tensor x, rows, table;
 };
-static inline enum hw_status hw_set_rows(struct hw_queue *queue, const struct hw_set_rows *op)
+static inline enum hw_status hw_set_rows(struct hw_queue *queue,
+                                         const struct hw_set_rows *op)
 {
     return hw_submit(queue, HW_OP_SET_ROWS, op, sizeof *op);
 }

@@ -15,7 +15,7 @@
  * - The host checks before it calls: pointers are valid, extents and strides agree, operands of
  *   an op lie inside their buffers. It can not check what lies in device memory (rows, lengths,
  *   positions): kernels clamp.
- * - Slots left NULL answer HW_UNSUPPORTED, except those marked (required).
+ * - Slots left NULL answer HW_UNSUPPORTED, except the required ones.
  *
  * Growth: within an ABI version structs only grow at the end and begin with `size`. The host
  * sets hw_plugin.size to the bytes it has room for; a plugin never writes past it, and the host
@@ -37,7 +37,7 @@ extern "C" {
 /* The ABI version that this header describes, and the oldest one that a plugin built with it
  * can still serve. The host has such a range, too; the highest common version is used. */
 #define HW_ABI_VERSION 1
-#define HW_ABI_OLDEST 1
+#define HW_ABI_OLDEST  1
 
 enum hw_precision {
     HW_PRECISION_FP32 = 0, /* f32 inputs stay f32 (default) */
@@ -65,7 +65,7 @@ struct hw_host {
     uint32_t size;
     uint32_t abi_min, abi_max;
     uint32_t precision; /* enum hw_precision */
-    void *instance;     /* passed back to every service: two hosts may live in one process */
+    void *instance; /* passed back to every service: two hosts may live in one process */
 
     /* One line for the log, without a newline. */
     void (*log)(void *instance, int32_t level, const char *text);
@@ -74,19 +74,19 @@ struct hw_host {
     /* Runs a helper program and waits for it. */
     int32_t (*spawn)(void *instance, struct hw_spawn *spawn);
 
-    uint64_t memory_limit;     /* bytes per device that the host will ask for; 0: no limit */
-    const char *cache_dir;     /* the plugin's own directory, made on first use; "": no cache */
-    const char *kernel;        /* HW_KERNEL: see hw_queue_desc.kernel; "": none */
-    uint32_t threads;          /* threads for a CPU plugin; 0: as many as the process may use */
-    uint32_t abi;              /* the version agreed on; set before open() */
+    uint64_t memory_limit; /* bytes per device that the host will ask for; 0: no limit */
+    const char *cache_dir; /* the plugin's own directory, made on first use; "": no cache */
+    const char *kernel;    /* HW_KERNEL: see hw_queue_desc.kernel; "": none */
+    uint32_t threads;      /* threads for a CPU plugin; 0: as many as the process may use */
+    uint32_t abi;          /* the version agreed on; set before open() */
 };
 
 /* The fixed prefix of every buffer: how a plugin finds its own memory in an op's tensors. The
  * host carves buffers out of larger allocations, so `offset` counts from the start of `impl`. */
 struct hw_buffer {
-    void *impl;      /* the plugin's handle, from buffer_alloc() or buffer_import() */
-    void *host;      /* address of this buffer's first byte for the host; NULL: not visible */
-    void *device;    /* the plugin's device */
+    void *impl;   /* the plugin's handle, from buffer_alloc() or buffer_import() */
+    void *host;   /* address of this buffer's first byte for the host; NULL: not visible */
+    void *device; /* the plugin's device */
     uint64_t offset; /* bytes from the start of impl to this buffer's first byte */
     uint64_t bytes;
     uint32_t flags; /* bits of enum hw_buffer_flag */
@@ -147,7 +147,8 @@ struct hw_extension {
 struct hw_plugin_ops {
     uint32_t size;
     uint32_t reserved;
-#define X(NAME, name) int32_t (*name)(void *device, void *queue, const struct hw_##name *op);
+#define X(NAME, name)                                                                      \
+    int32_t (*name)(void *device, void *queue, const struct hw_##name *op);
     HW_OPS(X)
 #undef X
 };
@@ -159,33 +160,40 @@ struct hw_plugin {
     const char *name;
     const char *vendor;
     const char *version;
-    const struct hw_plugin_ops *ops; /* (required) */
-    const uint32_t *op_sizes;        /* (required) bytes of each op's struct, by enum hw_op */
-    uint32_t op_count;               /* entries of op_sizes */
+    const struct hw_plugin_ops *ops;
+    const uint32_t *op_sizes; /* bytes of each op's struct, by enum hw_op */
+    uint32_t op_count;        /* entries of op_sizes */
     uint32_t reserved;
 
-    /* The instance. open() is the first that may touch a driver: HW_NO_DEVICE, with a message
+    /* All from here to transfer() are required.
+     *
+     * The instance. open() is the first that may touch a driver: HW_NO_DEVICE, with a message
      * that names the missing library and the remedy, where the vendor is not installed. */
-    int32_t (*open)(const struct hw_host *host, void **self);  /* (required) */
-    void (*close)(void *self);                                 /* (required) */
-    int32_t (*device_count)(void *self, int32_t *count);       /* (required) */
-    int32_t (*device_info)(void *self, int32_t index, struct hw_device_info *info); /* (required) */
-    int32_t (*device_open)(void *self, int32_t index, void **device); /* (required) */
-    void (*device_close)(void *device);                               /* (required) */
+    int32_t (*open)(const struct hw_host *host, void **self);
+    void (*close)(void *self);
+    int32_t (*device_count)(void *self, int32_t *count);
+    int32_t (*device_info)(void *self, int32_t index, struct hw_device_info *info);
+    int32_t (*device_open)(void *self, int32_t index, void **device);
+    void (*device_close)(void *device);
 
-    /* Queues: order of work. */
-    int32_t (*queue_open)(void *device, const struct hw_queue_desc *desc, void **queue); /* (required) */
-    void (*queue_close)(void *queue);    /* (required) waits for its work first */
-    int32_t (*queue_wait)(void *queue);  /* (required) answers the first error since the last wait */
+    /* Queues: order of work. queue_wait answers the first error since the last wait;
+     * queue_close waits first. */
+    int32_t (*queue_open)(void *device, const struct hw_queue_desc *desc, void **queue);
+    void (*queue_close)(void *queue);
+    int32_t (*queue_wait)(void *queue);
 
     /* Memory. buffer_alloc fills impl, host (for HOST_VISIBLE, else NULL) and flags; at least
      * 256-byte aligned. The host pools: these are called seldom. */
-    int32_t (*buffer_alloc)(void *device, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer); /* (required) */
-    void (*buffer_free)(void *device, struct hw_buffer *buffer);                                     /* (required) */
-    int32_t (*transfer)(void *queue, const struct hw_transfer *transfer); /* (required) */
+    int32_t (*buffer_alloc)(void *device, uint64_t bytes, uint32_t flags,
+                            struct hw_buffer *buffer);
+    void (*buffer_free)(void *device, struct hw_buffer *buffer);
+    int32_t (*transfer)(void *queue, const struct hw_transfer *transfer);
 
-    /* Events of one device. query: HW_NOT_READY until it has passed. callback: fn(user) once,
-     * from any thread, after it has passed; fn calls nothing of the plugin. elapsed: milliseconds. */
+    /* From here on NULL answers HW_UNSUPPORTED.
+     *
+     * Events of one device. query: HW_NOT_READY until it has passed. callback: fn(user) once,
+     * from any thread, after it has passed; fn calls nothing of the plugin. elapsed: in
+     * milliseconds. */
     int32_t (*event_create)(void *device, void **event);
     void (*event_destroy)(void *event);
     int32_t (*event_record)(void *event, void *queue);
@@ -197,19 +205,22 @@ struct hw_plugin {
 
     /* Whether some row of the device computes this; if not, `why` says in words why. `scratch`:
      * bytes of device memory that the op will ask for beyond its operands. Launches nothing. */
-    int32_t (*supports)(void *device, uint32_t op, const void *args, char *why, size_t why_size,
-                        uint64_t *scratch);
+    int32_t (*supports)(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch);
     /* The rows of `op`, best first, the portable one last; HW_NO_DEVICE past the end. */
-    int32_t (*kernel_info)(void *device, uint32_t op, uint32_t index, struct hw_kernel_info *info);
+    int32_t (*kernel_info)(void *device, uint32_t op, uint32_t index,
+                           struct hw_kernel_info *info);
 
     /* Graphs. Without graph_build the host replays the nodes one by one. */
-    int32_t (*graph_build)(void *device, const struct hw_node *nodes, uint32_t count, void **graph);
+    int32_t (*graph_build)(void *device, const struct hw_node *nodes, uint32_t count,
+                           void **graph);
     int32_t (*graph_launch)(void *queue, void *graph);
     void (*graph_destroy)(void *graph);
 
     /* The device's own layout for weights. pack_size answers bytes and a layout id other than 0;
      * pack writes dst, whose buffer has that many bytes. */
-    int32_t (*pack_size)(void *device, const struct hw_tensor *src, uint64_t *bytes, uint32_t *layout);
+    int32_t (*pack_size)(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                         uint32_t *layout);
     int32_t (*pack)(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
 
     /* Wrapping, not copying; `kind` is an enum hw_import_kind. The memory stays its maker's. */
@@ -222,8 +233,8 @@ struct hw_plugin {
 
     /* User kernels. */
     int32_t (*kernel_build)(void *device, const struct hw_user_kernel *desc, void **kernel);
-    int32_t (*kernel_launch)(void *queue, void *kernel, uint64_t groups, const struct hw_arg *args,
-                             uint32_t count);
+    int32_t (*kernel_launch)(void *queue, void *kernel, uint64_t groups,
+                             const struct hw_arg *args, uint32_t count);
     void (*kernel_destroy)(void *kernel);
 };
 
@@ -235,7 +246,8 @@ HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-static inline int32_t hw_fail(const struct hw_host *host, int32_t status, const char *format, ...)
+static inline int32_t
+hw_fail(const struct hw_host *host, int32_t status, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -247,9 +259,9 @@ static inline int32_t hw_fail(const struct hw_host *host, int32_t status, const 
 
 /* The sizes of all op structs, for hw_plugin.op_sizes. */
 #define HW_OP_SIZE_(NAME, name) (uint32_t)sizeof(struct hw_##name),
-#define HW_OP_SIZES                                                                              \
-    {                                                                                            \
-        HW_OPS(HW_OP_SIZE_)                                                                      \
+#define HW_OP_SIZES                                                                        \
+    {                                                                                      \
+        HW_OPS(HW_OP_SIZE_)                                                                \
     }
 
 /* The manifest: an allocated note that the host reads without loading the file. Its text has
@@ -267,7 +279,7 @@ static inline int32_t hw_fail(const struct hw_host *host, int32_t status, const 
  *   build=...          stamp of the build; equal to the host's: built together
  */
 #define HW_STRING__(x) #x
-#define HW_STRING_(x) HW_STRING__(x)
+#define HW_STRING_(x)  HW_STRING__(x)
 #if defined(_WIN32)
 #define HW_NOTE_SECTION_ __attribute__((section(".hwnote"), used, aligned(4)))
 #elif defined(__APPLE__)
@@ -276,18 +288,17 @@ static inline int32_t hw_fail(const struct hw_host *host, int32_t status, const 
 #define HW_NOTE_SECTION_ __attribute__((section(".note.hw"), used, aligned(4)))
 #endif
 #define HW_NOTE_TYPE 1
-#define HW_MANIFEST_(lines)                                                                      \
-    HW_NOTE_SECTION_ static const struct {                                                       \
-        uint32_t name_bytes, text_bytes, type;                                                   \
-        char name[4];                                                                            \
-        char text[(sizeof(lines) + 3) / 4 * 4];                                                  \
+#define HW_MANIFEST_(lines)                                                                \
+    HW_NOTE_SECTION_ static const struct {                                                 \
+        uint32_t name_bytes, text_bytes, type;                                             \
+        char name[4];                                                                      \
+        char text[(sizeof(lines) + 3) / 4 * 4];                                            \
     } hw_manifest = { 4, (uint32_t)sizeof(lines), HW_NOTE_TYPE, "hw", lines }
 
 /* Gives the host as much of `table` as it has room for. */
-static inline int32_t hw_plugin_enter_(const struct hw_host *host, struct hw_plugin *plugin,
-                                       const char *name,
-                                       int32_t (*fill)(const struct hw_host *host,
-                                                       struct hw_plugin *table))
+static inline int32_t
+hw_plugin_enter_(const struct hw_host *host, struct hw_plugin *plugin, const char *name,
+                 int32_t (*fill)(const struct hw_host *host, struct hw_plugin *table))
 {
     struct hw_plugin table;
     int32_t status;
@@ -295,8 +306,8 @@ static inline int32_t hw_plugin_enter_(const struct hw_host *host, struct hw_plu
     if (!host || !plugin || plugin->size < offsetof(struct hw_plugin, reserved))
         return HW_INVALID;
     if (host->abi_max < HW_ABI_OLDEST || host->abi_min > HW_ABI_VERSION)
-        return hw_fail(host, HW_ABI, "plugin %s serves ABI %d to %d, this host %u to %u", name,
-                       HW_ABI_OLDEST, HW_ABI_VERSION, (unsigned)host->abi_min,
+        return hw_fail(host, HW_ABI, "plugin %s serves ABI %d to %d, this host %u to %u",
+                       name, HW_ABI_OLDEST, HW_ABI_VERSION, (unsigned)host->abi_min,
                        (unsigned)host->abi_max);
     memset(&table, 0, sizeof table);
     table.size = plugin->size < sizeof table ? plugin->size : (uint32_t)sizeof table;
@@ -312,12 +323,13 @@ static inline int32_t hw_plugin_enter_(const struct hw_host *host, struct hw_plu
  * the manifest and hw_plugin_entry. `fill` is a static function of the plugin's. It is called
  * when the ABI versions fit and sets the slots of `table`, which are all NULL; it touches no
  * driver and needs to check nothing. */
-#define HW_PLUGIN(plugin_name, manifest_lines, fill)                                             \
-    HW_MANIFEST_("abi=" HW_STRING_(HW_ABI_OLDEST) "-" HW_STRING_(                                \
-        HW_ABI_VERSION) "\nname=" plugin_name "\n" manifest_lines);                              \
-    HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)      \
-    {                                                                                            \
-        return hw_plugin_enter_(host, plugin, plugin_name, fill);                                \
+#define HW_PLUGIN(plugin_name, manifest_lines, fill)                                       \
+    HW_MANIFEST_("abi=" HW_STRING_(HW_ABI_OLDEST) "-" HW_STRING_(                          \
+        HW_ABI_VERSION) "\nname=" plugin_name "\n" manifest_lines);                        \
+    HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host,                          \
+                                      struct hw_plugin *plugin)                            \
+    {                                                                                      \
+        return hw_plugin_enter_(host, plugin, plugin_name, fill);                          \
     }
 
 #if UINTPTR_MAX == UINT64_MAX

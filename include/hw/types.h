@@ -23,20 +23,20 @@ extern "C" {
 
 /* What every function answers. A value not listed here, from a newer plugin or library, is an
  * error like any other. X(NAME, value, text): append only, the values are ABI. */
-#define HW_STATUSES(X)                                                                           \
-    X(OK, 0, "success")                                                                          \
-    X(INVALID, 1, "the caller broke the contract; nothing was touched")                          \
-    X(UNSUPPORTED, 2, "nobody implements this combination")                                      \
-    X(NO_MEMORY, 3, "out of memory, or over the memory limit")                                   \
-    X(NO_DEVICE, 4, "no such backend or device")                                                 \
-    X(NOT_READY, 5, "the work asked about is not done yet")                                      \
-    X(ABI, 6, "library and plugin share no ABI version")                                         \
-    X(DRIVER, 7, "the vendor's driver reported an error")                                        \
-    X(LOST, 8, "the device is lost; close its queues and buffers")                               \
-    X(FORKED, 9, "used in a child after fork(); open a context of its own")                      \
-    X(IO, 10, "a file could not be read or written")                                             \
-    X(TIMEOUT, 11, "a deadline passed")                                                          \
-    X(UNTRUSTED, 12, "a file or directory others may write to")                                  \
+#define HW_STATUSES(X)                                                                     \
+    X(OK, 0, "success")                                                                    \
+    X(INVALID, 1, "the caller broke the contract; nothing was touched")                    \
+    X(UNSUPPORTED, 2, "nobody implements this combination")                                \
+    X(NO_MEMORY, 3, "out of memory, or over the memory limit")                             \
+    X(NO_DEVICE, 4, "no such backend or device")                                           \
+    X(NOT_READY, 5, "the work asked about is not done yet")                                \
+    X(ABI, 6, "library and plugin share no ABI version")                                   \
+    X(DRIVER, 7, "the vendor's driver reported an error")                                  \
+    X(LOST, 8, "the device is lost; close its queues and buffers")                         \
+    X(FORKED, 9, "used in a child after fork(); open a context of its own")                \
+    X(IO, 10, "a file could not be read or written")                                       \
+    X(TIMEOUT, 11, "a deadline passed")                                                    \
+    X(UNTRUSTED, 12, "a file or directory others may write to")                            \
     X(INTERNAL, 13, "a plugin or the library broke its own rules")
 
 enum hw_status {
@@ -47,17 +47,17 @@ enum hw_status {
 
 /* What an element is. Block types are GGML's, bit for bit: rows of whole blocks, little endian.
  * X(NAME, value, name, elements per block, bytes per block): append only. */
-#define HW_DTYPES(X)                                                                             \
-    X(F32, 1, "f32", 1, 4)                                                                       \
-    X(F16, 2, "f16", 1, 2)                                                                       \
-    X(BF16, 3, "bf16", 1, 2)                                                                     \
-    X(I8, 4, "i8", 1, 1)                                                                         \
-    X(I32, 5, "i32", 1, 4)                                                                       \
-    X(I64, 6, "i64", 1, 8)                                                                       \
-    X(Q8_0, 7, "q8_0", 32, 34)                                                                   \
-    X(Q4_0, 8, "q4_0", 32, 18)                                                                   \
-    X(Q4_K, 9, "q4_K", 256, 144)                                                                 \
-    X(Q5_K, 10, "q5_K", 256, 176)                                                                \
+#define HW_DTYPES(X)                                                                       \
+    X(F32, 1, "f32", 1, 4)                                                                 \
+    X(F16, 2, "f16", 1, 2)                                                                 \
+    X(BF16, 3, "bf16", 1, 2)                                                               \
+    X(I8, 4, "i8", 1, 1)                                                                   \
+    X(I32, 5, "i32", 1, 4)                                                                 \
+    X(I64, 6, "i64", 1, 8)                                                                 \
+    X(Q8_0, 7, "q8_0", 32, 34)                                                             \
+    X(Q4_0, 8, "q4_0", 32, 18)                                                             \
+    X(Q4_K, 9, "q4_K", 256, 144)                                                           \
+    X(Q5_K, 10, "q5_K", 256, 176)                                                          \
     X(Q6_K, 11, "q6_K", 256, 210)
 
 enum hw_dtype {
@@ -65,7 +65,7 @@ enum hw_dtype {
 #define X(NAME, value, name, elements, bytes) HW_##NAME = value,
     HW_DTYPES(X)
 #undef X
-    HW_DTYPE_END /* one past the last this header knows */
+        HW_DTYPE_END /* one past the last this header knows */
 };
 
 /* Elements and bytes of one block of `dtype`; 1 and the element's size for plain types, 0 for
@@ -73,8 +73,8 @@ enum hw_dtype {
 static inline int64_t hw_dtype_block(int32_t dtype)
 {
     switch (dtype) {
-#define X(NAME, value, name, elements, bytes)                                                    \
-    case value:                                                                                  \
+#define X(NAME, value, name, elements, bytes)                                              \
+    case value:                                                                            \
         return elements;
         HW_DTYPES(X)
 #undef X
@@ -86,8 +86,8 @@ static inline int64_t hw_dtype_block(int32_t dtype)
 static inline int64_t hw_dtype_bytes(int32_t dtype)
 {
     switch (dtype) {
-#define X(NAME, value, name, elements, bytes)                                                    \
-    case value:                                                                                  \
+#define X(NAME, value, name, elements, bytes)                                              \
+    case value:                                                                            \
         return bytes;
         HW_DTYPES(X)
 #undef X
@@ -115,7 +115,8 @@ struct hw_tensor {
     int32_t rank;  /* 1 to HW_MAX_RANK */
     int64_t extent[HW_MAX_RANK];
     int64_t stride[HW_MAX_RANK];
-    uint32_t layout; /* 0: as the strides say; else a device's own, made by hw_tensor_pack() */
+    uint32_t
+        layout; /* 0: as the strides say; else a device's own, made by hw_tensor_pack() */
     uint32_t reserved[3];
 };
 
@@ -139,11 +140,12 @@ enum hw_device_kind {
 
 enum hw_device_feature {
     HW_FEATURE_UNIFIED_MEMORY = 1, /* shares physical memory with the host */
-    HW_FEATURE_HOST_TENSORS = 2,   /* kernels read and write any host address; nothing is staged */
-    HW_FEATURE_F16 = 4,            /* f16 arithmetic in hardware */
-    HW_FEATURE_BF16 = 8,           /* bf16 arithmetic in hardware */
-    HW_FEATURE_INT8_DOT = 16,      /* 8-bit dot products in hardware */
-    HW_FEATURE_MATRIX = 32         /* matrix units: tensor cores, MFMA, WMMA, AMX */
+    HW_FEATURE_HOST_TENSORS =
+        2,               /* kernels read and write any host address; nothing is staged */
+    HW_FEATURE_F16 = 4,  /* f16 arithmetic in hardware */
+    HW_FEATURE_BF16 = 8, /* bf16 arithmetic in hardware */
+    HW_FEATURE_INT8_DOT = 16, /* 8-bit dot products in hardware */
+    HW_FEATURE_MATRIX = 32    /* matrix units: tensor cores, MFMA, WMMA, AMX */
 };
 
 /* Facts of a device, read from the device: a fact that can not be read is zero, an empty string
@@ -169,10 +171,11 @@ struct hw_device_info {
 
 /* One row of a device's kernel table. */
 struct hw_kernel_info {
-    uint32_t size;     /* set by the caller */
-    uint32_t eligible; /* 1: this device can run it; 0: it is there, but not for this device */
-    char name[64];     /* what HW_KERNEL and logs call it: "matmul_sm90", "rmsnorm" */
-    char needs[128];   /* in words, what the row asks of device and operands */
+    uint32_t size; /* set by the caller */
+    uint32_t
+        eligible;  /* 1: this device can run it; 0: it is there, but not for this device */
+    char name[64]; /* what HW_KERNEL and logs call it: "matmul_sm90", "rmsnorm" */
+    char needs[128]; /* in words, what the row asks of device and operands */
 };
 
 enum hw_log_level { HW_LOG_ERROR = 1, HW_LOG_WARN = 2, HW_LOG_INFO = 3, HW_LOG_DEBUG = 4 };
@@ -184,12 +187,12 @@ enum hw_queue_flag {
 
 /* Memory or a queue that somebody else made. */
 enum hw_import_kind {
-    HW_IMPORT_HOST = 1,        /* handle: a host address, e.g. of a mapped file */
-    HW_IMPORT_CUDA = 2,        /* a CUdeviceptr, a CUstream */
-    HW_IMPORT_HIP = 3,         /* a hipDeviceptr_t, a hipStream_t */
-    HW_IMPORT_OPENCL = 4,      /* a cl_mem, a cl_command_queue */
-    HW_IMPORT_METAL = 5,       /* an id<MTLBuffer>, an id<MTLCommandQueue> */
-    HW_IMPORT_FILE = 6,        /* a descriptor of exported memory (dma-buf, opaque fd) */
+    HW_IMPORT_HOST = 1,   /* handle: a host address, e.g. of a mapped file */
+    HW_IMPORT_CUDA = 2,   /* a CUdeviceptr, a CUstream */
+    HW_IMPORT_HIP = 3,    /* a hipDeviceptr_t, a hipStream_t */
+    HW_IMPORT_OPENCL = 4, /* a cl_mem, a cl_command_queue */
+    HW_IMPORT_METAL = 5,  /* an id<MTLBuffer>, an id<MTLCommandQueue> */
+    HW_IMPORT_FILE = 6,   /* a descriptor of exported memory (dma-buf, opaque fd) */
     HW_IMPORT_LEVEL_ZERO = 7
 };
 
@@ -216,7 +219,8 @@ struct hw_user_kernel {
     uint64_t blob_bytes;
 };
 
-#define HW_STATIC_ASSERT_(name, condition) typedef char hw_assert_##name[(condition) ? 1 : -1]
+#define HW_STATIC_ASSERT_(name, condition)                                                 \
+    typedef char hw_assert_##name[(condition) ? 1 : -1]
 #if UINTPTR_MAX == UINT64_MAX
 HW_STATIC_ASSERT_(tensor_is_frozen, sizeof(struct hw_tensor) == 112);
 HW_STATIC_ASSERT_(device_info_is_packed, sizeof(struct hw_device_info) == 392);
