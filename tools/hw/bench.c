@@ -95,6 +95,8 @@ int cmd_bench(int argc, const char **argv)
         { "case", 'c', POPT_ARG_STRING, &pattern, 0, "ops: cases with this text, or one whole case",
           "CASE" },
         { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: this kernel only", "NAME" },
+        { "no-peaks", '\0', POPT_ARG_NONE, &bench.no_peaks, 0,
+          "ops: without the share of what the device can do at best", NULL },
         OPTIONS_COMMON,
         POPT_TABLEEND
     };

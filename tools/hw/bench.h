@@ -12,6 +12,7 @@ struct bench {
     double seconds;      /* for each op; 0: as verify/ finds right */
     const char *pattern; /* of cases, as struct verify_filter; NULL: all */
     const char *kernel;  /* likewise */
+    int no_peaks;        /* 1: does not measure what the device can do at best */
     const char **words;  /* what is left to choose, NULL-terminated */
     json_t *results;
 };
