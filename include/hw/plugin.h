@@ -189,7 +189,7 @@ struct hw_plugin {
     void (*buffer_free)(void *device, struct hw_buffer *buffer);
     int32_t (*transfer)(void *queue, const struct hw_transfer *transfer);
 
-    /* From here on NULL answers HW_UNSUPPORTED.
+    /* From here on NULL answers HW_UNSUPPORTED, unless it says otherwise.
      *
      * Events of one device. query: HW_NOT_READY until it has passed. callback: fn(user) once,
      * from any thread, after it has passed; fn calls nothing of the plugin. elapsed: in
@@ -204,7 +204,8 @@ struct hw_plugin {
     int32_t (*event_elapsed)(void *start, void *end, double *ms);
 
     /* Whether some row of the device computes this; if not, `why` says in words why. `scratch`:
-     * bytes of device memory that the op will ask for beyond its operands. Launches nothing. */
+     * bytes of device memory that the op will ask for beyond its operands. Launches nothing. NULL:
+     * the op itself is asked. */
     int32_t (*supports)(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch);
     /* The rows of `op`, best first, the portable one last; HW_NO_DEVICE past the end. */
