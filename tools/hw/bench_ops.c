@@ -45,6 +45,18 @@ static int measure_peaks(const struct bench *bench, struct hw_device *device,
     return 0;
 }
 
+/* "37%"; "-" where what is possible is not known. */
+struct share {
+    char text[16];
+};
+static struct share share_of(double peak)
+{
+    struct share share = { "-" };
+    if (peak > 0)
+        snprintf(share.text, sizeof share.text, "%.0f%%", 100 * peak);
+    return share;
+}
+
 static bool take_timing(void *user, const struct verify_timing *timing)
 {
     const struct bench *bench = user;
@@ -54,18 +66,19 @@ static bool take_timing(void *user, const struct verify_timing *timing)
 
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:s}",
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
                   "bench", "ops", "op", timing->op, "kernel", timing->kernel, "case", timing->test,
                   "cold", (int)timing->cold, "samples", timing->samples, "unit", "us", "time",
                   "p10", timing->low * 1e6, "median", seconds * 1e6, "p90", timing->high * 1e6,
-                  "GB/s", gbps, "GFLOP/s", gflops, "peak", timing->peak, "text", timing->text));
+                  "GB/s", gbps, "GFLOP/s", gflops, "peak",
+                  timing->peak > 0 ? json_real(timing->peak) : json_null(), "text", timing->text));
     if (out_json)
         return !out_is_closed();
     if (*timing->text)
         printf("  %s: %s\n", timing->test, timing->text);
     else
-        printf("  %s%10.2f%s %8.2f %9.2f %5.0f%%  %s%s%s, %s\n", ink(BOLD), seconds * 1e6,
-               ink(PLAIN), gbps, gflops, 100 * timing->peak, timing->test, ink(DIM),
+        printf("  %s%10.2f%s %8.2f %9.2f %6s  %s%s%s, %s\n", ink(BOLD), seconds * 1e6,
+               ink(PLAIN), gbps, gflops, share_of(timing->peak).text, timing->test, ink(DIM),
                timing->cold ? " cold" : "", *timing->kernel ? timing->kernel : "its own choice");
     printf("%s", ink(PLAIN));
     fflush(stdout);
