@@ -72,7 +72,8 @@ struct variant {
 #define STORAGE_f16               STORAGE_F16
 #define STORAGE_bf16              STORAGE_BF16
 #define POINTER(name, x, w, list) .name = name##_##x##_##w,
-#define ROW(x_, w_)               { .x = STORAGE_##x_, .w = STORAGE_##w_, ROW_KERNELS(POINTER, x_, w_) },
+#define ROW(x_, w_)                                                                              \
+    { .x = STORAGE_##x_, .w = STORAGE_##w_, ROW_KERNELS(POINTER, x_, w_) },
 static const struct variant variants[] = { VARIANTS(ROW) };
 
 #define FOR_VARIANTS(v) for (const struct variant *v = variants; v < variants + 5; v++)
