@@ -1,0 +1,839 @@
+/* SPDX-License-Identifier: MIT */
+/* discrete.c - a complete small plugin, to read and to test with: two devices whose memory
+ * is their own. It is honest about what it is: the device is called "Test device with
+ * separate memory" and is chosen after everything else.
+ *
+ * It has what makes a discrete GPU a discrete GPU, in the smallest form:
+ * - Memory is a handle. Nobody outside this file gets an address of it, so data comes and
+ * goes by transfers only, and the host has to stage whatever lies elsewhere.
+ * - A queue is a thread. Submitting appends a job and returns; the work happens later, so a
+ *   missing wait or a scratch buffer given back too early shows.
+ * - It computes little: silu, add, matmul and copy in f32. The rest is somebody else's.
+ * - Things go wrong: extension ops make a queue slow, fail later, or lose the device.
+ *
+ * From top to bottom: memory, queues, ops, events, graphs, packed weights, extension ops,
+ * the table. */
+#define _POSIX_C_SOURCE 200809L
+#include <hw/plugin.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define DEVICES      2
+#define MEMORY_BYTES (UINT64_C(64) << 20)
+
+/* ---- what open(), device_open() and queue_open() return ---- */
+
+struct instance {
+    const struct hw_host *host;
+};
+
+struct device {
+    struct instance *instance;
+    _Atomic uint64_t used;
+    _Atomic bool lost;
+};
+
+struct queue {
+    struct device *device;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct job *first, *last; /* the thread takes the first */
+    bool idle, closing;
+    int32_t error; /* the first since the last wait */
+    char error_text[128];
+};
+
+static int32_t lost(const struct device *device)
+{
+    return hw_fail(device->instance->host, HW_LOST, "the test device was lost on request");
+}
+
+/* ---- memory ---- */
+
+/* What hw_buffer.impl points to, and nobody else looks into. */
+struct memory {
+    uint64_t bytes;
+    unsigned char cells[];
+};
+
+static int32_t buffer_alloc(void *self, uint64_t bytes, uint32_t flags,
+                            struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    const struct hw_host *host = device->instance->host;
+    if (device->lost)
+        return lost(device);
+    if (atomic_fetch_add(&device->used, bytes) + bytes > MEMORY_BYTES) {
+        atomic_fetch_sub(&device->used, bytes);
+        return hw_fail(host, HW_NO_MEMORY, "%llu of %llu bytes are in use",
+                       (unsigned long long)device->used, (unsigned long long)MEMORY_BYTES);
+    }
+    struct memory *memory = flags & HW_BUFFER_ZEROED ? calloc(1, sizeof *memory + bytes)
+                                                     : malloc(sizeof *memory + bytes);
+    if (!memory) {
+        atomic_fetch_sub(&device->used, bytes);
+        return hw_fail(host, HW_NO_MEMORY, "out of memory");
+    }
+    memory->bytes = bytes;
+    buffer->impl = memory;
+    /* Pinned memory is the host's that the device reaches, too: it has an address. */
+    buffer->host = flags & (HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE) ? memory->cells
+                                                                       : NULL;
+    buffer->flags = flags;
+    return HW_OK;
+}
+
+static void buffer_free(void *self, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    struct memory *memory = buffer->impl;
+    atomic_fetch_sub(&device->used, memory->bytes);
+    free(memory);
+}
+
+/* The one place where a handle becomes an address: `offset` bytes into a buffer, which
+ * itself is a part of the allocation. */
+static void *cells(const struct hw_buffer *buffer, uint64_t offset)
+{
+    struct memory *memory = buffer->impl;
+    return memory->cells + buffer->offset + offset;
+}
+
+/* ---- queues ---- */
+
+/* Work that waits in a queue. `run` answers a status, which sticks to the queue. */
+struct job {
+    struct job *next;
+    int32_t (*run)(struct queue *queue, struct job *job);
+    bool always; /* on a lost device, too */
+    union {
+#define X(NAME, name) struct hw_##name name;
+        HW_OPS(X)
+#undef X
+        struct hw_transfer transfer;
+        struct {
+            struct event *event;
+            uint64_t turn;
+        } mark;
+        struct graph *graph;
+        int64_t number;
+    } u;
+    /* Buffers are values, too: the host may free its struct as soon as it has waited, not
+     * before, but a copy costs nothing and asks no questions. */
+    struct hw_buffer buffers[6];
+};
+
+static void *work(void *self)
+{
+    struct queue *queue = self;
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        while (!queue->first && !queue->closing) {
+            queue->idle = true;
+            pthread_cond_broadcast(&queue->changed);
+            pthread_cond_wait(&queue->changed, &queue->lock);
+        }
+        struct job *job = queue->first;
+        if (!job)
+            break;
+        queue->first = job->next;
+        pthread_mutex_unlock(&queue->lock);
+        const bool runs = job->always || !queue->device->lost;
+        const int32_t status = runs ? job->run(queue, job) : HW_LOST;
+        free(job);
+        pthread_mutex_lock(&queue->lock);
+        if (status && !queue->error)
+            queue->error = status;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+static int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
+{
+    struct device *device = self;
+    const struct hw_host *host = device->instance->host;
+    (void)desc; /* one kernel for each op, and no other way to run it */
+    if (device->lost)
+        return lost(device);
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return hw_fail(host, HW_NO_MEMORY, "out of memory");
+    queue->device = device;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    if (pthread_create(&queue->thread, NULL, work, queue) != 0) {
+        free(queue);
+        return hw_fail(host, HW_DRIVER, "no thread for a queue");
+    }
+    *out = queue;
+    return HW_OK;
+}
+
+static int32_t queue_wait(void *self)
+{
+    struct queue *queue = self;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->first || !queue->idle)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    int32_t error = queue->error;
+    queue->error = HW_OK;
+    pthread_mutex_unlock(&queue->lock);
+    if (queue->device->lost)
+        return lost(queue->device);
+    if (error)
+        return hw_fail(queue->device->instance->host, error, "%s", queue->error_text);
+    return HW_OK;
+}
+
+static void queue_close(void *self)
+{
+    struct queue *queue = self;
+    pthread_mutex_lock(&queue->lock);
+    queue->closing = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    pthread_join(queue->thread, NULL);
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+static struct job *job_new(struct queue *queue,
+                           int32_t (*run)(struct queue *, struct job *))
+{
+    struct job *job = queue->device->lost ? NULL : calloc(1, sizeof *job);
+    if (job)
+        job->run = run;
+    return job;
+}
+
+/* Why there is no job. */
+static int32_t no_job(const struct queue *queue)
+{
+    if (queue->device->lost)
+        return lost(queue->device);
+    return hw_fail(queue->device->instance->host, HW_NO_MEMORY, "out of memory");
+}
+
+static int32_t submit(struct queue *queue, struct job *job)
+{
+    pthread_mutex_lock(&queue->lock);
+    if (queue->first)
+        queue->last->next = job;
+    else
+        queue->first = job;
+    queue->last = job;
+    queue->idle = false;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    return HW_OK;
+}
+
+/* ---- transfers ---- */
+
+static int32_t run_transfer(struct queue *queue, struct job *job)
+{
+    const struct hw_transfer *t = &job->u.transfer;
+    void *dst = t->dst ? cells(t->dst, t->dst_offset) : t->dst_host;
+    const void *src = t->src ? cells(t->src, t->src_offset) : t->src_host;
+    (void)queue;
+    memmove(dst, src, t->bytes);
+    return HW_OK;
+}
+
+static int32_t transfer(void *self, const struct hw_transfer *t)
+{
+    struct queue *queue = self;
+    const struct hw_host *host = queue->device->instance->host;
+    if ((t->dst && t->dst->device != queue->device) ||
+        (t->src && t->src->device != queue->device))
+        return hw_fail(host, HW_UNSUPPORTED, "no way from one test device to the other");
+    struct job *job = job_new(queue, run_transfer);
+    if (!job)
+        return no_job(queue);
+    job->u.transfer = *t;
+    if (t->dst)
+        job->u.transfer.dst = memcpy(&job->buffers[0], t->dst, sizeof *t->dst);
+    if (t->src)
+        job->u.transfer.src = memcpy(&job->buffers[1], t->src, sizeof *t->src);
+    return submit(queue, job);
+}
+
+/* ---- ops ---- */
+
+/* An operand's element at `index`; an axis of another's that is missing here, or 1,
+ * repeats. */
+static unsigned char *element(const struct hw_tensor *t, const int64_t index[HW_MAX_RANK],
+                              int rank)
+{
+    uint64_t at = t->offset;
+    for (int i = 0; i < t->rank; i++)
+        if (t->extent[i] > 1)
+            at += (uint64_t)(index[i + rank - t->rank] * t->stride[i]);
+    return cells(t->buffer, at);
+}
+
+/* The next index; false past the last. */
+static bool advance(const struct hw_tensor *t, int64_t index[HW_MAX_RANK])
+{
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (++index[i] < t->extent[i])
+            return true;
+        index[i] = 0;
+    }
+    return false;
+}
+
+static float *number(const struct hw_tensor *t, const int64_t index[HW_MAX_RANK], int rank)
+{
+    return (float *)(void *)element(t, index, rank);
+}
+
+static int32_t run_silu(struct queue *queue, struct job *job)
+{
+    const struct hw_silu *op = &job->u.silu;
+    int64_t index[HW_MAX_RANK] = { 0 };
+    (void)queue;
+    do {
+        const float x = *number(&op->x, index, op->x.rank);
+        *number(&op->y, index, op->y.rank) = x / (1.0f + expf(-x));
+    } while (advance(&op->y, index));
+    return HW_OK;
+}
+
+static int32_t run_add(struct queue *queue, struct job *job)
+{
+    const struct hw_add *op = &job->u.add;
+    int64_t index[HW_MAX_RANK] = { 0 };
+    (void)queue;
+    do
+        *number(&op->y, index, op->y.rank) = *number(&op->a, index, op->y.rank) +
+                                             *number(&op->b, index, op->y.rank);
+    while (advance(&op->y, index));
+    return HW_OK;
+}
+
+/* The layout of packed weights: a matrix without gaps, whatever its strides say. */
+#define LAYOUT_DENSE 1
+
+static void unpack(struct hw_tensor *t)
+{
+    t->stride[0] = t->extent[1] * (int64_t)sizeof(float);
+    t->stride[1] = sizeof(float);
+}
+
+/* Matrices; b may be packed. */
+static int32_t run_matmul(struct queue *queue, struct job *job)
+{
+    struct hw_matmul *op = &job->u.matmul;
+    const int ta = op->transpose_a != 0, tb = op->transpose_b != 0;
+    int64_t c[HW_MAX_RANK] = { 0 };
+    (void)queue;
+    if (op->b.layout == LAYOUT_DENSE)
+        unpack(&op->b);
+    do {
+        float sum = 0.0f;
+        for (int64_t k = 0; k < op->a.extent[1 - ta]; k++) {
+            const int64_t a[HW_MAX_RANK] = { ta ? k : c[0], ta ? c[0] : k };
+            const int64_t b[HW_MAX_RANK] = { tb ? c[1] : k, tb ? k : c[1] };
+            sum += *number(&op->a, a, 2) * *number(&op->b, b, 2);
+        }
+        *number(&op->c, c, 2) = sum;
+    } while (advance(&op->c, c));
+    return HW_OK;
+}
+
+static int32_t run_copy(struct queue *queue, struct job *job)
+{
+    const struct hw_copy *op = &job->u.copy;
+    int64_t index[HW_MAX_RANK] = { 0 };
+    (void)queue;
+    do
+        memcpy(element(&op->dst, index, op->dst.rank),
+               element(&op->src, index, op->src.rank),
+               (size_t)hw_dtype_bytes(op->src.dtype));
+    while (advance(&op->dst, index));
+    return HW_OK;
+}
+
+/* Why an op can not be computed, or NULL. Asked by supports(), and by every op before it
+ * touches anything. */
+static const char *refusal(uint32_t op, const void *args)
+{
+    switch (op) {
+    case HW_OP_SILU:
+        return ((const struct hw_silu *)args)->x.dtype == HW_F32 ? NULL : "silu is for f32";
+    case HW_OP_ADD:
+        return ((const struct hw_add *)args)->y.dtype == HW_F32 ? NULL : "add is for f32";
+    case HW_OP_MATMUL: {
+        const struct hw_matmul *m = args;
+        if (m->a.dtype != HW_F32 || m->b.dtype != HW_F32 || m->c.dtype != HW_F32)
+            return "matmul is for f32";
+        return m->a.rank + m->b.rank + m->c.rank == 6 && !m->bias.dtype
+                   ? NULL
+                   : "matmul is for two matrices without bias";
+    }
+    case HW_OP_COPY: {
+        const struct hw_copy *copy = args;
+        if (copy->src.dtype != copy->dst.dtype)
+            return "copy converts nothing";
+        return hw_dtype_block(copy->src.dtype) == 1 ? NULL : "copy moves no blocks";
+    }
+    default:
+        return "it has no kernel for this op";
+    }
+}
+
+static int32_t supports(void *self, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
+{
+    (void)self;
+    const char *words = refusal(op, args);
+    *scratch = 0;
+    if (words)
+        snprintf(why, why_size, "%s", words);
+    return words ? HW_UNSUPPORTED : HW_OK;
+}
+
+/* The struct and its buffers are copied: they are the caller's again when this returns. */
+#define OP(NAME, name, OPERANDS)                                                           \
+    static int32_t name(void *device, void *self, const struct hw_##name *op)              \
+    {                                                                                      \
+        struct queue *queue = self;                                                        \
+        const char *words = refusal(HW_OP_##NAME, op);                                     \
+        int n = 0;                                                                         \
+        (void)device;                                                                      \
+        if (words)                                                                         \
+            return hw_fail(queue->device->instance->host, HW_UNSUPPORTED, "%s", words);    \
+        struct job *job = job_new(queue, run_##name);                                      \
+        if (!job)                                                                          \
+            return no_job(queue);                                                          \
+        job->u.name = *op;                                                                 \
+        OPERANDS(KEEP)                                                                     \
+        return submit(queue, job);                                                         \
+    }
+#define KEEP(name, field, role)                                                            \
+    if (op->field.buffer)                                                                  \
+        job->u.name.field.buffer = memcpy(&job->buffers[n++], op->field.buffer,            \
+                                          sizeof job->buffers[0]);
+OP(MATMUL, matmul, HW_OPERANDS_MATMUL)
+OP(SILU, silu, HW_OPERANDS_SILU)
+OP(ADD, add, HW_OPERANDS_ADD)
+OP(COPY, copy, HW_OPERANDS_COPY)
+#undef KEEP
+#undef OP
+
+static int32_t kernel_info(void *self, uint32_t op, uint32_t index,
+                           struct hw_kernel_info *info)
+{
+    (void)self;
+    if (index > 0 ||
+        (op != HW_OP_SILU && op != HW_OP_ADD && op != HW_OP_MATMUL && op != HW_OP_COPY))
+        return HW_NO_DEVICE;
+    info->eligible = 1;
+    snprintf(info->name, sizeof info->name, "plain");
+    snprintf(info->needs, sizeof info->needs, "f32");
+    return HW_OK;
+}
+
+/* ---- events: a turn is a record() that has not passed yet ---- */
+
+struct event {
+    struct device *device;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t recorded, passed;
+    struct timespec when;
+    void (*fn)(void *user); /* called after `fn_turn` */
+    void *user;
+    uint64_t fn_turn;
+};
+
+static int32_t event_create(void *device, void **out)
+{
+    struct event *event = calloc(1, sizeof *event);
+    if (!event)
+        return hw_fail(((struct device *)device)->instance->host, HW_NO_MEMORY,
+                       "out of memory");
+    event->device = device;
+    pthread_mutex_init(&event->lock, NULL);
+    pthread_cond_init(&event->changed, NULL);
+    *out = event;
+    return HW_OK;
+}
+
+static int32_t event_sync(void *self)
+{
+    struct event *event = self;
+    pthread_mutex_lock(&event->lock);
+    while (event->passed < event->recorded) /* also on a lost device: records always run */
+        pthread_cond_wait(&event->changed, &event->lock);
+    pthread_mutex_unlock(&event->lock);
+    return event->device->lost ? lost(event->device) : HW_OK;
+}
+
+static void event_destroy(void *self)
+{
+    struct event *event = self;
+    event_sync(event);
+    pthread_cond_destroy(&event->changed);
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+}
+
+static int32_t run_record(struct queue *queue, struct job *job)
+{
+    struct event *event = job->u.mark.event;
+    void (*fn)(void *user) = NULL;
+    void *user = NULL;
+    (void)queue;
+    pthread_mutex_lock(&event->lock);
+    if (event->fn && event->fn_turn <= job->u.mark.turn) {
+        fn = event->fn;
+        user = event->user;
+        event->fn = NULL;
+    }
+    pthread_mutex_unlock(&event->lock);
+    if (fn)
+        fn(user); /* before the event can be seen as passed, and be freed */
+    pthread_mutex_lock(&event->lock);
+    event->passed = job->u.mark.turn;
+    clock_gettime(CLOCK_MONOTONIC, &event->when);
+    pthread_cond_broadcast(&event->changed);
+    pthread_mutex_unlock(&event->lock);
+    return HW_OK;
+}
+
+static int32_t event_record(void *self, void *queue_self)
+{
+    struct event *event = self;
+    struct queue *queue = queue_self;
+    struct job *job = job_new(queue, run_record);
+    if (!job)
+        return no_job(queue);
+    pthread_mutex_lock(&event->lock);
+    job->u.mark.event = event;
+    job->u.mark.turn = ++event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    job->always = true;
+    return submit(queue, job);
+}
+
+static int32_t run_wait(struct queue *queue, struct job *job)
+{
+    struct event *event = job->u.mark.event;
+    (void)queue;
+    pthread_mutex_lock(&event->lock);
+    while (event->passed < job->u.mark.turn)
+        pthread_cond_wait(&event->changed, &event->lock);
+    pthread_mutex_unlock(&event->lock);
+    return HW_OK;
+}
+
+/* What was recorded by now; recording the event again moves nothing. */
+static int32_t event_wait(void *queue_self, void *self)
+{
+    struct queue *queue = queue_self;
+    struct event *event = self;
+    struct job *job = job_new(queue, run_wait);
+    if (!job)
+        return no_job(queue);
+    pthread_mutex_lock(&event->lock);
+    job->u.mark.event = event;
+    job->u.mark.turn = event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return submit(queue, job);
+}
+
+static int32_t event_query(void *self)
+{
+    struct event *event = self;
+    pthread_mutex_lock(&event->lock);
+    const bool passed = event->passed >= event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return passed ? HW_OK : HW_NOT_READY;
+}
+
+static int32_t event_callback(void *self, void (*fn)(void *user), void *user)
+{
+    struct event *event = self;
+    pthread_mutex_lock(&event->lock);
+    const bool passed = event->passed >= event->recorded;
+    if (!passed) {
+        event->fn = fn;
+        event->user = user;
+        event->fn_turn = event->recorded;
+    }
+    pthread_mutex_unlock(&event->lock);
+    if (passed)
+        fn(user);
+    return HW_OK;
+}
+
+static int32_t event_elapsed(void *start, void *end, double *ms)
+{
+    const struct timespec from = ((struct event *)start)->when,
+                          to = ((struct event *)end)->when;
+    *ms = (double)(to.tv_sec - from.tv_sec) * 1e3 +
+          (double)(to.tv_nsec - from.tv_nsec) / 1e6;
+    return HW_OK;
+}
+
+/* ---- graphs: the host's nodes, which it keeps; the whole is one job ---- */
+
+struct graph {
+    uint32_t count;
+    struct hw_node nodes[];
+};
+
+static int32_t graph_build(void *device, const struct hw_node *nodes, uint32_t count,
+                           void **out)
+{
+    struct graph *graph = malloc(sizeof *graph + count * sizeof *nodes);
+    if (!graph)
+        return hw_fail(((struct device *)device)->instance->host, HW_NO_MEMORY,
+                       "out of memory");
+    graph->count = count;
+    memcpy(graph->nodes, nodes, count * sizeof *nodes);
+    *out = graph;
+    return HW_OK;
+}
+
+static int32_t run_graph(struct queue *queue, struct job *job)
+{
+    const struct graph *graph = job->u.graph;
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const struct hw_node *node = &graph->nodes[i];
+        struct job one;
+        memcpy(&one.u, node->args, node->bytes);
+        switch (node->op) {
+        case HW_OP_SILU:
+            run_silu(queue, &one);
+            break;
+        case HW_OP_ADD:
+            run_add(queue, &one);
+            break;
+        case HW_OP_MATMUL:
+            run_matmul(queue, &one);
+            break;
+        default: /* supports() has said yes to no other */
+            run_copy(queue, &one);
+        }
+    }
+    return HW_OK;
+}
+
+static int32_t graph_launch(void *self, void *graph)
+{
+    struct queue *queue = self;
+    struct job *job = job_new(queue, run_graph);
+    if (!job)
+        return no_job(queue);
+    job->u.graph = graph;
+    return submit(queue, job);
+}
+
+static void graph_destroy(void *graph)
+{
+    free(graph);
+}
+
+/* ---- packed weights: matrices of f32 without gaps ---- */
+
+static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                         uint32_t *layout)
+{
+    if (src->dtype != HW_F32 || src->rank != 2)
+        return hw_fail(((struct device *)device)->instance->host, HW_UNSUPPORTED,
+                       "packs matrices of f32");
+    *bytes = (uint64_t)(src->extent[0] * src->extent[1]) * sizeof(float);
+    *layout = LAYOUT_DENSE;
+    return HW_OK;
+}
+
+static int32_t pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    struct hw_copy op = { .src = *src, .dst = *dst };
+    unpack(&op.dst);
+    return copy(((struct queue *)queue)->device, queue, &op);
+}
+
+/* ---- extension ops: how things go wrong ---- */
+
+/* Keeps the queue busy for some milliseconds. */
+static int32_t run_sleep(struct queue *queue, struct job *job)
+{
+    const struct timespec time = { job->u.number / 1000, job->u.number % 1000 * 1000000 };
+    (void)queue;
+    nanosleep(&time, NULL);
+    return HW_OK;
+}
+
+/* Fails with this status when its turn comes, long after the call has answered HW_OK. */
+static int32_t run_fail(struct queue *queue, struct job *job)
+{
+    snprintf(queue->error_text, sizeof queue->error_text,
+             "failed on request, when its turn came");
+    return (int32_t)job->u.number;
+}
+
+static int32_t run_lose(struct queue *queue, struct job *job)
+{
+    (void)job;
+    queue->device->lost = true;
+    return HW_LOST;
+}
+
+static int32_t call_later(struct queue *queue, int32_t (*run)(struct queue *, struct job *),
+                          int64_t argument)
+{
+    struct job *job = job_new(queue, run);
+    if (!job)
+        return no_job(queue);
+    job->u.number = argument;
+    return submit(queue, job);
+}
+
+static int32_t call_sleep(void *self, void *queue, const struct hw_arg *args,
+                          uint32_t count)
+{
+    (void)self, (void)count;
+    return call_later(queue, run_sleep, args[0].i);
+}
+
+static int32_t call_fail(void *self, void *queue, const struct hw_arg *args, uint32_t count)
+{
+    (void)self, (void)count;
+    return call_later(queue, run_fail, args[0].i);
+}
+
+static int32_t call_lose(void *self, void *queue, const struct hw_arg *args, uint32_t count)
+{
+    (void)self, (void)args, (void)count;
+    return call_later(queue, run_lose, 0);
+}
+
+static int32_t extension(void *device, uint32_t index, struct hw_extension *out)
+{
+    static const struct hw_extension rows[] = {
+        { .name = "discrete.sleep", .signature = "i", .call = call_sleep },
+        { .name = "discrete.fail", .signature = "i", .call = call_fail },
+        { .name = "discrete.lose", .signature = "", .call = call_lose },
+    };
+    (void)device;
+    if (index >= sizeof rows / sizeof *rows)
+        return HW_NO_DEVICE;
+    const uint32_t size = out->size < sizeof *out ? out->size : (uint32_t)sizeof *out;
+    memcpy(out, &rows[index], size);
+    out->size = size;
+    return HW_OK;
+}
+
+/* ---- the instance, its devices, the table ---- */
+
+static int32_t plugin_open(const struct hw_host *host, void **out)
+{
+    struct instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        return hw_fail(host, HW_NO_MEMORY, "out of memory");
+    instance->host = host;
+    *out = instance;
+    return HW_OK;
+}
+
+static void plugin_close(void *instance)
+{
+    free(instance);
+}
+
+static int32_t device_count(void *instance, int32_t *count)
+{
+    (void)instance;
+    *count = DEVICES;
+    return HW_OK;
+}
+
+/* Facts are read from the device, and asked for anew each time. The host set everything to
+ * zero, and the PCI address to -1: there is none. A UUID tells the two apart. */
+static int32_t device_info(void *instance, int32_t index, struct hw_device_info *info)
+{
+    (void)instance;
+    info->kind = HW_DEVICE_DISCRETE;
+    snprintf(info->name, sizeof info->name, "Test device with separate memory");
+    snprintf(info->vendor, sizeof info->vendor, "none");
+    snprintf(info->arch, sizeof info->arch, "test");
+    info->memory_total = MEMORY_BYTES;
+    info->units = 1;
+    info->has_uuid = 1;
+    info->uuid[0] = 0xd1;
+    info->uuid[15] = (uint8_t)index;
+    return HW_OK;
+}
+
+static int32_t device_open(void *instance, int32_t index, void **out)
+{
+    struct device *device = calloc(1, sizeof *device);
+    (void)index;
+    if (!device)
+        return hw_fail(((struct instance *)instance)->host, HW_NO_MEMORY, "out of memory");
+    device->instance = instance;
+    *out = device;
+    return HW_OK;
+}
+
+static void device_close(void *device)
+{
+    free(device);
+}
+
+static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+{
+    static const uint32_t sizes[] = HW_OP_SIZES;
+    static const struct hw_plugin_ops ops = {
+        .size = sizeof ops, .matmul = matmul, .silu = silu, .add = add, .copy = copy
+    };
+    (void)host;
+    table->vendor = "none";
+    table->version = "1";
+    table->ops = &ops;
+    table->op_sizes = sizes;
+    table->op_count = HW_OP_COUNT;
+    table->open = plugin_open;
+    table->close = plugin_close;
+    table->device_count = device_count;
+    table->device_info = device_info;
+    table->device_open = device_open;
+    table->device_close = device_close;
+    table->queue_open = queue_open;
+    table->queue_close = queue_close;
+    table->queue_wait = queue_wait;
+    table->buffer_alloc = buffer_alloc;
+    table->buffer_free = buffer_free;
+    table->transfer = transfer;
+    table->event_create = event_create;
+    table->event_destroy = event_destroy;
+    table->event_record = event_record;
+    table->event_wait = event_wait;
+    table->event_sync = event_sync;
+    table->event_query = event_query;
+    table->event_callback = event_callback;
+    table->event_elapsed = event_elapsed;
+    table->supports = supports;
+    table->kernel_info = kernel_info;
+    table->graph_build = graph_build;
+    table->graph_launch = graph_launch;
+    table->graph_destroy = graph_destroy;
+    table->pack_size = pack_size;
+    table->pack = pack;
+    table->extension = extension;
+    return HW_OK;
+}
+
+HW_PLUGIN("discrete", "vendor=none\nrank=95\n", fill)

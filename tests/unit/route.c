@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* route.c - the cold path: staging of host tensors, views made contiguous, fallback to
+ * another device; each right, counted, and never silent. */
+#include "unit.h"
+
+#include <math.h>
+
+static float silu(float x)
+{
+    return x / (1.0f + expf(-x));
+}
+
+static void close_to(float a, float b)
+{
+    assert_true(fabsf(a - b) <= 1e-6f * (1.0f + fabsf(b)));
+}
+
+static void fill(float *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (float)(i % 17) * 0.25f - 2.0f;
+}
+
+/* ---- host tensors ---- */
+
+static void host_tensors_are_staged(void **state)
+{
+    struct world w;
+    float x[12], y[12];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 12);
+    struct hw_silu op = { .x = host_f32(x, (int64_t)3, (int64_t)4, END),
+                          .y = host_f32(y, (int64_t)3, (int64_t)4, END) };
+    ok(hw_silu(w.on_near, &op));
+    ok(hw_queue_wait(w.on_near));
+    for (int i = 0; i < 12; i++)
+        close_to(y[i], silu(x[i]));
+    const struct hw_call_stats s = calls(w.on_near, HW_OP_SILU);
+    assert_int_equal(s.calls, 1);
+    assert_int_equal(s.staged_bytes, 2 * sizeof x);
+    assert_int_equal(s.fallbacks, 0);
+    world_close(&w);
+}
+
+/* What one op has yet to write to the host, the next one reads; in place, and strided. */
+static void staged_results_are_read_again(void **state)
+{
+    struct world w;
+    float x[64], expected[64];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 64);
+    memcpy(expected, x, sizeof x);
+    struct hw_tensor whole = host_f32(x, (int64_t)8, (int64_t)8, END), columns;
+    ok(hw_tensor_slice(&columns, &whole, 1, 2, 5));
+    for (int round = 0; round < 5; round++) {
+        ok(hw_silu(w.on_near, &(struct hw_silu){ .x = columns, .y = columns }));
+        for (int r = 0; r < 8; r++)
+            for (int c = 2; c < 5; c++)
+                expected[8 * r + c] = silu(expected[8 * r + c]);
+    }
+    ok(hw_queue_wait(w.on_near));
+    for (int i = 0; i < 64; i++)
+        close_to(x[i], expected[i]);
+    world_close(&w);
+}
+
+/* More rows than are transferred one by one, so the host scatters them at the wait. */
+static void many_rows_are_scattered(void **state)
+{
+    enum { ROWS = 100 };
+    struct world w;
+    static float x[ROWS * 4], y[ROWS * 4];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, ROWS * 4);
+    memset(y, 0, sizeof y);
+    struct hw_tensor a = host_f32(x, (int64_t)ROWS, (int64_t)4, END),
+                     b = host_f32(y, (int64_t)ROWS, (int64_t)4, END);
+    ok(hw_tensor_slice(&a, &a, 1, 1, 3));
+    ok(hw_tensor_slice(&b, &b, 1, 1, 3));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b })); /* reads what is owed */
+    ok(hw_queue_wait(w.on_near));
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < 4; c++)
+            close_to(y[4 * r + c], c == 1 || c == 2 ? silu(silu(x[4 * r + c])) : 0.0f);
+    world_close(&w);
+}
+
+/* Larger than what is gathered: transferred from where it lies. */
+static void large_tensors_are_staged(void **state)
+{
+    enum { N = 1 << 19 };
+    struct world w;
+    float *x = malloc(2 * N * sizeof *x), *y = x + N;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, N);
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = host_f32(x, (int64_t)N, END),
+                                             .y = host_f32(y, (int64_t)N, END) }));
+    ok(hw_queue_wait(w.on_near));
+    for (int i = 0; i < N; i += 1001)
+        close_to(y[i], silu(x[i]));
+    world_close(&w);
+    free(x);
+}
+
+/* ---- views ---- */
+
+static void views_are_made_contiguous(struct hw_queue *queue)
+{
+    float x[24], y[24], got[24];
+    fill(x, 24);
+    memset(y, 0, sizeof y);
+    struct hw_tensor a = put(queue, x, 4, 6), b = put(queue, y, 6, 4), turned, part;
+    ok(hw_tensor_transpose(&turned, &b, 0, 1));
+    ok(hw_tensor_slice(&part, &turned, 1, 0, 6));
+    const uint64_t before = calls(queue, HW_OP_SILU).copied_views;
+    ok(hw_silu(queue, &(struct hw_silu){ .x = a, .y = part }));
+    get(queue, &b, got);
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 6; c++)
+            close_to(got[4 * c + r], silu(x[6 * r + c]));
+    assert_int_equal(calls(queue, HW_OP_SILU).copied_views, before + 1);
+}
+
+static void views_on_every_device(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    views_are_made_contiguous(w.on_near);
+    views_are_made_contiguous(w.on_cpu);
+    world_close(&w);
+}
+
+/* A row repeated over an axis stays one row in scratch. */
+static void repeated_views(void **state)
+{
+    struct world w;
+    float x[12] = { 1, 9, 2, 9, 3, 9, 4, 9 }, zero[12] = { 0 }, got[12];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_tensor row = put(w.on_near, x, 1, 8);
+    struct hw_tensor a = { .buffer = row.buffer,
+                           .dtype = HW_F32,
+                           .rank = 2,
+                           .extent = { 3, 4 },
+                           .stride = { 0, 8 } };
+    struct hw_tensor b = put(w.on_near, zero, 3, 4), y = put(w.on_near, zero, 3, 4);
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = b, .y = y }));
+    get(w.on_near, &y, got);
+    for (int i = 0; i < 12; i++)
+        close_to(got[i], (float)(i % 4 + 1));
+    world_close(&w);
+}
+
+/* matmul has flags for transposed matrices: nothing is copied for them. */
+static void transposed_matrices_are_not_copied(void **state)
+{
+    struct world w;
+    float a[6] = { 1, 2, 3, 4, 5, 6 }, b[6] = { 1, 0, 2, 1, 0, 3 }, zero[4] = { 0 }, got[4];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_tensor ta = put(w.on_near, a, 2, 3), tb = put(w.on_near, b, 2, 3),
+                     c = put(w.on_near, zero, 2, 2), turned;
+    ok(hw_tensor_transpose(&turned, &tb, 0, 1)); /* [3,2], as b wants it */
+    ok(hw_matmul(w.on_near, &(struct hw_matmul){ .a = ta, .b = turned, .c = c }));
+    get(w.on_near, &c, got);
+    const float expected[4] = { 7, 10, 16, 22 };
+    for (int i = 0; i < 4; i++)
+        close_to(got[i], expected[i]);
+    assert_int_equal(calls(w.on_near, HW_OP_MATMUL).copied_views, 0);
+    world_close(&w);
+}
+
+/* ---- fallback ---- */
+
+static struct hw_mul multiply(struct hw_queue *queue, float *x, float *y)
+{
+    return (struct hw_mul){ .a = put(queue, x, 2, 3),
+                            .b = put(queue, x, 2, 3),
+                            .y = put(queue, y, 2, 3) };
+}
+
+static void another_device_computes(void **state)
+{
+    struct world w;
+    float x[6], y[6] = { 0 }, got[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    struct hw_mul op = multiply(w.on_near, x, y);
+    for (int i = 0; i < 3; i++)
+        ok(hw_mul(w.on_near, &op));
+    get(w.on_near, &op.y, got);
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], x[i] * x[i]);
+    const struct hw_call_stats s = calls(w.on_near, HW_OP_MUL);
+    assert_int_equal(s.calls, 3);
+    assert_int_equal(s.fallbacks, 3);
+    assert_int_equal(s.fallback_bytes, 3 * 3 * sizeof x);
+    /* Said once, with op, device and reason; and in the report. */
+    assert_int_equal(w.log_lines, 1);
+    assert_non_null(strstr(w.log, "mul"));
+    assert_non_null(strstr(w.log, "discrete:0"));
+    assert_non_null(strstr(w.log, "cpu:0"));
+    size_t length = hw_explain(w.context, NULL, 0);
+    char *text = malloc(length + 1);
+    hw_explain(w.context, text, length + 1);
+    assert_non_null(strstr(text, "\"computed_by\":\"cpu:0\""));
+    assert_non_null(strstr(text, "\"fallbacks\":3"));
+    free(text);
+    world_close(&w);
+}
+
+/* Only what the op writes changes: not the gaps of a view. */
+static void fallback_keeps_gaps(void **state)
+{
+    struct world w;
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6] = { -1, -1, -1, -1, -1, -1 }, got[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_mul op = multiply(w.on_near, x, y);
+    struct hw_tensor whole = op.y;
+    ok(hw_tensor_slice(&op.a, &op.a, 1, 0, 2));
+    ok(hw_tensor_slice(&op.b, &op.b, 1, 1, 3));
+    ok(hw_tensor_slice(&op.y, &op.y, 1, 1, 3));
+    ok(hw_mul(w.on_near, &op));
+    get(w.on_near, &whole, got);
+    const float expected[6] = { -1, 2, 6, -1, 20, 30 };
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], expected[i]);
+    world_close(&w);
+}
+
+static void fallback_may_be_forbidden(void **state)
+{
+    struct world w;
+    float x[6] = { 0 }, y[6] = { 7, 7, 7, 7, 7, 7 }, got[6];
+    (void)state;
+    world_open(&w, "error", NULL);
+    struct hw_mul op = multiply(w.on_near, x, y);
+    fails(HW_UNSUPPORTED, "HW_FALLBACK=error", hw_mul(w.on_near, &op));
+    assert_non_null(strstr(hw_message(), "mul"));
+    assert_non_null(strstr(hw_message(), "f32"));
+    assert_non_null(strstr(hw_message(), "discrete:0"));
+    get(w.on_near, &op.y, got);
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], 7.0f);
+    assert_int_equal(calls(w.on_near, HW_OP_MUL).calls, 0);
+    world_close(&w);
+}
+
+/* A queue on the last device has nobody behind it, and never wakes those before it. */
+static void nobody_is_left(void **state)
+{
+    struct world w;
+    struct hw_tensor blocks, back;
+    const int64_t extents[] = { 2, 256 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
+    ok(hw_tensor_alloc(w.cpu, 0, HW_F32, 2, extents, &back));
+    fails(HW_UNSUPPORTED, "no other device", hw_copy(w.on_cpu, &blocks, &back));
+    world_close(&w);
+}
+
+/* ---- what is wrong ---- */
+
+static void buffers_of_another_device(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_silu op = { .x = device_f32(w.near, (int64_t)4, END),
+                          .y = device_f32(w.far, (int64_t)4, END) };
+    fails(HW_INVALID, "hw_copy", hw_silu(w.on_near, &op));
+    assert_non_null(strstr(hw_message(), "discrete:1"));
+    assert_non_null(strstr(hw_message(), "discrete:0"));
+    assert_non_null(strstr(hw_message(), "y"));
+    world_close(&w);
+}
+
+static void structs_of_other_versions(void **state)
+{
+    struct world w;
+    struct {
+        struct hw_rmsnorm op;
+        uint32_t more[4];
+    } newer = { 0 };
+    float x[4] = { 1, 2, 3, 4 }, y[4];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    newer.op = (struct hw_rmsnorm){ .x = host_f32(x, (int64_t)4, END),
+                                    .y = host_f32(y, (int64_t)4, END),
+                                    .eps = 1e-5f };
+    ok(hw_submit(w.on_cpu, HW_OP_RMSNORM, &newer, sizeof newer));
+    newer.more[2] = 1;
+    fails(HW_UNSUPPORTED, "newer library",
+          hw_submit(w.on_cpu, HW_OP_RMSNORM, &newer, sizeof newer));
+    /* An older struct without eps: the missing field is zero, and eps has no default. */
+    fails(HW_INVALID, "eps",
+          hw_submit(w.on_cpu, HW_OP_RMSNORM, &newer, offsetof(struct hw_rmsnorm, eps)));
+    fails(HW_INVALID, "99", hw_submit(w.on_cpu, 99, &newer, sizeof newer));
+    fails(HW_INVALID, "NULL",
+          hw_submit(w.on_cpu, HW_OP_SILU, NULL, sizeof(struct hw_silu)));
+    fails(HW_INVALID, "NULL", hw_submit(NULL, HW_OP_SILU, &newer, sizeof(struct hw_silu)));
+    world_close(&w);
+}
+
+static void supports_says_what_submit_would(void **state)
+{
+    struct world w;
+    float x[6] = { 0 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_mul op = multiply(w.on_near, x, x);
+    struct hw_silu good = { .x = op.a, .y = op.y };
+    fails(HW_UNSUPPORTED, "mul", hw_device_supports(w.near, HW_OP_MUL, &op, sizeof op));
+    ok(hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
+    good.y.extent[1] = 2;
+    fails(HW_INVALID, "y", hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_tensors_are_staged),
+        cmocka_unit_test(staged_results_are_read_again),
+        cmocka_unit_test(many_rows_are_scattered),
+        cmocka_unit_test(large_tensors_are_staged),
+        cmocka_unit_test(views_on_every_device),
+        cmocka_unit_test(repeated_views),
+        cmocka_unit_test(transposed_matrices_are_not_copied),
+        cmocka_unit_test(another_device_computes),
+        cmocka_unit_test(fallback_keeps_gaps),
+        cmocka_unit_test(fallback_may_be_forbidden),
+        cmocka_unit_test(nobody_is_left),
+        cmocka_unit_test(buffers_of_another_device),
+        cmocka_unit_test(structs_of_other_versions),
+        cmocka_unit_test(supports_says_what_submit_would),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

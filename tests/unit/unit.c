@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* unit.c - see unit.h. */
+#include "unit.h"
+
+#include <stdio.h>
+
+static void keep_log(void *user, int32_t level, const char *text)
+{
+    struct world *world = user;
+    if (level > HW_LOG_WARN)
+        return;
+    world->log_lines++;
+    snprintf(world->log, sizeof world->log, "%s", text);
+}
+
+void world_open(struct world *world, const char *fallback, const char *memory_limit)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "discrete,cpu",
+                                        .fallback = fallback,
+                                        .memory_limit = memory_limit,
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .threads = "1",
+                                        .log = "warn",
+                                        .log_fn = keep_log,
+                                        .log_user = world };
+    memset(world, 0, sizeof *world);
+    ok(hw_open(&options, &world->context));
+    ok(hw_device_find(world->context, "cpu", &world->cpu));
+    ok(hw_device_find(world->context, "discrete:0", &world->near));
+    ok(hw_device_find(world->context, "discrete:1", &world->far));
+    ok(hw_queue_open(world->cpu, NULL, &world->on_cpu));
+    ok(hw_queue_open(world->near, NULL, &world->on_near));
+    ok(hw_queue_open(world->far, NULL, &world->on_far));
+}
+
+void world_close(struct world *world)
+{
+    hw_close(world->context);
+}
+
+void ok_at(enum hw_status status, const char *call, const char *file, int line)
+{
+    if (status == HW_OK)
+        return;
+    print_error("%s answered %s: %s\n", call, hw_status_name(status), hw_message());
+    _fail(file, line);
+}
+
+void fails_at(enum hw_status wanted, const char *words, enum hw_status status,
+              const char *call, const char *file, int line)
+{
+    if (status == wanted && strstr(hw_message(), words))
+        return;
+    print_error("%s answered %s: %s\n  wanted %s with \"%s\"\n", call,
+                hw_status_name(status), status ? hw_message() : "", hw_status_name(wanted),
+                words);
+    _fail(file, line);
+}
+
+static int32_t take_extents(int64_t extents[HW_MAX_RANK], va_list arguments)
+{
+    int32_t rank = 0;
+    for (int64_t n; rank < HW_MAX_RANK && (n = va_arg(arguments, int64_t)) >= 0; rank++)
+        extents[rank] = n;
+    return rank;
+}
+
+struct hw_tensor host_f32(const float *data, ...)
+{
+    struct hw_tensor t;
+    int64_t extents[HW_MAX_RANK];
+    va_list arguments;
+    va_start(arguments, data);
+    int32_t rank = take_extents(extents, arguments);
+    va_end(arguments);
+    ok(hw_tensor_host(&t, data, HW_F32, rank, extents));
+    return t;
+}
+
+struct hw_tensor device_f32(struct hw_device *device, ...)
+{
+    struct hw_tensor t;
+    int64_t extents[HW_MAX_RANK];
+    va_list arguments;
+    va_start(arguments, device);
+    int32_t rank = take_extents(extents, arguments);
+    va_end(arguments);
+    ok(hw_tensor_alloc(device, 0, HW_F32, rank, extents, &t));
+    return t;
+}
+
+struct hw_tensor put(struct hw_queue *queue, const float *data, int64_t rows, int64_t cols)
+{
+    struct hw_tensor t = device_f32(hw_queue_device(queue), rows, cols, END);
+    struct hw_tensor host = host_f32(data, rows, cols, END);
+    ok(hw_copy(queue, &t, &host));
+    ok(hw_queue_wait(queue));
+    return t;
+}
+
+void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data)
+{
+    struct hw_tensor host;
+    ok(hw_tensor_host(&host, data, HW_F32, tensor->rank, tensor->extent));
+    ok(hw_copy(queue, &host, tensor));
+    ok(hw_queue_wait(queue));
+}
+
+struct hw_call_stats calls(struct hw_queue *queue, uint32_t op)
+{
+    struct hw_call_stats stats = { .size = sizeof stats };
+    ok(hw_queue_calls(queue, op, &stats));
+    return stats;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* unit.h - what the tests of the executing half share: a context with the CPU and the test
+ * device with separate memory, and few words for tensors and expectations. */
+#ifndef HW_UNIT_H
+#define HW_UNIT_H
+
+#include "exec.h" /* before cmocka, which has a macro of the name of one of its functions */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct world {
+    struct hw_context *context;
+    struct hw_device *cpu, *near, *far; /* near, far: the two test devices */
+    struct hw_queue *on_cpu, *on_near, *on_far;
+    uint32_t log_lines; /* of level warning and above */
+    char log[2048];     /* the last of them */
+};
+
+/* Opens everything; NULL settings: the default. The order is near, far, cpu. */
+void world_open(struct world *world, const char *fallback, const char *memory_limit);
+void world_close(struct world *world);
+
+/* HW_OK, or the test fails with the message. */
+#define ok(call) ok_at(call, #call, __FILE__, __LINE__)
+void ok_at(enum hw_status status, const char *call, const char *file, int line);
+/* This status, and a message with these words in it. */
+#define fails(status, words, call) fails_at(status, words, call, #call, __FILE__, __LINE__)
+void fails_at(enum hw_status wanted, const char *words, enum hw_status status,
+              const char *call, const char *file, int line);
+
+/* Tensors of f32, extents ended by a negative one. */
+struct hw_tensor host_f32(const float *data, ...);
+struct hw_tensor device_f32(struct hw_device *device, ...);
+/* A buffer of the queue's device with these values, by hw_copy(). */
+struct hw_tensor put(struct hw_queue *queue, const float *data, int64_t rows, int64_t cols);
+/* Its values, whatever the strides; waits. */
+void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data);
+
+struct hw_call_stats calls(struct hw_queue *queue, uint32_t op);
+#define END ((int64_t)-1)
+
+#endif
