@@ -110,8 +110,10 @@ HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor
     const uint64_t offset = t->offset;
     if ((offset | (uint64_t)(uintptr_t)t->data) & block_of[t->dtype].align)
         return 0;
-    if (!buffer)
-        return t->data && queue->host_tensors ? (uint64_t)(uintptr_t)t->data + offset : 0;
+    if (!buffer) /* the address may not wrap */
+        return t->data && queue->host_tensors && !((offset | reach) >> 62)
+                   ? (uint64_t)(uintptr_t)t->data + offset
+                   : 0;
     if (buffer->device != queue->device_impl || offset > buffer->bytes ||
         reach > buffer->bytes - offset ||
         (written && (buffer->flags & HW_BUFFER_READ_ONLY)))

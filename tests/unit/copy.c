@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* copy.c - hw_copy() between any two of: the host, the CPU's memory, and two devices of a
+ * plugin that knows no way from one to the other; with strides, with conversion, in slices.
+ */
+#include "unit.h"
+
+static struct world w;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(&w, NULL, NULL);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(&w);
+    return 0;
+}
+
+/* Memory in each of four places. */
+static struct hw_tensor place(int where, int32_t dtype, int64_t rows, int64_t cols,
+                              void *host)
+{
+    struct hw_device *const devices[] = { NULL, w.cpu, w.near, w.far };
+    const int64_t extents[] = { rows, cols };
+    struct hw_tensor t;
+    if (where == 0)
+        ok(hw_tensor_host(&t, host, dtype, 2, extents));
+    else
+        ok(hw_tensor_alloc(devices[where], 0, dtype, 2, extents, &t));
+    return t;
+}
+
+static void between_all_places(void **state)
+{
+    struct hw_queue *const queues[] = { w.on_cpu, w.on_near, w.on_far };
+    float x[35], from_host[35], to_host[35], back[35];
+    (void)state;
+    for (int i = 0; i < 35; i++)
+        x[i] = (float)i * 0.5f - 3.0f;
+    const struct hw_tensor source = host_f32(x, (int64_t)5, (int64_t)7, END);
+    const struct hw_tensor result = host_f32(back, (int64_t)5, (int64_t)7, END);
+    for (int q = 0; q < 3; q++)
+        for (int from = 0; from < 4; from++)
+            for (int to = 0; to < 4; to++) {
+                struct hw_tensor a = place(from, HW_F32, 5, 7, from_host);
+                struct hw_tensor b = place(to, HW_F32, 5, 7, to_host);
+                memset(back, 0, sizeof back);
+                ok(hw_copy(queues[q], &a, &source));
+                ok(hw_copy(queues[q], &b, &a));
+                ok(hw_copy(queues[q], &result, &b));
+                ok(hw_queue_wait(queues[q]));
+                assert_memory_equal(back, x, sizeof x);
+                hw_buffer_free(a.buffer);
+                hw_buffer_free(b.buffer);
+            }
+}
+
+/* Bits that are no numbers survive: nothing goes through arithmetic. */
+static void bit_for_bit(void **state)
+{
+    const uint32_t bits[4] = { 0x7fa00001, 0xff812345, 0x80000000, 0x00000001 };
+    uint32_t back[4] = { 0 };
+    struct hw_tensor host = hw_host_2d(bits, HW_F32, 2, 2),
+                     result = hw_host_2d(back, HW_F32, 2, 2);
+    (void)state;
+    struct hw_tensor a = place(2, HW_F32, 2, 2, NULL), b = place(3, HW_F32, 2, 2, NULL);
+    ok(hw_copy(w.on_near, &a, &host));
+    ok(hw_copy(w.on_near, &b, &a));
+    ok(hw_copy(w.on_near, &result, &b));
+    ok(hw_queue_wait(w.on_near));
+    assert_memory_equal(back, bits, sizeof bits);
+}
+
+static void turned_between_devices(void **state)
+{
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, got[6];
+    (void)state;
+    struct hw_tensor a = put(w.on_near, x, 2, 3), b = place(3, HW_F32, 3, 2, NULL), turned;
+    ok(hw_tensor_transpose(&turned, &a, 0, 1));
+    ok(hw_copy(w.on_far, &b, &turned));
+    get(w.on_far, &b, got);
+    const float expected[6] = { 1, 4, 2, 5, 3, 6 };
+    assert_memory_equal(got, expected, sizeof got);
+}
+
+/* The test devices convert nothing: the CPU does, on the way. */
+static void converted_between_devices(void **state)
+{
+    float x[64], got[64];
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)(i - 32) / 4.0f; /* exact in f16 */
+    struct hw_tensor a = put(w.on_near, x, 2, 32), b = place(3, HW_F16, 2, 32, NULL);
+    ok(hw_copy(w.on_near, &b, &a));
+    get(w.on_far, &b, got);
+    assert_memory_equal(got, x, sizeof x);
+    struct hw_tensor blocks = place(3, HW_Q8_0, 2, 32, NULL);
+    ok(hw_copy(w.on_far, &blocks, &b));
+    get(w.on_near, &blocks, got);
+    for (int i = 0; i < 64; i++)
+        assert_true(got[i] > x[i] - 0.1f && got[i] < x[i] + 0.1f);
+}
+
+/* More than one slice, in rows and in one long row. */
+static void in_slices(void **state)
+{
+    enum { N = 3 << 20 };
+    float *x = malloc(2 * (size_t)N * sizeof *x), *back = x + N;
+    (void)state;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(i % 100003);
+    const int64_t shapes[][2] = { { 1, N }, { 3, N / 3 }, { N / 2, 2 } };
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        struct hw_tensor host = hw_host_2d(x, HW_F32, shapes[k][0], shapes[k][1]);
+        struct hw_tensor result = hw_host_2d(back, HW_F32, shapes[k][0], shapes[k][1]);
+        struct hw_tensor a = place(2, HW_F32, shapes[k][0], shapes[k][1], NULL);
+        struct hw_tensor b = place(3, HW_F32, shapes[k][0], shapes[k][1], NULL);
+        memset(back, 0, N * sizeof *back);
+        ok(hw_copy(w.on_near, &a, &host));
+        ok(hw_copy(w.on_near, &b, &a));
+        ok(hw_copy(w.on_far, &result, &b));
+        ok(hw_queue_wait(w.on_far));
+        assert_memory_equal(back, x, N * sizeof *x);
+        hw_buffer_free(a.buffer);
+        hw_buffer_free(b.buffer);
+    }
+    free(x);
+}
+
+static void what_can_not_be_copied(void **state)
+{
+    struct hw_tensor a = place(2, HW_F32, 2, 3, NULL), b = place(3, HW_F32, 3, 2, NULL);
+    struct hw_tensor c = place(3, HW_I32, 2, 3, NULL),
+                     beyond = place(3, HW_F32, 2, 3, NULL);
+    (void)state;
+    fails(HW_INVALID, "dst", hw_copy(w.on_near, &b, &a));
+    fails(HW_INVALID, "dst", hw_copy(w.on_near, &c, &a));
+    beyond.offset = 8;
+    fails(HW_INVALID, "dst", hw_copy(w.on_near, &beyond, &a));
+    fails(HW_INVALID, "src", hw_copy(w.on_near, &a, &beyond));
+    fails(HW_INVALID, "NULL", hw_copy(w.on_near, NULL, &a));
+    fails(HW_INVALID, "NULL", hw_copy(NULL, &b, &a));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(between_all_places),
+        cmocka_unit_test(bit_for_bit),
+        cmocka_unit_test(turned_between_devices),
+        cmocka_unit_test(converted_between_devices),
+        cmocka_unit_test(in_slices),
+        cmocka_unit_test(what_can_not_be_copied),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

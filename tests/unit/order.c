@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* order.c - what happens when: asynchronous work, events, recorded graphs, errors that come
+ * later, lost devices, forks, and closing with everything left open. */
+#define _POSIX_C_SOURCE 200809L
+#include "unit.h"
+
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct world w;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(&w, NULL, NULL);
+    return 0;
+}
+
+/* Every test leaves all it made to the context. */
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(&w);
+    return 0;
+}
+
+static void extension(struct hw_queue *queue, const char *name, int64_t argument)
+{
+    const struct hw_arg arg = { .kind = HW_ARG_INT, .i = argument };
+    ok(hw_extension_call(queue, name, &arg, strcmp(name, "discrete.lose") == 0 ? 0 : 1));
+}
+
+/* ---- events ---- */
+
+static void events_pass_in_order(void **state)
+{
+    struct hw_event *event;
+    (void)state;
+    ok(hw_event_create(w.near, &event));
+    ok(hw_event_query(event)); /* never recorded: passed */
+    ok(hw_event_sync(event));
+    extension(w.on_near, "discrete.sleep", 50);
+    ok(hw_event_record(event, w.on_near));
+    assert_int_equal(hw_event_query(event), HW_NOT_READY);
+    ok(hw_event_sync(event));
+    ok(hw_event_query(event));
+    hw_event_free(event);
+    hw_event_free(NULL);
+}
+
+static void queues_wait_for_events(void **state)
+{
+    struct hw_event *event;
+    struct hw_queue *second;
+    float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 }, got[4];
+    (void)state;
+    ok(hw_event_create(w.near, &event));
+    ok(hw_queue_open(w.near, NULL, &second));
+    struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, zero, 1, 4),
+                     c = put(w.on_near, zero, 1, 4);
+    extension(w.on_near, "discrete.sleep", 50);
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_wait(event, second));
+    ok(hw_add(second, &(struct hw_add){ .a = b, .b = b, .y = c }));
+    get(second, &c, got);
+    for (int i = 0; i < 4; i++)
+        assert_true(got[i] == 4.0f * x[i]);
+    /* Across devices the host waits. */
+    extension(w.on_near, "discrete.sleep", 20);
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_wait(event, w.on_cpu));
+    ok(hw_event_query(event));
+    fails(HW_INVALID, "discrete:1", hw_event_record(event, w.on_far));
+}
+
+static atomic_int called;
+
+static void callback(void *user)
+{
+    atomic_fetch_add(&called, *(int *)user);
+}
+
+static void callbacks_and_times(void **state)
+{
+    struct hw_event *start, *end;
+    int amount = 3;
+    double ms;
+    (void)state;
+    ok(hw_event_create(w.near, &start));
+    ok(hw_event_create(w.near, &end));
+    fails(HW_INVALID, "never recorded", hw_event_elapsed(start, end, &ms));
+    ok(hw_event_record(start, w.on_near));
+    extension(w.on_near, "discrete.sleep", 20);
+    ok(hw_event_record(end, w.on_near));
+    ok(hw_event_callback(end, callback, &amount));
+    ok(hw_event_sync(end));
+    assert_int_equal(atomic_load(&called), 3);
+    ok(hw_event_callback(end, callback, &amount)); /* passed already: at once */
+    assert_int_equal(atomic_load(&called), 6);
+    ok(hw_event_elapsed(start, end, &ms));
+    assert_true(ms > 0.0);
+}
+
+/* Who waits for an event may read the host tensors that the queue wrote before it. */
+static void events_cover_host_tensors(void **state)
+{
+    enum { ROWS = 64 };
+    static float x[ROWS * 2], y[ROWS * 2];
+    struct hw_event *event;
+    (void)state;
+    for (int i = 0; i < ROWS * 2; i++)
+        x[i] = 1.0f;
+    struct hw_tensor a = host_f32(x, (int64_t)ROWS, (int64_t)2, END),
+                     b = host_f32(y, (int64_t)ROWS, (int64_t)2, END);
+    ok(hw_tensor_slice(&a, &a, 1, 0, 1));
+    ok(hw_tensor_slice(&b, &b, 1, 0, 1));
+    ok(hw_event_create(w.near, &event));
+    extension(w.on_near, "discrete.sleep", 20);
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_sync(event));
+    for (int r = 0; r < ROWS; r++)
+        assert_true(y[2 * r] == 2.0f && y[2 * r + 1] == 0.0f);
+}
+
+static void synchronous_queues(void **state)
+{
+    const struct hw_queue_options options = { .size = sizeof options,
+                                              .flags = HW_QUEUE_SYNCHRONOUS };
+    struct hw_queue *queue;
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    (void)state;
+    ok(hw_queue_open(w.near, &options, &queue));
+    extension(queue, "discrete.sleep", 20);
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END),
+                           b = host_f32(y, (int64_t)4, END);
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    assert_true(y[3] == 8.0f); /* without a wait */
+}
+
+/* ---- graphs ---- */
+
+static void graphs_are_built_and_replayed(void **state)
+{
+    struct hw_graph *graph;
+    float x[4] = { 1, 2, 3, 4 }, got[4];
+    struct hw_graph_info info = { .size = sizeof info };
+    (void)state;
+    struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, x, 1, 4),
+                     c = put(w.on_near, x, 1, 4);
+    ok(hw_queue_record(w.on_near));
+    fails(HW_INVALID, "already", hw_queue_record(w.on_near));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = a, .y = b }));
+    ok(hw_mul(w.on_near, &(struct hw_mul){ .a = b, .b = b, .y = c })); /* somebody else's */
+    ok(hw_copy(w.on_near, &a, &c));
+    struct hw_tensor wrong = a;
+    wrong.extent[1] = 3;
+    fails(HW_INVALID, "y",
+          hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = wrong }));
+    fails(HW_INVALID, "recording", hw_queue_wait(w.on_near));
+    ok(hw_queue_end(w.on_near, &graph));
+    fails(HW_INVALID, "not recording",
+          hw_queue_end(w.on_near, &(struct hw_graph *){ NULL }));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 4);
+    assert_int_equal(info.segments, 3);
+    assert_int_equal(info.built, 2);
+    get(w.on_near, &a, got); /* nothing has run yet */
+    assert_memory_equal(got, x, sizeof x);
+    const uint64_t before = calls(w.on_near, HW_OP_ADD).calls;
+    ok(hw_graph_launch(graph, w.on_near)); /* a = (3a)^2 */
+    get(w.on_near, &a, got);
+    for (int i = 0; i < 4; i++)
+        assert_true(got[i] == 9.0f * x[i] * x[i]);
+    ok(hw_graph_launch(graph, w.on_near));
+    get(w.on_near, &a, got);
+    for (int i = 0; i < 4; i++)
+        assert_true(got[i] == 9.0f * 81.0f * x[i] * x[i] * x[i] * x[i]);
+    assert_int_equal(calls(w.on_near, HW_OP_ADD).calls, before + 4);
+    fails(HW_INVALID, "cpu:0", hw_graph_launch(graph, w.on_cpu));
+    hw_graph_free(graph);
+    hw_graph_free(NULL);
+}
+
+/* Host tensors and views take the cold path at each launch, with what lies in memory then.
+ */
+static void graphs_with_a_cold_path(void **state)
+{
+    struct hw_graph *graph;
+    float x[4] = { 1, 2, 3, 4 }, y[4];
+    (void)state;
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END),
+                           b = host_f32(y, (int64_t)4, END);
+    for (int device = 0; device < 2; device++) {
+        struct hw_queue *queue = device ? w.on_cpu : w.on_near;
+        ok(hw_queue_record(queue));
+        ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = b }));
+        ok(hw_queue_end(queue, &graph));
+        for (int round = 0; round < 3; round++) {
+            x[2] = (float)round;
+            ok(hw_graph_launch(graph, queue));
+            ok(hw_queue_wait(queue));
+            assert_true(y[2] == 2.0f * (float)round && y[3] == 8.0f);
+        }
+    }
+}
+
+/* ---- errors ---- */
+
+static void late_errors_come_from_the_wait(void **state)
+{
+    (void)state;
+    extension(w.on_near, "discrete.sleep", 10);
+    extension(w.on_near, "discrete.fail", HW_DRIVER);
+    fails(HW_DRIVER, "when its turn came", hw_queue_wait(w.on_near));
+    assert_non_null(strstr(hw_message(), "discrete:0"));
+    ok(hw_queue_wait(w.on_near)); /* said once */
+}
+
+/* A wait inside the library does not swallow them. */
+static void late_errors_survive_inner_waits(void **state)
+{
+    float x[6] = { 0 };
+    (void)state;
+    struct hw_tensor a = put(w.on_near, x, 2, 3);
+    extension(w.on_near, "discrete.fail", HW_DRIVER);
+    fails(HW_DRIVER, "turn came",
+          hw_mul(w.on_near, &(struct hw_mul){ .a = a, .b = a, .y = a }));
+    fails(HW_DRIVER, "turn came", hw_queue_wait(w.on_near));
+    ok(hw_queue_wait(w.on_near));
+}
+
+static void lost_devices_are_lost_alone(void **state)
+{
+    struct hw_buffer *buffer;
+    struct hw_event *event;
+    struct hw_queue *queue;
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    struct hw_tensor a = put(w.on_far, x, 1, 4), b = put(w.on_near, x, 1, 4);
+    ok(hw_event_create(w.far, &event));
+    extension(w.on_far, "discrete.lose", 0);
+    fails(HW_LOST, "discrete:1", hw_queue_wait(w.on_far));
+    fails(HW_LOST, "discrete:1",
+          hw_add(w.on_far, &(struct hw_add){ .a = a, .b = a, .y = a }));
+    fails(HW_LOST, "discrete:1", hw_buffer_alloc(w.far, 8, 0, &buffer));
+    fails(HW_LOST, "discrete:1", hw_queue_open(w.far, NULL, &queue));
+    fails(HW_LOST, "discrete:1", hw_event_record(event, w.on_far));
+    fails(HW_LOST, "discrete:1", hw_copy(w.on_near, &b, &a));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = b, .y = b }));
+    ok(hw_queue_wait(w.on_near));
+    assert_true(w.log_lines >= 1);
+}
+
+static void extension_arguments_are_checked(void **state)
+{
+    const struct hw_arg real = { .kind = HW_ARG_FLOAT, .f = 1.0 };
+    (void)state;
+    fails(HW_INVALID, "signature",
+          hw_extension_call(w.on_near, "discrete.sleep", &real, 1));
+    fails(HW_INVALID, "0 arguments",
+          hw_extension_call(w.on_near, "discrete.sleep", NULL, 0));
+    fails(HW_INVALID, "NULL", hw_extension_call(w.on_near, "discrete.sleep", NULL, 1));
+    fails(HW_UNSUPPORTED, "no.such", hw_extension_call(w.on_near, "no.such", NULL, 0));
+    fails(HW_UNSUPPORTED, "cpu:0", hw_extension_call(w.on_cpu, "discrete.sleep", &real, 1));
+}
+
+static void packed_weights(void **state)
+{
+    float a[4] = { 1, 2, 3, 4 }, b[6] = { 1, 2, 3, 4, 5, 6 }, zero[6] = { 0 }, got[6];
+    struct hw_tensor packed, slice;
+    (void)state;
+    struct hw_tensor ta = put(w.on_near, a, 2, 2), tb = put(w.on_near, b, 2, 3),
+                     c = put(w.on_near, zero, 2, 3);
+    ok(hw_tensor_pack(w.on_near, &tb, &packed));
+    assert_int_not_equal(packed.layout, 0);
+    ok(hw_matmul(w.on_near, &(struct hw_matmul){ .a = ta, .b = packed, .c = c }));
+    get(w.on_near, &c, got);
+    const float expected[6] = { 9, 12, 15, 19, 26, 33 };
+    assert_memory_equal(got, expected, sizeof got);
+    /* Used whole, as an input, on its device only. */
+    fails(HW_INVALID, "packed", hw_tensor_slice(&slice, &packed, 0, 0, 1));
+    fails(HW_INVALID, "packed", hw_tensor_pack(w.on_near, &packed, &slice));
+    packed.extent[0] = 1;
+    fails(HW_INVALID, "b",
+          hw_matmul(w.on_near, &(struct hw_matmul){ .a = ta, .b = packed, .c = c }));
+    ta = put(w.on_cpu, a, 2, 2);
+    fails(HW_UNSUPPORTED, "cpu:0", hw_tensor_pack(w.on_cpu, &ta, &slice));
+}
+
+/* ---- fork, and the end ---- */
+
+static void children_are_told(void **state)
+{
+    float x[4] = { 0 };
+    struct hw_tensor a = host_f32(x, (int64_t)4, END);
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct hw_buffer *buffer;
+        const bool good = hw_silu(w.on_cpu, &(struct hw_silu){ .x = a, .y = a }) ==
+                              HW_FORKED &&
+                          hw_queue_wait(w.on_near) == HW_FORKED &&
+                          hw_buffer_alloc(w.cpu, 8, 0, &buffer) == HW_FORKED &&
+                          strstr(hw_message(), "fork") != NULL;
+        hw_queue_close(w.on_near);
+        hw_close(w.context);
+        _exit(good ? 0 : 1);
+    }
+    int result = -1;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+    ok(hw_silu(w.on_cpu, &(struct hw_silu){ .x = a, .y = a }));
+}
+
+static void null_is_closed_quietly(void **state)
+{
+    (void)state;
+    hw_queue_close(NULL);
+    hw_graph_free(NULL);
+    hw_kernel_free(NULL);
+    hw_close(NULL);
+    hw_queue_close(w.on_far);
+    fails(HW_INVALID, "NULL", hw_queue_wait(NULL));
+    /* A queue that closes while it records, and work that nobody waited for. */
+    extension(w.on_near, "discrete.sleep", 20);
+    ok(hw_queue_record(w.on_near));
+    hw_queue_close(w.on_near);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(events_pass_in_order),
+        TEST(queues_wait_for_events),
+        TEST(callbacks_and_times),
+        TEST(events_cover_host_tensors),
+        TEST(synchronous_queues),
+        TEST(graphs_are_built_and_replayed),
+        TEST(graphs_with_a_cold_path),
+        TEST(late_errors_come_from_the_wait),
+        TEST(late_errors_survive_inner_waits),
+        TEST(lost_devices_are_lost_alone),
+        TEST(extension_arguments_are_checked),
+        TEST(packed_weights),
+        TEST(children_are_told),
+        TEST(null_is_closed_quietly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

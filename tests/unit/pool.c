@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* pool.c - the memory of a device: hits without the driver, joining, limits, zeros, order,
+ * imports. */
+#include "unit.h"
+
+#define MB (UINT64_C(1) << 20)
+
+static struct hw_pool_stats stats(struct hw_device *device)
+{
+    struct hw_pool_stats s = { .size = sizeof s };
+    ok(hw_pool_stats(device, &s));
+    return s;
+}
+
+static void freed_memory_is_used_again(void **state)
+{
+    struct world w;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    for (int i = 0; i < 100; i++) {
+        ok(hw_buffer_alloc(w.near, 1000, 0, &b));
+        assert_int_equal(hw_buffer_bytes(b), 1000);
+        assert_ptr_equal(hw_buffer_device(b), w.near);
+        assert_null(hw_buffer_host(b));
+        hw_buffer_free(b);
+    }
+    const struct hw_pool_stats s = stats(w.near);
+    assert_int_equal(s.requests, 100);
+    assert_int_equal(s.hits, 99);
+    assert_int_equal(s.used, 0);
+    assert_int_equal(s.buffers, 0);
+    assert_int_equal(s.peak, 1024);
+    ok(hw_pool_trim(w.near));
+    assert_int_equal(stats(w.near).held, 0);
+    world_close(&w);
+}
+
+/* Neighbours join, whatever the order in which they are given back. */
+static void blocks_split_and_join(void **state)
+{
+    static const int orders[][4] = {
+        { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 3, 0, 2 }, { 0, 2, 1, 3 }
+    };
+    struct world w;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    for (size_t k = 0; k < 4; k++) {
+        struct hw_buffer *b[4], *whole;
+        for (int i = 0; i < 4; i++)
+            ok(hw_buffer_alloc(w.near, 900 * 1024, 0, &b[i]));
+        const uint64_t held = stats(w.near).held;
+        for (int i = 0; i < 4; i++)
+            hw_buffer_free(b[orders[k][i]]);
+        ok(hw_buffer_alloc(w.near, 1000 * 1024, 0,
+                           &whole)); /* larger than any of the four */
+        assert_int_equal(stats(w.near).held, held);
+        hw_buffer_free(whole);
+    }
+    world_close(&w);
+}
+
+static void buffers_lie_apart(void **state)
+{
+    struct world w;
+    struct hw_tensor t[32];
+    float value[8], got[8];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    for (int i = 0; i < 32; i++) {
+        for (int k = 0; k < 8; k++)
+            value[k] = (float)(8 * i + k);
+        t[i] = put(w.on_near, value, 1, 8);
+    }
+    for (int i = 0; i < 32; i++) {
+        get(w.on_near, &t[i], got);
+        assert_true(got[0] == (float)(8 * i) && got[7] == (float)(8 * i + 7));
+    }
+    world_close(&w);
+}
+
+static void the_limit_counts_everything(void **state)
+{
+    struct world w;
+    struct hw_buffer *a, *b, *c;
+    (void)state;
+    world_open(&w, NULL, "3M");
+    ok(hw_buffer_alloc(w.near, 2 * MB, 0, &a));
+    fails(HW_NO_MEMORY, "HW_MEMORY_LIMIT", hw_buffer_alloc(w.near, 2 * MB, 0, &b));
+    assert_null(b);
+    assert_non_null(strstr(hw_message(), "3145728"));
+    fails(HW_NO_MEMORY, "HW_MEMORY_LIMIT",
+          hw_buffer_alloc(w.near, 2 * MB, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE, &b));
+    ok(hw_buffer_alloc(w.near, MB / 2, 0, &b));
+    assert_int_equal(stats(w.near).limit, 3 * MB);
+    assert_true(stats(w.near).held <= 3 * MB);
+    /* What lies idle makes room. */
+    hw_buffer_free(a);
+    hw_buffer_free(b);
+    ok(hw_buffer_alloc(w.near, 3 * MB, 0, &c));
+    assert_true(stats(w.near).held <= 3 * MB);
+    world_close(&w);
+}
+
+static void the_device_runs_out(void **state)
+{
+    struct world w;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fails(HW_NO_MEMORY, "in use", hw_buffer_alloc(w.near, 100 * MB, 0, &b));
+    fails(HW_NO_MEMORY, "discrete:0", hw_buffer_alloc(w.near, UINT64_MAX, 0, &b));
+    fails(HW_NO_MEMORY, "discrete:0", hw_buffer_alloc(w.near, UINT64_MAX / 2, 0, &b));
+    ok(hw_buffer_alloc(w.near, 60 * MB, 0, &b));
+    world_close(&w);
+}
+
+static void zeroed_means_zero(void **state)
+{
+    struct world w;
+    float ones[256], got[256];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    for (int i = 0; i < 256; i++)
+        ones[i] = 1.0f;
+    for (int round = 0; round < 3; round++) {
+        const int64_t extents[] = { 1, 256 };
+        struct hw_tensor dirty = put(w.on_near, ones, 1, 256), clean;
+        hw_buffer_free(dirty.buffer);
+        ok(hw_tensor_alloc(w.near, HW_BUFFER_ZEROED, HW_F32, 2, extents, &clean));
+        get(w.on_near, &clean, got);
+        for (int i = 0; i < 256; i++)
+            assert_true(got[i] == 0.0f);
+        struct hw_tensor host = host_f32(ones, (int64_t)1, (int64_t)256, END);
+        ok(hw_copy(w.on_near, &clean, &host));
+        ok(hw_queue_wait(w.on_near));
+        hw_buffer_free(clean.buffer);
+    }
+    world_close(&w);
+}
+
+/* A buffer freed in stream order is not given away before the queue has passed. */
+static void freed_in_order(void **state)
+{
+    struct world w;
+    float x[4] = { 1, 2, 3, 4 }, other[4] = { 9, 9, 9, 9 }, got[4];
+    const struct hw_arg slow = { .kind = HW_ARG_INT, .i = 30 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_tensor a = put(w.on_near, x, 1, 4), y = put(w.on_near, x, 1, 4);
+    ok(hw_extension_call(w.on_near, "discrete.sleep", &slow, 1));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = y }));
+    hw_buffer_free_after(a.buffer, w.on_near);
+    struct hw_queue *second;
+    ok(hw_queue_open(w.near, NULL, &second));
+    put(second, other, 1, 4); /* would take the memory of `a` */
+    get(w.on_near, &y, got);
+    for (int i = 0; i < 4; i++)
+        assert_true(got[i] == 2.0f * x[i]);
+    assert_int_equal(stats(w.near).buffers, 2);
+    world_close(&w);
+}
+
+static void imported_memory_is_not_copied(void **state)
+{
+    struct world w;
+    static _Alignas(64) float x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    struct hw_buffer *b;
+    struct hw_tensor t;
+    const int64_t eight = 8;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_buffer_import(w.cpu, HW_IMPORT_HOST, x, sizeof x, &b));
+    ok(hw_tensor_view(&t, b, 0, HW_F32, 1, &eight));
+    ok(hw_add(w.on_cpu, &(struct hw_add){ .a = t, .b = t, .y = t }));
+    ok(hw_queue_wait(w.on_cpu));
+    assert_true(x[7] == 16.0f);
+    hw_buffer_free(b);
+    assert_true(x[0] == 2.0f);
+    fails(HW_UNSUPPORTED, "discrete:0",
+          hw_buffer_import(w.near, HW_IMPORT_HOST, x, sizeof x, &b));
+    fails(HW_INVALID, "aligned",
+          hw_buffer_import(w.cpu, HW_IMPORT_HOST, (char *)x + 1, 4, &b));
+    fails(HW_INVALID, "address", hw_buffer_import(w.cpu, HW_IMPORT_HOST, NULL, 4, &b));
+    assert_null(b);
+    world_close(&w);
+}
+
+static void wrong_arguments(void **state)
+{
+    struct world w;
+    struct hw_buffer *b;
+    struct hw_pool_stats s = { 0 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fails(HW_INVALID, "flags", hw_buffer_alloc(w.near, 8, 1u << 20, &b));
+    fails(HW_INVALID, "exclude",
+          hw_buffer_alloc(w.near, 8, HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY, &b));
+    fails(HW_INVALID, "NULL", hw_buffer_alloc(NULL, 8, 0, &b));
+    fails(HW_INVALID, "NULL", hw_buffer_alloc(w.near, 8, 0, NULL));
+    fails(HW_INVALID, "size", hw_pool_stats(w.near, &s));
+    fails(HW_INVALID, "NULL", hw_pool_trim(NULL));
+    hw_buffer_free(NULL);
+    hw_buffer_free_after(NULL, w.on_near);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_memory_is_used_again),
+        cmocka_unit_test(blocks_split_and_join),
+        cmocka_unit_test(buffers_lie_apart),
+        cmocka_unit_test(the_limit_counts_everything),
+        cmocka_unit_test(the_device_runs_out),
+        cmocka_unit_test(zeroed_means_zero),
+        cmocka_unit_test(freed_in_order),
+        cmocka_unit_test(imported_memory_is_not_copied),
+        cmocka_unit_test(wrong_arguments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

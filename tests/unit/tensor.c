@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor.c - constructors and views: what they make, and what they refuse, leaving an
+ * absent tensor. */
+#include "unit.h"
+
+static float data[64];
+
+static void constructors(void **state)
+{
+    const int64_t extents[] = { 2, 3, 4 };
+    struct hw_tensor t;
+    (void)state;
+    ok(hw_tensor_host(&t, data, HW_F32, 3, extents));
+    assert_int_equal(t.stride[0], 48);
+    assert_int_equal(t.stride[1], 16);
+    assert_int_equal(t.stride[2], 4);
+    assert_int_equal(t.extent[3] | t.stride[3], 0);
+    assert_int_equal(hw_tensor_bytes(&t), 96);
+    ok(hw_tensor_host(&t, data, HW_Q8_0, 1, &(int64_t){ 64 }));
+    assert_int_equal(t.stride[0], 34);
+    assert_int_equal(hw_tensor_bytes(&t), 68);
+    ok(hw_tensor_host(&t, NULL, HW_F32, 1, &(int64_t){ 0 }));
+    assert_int_equal(hw_tensor_bytes(&t), 0);
+    assert_int_equal(hw_tensor_bytes(NULL), 0);
+}
+
+static void refusals(void **state)
+{
+    const int64_t huge[] = { INT64_MAX, INT64_MAX }, four[] = { 4, 4, 4, 4, 4 },
+                  bad[] = { 4, -1 };
+    struct hw_tensor t;
+    (void)state;
+#define REFUSED(words, ...)                                                                \
+    do {                                                                                   \
+        memset(&t, 0xff, sizeof t);                                                        \
+        fails(HW_INVALID, words, hw_tensor_host(&t, __VA_ARGS__));                         \
+        assert_int_equal(t.dtype, HW_NONE);                                                \
+    } while (0)
+    REFUSED("no dtype", data, 99, 1, four);
+    REFUSED("no dtype", data, HW_NONE, 1, four);
+    REFUSED("rank 0", data, HW_F32, 0, four);
+    REFUSED("rank 5", data, HW_F32, 5, four);
+    REFUSED("extents[1] is -1", data, HW_F32, 2, bad);
+    REFUSED("2^63", data, HW_F32, 2, huge);
+    REFUSED("extents", data, HW_F32, 2, NULL);
+    REFUSED("data", NULL, HW_F32, 2, four);
+    REFUSED("aligned", (char *)data + 2, HW_F32, 2, four);
+    REFUSED("block", data, HW_Q4_0, 2, four);
+    fails(HW_INVALID, "NULL", hw_tensor_host(NULL, data, HW_F32, 1, four));
+    assert_int_equal(hw_host_1d(data, 99, 4).rank, -1);
+}
+
+static void slices(void **state)
+{
+    struct hw_tensor t = host_f32(data, (int64_t)4, (int64_t)6, END), s, q;
+    (void)state;
+    ok(hw_tensor_slice(&s, &t, 1, 2, 5));
+    assert_int_equal(s.offset, 8);
+    assert_int_equal(s.extent[1], 3);
+    assert_int_equal(s.stride[0], 24);
+    assert_int_equal(hw_tensor_bytes(&s), 3 * 24 + 12);
+    ok(hw_tensor_slice(&s, &s, 0, 3, 3)); /* of itself, and empty */
+    assert_int_equal(hw_tensor_bytes(&s), 0);
+    fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, 2, 7));
+    fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, 3, 2));
+    fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, -1, 2));
+    fails(HW_INVALID, "axis 2", hw_tensor_slice(&s, &t, 2, 0, 1));
+    ok(hw_tensor_host(&q, data, HW_Q8_0, 1, &(int64_t){ 64 }));
+    ok(hw_tensor_slice(&s, &q, 0, 32, 64));
+    assert_int_equal(s.offset, 34);
+    fails(HW_INVALID, "block", hw_tensor_slice(&s, &q, 0, 16, 32));
+}
+
+static void turned_and_reshaped(void **state)
+{
+    const int64_t six_four[] = { 6, 4 }, five[] = { 5, 5 };
+    struct hw_tensor t = host_f32(data, (int64_t)4, (int64_t)6, END), s, q;
+    (void)state;
+    ok(hw_tensor_transpose(&s, &t, 0, 1));
+    assert_int_equal(s.extent[0], 6);
+    assert_int_equal(s.stride[0], 4);
+    assert_int_equal(s.stride[1], 24);
+    fails(HW_INVALID, "contiguous", hw_tensor_reshape(&q, &s, 2, six_four));
+    ok(hw_tensor_reshape(&q, &t, 2, six_four));
+    assert_int_equal(q.stride[0], 16);
+    fails(HW_INVALID, "number of elements", hw_tensor_reshape(&q, &t, 2, five));
+    fails(HW_INVALID, "axis -1", hw_tensor_transpose(&s, &t, -1, 0));
+    ok(hw_tensor_host(&q, data, HW_Q8_0, 2, (int64_t[]){ 2, 32 }));
+    fails(HW_INVALID, "q8_0", hw_tensor_transpose(&s, &q, 0, 1));
+    t.stride[0] = -8;
+    fails(HW_INVALID, "stride[0]", hw_tensor_slice(&s, &t, 0, 0, 1));
+}
+
+/* Views end where their buffer ends. */
+static void views_of_buffers(void **state)
+{
+    struct world w;
+    struct hw_tensor t;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_buffer_alloc(w.near, 64, 0, &b));
+    ok(hw_tensor_view(&t, b, 32, HW_F32, 1, &(int64_t){ 8 }));
+    fails(HW_INVALID, "64 bytes", hw_tensor_view(&t, b, 36, HW_F32, 1, &(int64_t){ 8 }));
+    assert_int_equal(t.dtype, HW_NONE);
+    fails(HW_INVALID, "fit",
+          hw_tensor_view(&t, b, UINT64_MAX - 15, HW_F32, 1, &(int64_t){ 8 }));
+    fails(HW_INVALID, "aligned", hw_tensor_view(&t, b, 2, HW_F32, 1, &(int64_t){ 8 }));
+    fails(HW_INVALID, "NULL", hw_tensor_view(&t, NULL, 0, HW_F32, 1, &(int64_t){ 8 }));
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constructors),     cmocka_unit_test(refusals),
+        cmocka_unit_test(slices),           cmocka_unit_test(turned_and_reshaped),
+        cmocka_unit_test(views_of_buffers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

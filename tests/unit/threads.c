@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* threads.c - different queues in parallel, on one device and several, while others read
+ * the report and allocate. A race is ThreadSanitizer's to find; wrong results are found
+ * here. */
+#include "unit.h"
+
+#include <stdio.h>
+
+enum { THREADS = 6, ROUNDS = 40 };
+
+struct job {
+    struct world *world;
+    int number;
+    char wrong[256];
+};
+
+#define TRY(call)                                                                          \
+    do {                                                                                   \
+        if (call) {                                                                        \
+            snprintf(job->wrong, sizeof job->wrong, "%s: %s", #call, hw_message());        \
+            return NULL;                                                                   \
+        }                                                                                  \
+    } while (0)
+
+static struct hw_tensor make(struct job *job, struct hw_device *device)
+{
+    struct hw_tensor t = { .rank = -1 };
+    const int64_t extents[] = { 4, 8 };
+    if (hw_tensor_alloc(device, 0, HW_F32, 2, extents, &t))
+        snprintf(job->wrong, sizeof job->wrong, "%s", hw_message());
+    return t;
+}
+
+/* Each thread its own queue; the ops take every path: plain, staged, viewed, fallen back.
+ */
+static void *compute(void *user)
+{
+    struct job *job = user;
+    struct world *w = job->world;
+    struct hw_device *const devices[] = { w->near, w->cpu, w->far };
+    struct hw_device *device = devices[job->number % 3];
+    struct hw_queue *queue;
+    float x[32] = { 0 }, y[32] = { 0 };
+    const struct hw_tensor hx = hw_host_2d(x, HW_F32, 4, 8),
+                           hy = hw_host_2d(y, HW_F32, 4, 8);
+    TRY(hw_queue_open(device, NULL, &queue));
+    for (int round = 0; round < ROUNDS; round++) {
+        struct hw_tensor a = make(job, device), b = make(job, device), view;
+        for (int i = 0; i < 32; i++)
+            x[i] = (float)(i + job->number + round);
+        TRY(hw_copy(queue, &a, &hx));
+        TRY(hw_add(queue, &(struct hw_add){ .a = a, .b = hx, .y = b }));
+        TRY(hw_tensor_slice(&view, &b, 1, 0, 4));
+        TRY(hw_mul(queue, &(struct hw_mul){ .a = view, .b = view, .y = view }));
+        TRY(hw_copy(queue, &hy, &b));
+        TRY(hw_queue_wait(queue));
+        for (int i = 0; i < 32; i++)
+            if (y[i] != (i % 8 < 4 ? 4.0f * x[i] * x[i] : 2.0f * x[i]))
+                snprintf(job->wrong, sizeof job->wrong, "element %d is %g", i,
+                         (double)y[i]);
+        hw_buffer_free(a.buffer);
+        hw_buffer_free_after(b.buffer, queue);
+    }
+    hw_queue_close(queue);
+    return NULL;
+}
+
+static void *report(void *user)
+{
+    struct job *job = user;
+    static char text[1 << 16];
+    for (int round = 0; round < ROUNDS; round++) {
+        hw_explain(job->world->context, text, sizeof text);
+        struct hw_pool_stats stats = { .size = sizeof stats };
+        TRY(hw_pool_stats(job->world->near, &stats));
+        TRY(hw_pool_trim(job->world->near));
+    }
+    return NULL;
+}
+
+static void queues_in_parallel(void **state)
+{
+    struct world w;
+    struct job jobs[THREADS + 1];
+    pthread_t threads[THREADS + 1];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    for (int i = 0; i <= THREADS; i++) {
+        jobs[i] = (struct job){ .world = &w, .number = i };
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i < THREADS ? compute : report, &jobs[i]), 0);
+    }
+    for (int i = 0; i <= THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i <= THREADS; i++)
+        assert_string_equal(jobs[i].wrong, "");
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    ok(hw_pool_stats(w.near, &stats));
+    assert_int_equal(stats.buffers, 0);
+    /* Closed queues are not forgotten: three of six queues fell back, and were said once
+     * each. */
+    size_t length = hw_explain(w.context, NULL, 0);
+    char *text = malloc(length + 1);
+    hw_explain(w.context, text, length + 1);
+    assert_non_null(strstr(text, "\"op\":\"mul\",\"calls\":80,\"fallbacks\":80"));
+    free(text);
+    assert_int_equal(w.log_lines, 2);
+    world_close(&w);
+}
+
+/* The message is the thread's own. */
+static void *fail_here(void *user)
+{
+    hw_buffer_alloc(NULL, 8, 0, user);
+    return NULL;
+}
+
+static void messages_are_per_thread(void **state)
+{
+    struct hw_buffer *buffer;
+    pthread_t thread;
+    (void)state;
+    fails(HW_INVALID, "queue may not be NULL", hw_queue_wait(NULL));
+    assert_int_equal(pthread_create(&thread, NULL, fail_here, &buffer), 0);
+    pthread_join(thread, NULL);
+    assert_non_null(strstr(hw_message(), "queue may not be NULL"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_in_parallel),
+        cmocka_unit_test(messages_are_per_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
