@@ -118,7 +118,8 @@ static void every_allocation_fails_once(void **state)
         countdown = -1;
         if (!failed)
             break; /* the program needs no more than n */
-        /* Opening may find no plugin for want of memory, and says that. */
+        /* Opening may go on without a plugin for want of memory; then nobody computes some
+         * op. */
         if (status && status != HW_NO_MEMORY && status != HW_NO_DEVICE &&
             status != HW_INVALID) {
             print_error("allocation %d: %s: %s\n", n, hw_status_name(status), hw_message());
