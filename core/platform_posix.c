@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
@@ -64,9 +63,7 @@ static char *beside_library(void)
 char *plugin_directory(bool elevated)
 {
     char *path = elevated ? NULL : beside_library();
-    struct stat info;
-    if (path && stat(path, &info) == 0)
-        return path;
+    char *real = path ? realpath(path, NULL) : NULL; /* also: is it there? */
     free(path);
-    return text_format("%s", HW_PLUGIN_DIR);
+    return real ? real : text_format("%s", HW_PLUGIN_DIR);
 }
