@@ -98,3 +98,20 @@ nothing()
 @test "each directory includes only what its layer may see" {
     "$NINJA" -C "$BUILD" -t deps | awk -v root="$PWD/" -v build="$BUILD/" -f tests/layers/includes.awk | nothing
 }
+
+@test "CONTRIBUTING names the files that an op touches" {
+    # add_rmsnorm is in no other op's text, and no example of anything.
+    git grep -lE '(^|[^a-z_])([a-z]+_)?add_rmsnorm' -- include core kernels plugins verify tests/kernels tests/wrong \
+        >"$BATS_TEST_TMPDIR/named"
+    # shellcheck disable=SC2016 # the backticks are Markdown's
+    sed -n '/op:begin/,/op:end/p' CONTRIBUTING.md | grep -oE '`[a-z_]+/[^` ]+`' | tr -d '\`' |
+        sed 's/<op>/add_rmsnorm/' | grep -v ^docs/ >"$BATS_TEST_TMPDIR/patterns"
+    while read -r pattern; do
+        git ls-files -- ":(glob)$pattern"
+    done <"$BATS_TEST_TMPDIR/patterns" | sort -u >"$BATS_TEST_TMPDIR/documented"
+    comm -23 "$BATS_TEST_TMPDIR/named" "$BATS_TEST_TMPDIR/documented" | nothing
+    while read -r pattern; do
+        # shellcheck disable=SC2046 # paths without blanks
+        grep -qE '([a-z]+_)?(add_rmsnorm|ADD_RMSNORM)' $(git ls-files -- ":(glob)$pattern") || echo "$pattern"
+    done <"$BATS_TEST_TMPDIR/patterns" | nothing
+}
