@@ -218,6 +218,8 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
         c.converted = malloc(SLICE_BYTES);
         status = c.memory && c.converted ? cross(&c, dst, src)
                                          : fail(HW_NO_MEMORY, "hw_copy: out of memory");
+        if (status)
+            queue_drain(queue);
         free(c.memory);
         free(c.converted);
     }

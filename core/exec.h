@@ -248,6 +248,8 @@ void queue_destroy(struct hw_queue *queue);
 /* Waits and pays what is owed. An error is kept for the next hw_queue_wait(), and answered.
  */
 enum hw_status queue_settle(struct hw_queue *queue);
+/* The same after an error, whose words stay: what is in flight still uses memory that is to go. */
+void queue_drain(struct hw_queue *queue);
 /* What the plugin answered: notes that a device is lost. */
 enum hw_status answered(struct hw_device *device, int32_t status);
 /* The inner queue on another device. */

@@ -229,6 +229,8 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     enum hw_status moved = lift_all(&d, args);
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
+    if (moved)
+        queue_drain(queue); /* transfers that were queued before the error */
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
     if (moved == HW_UNSUPPORTED)

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "exec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -372,6 +373,17 @@ enum hw_status queue_settle(struct hw_queue *queue)
     if (status)
         keep_error(queue, status);
     return status;
+}
+
+void queue_drain(struct hw_queue *queue)
+{
+    char words[2048];
+    snprintf(words, sizeof words, "%s", hw_message());
+    queue_settle(queue);
+    for (uint32_t i = 0; i < queue->device->context->device_count; i++)
+        if (queue->helpers[i])
+            queue_settle(queue->helpers[i]);
+    fail(HW_OK, "%s", words);
 }
 
 enum hw_status hw_queue_wait(struct hw_queue *queue)
