@@ -162,7 +162,7 @@ static void refused(uint32_t op, const union any_op *args, const char *field,
     if (status != HW_INVALID || plugin_calls != before || !strstr(hw_message(), words) ||
         !strstr(hw_message() + strlen(words), field)) {
         print_error("%s, %s of %s: %s: %s\n", hw_op_name(op), what, field,
-                    hw_status_name(status), status ? hw_message() : "accepted");
+                    hw_status_name((int32_t)status), status ? hw_message() : "accepted");
         _fail(__FILE__, __LINE__);
     }
 }

@@ -122,7 +122,8 @@ static void every_allocation_fails_once(void **state)
          * op. */
         if (status && status != HW_NO_MEMORY && status != HW_NO_DEVICE &&
             status != HW_INVALID && status != HW_UNSUPPORTED) {
-            print_error("allocation %d: %s: %s\n", n, hw_status_name(status), hw_message());
+            print_error("allocation %d: %s: %s\n", n, hw_status_name((int32_t)status),
+                        hw_message());
             _fail(__FILE__, __LINE__);
         }
         errors += status == HW_NO_MEMORY;

@@ -43,7 +43,8 @@ void ok_at(enum hw_status status, const char *call, const char *file, int line)
 {
     if (status == HW_OK)
         return;
-    print_error("%s answered %s: %s\n", call, hw_status_name(status), hw_message());
+    print_error("%s answered %s: %s\n", call, hw_status_name((int32_t)status),
+                hw_message());
     _fail(file, line);
 }
 
@@ -53,8 +54,8 @@ void fails_at(enum hw_status wanted, const char *words, enum hw_status status,
     if (status == wanted && strstr(hw_message(), words))
         return;
     print_error("%s answered %s: %s\n  wanted %s with \"%s\"\n", call,
-                hw_status_name(status), status ? hw_message() : "", hw_status_name(wanted),
-                words);
+                hw_status_name((int32_t)status), status ? hw_message() : "",
+                hw_status_name((int32_t)wanted), words);
     _fail(file, line);
 }
 
