@@ -208,7 +208,12 @@ struct seen_form {
     struct hw_tensor like; /* dtype, rank, extents, strides count; the rest is zero */
     uint64_t reach;        /* bytes from its first element to its last */
 };
-#define SEEN_SHAPES 4 /* matmuls whose forms a queue remembers */
+/* The forms of a matmul's operands that fit together. */
+struct seen_matmul {
+    struct seen_form a, b, c;
+    uint64_t transposes; /* both words of the op */
+};
+#define SEEN_SHAPES 4 /* matmuls that a queue remembers */
 
 struct hw_queue {
     /* What hw_submit() reads. */
@@ -221,7 +226,7 @@ struct hw_queue {
     struct hw_plugin_ops ops;
     struct call_counts calls[HW_OP_COUNT];
     struct seen_form seen[HW_OP_COUNT][2]; /* an op's rows, and its weight */
-    struct seen_form seen_matmul[SEEN_SHAPES][3];
+    struct seen_matmul seen_matmul[SEEN_SHAPES];
     /* The rest. */
     uint32_t flags;
     bool inner;                 /* opened by another queue: it has no fallback */

@@ -227,22 +227,33 @@ HOT uint32_t shape_slot(const struct hw_matmul *op)
 }
 _Static_assert(SEEN_SHAPES == 4, "two bits of shape_slot()");
 
-/* Two matrices, no batches, no bias. */
-HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
+/* Whether the forms are ordinary and fit together; remembers them if so. */
+SHARED bool see_matmul(struct seen_matmul *seen, const struct hw_matmul *op)
 {
     const uint32_t ta = op->transpose_a, tb = op->transpose_b;
-    if ((op->a.rank | op->b.rank | op->c.rank) != 2 || op->bias.dtype || (ta | tb) > 1 ||
+    seen->c.reach = 0; /* until all is well */
+    if ((op->a.rank | op->b.rank | op->c.rank) != 2 || (ta | tb) > 1 ||
         (!tb && op->b.dtype > HW_BF16))
         return false;
     if (op->a.extent[1 - ta] != op->b.extent[tb] || op->a.extent[ta] != op->c.extent[0] ||
         op->b.extent[1 - tb] != op->c.extent[1])
         return false;
-    struct seen_form *seen = queue->seen_matmul[shape_slot(op)];
-    const uint64_t a = form_of(&seen[0], &op->a, FLOATS),
-                   c = form_of(&seen[2], &op->c, FLOATS);
-    const uint64_t b = form_of(&seen[1], &op->b, WEIGHTS);
-    if (!a || !b || !c)
+    seen->transposes = WORD(op, transpose_a);
+    return see_form(&seen->a, &op->a, FLOATS) && see_form(&seen->b, &op->b, WEIGHTS) &&
+           see_form(&seen->c, &op->c, FLOATS);
+}
+
+/* Two matrices, no batches, no bias. */
+HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
+{
+    struct seen_matmul *seen = &queue->seen_matmul[shape_slot(op)];
+    const bool known = seen->c.reach && same_form(&op->c, &seen->c.like) &&
+                       same_form(&op->a, &seen->a.like) &&
+                       same_form(&op->b, &seen->b.like) &&
+                       seen->transposes == WORD(op, transpose_a);
+    if (op->bias.dtype || (unlikely(!known) && !see_matmul(seen, op)))
         return false;
+    const uint64_t a = seen->a.reach, b = seen->b.reach, c = seen->c.reach;
     const uint64_t at_a = ordinary_place(queue, &op->a, a, false);
     const uint64_t at_b = ordinary_place(queue, &op->b, b, false);
     const uint64_t at_c = ordinary_place(queue, &op->c, c, true);
