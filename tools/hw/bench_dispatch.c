@@ -195,13 +195,13 @@ struct figures {
 struct pair {
     struct hw_queue *queue;
     const struct direct *direct;
-    union op_args library_args, direct_args;
+    union op_args routed_args, direct_args;
 };
 
 static double time_library(const struct subject *subject, const struct pair *pair, int32_t *status)
 {
     double start = now_ns();
-    *status |= subject->library(pair->queue, &pair->library_args, CALLS);
+    *status |= subject->library(pair->queue, &pair->routed_args, CALLS);
     double each = (now_ns() - start) / CALLS;
     *status |= (int32_t)hw_queue_wait(pair->queue);
     return each;
@@ -296,9 +296,9 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
         struct figures figures;
         if (!wanted(bench, subject->name))
             continue;
-        memset(&pair.library_args, 0, sizeof pair.library_args);
+        memset(&pair.routed_args, 0, sizeof pair.routed_args);
         memset(&pair.direct_args, 0, sizeof pair.direct_args);
-        subject->fill(&pair.library_args, ours);
+        subject->fill(&pair.routed_args, ours);
         subject->fill(&pair.direct_args, theirs);
         int32_t status = measure(subject, &pair, repetitions, &figures);
         if (status) {
