@@ -6,6 +6,14 @@
 
 /* ---- without the context's list ---- */
 
+/* All of `base` is known. */
+static void set_place(struct buffer *buffer)
+{
+    const struct hw_buffer *base = &buffer->base;
+    buffer->place = base->host ? (uint64_t)(uintptr_t)base->host
+                               : (uint64_t)(uintptr_t)base->impl + base->offset;
+}
+
 enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t flags,
                            struct buffer **out)
 {
@@ -26,6 +34,7 @@ enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t fl
     if (memory->host)
         buffer->base.host = (char *)memory->host + buffer->block->offset;
     buffer->owner = device;
+    set_place(buffer);
     *out = buffer;
     return HW_OK;
 }
@@ -136,6 +145,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind, void *h
     buffer->base.device = device->impl;
     buffer->base.bytes = bytes;
     buffer->owner = device;
+    set_place(buffer);
     buffer_list(buffer);
     *out = &buffer->base;
     return HW_OK;

@@ -2,10 +2,10 @@
 /* exec.h - the executing half of the library: what tensor.c, operand.c, ops.c, queue.c,
  * route.c, transfer.c, pool.c, buffer.c, event.c, graph.c and extension.c share.
  *
- *   hw_submit   ops.c       check the op, then one call to the plugin
- *   route       route.c     the cold path: operands that the plugin can not take as they
- * are fall_back   fallback.c  the op is computed by another device transfer.c  bytes from
- * one place to another */
+ *   hw_submit  ops.c       check the op, then one call to the plugin
+ *   route      route.c     the cold path: operands that the plugin can not take as they are
+ *   fall_back  fallback.c  the op is computed by another device
+ *   each_run   transfer.c  bytes from one place to another */
 #ifndef HW_EXEC_H
 #define HW_EXEC_H
 
@@ -163,6 +163,7 @@ const struct hw_buffer *block_memory(const struct block *block);
 /* What a struct hw_buffer * of this library's points to. */
 struct buffer {
     struct hw_buffer base;
+    uint64_t place; /* of its first byte: the host's address, or by the plugin's handle */
     struct hw_device *owner;
     struct block *block;        /* NULL: imported */
     struct hw_tensor packed;    /* what hw_tensor_pack() made of it; layout 0: nothing */
@@ -205,8 +206,9 @@ struct owed {
 
 /* The form of an operand that was seen to be ordinary: see ops.c. */
 struct seen_form {
-    struct hw_tensor like; /* dtype, rank, extents, strides count; the rest is zero */
-    uint64_t reach;        /* bytes from its first element to its last */
+    _Alignas(16) struct hw_tensor like; /* its dtype, rank, extents and strides count */
+    uint64_t reach;                     /* bytes from its first element to its last */
+    uint64_t align;                     /* what address and offset have no bits of */
 };
 /* The forms of a matmul's operands that fit together. */
 struct seen_matmul {

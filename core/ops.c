@@ -38,6 +38,9 @@ typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t word __attribute__((may_alias));
 #define PAIR(t, field) (*(const pair *)&(t)->field)
 #define WORD(t, field) (*(const word *)&(t)->field)
+/* The same of a form that was seen; the address is known to be even. */
+typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
+#define SEEN(form, field) (*(const even_pair *)&(form)->like.field)
 
 /* Bytes from the first element to the last, if the operand's form is ordinary; else 0. */
 static uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
@@ -70,45 +73,43 @@ static uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
     return large >> 31 | (outer & block_of[dtype].align) | rest[0] | rest[1] ? 0 : reach;
 }
 
-/* Of one dtype, rank, extents and strides, and `a` as plain as `b` is. */
-HOT bool same_form(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    const pair differ = (PAIR(a, extent[0]) ^ PAIR(b, extent[0])) |
-                        (PAIR(a, extent[2]) ^ PAIR(b, extent[2])) |
-                        (PAIR(a, stride[0]) ^ PAIR(b, stride[0])) |
-                        (PAIR(a, stride[2]) ^ PAIR(b, stride[2])) | PAIR(a, layout);
-    return !(differ[0] | differ[1] | (WORD(a, dtype) ^ WORD(b, dtype)));
-}
-
-/* Answers as ordinary_form(), and remembers. */
-SHARED uint64_t see_form(struct seen_form *seen, const struct hw_tensor *t, uint32_t dtypes)
+/* Answers whether the form is ordinary, and remembers it if so. */
+SHARED bool see_form(struct seen_form *seen, const struct hw_tensor *t, uint32_t dtypes)
 {
     const uint64_t reach = ordinary_form(t, dtypes);
-    if (reach) {
-        seen->like = *t;
-        seen->like.buffer = NULL;
-        seen->like.data = NULL;
-        seen->like.offset = 0;
-        seen->reach = reach;
-    }
-    return reach;
+    if (!reach)
+        return false;
+    seen->like = *t;
+    seen->reach = reach;
+    seen->align = block_of[t->dtype].align;
+    return true;
 }
 
-/* Shapes repeat from call to call, and from layer to layer: what has the form of the last
- * ordinary operand in its place is ordinary too. `dtypes` are the same for one place. */
-HOT uint64_t form_of(struct seen_form *seen, const struct hw_tensor *t, uint32_t dtypes)
+/* What is not zero where dtype, rank, extents, strides and layout are not those seen. Several
+ * are or'ed before one is_zero(). */
+HOT pair unlike(const struct hw_tensor *t, const struct seen_form *seen)
 {
-    return likely(same_form(t, &seen->like)) ? seen->reach : see_form(seen, t, dtypes);
+    const pair kind = { 0, UINT64_MAX }; /* dtype and rank, not the offset before them */
+    return ((PAIR(t, offset) ^ SEEN(seen, offset)) & kind) |
+           (PAIR(t, extent[0]) ^ SEEN(seen, extent[0])) |
+           (PAIR(t, extent[2]) ^ SEEN(seen, extent[2])) |
+           (PAIR(t, stride[0]) ^ SEEN(seen, stride[0])) |
+           (PAIR(t, stride[2]) ^ SEEN(seen, stride[2])) | PAIR(t, layout);
+}
+
+HOT bool is_zero(pair bits)
+{
+    return !(bits[0] | bits[1]);
 }
 
 /* Where the operand begins, as a number that can be compared: exact on the host, else as
  * good as the plugin's handles. 0: not in ordinary reach of the queue's device. */
 HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor *t,
-                            uint64_t reach, bool written)
+                            const struct seen_form *form, bool written)
 {
     const struct hw_buffer *buffer = t->buffer;
-    const uint64_t offset = t->offset;
-    if ((offset | (uint64_t)(uintptr_t)t->data) & block_of[t->dtype].align)
+    const uint64_t offset = t->offset, reach = form->reach;
+    if ((offset | (uint64_t)(uintptr_t)t->data) & form->align)
         return 0;
     if (!buffer) /* the address may not wrap */
         return t->data && queue->host_tensors && !((offset | reach) >> 62)
@@ -118,8 +119,7 @@ HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor
         reach > buffer->bytes - offset ||
         (written && (buffer->flags & HW_BUFFER_READ_ONLY)))
         return 0;
-    return offset + (buffer->host ? (uint64_t)(uintptr_t)buffer->host
-                                  : (uint64_t)(uintptr_t)buffer->impl + buffer->offset);
+    return offset + buffer_of(buffer)->place;
 }
 
 /* Of two places; the numbers may wrap. */
@@ -128,70 +128,70 @@ HOT bool apart(uint64_t a, uint64_t a_reach, uint64_t b, uint64_t b_reach)
     return b - a >= a_reach && a - b >= b_reach;
 }
 
+HOT bool apart_or_same(uint64_t a, uint64_t b, uint64_t reach)
+{
+    return a == b || apart(a, reach, b, reach);
+}
+
 /* ---- ordinary calls ---- */
 
-/* y like x, apart from it or in its place: their bytes, or 0. */
-HOT uint64_t ordinary_map(struct hw_queue *queue, uint32_t op, const struct hw_tensor *x,
-                          const struct hw_tensor *y)
-{
-    const uint64_t reach = form_of(&queue->seen[op][0], x, FLOATS);
-    if (!reach || !same_form(y, x))
-        return 0;
-    const uint64_t from = ordinary_place(queue, x, reach, false);
-    const uint64_t to = ordinary_place(queue, y, reach, true);
-    return from && to && (from == to || apart(from, reach, to, reach)) ? reach : 0;
-}
-
-SHARED uint64_t ordinary_pair(struct hw_queue *queue, uint32_t op,
-                              const struct hw_tensor *x, const struct hw_tensor *y)
-{
-    return ordinary_map(queue, op, x, y);
-}
+/* Shapes repeat from call to call, and from layer to layer: operands like those of the last
+ * ordinary call are ordinary too. Until there was one, the reach that was seen is zero. */
 
 HOT bool ordinary_silu(struct hw_queue *queue, const struct hw_silu *op)
 {
-    return ordinary_map(queue, HW_OP_SILU, &op->x, &op->y) != 0;
+    struct seen_form *seen = &queue->seen[HW_OP_SILU][0];
+    if (unlikely(!is_zero(unlike(&op->x, seen) | unlike(&op->y, seen)) || !seen->reach) &&
+        !(see_form(seen, &op->x, FLOATS) && is_zero(unlike(&op->y, seen))))
+        return false;
+    const uint64_t x = ordinary_place(queue, &op->x, seen, false);
+    const uint64_t y = ordinary_place(queue, &op->y, seen, true);
+    return x && y && apart_or_same(y, x, seen->reach);
 }
 
-SHARED bool ordinary_binary(struct hw_queue *queue, uint32_t op, const struct hw_tensor *a,
-                            const struct hw_tensor *b, const struct hw_tensor *y)
+/* a, b and y alike, y apart from the others or in their place. */
+SHARED bool ordinary_binary(struct hw_queue *queue, struct seen_form *seen,
+                            const struct hw_tensor *a, const struct hw_tensor *b,
+                            const struct hw_tensor *y)
 {
-    const uint64_t reach = ordinary_pair(queue, op, a, y);
-    if (!reach || !same_form(b, a))
+    if (unlikely(!is_zero(unlike(a, seen) | unlike(b, seen) | unlike(y, seen)) ||
+                 !seen->reach) &&
+        !(see_form(seen, a, FLOATS) && is_zero(unlike(b, seen) | unlike(y, seen))))
         return false;
-    const uint64_t from = ordinary_place(queue, b, reach, false);
-    const uint64_t to = ordinary_place(queue, y, reach, true);
-    return from && (from == to || apart(from, reach, to, reach));
+    const uint64_t at_a = ordinary_place(queue, a, seen, false);
+    const uint64_t at_b = ordinary_place(queue, b, seen, false);
+    const uint64_t at_y = ordinary_place(queue, y, seen, true);
+    return at_a && at_b && at_y && apart_or_same(at_y, at_a, seen->reach) &&
+           apart_or_same(at_y, at_b, seen->reach);
 }
 
 HOT bool ordinary_add(struct hw_queue *queue, const struct hw_add *op)
 {
-    return ordinary_binary(queue, HW_OP_ADD, &op->a, &op->b, &op->y);
+    return ordinary_binary(queue, queue->seen[HW_OP_ADD], &op->a, &op->b, &op->y);
 }
 
 HOT bool ordinary_mul(struct hw_queue *queue, const struct hw_mul *op)
 {
-    return ordinary_binary(queue, HW_OP_MUL, &op->a, &op->b, &op->y);
+    return ordinary_binary(queue, queue->seen[HW_OP_MUL], &op->a, &op->b, &op->y);
 }
 
 HOT bool ordinary_swiglu(struct hw_queue *queue, const struct hw_swiglu *op)
 {
-    return op->up.dtype && ordinary_binary(queue, HW_OP_SWIGLU, &op->gate, &op->up, &op->y);
+    return op->up.dtype &&
+           ordinary_binary(queue, queue->seen[HW_OP_SWIGLU], &op->gate, &op->up, &op->y);
 }
 
-/* weight: [cols] of x's dtype or f32, apart from what is written at `y`. */
-SHARED bool ordinary_weight(struct hw_queue *queue, uint32_t op,
-                            const struct hw_tensor *weight, const struct hw_tensor *x,
-                            const struct hw_tensor *y, uint64_t reach)
+/* Whether rows like `x` and their weight, [cols] of x's dtype or f32, are ordinary and fit
+ * together; remembers them if so. */
+SHARED bool see_rows(struct seen_form seen[2], const struct hw_tensor *x,
+                     const struct hw_tensor *weight)
 {
-    if (!weight->dtype)
-        return true;
-    const uint64_t bytes = form_of(&queue->seen[op][1], weight, FLOATS);
-    if (!bytes || weight->rank != 1 || weight->extent[0] != x->extent[x->rank - 1] ||
-        (weight->dtype != HW_F32 && weight->dtype != x->dtype))
-        return false;
-    const uint64_t from = ordinary_place(queue, weight, bytes, false);
-    return from && apart(from, bytes, ordinary_place(queue, y, reach, true), reach);
+    const bool fit = see_form(&seen[0], x, FLOATS) && see_form(&seen[1], weight, FLOATS) &&
+                     weight->rank == 1 && weight->extent[0] == x->extent[x->rank - 1] &&
+                     (weight->dtype == HW_F32 || weight->dtype == x->dtype);
+    if (!fit)
+        seen[0].reach = 0;
+    return fit;
 }
 
 HOT bool ordinary_eps(float eps)
@@ -201,22 +201,37 @@ HOT bool ordinary_eps(float eps)
 
 HOT bool ordinary_rmsnorm(struct hw_queue *queue, const struct hw_rmsnorm *op)
 {
-    const uint64_t reach = ordinary_pair(queue, HW_OP_RMSNORM, &op->x, &op->y);
-    return reach && ordinary_eps(op->eps) &&
-           ordinary_weight(queue, HW_OP_RMSNORM, &op->weight, &op->x, &op->y, reach);
+    struct seen_form *seen = queue->seen[HW_OP_RMSNORM];
+    if (unlikely(!is_zero(unlike(&op->x, seen) | unlike(&op->weight, seen + 1) |
+                          unlike(&op->y, seen)) ||
+                 !seen->reach) &&
+        !(see_rows(seen, &op->x, &op->weight) && is_zero(unlike(&op->y, seen))))
+        return false;
+    const uint64_t x = ordinary_place(queue, &op->x, seen, false);
+    const uint64_t weight = ordinary_place(queue, &op->weight, seen + 1, false);
+    const uint64_t y = ordinary_place(queue, &op->y, seen, true);
+    return x && weight && y && apart_or_same(y, x, seen->reach) &&
+           apart(y, seen->reach, weight, seen[1].reach) && ordinary_eps(op->eps);
 }
 
 HOT bool ordinary_add_rmsnorm(struct hw_queue *queue, const struct hw_add_rmsnorm *op)
 {
-    const uint64_t reach = ordinary_pair(queue, HW_OP_ADD_RMSNORM, &op->x, &op->y);
-    if (!reach || !ordinary_eps(op->eps) || !same_form(&op->residual, &op->x))
+    struct seen_form *seen = queue->seen[HW_OP_ADD_RMSNORM];
+    if (unlikely(!is_zero(unlike(&op->x, seen) | unlike(&op->weight, seen + 1) |
+                          unlike(&op->residual, seen) | unlike(&op->y, seen)) ||
+                 !seen->reach) &&
+        !(see_rows(seen, &op->x, &op->weight) &&
+          is_zero(unlike(&op->residual, seen) | unlike(&op->y, seen))))
         return false;
-    const uint64_t sum = ordinary_place(queue, &op->residual, reach, true);
-    return sum && apart(sum, reach, ordinary_place(queue, &op->x, reach, false), reach) &&
-           apart(sum, reach, ordinary_place(queue, &op->y, reach, true), reach) &&
-           ordinary_weight(queue, HW_OP_ADD_RMSNORM, &op->weight, &op->x, &op->y, reach) &&
-           ordinary_weight(queue, HW_OP_ADD_RMSNORM, &op->weight, &op->x, &op->residual,
-                           reach);
+    const uint64_t residual = ordinary_place(queue, &op->residual, seen, true);
+    const uint64_t x = ordinary_place(queue, &op->x, seen, false);
+    const uint64_t weight = ordinary_place(queue, &op->weight, seen + 1, false);
+    const uint64_t y = ordinary_place(queue, &op->y, seen, true);
+    return residual && x && weight && y && apart_or_same(y, x, seen->reach) &&
+           apart(residual, seen->reach, x, seen->reach) &&
+           apart(residual, seen->reach, y, seen->reach) &&
+           apart(residual, seen->reach, weight, seen[1].reach) &&
+           apart(y, seen->reach, weight, seen[1].reach) && ordinary_eps(op->eps);
 }
 
 /* The matmuls of a layer differ in N and K. */
@@ -247,17 +262,16 @@ SHARED bool see_matmul(struct seen_matmul *seen, const struct hw_matmul *op)
 HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
 {
     struct seen_matmul *seen = &queue->seen_matmul[shape_slot(op)];
-    const bool known = seen->c.reach && same_form(&op->c, &seen->c.like) &&
-                       same_form(&op->a, &seen->a.like) &&
-                       same_form(&op->b, &seen->b.like) &&
-                       seen->transposes == WORD(op, transpose_a);
-    if (op->bias.dtype || (unlikely(!known) && !see_matmul(seen, op)))
+    if (unlikely(!is_zero(unlike(&op->a, &seen->a) | unlike(&op->b, &seen->b) |
+                          unlike(&op->c, &seen->c)) ||
+                 seen->transposes != WORD(op, transpose_a) || !seen->c.reach) &&
+        !see_matmul(seen, op))
         return false;
-    const uint64_t a = seen->a.reach, b = seen->b.reach, c = seen->c.reach;
-    const uint64_t at_a = ordinary_place(queue, &op->a, a, false);
-    const uint64_t at_b = ordinary_place(queue, &op->b, b, false);
-    const uint64_t at_c = ordinary_place(queue, &op->c, c, true);
-    return at_a && at_b && at_c && apart(at_c, c, at_a, a) && apart(at_c, c, at_b, b);
+    const uint64_t a = ordinary_place(queue, &op->a, &seen->a, false);
+    const uint64_t b = ordinary_place(queue, &op->b, &seen->b, false);
+    const uint64_t c = ordinary_place(queue, &op->c, &seen->c, true);
+    return a && b && c && apart(c, seen->c.reach, a, seen->a.reach) &&
+           apart(c, seen->c.reach, b, seen->b.reach) && !op->bias.dtype;
 }
 
 /* The others cost more than their check. */

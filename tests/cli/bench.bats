@@ -17,6 +17,13 @@ load common
     json "all(r['direct']['min'] <= r['direct']['median'] <= r['direct']['p90'] for r in d['results'])"
 }
 
+@test "dispatch measures any plugin, one that computes nothing too" {
+    HW_TRUST=off HW_PLUGIN_PATH_ONLY=$TEST_PLUGINS hw bench dispatch -d null --repetitions=20
+    succeeds
+    says 'dispatch on null:0: .*'
+    says ' +add +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+}
+
 @test "figures come with machine, version, date and command" {
     needs_cpu
     hw bench dispatch silu --repetitions=5 --json
