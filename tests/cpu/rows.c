@@ -55,188 +55,187 @@ static struct hw_tensor fill(struct harness *h, struct operand *o, struct hw_ten
     return t;
 }
 
-static void *plugin_ops_call(struct harness *h, uint32_t op, const void *args)
-{
-    int32_t status = HW_UNSUPPORTED;
-    switch (op) {
-#define X(NAME, name)                                                                      \
-    case HW_OP_##NAME:                                                                     \
-        status = h->plugin.ops->name(h->device, h->queue, args);                           \
-        break;
-        HW_OPS(X)
-#undef X
-    }
-    if (status)
-        fail_msg("%s", h->message);
-    return NULL;
-}
-
 static struct operand a, b, c, out;
 
-static const int32_t floats[] = { HW_F32, HW_F16, HW_BF16 };
 static const int32_t weights[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0, HW_Q4_0 };
+
+/* The i-th call of each op, with floats of type `t`: noise in, the output at `out`. */
+#define CASE(name) static struct hw_##name name##_case(struct harness *h, int i, int32_t t)
+
+CASE(matmul)
+{
+    static const int64_t m[] = { 1, 3, 8, 9, 65, 70 };
+    const int64_t rows = m[i / 15];
+    return (struct hw_matmul){
+        .a = fill(h, &a, TENSOR(NULL, t, rows, 160), 1),
+        .b = fill(h, &b, TENSOR(NULL, weights[i / 3 % 5], 67, 160), 2),
+        .bias = fill(h, &c, TENSOR(NULL, t, 67), 3),
+        .c = TENSOR(out.bytes, t, rows, 67),
+        .transpose_b = 1,
+    };
+}
+
+CASE(rmsnorm)
+{
+    return (struct hw_rmsnorm){
+        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
+        .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+        .y = TENSOR(out.bytes, t, 5, 127),
+        .eps = 1e-5f,
+    };
+}
+
+CASE(add_rmsnorm)
+{
+    return (struct hw_add_rmsnorm){
+        .residual = fill(h, &c, TENSOR(NULL, t, 5, 127), 3),
+        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
+        .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+        .y = TENSOR(out.bytes, t, 5, 127),
+        .eps = 1e-5f,
+    };
+}
+
+CASE(softmax)
+{
+    return (struct hw_softmax){
+        .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
+        .mask = fill(h, &b, TENSOR(NULL, i % 6 < 3 ? t : HW_F32, 5, 129), 2),
+        .y = TENSOR(out.bytes, t, 2, 5, 129),
+        .scale = 3.0f,
+        .log = i >= 6,
+    };
+}
+
+CASE(silu)
+{
+    (void)i;
+    return (struct hw_silu){ .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+                             .y = TENSOR(out.bytes, t, 7, 1000) };
+}
+
+CASE(rope)
+{
+    return (struct hw_rope){
+        .x = fill(h, &a, TENSOR(NULL, t, 5, 3, 80), 1),
+        .y = TENSOR(out.bytes, t, 5, 3, 80),
+        .start = 123456,
+        .dims = 64,
+        .interleaved = i >= 3,
+    };
+}
+
+CASE(attention)
+{
+    const int32_t kv = weights[i / 3 % 4];
+    return (struct hw_attention){
+        .q = fill(h, &a, TENSOR(NULL, t, 5, 6, 96), 1),
+        .k = fill(h, &b, TENSOR(NULL, kv, 33, 2, 96), 2),
+        .v = fill(h, &c, TENSOR(NULL, kv, 33, 2, 64), 3),
+        .y = TENSOR(out.bytes, t, 5, 6, 64),
+        .length = 31,
+        .causal = 1,
+    };
+}
+
+CASE(add)
+{
+    (void)i;
+    return (struct hw_add){ .a = fill(h, &a, TENSOR(NULL, t, 6, 1, 129), 1),
+                            .b = fill(h, &b, TENSOR(NULL, t, 5, 1), 2),
+                            .y = TENSOR(out.bytes, t, 6, 5, 129) };
+}
+
+CASE(mul)
+{
+    (void)i;
+    return (struct hw_mul){ .a = fill(h, &a, TENSOR(NULL, t, 5, 129), 1),
+                            .b = fill(h, &b, TENSOR(NULL, t, 129), 2),
+                            .y = TENSOR(out.bytes, t, 5, 129) };
+}
+
+CASE(swiglu)
+{
+    (void)i;
+    return (struct hw_swiglu){ .gate = fill(h, &a, TENSOR(NULL, t, 5, 258), 1),
+                               .y = TENSOR(out.bytes, t, 5, 129) };
+}
+
+static int32_t row_indices[] = { 3, -1, 0, 99, 6 };
+
+CASE(get_rows)
+{
+    return (struct hw_get_rows){
+        .table = fill(h, &a, TENSOR(NULL, weights[i % 5], 7, 96), 1),
+        .rows = TENSOR(row_indices, HW_I32, 5),
+        .y = TENSOR(out.bytes, t, 5, 96),
+    };
+}
+
+CASE(set_rows)
+{
+    return (struct hw_set_rows){
+        .x = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
+        .rows = TENSOR(row_indices, HW_I32, 5),
+        .table = fill(h, &out, TENSOR(NULL, weights[i / 3 % 4], 7, 96), 4),
+    };
+}
+
+CASE(copy)
+{
+    return (struct hw_copy){ .src = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
+                             .dst = TENSOR(out.bytes, weights[i % 5], 5, 96) };
+}
+
+CASE(argmax)
+{
+    (void)i;
+    return (struct hw_argmax){ .x = fill(h, &a, TENSOR(NULL, t, 5, 1000), 1),
+                               .y = TENSOR(out.bytes, HW_I32, 5) };
+}
+
+/* X(NAME, name, output, how many cases): so many that each type and form is met. */
+#define CASES(X)                                                                           \
+    X(MATMUL, matmul, c, 6 * 15)                                                           \
+    X(RMSNORM, rmsnorm, y, 6)                                                              \
+    X(SOFTMAX, softmax, y, 12)                                                             \
+    X(SILU, silu, y, 3)                                                                    \
+    X(ROPE, rope, y, 6)                                                                    \
+    X(ATTENTION, attention, y, 12)                                                         \
+    X(ADD, add, y, 3)                                                                      \
+    X(MUL, mul, y, 3)                                                                      \
+    X(SWIGLU, swiglu, y, 3)                                                                \
+    X(ADD_RMSNORM, add_rmsnorm, y, 6)                                                      \
+    X(GET_ROWS, get_rows, y, 15)                                                           \
+    X(SET_ROWS, set_rows, table, 12)                                                       \
+    X(COPY, copy, dst, 15)                                                                 \
+    X(ARGMAX, argmax, y, 3)
 
 /* Runs op number `op` on its i-th case; answers its output, or an absent tensor past the
  * end. */
 static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
 {
-    static const struct hw_tensor none;
-    const int32_t t = floats[i % 3], w = weights[i % 5];
+    static const int32_t floats[] = { HW_F32, HW_F16, HW_BF16 };
+    struct hw_tensor output = { .dtype = HW_NONE };
+    int32_t status = HW_OK;
     memset(out.bytes, 0xa5, sizeof out.bytes);
-    switch (op) {
-    case HW_OP_MATMUL: {
-        static const int64_t m[] = { 1, 3, 8, 9, 65, 70 };
-        if (i >= 6 * 15)
-            return none;
-        const int32_t bt = weights[i / 3 % 5];
-        const int64_t rows = m[i / 15];
-        struct hw_matmul args = {
-            .a = fill(h, &a, TENSOR(NULL, t, rows, 160), 1),
-            .b = fill(h, &b, TENSOR(NULL, bt, 67, 160), 2),
-            .bias = fill(h, &c, TENSOR(NULL, t, 67), 3),
-            .c = TENSOR(out.bytes, t, rows, 67),
-            .transpose_b = 1,
-        };
-        plugin_ops_call(h, op, &args);
-        return args.c;
+    switch ((enum hw_op)op) {
+#define X(NAME, name, field, cases)                                                        \
+    case HW_OP_##NAME:                                                                     \
+        if (i < (cases)) {                                                                 \
+            const struct hw_##name args = name##_case(h, i, floats[i % 3]);                \
+            status = h->plugin.ops->name(h->device, h->queue, &args);                      \
+            output = args.field;                                                           \
+        }                                                                                  \
+        break;
+        CASES(X)
+#undef X
+    case HW_OP_COUNT:
+        break;
     }
-    case HW_OP_RMSNORM: {
-        struct hw_rmsnorm args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-                                   .weight = fill(h, &b,
-                                                  TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
-                                   .y = TENSOR(out.bytes, t, 5, 127),
-                                   .eps = 1e-5f };
-        if (i >= 6)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_ADD_RMSNORM: {
-        struct hw_add_rmsnorm args = { .residual = fill(h, &c, TENSOR(NULL, t, 5, 127), 3),
-                                       .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-                                       .weight = fill(
-                                           h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
-                                       .y = TENSOR(out.bytes, t, 5, 127),
-                                       .eps = 1e-5f };
-        if (i >= 6)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_SOFTMAX: {
-        struct hw_softmax args = {
-            .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
-            .mask = fill(h, &b, TENSOR(NULL, i % 6 < 3 ? t : HW_F32, 5, 129), 2),
-            .y = TENSOR(out.bytes, t, 2, 5, 129),
-            .scale = 3.0f,
-            .log = i >= 6
-        };
-        if (i >= 12)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_SILU: {
-        struct hw_silu args = { .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
-                                .y = TENSOR(out.bytes, t, 7, 1000) };
-        if (i >= 3)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_ROPE: {
-        struct hw_rope args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 3, 80), 1),
-                                .y = TENSOR(out.bytes, t, 5, 3, 80),
-                                .start = 123456,
-                                .dims = 64,
-                                .interleaved = i >= 3 };
-        if (i >= 6)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_ATTENTION: {
-        const int32_t kv = weights[i / 3 % 4];
-        struct hw_attention args = {
-            .q = fill(h, &a, TENSOR(NULL, t, 5, 6, 96), 1),
-            .k = fill(h, &b, TENSOR(NULL, kv, 33, 2, 96), 2),
-            .v = fill(h, &c, TENSOR(NULL, kv, 33, 2, 64), 3),
-            .y = TENSOR(out.bytes, t, 5, 6, 64),
-            .length = 31,
-            .causal = 1,
-        };
-        if (i >= 12)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_ADD: {
-        struct hw_add args = { .a = fill(h, &a, TENSOR(NULL, t, 6, 1, 129), 1),
-                               .b = fill(h, &b, TENSOR(NULL, t, 5, 1), 2),
-                               .y = TENSOR(out.bytes, t, 6, 5, 129) };
-        if (i >= 3)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_MUL: {
-        struct hw_mul args = { .a = fill(h, &a, TENSOR(NULL, t, 5, 129), 1),
-                               .b = fill(h, &b, TENSOR(NULL, t, 129), 2),
-                               .y = TENSOR(out.bytes, t, 5, 129) };
-        if (i >= 3)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_SWIGLU: {
-        struct hw_swiglu args = { .gate = fill(h, &a, TENSOR(NULL, t, 5, 258), 1),
-                                  .y = TENSOR(out.bytes, t, 5, 129) };
-        if (i >= 3)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_GET_ROWS: {
-        static int32_t rows[] = { 3, -1, 0, 99, 6 };
-        struct hw_get_rows args = { .table = fill(h, &a, TENSOR(NULL, w, 7, 96), 1),
-                                    .rows = TENSOR(rows, HW_I32, 5),
-                                    .y = TENSOR(out.bytes, t, 5, 96) };
-        if (i >= 15)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    case HW_OP_SET_ROWS: {
-        static int32_t rows[] = { 3, -1, 0, 99, 6 };
-        struct hw_set_rows args = {
-            .x = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
-            .rows = TENSOR(rows, HW_I32, 5),
-            .table = fill(h, &out, TENSOR(NULL, weights[i / 3 % 4], 7, 96), 4)
-        };
-        if (i >= 12)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.table;
-    }
-    case HW_OP_COPY: {
-        struct hw_copy args = { .src = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
-                                .dst = TENSOR(out.bytes, w, 5, 96) };
-        if (i >= 15)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.dst;
-    }
-    case HW_OP_ARGMAX: {
-        struct hw_argmax args = { .x = fill(h, &a, TENSOR(NULL, t, 5, 1000), 1),
-                                  .y = TENSOR(out.bytes, HW_I32, 5) };
-        if (i >= 3)
-            return none;
-        plugin_ops_call(h, op, &args);
-        return args.y;
-    }
-    default:
-        return none;
-    }
+    if (status)
+        fail_msg("op %u, case %d: %s", (unsigned)op, i, h->message);
+    return output;
 }
 
 /* What rounding to the output's type may make of sums in another order. */
