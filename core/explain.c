@@ -84,6 +84,19 @@ static const char *candidate_state(const struct hw_context *context,
     return "available";
 }
 
+/* What people are shown; of a file that says no title, or was not read, the name in
+ * capitals. */
+static void put_title(struct json *json, const struct candidate *c)
+{
+    char capitals[NAME_SIZE];
+    bool given = c->manifest && *c->manifest->title;
+    for (size_t i = 0; i < sizeof capitals; i++) {
+        bool small = c->name[i] >= 'a' && c->name[i] <= 'z';
+        capitals[i] = (char)(small ? c->name[i] - 'a' + 'A' : c->name[i]);
+    }
+    json_string(json, "title", given ? c->manifest->title : capitals);
+}
+
 static void put_candidate(struct json *json, const struct hw_context *context,
                           const struct candidate *c)
 {
@@ -91,6 +104,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     json_string(json, "file", c->path);
     json_string(json, "real", c->real);
     json_string(json, "name", c->name);
+    put_title(json, c);
     json_string(json, "state", candidate_state(context, c));
     json_string(json, "stage", stage_name(c->stage));
     json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);

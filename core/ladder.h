@@ -54,7 +54,7 @@ const char *stage_name(enum stage stage);
 
 /* ---- manifest.c ---- */
 
-#define NAME_SIZE      32 /* a backend's name and its terminator */
+#define NAME_SIZE      32 /* a backend's name or title, and its terminator */
 #define MATCHES        16
 #define NEEDS          16
 #define MANIFEST_BYTES 4096
@@ -64,7 +64,8 @@ struct manifest {
     char name[NAME_SIZE];
     uint32_t abi_min, abi_max;
     int32_t rank;
-    const char *vendor; /* "" where not given, as the next ones */
+    const char *title; /* "" where not given, as the next ones */
+    const char *vendor;
     const char *remedy;
     const char *build;
     const char *match[MATCHES];

@@ -70,6 +70,20 @@ static bool read_rank(struct reading *reading, const char *value)
     return reading->has_rank = true;
 }
 
+/* It stands at the head of what people are shown: one short line that is not blank. What it
+ * may not hold, no line of the manifest may. */
+static bool read_title(struct reading *reading, const char *value)
+{
+    size_t length = strlen(value);
+    if (*reading->manifest->title)
+        return refuse(reading, "title is there twice", value);
+    if (length == 0 || length >= NAME_SIZE || value[0] == ' ' || value[length - 1] == ' ')
+        return refuse(reading, "title has other than 1 to 31 bytes, or spaces around it",
+                      value);
+    reading->manifest->title = value;
+    return true;
+}
+
 static bool read_item(struct reading *reading, const char *key, const char *value,
                       const char **list, uint32_t *count, uint32_t room)
 {
@@ -90,6 +104,8 @@ static bool read_pair(struct reading *reading, const char *key, const char *valu
         return read_name(reading, value);
     if (strcmp(key, "rank") == 0)
         return read_rank(reading, value);
+    if (strcmp(key, "title") == 0)
+        return read_title(reading, value);
     if (strcmp(key, "match") == 0)
         return read_item(reading, key, value, manifest->match, &manifest->match_count,
                          MATCHES);
@@ -121,8 +137,9 @@ bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, c
                     size_t size)
 {
     struct reading reading = { .manifest = manifest, .why = why, .size = size };
-    *manifest =
-        (struct manifest){ .rank = DEFAULT_RANK, .vendor = "", .remedy = "", .build = "" };
+    *manifest = (struct manifest){
+        .rank = DEFAULT_RANK, .title = "", .vendor = "", .remedy = "", .build = ""
+    };
     while (bytes && text[bytes - 1] == '\0')
         bytes--; /* the note is padded */
     if (bytes >= MANIFEST_BYTES) {

@@ -270,6 +270,8 @@ hw_fail(const struct hw_host *host, int32_t status, const char *format, ...)
  *
  *   abi=1-1            oldest and newest ABI version served (required; HW_PLUGIN adds it)
  *   name=cuda          what users call the backend; [a-z0-9_-], at most 31 (required; added)
+ *   title=OpenCL       the backend as people write it, at most 31 bytes, no spaces around it;
+ *                      default: the name in capitals
  *   vendor=NVIDIA      for people
  *   rank=10            default order, lower first: discrete 10-39, integrated 40-59, generic
  *                      GPU 60-79, CPU 90-99; default 80

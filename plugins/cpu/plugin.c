@@ -284,4 +284,4 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     return HW_OK;
 }
 
-HW_PLUGIN("cpu", "rank=90\nbuild=" HW_BUILD_STAMP "\n", fill)
+HW_PLUGIN("cpu", "title=CPU\nrank=90\nbuild=" HW_BUILD_STAMP "\n", fill)

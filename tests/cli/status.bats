@@ -41,6 +41,30 @@ make_directory()
     fi
 }
 
+@test "a backend is called by its plugin's title, or else by its name in capitals" {
+    export HW_TRUST=off HW_PLUGIN_PATH_ONLY=$TEST_PLUGINS
+    hw status
+    succeeds
+    says '✓ Discrete test device \(discrete\)'
+    says '✓ NULL \(null\)'
+    hw status --json
+    json "[(b['title'], b['name']) for b in d['backends']] == [('Discrete test device', 'discrete'), ('NULL', 'null')]"
+    HW_DISABLE=discrete hw status
+    says '✗ DISCRETE \(discrete\)'
+}
+
+@test "of two files of one name the one that works says the title" {
+    make_directory
+    cp "$TEST_PLUGINS/hw_discrete.so" "$directory/"
+    HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory:$TEST_PLUGINS hw status
+    says '✓ Discrete test device \(discrete\)'
+    head -c 1000 "$TEST_PLUGINS/hw_discrete.so" >"$directory/hw_discrete.so"
+    HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory:$TEST_PLUGINS hw status
+    says '✓ Discrete test device \(discrete\)'
+    HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory hw status
+    says '✗ DISCRETE \(discrete\)'
+}
+
 @test "a file that is no plugin has one line, with path, reason and remedy" {
     make_directory
     : >"$directory/hw_empty.so"
@@ -63,12 +87,12 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     (void)host, (void)table;
     return HW_OK;
 }
-HW_PLUGIN("absent", "needs=libabsent.so.7\nremedy=install the Absent driver\n", fill)
+HW_PLUGIN("absent", "title=Absent\302\23331m\nneeds=libabsent.so.7\nremedy=install the Absent driver\n", fill)
 END
     cc -shared -fPIC -I "$BATS_TEST_DIRNAME/../../include" -o "$directory/hw_absent.so" "$BATS_TEST_TMPDIR/absent.c"
     chmod 755 "$directory/hw_absent.so"
     hw status
-    says '✗ ABSENT \(absent\)'
+    says '✗ Absent\\x9b31m \(absent\)' # its C1 control is for no terminal
     says '    Error: needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
     HW_DISABLE=absent hw status
     says '    Not used: .*HW_DISABLE.*'

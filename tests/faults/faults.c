@@ -31,6 +31,11 @@ static const struct {
     { "manifest_backwards", "bad-manifest" },
     { "manifest_rank", "bad-manifest" },
     { "manifest_name", "bad-manifest" },
+    { "manifest_title_blank", "bad-manifest" },
+    { "manifest_title_empty", "bad-manifest" },
+    { "manifest_title_long", "bad-manifest" },
+    { "manifest_title_twice", "bad-manifest" },
+    { "titled", "" },
     { "manifest_empty", "bad-manifest" },
     { "manifest_twice", "bad-manifest" },
     { "abi_newer", "abi-range" },
@@ -181,6 +186,40 @@ static void test_words(void **state)
     assert_int_equal(open_on(lair("words"), &options, &context), HW_OK);
     json_t *json = report(context);
     assert_non_null(strstr(text_of(json, "open_error"), "libhw_nowhere.so.1"));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* The manifest's, whose last byte is no UTF-8; without one, or of a file that was not read,
+ * the name in capitals; of a file without a name none. */
+static void test_titles(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("titles"));
+    put_plugin(lair("titles"), "titled");
+    put_plugin(lair("titles"), "good");
+    put_plugin(lair("titles"), "manifest_title_long");
+    write_file(lair("titles/hw_No.so"), "", 0);
+    assert_int_equal(open_on(lair("titles"), NULL, &context), HW_OK);
+    json_t *json = report(context);
+    const struct {
+        const char *path, *title;
+    } rows[] = {
+        { lair("titles/hw_titled.so"), "The plugin with the title Zo\u00eb\ufffd" },
+        { lair("titles/hw_good.so"), "GOOD" },
+        { lair("titles/hw_manifest_title_long.so"), "MANIFEST_TITLE_LONG" },
+        { lair("titles/hw_No.so"), "" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_string_equal(text_of(candidate(json, rows[i].path), "title"), rows[i].title);
+    json_decref(json);
+    hw_close(context);
+
+    struct hw_options options = { .disable = "titled" };
+    assert_int_equal(open_on(lair("titles"), &options, &context), HW_OK);
+    json = report(context);
+    assert_string_equal(text_of(candidate(json, rows[0].path), "title"), "TITLED");
     json_decref(json);
     hw_close(context);
 }
@@ -396,12 +435,12 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),    cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),  cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),    cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),        cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_holes),       cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_together),   cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),   cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),       cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_holes),      cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_titles),     cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;

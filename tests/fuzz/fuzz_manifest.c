@@ -14,9 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool good = manifest_parse(&manifest, (const char *)data, size, why, sizeof why);
     if (good != (why[0] == '\0') || !memchr(why, '\0', sizeof why))
         abort();
-    if (good && (!name_valid(manifest.name, strlen(manifest.name)) ||
-                 manifest.abi_min == 0 || manifest.abi_min > manifest.abi_max ||
-                 manifest.match_count > MATCHES || manifest.need_count > NEEDS))
+    if (good &&
+        (!name_valid(manifest.name, strlen(manifest.name)) || manifest.abi_min == 0 ||
+         manifest.abi_min > manifest.abi_max || manifest.match_count > MATCHES ||
+         manifest.need_count > NEEDS || strlen(manifest.title) >= NAME_SIZE))
         abort();
     return 0;
 }

@@ -836,4 +836,4 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     return HW_OK;
 }
 
-HW_PLUGIN("discrete", "vendor=none\nrank=95\n", fill)
+HW_PLUGIN("discrete", "title=Discrete test device\nvendor=none\nrank=95\n", fill)

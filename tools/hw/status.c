@@ -29,7 +29,7 @@ static const struct manual manual = {
         "settings. Exit status 1: no device can be used, or a setting is in error.",
 };
 
-/* ---- What there is to say, as a tree: {"name", "available", "devices", "files"} each -------- */
+/* ---- What there is to say, as a tree: {"name", "title", "available", "devices", "files"} each */
 
 static json_t *matching(const struct report *report, const char *list_key, const char *key,
                         const char *value)
@@ -60,18 +60,29 @@ static bool is_listed(const json_t *backends, const char *name)
     return false;
 }
 
+/* Of several files the one that works is asked, or else the first. */
+static const char *title_of(const json_t *files)
+{
+    json_t *file;
+    size_t index;
+    json_array_foreach((json_t *)files, index, file)
+        if (!*text_of(file, "reason"))
+            return text_of(file, "title");
+    return text_of(json_array_get(files, 0), "title");
+}
+
 /* A file whose name is none is shown by itself. */
 static void list_backend(const struct report *report, json_t *backends, const char *name,
                          json_t *file)
 {
     if (is_listed(backends, name))
         return;
+    json_t *files =
+        *name ? matching(report, "candidates", "name", name) : json_pack("[O]", file);
     json_array_append_new(
-        backends,
-        json_pack("{s:s, s:b, s:o, s:o}", "name", name, "available",
-                  (int)is_available(report, name), "devices",
-                  matching(report, "devices", "backend", name), "files",
-                  *name ? matching(report, "candidates", "name", name) : json_pack("[O]", file)));
+        backends, json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", name, "title", title_of(files),
+                            "available", (int)is_available(report, name), "devices",
+                            matching(report, "devices", "backend", name), "files", files));
 }
 
 /* Available ones in order of preference, then the others in the order they were looked at. */
@@ -160,13 +171,14 @@ static void print_device(const json_t *facts)
     printf("\n");
 }
 
-static void print_title(const char *backend, bool available, const char *file)
+static void print_title(const json_t *backend, const char *file)
 {
+    const char *name = text_of(backend, "name");
+    bool available = flag_of(backend, "available");
+
     printf("%s%s%s ", ink(available ? GREEN : RED), available ? "✓" : "✗", ink(PLAIN));
-    for (const char *c = backend; *c; c++)
-        putchar(toupper((unsigned char)*c));
-    if (*backend)
-        printf(" (%s)\n", backend);
+    if (*name)
+        printf("%s (%s)\n", text_of(backend, "title"), name);
     else
         printf("%s\n", file);
 }
@@ -179,8 +191,7 @@ static void print_backend(const json_t *backend)
 
     files = json_object_get(backend, "files");
     path = text_of(json_array_get(files, 0), "file");
-    print_title(text_of(backend, "name"), flag_of(backend, "available"),
-                strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    print_title(backend, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
     json_array_foreach(devices, index, each)
         print_device(each);
     json_array_foreach(files, index, each)

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+/* A title without a letter. */
+#define NAME  "manifest_title_empty"
+#define LINES "title=\n"
+#include "plugin.h"

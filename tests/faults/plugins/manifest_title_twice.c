@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+/* Two titles. */
+#define NAME  "manifest_title_twice"
+#define LINES "title=One\ntitle=Two\n"
+#include "plugin.h"
