@@ -266,6 +266,12 @@ static const char *missing_slot(const struct hw_plugin *table)
     return NULL;
 }
 
+/* Half a pointer is none. */
+static bool whole_slots(size_t bytes)
+{
+    return bytes % sizeof(void (*)(void)) == 0;
+}
+
 #define MAX_OPS      4096
 #define MAX_OP_BYTES 65536
 
@@ -275,7 +281,7 @@ static bool take_ops(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->candidate;
     const struct hw_plugin_ops *given = plugin->table.ops;
-    if (given->size < offsetof(struct hw_plugin_ops, matmul) ||
+    if (given->size < offsetof(struct hw_plugin_ops, matmul) || !whole_slots(given->size) ||
         given->size >
             offsetof(struct hw_plugin_ops, matmul) + MAX_OPS * sizeof(void (*)(void)))
         return stop(candidate, REASON_BAD_TABLE, "its op table has a size of %u bytes",
@@ -313,7 +319,8 @@ static bool bounded(const char *text, size_t limit)
 static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
 {
     struct candidate *candidate = plugin->candidate;
-    if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table)
+    if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table ||
+        !whole_slots(given->size))
         return stop(candidate, REASON_BAD_TABLE,
                     "its table has a size of %u bytes, which can not be: %zu to %zu",
                     (unsigned)given->size, OLDEST_TABLE, sizeof plugin->table);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* A table of ops that ends within a slot. */
+#define NAME "ops_half"
+#define CHANGES
+#include "plugin.h"
+
+static void change(struct hw_plugin *table)
+{
+    static const struct hw_plugin_ops ops = { .size = offsetof(struct hw_plugin_ops, rope) +
+                                                      sizeof ops.rope / 2 };
+    table->ops = &ops;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* A table that ends within a slot. */
+#define NAME "table_half"
+#define CHANGES
+#include "plugin.h"
+
+static void change(struct hw_plugin *table)
+{
+    table->size = offsetof(struct hw_plugin, supports) + sizeof table->supports / 2;
+}
