@@ -48,7 +48,11 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
 
 enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args)
 {
-    const uint32_t known = op < plugin->table.op_count ? plugin->table.op_sizes[op] : 0;
+    if (op >= plugin->table.op_count)
+        return fail(HW_UNSUPPORTED, "%s came after plugin %s %s, which knows %u ops",
+                    hw_op_name(op), plugin->table.name, plugin->table.version,
+                    (unsigned)plugin->table.op_count);
+    const uint32_t known = plugin->table.op_sizes[op];
     if (known >= op_rows[op].size || rest_is_zero(args, known, op_rows[op].size))
         return HW_OK;
     return fail(

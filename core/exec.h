@@ -112,7 +112,8 @@ static inline const struct hw_tensor *operand_at(const void *args,
  * *status. */
 const void *args_of_size(uint32_t op, const void *args, size_t size, union any_op *copy,
                          enum hw_status *status);
-/* Whether the plugin knows all of the struct that is not zero. */
+/* Whether the plugin knows the op, and all of the struct that is not zero; HW_UNSUPPORTED says
+ * what it does not. */
 enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args);
 
 /* Whether the plugin has a function for the op. */

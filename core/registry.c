@@ -232,6 +232,8 @@ enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t 
     enum hw_status status = guard(device->context);
     if (status || (status = device_wake(device)))
         return status;
+    if (op >= device->plugin->table.op_count) /* an older plugin may look into an array */
+        return HW_NO_DEVICE;
     struct hw_kernel_info row = { .size = sizeof row };
     uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;
     int32_t answer = device->plugin->table.kernel_info(device->impl, op, index, &row);

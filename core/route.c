@@ -275,12 +275,16 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
         count(&queue->calls[op].calls, 1);
         return HW_OK;
     }
-    if ((status = args_known(queue->device->plugin, op, args)))
-        return fall_back(queue, op, args, status);
     memcpy(&whole, args, op_rows[op].size);
     if (op == HW_OP_MATMUL) {
         say_transposed(&whole.matmul.a, &whole.matmul.transpose_a);
         say_transposed(&whole.matmul.b, &whole.matmul.transpose_b);
+    }
+    if (args_known(queue->device->plugin, op, &whole)) {
+        /* The flags may be newer than the plugin. */
+        memcpy(&whole, args, op_rows[op].size);
+        if ((status = args_known(queue->device->plugin, op, args)))
+            return fall_back(queue, op, args, status);
     }
     memcpy(&call.args, &whole, op_rows[op].size);
     status = call_routed(&call, &whole);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* older.c - a plugin from before the library. Its header ended earlier: its table has no slot
+ * after graph_destroy, its op table four ops, it states the sizes of five, and matmul and
+ * softmax had nothing behind their tensors yet.
+ *
+ * Behind its tables lies memory that nobody may read, and what it did not write of the host's
+ * table is poisoned. It is never to hear of an op or a field that it does not know: it says
+ * HW_INTERNAL if it does, or computes what is wrong. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <hw/plugin.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- its header ---- */
+
+struct older_matmul {
+    struct hw_tensor a, b, bias, c;
+};
+struct older_softmax {
+    struct hw_tensor x, mask, y;
+};
+struct older_ops {
+    uint32_t size;
+    uint32_t reserved;
+    int32_t (*matmul)(void *device, void *queue, const struct older_matmul *op);
+    int32_t (*rmsnorm)(void *device, void *queue, const struct hw_rmsnorm *op);
+    int32_t (*softmax)(void *device, void *queue, const struct older_softmax *op);
+    int32_t (*silu)(void *device, void *queue, const struct hw_silu *op);
+};
+static const uint32_t older_sizes[] = { sizeof(struct older_matmul),
+                                        sizeof(struct hw_rmsnorm),
+                                        sizeof(struct older_softmax),
+                                        sizeof(struct hw_silu), sizeof(struct hw_rope) };
+#define OLDER_COUNT (sizeof older_sizes / sizeof *older_sizes)
+#define OLDER_TABLE offsetof(struct hw_plugin, pack_size)
+
+/* ---- ops, of f32 in host memory; the device is the host, for its words ---- */
+
+static float *floats(const struct hw_tensor *t)
+{
+    return (float *)hw_tensor_address(t);
+}
+
+static const char *refusal(uint32_t op, const void *args)
+{
+    const struct older_matmul *matmul = args;
+    const struct older_softmax *softmax = args;
+    const struct hw_silu *silu = args;
+    switch (op) {
+    case HW_OP_MATMUL:
+        return matmul->c.dtype == HW_F32 && matmul->c.rank == 2 && !matmul->bias.dtype
+                   ? NULL
+                   : "matmul is for two matrices of f32";
+    case HW_OP_SOFTMAX:
+        return softmax->x.dtype == HW_F32 && softmax->x.rank == 1 && !softmax->mask.dtype
+                   ? NULL
+                   : "softmax is for a vector of f32 without a mask";
+    case HW_OP_SILU:
+        return silu->x.dtype == HW_F32 && silu->x.rank == 1 ? NULL
+                                                            : "silu is for a vector of f32";
+    default:
+        return "it has no kernel for this op";
+    }
+}
+
+static int32_t unknown(const struct hw_host *host, uint32_t op)
+{
+    return hw_fail(host, HW_INTERNAL, "op %u is asked for, and known are %u", (unsigned)op,
+                   (unsigned)OLDER_COUNT);
+}
+
+static int32_t supports(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
+{
+    if (op >= OLDER_COUNT)
+        return unknown(device, op);
+    const char *words = refusal(op, args);
+    *scratch = 0;
+    if (words)
+        snprintf(why, why_size, "%s", words);
+    return words ? HW_UNSUPPORTED : HW_OK;
+}
+
+static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
+                           struct hw_kernel_info *info)
+{
+    if (op >= OLDER_COUNT)
+        return unknown(device, op);
+    if (index > 0 || op == HW_OP_RMSNORM || op == HW_OP_ROPE)
+        return HW_NO_DEVICE;
+    info->eligible = 1;
+    strcpy(info->name, "plain");
+    return HW_OK;
+}
+
+static int32_t refuse(const struct hw_host *host, const char *words)
+{
+    return hw_fail(host, HW_UNSUPPORTED, "%s", words);
+}
+
+/* Rows of c are a times the matrix b as it lies there: nothing says transposed yet. */
+static int32_t matmul(void *device, void *queue, const struct older_matmul *op)
+{
+    const char *words = refusal(HW_OP_MATMUL, op);
+    (void)queue;
+    if (words)
+        return refuse(device, words);
+    for (int64_t m = 0; m < op->c.extent[0]; m++)
+        for (int64_t n = 0; n < op->c.extent[1]; n++) {
+            float sum = 0.0f;
+            for (int64_t k = 0; k < op->a.extent[1]; k++)
+                sum += floats(&op->a)[m * op->a.stride[0] / 4 + k] *
+                       floats(&op->b)[k * op->b.stride[0] / 4 + n];
+            floats(&op->c)[m * op->c.stride[0] / 4 + n] = sum;
+        }
+    return HW_OK;
+}
+
+/* Of scale 1, and no logarithm. */
+static int32_t softmax(void *device, void *queue, const struct older_softmax *op)
+{
+    const char *words = refusal(HW_OP_SOFTMAX, op);
+    const int64_t count = op->x.extent[0];
+    float sum = 0.0f;
+    (void)queue;
+    if (words)
+        return refuse(device, words);
+    for (int64_t i = 0; i < count; i++)
+        sum += expf(floats(&op->x)[i]);
+    for (int64_t i = 0; i < count; i++)
+        floats(&op->y)[i] = expf(floats(&op->x)[i]) / sum;
+    return HW_OK;
+}
+
+static int32_t silu(void *device, void *queue, const struct hw_silu *op)
+{
+    const char *words = refusal(HW_OP_SILU, op);
+    (void)queue;
+    if (words)
+        return refuse(device, words);
+    for (int64_t i = 0; i < op->x.extent[0]; i++)
+        floats(&op->y)[i] = floats(&op->x)[i] / (1.0f + expf(-floats(&op->x)[i]));
+    return HW_OK;
+}
+
+/* ---- graphs: of silu, and with no node longer than it knows ---- */
+
+struct graph {
+    void *device;
+    uint32_t count;
+    struct hw_node nodes[];
+};
+
+static int32_t graph_build(void *device, const struct hw_node *nodes, uint32_t count,
+                           void **out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (nodes[i].op >= OLDER_COUNT || nodes[i].bytes != older_sizes[nodes[i].op])
+            return unknown(device, nodes[i].op);
+        if (nodes[i].op != HW_OP_SILU)
+            return refuse(device, "graphs are of silu");
+    }
+    struct graph *graph = malloc(sizeof *graph + count * sizeof *nodes);
+    if (!graph)
+        return hw_fail(device, HW_NO_MEMORY, "out of memory");
+    graph->device = device;
+    graph->count = count;
+    memcpy(graph->nodes, nodes, count * sizeof *nodes);
+    *out = graph;
+    return HW_OK;
+}
+
+static int32_t graph_launch(void *queue, void *self)
+{
+    const struct graph *graph = self;
+    int32_t status = HW_OK;
+    for (uint32_t i = 0; i < graph->count && !status; i++)
+        status = silu(graph->device, queue, graph->nodes[i].args);
+    return status;
+}
+
+static void graph_destroy(void *graph)
+{
+    free(graph);
+}
+
+/* ---- the instance, its device, memory of the host ---- */
+
+static int32_t plugin_open(const struct hw_host *host, void **self)
+{
+    *self = (void *)(uintptr_t)host;
+    return HW_OK;
+}
+
+static void nothing(void *self)
+{
+    (void)self;
+}
+
+static int32_t device_count(void *self, int32_t *count)
+{
+    (void)self;
+    *count = 1;
+    return HW_OK;
+}
+
+static int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    (void)self, (void)index;
+    info->kind = HW_DEVICE_OTHER;
+    info->features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
+    strcpy(info->name, "Test device of an older plugin");
+    return HW_OK;
+}
+
+static int32_t device_open(void *self, int32_t index, void **device)
+{
+    (void)index;
+    *device = self;
+    return HW_OK;
+}
+
+static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
+{
+    (void)desc;
+    *queue = device;
+    return HW_OK;
+}
+
+static int32_t done(void *queue)
+{
+    (void)queue;
+    return HW_OK;
+}
+
+static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
+                            struct hw_buffer *buffer)
+{
+    const uint64_t whole = (bytes + 255) & ~UINT64_C(255);
+    if (whole < bytes || !(buffer->impl = aligned_alloc(256, (size_t)whole)))
+        return hw_fail(device, HW_NO_MEMORY, "out of memory");
+    if (flags & HW_BUFFER_ZEROED)
+        memset(buffer->impl, 0, (size_t)whole);
+    buffer->host = buffer->impl;
+    buffer->flags = flags;
+    return HW_OK;
+}
+
+static void buffer_free(void *device, struct hw_buffer *buffer)
+{
+    (void)device;
+    free(buffer->impl);
+}
+
+static int32_t transfer(void *queue, const struct hw_transfer *t)
+{
+    (void)queue;
+    memmove(t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host,
+            t->src ? (const char *)t->src->host + t->src_offset : t->src_host,
+            (size_t)t->bytes);
+    return HW_OK;
+}
+
+/* ---- the tables ---- */
+
+/* A copy that ends where a page begins that can not be read; NULL: no memory for one. It is
+ * never given back, as other tables of plugins are not. */
+static const void *at_an_edge(const void *table, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
+    if (pages == MAP_FAILED || bytes > page || mprotect(pages + page, page, PROT_NONE))
+        return NULL;
+    return memcpy(pages + page - bytes, table, bytes);
+}
+
+static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+{
+    static const struct older_ops rows = {
+        .size = sizeof rows, .matmul = matmul, .softmax = softmax, .silu = silu
+    };
+    const void *ops = at_an_edge(&rows, sizeof rows);
+    const void *sizes = at_an_edge(older_sizes, sizeof older_sizes);
+    if (!ops || !sizes)
+        return hw_fail(host, HW_NO_MEMORY, "no memory for its tables");
+    table->vendor = "nobody";
+    table->version = "0.9";
+    table->ops = ops;
+    table->op_sizes = sizes;
+    table->op_count = OLDER_COUNT;
+    table->open = plugin_open;
+    table->close = nothing;
+    table->device_count = device_count;
+    table->device_info = device_info;
+    table->device_open = device_open;
+    table->device_close = nothing;
+    table->queue_open = queue_open;
+    table->queue_close = nothing;
+    table->queue_wait = done;
+    table->buffer_alloc = buffer_alloc;
+    table->buffer_free = buffer_free;
+    table->transfer = transfer;
+    table->supports = supports;
+    table->kernel_info = kernel_info;
+    table->graph_build = graph_build;
+    table->graph_launch = graph_launch;
+    table->graph_destroy = graph_destroy;
+    return HW_OK;
+}
+
+HW_MANIFEST_("abi=1-1\nname=older\nvendor=nobody\nrank=99\n");
+
+/* As HW_PLUGIN() of its header would have written it, but for the poison. */
+HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
+{
+    const uint32_t room = plugin->size;
+    plugin->size = OLDER_TABLE;
+    memset((char *)plugin + OLDER_TABLE, 0x5a, room - OLDER_TABLE);
+    return hw_plugin_enter_(host, plugin, "older", fill);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* versions.c - library, plugin and application of different ages. tests/plugins/older.c knows
+ * fewer ops, shorter structs and fewer slots than the library: what it does not know goes to
+ * another device, or is refused by name, and is never left out in silence. An application
+ * hands over structs that are shorter or longer than the library's. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "unit.h"
+
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct pair {
+    struct hw_context *context;
+    struct hw_device *older, *cpu;
+    struct hw_queue *queue, *on_cpu; /* queue: on the older one */
+};
+
+static void open_pair(struct pair *p, const char *fallback)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "older,cpu",
+                                        .fallback = fallback,
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .threads = "1",
+                                        .log = "off" };
+    ok(hw_open(&options, &p->context));
+    ok(hw_device_find(p->context, "older", &p->older));
+    ok(hw_device_find(p->context, "cpu", &p->cpu));
+    ok(hw_queue_open(p->older, NULL, &p->queue));
+    ok(hw_queue_open(p->cpu, NULL, &p->on_cpu));
+}
+
+static int open_allowed(void **state)
+{
+    static struct pair p;
+    open_pair(&p, "allow");
+    *state = &p;
+    return 0;
+}
+
+static int open_forbidden(void **state)
+{
+    static struct pair p;
+    open_pair(&p, "error");
+    *state = &p;
+    return 0;
+}
+
+static int close_pair(void **state)
+{
+    hw_close(((struct pair *)*state)->context);
+    return 0;
+}
+
+static void equal(const float *got, const float *expected, int n)
+{
+    for (int i = 0; i < n; i++)
+        assert_true(fabsf(got[i] - expected[i]) <= 1e-5f * (1.0f + fabsf(expected[i])));
+}
+
+/* The calls of an op so far, and those of them that another device computed. */
+static void counted(const struct pair *p, uint32_t op, uint64_t all, uint64_t elsewhere)
+{
+    const struct hw_call_stats stats = calls(p->queue, op);
+    assert_int_equal(stats.calls, all);
+    assert_int_equal(stats.fallbacks, elsewhere);
+}
+
+/* e^0, e^ln 2, e^ln 5, and so on: what softmax makes of it is rational. */
+#define LOGS                                                                               \
+    {                                                                                      \
+        0.0f, 0.6931472f, 1.609438f, 0.0f                                                  \
+    }
+
+/* ---- a plugin that is older ---- */
+
+static void its_ops_work_where_nothing_newer_is_set(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = LOGS, y[4], a[4] = { 1, 2, 3, 4 }, b[4] = { 5, 6, 7, 8 }, c[4];
+    const float shares[4] = { 1.0f / 9, 2.0f / 9, 5.0f / 9, 1.0f / 9 };
+    const float product[4] = { 19, 22, 43, 50 };
+    const struct hw_softmax softmax = { .x = host_f32(x, (int64_t)4, END),
+                                        .y = host_f32(y, (int64_t)4, END) };
+    const struct hw_matmul matmul = { .a = hw_host_2d(a, HW_F32, 2, 2),
+                                      .b = hw_host_2d(b, HW_F32, 2, 2),
+                                      .c = hw_host_2d(c, HW_F32, 2, 2) };
+    ok(hw_device_supports(p->older, HW_OP_SOFTMAX, &softmax, sizeof softmax));
+    ok(hw_device_supports(p->older, HW_OP_MATMUL, &matmul, sizeof matmul));
+    ok(hw_softmax(p->queue, &softmax));
+    ok(hw_matmul(p->queue, &matmul));
+    ok(hw_queue_wait(p->queue));
+    equal(y, shares, 4);
+    equal(c, product, 4);
+    counted(p, HW_OP_SOFTMAX, 1, 0);
+    counted(p, HW_OP_MATMUL, 1, 0);
+}
+
+static void a_newer_field_is_refused_by_name(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = LOGS, y[4] = { 7, 7, 7, 7 };
+    const float untouched[4] = { 7, 7, 7, 7 };
+    struct hw_softmax op = { .x = host_f32(x, (int64_t)4, END),
+                             .y = host_f32(y, (int64_t)4, END),
+                             .scale = 2.0f };
+    fails(HW_UNSUPPORTED, "336 bytes of the struct of softmax", hw_softmax(p->queue, &op));
+    assert_non_null(strstr(hw_message(), "plugin older 0.9"));
+    assert_non_null(strstr(hw_message(), "HW_FALLBACK=error"));
+    fails(HW_UNSUPPORTED, "336 bytes of the struct of softmax",
+          hw_device_supports(p->older, HW_OP_SOFTMAX, &op, sizeof op));
+    op.scale = 0.0f;
+    op.log = 1; /* the last one */
+    fails(HW_UNSUPPORTED, "336 bytes of the struct of softmax", hw_softmax(p->queue, &op));
+    ok(hw_queue_wait(p->queue));
+    equal(y, untouched, 4);
+    counted(p, HW_OP_SOFTMAX, 0, 0);
+}
+
+static void another_device_knows_the_newer_field(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = LOGS, y[4];
+    const float squared[4] = { 1.0f / 31, 4.0f / 31, 25.0f / 31, 1.0f / 31 };
+    const struct hw_softmax op = { .x = host_f32(x, (int64_t)4, END),
+                                   .y = host_f32(y, (int64_t)4, END),
+                                   .scale = 2.0f };
+    ok(hw_softmax(p->queue, &op));
+    ok(hw_queue_wait(p->queue));
+    equal(y, squared, 4);
+    counted(p, HW_OP_SOFTMAX, 1, 1);
+}
+
+/* The library says "transposed" for a view by a flag, where the plugin has heard of it. */
+static void views_are_said_in_words_that_it_knows(void **state)
+{
+    struct pair *p = *state;
+    float a[4] = { 1, 2, 3, 4 }, b[4] = { 5, 7, 6, 8 }, c[4]; /* b is stored transposed */
+    const float product[4] = { 19, 22, 43, 50 };
+    struct hw_matmul op = { .a = hw_host_2d(a, HW_F32, 2, 2),
+                            .b = hw_host_2d(b, HW_F32, 2, 2),
+                            .c = hw_host_2d(c, HW_F32, 2, 2),
+                            .transpose_b = 1 };
+    ok(hw_matmul(p->queue, &op));
+    ok(hw_queue_wait(p->queue));
+    equal(c, product, 4);
+    counted(p, HW_OP_MATMUL, 1, 1);
+    /* The same as a view: it has no copy op, so nobody makes it contiguous there. */
+    memset(c, 0, sizeof c);
+    op.transpose_b = 0;
+    ok(hw_tensor_transpose(&op.b, &op.b, 0, 1));
+    ok(hw_matmul(p->queue, &op));
+    ok(hw_queue_wait(p->queue));
+    equal(c, product, 4);
+    counted(p, HW_OP_MATMUL, 2, 2);
+    /* Both: b as it lies there, and no flag is left. */
+    const float straight[4] = { 17, 23, 39, 53 };
+    op.transpose_b = 1;
+    ok(hw_matmul(p->queue, &op));
+    ok(hw_queue_wait(p->queue));
+    equal(c, straight, 4);
+    counted(p, HW_OP_MATMUL, 3, 2);
+}
+
+static void ops_past_its_last_fall_back(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = { 1, 2, 3, 4 }, y[4];
+    const float doubled[4] = { 2, 4, 6, 8 };
+    int32_t index = -1;
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END);
+    ok(hw_add(p->queue,
+              &(struct hw_add){ .a = a, .b = a, .y = host_f32(y, (int64_t)4, END) }));
+    ok(hw_argmax(p->queue,
+                 &(struct hw_argmax){ .x = a, .y = hw_host_1d(&index, HW_I32, 1) }));
+    ok(hw_queue_wait(p->queue));
+    equal(y, doubled, 4);
+    assert_int_equal(index, 3);
+    counted(p, HW_OP_ADD, 1, 1);
+    counted(p, HW_OP_ARGMAX, 1, 1);
+    /* Slots that it left empty: one in the middle, one past its op table's end. */
+    const struct hw_rmsnorm norm = { .x = a, .y = a, .eps = 1e-5f };
+    const struct hw_tensor heads = host_f32(x, (int64_t)1, (int64_t)1, (int64_t)4, END);
+    const struct hw_rope rope = { .x = heads, .y = heads };
+    fails(HW_UNSUPPORTED, "has no rmsnorm",
+          hw_device_supports(p->older, HW_OP_RMSNORM, &norm, sizeof norm));
+    fails(HW_UNSUPPORTED, "has no rope",
+          hw_device_supports(p->older, HW_OP_ROPE, &rope, sizeof rope));
+    ok(hw_rmsnorm(p->queue, &norm));
+    ok(hw_rope(p->queue, &rope));
+    counted(p, HW_OP_ROPE, 1, 1);
+    counted(p, HW_OP_RMSNORM, 1, 1);
+}
+
+static void ops_past_its_last_are_refused_by_name(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = { 1, 2, 3, 4 };
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END);
+    const struct hw_add op = { .a = a, .b = a, .y = a };
+    struct hw_kernel_info info = { .size = sizeof info };
+    fails(HW_UNSUPPORTED, "add came after plugin older 0.9", hw_add(p->queue, &op));
+    fails(HW_UNSUPPORTED, "add came after plugin older 0.9",
+          hw_device_supports(p->older, HW_OP_ADD, &op, sizeof op));
+    counted(p, HW_OP_ADD, 0, 0);
+    /* Its rows: of an op that it does not know it is not asked. */
+    ok(hw_device_kernel(p->older, HW_OP_SILU, 0, &info));
+    assert_int_equal(hw_device_kernel(p->older, HW_OP_SILU, 1, &info), HW_NO_DEVICE);
+    assert_int_equal(hw_device_kernel(p->older, HW_OP_ADD, 0, &info), HW_NO_DEVICE);
+    assert_int_equal(hw_device_kernel(p->older, HW_OP_ARGMAX, 0, &info), HW_NO_DEVICE);
+}
+
+/* What lies behind the end of its table is nobody's function. */
+static void slots_past_its_table_answer(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = { 1, 2, 3, 4 };
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END);
+    const struct hw_user_kernel desc = {
+        .size = sizeof desc, .group = 1, .name = "k", .signature = "t", .source = "k"
+    };
+    struct hw_tensor packed;
+    struct hw_buffer *buffer;
+    struct hw_queue *queue;
+    struct hw_kernel *kernel;
+    fails(HW_UNSUPPORTED, "has no layout", hw_tensor_pack(p->queue, &a, &packed));
+    fails(HW_UNSUPPORTED, "has no import of foreign memory",
+          hw_buffer_import(p->older, HW_IMPORT_HOST, x, sizeof x, &buffer));
+    fails(HW_UNSUPPORTED, "has no import of foreign queues",
+          hw_queue_import(p->older, HW_IMPORT_OPENCL, x, &queue));
+    fails(HW_UNSUPPORTED, "no extension op",
+          hw_extension_call(p->queue, "older.op", NULL, 0));
+    fails(HW_UNSUPPORTED, "has no user kernels",
+          hw_kernel_create(p->older, &desc, &kernel));
+}
+
+/* A graph of its own has only nodes whose structs it knows to the end. */
+static void graphs_keep_newer_structs_from_it(void **state)
+{
+    struct pair *p = *state;
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    float x[4] = LOGS, y[4], z[4];
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END),
+                           b = host_f32(y, (int64_t)4, END),
+                           c = host_f32(z, (int64_t)4, END);
+    ok(hw_queue_record(p->queue));
+    ok(hw_silu(p->queue, &(struct hw_silu){ .x = a, .y = b }));
+    ok(hw_softmax(p->queue, &(struct hw_softmax){ .x = a, .y = c }));
+    ok(hw_softmax(p->queue, &(struct hw_softmax){ .x = a, .y = c, .scale = 2.0f }));
+    ok(hw_add(p->queue, &(struct hw_add){ .a = c, .b = c, .y = c }));
+    ok(hw_queue_end(p->queue, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 4);
+    assert_int_equal(info.segments, 2);
+    assert_int_equal(info.built, 1);
+    ok(hw_graph_launch(graph, p->queue));
+    ok(hw_queue_wait(p->queue));
+    const float doubled[4] = { 2.0f / 31, 8.0f / 31, 50.0f / 31, 2.0f / 31 };
+    equal(z, doubled, 4);
+    counted(p, HW_OP_SILU, 1, 0);
+    counted(p, HW_OP_SOFTMAX, 2, 1);
+    counted(p, HW_OP_ADD, 1, 1);
+}
+
+/* ---- an application that is older, or newer ---- */
+
+/* Bytes that end where a page begins that can not be read: who reads past them is seen. */
+static unsigned char *edge;
+
+static int make_edge(void **state)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE))
+        return -1;
+    edge = pages + page;
+    return 0;
+}
+
+static const void *at_the_edge(const void *args, size_t size)
+{
+    return memcpy(edge - size, args, size);
+}
+
+static void shorter_structs_mean_zero(void **state)
+{
+    struct pair *p = *state;
+    float x[4] = LOGS, y[4];
+    const float shares[4] = { 1.0f / 9, 2.0f / 9, 5.0f / 9, 1.0f / 9 };
+    const size_t older = offsetof(struct hw_softmax, scale);
+    struct hw_softmax op = { .x = host_f32(x, (int64_t)4, END),
+                             .y = host_f32(y, (int64_t)4, END),
+                             .log = 1 };
+    const void *args = at_the_edge(&op, older);
+    struct hw_queue *queues[] = { p->on_cpu, p->queue };
+    for (int i = 0; i < 2; i++) {
+        memset(y, 0, sizeof y);
+        ok(hw_device_supports(hw_queue_device(queues[i]), HW_OP_SOFTMAX, args, older));
+        ok(hw_submit(queues[i], HW_OP_SOFTMAX, args, older));
+        ok(hw_queue_wait(queues[i]));
+        equal(y, shares, 4);
+    }
+    counted(p, HW_OP_SOFTMAX, 1, 0);
+    /* Recorded, it is a struct like any other. */
+    struct hw_graph *graph;
+    ok(hw_queue_record(p->on_cpu));
+    ok(hw_submit(p->on_cpu, HW_OP_SOFTMAX, args, older));
+    ok(hw_queue_end(p->on_cpu, &graph));
+    memset(edge - older, 0, older);
+    memset(y, 0, sizeof y);
+    ok(hw_graph_launch(graph, p->on_cpu));
+    ok(hw_queue_wait(p->on_cpu));
+    equal(y, shares, 4);
+    /* eps has no default: without it the op can not be meant. */
+    const struct hw_rmsnorm norm = { .x = op.x, .y = op.y, .eps = 1e-5f };
+    fails(HW_INVALID, "eps",
+          hw_submit(p->on_cpu, HW_OP_RMSNORM, &norm, offsetof(struct hw_rmsnorm, eps)));
+}
+
+static void longer_structs_may_add_zeros(void **state)
+{
+    struct pair *p = *state;
+    struct {
+        struct hw_softmax op;
+        unsigned char more[24];
+    } newer = { 0 };
+    float x[4] = LOGS, y[4] = { 0 };
+    const float squared[4] = { 1.0f / 31, 4.0f / 31, 25.0f / 31, 1.0f / 31 };
+    newer.op = (struct hw_softmax){ .x = host_f32(x, (int64_t)4, END),
+                                    .y = host_f32(y, (int64_t)4, END),
+                                    .scale = 2.0f };
+    for (size_t size = sizeof newer.op + 1; size <= sizeof newer; size++) {
+        memset(y, 0, sizeof y);
+        ok(hw_submit(p->on_cpu, HW_OP_SOFTMAX, at_the_edge(&newer, size), size));
+        ok(hw_queue_wait(p->on_cpu));
+        equal(y, squared, 4);
+    }
+    for (size_t i = 0; i < sizeof newer.more; i++) {
+        memset(newer.more, 0, sizeof newer.more);
+        newer.more[i] = 1;
+        memset(y, 0, sizeof y);
+        fails(HW_UNSUPPORTED, "newer library",
+              hw_submit(p->on_cpu, HW_OP_SOFTMAX, &newer, sizeof newer));
+        assert_non_null(strstr(hw_message(), "softmax"));
+        fails(HW_UNSUPPORTED, "newer library",
+              hw_device_supports(p->cpu, HW_OP_SOFTMAX, &newer, sizeof newer));
+        assert_true(y[0] == 0.0f);
+    }
+    /* Nobody stands in: no device of this library knows more than the library. */
+    fails(HW_UNSUPPORTED, "newer library",
+          hw_submit(p->queue, HW_OP_SOFTMAX, &newer, sizeof newer));
+    counted(p, HW_OP_SOFTMAX, 0, 0);
+}
+
+/* Any size of any struct is answered, and no more is read than is there. */
+static void all_sizes_are_answered(void **state)
+{
+    struct pair *p = *state;
+    static const unsigned char zeros[sizeof(union any_op) + 64];
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        for (size_t size = 0; size <= sizeof zeros; size++) {
+            const void *args = at_the_edge(zeros, size);
+            fails(HW_INVALID, hw_op_name(op), hw_submit(p->on_cpu, op, args, size));
+            fails(HW_INVALID, hw_op_name(op), hw_submit(p->queue, op, args, size));
+            if (size < sizeof(struct hw_tensor))
+                assert_non_null(strstr(hw_message(), "can not have"));
+        }
+}
+
+static void what_is_no_call(void **state)
+{
+    struct pair *p = *state;
+    const struct hw_silu op = { .x = { 0 } };
+    fails(HW_INVALID, "99 is no op", hw_submit(p->on_cpu, 99, &op, sizeof op));
+    fails(HW_INVALID, "NULL", hw_submit(p->on_cpu, HW_OP_SILU, NULL, sizeof op));
+    fails(HW_INVALID, "NULL", hw_submit(NULL, HW_OP_SILU, &op, sizeof op));
+}
+
+#define ALLOWED(name)   cmocka_unit_test_setup_teardown(name, open_allowed, close_pair)
+#define FORBIDDEN(name) cmocka_unit_test_setup_teardown(name, open_forbidden, close_pair)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FORBIDDEN(its_ops_work_where_nothing_newer_is_set),
+        FORBIDDEN(a_newer_field_is_refused_by_name),
+        ALLOWED(another_device_knows_the_newer_field),
+        ALLOWED(views_are_said_in_words_that_it_knows),
+        ALLOWED(ops_past_its_last_fall_back),
+        FORBIDDEN(ops_past_its_last_are_refused_by_name),
+        ALLOWED(slots_past_its_table_answer),
+        ALLOWED(graphs_keep_newer_structs_from_it),
+        FORBIDDEN(shorter_structs_mean_zero),
+        ALLOWED(longer_structs_may_add_zeros),
+        ALLOWED(all_sizes_are_answered),
+        ALLOWED(what_is_no_call),
+    };
+    return cmocka_run_group_tests(tests, make_edge, NULL);
+}
