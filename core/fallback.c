@@ -233,10 +233,20 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
         queue_drain(queue); /* transfers that were queued before the error */
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
-    if (moved == HW_UNSUPPORTED)
-        return fail(HW_UNSUPPORTED, "%s (%s) on %s: %s; no other device computes it either",
+    if (moved == HW_UNSUPPORTED) /* HW_DRIVER stays: the output may have been touched */
+        return fail(status, "%s (%s) on %s: %s; no other device computes it either",
                     hw_op_name(op), dtypes, queue->device->name, why);
     return moved;
+}
+
+/* Whether two operands begin at one byte, whatever the words for it: an address and an offset,
+ * a buffer or its address. Operands that overlap otherwise share no byte: the check saw to it. */
+static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    struct hw_tensor x, y;
+    if (host_view(a, &x) && host_view(b, &y))
+        return hw_tensor_address(&x) == hw_tensor_address(&y);
+    return a->buffer == b->buffer && a->offset == b->offset;
 }
 
 /* A submit error may be retried elsewhere as long as the op read nothing that it writes. */
@@ -244,12 +254,12 @@ static bool may_retry(uint32_t op, const void *args)
 {
     const struct op_row *row = &op_rows[op];
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        const struct hw_tensor *y = operand_at(args, &row->operands[i]);
         if (row->operands[i].role == ROLE_INOUT)
             return false;
+        const struct hw_tensor *y = operand_at(args, &row->operands[i]);
         for (uint32_t k = 0; k < row->operand_count && role_writes(row->operands[i].role);
              k++)
-            if (k != i && memcmp(y, operand_at(args, &row->operands[k]), sizeof *y) == 0)
+            if (k != i && same_place(y, operand_at(args, &row->operands[k])))
                 return false;
     }
     return true;
@@ -259,9 +269,7 @@ enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *ar
                              int32_t answer)
 {
     enum hw_status status = answered(queue->device, answer);
-    if (status == HW_UNSUPPORTED)
-        return fall_back(queue, op, args, status);
-    if (status == HW_DRIVER && may_detour(queue) && may_retry(op, args))
+    if (status == HW_UNSUPPORTED || (status == HW_DRIVER && may_retry(op, args)))
         return fall_back(queue, op, args, status);
     return fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
 }

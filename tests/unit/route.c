@@ -268,6 +268,258 @@ static void nobody_is_left(void **state)
     world_close(&w);
 }
 
+/* ---- a driver that fails at submission ---- */
+
+/* Answers what it is told to, after it has spoilt what it can reach of the output. */
+static int32_t answer;
+static uint32_t asked;
+
+static int32_t broken(const struct hw_tensor *y)
+{
+    asked++;
+    if (!y->buffer && y->data)
+        memset(hw_tensor_address(y), 0xff, hw_tensor_bytes(y));
+    /* In brackets it is the library's, not cmocka's macro. */
+    return (int32_t)(fail)((enum hw_status)answer, "the driver says 700");
+}
+
+#define BROKEN(name, output)                                                               \
+    static int32_t broken_##name(void *device, void *queue, const struct hw_##name *op)    \
+    {                                                                                      \
+        (void)device, (void)queue;                                                         \
+        return broken(&op->output);                                                        \
+    }
+BROKEN(add, y)
+BROKEN(silu, y)
+BROKEN(copy, dst)
+BROKEN(add_rmsnorm, y)
+
+static int32_t broken_launch(void *queue, void *graph)
+{
+    (void)queue, (void)graph;
+    return broken(&(struct hw_tensor){ .rank = 0 });
+}
+
+static void break_queue(struct hw_queue *queue, enum hw_status status)
+{
+    queue->ops.add = broken_add;
+    queue->ops.silu = broken_silu;
+    queue->ops.copy = broken_copy;
+    queue->ops.add_rmsnorm = broken_add_rmsnorm;
+    answer = (int32_t)status;
+    asked = 0;
+}
+
+static void a_drivers_error_is_retried_elsewhere(void **state)
+{
+    struct world w;
+    struct hw_graph *graph;
+    float x[6], zero[6] = { 0 }, got[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    struct hw_tensor a = put(w.on_near, x, 2, 3), y = put(w.on_near, zero, 2, 3);
+    const struct hw_add op = { .a = a, .b = a, .y = y };
+    break_queue(w.on_near, HW_DRIVER);
+    ok(hw_add(w.on_near, &op));
+    get(w.on_near, &y, got);
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], 2.0f * x[i]);
+    /* Said, with the driver's words, and counted. */
+    assert_int_equal(asked, 1);
+    assert_int_equal(w.log_lines, 1);
+    assert_non_null(strstr(w.log, "discrete:1"));
+    assert_non_null(strstr(w.log, "the driver says 700"));
+    struct hw_call_stats s = calls(w.on_near, HW_OP_ADD);
+    assert_int_equal(s.calls, 1);
+    assert_int_equal(s.fallbacks, 1);
+    /* Staged from the host, and that in a graph. */
+    struct hw_add staged = op;
+    staged.a = host_f32(x, (int64_t)2, (int64_t)3, END);
+    ok(hw_add(w.on_near, &staged));
+    ok(hw_queue_record(w.on_near));
+    ok(hw_add(w.on_near, &staged));
+    ok(hw_queue_end(w.on_near, &graph));
+    ok(hw_graph_launch(graph, w.on_near));
+    ok(hw_queue_wait(w.on_near));
+    s = calls(w.on_near, HW_OP_ADD);
+    assert_int_equal(asked, 3);
+    assert_int_equal(s.calls, 3);
+    assert_int_equal(s.fallbacks, 3);
+    world_close(&w);
+}
+
+/* The status, with op, device and the driver's words; nobody else was asked. */
+#define not_retried(wanted, queue, op, call)                                               \
+    do {                                                                                   \
+        asked = 0;                                                                         \
+        fails(wanted, hw_op_name(op), call);                                               \
+        assert_non_null(strstr(hw_message(), "the driver says 700"));                      \
+        assert_non_null(strstr(hw_message(), hw_device_name(hw_queue_device(queue))));     \
+        assert_int_equal(asked, 1);                                                        \
+        assert_int_equal(calls(queue, op).calls, 0);                                       \
+    } while (0)
+
+/* An output that is an input may be half written. */
+static void what_is_in_place_is_not_retried(void **state)
+{
+    struct world w;
+    float x[6] = { 1, 2, 3, 4, 5, 6 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_tensor a = put(w.on_near, x, 2, 3), b = put(w.on_near, x, 2, 3);
+    break_queue(w.on_near, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_near, HW_OP_SILU,
+                hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = a }));
+    not_retried(HW_DRIVER, w.on_near, HW_OP_ADD,
+                hw_add(w.on_near, &(struct hw_add){ .a = b, .b = a, .y = a }));
+    not_retried(
+        HW_DRIVER, w.on_near, HW_OP_ADD_RMSNORM,
+        hw_add_rmsnorm(w.on_near, &(struct hw_add_rmsnorm){ .residual = a,
+                                                            .x = b,
+                                                            .y = put(w.on_near, x, 2, 3),
+                                                            .eps = 1e-5f }));
+    assert_int_equal(w.log_lines, 0);
+    world_close(&w);
+}
+
+/* A device ahead of the CPU that reads host memory and builds no graphs. */
+static struct hw_queue *open_broken_null(struct hw_context **context)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "null,cpu",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .threads = "1",
+                                        .log = "off" };
+    struct hw_queue *queue;
+    ok(hw_open(&options, context));
+    ok(hw_queue_open(hw_device_default(*context), NULL, &queue));
+    break_queue(queue, HW_DRIVER);
+    return queue;
+}
+
+/* One place has many names: an address and an offset, a buffer and its address. */
+static void in_place_by_another_name(void **state)
+{
+    struct hw_context *context;
+    struct hw_buffer *buffer;
+    struct hw_tensor whole;
+    const int64_t eight = 8;
+    float x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, y[4];
+    (void)state;
+    struct hw_queue *queue = open_broken_null(&context);
+    const struct hw_tensor at = host_f32(x + 4, (int64_t)4, END);
+    struct hw_silu op = { .x = at, .y = at };
+    op.x.data = x;
+    op.x.offset = 4 * sizeof *x;
+    not_retried(HW_DRIVER, queue, HW_OP_SILU, hw_silu(queue, &op));
+    ok(hw_buffer_alloc(hw_device_default(context), sizeof x, HW_BUFFER_HOST_VISIBLE,
+                       &buffer));
+    ok(hw_tensor_view(&whole, buffer, 0, HW_F32, 1, &eight));
+    ok(hw_tensor_slice(&op.x, &whole, 0, 4, 8));
+    op.y.data = (float *)hw_buffer_host(buffer) + 4;
+    not_retried(HW_DRIVER, queue, HW_OP_SILU, hw_silu(queue, &op));
+    /* Beside it is not in it. */
+    op.x = host_f32(x, (int64_t)4, END);
+    op.y = host_f32(y, (int64_t)4, END);
+    ok(hw_silu(queue, &op));
+    ok(hw_queue_wait(queue));
+    close_to(y[3], silu(4.0f));
+    hw_close(context);
+}
+
+/* A node that is replayed is an op like any other; a graph that the plugin built is not. */
+static void graphs_are_retried_by_the_node(void **state)
+{
+    struct world w;
+    struct hw_context *context;
+    struct hw_graph *graph;
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    (void)state;
+    struct hw_queue *queue = open_broken_null(&context);
+    ok(hw_queue_record(queue));
+    ok(hw_silu(queue, &(struct hw_silu){ .x = host_f32(x, (int64_t)4, END),
+                                         .y = host_f32(y, (int64_t)4, END) }));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_launch(graph, queue));
+    ok(hw_queue_wait(queue));
+    close_to(y[3], silu(4.0f));
+    assert_int_equal(calls(queue, HW_OP_SILU).fallbacks, 1);
+    hw_close(context);
+
+    world_open(&w, NULL, NULL);
+    struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, y, 1, 4);
+    ok(hw_queue_record(w.on_near));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+    ok(hw_queue_end(w.on_near, &graph));
+    w.near->plugin->table.graph_launch = broken_launch;
+    answer = HW_DRIVER;
+    fails(HW_DRIVER, "launch a graph on discrete:0: the driver says 700",
+          hw_graph_launch(graph, w.on_near));
+    assert_int_equal(calls(w.on_near, HW_OP_SILU).calls, 0);
+    world_close(&w);
+}
+
+static void nobody_stands_in_for_a_driver(void **state)
+{
+    struct world w;
+    struct hw_tensor blocks;
+    const int64_t extents[] = { 2, 256 };
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    world_open(&w, "error", NULL);
+    struct hw_add op = { .a = put(w.on_near, x, 1, 4),
+                         .b = put(w.on_near, x, 1, 4),
+                         .y = put(w.on_near, x, 1, 4) };
+    break_queue(w.on_near, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+    assert_non_null(strstr(hw_message(), "HW_FALLBACK=error"));
+    world_close(&w);
+    world_open(&w, NULL, NULL);
+    /* Behind the last device there is none. */
+    op = (struct hw_add){ .a = put(w.on_cpu, x, 1, 4),
+                          .b = put(w.on_cpu, x, 1, 4),
+                          .y = put(w.on_cpu, x, 1, 4) };
+    break_queue(w.on_cpu, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_cpu, HW_OP_ADD, hw_add(w.on_cpu, &op));
+    assert_non_null(strstr(hw_message(), "no other device is left"));
+    /* All others say that they can not: the driver's error is the answer, since the output may
+     * have been touched. */
+    ok(hw_tensor_alloc(w.near, 0, HW_Q4_K, 2, extents, &blocks));
+    const struct hw_copy copy = { .src = device_f32(w.near, (int64_t)2, (int64_t)256, END),
+                                  .dst = blocks };
+    break_queue(w.on_near, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_near, HW_OP_COPY,
+                hw_submit(w.on_near, HW_OP_COPY, &copy, sizeof copy));
+    assert_non_null(strstr(hw_message(), "no other device computes it either"));
+    world_close(&w);
+}
+
+/* Less memory elsewhere helps nobody, and a device that is gone has the operands. */
+static void other_errors_are_not_retried(void **state)
+{
+    struct world w;
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    const struct hw_add op = { .a = put(w.on_near, x, 1, 4),
+                               .b = put(w.on_near, x, 1, 4),
+                               .y = put(w.on_near, x, 1, 4) };
+    static const enum hw_status statuses[] = { HW_NO_MEMORY, HW_INTERNAL, HW_INVALID,
+                                               HW_TIMEOUT, (enum hw_status)99 };
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        break_queue(w.on_near, statuses[i]);
+        not_retried(statuses[i], w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+    }
+    assert_int_equal(w.log_lines, 0);
+    break_queue(w.on_near, HW_LOST);
+    not_retried(HW_LOST, w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+    fails(HW_LOST, "discrete:0 is lost", hw_add(w.on_near, &op));
+    assert_int_equal(asked, 1);
+    assert_int_equal(w.log_lines, 1);
+    world_close(&w);
+}
+
 /* ---- what is wrong ---- */
 
 static void buffers_of_another_device(void **state)
@@ -313,6 +565,12 @@ int main(void)
         cmocka_unit_test(fallback_keeps_gaps),
         cmocka_unit_test(fallback_may_be_forbidden),
         cmocka_unit_test(nobody_is_left),
+        cmocka_unit_test(a_drivers_error_is_retried_elsewhere),
+        cmocka_unit_test(what_is_in_place_is_not_retried),
+        cmocka_unit_test(in_place_by_another_name),
+        cmocka_unit_test(graphs_are_retried_by_the_node),
+        cmocka_unit_test(nobody_stands_in_for_a_driver),
+        cmocka_unit_test(other_errors_are_not_retried),
         cmocka_unit_test(buffers_of_another_device),
         cmocka_unit_test(supports_says_what_submit_would),
     };
