@@ -3,7 +3,7 @@
  * packed weights. The core checks arguments against the signature; the rest is the
  * plugin's. */
 #define _POSIX_C_SOURCE 200809L
-#include "exec.h"
+#include "operand.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,33 @@
 /* ---- arguments ---- */
 
 #define MAX_ARGUMENTS 64
+
+/* Only the tensor's place: nothing else is known of a packed one. */
+static enum hw_status check_place(struct hw_queue *queue, const char *name, uint32_t i,
+                                  const struct hw_tensor *t, bool writes)
+{
+    if (t->buffer && t->buffer->device != queue->device_impl)
+        return fail(
+            HW_INVALID, "%s: argument %u lies in a buffer of device %s, the queue is on %s",
+            name, (unsigned)i, buffer_of(t->buffer)->owner->name, queue->device->name);
+    if (t->buffer && writes && t->buffer->flags & HW_BUFFER_READ_ONLY)
+        return fail(HW_INVALID, "%s: argument %u is written, and its buffer is read-only",
+                    name, (unsigned)i);
+    struct look look = { .impl = queue->device_impl };
+    if (t->layout && !packed_fits(&look, t, writes, &(struct extent_of_bytes){ NULL }))
+        return fail(
+            HW_INVALID,
+            "%s: argument %u is packed (layout %u); a packed tensor is an input, as "
+            "hw_tensor_pack() made it",
+            name, (unsigned)i, (unsigned)t->layout);
+    if (!t->buffer && !(queue->device->info.features & HW_FEATURE_HOST_TENSORS))
+        return fail(
+            HW_UNSUPPORTED,
+            "%s: argument %u is a host tensor, which %s can not read; hw_copy() it to a "
+            "buffer first",
+            name, (unsigned)i, queue->device->name);
+    return HW_OK;
+}
 
 static enum hw_status check_tensor(struct hw_queue *queue, const char *name, uint32_t i,
                                    const struct hw_tensor *t, bool writes)
@@ -20,24 +47,15 @@ static enum hw_status check_tensor(struct hw_queue *queue, const char *name, uin
         return fail(HW_INVALID, "%s: argument %u: tensor is NULL", name, (unsigned)i);
     if (!t->layout && tensor_fault(t, writes, why))
         return fail(HW_INVALID, "%s: argument %u: %s", name, (unsigned)i, why);
-    if (t->buffer && t->buffer->device != queue->device_impl)
-        return fail(
-            HW_INVALID, "%s: argument %u lies in a buffer of device %s, the queue is on %s",
-            name, (unsigned)i, buffer_of(t->buffer)->owner->name, queue->device->name);
-    if (!t->buffer && !(queue->device->info.features & HW_FEATURE_HOST_TENSORS))
-        return fail(
-            HW_UNSUPPORTED,
-            "%s: argument %u is a host tensor, which %s can not read; hw_copy() it to a "
-            "buffer first",
-            name, (unsigned)i, queue->device->name);
-    if (!t->layout && t->extent[t->rank - 1] > 1 &&
+    enum hw_status status = check_place(queue, name, i, t, writes);
+    if (!status && !t->layout && t->extent[t->rank - 1] > 1 &&
         t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
         return fail(
             HW_UNSUPPORTED,
             "%s: argument %u: its innermost extent is not contiguous; hw_copy() makes a "
             "copy that is",
             name, (unsigned)i);
-    return HW_OK;
+    return status;
 }
 
 static enum hw_status check_argument(struct hw_queue *queue, const char *name, uint32_t i,
@@ -165,10 +183,15 @@ static enum hw_status check_description(const struct hw_user_kernel *desc)
                     "hw_kernel_create: name, signature and group have to be set");
     if (!desc->source == !desc->blob)
         return fail(HW_INVALID, "hw_kernel_create: either source or blob has to be set");
+    if (desc->blob && !desc->blob_bytes)
+        return fail(HW_INVALID, "hw_kernel_create: blob is set, and blob_bytes is 0");
     if (strspn(desc->signature, "toxif") != strlen(desc->signature))
         return fail(HW_INVALID,
                     "hw_kernel_create: signature \"%s\" has letters other than t o x i f",
                     desc->signature);
+    if (strlen(desc->signature) > MAX_ARGUMENTS)
+        return fail(HW_INVALID, "hw_kernel_create: signature has %zu letters, %d can be",
+                    strlen(desc->signature), MAX_ARGUMENTS);
     return HW_OK;
 }
 

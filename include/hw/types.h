@@ -212,11 +212,11 @@ struct hw_user_kernel {
     uint32_t size;
     uint32_t group; /* work-items per group */
     const char *name;
-    const char *signature; /* one letter per argument: t tensor in, o tensor out,
+    const char *signature; /* one letter per argument, at most 64: t tensor in, o tensor out,
                             * x tensor in and out, i integer, f float */
     const char *source;    /* or NULL */
     const void *blob;      /* or NULL */
-    uint64_t blob_bytes;
+    uint64_t blob_bytes;   /* not 0 with a blob */
 };
 
 #define HW_STATIC_ASSERT_(name, condition)                                                 \
