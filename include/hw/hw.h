@@ -147,7 +147,8 @@ HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
 /* Wraps memory that somebody else made (`kind`: enum hw_import_kind). It stays its maker's, and
- * outlives the buffer. */
+ * outlives the buffer. HW_UNSUPPORTED: the backend wraps no memory of that kind; HW_INVALID: the
+ * handle is none, or there are fewer bytes. */
 HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind,
                                           void *handle, uint64_t bytes,
                                           struct hw_buffer **buffer);
@@ -235,7 +236,10 @@ struct hw_queue_options {
 HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);
-/* A queue over one that somebody else made (a CUDA stream, a cl_command_queue). */
+/* A queue over one that somebody else made (a CUDA stream, a cl_command_queue; `kind`: enum
+ * hw_import_kind). It stays its maker's, and outlives this one: closing waits, and leaves it open.
+ * What its maker has submitted comes before what is submitted here, and is waited for with it.
+ * Whether NULL is a queue is the backend's to say. HW_UNSUPPORTED: it wraps none of that kind. */
 HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device, uint32_t kind,
                                          void *handle, struct hw_queue **queue);
 /* Waits, then closes. */
@@ -308,13 +312,20 @@ HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_i
 
 struct hw_kernel;
 
-/* An op that only a plugin has, "<plugin>.<op>". */
+/* An op that only a plugin has, "<plugin>.<op>"; arguments as of hw_kernel_launch(). */
 HW_EXPORT enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
                                            const struct hw_arg *args, uint32_t count);
-/* A kernel that the user wrote. */
+/* A kernel that the user wrote, for this device; it may be freed before or after any queue, but not
+ * while work uses it. HW_INVALID: the description, or the backend's view of it; HW_UNSUPPORTED: the
+ * backend takes no kernels; HW_DRIVER: it does not compile, with the compiler's words. */
 HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
                                           const struct hw_user_kernel *desc,
                                           struct hw_kernel **kernel);
+/* Queues `groups` groups of desc->group work-items. `args` has one argument for each letter of the
+ * signature. Tensors lie on the queue's device, with contiguous innermost extents; what is written
+ * is neither read-only nor packed. Whether operands overlap, and whether the kernel stays inside of
+ * them, nobody checks. HW_UNSUPPORTED: a host tensor that the device can not read, an innermost
+ * extent that is not contiguous, or a queue that records a graph. No other device stands in. */
 HW_EXPORT enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
                                           uint64_t groups, const struct hw_arg *args,
                                           uint32_t count);

@@ -224,7 +224,9 @@ struct hw_plugin {
                          uint32_t *layout);
     int32_t (*pack)(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
 
-    /* Wrapping, not copying; `kind` is an enum hw_import_kind. The memory stays its maker's. */
+    /* Wrapping, not copying; `kind` is an enum hw_import_kind. Memory and queue stay their maker's:
+     * buffer_free and queue_close leave them, but queue_close waits first as it always does. The
+     * host checks the handle of HW_IMPORT_HOST, of the others none. */
     int32_t (*buffer_import)(void *device, uint32_t kind, void *handle, uint64_t bytes,
                              struct hw_buffer *buffer);
     int32_t (*queue_import)(void *device, uint32_t kind, void *handle, void **queue);
@@ -232,7 +234,7 @@ struct hw_plugin {
     /* Extension ops, by index; HW_NO_DEVICE past the end. */
     int32_t (*extension)(void *device, uint32_t index, struct hw_extension *extension);
 
-    /* User kernels. */
+    /* User kernels. The host has checked the arguments against the signature. */
     int32_t (*kernel_build)(void *device, const struct hw_user_kernel *desc, void **kernel);
     int32_t (*kernel_launch)(void *queue, void *kernel, uint64_t groups,
                              const struct hw_arg *args, uint32_t count);

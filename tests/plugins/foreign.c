@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/* foreign.c - what discrete.c leaves out: queues and memory that others made (foreign.h), and
+ * kernels that the user wrote. Two devices with memory of their own, one op, and a language of
+ * four programs for kernels, each of which is its own source and blob:
+ *
+ *   affine  toif  out = f in + i
+ *   double  x     twice what is there
+ *   refuse        the driver does not launch it
+ *   lose          the device is lost when it has run
+ *
+ * What ends something says so in the log, for tests to count. */
+#include "foreign.h"
+
+#include <hw/plugin.h>
+
+#define DEVICES 2
+
+struct device {
+    const struct hw_host *host;
+    bool lost;
+};
+
+struct queue {
+    struct device *device;
+    struct foreign_queue *work;
+    bool imported;
+};
+
+/* The device is one of an array: the instance is that. */
+struct instance {
+    const struct hw_host *host;
+    struct device devices[DEVICES];
+};
+
+static void say(const struct hw_host *host, const char *what, const char *name)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s %s", what, name);
+    host->log(host->instance, HW_LOG_DEBUG, text);
+}
+
+static int32_t lost(const struct device *device)
+{
+    return hw_fail(device->host, HW_LOST, "the test device was lost on request");
+}
+
+static int32_t out_of_memory(const struct device *device)
+{
+    return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+}
+
+/* ---- memory ---- */
+
+struct memory {
+    unsigned char *cells;
+    bool imported;
+};
+
+static int32_t memory_make(struct device *device, unsigned char *address, bool imported,
+                           void **out)
+{
+    struct memory *memory = address ? malloc(sizeof *memory) : NULL;
+    if (!memory)
+        return out_of_memory(device);
+    *memory = (struct memory){ address, imported };
+    *out = memory;
+    return HW_OK;
+}
+
+static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
+                            struct hw_buffer *buffer)
+{
+    unsigned char *address = calloc(1, bytes);
+    int32_t status = memory_make(device, address, false, &buffer->impl);
+    if (status)
+        free(address);
+    buffer->flags = flags & ~(uint32_t)HW_BUFFER_HOST_VISIBLE;
+    return status;
+}
+
+static int32_t buffer_import(void *self, uint32_t kind, void *handle, uint64_t bytes,
+                             struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    const struct foreign_memory *memory = handle;
+    if (kind != FOREIGN_IMPORT)
+        return hw_fail(device->host, HW_UNSUPPORTED, "memory of kind %u is not its own",
+                       (unsigned)kind);
+    if (!memory)
+        return hw_fail(device->host, HW_INVALID, "NULL is no memory");
+    if (bytes > memory->bytes)
+        return hw_fail(device->host, HW_INVALID, "%llu bytes of memory that has %llu",
+                       (unsigned long long)bytes, (unsigned long long)memory->bytes);
+    return memory_make(device, memory->cells, true, &buffer->impl);
+}
+
+/* What others made they free. */
+static void buffer_free(void *device, struct hw_buffer *buffer)
+{
+    struct memory *memory = buffer->impl;
+    (void)device;
+    if (!memory->imported)
+        free(memory->cells);
+    free(memory);
+}
+
+static unsigned char *cells(const struct hw_buffer *buffer, uint64_t offset)
+{
+    return ((struct memory *)buffer->impl)->cells + buffer->offset + offset;
+}
+
+/* ---- queues ---- */
+
+static int32_t queue_make(struct device *device, struct foreign_queue *imported, void **out)
+{
+    struct queue *queue = calloc(1, sizeof *queue);
+    struct foreign_queue *work = imported ? imported : calloc(1, sizeof *work);
+    if (!queue || !work) {
+        free(queue);
+        if (!imported)
+            free(work);
+        return out_of_memory(device);
+    }
+    *queue = (struct queue){ device, work, imported != NULL };
+    *out = queue;
+    return HW_OK;
+}
+
+static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **out)
+{
+    (void)desc;
+    return ((struct device *)device)->lost ? lost(device) : queue_make(device, NULL, out);
+}
+
+static int32_t queue_import(void *self, uint32_t kind, void *handle, void **out)
+{
+    struct device *device = self;
+    if (kind != FOREIGN_IMPORT)
+        return hw_fail(device->host, HW_UNSUPPORTED, "queues of kind %u are not its own",
+                       (unsigned)kind);
+    if (!handle)
+        return hw_fail(device->host, HW_INVALID, "NULL is no queue");
+    return queue_make(device, handle, out);
+}
+
+static int32_t queue_wait(void *self)
+{
+    struct queue *queue = self;
+    foreign_finish(queue->work);
+    return queue->device->lost ? lost(queue->device) : HW_OK;
+}
+
+static void queue_close(void *self)
+{
+    struct queue *queue = self;
+    foreign_finish(queue->work);
+    say(queue->device->host, "closed", queue->imported ? "an imported queue" : "a queue");
+    if (!queue->imported) {
+        foreign_close(queue->work);
+        free(queue->work);
+    }
+    free(queue);
+}
+
+/* ---- work: all of it is bytes moved, or numbers taken in and given out ---- */
+
+struct job {
+    struct foreign_job base;
+    struct device *device;
+    void (*work)(const struct job *job);
+    unsigned char *out;
+    const unsigned char *in[2];
+    uint64_t count; /* of bytes or floats */
+    double f;
+    int64_t i;
+};
+
+static void run(struct foreign_job *base)
+{
+    struct job *job = (struct job *)(void *)base;
+    if (!job->device->lost)
+        job->work(job);
+    free(job);
+}
+
+static int32_t submit(struct queue *queue, const struct job *described)
+{
+    struct job *job = queue->device->lost ? NULL : malloc(sizeof *job);
+    if (!job)
+        return queue->device->lost ? lost(queue->device) : out_of_memory(queue->device);
+    *job = *described;
+    job->base.run = run;
+    job->device = queue->device;
+    foreign_submit(queue->work, &job->base);
+    return HW_OK;
+}
+
+static void work_move(const struct job *job)
+{
+    memmove(job->out, job->in[0], (size_t)job->count);
+}
+
+static int32_t transfer(void *queue, const struct hw_transfer *t)
+{
+    return submit(
+        queue, &(struct job){ .work = work_move,
+                              .out = t->dst ? cells(t->dst, t->dst_offset) : t->dst_host,
+                              .in[0] = t->src ? cells(t->src, t->src_offset) : t->src_host,
+                              .count = t->bytes });
+}
+
+static unsigned char *first(const struct hw_tensor *t)
+{
+    return cells(t->buffer, t->offset);
+}
+
+static void work_add(const struct job *job)
+{
+    const float *a = (const void *)job->in[0], *b = (const void *)job->in[1];
+    float *y = (void *)job->out;
+    for (uint64_t i = 0; i < job->count; i++)
+        y[i] = a[i] + b[i];
+}
+
+static int32_t add(void *device, void *queue, const struct hw_add *op)
+{
+    if (op->y.dtype != HW_F32 || op->y.rank != 1 || op->a.extent[0] != op->y.extent[0] ||
+        op->b.extent[0] != op->y.extent[0])
+        return hw_fail(((struct device *)device)->host, HW_UNSUPPORTED,
+                       "add is for vectors of f32");
+    return submit(queue, &(struct job){ .work = work_add,
+                                        .out = first(&op->y),
+                                        .in = { first(&op->a), first(&op->b) },
+                                        .count = (uint64_t)op->y.extent[0] });
+}
+
+/* ---- packed weights: vectors of f32, as they are ---- */
+
+static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                         uint32_t *layout)
+{
+    (void)device;
+    *bytes = (uint64_t)src->extent[0] * sizeof(float);
+    *layout = 1;
+    return HW_OK;
+}
+
+static int32_t pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    return submit(queue,
+                  &(struct job){ .work = work_move,
+                                 .out = first(dst),
+                                 .in[0] = first(src),
+                                 .count = (uint64_t)src->extent[0] * sizeof(float) });
+}
+
+/* ---- user kernels ---- */
+
+static void work_affine(const struct job *job)
+{
+    const float *in = (const void *)job->in[0];
+    float *out = (void *)job->out;
+    for (uint64_t i = 0; i < job->count; i++)
+        out[i] = (float)(job->f * in[i] + (double)job->i);
+}
+
+static void work_double(const struct job *job)
+{
+    float *x = (void *)job->out;
+    for (uint64_t i = 0; i < job->count; i++)
+        x[i] *= 2.0f;
+}
+
+static void work_lose(const struct job *job)
+{
+    job->device->lost = true;
+}
+
+struct program {
+    const char *name, *signature;
+    void (*work)(const struct job *job); /* NULL: refused at launch */
+};
+
+static const struct program programs[] = { { "affine", "toif", work_affine },
+                                           { "double", "x", work_double },
+                                           { "refuse", "", NULL },
+                                           { "lose", "", work_lose } };
+
+struct kernel {
+    struct device *device;
+    const struct program *program;
+};
+
+static int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void **out)
+{
+    struct device *device = self;
+    const char *text = desc->source ? desc->source : desc->blob;
+    const size_t bytes = desc->source ? strlen(text) : (size_t)desc->blob_bytes;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        const struct program *program = &programs[i];
+        if (strlen(program->name) != bytes || memcmp(program->name, text, bytes) != 0)
+            continue;
+        if (strcmp(program->signature, desc->signature) != 0)
+            return hw_fail(device->host, HW_INVALID, "%s takes \"%s\"", program->name,
+                           program->signature);
+        struct kernel *kernel = malloc(sizeof *kernel);
+        if (!kernel)
+            return out_of_memory(device);
+        *kernel = (struct kernel){ device, program };
+        *out = kernel;
+        return HW_OK;
+    }
+    return hw_fail(device->host, HW_DRIVER, "line 1: there is no such program");
+}
+
+/* The host has held the arguments against the signature. */
+static int32_t kernel_launch(void *self, void *kernel_self, uint64_t groups,
+                             const struct hw_arg *args, uint32_t count)
+{
+    struct queue *queue = self;
+    const struct program *program = ((struct kernel *)kernel_self)->program;
+    struct job job = { .work = program->work };
+    (void)groups;
+    if (!program->work)
+        return hw_fail(queue->device->host, HW_DRIVER, "the driver launches no such thing");
+    for (uint32_t i = 0; i < count; i++)
+        switch (program->signature[i]) {
+        case 't':
+            job.in[0] = first(args[i].tensor);
+            break;
+        case 'i':
+            job.i = args[i].i;
+            break;
+        case 'f':
+            job.f = args[i].f;
+            break;
+        default: /* o, x */
+            job.out = first(args[i].tensor);
+            job.count = (uint64_t)args[i].tensor->extent[0];
+        }
+    return submit(queue, &job);
+}
+
+static void kernel_destroy(void *self)
+{
+    struct kernel *kernel = self;
+    say(kernel->device->host, "destroyed", kernel->program->name);
+    free(kernel);
+}
+
+/* ---- the instance, its devices, the table ---- */
+
+static int32_t plugin_open(const struct hw_host *host, void **out)
+{
+    struct instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        return hw_fail(host, HW_NO_MEMORY, "out of memory");
+    instance->host = host;
+    *out = instance;
+    return HW_OK;
+}
+
+static void plugin_close(void *instance)
+{
+    free(instance);
+}
+
+static int32_t device_count(void *instance, int32_t *count)
+{
+    (void)instance;
+    *count = DEVICES;
+    return HW_OK;
+}
+
+static int32_t device_info(void *instance, int32_t index, struct hw_device_info *info)
+{
+    (void)instance;
+    info->kind = HW_DEVICE_OTHER;
+    strcpy(info->name, "Test device for what others made");
+    info->has_uuid = 1;
+    info->uuid[0] = 0xf0;
+    info->uuid[15] = (uint8_t)index;
+    return HW_OK;
+}
+
+static int32_t device_open(void *self, int32_t index, void **out)
+{
+    struct instance *instance = self;
+    struct device *device = &instance->devices[index];
+    *device = (struct device){ .host = instance->host };
+    *out = device;
+    return HW_OK;
+}
+
+static void device_close(void *device)
+{
+    (void)device;
+}
+
+static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+{
+    static const uint32_t sizes[] = HW_OP_SIZES;
+    static const struct hw_plugin_ops ops = { .size = sizeof ops, .add = add };
+    (void)host;
+    table->vendor = "nobody";
+    table->version = "1";
+    table->ops = &ops;
+    table->op_sizes = sizes;
+    table->op_count = HW_OP_COUNT;
+    table->open = plugin_open;
+    table->close = plugin_close;
+    table->device_count = device_count;
+    table->device_info = device_info;
+    table->device_open = device_open;
+    table->device_close = device_close;
+    table->queue_open = queue_open;
+    table->queue_close = queue_close;
+    table->queue_wait = queue_wait;
+    table->buffer_alloc = buffer_alloc;
+    table->buffer_free = buffer_free;
+    table->transfer = transfer;
+    table->pack_size = pack_size;
+    table->pack = pack;
+    table->buffer_import = buffer_import;
+    table->queue_import = queue_import;
+    table->kernel_build = kernel_build;
+    table->kernel_launch = kernel_launch;
+    table->kernel_destroy = kernel_destroy;
+    return HW_OK;
+}
+
+HW_PLUGIN("foreign", "vendor=nobody\nrank=99\n", fill)

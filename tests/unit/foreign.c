@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/* foreign.c - what others made, and what the user wrote: imported queues and memory stay their
+ * maker's, and kernels get what their signature says or nothing. On tests/plugins/foreign.c,
+ * whose API this program speaks itself, as an application that brings its own stream would. */
+#include "../plugins/foreign.h"
+#include "unit.h"
+
+static struct hw_context *context;
+static struct hw_device *one, *two, *cpu;
+static struct hw_queue *queue, *on_two, *on_cpu; /* queue: on the first device */
+static char said[1 << 16];                       /* the whole log */
+
+static void keep(void *user, int32_t level, const char *text)
+{
+    const size_t used = strlen(said), bytes = strlen(text);
+    (void)user, (void)level;
+    if (used + bytes + 2 > sizeof said)
+        return;
+    memcpy(said + used, text, bytes);
+    strcpy(said + used + bytes, "\n");
+}
+
+static int times(const char *words)
+{
+    int n = 0;
+    for (const char *at = said; (at = strstr(at, words)); at++)
+        n++;
+    return n;
+}
+
+static int open_all(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "foreign,cpu",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .threads = "1",
+                                        .log = "debug",
+                                        .log_fn = keep };
+    (void)state;
+    said[0] = '\0';
+    ok(hw_open(&options, &context));
+    ok(hw_device_find(context, "foreign:0", &one));
+    ok(hw_device_find(context, "foreign:1", &two));
+    ok(hw_device_find(context, "cpu", &cpu));
+    ok(hw_queue_open(one, NULL, &queue));
+    ok(hw_queue_open(two, NULL, &on_two));
+    ok(hw_queue_open(cpu, NULL, &on_cpu));
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    hw_close(context);
+    context = NULL;
+    return 0;
+}
+
+/* A vector of four on a device, and what is in it after a wait. */
+static struct hw_tensor vector(struct hw_queue *on, const float values[4])
+{
+    struct hw_tensor t = put(on, values, 1, 4);
+    const int64_t four = 4;
+    ok(hw_tensor_reshape(&t, &t, 1, &four));
+    return t;
+}
+
+static void holds(struct hw_queue *on, const struct hw_tensor *t, float a, float b, float c,
+                  float d)
+{
+    const float expected[4] = { a, b, c, d };
+    float got[4];
+    get(on, t, got);
+    assert_memory_equal(got, expected, sizeof got);
+}
+
+/* ---- queues that others made ---- */
+
+static int ran;
+
+static void count_run(struct foreign_job *job)
+{
+    (void)job;
+    ran++;
+}
+
+static void work_on_an_imported_queue_is_waited_for(void **state)
+{
+    struct foreign_queue theirs = { 0 };
+    struct foreign_job before = { .run = count_run }, after = before;
+    struct hw_queue *imported;
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    (void)state;
+    ran = 0;
+    struct hw_tensor a = vector(queue, x), y = vector(queue, zero);
+    foreign_submit(&theirs, &before);
+    ok(hw_queue_import(one, FOREIGN_IMPORT, &theirs, &imported));
+    assert_ptr_equal(hw_queue_device(imported), one);
+    assert_int_equal(ran, 0);
+    ok(hw_add(imported, &(struct hw_add){ .a = a, .b = a, .y = y }));
+    foreign_submit(&theirs, &after);
+    holds(queue, &y, 0, 0, 0, 0); /* another queue waits for its own work */
+    assert_non_null(theirs.first);
+    ok(hw_queue_wait(imported));
+    assert_null(theirs.first);
+    assert_int_equal(ran, 2);
+    holds(queue, &y, 2, 4, 6, 8);
+    assert_int_equal(calls(imported, HW_OP_ADD).calls, 1);
+    /* In the maker's order, and for the maker to wait for. */
+    ok(hw_add(imported, &(struct hw_add){ .a = y, .b = y, .y = y }));
+    foreign_finish(&theirs);
+    holds(imported, &y, 4, 8, 12, 16);
+    hw_queue_close(imported);
+}
+
+static void closing_leaves_the_makers_queue(void **state)
+{
+    struct foreign_queue theirs = { 0 };
+    struct foreign_job job = { .run = count_run };
+    struct hw_queue *imported;
+    const float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    struct hw_tensor a = vector(queue, x);
+    ok(hw_queue_import(one, FOREIGN_IMPORT, &theirs, &imported));
+    ok(hw_add(imported, &(struct hw_add){ .a = a, .b = a, .y = a }));
+    hw_queue_close(imported);
+    assert_null(theirs.first); /* it waits, as closing any queue does */
+    holds(queue, &a, 2, 4, 6, 8);
+    assert_int_equal(times("closed an imported queue"), 1);
+    assert_false(theirs.closed);
+    /* Again, and this time the context closes it. */
+    ran = 0;
+    ok(hw_queue_import(one, FOREIGN_IMPORT, &theirs, &imported));
+    foreign_submit(&theirs, &job);
+    hw_close(context);
+    assert_int_equal(ran, 1);
+    assert_int_equal(times("closed an imported queue"), 2);
+    assert_int_equal(times("closed a queue"), 2);
+    assert_false(theirs.closed);
+    open_all(NULL);
+}
+
+static void queues_that_are_none(void **state)
+{
+    struct foreign_queue theirs = { 0 };
+    struct hw_queue *imported = queue;
+    (void)state;
+    fails(HW_UNSUPPORTED, "import a queue on foreign:0: queues of kind 2",
+          hw_queue_import(one, HW_IMPORT_CUDA, &theirs, &imported));
+    assert_null(imported);
+    imported = queue;
+    fails(HW_INVALID, "import a queue on foreign:0: NULL is no queue",
+          hw_queue_import(one, FOREIGN_IMPORT, NULL, &imported));
+    assert_null(imported);
+    imported = queue;
+    fails(HW_UNSUPPORTED, "cpu:0",
+          hw_queue_import(cpu, FOREIGN_IMPORT, &theirs, &imported));
+    assert_null(imported);
+    imported = queue;
+    fails(HW_INVALID, "device", hw_queue_import(NULL, FOREIGN_IMPORT, &theirs, &imported));
+    assert_null(imported);
+    fails(HW_INVALID, "queue", hw_queue_import(one, FOREIGN_IMPORT, &theirs, NULL));
+    assert_int_equal(times("closed"), 0);
+}
+
+/* ---- memory that others made ---- */
+
+static void imported_memory_is_used_in_place(void **state)
+{
+    float cells[8] = { 9, 9, 9, 9, 1, 2, 3, 4 };
+    struct foreign_memory theirs = { sizeof cells, (unsigned char *)cells };
+    struct hw_buffer *buffer;
+    struct hw_tensor a, y;
+    const int64_t four = 4;
+    (void)state;
+    ok(hw_buffer_import(one, FOREIGN_IMPORT, &theirs, sizeof cells, &buffer));
+    assert_int_equal(hw_buffer_bytes(buffer), sizeof cells);
+    assert_ptr_equal(hw_buffer_device(buffer), one);
+    assert_null(hw_buffer_host(buffer));
+    ok(hw_tensor_view(&a, buffer, 16, HW_F32, 1, &four));
+    ok(hw_tensor_view(&y, buffer, 0, HW_F32, 1, &four));
+    fails(HW_INVALID, "fit", hw_tensor_view(&a, buffer, 20, HW_F32, 1, &four));
+    ok(hw_tensor_view(&a, buffer, 16, HW_F32, 1, &four));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = y }));
+    assert_true(cells[0] == 9.0f); /* queued */
+    ok(hw_queue_wait(queue));
+    assert_true(cells[0] == 2.0f && cells[3] == 8.0f && cells[4] == 1.0f);
+    /* It is the device's own, like any buffer. */
+    fails(HW_INVALID, "foreign:0",
+          hw_add(on_two, &(struct hw_add){ .a = a, .b = a, .y = y }));
+    /* Its end is not the memory's. */
+    ok(hw_add(queue, &(struct hw_add){ .a = y, .b = a, .y = y }));
+    hw_buffer_free_after(buffer, queue);
+    ok(hw_queue_wait(queue));
+    assert_true(cells[0] == 3.0f && cells[3] == 12.0f);
+    ok(hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 16, &buffer));
+    hw_buffer_free(buffer);
+    assert_true(cells[0] == 3.0f);
+    ok(hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 16,
+                        &buffer)); /* the context frees it */
+}
+
+static void memory_that_is_none(void **state)
+{
+    float cells[4] = { 0 };
+    struct foreign_memory theirs = { sizeof cells, (unsigned char *)cells };
+    struct hw_buffer *buffer;
+    (void)state;
+    fails(HW_UNSUPPORTED, "hw_buffer_import on foreign:0: memory of kind 1",
+          hw_buffer_import(one, HW_IMPORT_HOST, cells, sizeof cells, &buffer));
+    assert_null(buffer);
+    fails(HW_INVALID, "NULL is no memory",
+          hw_buffer_import(one, FOREIGN_IMPORT, NULL, 16, &buffer));
+    fails(HW_INVALID, "17 bytes of memory that has 16",
+          hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 17, &buffer));
+    assert_null(buffer);
+    fails(HW_UNSUPPORTED, "cpu:0",
+          hw_buffer_import(cpu, FOREIGN_IMPORT, &theirs, 16, &buffer));
+    fails(HW_INVALID, "device",
+          hw_buffer_import(NULL, FOREIGN_IMPORT, &theirs, 16, &buffer));
+    fails(HW_INVALID, "buffer", hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 16, NULL));
+}
+
+/* ---- kernels that the user wrote ---- */
+
+static struct hw_user_kernel described(const char *source, const char *signature)
+{
+    return (struct hw_user_kernel){ .size = sizeof(struct hw_user_kernel),
+                                    .group = 64,
+                                    .name = "mine",
+                                    .signature = signature,
+                                    .source = source };
+}
+
+static struct hw_kernel *kernel_of(struct hw_device *device, const char *source,
+                                   const char *signature)
+{
+    const struct hw_user_kernel desc = described(source, signature);
+    struct hw_kernel *kernel;
+    ok(hw_kernel_create(device, &desc, &kernel));
+    return kernel;
+}
+
+static struct hw_arg in(const struct hw_tensor *t)
+{
+    return (struct hw_arg){ .kind = HW_ARG_TENSOR, .tensor = t };
+}
+
+static struct hw_arg whole(int64_t i)
+{
+    return (struct hw_arg){ .kind = HW_ARG_INT, .i = i };
+}
+
+static struct hw_arg real(double f)
+{
+    return (struct hw_arg){ .kind = HW_ARG_FLOAT, .f = f };
+}
+
+static void kernels_run_in_the_queues_order(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    struct hw_kernel *affine, *twice = kernel_of(one, "double", "x");
+    struct hw_user_kernel desc = described(NULL, "toif");
+    struct hw_tensor packed;
+    (void)state;
+    desc.blob = "affine"; /* bytes, not a string */
+    desc.blob_bytes = strlen("affine");
+    ok(hw_kernel_create(one, &desc, &affine));
+    struct hw_tensor a = vector(queue, x), y = vector(queue, zero);
+    struct hw_arg args[] = { in(&a), in(&y), whole(10), real(0.5) };
+    ok(hw_kernel_launch(queue, affine, 1, args, 4));
+    ok(hw_kernel_launch(queue, twice, 1, &args[1], 1));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = y, .y = y }));
+    holds(queue, &y, 22, 24, 26, 28);
+    /* Weights in the device's own layout are an input like others. */
+    ok(hw_tensor_pack(queue, &a, &packed));
+    args[0] = in(&packed);
+    ok(hw_kernel_launch(queue, affine, 1, args, 4));
+    holds(queue, &y, 10.5f, 11, 11.5f, 12);
+}
+
+/* Refused with the kernel's name and the argument's number; nothing is queued. */
+static void arguments_are_held_against_the_signature(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    struct hw_kernel *affine = kernel_of(one, "affine", "toif");
+    struct hw_tensor a = vector(queue, x), y = vector(queue, zero),
+                     other = vector(on_two, x), host = host_f32(x, (int64_t)4, END);
+    const struct hw_arg good[] = { in(&a), in(&y), whole(10), real(0.5), whole(0) };
+    (void)state;
+    fails(HW_INVALID, "mine: 3 arguments; its signature \"toif\" has 4",
+          hw_kernel_launch(queue, affine, 1, good, 3));
+    fails(HW_INVALID, "mine: 5 arguments", hw_kernel_launch(queue, affine, 1, good, 5));
+    fails(HW_INVALID, "mine: 0 arguments", hw_kernel_launch(queue, affine, 1, good, 0));
+    fails(HW_INVALID, "args may not be NULL", hw_kernel_launch(queue, affine, 1, NULL, 4));
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t kind = 0; kind <= 4; kind++) {
+            struct hw_arg args[4];
+            char words[32];
+            memcpy(args, good, sizeof args);
+            if (args[i].kind == kind)
+                continue;
+            args[i].kind = kind;
+            snprintf(words, sizeof words, "argument %u has kind %u", i, kind);
+            fails(HW_INVALID, words, hw_kernel_launch(queue, affine, 1, args, 4));
+        }
+    struct hw_tensor outside = a, strided = a, folded = y;
+    outside.extent[0] = 5;
+    strided.extent[0] = 2;
+    strided.stride[0] = 8;
+    folded.stride[0] = 0;
+    const struct {
+        uint32_t index;
+        const struct hw_tensor *tensor;
+        enum hw_status status;
+        const char *words;
+    } rows[] = {
+        { 0, NULL, HW_INVALID, "argument 0: tensor is NULL" },
+        { 1, NULL, HW_INVALID, "argument 1: tensor is NULL" },
+        { 0, &other, HW_INVALID, "device foreign:1, the queue is on foreign:0" },
+        { 1, &other, HW_INVALID, "argument 1 lies in a buffer of device foreign:1" },
+        { 0, &host, HW_UNSUPPORTED, "argument 0 is a host tensor" },
+        { 0, &outside, HW_INVALID, "argument 0: 20 bytes" },
+        { 0, &strided, HW_UNSUPPORTED, "argument 0: its innermost extent" },
+        { 1, &folded, HW_INVALID, "argument 1: it is written" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct hw_arg args[4];
+        memcpy(args, good, sizeof args);
+        args[rows[i].index].tensor = rows[i].tensor;
+        fails(rows[i].status, rows[i].words, hw_kernel_launch(queue, affine, 1, args, 4));
+        assert_non_null(strstr(hw_message(), "mine: "));
+    }
+    holds(queue, &y, 0, 0, 0, 0);
+    ok(hw_kernel_launch(queue, affine, 1, good, 4));
+    holds(queue, &y, 10.5f, 11, 11.5f, 12);
+}
+
+/* Weights: memory that only copies write, and layouts that only their device knows. */
+static void weights_are_not_written(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    const int64_t four = 4;
+    struct hw_kernel *affine = kernel_of(one, "affine", "toif"),
+                     *twice = kernel_of(one, "double", "x");
+    struct hw_tensor a = vector(queue, x), y = vector(queue, x), fixed, packed;
+    struct hw_arg args[] = { in(&fixed), in(&y), whole(0), real(1.0) };
+    (void)state;
+    ok(hw_tensor_alloc(one, HW_BUFFER_READ_ONLY, HW_F32, 1, &four, &fixed));
+    ok(hw_copy(queue, &fixed, &a));
+    ok(hw_kernel_launch(queue, affine, 1, args, 4));
+    fails(HW_INVALID, "argument 0 is written, and its buffer is read-only",
+          hw_kernel_launch(queue, twice, 1, args, 1));
+    args[1] = in(&fixed);
+    fails(HW_INVALID, "argument 1 is written, and its buffer is read-only",
+          hw_kernel_launch(queue, affine, 1, args, 4));
+    holds(queue, &fixed, 1, 2, 3, 4);
+    /* A packed tensor is an input, as it was made; its layout is no licence. */
+    ok(hw_tensor_pack(queue, &a, &packed));
+    args[0] = in(&packed);
+    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, twice, 1, args, 1));
+    args[1] = in(&y);
+    packed.extent[0] = 1 << 20;
+    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, affine, 1, args, 4));
+    packed = a;
+    packed.layout = 1;
+    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, affine, 1, args, 4));
+    packed.buffer = NULL;
+    packed.data = &packed;
+    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, affine, 1, args, 4));
+    holds(queue, &y, 1, 2, 3, 4);
+}
+
+static void descriptions_are_checked(void **state)
+{
+    struct hw_user_kernel desc = described("affine", "toif");
+    struct hw_kernel *kernel = NULL;
+    (void)state;
+#define REFUSED(field, value, status, words)                                               \
+    do {                                                                                   \
+        desc = described("affine", "toif");                                                \
+        desc.field = value;                                                                \
+        kernel = (struct hw_kernel *)&desc;                                                \
+        fails(status, words, hw_kernel_create(one, &desc, &kernel));                       \
+        assert_null(kernel);                                                               \
+    } while (0)
+    REFUSED(size, 0, HW_INVALID, "size is 0");
+    REFUSED(size, sizeof desc - 8, HW_INVALID, "size");
+    REFUSED(name, NULL, HW_INVALID, "name");
+    REFUSED(signature, NULL, HW_INVALID, "signature");
+    REFUSED(group, 0, HW_INVALID, "group");
+    REFUSED(source, NULL, HW_INVALID, "source or blob");
+    REFUSED(blob, "affine", HW_INVALID, "source or blob");
+    REFUSED(signature, "tofz", HW_INVALID, "\"tofz\"");
+    REFUSED(signature, "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii",
+            HW_INVALID, "has 65 letters, 64 can be");
+    desc.source = NULL;
+    desc.blob = "affine"; /* of no bytes */
+    desc.signature = "toif";
+    fails(HW_INVALID, "blob_bytes", hw_kernel_create(one, &desc, &kernel));
+    /* What only the plugin knows, in its words. */
+    REFUSED(signature, "to", HW_INVALID, "kernel mine on foreign:0: affine takes \"toif\"");
+    REFUSED(source, "none", HW_DRIVER, "kernel mine on foreign:0: line 1");
+    desc = described("affine", "toif");
+    fails(HW_UNSUPPORTED, "cpu:0", hw_kernel_create(cpu, &desc, &kernel));
+    fails(HW_INVALID, "device", hw_kernel_create(NULL, &desc, &kernel));
+    fails(HW_INVALID, "desc", hw_kernel_create(one, NULL, &kernel));
+    fails(HW_INVALID, "kernel", hw_kernel_create(one, &desc, NULL));
+    assert_int_equal(times("destroyed"), 0);
+}
+
+static void launches_that_can_not_be(void **state)
+{
+    struct hw_kernel *kernel = kernel_of(one, "refuse", ""),
+                     *other = kernel_of(two, "refuse", "");
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    const float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    struct hw_tensor a = vector(queue, x);
+    fails(HW_DRIVER, "mine on foreign:0: the driver launches no such thing",
+          hw_kernel_launch(queue, kernel, 1, NULL, 0));
+    fails(HW_INVALID, "the kernel is of foreign:1, the queue of foreign:0",
+          hw_kernel_launch(queue, other, 1, NULL, 0));
+    fails(HW_INVALID, "the kernel is of foreign:0, the queue of cpu:0",
+          hw_kernel_launch(on_cpu, kernel, 1, NULL, 0));
+    fails(HW_INVALID, "kernel may not be NULL", hw_kernel_launch(queue, NULL, 1, NULL, 0));
+    fails(HW_INVALID, "queue may not be NULL", hw_kernel_launch(NULL, kernel, 1, NULL, 0));
+    /* A recording refuses it, and goes on. */
+    ok(hw_queue_record(queue));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = a }));
+    fails(HW_UNSUPPORTED, "not recorded", hw_kernel_launch(queue, kernel, 1, NULL, 0));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 1);
+    ok(hw_graph_launch(graph, queue));
+    holds(queue, &a, 2, 4, 6, 8);
+}
+
+static void kernels_end_before_and_after_their_queue(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    struct hw_kernel *before = kernel_of(one, "double", "x"),
+                     *after = kernel_of(one, "double", "x");
+    struct hw_queue *second;
+    (void)state;
+    kernel_of(two, "lose", ""); /* left to the context */
+    struct hw_tensor a = vector(queue, x);
+    const struct hw_arg arg = in(&a);
+    ok(hw_queue_open(one, NULL, &second));
+    ok(hw_kernel_launch(second, before, 1, &arg, 1));
+    ok(hw_queue_wait(second));
+    hw_kernel_free(before);
+    assert_int_equal(times("destroyed double"), 1);
+    ok(hw_kernel_launch(second, after, 1, &arg, 1));
+    hw_queue_close(second);
+    holds(queue, &a, 4, 8, 12, 16);
+    ok(hw_kernel_launch(queue, after, 1, &arg,
+                        1)); /* it is the device's, not the queue's */
+    holds(queue, &a, 8, 16, 24, 32);
+    hw_kernel_free(after);
+    hw_kernel_free(NULL);
+    assert_int_equal(times("destroyed double"), 2);
+    assert_int_equal(times("destroyed lose"), 0);
+    hw_close(context);
+    assert_int_equal(times("destroyed lose"), 1);
+    open_all(NULL);
+}
+
+static void a_lost_device_takes_nothing_more(void **state)
+{
+    float cells[4] = { 0 };
+    struct foreign_queue their_queue = { 0 };
+    struct foreign_memory their_memory = { sizeof cells, (unsigned char *)cells };
+    struct hw_kernel *lose = kernel_of(one, "lose", ""), *kernel;
+    struct hw_kernel *there = kernel_of(two, "double", "x");
+    struct hw_queue *imported, *none;
+    struct hw_buffer *buffer;
+    const struct hw_user_kernel desc = described("double", "x");
+    const float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    ok(hw_queue_import(one, FOREIGN_IMPORT, &their_queue, &imported));
+    ok(hw_kernel_launch(imported, lose, 1, NULL, 0));
+    fails(HW_LOST, "foreign:0", hw_queue_wait(imported));
+    /* Said without asking the plugin. */
+    fails(HW_LOST, "device foreign:0 is lost",
+          hw_kernel_launch(imported, lose, 1, NULL, 0));
+    fails(HW_LOST, "device foreign:0 is lost", hw_kernel_launch(queue, lose, 1, NULL, 0));
+    fails(HW_LOST, "device foreign:0 is lost", hw_kernel_create(one, &desc, &kernel));
+    assert_null(kernel);
+    fails(HW_LOST, "device foreign:0 is lost",
+          hw_queue_import(one, FOREIGN_IMPORT, &their_queue, &none));
+    assert_null(none);
+    fails(HW_LOST, "device foreign:0 is lost",
+          hw_buffer_import(one, FOREIGN_IMPORT, &their_memory, 16, &buffer));
+    assert_null(buffer);
+    /* Closing works, and the other device does. */
+    hw_kernel_free(lose);
+    assert_int_equal(times("destroyed lose"), 1);
+    hw_queue_close(imported);
+    assert_false(their_queue.closed);
+    struct hw_tensor a = vector(on_two, x);
+    const struct hw_arg arg = in(&a);
+    ok(hw_kernel_launch(on_two, there, 1, &arg, 1));
+    holds(on_two, &a, 2, 4, 6, 8);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(work_on_an_imported_queue_is_waited_for),
+        TEST(closing_leaves_the_makers_queue),
+        TEST(queues_that_are_none),
+        TEST(imported_memory_is_used_in_place),
+        TEST(memory_that_is_none),
+        TEST(kernels_run_in_the_queues_order),
+        TEST(arguments_are_held_against_the_signature),
+        TEST(weights_are_not_written),
+        TEST(descriptions_are_checked),
+        TEST(launches_that_can_not_be),
+        TEST(kernels_end_before_and_after_their_queue),
+        TEST(a_lost_device_takes_nothing_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
