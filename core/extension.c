@@ -24,7 +24,7 @@ static enum hw_status check_place(struct hw_queue *queue, const char *name, uint
         return fail(HW_INVALID, "%s: argument %u is written, and its buffer is read-only",
                     name, (unsigned)i);
     struct look look = { .impl = queue->device_impl };
-    if (t->layout && !packed_fits(&look, t, writes, &(struct extent_of_bytes){ NULL }))
+    if (t->layout && !packed_fits(&look, t, writes, &(struct extent_of_bytes){ 0 }))
         return fail(
             HW_INVALID,
             "%s: argument %u is packed (layout %u); a packed tensor is an input, as "
