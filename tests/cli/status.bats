@@ -48,7 +48,7 @@ make_directory()
     says '✓ Discrete test device \(discrete\)'
     says '✓ NULL \(null\)'
     hw status --json
-    json "[(b['title'], b['name']) for b in d['backends']] == [('Discrete test device', 'discrete'), ('NULL', 'null')]"
+    json "{('Discrete test device', 'discrete'), ('NULL', 'null')} <= {(b['title'], b['name']) for b in d['backends']}"
     HW_DISABLE=discrete hw status
     says '✗ DISCRETE \(discrete\)'
 }
