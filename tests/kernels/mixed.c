@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels that take any mix of storage types at run time, in plain C. */
-#ifdef IN_GROUPS
-#include "group.h"
-#else
-#include "dialect/c.h"
-#endif
-/**/
-#include "args.h"
-/**/
-#include "prelude.h"
+#include "dialect.h"
 /**/
 #include "attention.c"
 #include "copy.c"

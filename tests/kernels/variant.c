@@ -4,15 +4,7 @@
 #define JOIN_(name, x, w) name##_##x##_##w
 #define JOIN(name, x, w)  JOIN_(name, x, w)
 #define KERNEL_NAME(name) JOIN(name, X, W)
-#ifdef IN_GROUPS
-#include "group.h"
-#else
-#include "dialect/c.h"
-#endif
-/**/
-#include "args.h"
-/**/
-#include "prelude.h"
+#include "dialect.h"
 /**/
 #include "add.c"
 #include "add_rmsnorm.c"

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* run.h - what the files run_*.c share: arrays of any storage type, the comparison with a
+ * definition in double precision, and how the groups of a kernel are run. Each of these files
+ * is a family of tests, which run.c puts together. */
+#ifndef KERNELS_TEST_RUN_H
+#define KERNELS_TEST_RUN_H
+
+#include "dialect.h"
+/**/
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+/**/
+#include <cmocka.h>
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+struct family {
+    const struct CMUnitTest *tests;
+    size_t count;
+};
+extern const struct family values_family, rows_family, products_family, moves_family;
+
+/* ---- groups ---- */
+
+/* One group: a call, or as many calls at once as the group has work-items. */
+#ifdef IN_GROUPS
+#define GROUP_OF(call) _Pragma("omp parallel num_threads(GROUP)") call
+#else
+#define GROUP_OF(call) call
+#endif
+
+/* All groups of a kernel, whose call has their number as its last argument, g. */
+#define GROUPS_OF(count, call)                                                             \
+    for (int g = 0; g < (count); g++)                                                      \
+    GROUP_OF(call)
+
+/* How many pieces of `size` there are in n, the last of which may be smaller. */
+static inline i64 pieces(i64 n, i64 size)
+{
+    return (n + size - 1) / size;
+}
+
+/* ---- arrays.c ---- */
+
+/* Exactly allocated, so that a sanitizer sees every overrun. */
+struct array {
+    int type; /* enum storage */
+    i64 n;
+    u8 *at;
+};
+
+i64 bytes_of(int type, i64 n);
+/* Filled with a byte that is nobody's result. */
+struct array new_array(int type, i64 n);
+/* Uniform in -size .. size; blocks of any codes. */
+struct array random_array(int type, i64 n, double size);
+/* n zeros. */
+double *numbers(i64 n);
+/* Bytes for whatever else a test needs. These, and all of the above, live until release(). */
+void *hold(size_t bytes);
+void release(void);
+
+double get(struct array a, i64 i);
+/* Of f32, f16 and bf16. */
+void put(struct array a, i64 i, double v);
+/* The next number of the one sequence that all tests draw from, uniform in -1 .. 1. */
+double random_unit(void);
+/* The definition of f16, by arithmetic: shares nothing with the conversions under test. */
+double half_value(unsigned h);
+
+/* Where the elements of a contiguous operand [.., n1, n2, cols] are. */
+struct place packed(int type, i64 n1, i64 n2, i64 cols);
+
+/* Fails unless the array is the numbers, by the norm of the difference: as near as its
+ * storage type can be, or within `bound` if that is more. */
+void check(const char *what, struct array got, const double *want, double bound);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* run_moves.c - what only moves and converts: get_rows, set_rows, copy. */
+#include "run.h"
+
+void get_rows(u8 *, const u8 *, const u8 *, struct rows_args, int);
+void set_rows(u8 *, const u8 *, const u8 *, struct rows_args, int);
+void copy(u8 *, const u8 *, struct copy_args, int);
+
+/* ---- rows of a table ---- */
+
+enum { PICKED = 5, TABLE_ROWS = 7 };
+/* Two of them are no rows of the table. */
+static const int picked[PICKED] = { 6, 0, -1, 7, 3 };
+
+static struct rows_args rows_args(int to, int from, i64 cols)
+{
+    return (struct rows_args){ .to = packed(to, 1, 1, cols),
+                               .from = packed(from, 1, 1, cols),
+                               .table_rows = TABLE_ROWS,
+                               .cols = cols,
+                               .to_type = to,
+                               .from_type = from };
+}
+
+static void get_rows_case(int to, int from, i64 cols)
+{
+    struct array table = random_array(from, TABLE_ROWS * cols, 1);
+    struct array y = new_array(to, PICKED * cols);
+    double *want = numbers(PICKED * cols);
+    for (int r = 0; r < PICKED; r++)
+        for (i64 i = 0; i < cols; i++)
+            want[r * cols + i] = picked[r] < 0 || picked[r] >= TABLE_ROWS
+                                     ? 0
+                                     : get(table, picked[r] * cols + i);
+    GROUPS_OF(PICKED,
+              get_rows(y.at, table.at, (const u8 *)picked, rows_args(to, from, cols), g));
+    check("get_rows", y, want, 0);
+    release();
+}
+
+static void test_get_rows(void **state)
+{
+    (void)state;
+    for (int from = STORAGE_F32; from <= STORAGE_Q4_0; from++) {
+        if (from > STORAGE_BF16 && from < STORAGE_Q8_0)
+            continue;
+        for (int to = STORAGE_F32; to <= STORAGE_BF16; to++)
+            for (i64 cols = from >= STORAGE_Q8_0 ? 96 : 37; cols < 400; cols += 224)
+                get_rows_case(to, from, cols);
+    }
+}
+
+/* The picked row that table row r becomes, or -1: it stays as it was. */
+static int source_of(int r)
+{
+    for (int i = 0; i < PICKED; i++)
+        if (picked[i] == r)
+            return i;
+    return -1;
+}
+
+static void set_rows_case(int to, int from)
+{
+    const i64 cols = 96;
+    struct array x = random_array(from, PICKED * cols, 1);
+    struct array table = random_array(to, TABLE_ROWS * cols, 1);
+    struct array before = new_array(to, TABLE_ROWS * cols);
+    memcpy(before.at, table.at, (size_t)bytes_of(to, TABLE_ROWS * cols));
+    GROUPS_OF(PICKED,
+              set_rows(table.at, x.at, (const u8 *)picked, rows_args(to, from, cols), g));
+    for (int r = 0; r < TABLE_ROWS; r++)
+        for (i64 i = 0; i < cols; i++) {
+            const double got = get(table, r * cols + i);
+            if (source_of(r) < 0)
+                assert_true(got == get(before, r * cols + i));
+            else if (fabs(got - get(x, source_of(r) * cols + i)) >
+                     (to == STORAGE_F32 ? 0 : 1.0 / 200))
+                fail_msg("set_rows: %d to %d, row %d", from, to, r);
+        }
+    release();
+}
+
+static void test_set_rows(void **state)
+{
+    static const int types[] = { STORAGE_F32, STORAGE_F16, STORAGE_BF16, STORAGE_Q8_0 };
+    (void)state;
+    for (int from = STORAGE_F32; from <= STORAGE_BF16; from++)
+        for (size_t t = 0; t < COUNT(types); t++)
+            set_rows_case(types[t], from);
+}
+
+/* ---- copy ---- */
+
+static void copy_transposed(int to, int from)
+{
+    const i64 rows = 41, cols = 29;
+    struct array src = random_array(from, cols * rows, 1), dst = new_array(to, rows * cols);
+    double *want = numbers(rows * cols);
+    const struct copy_args a = { .dst = packed(to, 1, rows, cols),
+                                 .src.stride[2] = bytes_of(from, 1),
+                                 .n1 = 1,
+                                 .n2 = rows,
+                                 .cols = cols,
+                                 .dst_step = bytes_of(to, 1),
+                                 .src_step = bytes_of(from, rows),
+                                 .dst_type = to,
+                                 .src_type = from };
+    for (i64 i = 0; i < rows * cols; i++)
+        want[i] = get(src, i % cols * rows + i / cols);
+    GROUPS_OF(rows, copy(dst.at, src.at, a, g));
+    check("copy", dst, want, 0);
+    release();
+}
+
+/* To blocks, which may be off by half a step between two codes, and back. */
+static void copy_blocks(int block, int type)
+{
+    const i64 cols = 2 * ELEMENT_SPAN + 96;
+    struct array x = random_array(type, cols, 1), y = new_array(type, cols);
+    struct array q = new_array(block, cols);
+    double *want = numbers(cols);
+    const struct copy_args to = { .n1 = 1,
+                                  .n2 = 1,
+                                  .cols = cols,
+                                  .dst_type = block,
+                                  .src_type = type,
+                                  .src_step = bytes_of(type, 1) };
+    const struct copy_args back = { .n1 = 1,
+                                    .n2 = 1,
+                                    .cols = cols,
+                                    .dst_type = type,
+                                    .src_type = block,
+                                    .dst_step = bytes_of(type, 1) };
+    GROUPS_OF(pieces(cols, ELEMENT_SPAN), copy(q.at, x.at, to, g));
+    GROUPS_OF(pieces(cols, ELEMENT_SPAN), copy(y.at, q.at, back, g));
+    for (i64 i = 0; i < cols; i++) {
+        want[i] = get(q, i);
+        if (fabs(want[i] - get(x, i)) > (block == STORAGE_Q8_0 ? 0.005 : 0.13))
+            fail_msg("quantising copy: %g became %g", get(x, i), want[i]);
+    }
+    check("dequantising copy", y, want, 0);
+    release();
+}
+
+/* Equal types of 1, 2, 4 and 8 bytes move as bits, here transposed. */
+static void copy_bits(int type, int size)
+{
+    enum { ROWS = 3, COLS = 5, LARGEST = 8 };
+    u8 src[LARGEST * ROWS * COLS], dst[sizeof src], want[sizeof src];
+    for (size_t i = 0; i < sizeof src; i++)
+        src[i] = (u8)(i * 37 + 255);
+    for (int i = 0; i < ROWS * COLS; i++)
+        memcpy(want + i * size, src + (i % COLS * ROWS + i / COLS) * size, (size_t)size);
+    const struct copy_args a = { .dst.stride[2] = COLS * size,
+                                 .src.stride[2] = size,
+                                 .n1 = 1,
+                                 .n2 = ROWS,
+                                 .cols = COLS,
+                                 .dst_step = size,
+                                 .src_step = ROWS * size,
+                                 .dst_type = type,
+                                 .src_type = type };
+    GROUPS_OF(ROWS, copy(dst, src, a, g));
+    assert_memory_equal(dst, want, (size_t)(ROWS * COLS * size));
+}
+
+static void test_copy(void **state)
+{
+    static const int bits[] = { STORAGE_I8, STORAGE_I16, STORAGE_I32, STORAGE_I64 };
+    (void)state;
+    for (int from = STORAGE_F32; from <= STORAGE_BF16; from++)
+        for (int to = STORAGE_F32; to <= STORAGE_BF16; to++)
+            copy_transposed(to, from);
+    for (int block = STORAGE_Q8_0; block <= STORAGE_Q4_0; block++)
+        for (int type = STORAGE_F32; type <= STORAGE_BF16; type++)
+            copy_blocks(block, type);
+    for (size_t i = 0; i < COUNT(bits); i++)
+        copy_bits(bits[i], 1 << i);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_get_rows),
+    cmocka_unit_test(test_set_rows),
+    cmocka_unit_test(test_copy),
+};
+const struct family moves_family = { tests, COUNT(tests) };
