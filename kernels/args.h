@@ -182,8 +182,8 @@ struct rows_args {
  * apart. Floats convert to any float; block types to any float, floats to q8_0 and q4_0
  * (rounded as GGML does). Equal types move bit for bit: the host passes integers of their
  * size for both (f32 as i32, f16 and bf16 as i16, rows of blocks as rows of i8); i8 i16 i32
- * i64 only go to themselves. With a block type both sides are contiguous and the steps are
- * not read.
+ * i64 only go to themselves. With a block type both sides are contiguous: its own step is not
+ * read, that of the floats is their size.
  * Groups as silu. */
 struct copy_args {
     struct place dst, src;
