@@ -168,24 +168,27 @@ static void silu_and_swiglu_case(const struct variant *v, i64 cols, int kind)
     check("swiglu", y, gated, 0);
 }
 
-/* y [2,3,cols] = a [2,1,cols] op b [1,3,cols or 1]; kind: add or mul, of either. */
+/* y [2,3,cols] = a [2,1,cols or 1] op b [1,3,cols or 1]; kind: add or mul, of rows, of rows and
+ * numbers, of numbers. */
 static void add_and_mul_case(const struct variant *v, i64 cols, int kind)
 {
-    const int b_step = kind % 2, product = kind / 2;
-    const i64 b_cols = b_step ? cols : 1;
-    struct array a = random_array(v->x, 2 * cols, 3), b = random_array(v->x, 3 * b_cols, 3);
+    const int product = kind / 3, b_step = kind % 3 == 0, a_step = kind % 3 != 2;
+    const i64 a_cols = a_step ? cols : 1, b_cols = b_step ? cols : 1;
+    struct array a = random_array(v->x, 2 * a_cols, 3);
+    struct array b = random_array(v->x, 3 * b_cols, 3);
     struct array y = new_array(v->x, 6 * cols);
     double *want = numbers(6 * cols);
     const struct binary_args s = { .y = packed(v->x, 2, 3, cols),
-                                   .a.stride[1] = bytes_of(v->x, cols),
+                                   .a.stride[1] = bytes_of(v->x, a_cols),
                                    .b.stride[2] = bytes_of(v->x, b_cols),
                                    .n1 = 2,
                                    .n2 = 3,
                                    .cols = cols,
-                                   .b_step = b_step };
+                                   .b_step = b_step,
+                                   .flat = !a_step };
     for (int r = 0; r < 6; r++)
         for (i64 i = 0; i < cols; i++) {
-            const double u = get(a, r / 3 * cols + i),
+            const double u = get(a, r / 3 * a_cols + i * a_step),
                          w = get(b, r % 3 * b_cols + i * b_step);
             want[r * cols + i] = product ? u * w : u + w;
         }
@@ -311,7 +314,7 @@ static const struct CMUnitTest tests[] = {
     ROW_TEST(add_rmsnorm, 1),
     ROW_TEST(softmax, 2 * SOFTMAX_KINDS),
     ROW_TEST(silu_and_swiglu, 1),
-    ROW_TEST(add_and_mul, 4),
+    ROW_TEST(add_and_mul, 6),
     cmocka_unit_test(test_rope),
     ROW_TEST(argmax, 1),
 };
