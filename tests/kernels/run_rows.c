@@ -31,7 +31,8 @@ struct variant {
 #define STORAGE_f16               STORAGE_F16
 #define STORAGE_bf16              STORAGE_BF16
 #define POINTER(name, x, w, list) .name = name##_##x##_##w,
-#define ROW(x_, w_)               { .x = STORAGE_##x_, .w = STORAGE_##w_, ROW_KERNELS(POINTER, x_, w_) },
+
+#define ROW(x_, w_) { .x = STORAGE_##x_, .w = STORAGE_##w_, ROW_KERNELS(POINTER, x_, w_) },
 static const struct variant variants[] = { VARIANTS(ROW) };
 
 /* kind: 0 plain, 1 huge where that fits, 2 tiny, 3 without a weight. */
