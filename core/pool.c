@@ -5,21 +5,24 @@
  * A chunk is what the plugin's buffer_alloc() gave. Its blocks lie in a list by address,
  * and those that are free also in the list of their kind: chunks differ by flags, and large
  * requests have chunks of their own, so that a small buffer never pins a large one's
- * memory. Best fit. */
+ * memory. Best fit; a large block is not split for less than half of it, unless there is no
+ * other memory: its chunk could not be given back.
+ *
+ * Memory that is to be zero is cleared by the host where it has an address. Elsewhere only the
+ * device can clear it, when it makes a chunk: that one is kept as long as its buffer. */
 #include "exec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES (UINT64_C(4) << 20) /* what is asked of the device for small requests  \
-                                         */
-#define LARGE_BYTES (UINT64_C(1) << 20) /* from here on a request has a chunk of its own   \
-                                         */
+#define CHUNK_BYTES (UINT64_C(4) << 20) /* what is asked of the device for small requests */
+#define LARGE_BYTES (UINT64_C(1) << 20) /* from here on a request has a chunk of its own */
 
 struct chunk {
     struct hw_buffer memory;
     struct kind *kind;
+    bool once; /* given back with its buffer */
     struct block *first;
     struct chunk *next, *prev;
 };
@@ -28,6 +31,7 @@ struct chunk {
 struct kind {
     uint32_t flags;
     bool large;
+    bool visible;       /* the host has an address of the last chunk */
     struct block *free; /* linked by next_free */
     struct kind *next;
 };
@@ -169,6 +173,8 @@ static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t 
         return status;
     }
     chunk->kind = kind;
+    kind->visible = chunk->memory.host != NULL;
+    chunk->once = flags & HW_BUFFER_ZEROED && !kind->visible;
     chunk->first = whole;
     chunk->next = pool->chunks;
     if (chunk->next)
@@ -188,7 +194,8 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
                            uint32_t flags, struct block **block)
 {
     enum hw_status status;
-    if (!kind->large && !over_limit(pool, CHUNK_BYTES) && !(flags & HW_BUFFER_ZEROED) &&
+    if (!kind->large && !over_limit(pool, CHUNK_BYTES) &&
+        (kind->visible || !(flags & HW_BUFFER_ZEROED)) &&
         chunk_make(pool, kind, CHUNK_BYTES, flags, block) == HW_OK)
         return HW_OK;
     if (!over_limit(pool, bytes)) {
@@ -203,11 +210,15 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
 
 /* ---- blocks ---- */
 
-static struct block *best_fit(const struct kind *kind, uint64_t bytes)
+/* The smallest block of `bytes` to `most` bytes; `zeroed`: that the host can clear. */
+static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t most,
+                              bool zeroed)
 {
     struct block *best = NULL;
     for (struct block *block = kind->free; block; block = block->next_free)
-        if (block->length >= bytes && (!best || block->length < best->length))
+        if (block->length >= bytes && block->length <= most &&
+            (!best || block->length < best->length) &&
+            (!zeroed || block->chunk->memory.host))
             best = block;
     return best;
 }
@@ -243,22 +254,29 @@ static void join(struct block *block)
     free(after);
 }
 
+/* `*used`: others have written there before. */
 static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,
-                           struct block **block)
+                           struct block **block, bool *used)
 {
-    /* Zeroed memory comes fresh from the device, which knows how to zero it. */
     const bool zeroed = flags & HW_BUFFER_ZEROED;
     struct kind *kind = kind_of(pool, flags & ~(uint32_t)HW_BUFFER_ZEROED,
-                                bytes >= LARGE_BYTES || zeroed);
+                                bytes >= LARGE_BYTES);
     if (!kind)
         return fail(HW_NO_MEMORY, "out of memory for a buffer");
-    struct block *found = zeroed ? NULL : best_fit(kind, bytes);
-    enum hw_status status = HW_OK;
+    const uint64_t most = kind->large && bytes < UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    struct block *found = best_fit(kind, bytes, most, zeroed), *grown;
     pool->stats.requests++;
     if (found)
         pool->stats.hits++;
-    else if ((status = grow(pool, kind, bytes, flags, &found)))
-        return status;
+    else {
+        const enum hw_status status = grow(pool, kind, bytes, flags, &grown);
+        if (status == HW_NO_MEMORY)
+            found = best_fit(kind, bytes, UINT64_MAX, zeroed);
+        if (status && !found)
+            return status;
+    }
+    *used = found != NULL;
+    found = found ? found : grown;
     free_remove(found);
     found->used = true;
     split(found, bytes);
@@ -271,20 +289,29 @@ static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,
 }
 
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
-                         struct block **block)
+                         struct block **out)
 {
     uint64_t rounded;
     if (__builtin_add_overflow(bytes ? bytes : 1, POOL_GRAIN - 1, &rounded))
         return fail(HW_NO_MEMORY, "%s: %" PRIu64 " bytes are more than there can be",
                     pool->device->name, bytes);
+    struct block *block;
+    bool used;
     pthread_mutex_lock(&pool->lock);
-    enum hw_status status = take(pool, rounded / POOL_GRAIN * POOL_GRAIN, flags, block);
+    enum hw_status status = take(pool, rounded / POOL_GRAIN * POOL_GRAIN, flags, &block,
+                                 &used);
     pthread_mutex_unlock(&pool->lock);
-    return status;
+    if (status)
+        return status;
+    if (used && flags & HW_BUFFER_ZEROED)
+        memset((char *)block->chunk->memory.host + block->offset, 0, (size_t)block->length);
+    *out = block;
+    return HW_OK;
 }
 
 void pool_give(struct pool *pool, struct block *block)
 {
+    struct chunk *chunk = block->chunk;
     pthread_mutex_lock(&pool->lock);
     pool->stats.used -= block->length;
     pool->stats.buffers--;
@@ -293,6 +320,8 @@ void pool_give(struct pool *pool, struct block *block)
         join(block);
     if (block->before && !block->before->used)
         join(block->before);
+    if (chunk->once && !chunk->first->used && !chunk->first->after)
+        chunk_free(pool, chunk);
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -139,6 +139,67 @@ static void zeroed_means_zero(void **state)
     world_close(&w);
 }
 
+/* Round after round takes no more memory, whether the host can clear it or the device has to
+ * make it anew; and it is zero each time. */
+static void zeroed_memory_is_not_hoarded(void **state)
+{
+    static const uint64_t sizes[] = { 1000, MB / 2, MB, 3 * MB };
+    static const uint32_t flags[] = { 0, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE };
+    struct world w;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_device *const devices[] = { w.near, w.near, w.cpu };
+    for (int d = 0; d < 3; d++)
+        for (size_t i = 0; i < 4; i++)
+            for (int round = 0; round < 40; round++) {
+                struct hw_buffer *b;
+                ok(hw_buffer_alloc(devices[d], sizes[i], HW_BUFFER_ZEROED | flags[d % 2],
+                                   &b));
+                char *host = hw_buffer_host(b);
+                assert_true(host || d == 0);
+                for (uint64_t k = 0; host && k < sizes[i]; k += 100)
+                    assert_int_equal(host[k], 0);
+                if (host)
+                    memset(host, 1, (size_t)sizes[i]);
+                hw_buffer_free(b);
+            }
+    assert_true(stats(w.near).held <= 10 * MB);
+    assert_true(stats(w.cpu).held <= 10 * MB);
+    assert_true(stats(w.cpu).hits >= 140);
+    world_close(&w);
+    /* What only the device can clear goes back to it. */
+    world_open(&w, NULL, NULL);
+    struct hw_buffer *b;
+    ok(hw_buffer_alloc(w.near, 2 * MB, HW_BUFFER_ZEROED, &b));
+    hw_buffer_free(b);
+    assert_int_equal(stats(w.near).held, 0);
+    world_close(&w);
+}
+
+/* A chunk of which a little is used can not be given back. */
+static void little_is_not_cut_from_much(void **state)
+{
+    struct world w;
+    struct hw_buffer *little, *half, *rest;
+    (void)state;
+    world_open(&w, NULL, "40M");
+    ok(hw_buffer_alloc(w.near, 32 * MB, 0, &half));
+    hw_buffer_free(half);
+    ok(hw_buffer_alloc(w.near, 1 * MB, 0, &little));
+    ok(hw_pool_trim(w.near));
+    assert_int_equal(stats(w.near).held, 1 * MB);
+    hw_buffer_free(little);
+    /* Up to a half is: and where there is no other memory, all is. */
+    ok(hw_buffer_alloc(w.near, 36 * MB, 0, &half));
+    hw_buffer_free(half);
+    ok(hw_buffer_alloc(w.near, 18 * MB, 0, &half));
+    assert_int_equal(stats(w.near).held, 37 * MB);
+    ok(hw_buffer_alloc(w.near, 5 * MB, 0, &rest));
+    assert_true(stats(w.near).held <= 40 * MB);
+    assert_int_equal(stats(w.near).used, 23 * MB);
+    world_close(&w);
+}
+
 /* A buffer freed in stream order is not given away before the queue has passed. */
 static void freed_in_order(void **state)
 {
@@ -214,6 +275,8 @@ int main(void)
         cmocka_unit_test(the_limit_counts_everything),
         cmocka_unit_test(the_device_runs_out),
         cmocka_unit_test(zeroed_means_zero),
+        cmocka_unit_test(zeroed_memory_is_not_hoarded),
+        cmocka_unit_test(little_is_not_cut_from_much),
         cmocka_unit_test(freed_in_order),
         cmocka_unit_test(imported_memory_is_not_copied),
         cmocka_unit_test(wrong_arguments),
