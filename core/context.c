@@ -138,12 +138,13 @@ void hw_close(struct hw_context *context)
      * alone. */
     if (!context || forked(context))
         return;
+    const struct words words = words_keep(); /* why opening failed, perhaps */
     close_all_work(context);
     registry_free(context);
     while (context->plugins) {
         struct plugin *plugin = context->plugins;
         context->plugins = plugin->next;
-        unload(plugin);
+        plugin_close(plugin);
     }
     scan_free(context);
     selection_free(context);
@@ -152,16 +153,7 @@ void hw_close(struct hw_context *context)
     pthread_mutex_destroy(&context->log_lock);
     pthread_mutex_destroy(&context->lock);
     free(context);
-}
-
-/* Closing may set the thread's message; the caller wants to know why opening failed. */
-static enum hw_status close_failed(struct hw_context *context, enum hw_status status)
-{
-    char *words = strdup(hw_message());
-    hw_close(context);
-    fail(status, "%s", words ? words : "out of memory");
-    free(words);
-    return status;
+    words_restore(&words);
 }
 
 enum hw_status hw_open(const struct hw_options *options, struct hw_context **out)
@@ -187,7 +179,8 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **out
     enum hw_status status = open_context(context, options);
     opening = false;
     if (status)
-        return close_failed(context, status);
-    *out = context;
-    return HW_OK;
+        hw_close(context);
+    else
+        *out = context;
+    return status;
 }

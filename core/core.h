@@ -24,6 +24,23 @@ enum hw_status fail(enum hw_status status, const char *format, ...)
 enum hw_status fail_in(enum hw_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What a plugin says of a failure lies aside until the host knows that the call failed: a
+ * plugin may say something and succeed. Before a call: forgets what older ones said. */
+void plugin_asked(void);
+/* hw_host.fail(). */
+int32_t plugin_says(int32_t status, const char *text);
+/* The call failed: what the plugin said, "no reason given" if nothing. */
+const char *plugin_words(void);
+/* The same becomes the message. Answers `status`. */
+enum hw_status plugin_failed(int32_t status);
+
+/* The message as it is, for what must not change it. */
+struct words {
+    char text[2048];
+};
+struct words words_keep(void);
+void words_restore(const struct words *words);
+
 /* ---- log.c ---- */
 
 void log_line(struct hw_context *context, int32_t level, const char *format, ...)
@@ -97,7 +114,7 @@ void config_free(struct settings *settings);
 struct directory; /* ladder.h: a place that was searched */
 struct candidate; /* ladder.h: a file that was looked at, with stage, reason, remedy */
 
-/* A plugin in the process. Never unloaded while its context is open. */
+/* A plugin in the process. Its library is never unloaded: see plugin_close(). */
 struct plugin {
     struct hw_context *context;
     struct candidate *candidate;

@@ -43,7 +43,7 @@ enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
     if (!event)
         return fail(HW_NO_MEMORY, "out of memory for an event");
     event->device = device;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     status = event_answer(event,
                           device->plugin->table.event_create(device->impl, &event->impl),
                           "hw_event_create");

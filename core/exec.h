@@ -16,7 +16,7 @@
 
 /* ---- the op table as data ---- */
 
-enum role { ROLE_IN, ROLE_OPT_IN, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
+enum role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
 
 struct operand {
     const char *name;

@@ -125,7 +125,7 @@ static enum hw_status build(struct hw_graph *graph, struct segment *segment)
         const struct node *node = &graph->nodes[segment->first + i];
         nodes[i] = (struct hw_node){ node->op, op_rows[node->op].size, node->args };
     }
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t answer = device->plugin->table.graph_build(device->impl, nodes, segment->count,
                                                        &segment->built);
     free(nodes);
@@ -205,7 +205,7 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
             status = replay(queue, &nodes[i]);
         return status;
     }
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t answer = graph->device->plugin->table.graph_launch(queue->impl, segment->built);
     if (answer)
         return fail_in(answered(graph->device, answer),

@@ -133,8 +133,8 @@ bool trust_check(struct hw_context *context, struct candidate *candidate);
 bool preflight(struct hw_context *context, struct candidate *candidate);
 bool load(struct hw_context *context, struct candidate *candidate);
 bool probe(struct hw_context *context, struct candidate *candidate);
-/* Closes the plugin, and unloads it where that is safe. */
-void unload(struct plugin *plugin);
+/* Closes the plugin; its library stays in the process. */
+void plugin_close(struct plugin *plugin);
 
 /* ---- witness.c ---- */
 

@@ -21,7 +21,7 @@ static void host_log(void *instance, int32_t level, const char *text)
 static int32_t host_fail(void *instance, int32_t status, const char *text)
 {
     (void)instance;
-    return (int32_t)fail((enum hw_status)status, "%s", text ? text : "");
+    return plugin_says(status, text);
 }
 
 static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
@@ -53,7 +53,9 @@ static void fill_host(struct plugin *plugin)
 
 static int32_t missing(const char *what)
 {
-    return (int32_t)fail(HW_UNSUPPORTED, "the plugin has no %s", what);
+    char text[128];
+    snprintf(text, sizeof text, "the plugin has no %s", what);
+    return plugin_says(HW_UNSUPPORTED, text);
 }
 
 #define MISSING_OP(NAME, name)                                                             \
@@ -361,13 +363,13 @@ static bool enter(struct plugin *plugin)
     memset(&offer.table, 0, sizeof offer.table);
     memset(offer.guard, GUARD, sizeof offer.guard);
     offer.table.size = sizeof offer.table;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t status = entry(&plugin->host, &offer.table);
     if (overrun(&offer))
         return stop(candidate, REASON_TABLE_OVERRUN, NULL);
     if (status)
         return stop(candidate, REASON_ENTRY_FAILED, "its hw_plugin_entry answered %s: %s",
-                    hw_status_name(status), hw_message());
+                    hw_status_name(status), plugin_words());
     return take_table(plugin, &offer.table);
 }
 
@@ -418,29 +420,18 @@ bool load(struct hw_context *context, struct candidate *candidate)
         good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s when it was loaded",
                     changed);
     if (!good) {
-        unload(plugin);
+        plugin_close(plugin);
         return false;
     }
     candidate->plugin = plugin;
     return true;
 }
 
-/* The sanitizers' run-times find their reports' names in what is loaded. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define KEEP_LOADED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define KEEP_LOADED 1
-#endif
-#endif
-
-void unload(struct plugin *plugin)
+/* Its code stays: a library that ran may have left threads, thread-local destructors and handlers
+ * behind, its own or those of the vendor's libraries. */
+void plugin_close(struct plugin *plugin)
 {
     if (plugin->started)
         plugin->table.close(plugin->self);
-#ifndef KEEP_LOADED
-    if (plugin->library)
-        dlclose(plugin->library);
-#endif
     free(plugin);
 }

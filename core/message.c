@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char message[2048];
+static _Thread_local char message[sizeof(struct words)];
+static _Thread_local char said[1024]; /* by a plugin */
 
 enum hw_status fail(enum hw_status status, const char *format, ...)
 {
@@ -32,6 +33,41 @@ enum hw_status fail_in(enum hw_status status, const char *format, ...)
         snprintf(text + length, sizeof text - length, "%s", message);
     memcpy(message, text, sizeof message);
     return status;
+}
+
+void plugin_asked(void)
+{
+    said[0] = '\0';
+}
+
+int32_t plugin_says(int32_t status, const char *text)
+{
+    snprintf(said, sizeof said, "%s", text ? text : "");
+    return status;
+}
+
+const char *plugin_words(void)
+{
+    return said[0] ? said : "no reason given";
+}
+
+enum hw_status plugin_failed(int32_t status)
+{
+    fail((enum hw_status)status, "%s", plugin_words());
+    plugin_asked();
+    return (enum hw_status)status;
+}
+
+struct words words_keep(void)
+{
+    struct words words;
+    memcpy(words.text, message, sizeof words.text);
+    return words;
+}
+
+void words_restore(const struct words *words)
+{
+    memcpy(message, words->text, sizeof message);
 }
 
 const char *hw_message(void)

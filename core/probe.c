@@ -10,32 +10,32 @@
 static bool start(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->candidate;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t status = plugin->table.open(&plugin->host, &plugin->self);
     plugin->started = status == HW_OK;
     if (plugin->started)
         return true;
     if (status == HW_NO_DEVICE) {
-        stop(candidate, REASON_NO_DRIVER, "%s", hw_message());
+        stop(candidate, REASON_NO_DRIVER, "%s", plugin_words());
         if (*candidate->manifest->remedy)
             set_remedy(candidate, "%s", candidate->manifest->remedy);
         return false;
     }
     return stop(candidate, REASON_OPEN_FAILED, "it could not start: %s: %s",
-                hw_status_name(status), hw_message());
+                hw_status_name(status), plugin_words());
 }
 
 static bool count_devices(struct plugin *plugin, int32_t *count)
 {
     struct candidate *candidate = plugin->candidate;
     *count = 0;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t status = plugin->table.device_count(plugin->self, count);
     if (status == HW_NO_DEVICE || (status == HW_OK && *count == 0))
         return stop(candidate, REASON_NO_DEVICE, NULL);
     if (status)
         return stop(candidate, REASON_OPEN_FAILED, "it could not list its devices: %s: %s",
-                    hw_status_name(status), hw_message());
+                    hw_status_name(status), plugin_words());
     if (*count < 0 || *count > MAX_DEVICES)
         return stop(candidate, REASON_BAD_COUNT,
                     "it says that it has %d devices; 1 to %d can be", *count, MAX_DEVICES);
@@ -101,7 +101,7 @@ bool probe(struct hw_context *context, struct candidate *candidate)
     struct plugin *plugin = candidate->plugin;
     if (!run(plugin)) {
         registry_drop(plugin);
-        unload(plugin);
+        plugin_close(plugin);
         candidate->plugin = NULL;
         return false;
     }

@@ -20,6 +20,9 @@ uint32_t device_position(const struct hw_device *device)
 
 enum hw_status answered(struct hw_device *device, int32_t status)
 {
+    if (!status)
+        return HW_OK;
+    plugin_failed(status);
     if (status == HW_LOST && !atomic_exchange(&device->lost, HW_LOST))
         log_line(device->context, HW_LOG_ERROR, "%s is lost: %s", device->name,
                  hw_message());
@@ -135,7 +138,7 @@ enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *
     enum hw_status status = queue_create(device, desc->flags, &q);
     if (status)
         return status;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     status = answered(device,
                       device->plugin->table.queue_open(device->impl, desc, &q->impl));
     if (status) {
@@ -204,7 +207,7 @@ enum hw_status hw_queue_import(struct hw_device *device, uint32_t kind, void *ha
     enum hw_status status = queue_create(device, 0, &made);
     if (status)
         return status;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     status = answered(device, device->plugin->table.queue_import(device->impl, kind, handle,
                                                                  &made->impl));
     if (status) {
@@ -362,7 +365,7 @@ static enum hw_status settle_helpers(struct hw_queue *queue)
 enum hw_status queue_settle(struct hw_queue *queue)
 {
     struct hw_device *device = queue->device;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     enum hw_status status = answered(device, device->plugin->table.queue_wait(queue->impl));
     if (status)
         fail_in(status, "queue on %s: ", device->name);
@@ -377,13 +380,12 @@ enum hw_status queue_settle(struct hw_queue *queue)
 
 void queue_drain(struct hw_queue *queue)
 {
-    char words[2048];
-    snprintf(words, sizeof words, "%s", hw_message());
+    const struct words words = words_keep();
     queue_settle(queue);
     for (uint32_t i = 0; i < queue->device->context->device_count; i++)
         if (queue->helpers[i])
             queue_settle(queue->helpers[i]);
-    fail(HW_OK, "%s", words);
+    words_restore(&words);
 }
 
 enum hw_status hw_queue_wait(struct hw_queue *queue)
@@ -425,6 +427,7 @@ static void add_counts(struct hw_queue *queue)
 
 void queue_destroy(struct hw_queue *queue)
 {
+    const struct words words = words_keep();
     graph_drop(queue->recording);
     queue->recording = NULL;
     queue_settle(queue);
@@ -434,6 +437,7 @@ void queue_destroy(struct hw_queue *queue)
     queue->device->plugin->table.queue_close(queue->impl);
     release(queue);
     queue_free(queue);
+    words_restore(&words);
 }
 
 void hw_queue_close(struct hw_queue *queue)

@@ -59,10 +59,10 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
                                      .pci_bus = -1,
                                      .pci_device = -1,
                                      .pci_function = -1 };
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t status = plugin->table.device_info(plugin->self, index, info);
     if (status) {
-        snprintf(why, size, "%s: %s", hw_status_name(status), hw_message());
+        snprintf(why, size, "%s: %s", hw_status_name(status), plugin_words());
         return false;
     }
     const char *wrong = bad_fact(info);
@@ -141,11 +141,11 @@ static enum hw_status wake_locked(struct hw_device *device)
     struct plugin *plugin = device->plugin;
     int32_t status = HW_OK;
     if (!device->impl) {
-        fail(HW_OK, "no reason given");
+        plugin_asked();
         status = plugin->table.device_open(plugin->self, device->index, &device->impl);
         if (status) {
             device->impl = NULL;
-            return fail_in((enum hw_status)status, "open device %s: ", device->name);
+            return fail_in(plugin_failed(status), "open device %s: ", device->name);
         }
         log_line(device->context, HW_LOG_INFO, "%s: woken: %s", device->name,
                  device->info.name);

@@ -134,7 +134,7 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
 {
     struct hw_queue *queue = call->queue;
     const struct hw_copy copy = { .src = once(src, dense), .dst = once(dst, dense) };
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t status = queue->ops.copy(queue->device_impl, queue->impl, &copy);
     if (status)
         return fail_in(answered(queue->device, status),
@@ -254,7 +254,7 @@ static enum hw_status call_routed(struct call *call, const void *whole)
     }
     if (status)
         return status;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t answer = op_rows[call->op].call(queue, &call->args);
     if (answer) {
         give_scratch(call);

@@ -130,13 +130,12 @@ static enum hw_status transfer_run(void *user, uint64_t dst, uint64_t src, uint6
         t.src_offset += src;
     else
         t.src_host = (const char *)t.src_host + src;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     int32_t status = p->queue->device->plugin->table.transfer(p->queue->impl, &t);
-    if (status == HW_OK || status == HW_UNSUPPORTED)
-        return (enum hw_status)status;
-    return fail_in(answered(p->queue->device, status),
-                   "transfer of %llu bytes on %s: ", (unsigned long long)bytes,
-                   p->queue->device->name);
+    return status ? fail_in(answered(p->queue->device, status),
+                            "transfer of %llu bytes on %s: ", (unsigned long long)bytes,
+                            p->queue->device->name)
+                  : HW_OK;
 }
 
 enum hw_status queue_move(struct hw_queue *queue, const struct hw_tensor *dst,

@@ -46,7 +46,8 @@ HW_EXPORT uint32_t hw_version(void);
 HW_EXPORT const char *hw_version_string(void);
 
 /* The thread's last error, in words: what was asked, what went wrong, what to do. Never NULL;
- * valid until the thread's next failing call. Successful calls leave it alone. */
+ * valid until the thread's next call that is not a wait, a free or a close: those keep it, unless
+ * they fail themselves. */
 HW_EXPORT const char *hw_message(void);
 /* "HW_INVALID", "f16", "rmsnorm"; "?" for a value that is none. */
 HW_EXPORT const char *hw_status_name(int32_t status);
@@ -197,8 +198,9 @@ HW_EXPORT enum hw_status hw_tensor_reshape(struct hw_tensor *tensor,
                                            const int64_t *extents);
 /* Bytes from the first element's first to the last element's last; 0 if empty. */
 HW_EXPORT uint64_t hw_tensor_bytes(const struct hw_tensor *tensor);
-/* The device's own layout of `weights`, in a buffer of that device: opaque, accepted where the
- * original is, on that device only. The original stays with the caller. */
+/* The device's own layout of `weights`, in a buffer of that device: opaque, accepted by that device
+ * only, as b of matmul and by its extension ops and user kernels. The original stays with the
+ * caller. */
 HW_EXPORT enum hw_status hw_tensor_pack(struct hw_queue *queue,
                                         const struct hw_tensor *weights,
                                         struct hw_tensor *packed);

@@ -126,11 +126,33 @@ static void messages_are_per_thread(void **state)
     assert_non_null(strstr(hw_message(), "queue may not be NULL"));
 }
 
+/* The reason stays while the caller waits, cleans up and closes. */
+static void a_message_stays(void **state)
+{
+    struct world w;
+    struct hw_queue *queue;
+    struct hw_tensor t;
+    struct hw_buffer *buffer;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_queue_open(w.near, NULL, &queue));
+    ok(hw_buffer_alloc(w.near, 64, 0, &buffer));
+    fails(HW_INVALID, "dtype", hw_tensor_view(&t, buffer, 0, 99, 1, (int64_t[]){ 4 }));
+    ok(hw_queue_wait(queue));
+    const struct hw_arg code = { .kind = HW_ARG_INT, .i = HW_DRIVER };
+    ok(hw_extension_call(queue, "discrete.fail", &code, 1)); /* later, and nobody asks */
+    hw_buffer_free(buffer);
+    hw_queue_close(queue);
+    world_close(&w);
+    assert_non_null(strstr(hw_message(), "dtype"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_in_parallel),
         cmocka_unit_test(messages_are_per_thread),
+        cmocka_unit_test(a_message_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
