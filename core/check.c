@@ -28,6 +28,7 @@ HW_OPS(X)
 
 #define SAME_AS(tensor) (1u << (tensor).dtype)
 
+#define NO_MEANING "it has no meaning yet and has to be 0"
 static const char not_here[] = "this op does not work in place";
 static const char in_place[] =
     "in place means the same address with the same layout, or no byte in common";
@@ -141,6 +142,8 @@ static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct look *lo
     if (!FITS(rmsnorm, x, FLOATS) || !FITS(rmsnorm, weight, same_or_f32(&op->x)) ||
         !FITS(rmsnorm, y, SAME_AS(op->x)))
         return misfit(look, op);
+    if (unlikely(op->reserved))
+        return bad_integer(look, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(rmsnorm, y, x, "y has the extents of x");
     if (unlikely(present(&op->weight) &&
@@ -280,6 +283,8 @@ static enum hw_status check_attention(const struct hw_attention *op, struct look
         !FITS(attention, bias, same_or_f32(&op->q)) ||
         !FITS(attention, lengths, DTYPE(I32)) || !FITS(attention, y, SAME_AS(op->q)))
         return misfit(look, op);
+    if (unlikely(op->reserved))
+        return bad_integer(look, "reserved", op->reserved, NO_MEANING);
     enum hw_status status = check_heads(op, look);
     if (unlikely(status))
         return status;
@@ -367,6 +372,8 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op, struct 
         !FITS(add_rmsnorm, weight, same_or_f32(&op->residual)) ||
         !FITS(add_rmsnorm, y, SAME_AS(op->residual)))
         return misfit(look, op);
+    if (unlikely(op->reserved))
+        return bad_integer(look, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->residual)))
         return MISMATCH(add_rmsnorm, x, residual, "x has the extents of residual");
     if (unlikely(!equal_extents(&op->y, &op->residual)))

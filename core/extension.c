@@ -24,7 +24,7 @@ static enum hw_status check_place(struct hw_queue *queue, const char *name, uint
         return fail(HW_INVALID, "%s: argument %u is written, and its buffer is read-only",
                     name, (unsigned)i);
     struct look look = { .impl = queue->device_impl };
-    if (t->layout && !packed_fits(&look, t, writes, &(struct extent_of_bytes){ 0 }))
+    if (t->layout && (writes || !packed_fits(&look, t, &(struct extent_of_bytes){ 0 })))
         return fail(
             HW_INVALID,
             "%s: argument %u is packed (layout %u); a packed tensor is an input, as "
@@ -141,7 +141,7 @@ enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
     if ((status = find_extension(queue->device, name, &extension)) ||
         (status = check_arguments(queue, name, extension.signature, args, count)))
         return status;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     status = answered(queue->device,
                       extension.call(extension.self, queue->impl, args, count));
     return status ? fail_in(status, "%s on %s: ", name, queue->device->name) : HW_OK;
@@ -216,7 +216,7 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
         kernel_free(kernel);
         return fail(HW_NO_MEMORY, "out of memory for a kernel");
     }
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     status = answered(
         device, device->plugin->table.kernel_build(device->impl, desc, &kernel->impl));
     if (status) {
@@ -250,7 +250,7 @@ enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel
         return fail(HW_UNSUPPORTED, "hw_kernel_launch: user kernels are not recorded");
     if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
         return status;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     status = answered(queue->device, queue->device->plugin->table.kernel_launch(
                                          queue->impl, kernel->impl, groups, args, count));
     return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
@@ -282,7 +282,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     struct buffer *buffer;
     struct hw_tensor dst = *weights;
     uint64_t bytes = 0;
-    fail(HW_OK, "no reason given");
+    plugin_asked();
     enum hw_status status = answered(
         device,
         device->plugin->table.pack_size(device->impl, weights, &bytes, &dst.layout));

@@ -161,17 +161,20 @@ bool tensor_fault(const struct hw_tensor *t, bool writes, char why[FAULT_SIZE])
 
 /* Nobody but its device knows what lies in a packed tensor: it is used whole, as it was
  * made. */
-bool packed_fits(struct look *look, const struct hw_tensor *t, bool writes,
+bool packed_fits(const struct look *look, const struct hw_tensor *t,
                  struct extent_of_bytes *where)
 {
-    if (writes || !t->layout || !t->buffer || t->buffer->device != look->impl ||
+    const struct hw_buffer *buffer = t->buffer;
+    if (!t->layout || !buffer || buffer->device != look->impl ||
         (t->reserved[0] | t->reserved[1] | t->reserved[2]))
         return false;
-    const struct hw_tensor *made = &buffer_of(t->buffer)->packed;
+    const struct hw_tensor *made = &buffer_of(buffer)->packed;
     if (made->layout != t->layout || made->dtype != t->dtype || t->offset ||
         !equal_extents(made, t))
         return false;
-    *where = (struct extent_of_bytes){ t->buffer, 0, t->buffer->bytes };
+    const uint64_t begin = (uint64_t)(uintptr_t)buffer->host;
+    *where = (struct extent_of_bytes){ buffer->host ? NULL : buffer, begin,
+                                       begin + buffer->bytes };
     return true;
 }
 
@@ -257,8 +260,8 @@ enum hw_status misfit(const struct look *look, const void *args)
                     operand->name);
     if (t->layout)
         return fail(HW_INVALID,
-                    "%s: %s is packed (layout %u); a packed tensor is an input, as "
-                    "hw_tensor_pack() made it",
+                    "%s: %s is packed (layout %u); only weights may be, whole, as "
+                    "hw_tensor_pack() made them",
                     op, operand->name, (unsigned)t->layout);
     if (tensor_fault(t, role_writes(operand->role), why))
         return fail(HW_INVALID, "%s: %s is %s: %s", op, operand->name, describe(t, text),

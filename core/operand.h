@@ -81,7 +81,7 @@ static inline bool locate(struct look *look, const struct hw_tensor *t, uint64_t
 }
 
 /* A packed tensor has the layout of its device; out of line. */
-bool packed_fits(struct look *look, const struct hw_tensor *t, bool writes,
+bool packed_fits(const struct look *look, const struct hw_tensor *t,
                  struct extent_of_bytes *where);
 
 /* Whether operand number `index` may be what it is; false leaves the rest to misfit(). */
@@ -99,7 +99,7 @@ static inline bool fits(struct look *look, const struct hw_tensor *t, uint32_t i
                  (uint32_t)t->rank - 1u >= HW_MAX_RANK))
         return false;
     if (unlikely(t->layout | t->reserved[0] | t->reserved[1] | t->reserved[2]))
-        return packed_fits(look, t, role_writes(role), where);
+        return role == ROLE_WEIGHT && packed_fits(look, t, where);
     const struct dtype_row row = dtype_rows[t->dtype];
     const struct axes a = axes_of(t, row);
     const int64_t cols = t->extent[t->rank - 1], step = t->stride[t->rank - 1];

@@ -38,8 +38,11 @@ typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t word __attribute__((may_alias));
 #define PAIR(t, field) (*(const pair *)&(t)->field)
 #define WORD(t, field) (*(const word *)&(t)->field)
-/* The same of a form that was seen; the address is known to be even. */
+/* The same of a form that was seen, whose address is known to be even. */
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
+_Static_assert(offsetof(struct seen_form, like.offset) % sizeof(even_pair) == 0 &&
+                   offsetof(struct hw_tensor, layout) % sizeof(even_pair) == 0,
+               "pairs of words");
 #define SEEN(form, field) (*(const even_pair *)&(form)->like.field)
 
 /* Bytes from the first element to the last, if the operand's form is ordinary; else 0. */
@@ -111,10 +114,12 @@ HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor
     const uint64_t offset = t->offset, reach = form->reach;
     if ((offset | (uint64_t)(uintptr_t)t->data) & form->align)
         return 0;
-    if (!buffer) /* the address may not wrap */
-        return t->data && queue->host_tensors && !((offset | reach) >> 62)
-                   ? (uint64_t)(uintptr_t)t->data + offset
+    if (!buffer) {
+        const uint64_t begin = (uint64_t)(uintptr_t)t->data + offset;
+        return t->data && queue->host_tensors && begin >= offset && begin + reach > begin
+                   ? begin
                    : 0;
+    }
     if (buffer->device != queue->device_impl || offset > buffer->bytes ||
         reach > buffer->bytes - offset ||
         (written && (buffer->flags & HW_BUFFER_READ_ONLY)))
@@ -194,9 +199,9 @@ SHARED bool see_rows(struct seen_form seen[2], const struct hw_tensor *x,
     return fit;
 }
 
-HOT bool ordinary_eps(float eps)
+HOT bool ordinary_eps(float eps, uint32_t reserved)
 {
-    return eps > 0.0f && eps < 1e30f;
+    return eps > 0.0f && eps < 1e30f && !reserved;
 }
 
 HOT bool ordinary_rmsnorm(struct hw_queue *queue, const struct hw_rmsnorm *op)
@@ -211,7 +216,8 @@ HOT bool ordinary_rmsnorm(struct hw_queue *queue, const struct hw_rmsnorm *op)
     const uint64_t weight = ordinary_place(queue, &op->weight, seen + 1, false);
     const uint64_t y = ordinary_place(queue, &op->y, seen, true);
     return x && weight && y && apart_or_same(y, x, seen->reach) &&
-           apart(y, seen->reach, weight, seen[1].reach) && ordinary_eps(op->eps);
+           apart(y, seen->reach, weight, seen[1].reach) &&
+           ordinary_eps(op->eps, op->reserved);
 }
 
 HOT bool ordinary_add_rmsnorm(struct hw_queue *queue, const struct hw_add_rmsnorm *op)
@@ -231,7 +237,8 @@ HOT bool ordinary_add_rmsnorm(struct hw_queue *queue, const struct hw_add_rmsnor
            apart(residual, seen->reach, x, seen->reach) &&
            apart(residual, seen->reach, y, seen->reach) &&
            apart(residual, seen->reach, weight, seen[1].reach) &&
-           apart(y, seen->reach, weight, seen[1].reach) && ordinary_eps(op->eps);
+           apart(y, seen->reach, weight, seen[1].reach) &&
+           ordinary_eps(op->eps, op->reserved);
 }
 
 /* The matmuls of a layer differ in N and K. */

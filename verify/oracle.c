@@ -9,7 +9,7 @@
 
 bool role_is_input(enum role role)
 {
-    return role == ROLE_IN || role == ROLE_OPT_IN || role == ROLE_INOUT;
+    return role != ROLE_OUT && role != ROLE_OPT_OUT;
 }
 
 bool role_is_output(enum role role)

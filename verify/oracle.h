@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-enum role { ROLE_IN, ROLE_OPT_IN, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
+enum role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
 
 /* The operands of each op by name: MATMUL's are operand_matmul_a, operand_matmul_b ... */
 #define T(op, field, role) operand_##op##_##field,

@@ -59,9 +59,9 @@ enum hw_op {
 };
 
 /* T(op, field, role), in the order of the struct's fields. Roles: IN, OPT_IN (may be absent),
- * OUT, OPT_OUT, INOUT. */
+ * WEIGHT (an input that hw_tensor_pack() may have packed), OUT, OPT_OUT, INOUT. */
 #define HW_OPERANDS_MATMUL(T)                                                              \
-    T(matmul, a, IN) T(matmul, b, IN) T(matmul, bias, OPT_IN) T(matmul, c, OUT)
+    T(matmul, a, IN) T(matmul, b, WEIGHT) T(matmul, bias, OPT_IN) T(matmul, c, OUT)
 #define HW_OPERANDS_RMSNORM(T)                                                             \
     T(rmsnorm, x, IN) T(rmsnorm, weight, OPT_IN) T(rmsnorm, y, OUT)
 #define HW_OPERANDS_SOFTMAX(T) T(softmax, x, IN) T(softmax, mask, OPT_IN) T(softmax, y, OUT)

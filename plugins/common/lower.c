@@ -725,6 +725,9 @@ const char *lower(uint32_t op, const void *args, struct lowered *out)
         HW_OPS(X)
 #undef X
     }
+    for (uint32_t i = 0; i < out->pointers && !why; i++)
+        if (out->operand[i] && out->operand[i]->layout)
+            why = "a packed operand has no portable kernel";
     if (!why && is_empty(output_of(out)))
         out->groups = 0;
     return why;

@@ -402,6 +402,9 @@ static void scalars(void **state)
     REFUSED(RMSNORM, rmsnorm, eps, -1.0f, "eps");
     REFUSED(RMSNORM, rmsnorm, eps, (float)NAN, "eps");
     REFUSED(RMSNORM, rmsnorm, eps, (float)INFINITY, "eps");
+    REFUSED(RMSNORM, rmsnorm, reserved, 1, "reserved");
+    REFUSED(ADD_RMSNORM, add_rmsnorm, reserved, 1, "reserved");
+    REFUSED(ATTENTION, attention, reserved, 1, "reserved");
     REFUSED(ADD_RMSNORM, add_rmsnorm, eps, 0.0f, "eps");
     REFUSED(SOFTMAX, softmax, scale, (float)INFINITY, "scale");
     REFUSED(SOFTMAX, softmax, log, 2, "log");
@@ -507,7 +510,7 @@ static void damage(struct hw_tensor *t, const struct hw_tensor *other)
                                       32, 36, 48, 64, INT32_MAX, INT64_MAX };
     const int64_t value = values[random_below(sizeof values / sizeof *values)];
     const uint32_t axis = random_below(4);
-    switch (random_below(9)) {
+    switch (random_below(10)) {
     case 0:
         t->extent[axis] = value;
         break;
@@ -534,6 +537,9 @@ static void damage(struct hw_tensor *t, const struct hw_tensor *other)
         break;
     case 8:
         t->layout = random_below(2);
+        break;
+    case 9: /* at the end of memory */
+        t->data = (void *)(UINTPTR_MAX - 15);
         break;
     }
 }

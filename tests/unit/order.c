@@ -281,7 +281,11 @@ static void packed_weights(void **state)
     get(w.on_near, &c, got);
     const float expected[6] = { 9, 12, 15, 19, 26, 33 };
     assert_memory_equal(got, expected, sizeof got);
-    /* Used whole, as an input, on its device only. */
+    /* Used whole, as weights, on its device only. */
+    fails(HW_INVALID, "x is packed",
+          hw_silu(w.on_near, &(struct hw_silu){ .x = packed, .y = tb }));
+    fails(HW_INVALID, "a is packed",
+          hw_matmul(w.on_near, &(struct hw_matmul){ .a = packed, .b = tb, .c = c }));
     fails(HW_INVALID, "packed", hw_tensor_slice(&slice, &packed, 0, 0, 1));
     fails(HW_INVALID, "packed", hw_tensor_pack(w.on_near, &packed, &slice));
     packed.extent[0] = 1;
