@@ -295,8 +295,8 @@ enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
     if (__builtin_add_overflow(bytes ? bytes : 1, POOL_GRAIN - 1, &rounded))
         return fail(HW_NO_MEMORY, "%s: %" PRIu64 " bytes are more than there can be",
                     pool->device->name, bytes);
-    struct block *block;
-    bool used;
+    struct block *block = NULL;
+    bool used = false;
     pthread_mutex_lock(&pool->lock);
     enum hw_status status = take(pool, rounded / POOL_GRAIN * POOL_GRAIN, flags, &block,
                                  &used);
