@@ -15,24 +15,28 @@
 
 /* Bytes as they are, between the host and a device that can not reach its memory: a
  * transfer needs no scratch on the device. */
-static bool transfer_serves(const struct hw_queue *queue, const struct hw_tensor *dst,
-                            const struct hw_tensor *src)
+static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *dst,
+                         const struct hw_tensor *src)
 {
     return !queue->recording && !queue->host_tensors && !dst->buffer != !src->buffer &&
-           dst->dtype == src->dtype && run_count(dst, src) <= PLAIN_RUNS;
+           dst->dtype == src->dtype;
 }
 
 static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
                                 const struct hw_tensor *src)
 {
     const struct hw_copy op = { .src = *src, .dst = *dst };
-    if (!transfer_serves(queue, dst, src))
-        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
     struct look look = { .device = queue->device,
                          .impl = queue->device_impl,
                          .op = HW_OP_COPY };
+    if (!may_transfer(queue, dst, src))
+        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
     enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
-    if (!status && !(look.odd & ODD_EMPTY))
+    if (status)
+        return status;
+    if (run_count(dst, src) > PLAIN_RUNS)
+        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    if (!(look.odd & ODD_EMPTY))
         status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
                              : stage_out(queue, HW_OP_COPY, dst, src);
     if (status)

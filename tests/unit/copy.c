@@ -146,6 +146,34 @@ static void what_can_not_be_copied(void **state)
     fails(HW_INVALID, "NULL", hw_copy(NULL, &b, &a));
 }
 
+/* What can not be a tensor is seen before anything is counted with it; one side in reach of
+ * the host and one not is where bytes are moved without the copy op. */
+static void what_is_no_tensor(void **state)
+{
+    float x[6] = { 0 };
+    const struct hw_tensor good = place(2, HW_F32, 2, 3, NULL),
+                           host = host_f32(x, (int64_t)2, (int64_t)3, END);
+    const uint64_t before = calls(w.on_near, HW_OP_COPY).calls;
+    (void)state;
+    for (int out = 0; out < 2; out++) {
+        struct hw_tensor a = good, b = host;
+        const struct hw_tensor *dst = out ? &b : &a, *src = out ? &a : &b;
+        a.dtype = b.dtype = 77;
+        fails(HW_INVALID, "dtype 77", hw_copy(w.on_near, dst, src));
+        a.dtype = b.dtype = -1;
+        fails(HW_INVALID, "dtype -1", hw_copy(w.on_near, dst, src));
+        a.dtype = b.dtype = HW_F32;
+        a.rank = b.rank = 300;
+        fails(HW_INVALID, "rank 300", hw_copy(w.on_near, dst, src));
+        a.rank = b.rank = 2;
+        a.extent[0] = -2;
+        fails(HW_INVALID, "extent[0]", hw_copy(w.on_near, dst, src));
+        a.extent[0] = 1;
+        fails(HW_INVALID, "dst has the extents", hw_copy(w.on_near, dst, src));
+    }
+    assert_int_equal(calls(w.on_near, HW_OP_COPY).calls, before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +183,7 @@ int main(void)
         cmocka_unit_test(converted_between_devices),
         cmocka_unit_test(in_slices),
         cmocka_unit_test(what_can_not_be_copied),
+        cmocka_unit_test(what_is_no_tensor),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
