@@ -168,6 +168,12 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
         return;
     }
     struct buffer *buffer = buffer_of(base);
+    /* A queue of another context may outlive the buffer's pool. */
+    if (buffer->owner->context != queue->device->context) {
+        queue_settle(queue);
+        hw_buffer_free(base);
+        return;
+    }
     buffer_unlist(buffer);
     queue_free_later(queue, buffer);
 }

@@ -233,6 +233,18 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
     return status;
 }
 
+/* Positions of devices, and helpers, are those of one context. */
+static enum hw_status check_context(const struct hw_queue *queue, const char *operand,
+                                    const struct hw_tensor *t)
+{
+    if (!t->buffer || buffer_of(t->buffer)->owner->context == queue->device->context)
+        return HW_OK;
+    return fail(HW_INVALID,
+                "hw_copy: %s lies in a buffer of another context than the queue; copy it to "
+                "host memory on a queue of its own",
+                operand);
+}
+
 enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
                        const struct hw_tensor *src)
 {
@@ -241,6 +253,9 @@ enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
         return status;
     if (!dst || !src)
         return fail(HW_INVALID, "hw_copy: dst and src may not be NULL");
+    if ((status = check_context(queue, "dst", dst)) ||
+        (status = check_context(queue, "src", src)))
+        return status;
     return foreign(queue, dst) || foreign(queue, src) ? copy_across(queue, dst, src)
                                                       : copy_here(queue, dst, src);
 }

@@ -120,6 +120,9 @@ enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
         return status;
     if (queue->recording)
         return fail(HW_INVALID, "hw_event_wait: the queue is recording a graph");
+    if (queue->device->context != event->device->context)
+        return fail(HW_INVALID,
+                    "hw_event_wait: the event belongs to another context than the queue");
     if (!event->recorded)
         return HW_OK;
     if (queue->device != event->device)

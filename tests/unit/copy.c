@@ -34,6 +34,13 @@ static struct hw_tensor place(int where, int32_t dtype, int64_t rows, int64_t co
     return t;
 }
 
+static struct hw_pool_stats pool(struct hw_device *device)
+{
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    ok(hw_pool_stats(device, &stats));
+    return stats;
+}
+
 static void between_all_places(void **state)
 {
     struct hw_queue *const queues[] = { w.on_cpu, w.on_near, w.on_far };
@@ -174,6 +181,43 @@ static void what_is_no_tensor(void **state)
     assert_int_equal(calls(w.on_near, HW_OP_COPY).calls, before);
 }
 
+/* A second context has as many devices, or fewer: its queues hold nothing for those of the
+ * first. */
+static void contexts_do_not_mix(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "cpu",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .threads = "1",
+                                        .log = "off" };
+    struct hw_context *context;
+    struct hw_queue *queue;
+    struct hw_event *event;
+    struct hw_buffer *buffer;
+    float x[6] = { 1, 2, 3, 4, 5, 6 };
+    (void)state;
+    ok(hw_open(&options, &context));
+    ok(hw_queue_open(hw_device_default(context), NULL, &queue));
+    const struct hw_tensor host = host_f32(x, (int64_t)2, (int64_t)3, END);
+    for (int where = 1; where < 4; where++) {
+        const struct hw_tensor theirs = place(where, HW_F32, 2, 3, NULL);
+        fails(HW_INVALID, "src lies in a buffer of another context",
+              hw_copy(queue, &host, &theirs));
+        fails(HW_INVALID, "dst lies in a buffer of another context",
+              hw_copy(queue, &theirs, &host));
+    }
+    ok(hw_event_create(w.near, &event));
+    ok(hw_event_record(event, w.on_near));
+    fails(HW_INVALID, "another context", hw_event_wait(event, queue));
+    /* Freed when this returns: that queue may go after its memory. */
+    const struct hw_pool_stats before = pool(hw_device_default(context));
+    ok(hw_buffer_alloc(hw_device_default(context), 1000, 0, &buffer));
+    hw_buffer_free_after(buffer, w.on_near);
+    assert_int_equal(pool(hw_device_default(context)).used, before.used);
+    hw_close(context);
+    ok(hw_queue_wait(w.on_near));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +228,7 @@ int main(void)
         cmocka_unit_test(in_slices),
         cmocka_unit_test(what_can_not_be_copied),
         cmocka_unit_test(what_is_no_tensor),
+        cmocka_unit_test(contexts_do_not_mix),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
