@@ -3,6 +3,7 @@
 #include "exec.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- without the context's list ---- */
 
@@ -114,36 +115,75 @@ enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_
 /* Kernels of every element type read at its alignment. */
 #define IMPORT_ALIGNMENT 8
 
-enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind, void *handle,
-                                uint64_t bytes, struct hw_buffer **out)
+static bool zero_from(const unsigned char *bytes, size_t begin, size_t end)
+{
+    while (begin < end && !bytes[begin])
+        begin++;
+    return begin >= end;
+}
+
+static enum hw_status check_import(const struct hw_import *desc)
+{
+    const uintptr_t address = (uintptr_t)desc->handle;
+    uint64_t end;
+    uintptr_t last;
+    if (desc->size < offsetof(struct hw_import, bytes) + sizeof desc->bytes)
+        return fail(HW_INVALID,
+                    "hw_buffer_import: desc->size is %u; set it to sizeof *desc",
+                    (unsigned)desc->size);
+    if (!zero_from((const void *)desc, sizeof *desc, desc->size))
+        return fail(HW_UNSUPPORTED,
+                    "hw_buffer_import: desc has fields that a newer library knows");
+    if (!desc->kind)
+        return fail(HW_INVALID, "hw_buffer_import: kind may not be NULL");
+    if (desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY) ||
+        (desc->flags & HW_BUFFER_READ_ONLY && desc->flags & HW_BUFFER_WRITE_ONLY))
+        return fail(
+            HW_INVALID,
+            "hw_buffer_import: flags 0x%x; what can be said of memory that is there "
+            "is read-only, or write-only",
+            (unsigned)desc->flags);
+    if (__builtin_add_overflow(desc->offset, desc->bytes, &end))
+        return fail(HW_INVALID, "hw_buffer_import: %llu bytes from byte %llu on",
+                    (unsigned long long)desc->bytes, (unsigned long long)desc->offset);
+    if (strcmp(desc->kind, "host") == 0 &&
+        (!address || (address + desc->offset) % IMPORT_ALIGNMENT ||
+         __builtin_add_overflow(address, end, &last)))
+        return fail(
+            HW_INVALID,
+            "hw_buffer_import: %llu bytes from byte %llu of %p on: host memory has an "
+            "address, aligned to %d bytes",
+            (unsigned long long)desc->bytes, (unsigned long long)desc->offset, desc->handle,
+            IMPORT_ALIGNMENT);
+    return HW_OK;
+}
+
+enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import *desc,
+                                struct hw_buffer **out)
 {
     if (!out)
         return fail(HW_INVALID, "hw_buffer_import: buffer may not be NULL");
     *out = NULL;
+    if (!desc)
+        return fail(HW_INVALID, "hw_buffer_import: desc may not be NULL");
     enum hw_status status = device_ready(device, "hw_buffer_import");
-    if (status)
+    if (status || (status = check_import(desc)))
         return status;
-    uint64_t end;
-    if (kind == HW_IMPORT_HOST &&
-        (!handle || (uintptr_t)handle % IMPORT_ALIGNMENT ||
-         __builtin_add_overflow((uint64_t)(uintptr_t)handle, bytes, &end)))
-        return fail(
-            HW_INVALID,
-            "hw_buffer_import: %llu bytes at %p: host memory has an address, aligned to %d "
-            "bytes",
-            (unsigned long long)bytes, handle, IMPORT_ALIGNMENT);
     struct buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    struct hw_import known = *desc;
+    known.size = sizeof known;
     plugin_asked();
-    status = answered(device, device->plugin->table.buffer_import(
-                                  device->impl, kind, handle, bytes, &buffer->base));
+    status = answered(
+        device, device->plugin->table.buffer_import(device->impl, &known, &buffer->base));
     if (status) {
         free(buffer);
         return fail_in(status, "hw_buffer_import on %s: ", device->name);
     }
     buffer->base.device = device->impl;
-    buffer->base.bytes = bytes;
+    buffer->base.bytes = desc->bytes;
+    buffer->base.flags |= desc->flags;
     buffer->owner = device;
     set_place(buffer);
     buffer_list(buffer);

@@ -149,16 +149,17 @@ static int32_t missing_pack(void *queue, const struct hw_tensor *dst,
     return missing("layout of its own for weights");
 }
 
-static int32_t missing_buffer_import(void *device, uint32_t kind, void *handle,
-                                     uint64_t bytes, struct hw_buffer *buffer)
+static int32_t missing_buffer_import(void *device, const struct hw_import *desc,
+                                     struct hw_buffer *buffer)
 {
-    (void)device, (void)kind, (void)handle, (void)bytes, (void)buffer;
+    (void)device, (void)desc, (void)buffer;
     return missing("import of foreign memory");
 }
 
-static int32_t missing_queue_import(void *device, uint32_t kind, void *handle, void **queue)
+static int32_t missing_queue_import(void *device, const struct hw_queue_desc *desc,
+                                    const char *kind, void *handle, void **queue)
 {
-    (void)device, (void)kind, (void)handle;
+    (void)device, (void)desc, (void)kind, (void)handle;
     *queue = NULL;
     return missing("import of foreign queues");
 }

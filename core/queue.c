@@ -131,22 +131,38 @@ static void queue_free(struct hw_queue *queue)
     free(queue);
 }
 
-enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *desc,
-                          struct hw_queue **queue)
+/* What the plugin makes a queue from. */
+struct origin {
+    const char *kind; /* NULL: nothing, the queue is new */
+    void *handle;
+};
+
+static enum hw_status make(struct hw_device *device, const struct hw_queue_desc *desc,
+                           struct origin origin, struct hw_queue **queue)
 {
+    const struct hw_plugin *table = &device->plugin->table;
     struct hw_queue *q;
     enum hw_status status = queue_create(device, desc->flags, &q);
     if (status)
         return status;
     plugin_asked();
-    status = answered(device,
-                      device->plugin->table.queue_open(device->impl, desc, &q->impl));
+    status = answered(device, origin.kind
+                                  ? table->queue_import(device->impl, desc, origin.kind,
+                                                        origin.handle, &q->impl)
+                                  : table->queue_open(device->impl, desc, &q->impl));
     if (status) {
         queue_free(q);
-        return fail_in(status, "open a queue on %s: ", device->name);
+        return fail_in(status, "%s a queue on %s: ", origin.kind ? "import" : "open",
+                       device->name);
     }
     *queue = q;
     return HW_OK;
+}
+
+enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *desc,
+                          struct hw_queue **queue)
+{
+    return make(device, desc, (struct origin){ NULL, NULL }, queue);
 }
 
 /* Into the context's list: from here on the context closes it, if nobody else does. */
@@ -165,25 +181,25 @@ static enum hw_status publish(struct hw_queue *made, struct hw_queue **queue)
     return status;
 }
 
-enum hw_status hw_queue_open(struct hw_device *device,
-                             const struct hw_queue_options *options,
-                             struct hw_queue **queue)
+static enum hw_status make_public(struct hw_device *device,
+                                  const struct hw_queue_options *options,
+                                  struct origin origin, const char *function,
+                                  struct hw_queue **queue)
 {
     struct hw_queue_options given = { .size = sizeof given };
     if (!queue)
-        return fail(HW_INVALID, "hw_queue_open: queue may not be NULL");
+        return fail(HW_INVALID, "%s: queue may not be NULL", function);
     *queue = NULL;
     if (!device)
-        return fail(HW_INVALID, "hw_queue_open: device may not be NULL");
+        return fail(HW_INVALID, "%s: device may not be NULL", function);
     if (options && options->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID,
-                    "hw_queue_open: options->size is %u; set it to sizeof *options",
-                    (unsigned)options->size);
+        return fail(HW_INVALID, "%s: options->size is %u; set it to sizeof *options",
+                    function, (unsigned)options->size);
     if (options)
         memcpy(&given, options,
                options->size < sizeof given ? options->size : sizeof given);
     if (given.flags & ~(uint32_t)(HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING))
-        return fail(HW_INVALID, "hw_queue_open: unknown flags 0x%x", (unsigned)given.flags);
+        return fail(HW_INVALID, "%s: unknown flags 0x%x", function, (unsigned)given.flags);
     const char *kernel = device->context->settings.value[SETTING_kernel].text;
     const struct hw_queue_desc desc = {
         .size = sizeof desc,
@@ -191,30 +207,28 @@ enum hw_status hw_queue_open(struct hw_device *device,
         .kernel = given.kernel && *given.kernel ? given.kernel : kernel,
     };
     struct hw_queue *made = NULL;
-    enum hw_status status = queue_make(device, &desc, &made);
+    enum hw_status status = make(device, &desc, origin, &made);
     return status ? status : publish(made, queue);
 }
 
-enum hw_status hw_queue_import(struct hw_device *device, uint32_t kind, void *handle,
-                               struct hw_queue **queue)
+enum hw_status hw_queue_open(struct hw_device *device,
+                             const struct hw_queue_options *options,
+                             struct hw_queue **queue)
 {
-    if (!queue)
-        return fail(HW_INVALID, "hw_queue_import: queue may not be NULL");
-    *queue = NULL;
-    if (!device)
-        return fail(HW_INVALID, "hw_queue_import: device may not be NULL");
-    struct hw_queue *made = NULL;
-    enum hw_status status = queue_create(device, 0, &made);
-    if (status)
-        return status;
-    plugin_asked();
-    status = answered(device, device->plugin->table.queue_import(device->impl, kind, handle,
-                                                                 &made->impl));
-    if (status) {
-        queue_free(made);
-        return fail_in(status, "import a queue on %s: ", device->name);
-    }
-    return publish(made, queue);
+    return make_public(device, options, (struct origin){ NULL, NULL }, "hw_queue_open",
+                       queue);
+}
+
+enum hw_status hw_queue_import(struct hw_device *device,
+                               const struct hw_queue_options *options, const char *kind,
+                               void *handle, struct hw_queue **queue)
+{
+    if (queue)
+        *queue = NULL;
+    if (!kind)
+        return fail(HW_INVALID, "hw_queue_import: kind may not be NULL");
+    return make_public(device, options, (struct origin){ kind, handle }, "hw_queue_import",
+                       queue);
 }
 
 /* ---- scratch and debts ---- */

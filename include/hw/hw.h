@@ -147,11 +147,12 @@ HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *q
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
-/* Wraps memory that somebody else made (`kind`: enum hw_import_kind). It stays its maker's, and
- * outlives the buffer. HW_UNSUPPORTED: the backend wraps no memory of that kind; HW_INVALID: the
- * handle is none, or there are fewer bytes. */
-HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device, uint32_t kind,
-                                          void *handle, uint64_t bytes,
+/* Wraps memory that somebody else made, or a part of it. It stays its maker's, and outlives the
+ * buffer. What can not be written (a file mapped to be read) is HW_BUFFER_READ_ONLY, and not the
+ * destination of a copy. HW_UNSUPPORTED: the backend wraps no memory of that kind, or not from that
+ * offset; HW_INVALID: the handle is none, or there are fewer bytes. */
+HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device,
+                                          const struct hw_import *desc,
                                           struct hw_buffer **buffer);
 
 struct hw_pool_stats {
@@ -238,12 +239,16 @@ struct hw_queue_options {
 HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);
-/* A queue over one that somebody else made (a CUDA stream, a cl_command_queue; `kind`: enum
- * hw_import_kind). It stays its maker's, and outlives this one: closing waits, and leaves it open.
- * What its maker has submitted comes before what is submitted here, and is waited for with it.
- * Whether NULL is a queue is the backend's to say. HW_UNSUPPORTED: it wraps none of that kind. */
-HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device, uint32_t kind,
-                                         void *handle, struct hw_queue **queue);
+/* A queue over one that somebody else made; `kind` says what the handle is: "<plugin>.<what>"
+ * ("cuda.stream", "opencl.queue"), as the plugin's documentation lists them. It stays its maker's,
+ * and outlives this one: closing waits, and leaves it open. What its maker has submitted comes
+ * before what is submitted here, and is waited for with it. `options` may be NULL. Whether a NULL
+ * handle is a queue is the backend's to say. HW_UNSUPPORTED: it wraps none of that kind, or the
+ * flags ask for what its maker did not give it. */
+HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device,
+                                         const struct hw_queue_options *options,
+                                         const char *kind, void *handle,
+                                         struct hw_queue **queue);
 /* Waits, then closes. */
 HW_EXPORT void hw_queue_close(struct hw_queue *queue);
 HW_EXPORT struct hw_device *hw_queue_device(struct hw_queue *queue);

@@ -224,12 +224,16 @@ struct hw_plugin {
                          uint32_t *layout);
     int32_t (*pack)(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
 
-    /* Wrapping, not copying; `kind` is an enum hw_import_kind. Memory and queue stay their maker's:
-     * buffer_free and queue_close leave them, but queue_close waits first as it always does. The
-     * host checks the handle of HW_IMPORT_HOST, of the others none. */
-    int32_t (*buffer_import)(void *device, uint32_t kind, void *handle, uint64_t bytes,
+    /* Wrapping, not copying. Memory and queue stay their maker's: buffer_free and queue_close leave
+     * them, but queue_close waits first as it always does. `kind` is never NULL. "host" is a host
+     * address, which the host has checked; the others are the plugin's, "<plugin>.<what>", listed
+     * in its documentation, and their handles nobody has looked at. HW_UNSUPPORTED: a kind that is
+     * not its own, a flag or an offset that it can not serve. buffer_import fills what buffer_alloc
+     * does, and `offset` where that is how it finds the first byte. */
+    int32_t (*buffer_import)(void *device, const struct hw_import *desc,
                              struct hw_buffer *buffer);
-    int32_t (*queue_import)(void *device, uint32_t kind, void *handle, void **queue);
+    int32_t (*queue_import)(void *device, const struct hw_queue_desc *desc,
+                            const char *kind, void *handle, void **queue);
 
     /* Extension ops, by index; HW_NO_DEVICE past the end. */
     int32_t (*extension)(void *device, uint32_t index, struct hw_extension *extension);

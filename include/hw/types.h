@@ -124,7 +124,7 @@ struct hw_tensor {
 enum hw_buffer_flag {
     HW_BUFFER_HOST_VISIBLE = 1, /* hw_buffer_host() answers an address */
     HW_BUFFER_PINNED = 2,       /* host memory that the device reads and writes directly */
-    HW_BUFFER_READ_ONLY = 4, /* only copies write it: weights */
+    HW_BUFFER_READ_ONLY = 4,    /* only copies write it: weights */
     HW_BUFFER_WRITE_ONLY = 8,   /* kernels only write it */
     HW_BUFFER_ZEROED = 16       /* all bytes are zero at first */
 };
@@ -185,15 +185,16 @@ enum hw_queue_flag {
     HW_QUEUE_TIMING = 2       /* events recorded on it can be measured against each other */
 };
 
-/* Memory or a queue that somebody else made. */
-enum hw_import_kind {
-    HW_IMPORT_HOST = 1,   /* handle: a host address, e.g. of a mapped file */
-    HW_IMPORT_CUDA = 2,   /* a CUdeviceptr, a CUstream */
-    HW_IMPORT_HIP = 3,    /* a hipDeviceptr_t, a hipStream_t */
-    HW_IMPORT_OPENCL = 4, /* a cl_mem, a cl_command_queue */
-    HW_IMPORT_METAL = 5,  /* an id<MTLBuffer>, an id<MTLCommandQueue> */
-    HW_IMPORT_FILE = 6,   /* a descriptor of exported memory (dma-buf, opaque fd) */
-    HW_IMPORT_LEVEL_ZERO = 7
+/* Memory that somebody else made: `bytes` bytes, `offset` bytes into what the handle stands
+ * for. `kind` says what the handle is: "host", a host address, e.g. of a mapped file; else
+ * "<plugin>.<what>" ("cuda.memory", "opencl.mem"), as the plugin's documentation lists them. */
+struct hw_import {
+    uint32_t size;
+    uint32_t flags; /* HW_BUFFER_READ_ONLY, HW_BUFFER_WRITE_ONLY */
+    const char *kind;
+    void *handle;
+    uint64_t offset;
+    uint64_t bytes;
 };
 
 /* An argument of an extension op or a user kernel. */
@@ -225,6 +226,7 @@ struct hw_user_kernel {
 HW_STATIC_ASSERT_(tensor_is_frozen, sizeof(struct hw_tensor) == 112);
 HW_STATIC_ASSERT_(device_info_is_packed, sizeof(struct hw_device_info) == 392);
 HW_STATIC_ASSERT_(arg_is_packed, sizeof(struct hw_arg) == 32);
+HW_STATIC_ASSERT_(import_is_packed, sizeof(struct hw_import) == 40);
 HW_STATIC_ASSERT_(kernel_info_is_packed, sizeof(struct hw_kernel_info) == 200);
 #endif
 

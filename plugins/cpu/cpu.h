@@ -89,8 +89,7 @@ struct queue {
 int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags,
                      struct hw_buffer *buffer);
 void memory_free(void *device, struct hw_buffer *buffer);
-int32_t memory_import(void *device, uint32_t kind, void *handle, uint64_t bytes,
-                      struct hw_buffer *buffer);
+int32_t memory_import(void *device, const struct hw_import *desc, struct hw_buffer *buffer);
 int32_t memory_transfer(void *queue, const struct hw_transfer *transfer);
 
 /* ---- launch.c ------------------------------------------------------------------------------ */

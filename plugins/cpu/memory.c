@@ -66,24 +66,22 @@ void memory_free(void *device, struct hw_buffer *buffer)
     free(block);
 }
 
-int32_t memory_import(void *device, uint32_t kind, void *handle, uint64_t bytes,
-                      struct hw_buffer *buffer)
+int32_t memory_import(void *device, const struct hw_import *desc, struct hw_buffer *buffer)
 {
     const struct device *dev = device;
-    if (kind != HW_IMPORT_HOST)
-        return hw_fail(
-            dev->host, HW_UNSUPPORTED,
-            "import: the CPU reads host memory (HW_IMPORT_HOST); kind %u is another "
-            "backend's",
-            (unsigned)kind);
+    if (strcmp(desc->kind, "host") != 0)
+        return hw_fail(dev->host, HW_UNSUPPORTED,
+                       "import: the CPU wraps memory of kind \"host\"; \"%s\" is another "
+                       "backend's",
+                       desc->kind);
     struct block *block = calloc(1, sizeof *block);
     if (!block)
         return hw_fail(dev->host, HW_NO_MEMORY, "import: out of memory");
     buffer->impl = block;
-    buffer->host = handle;
+    buffer->host = (char *)desc->handle + desc->offset;
     buffer->device = device;
     buffer->offset = 0;
-    buffer->bytes = bytes;
+    buffer->bytes = desc->bytes;
     buffer->flags |= HW_BUFFER_HOST_VISIBLE;
     return HW_OK;
 }

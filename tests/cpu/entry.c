@@ -93,7 +93,8 @@ static void memory(void **state)
 {
     static const uint64_t sizes[] = { 1, 255, 4096, (4u << 20) + 3 };
     struct harness h;
-    char text[] = "from here to there", back[sizeof text] = "";
+    char arena[] = "........from here to there", *const text = arena + 8;
+    char back[sizeof arena - 8] = "";
     (void)state;
     harness_open(&h, "", 0);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -112,22 +113,26 @@ static void memory(void **state)
                      HW_NO_MEMORY);
     assert_non_null(strstr(h.message, "free"));
     assert_int_equal(h.plugin.buffer_alloc(h.device, 64, 0, &buffer), HW_OK);
-    assert_int_equal(
-        h.plugin.buffer_import(h.device, HW_IMPORT_HOST, text, sizeof text, &imported),
-        HW_OK);
-    assert_int_equal(
-        h.plugin.buffer_import(h.device, HW_IMPORT_CUDA, text, sizeof text, &imported),
-        HW_UNSUPPORTED);
+    struct hw_import desc = { .size = sizeof desc,
+                              .kind = "cuda.memory",
+                              .handle = arena,
+                              .offset = 8,
+                              .bytes = sizeof back };
+    assert_int_equal(h.plugin.buffer_import(h.device, &desc, &imported), HW_UNSUPPORTED);
+    assert_non_null(strstr(h.message, "cuda.memory"));
+    desc.kind = "host";
+    assert_int_equal(h.plugin.buffer_import(h.device, &desc, &imported), HW_OK);
+    assert_ptr_equal(imported.host, text);
     const struct hw_transfer in = { .size = sizeof in,
                                     .dst = &buffer,
                                     .dst_offset = 3,
                                     .src = &imported,
-                                    .bytes = sizeof text };
+                                    .bytes = sizeof back };
     const struct hw_transfer out = { .size = sizeof out,
                                      .dst_host = back,
                                      .src = &buffer,
                                      .src_offset = 3,
-                                     .bytes = sizeof text };
+                                     .bytes = sizeof back };
     assert_int_equal(h.plugin.transfer(h.queue, &in), HW_OK);
     assert_int_equal(h.plugin.transfer(h.queue, &out), HW_OK);
     assert_string_equal(back, text);

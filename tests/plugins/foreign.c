@@ -78,19 +78,22 @@ static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
     return status;
 }
 
-static int32_t buffer_import(void *self, uint32_t kind, void *handle, uint64_t bytes,
+static int32_t buffer_import(void *self, const struct hw_import *desc,
                              struct hw_buffer *buffer)
 {
     struct device *device = self;
-    const struct foreign_memory *memory = handle;
-    if (kind != FOREIGN_IMPORT)
-        return hw_fail(device->host, HW_UNSUPPORTED, "memory of kind %u is not its own",
-                       (unsigned)kind);
+    const struct foreign_memory *memory = desc->handle;
+    if (strcmp(desc->kind, FOREIGN_MEMORY) != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED, "memory of kind \"%s\" is not its own",
+                       desc->kind);
     if (!memory)
         return hw_fail(device->host, HW_INVALID, "NULL is no memory");
-    if (bytes > memory->bytes)
-        return hw_fail(device->host, HW_INVALID, "%llu bytes of memory that has %llu",
-                       (unsigned long long)bytes, (unsigned long long)memory->bytes);
+    if (desc->offset + desc->bytes > memory->bytes)
+        return hw_fail(device->host, HW_INVALID,
+                       "%llu bytes from byte %llu on of memory that has %llu",
+                       (unsigned long long)desc->bytes, (unsigned long long)desc->offset,
+                       (unsigned long long)memory->bytes);
+    buffer->offset = desc->offset;
     return memory_make(device, memory->cells, true, &buffer->impl);
 }
 
@@ -111,8 +114,22 @@ static unsigned char *cells(const struct hw_buffer *buffer, uint64_t offset)
 
 /* ---- queues ---- */
 
-static int32_t queue_make(struct device *device, struct foreign_queue *imported, void **out)
+/* There is one row, "plain", and no way to run it but that. */
+static int32_t check_desc(const struct device *device, const struct hw_queue_desc *desc)
 {
+    const char *kernel = desc->kernel ? desc->kernel : "";
+    if (*kernel && strcmp(kernel, "portable") != 0 && strcmp(kernel, "plain") != 0)
+        return hw_fail(device->host, HW_INVALID, "no row is called \"%s\"; there is plain",
+                       kernel);
+    return HW_OK;
+}
+
+static int32_t queue_make(struct device *device, const struct hw_queue_desc *desc,
+                          struct foreign_queue *imported, void **out)
+{
+    const int32_t status = check_desc(device, desc);
+    if (status)
+        return status;
     struct queue *queue = calloc(1, sizeof *queue);
     struct foreign_queue *work = imported ? imported : calloc(1, sizeof *work);
     if (!queue || !work) {
@@ -128,19 +145,24 @@ static int32_t queue_make(struct device *device, struct foreign_queue *imported,
 
 static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **out)
 {
-    (void)desc;
-    return ((struct device *)device)->lost ? lost(device) : queue_make(device, NULL, out);
+    return ((struct device *)device)->lost ? lost(device)
+                                           : queue_make(device, desc, NULL, out);
 }
 
-static int32_t queue_import(void *self, uint32_t kind, void *handle, void **out)
+/* Whether there are times of its work its maker has decided. */
+static int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
+                            void *handle, void **out)
 {
     struct device *device = self;
-    if (kind != FOREIGN_IMPORT)
-        return hw_fail(device->host, HW_UNSUPPORTED, "queues of kind %u are not its own",
-                       (unsigned)kind);
-    if (!handle)
+    const struct foreign_queue *theirs = handle;
+    if (strcmp(kind, FOREIGN_QUEUE) != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "queues of kind \"%s\" are not its own", kind);
+    if (!theirs)
         return hw_fail(device->host, HW_INVALID, "NULL is no queue");
-    return queue_make(device, handle, out);
+    if (desc->flags & HW_QUEUE_TIMING && !theirs->timed)
+        return hw_fail(device->host, HW_UNSUPPORTED, "a queue that is not timed");
+    return queue_make(device, desc, handle, out);
 }
 
 static int32_t queue_wait(void *self)

@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Their handles travel as those of a real API do. */
-#define FOREIGN_IMPORT HW_IMPORT_OPENCL
+/* The kinds of handles. */
+#define FOREIGN_MEMORY "foreign.memory"
+#define FOREIGN_QUEUE  "foreign.queue"
 
 struct foreign_memory {
     uint64_t bytes;
@@ -25,6 +26,7 @@ struct foreign_job {
 
 struct foreign_queue {
     struct foreign_job *first, *last;
+    bool timed;  /* it was made so */
     bool closed; /* whoever made it sets this */
 };
 

@@ -94,7 +94,7 @@ static void work_on_an_imported_queue_is_waited_for(void **state)
     ran = 0;
     struct hw_tensor a = vector(queue, x), y = vector(queue, zero);
     foreign_submit(&theirs, &before);
-    ok(hw_queue_import(one, FOREIGN_IMPORT, &theirs, &imported));
+    ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, &imported));
     assert_ptr_equal(hw_queue_device(imported), one);
     assert_int_equal(ran, 0);
     ok(hw_add(imported, &(struct hw_add){ .a = a, .b = a, .y = y }));
@@ -121,7 +121,7 @@ static void closing_leaves_the_makers_queue(void **state)
     const float x[4] = { 1, 2, 3, 4 };
     (void)state;
     struct hw_tensor a = vector(queue, x);
-    ok(hw_queue_import(one, FOREIGN_IMPORT, &theirs, &imported));
+    ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, &imported));
     ok(hw_add(imported, &(struct hw_add){ .a = a, .b = a, .y = a }));
     hw_queue_close(imported);
     assert_null(theirs.first); /* it waits, as closing any queue does */
@@ -130,7 +130,7 @@ static void closing_leaves_the_makers_queue(void **state)
     assert_false(theirs.closed);
     /* Again, and this time the context closes it. */
     ran = 0;
-    ok(hw_queue_import(one, FOREIGN_IMPORT, &theirs, &imported));
+    ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, &imported));
     foreign_submit(&theirs, &job);
     hw_close(context);
     assert_int_equal(ran, 1);
@@ -145,25 +145,64 @@ static void queues_that_are_none(void **state)
     struct foreign_queue theirs = { 0 };
     struct hw_queue *imported = queue;
     (void)state;
-    fails(HW_UNSUPPORTED, "import a queue on foreign:0: queues of kind 2",
-          hw_queue_import(one, HW_IMPORT_CUDA, &theirs, &imported));
+    fails(HW_UNSUPPORTED, "import a queue on foreign:0: queues of kind \"cuda.stream\"",
+          hw_queue_import(one, NULL, "cuda.stream", &theirs, &imported));
+    assert_null(imported);
+    imported = queue;
+    fails(HW_INVALID, "kind", hw_queue_import(one, NULL, NULL, &theirs, &imported));
     assert_null(imported);
     imported = queue;
     fails(HW_INVALID, "import a queue on foreign:0: NULL is no queue",
-          hw_queue_import(one, FOREIGN_IMPORT, NULL, &imported));
+          hw_queue_import(one, NULL, FOREIGN_QUEUE, NULL, &imported));
     assert_null(imported);
     imported = queue;
     fails(HW_UNSUPPORTED, "cpu:0",
-          hw_queue_import(cpu, FOREIGN_IMPORT, &theirs, &imported));
+          hw_queue_import(cpu, NULL, FOREIGN_QUEUE, &theirs, &imported));
     assert_null(imported);
     imported = queue;
-    fails(HW_INVALID, "device", hw_queue_import(NULL, FOREIGN_IMPORT, &theirs, &imported));
+    fails(HW_INVALID, "device",
+          hw_queue_import(NULL, NULL, FOREIGN_QUEUE, &theirs, &imported));
     assert_null(imported);
-    fails(HW_INVALID, "queue", hw_queue_import(one, FOREIGN_IMPORT, &theirs, NULL));
+    fails(HW_INVALID, "queue", hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, NULL));
     assert_int_equal(times("closed"), 0);
 }
 
+/* Flags and rows are said to the plugin, which knows what their maker gave them. */
+static void imported_queues_have_options(void **state)
+{
+    struct foreign_queue theirs = { 0 }, timed = { .timed = true };
+    struct hw_queue_options options = { .size = sizeof options, .flags = HW_QUEUE_TIMING };
+    struct hw_queue *imported;
+    (void)state;
+    fails(HW_UNSUPPORTED, "not timed",
+          hw_queue_import(one, &options, FOREIGN_QUEUE, &theirs, &imported));
+    ok(hw_queue_import(one, &options, FOREIGN_QUEUE, &timed, &imported));
+    hw_queue_close(imported);
+    options.flags = 64;
+    fails(HW_INVALID, "hw_queue_import: unknown flags 0x40",
+          hw_queue_import(one, &options, FOREIGN_QUEUE, &timed, &imported));
+    options = (struct hw_queue_options){ .size = sizeof options, .kernel = "best" };
+    fails(HW_INVALID, "no row is called \"best\"",
+          hw_queue_import(one, &options, FOREIGN_QUEUE, &theirs, &imported));
+    options.kernel = "plain";
+    ok(hw_queue_import(one, &options, FOREIGN_QUEUE, &theirs, &imported));
+    hw_queue_close(imported);
+    options.size = 0;
+    fails(HW_INVALID, "options->size is 0",
+          hw_queue_import(one, &options, FOREIGN_QUEUE, &theirs, &imported));
+    assert_null(imported);
+}
+
 /* ---- memory that others made ---- */
+
+static enum hw_status import(struct hw_device *device, const char *kind, void *handle,
+                             uint64_t bytes, struct hw_buffer **buffer)
+{
+    const struct hw_import desc = {
+        .size = sizeof desc, .kind = kind, .handle = handle, .bytes = bytes
+    };
+    return hw_buffer_import(device, &desc, buffer);
+}
 
 static void imported_memory_is_used_in_place(void **state)
 {
@@ -173,7 +212,7 @@ static void imported_memory_is_used_in_place(void **state)
     struct hw_tensor a, y;
     const int64_t four = 4;
     (void)state;
-    ok(hw_buffer_import(one, FOREIGN_IMPORT, &theirs, sizeof cells, &buffer));
+    ok(import(one, FOREIGN_MEMORY, &theirs, sizeof cells, &buffer));
     assert_int_equal(hw_buffer_bytes(buffer), sizeof cells);
     assert_ptr_equal(hw_buffer_device(buffer), one);
     assert_null(hw_buffer_host(buffer));
@@ -193,11 +232,90 @@ static void imported_memory_is_used_in_place(void **state)
     hw_buffer_free_after(buffer, queue);
     ok(hw_queue_wait(queue));
     assert_true(cells[0] == 3.0f && cells[3] == 12.0f);
-    ok(hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 16, &buffer));
+    ok(import(one, FOREIGN_MEMORY, &theirs, 16, &buffer));
     hw_buffer_free(buffer);
     assert_true(cells[0] == 3.0f);
-    ok(hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 16,
-                        &buffer)); /* the context frees it */
+    ok(import(one, FOREIGN_MEMORY, &theirs, 16, &buffer)); /* the context frees it */
+}
+
+/* A part of theirs, and what may be done with it. */
+static void parts_of_memory_are_imported(void **state)
+{
+    float cells[12] = { 9, 9, 9, 9, 1, 2, 3, 4, 7, 7, 7, 7 };
+    struct foreign_memory theirs = { sizeof cells, (unsigned char *)cells };
+    struct hw_import desc = { .size = sizeof desc,
+                              .kind = FOREIGN_MEMORY,
+                              .handle = &theirs,
+                              .offset = 16,
+                              .bytes = 16 };
+    struct hw_buffer *part, *fixed;
+    struct hw_tensor a, b;
+    const int64_t four = 4;
+    (void)state;
+    ok(hw_buffer_import(one, &desc, &part));
+    desc.flags = HW_BUFFER_READ_ONLY;
+    desc.offset = 32;
+    ok(hw_buffer_import(one, &desc, &fixed));
+    ok(hw_tensor_view(&a, part, 0, HW_F32, 1, &four));
+    ok(hw_tensor_view(&b, fixed, 0, HW_F32, 1, &four));
+    fails(HW_INVALID, "fit",
+          hw_tensor_view(&(struct hw_tensor){ 0 }, part, 4, HW_F32, 1, &four));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = b, .y = a }));
+    ok(hw_queue_wait(queue));
+    const float sums[12] = { 9, 9, 9, 9, 8, 9, 10, 11, 7, 7, 7, 7 };
+    assert_memory_equal(cells, sums, sizeof cells);
+    fails(HW_INVALID, "read-only",
+          hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    /* Past its end, and around it. */
+    desc.offset = 36;
+    fails(HW_INVALID, "16 bytes from byte 36 on", hw_buffer_import(one, &desc, &part));
+    desc.offset = UINT64_MAX - 7;
+    fails(HW_INVALID, "16 bytes from byte", hw_buffer_import(one, &desc, &part));
+    assert_null(part);
+}
+
+static void descriptions_of_memory_are_checked(void **state)
+{
+    _Alignas(8) unsigned char cells[32] = { 0 };
+    const struct hw_import good = {
+        .size = sizeof good, .kind = "host", .handle = cells, .offset = 8, .bytes = 16
+    };
+    struct {
+        struct hw_import desc;
+        unsigned char more[8];
+    } newer = { .desc = good };
+    struct hw_buffer *buffer;
+    (void)state;
+    ok(hw_buffer_import(cpu, &good, &buffer));
+    assert_ptr_equal(hw_buffer_host(buffer), cells + 8);
+#define REFUSED(field, value, status, words)                                               \
+    do {                                                                                   \
+        struct hw_import desc = good;                                                      \
+        desc.field = value;                                                                \
+        buffer = (struct hw_buffer *)&desc;                                                \
+        fails(status, words, hw_buffer_import(cpu, &desc, &buffer));                       \
+        assert_null(buffer);                                                               \
+    } while (0)
+    REFUSED(size, 0, HW_INVALID, "size is 0");
+    REFUSED(size, sizeof good - 8, HW_INVALID, "size");
+    REFUSED(kind, NULL, HW_INVALID, "kind");
+    REFUSED(kind, "", HW_UNSUPPORTED, "\"\"");
+    REFUSED(kind, "hos", HW_UNSUPPORTED, "\"hos\"");
+    REFUSED(handle, NULL, HW_INVALID, "has an address");
+    REFUSED(handle, (void *)~(uintptr_t)7, HW_INVALID, "has an address");
+    REFUSED(offset, 4, HW_INVALID, "aligned");
+    REFUSED(offset, ~UINT64_C(7), HW_INVALID, "from byte");
+    REFUSED(flags, HW_BUFFER_ZEROED, HW_INVALID, "flags 0x10");
+    REFUSED(flags, HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY, HW_INVALID, "flags 0xc");
+    REFUSED(flags, 1u << 31, HW_INVALID, "flags 0x80000000");
+#undef REFUSED
+    fails(HW_INVALID, "desc", hw_buffer_import(cpu, NULL, &buffer));
+    /* Of a newer application: fields that are zero are not missed. */
+    newer.desc.size = sizeof newer;
+    ok(hw_buffer_import(cpu, &newer.desc, &buffer));
+    newer.more[7] = 1;
+    fails(HW_UNSUPPORTED, "newer library", hw_buffer_import(cpu, &newer.desc, &buffer));
+    assert_null(buffer);
 }
 
 static void memory_that_is_none(void **state)
@@ -206,19 +324,16 @@ static void memory_that_is_none(void **state)
     struct foreign_memory theirs = { sizeof cells, (unsigned char *)cells };
     struct hw_buffer *buffer;
     (void)state;
-    fails(HW_UNSUPPORTED, "hw_buffer_import on foreign:0: memory of kind 1",
-          hw_buffer_import(one, HW_IMPORT_HOST, cells, sizeof cells, &buffer));
+    fails(HW_UNSUPPORTED, "hw_buffer_import on foreign:0: memory of kind \"host\"",
+          import(one, "host", cells, sizeof cells, &buffer));
     assert_null(buffer);
-    fails(HW_INVALID, "NULL is no memory",
-          hw_buffer_import(one, FOREIGN_IMPORT, NULL, 16, &buffer));
-    fails(HW_INVALID, "17 bytes of memory that has 16",
-          hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 17, &buffer));
+    fails(HW_INVALID, "NULL is no memory", import(one, FOREIGN_MEMORY, NULL, 16, &buffer));
+    fails(HW_INVALID, "17 bytes from byte 0 on of memory that has 16",
+          import(one, FOREIGN_MEMORY, &theirs, 17, &buffer));
     assert_null(buffer);
-    fails(HW_UNSUPPORTED, "cpu:0",
-          hw_buffer_import(cpu, FOREIGN_IMPORT, &theirs, 16, &buffer));
-    fails(HW_INVALID, "device",
-          hw_buffer_import(NULL, FOREIGN_IMPORT, &theirs, 16, &buffer));
-    fails(HW_INVALID, "buffer", hw_buffer_import(one, FOREIGN_IMPORT, &theirs, 16, NULL));
+    fails(HW_UNSUPPORTED, "cpu:0", import(cpu, FOREIGN_MEMORY, &theirs, 16, &buffer));
+    fails(HW_INVALID, "device", import(NULL, FOREIGN_MEMORY, &theirs, 16, &buffer));
+    fails(HW_INVALID, "buffer", import(one, FOREIGN_MEMORY, &theirs, 16, NULL));
 }
 
 /* ---- kernels that the user wrote ---- */
@@ -479,7 +594,7 @@ static void a_lost_device_takes_nothing_more(void **state)
     const struct hw_user_kernel desc = described("double", "x");
     const float x[4] = { 1, 2, 3, 4 };
     (void)state;
-    ok(hw_queue_import(one, FOREIGN_IMPORT, &their_queue, &imported));
+    ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &their_queue, &imported));
     ok(hw_kernel_launch(imported, lose, 1, NULL, 0));
     fails(HW_LOST, "foreign:0", hw_queue_wait(imported));
     /* Said without asking the plugin. */
@@ -489,10 +604,10 @@ static void a_lost_device_takes_nothing_more(void **state)
     fails(HW_LOST, "device foreign:0 is lost", hw_kernel_create(one, &desc, &kernel));
     assert_null(kernel);
     fails(HW_LOST, "device foreign:0 is lost",
-          hw_queue_import(one, FOREIGN_IMPORT, &their_queue, &none));
+          hw_queue_import(one, NULL, FOREIGN_QUEUE, &their_queue, &none));
     assert_null(none);
     fails(HW_LOST, "device foreign:0 is lost",
-          hw_buffer_import(one, FOREIGN_IMPORT, &their_memory, 16, &buffer));
+          import(one, FOREIGN_MEMORY, &their_memory, 16, &buffer));
     assert_null(buffer);
     /* Closing works, and the other device does. */
     hw_kernel_free(lose);
@@ -513,7 +628,10 @@ int main(void)
         TEST(work_on_an_imported_queue_is_waited_for),
         TEST(closing_leaves_the_makers_queue),
         TEST(queues_that_are_none),
+        TEST(imported_queues_have_options),
         TEST(imported_memory_is_used_in_place),
+        TEST(parts_of_memory_are_imported),
+        TEST(descriptions_of_memory_are_checked),
         TEST(memory_that_is_none),
         TEST(kernels_run_in_the_queues_order),
         TEST(arguments_are_held_against_the_signature),

@@ -222,6 +222,15 @@ static void freed_in_order(void **state)
     world_close(&w);
 }
 
+static enum hw_status import(struct hw_device *device, void *address, uint64_t bytes,
+                             struct hw_buffer **buffer)
+{
+    const struct hw_import desc = {
+        .size = sizeof desc, .kind = "host", .handle = address, .bytes = bytes
+    };
+    return hw_buffer_import(device, &desc, buffer);
+}
+
 static void imported_memory_is_not_copied(void **state)
 {
     struct world w;
@@ -231,18 +240,16 @@ static void imported_memory_is_not_copied(void **state)
     const int64_t eight = 8;
     (void)state;
     world_open(&w, NULL, NULL);
-    ok(hw_buffer_import(w.cpu, HW_IMPORT_HOST, x, sizeof x, &b));
+    ok(import(w.cpu, x, sizeof x, &b));
     ok(hw_tensor_view(&t, b, 0, HW_F32, 1, &eight));
     ok(hw_add(w.on_cpu, &(struct hw_add){ .a = t, .b = t, .y = t }));
     ok(hw_queue_wait(w.on_cpu));
     assert_true(x[7] == 16.0f);
     hw_buffer_free(b);
     assert_true(x[0] == 2.0f);
-    fails(HW_UNSUPPORTED, "discrete:0",
-          hw_buffer_import(w.near, HW_IMPORT_HOST, x, sizeof x, &b));
-    fails(HW_INVALID, "aligned",
-          hw_buffer_import(w.cpu, HW_IMPORT_HOST, (char *)x + 1, 4, &b));
-    fails(HW_INVALID, "address", hw_buffer_import(w.cpu, HW_IMPORT_HOST, NULL, 4, &b));
+    fails(HW_UNSUPPORTED, "discrete:0", import(w.near, x, sizeof x, &b));
+    fails(HW_INVALID, "aligned", import(w.cpu, (char *)x + 1, 4, &b));
+    fails(HW_INVALID, "address", import(w.cpu, NULL, 4, &b));
     assert_null(b);
     world_close(&w);
 }

@@ -220,15 +220,18 @@ static void slots_past_its_table_answer(void **state)
     const struct hw_user_kernel desc = {
         .size = sizeof desc, .group = 1, .name = "k", .signature = "t", .source = "k"
     };
+    const struct hw_import import = {
+        .size = sizeof import, .kind = "host", .handle = x, .bytes = sizeof x
+    };
     struct hw_tensor packed;
     struct hw_buffer *buffer;
     struct hw_queue *queue;
     struct hw_kernel *kernel;
     fails(HW_UNSUPPORTED, "has no layout", hw_tensor_pack(p->queue, &a, &packed));
     fails(HW_UNSUPPORTED, "has no import of foreign memory",
-          hw_buffer_import(p->older, HW_IMPORT_HOST, x, sizeof x, &buffer));
+          hw_buffer_import(p->older, &import, &buffer));
     fails(HW_UNSUPPORTED, "has no import of foreign queues",
-          hw_queue_import(p->older, HW_IMPORT_OPENCL, x, &queue));
+          hw_queue_import(p->older, NULL, "older.queue", x, &queue));
     fails(HW_UNSUPPORTED, "no extension op",
           hw_extension_call(p->queue, "older.op", NULL, 0));
     fails(HW_UNSUPPORTED, "has no user kernels",
