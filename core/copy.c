@@ -13,13 +13,14 @@
 
 /* ---- on the queue's device and the host ---- */
 
-/* Bytes as they are, between the host and a device that can not reach its memory: a
- * transfer needs no scratch on the device. */
+/* Bytes as they are, between the host and a device that can not reach its memory, or that has
+ * no copy op to do it with: a transfer needs no scratch on the device. */
 static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *dst,
                          const struct hw_tensor *src)
 {
-    return !queue->recording && !queue->host_tensors && !dst->buffer != !src->buffer &&
-           dst->dtype == src->dtype;
+    return !queue->recording &&
+           (!queue->host_tensors || !plugin_has(queue->device->plugin, HW_OP_COPY)) &&
+           !dst->buffer != !src->buffer && dst->dtype == src->dtype;
 }
 
 static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
