@@ -103,13 +103,13 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     struct look look = { .device = device, .impl = device->impl, .op = op };
     if ((status = op_checks[op](args, &look)))
         return status;
-    if ((look.odd & ODD_EMPTY))
-        return HW_OK;
     if ((status = args_known(device->plugin, op, args)))
         return status;
     if (!plugin_has(device->plugin, op))
         return fail(HW_UNSUPPORTED, "%s on %s: the plugin has no %s", hw_op_name(op),
                     device->name, hw_op_name(op));
+    if ((look.odd & ODD_EMPTY))
+        return HW_OK;
     memcpy(&routed, args, op_rows[op].size);
     as_routed(op, &routed);
     status = answered(device, device->plugin->table.supports(device->impl, op, &routed, why,

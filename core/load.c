@@ -104,7 +104,7 @@ static int32_t missing_event_elapsed(void *start, void *end, double *ms)
 }
 
 /* A plugin that does not say is asked by submitting: its op answers HW_UNSUPPORTED before
- * it touches anything. */
+ * it touches anything. hw.h says what this answer is worth. */
 static int32_t missing_supports(void *device, uint32_t op, const void *args, char *why,
                                 size_t why_size, uint64_t *scratch)
 {

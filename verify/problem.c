@@ -149,6 +149,15 @@ static void lay_out(struct problem *p)
     p->bytes += 4096;
 }
 
+bool problem_is_empty(const struct problem *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->operand[i].dtype != HW_NONE && role_is_output(p->operand[i].role) &&
+            p->operand[i].count)
+            return false;
+    return true;
+}
+
 struct hw_tensor problem_tensor(const struct problem *p, int i)
 {
     const struct operand *o = &p->operand[i];

@@ -43,6 +43,9 @@ struct problem {
 bool problem_make(struct problem *problem, const struct test_case *test, bool numbers);
 void problem_clear(struct problem *problem);
 
+/* Whether no output has an element. The library answers such a call without the device. */
+bool problem_is_empty(const struct problem *problem);
+
 /* The tensor of operand `i`, with neither buffer nor data set: its offset is its place. */
 struct hw_tensor problem_tensor(const struct problem *problem, int i);
 

@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* support.c - what a device says it computes, and what there is to ask. */
+/* support.c - what a device computes, and what there is to ask. */
 #include "bench.h"
 
 struct asker {
-    struct hw_device *device;
+    struct hw_queue *queue;
     struct verify_matrix *matrix;
     char text[VERIFY_ERROR_TEXT];
 };
+
+/* Whether the device itself computes the problem, seen by having it done. */
+static bool computes(struct hw_queue *queue, const struct problem *problem)
+{
+    struct bench bench;
+
+    if (bench_supports(hw_queue_device(queue), problem) ||
+        bench_open(&bench, problem, queue))
+        return false;
+    enum hw_status status = bench_load(&bench, 0);
+    const uint64_t before = fallbacks_of(queue, problem->op);
+    if (!status)
+        status = bench_submit(&bench);
+    if (!status)
+        status = hw_queue_wait(queue);
+    bench_close(&bench);
+    return !status && fallbacks_of(queue, problem->op) == before;
+}
 
 /* A case counts once for each dtype among its operands; what an index or a length is stored
  * in says nothing of the op. */
@@ -18,7 +36,11 @@ static bool ask(void *user, const struct test_case *test)
 
     if (!problem_make(&problem, test, false))
         return true;
-    const bool supported = !bench_supports(a->device, &problem);
+    if (problem_is_empty(&problem)) {
+        problem_clear(&problem);
+        return true;
+    }
+    const bool supported = computes(a->queue, &problem);
     for (int i = 0; i < problem.count; i++)
         if (!problem.layout[i].index && problem.operand[i].dtype < HW_DTYPE_END)
             involved[problem.operand[i].dtype] = true;
@@ -35,11 +57,15 @@ static bool ask(void *user, const struct test_case *test)
 
 enum hw_status verify_support(struct hw_device *device, struct verify_matrix *matrix)
 {
-    struct asker asker = { .device = device, .matrix = matrix };
+    struct asker asker = { .matrix = matrix };
     const struct verify_filter quick = { .quick = true };
 
     *matrix = (struct verify_matrix){ 0 };
-    return each_case(&quick, false, ask, &asker, asker.text);
+    enum hw_status status = hw_queue_open(device, NULL, &asker.queue);
+    if (!status)
+        status = each_case(&quick, false, ask, &asker, asker.text);
+    hw_queue_close(asker.queue);
+    return status;
 }
 
 struct lister {

@@ -29,6 +29,8 @@ static bool report(struct tester *t, struct verify_result *result)
     if (!result->kernel)
         result->kernel = "";
     ++*count[result->verdict];
+    result->empty = t->problem && problem_is_empty(t->problem);
+    t->counts->empty += result->empty && result->verdict == VERIFY_PASSED;
     return !t->result || t->result(t->user, result);
 }
 
@@ -133,6 +135,7 @@ static bool test_case(void *user, const struct test_case *test)
     struct problem problem;
 
     t->test = test;
+    t->problem = NULL;
     if (!problem_make(&problem, test, true)) {
         struct verify_result result = { .verdict = VERIFY_FAILED, .text = problem.error };
         return report(t, &result);

@@ -37,7 +37,7 @@ enum { VERIFY_ERROR_TEXT = 512 };
 /* ---- Is it right? -------------------------------------------------------------------------- */
 
 enum verify_verdict {
-    VERIFY_PASSED,
+    VERIFY_PASSED, /* also where there was nothing to compute: see verify_counts */
     VERIFY_FAILED,
     VERIFY_SKIPPED,    /* could not be asked: no memory for it */
     VERIFY_UNSUPPORTED /* the device says that it does not compute this */
@@ -56,11 +56,19 @@ struct verify_result {
     double error, error_bound;
     double worst, worst_bound;
     const char *text; /* "" if passed, else what is wrong, or why not */
+    bool empty;       /* no output has an element: the library answers by itself */
 };
 
 struct verify_counts {
     uint64_t passed, failed, skipped, unsupported;
+    uint64_t empty; /* of those that passed: they say nothing about the device */
 };
+
+/* How many cases the device has computed, rightly or not. 0: nothing was tested. */
+static inline uint64_t verify_reached(const struct verify_counts *counts)
+{
+    return counts->passed - counts->empty + counts->failed;
+}
 
 /* Calls `result` for each case on each eligible kernel row; false from it ends the run.
  * Adds to `counts`. */
@@ -106,9 +114,11 @@ enum hw_status verify_perf(struct hw_device *device, const struct verify_filter 
 
 enum verify_support { VERIFY_NOTHING, VERIFY_SOME, VERIFY_ALL };
 
-/* Asks for every case of the registry, without running any: of `asked` cases of op that
- * involve dtype (of any operand), how many the device says it computes. Where no case
- * involves the dtype both are 0: the op is not defined for it. */
+/* Submits every small case of the registry once: of `asked` cases of op that involve dtype (of
+ * any operand), how many the device itself computed, whether rightly or not. Asking would not
+ * do: a plugin need not say what it computes (hw_device_supports()). Cases with nothing to
+ * compute do not count. Where no case involves the dtype both are 0: the op is not defined for
+ * it. */
 struct verify_cell {
     uint32_t asked, supported;
 };

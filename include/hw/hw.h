@@ -125,8 +125,11 @@ HW_EXPORT const char *hw_device_backend(struct hw_device *device);
 /* Fills in the facts, asked anew: free memory is that of this moment. */
 HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
                                         struct hw_device_info *info);
-/* HW_OK if the device itself computes this (its struct in `args`, `size` bytes); HW_UNSUPPORTED
- * with the reason; HW_INVALID as the op would answer. Submits nothing. */
+/* HW_OK if the device says that it computes this itself (its struct in `args`, `size` bytes);
+ * HW_UNSUPPORTED with the reason, and for an op that its plugin lacks even where there is nothing
+ * to compute; HW_INVALID as the op would answer. Submits nothing. A plugin without supports()
+ * (plugin.h) says nothing: HW_OK means then that it has the op, and only a call tells whether it
+ * computes this. HW_FALLBACK=error makes such a call fail; hw_queue_calls() counts it otherwise. */
 HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t op,
                                             const void *args, size_t size);
 /* The kernel rows of `op`, best first; HW_NO_DEVICE past the last. */

@@ -205,7 +205,8 @@ struct hw_plugin {
 
     /* Whether some row of the device computes this; if not, `why` says in words why. `scratch`:
      * bytes of device memory that the op will ask for beyond its operands. Launches nothing. NULL:
-     * the op itself is asked. */
+     * nobody can tell without a call, so that hw_device_supports() answers HW_OK for whatever has
+     * a slot; hw verify counts as supported what was computed. */
     int32_t (*supports)(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch);
     /* The rows of `op`, best first, the portable one last; HW_NO_DEVICE past the end. */

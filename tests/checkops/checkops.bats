@@ -67,3 +67,27 @@
     [ "${lines[1]:0:4}" = "|---" ]
     [[ "$output" = *'| `matmul` | stand-in |'* ]]
 }
+
+@test "what a plugin lacks or refuses is no pass, though it can not be asked" {
+    run "$CHECKOPS" --plugin "$BEGUN" -q -o matmul
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ "$output" = *"nothing was tested"* ]]
+    [ "${lines[-1]}" = "0 passed, 0 failed, 0 skipped" ]
+    run "$CHECKOPS" --plugin "$BEGUN" -q -o softmax # the library's own answers to empty tensors
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ "$output" = *"all that passed were empty"* ]]
+    [[ "$output" = *"nothing was tested"* ]]
+    run "$CHECKOPS" --plugin "$BEGUN" -q -o silu
+    echo "$output"
+    [ "$status" = 0 ]
+}
+
+@test "support is what was computed, not what was claimed" {
+    run "$CHECKOPS" --plugin "$BEGUN" --support --markdown --label executed
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ "$output" = *'| `silu` | executed '[1-9]*/*' | no | no | - '* ]]
+    [ "$(grep -c executed <<<"$output")" = 1 ]
+}

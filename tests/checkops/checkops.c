@@ -138,6 +138,7 @@ static bool on_result(void *user, const struct verify_result *r)
                                 &tally->counts.skipped, &tally->counts.unsupported };
 
     ++*count[r->verdict];
+    tally->counts.empty += r->empty && r->verdict == VERIFY_PASSED;
     if (r->verdict == VERIFY_PASSED) {
         const double error = share(r->error, r->error_bound);
         const double worst = share(r->worst, r->worst_bound);
@@ -169,6 +170,8 @@ static void print_tallies(const struct test_run *run, struct hw_device *device)
             printf(", %llu skipped", (unsigned long long)c->skipped);
         if (c->unsupported)
             printf(", %llu unsupported", (unsigned long long)c->unsupported);
+        if (c->empty && !verify_reached(c))
+            printf(", all that passed were empty");
         if (t->nearest > 0)
             printf("; at most %.0f%% of the tolerance", 100 * t->nearest);
         printf("\n");
@@ -400,7 +403,7 @@ static int ask_devices(const struct options *options, struct hw_context *context
     }
     if (result || options->question != TEST)
         return result;
-    if (counts.passed + counts.failed == 0)
+    if (!verify_reached(&counts))
         result = complain("nothing was tested");
     if (options->json) {
         printf("{\"passed\":%llu,\"failed\":%llu,\"skipped\":%llu,\"unsupported\":%llu}\n",

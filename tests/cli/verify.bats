@@ -66,6 +66,26 @@ load common
     json "d['devices'][0]['support']['matmul']['q8_0']['supported'] > 0"
 }
 
+@test "a plugin of one op: the rest is neither a pass nor supported" {
+    [ -n "${BEGUN-}" ] || skip "not applicable: built without the wrong plugins"
+    hw verify "$BEGUN" -q -o silu
+    succeeds
+    says ' +silu +[1-9][0-9]* passed +0 failed +[1-9][0-9]* not supported'
+    hw verify "$BEGUN" -q -o matmul
+    says ' +matmul +0 passed +0 failed +[1-9][0-9]* not supported'
+    fails 1 'begun:0: it has computed no case'
+    hw verify "$BEGUN" -q -o softmax
+    says ' +softmax +[1-9][0-9]* passed .*all that passed were empty.*'
+    fails 1 'begun:0: it has computed no case'
+    hw verify "$BEGUN" -q -o softmax --json
+    [ "$status" -eq 1 ]
+    json "not d['good'] and d['devices'][0]['counts']['empty'] == d['devices'][0]['counts']['passed'] > 0"
+    hw verify "$BEGUN" --support
+    succeeds
+    says 'silu +some +- +- *'
+    says 'matmul +- +- +- .*'
+}
+
 @test "what can not be meant" {
     needs_cpu
     hw verify cpu -o slu

@@ -547,6 +547,13 @@ static void supports_says_what_submit_would(void **state)
     ok(hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
     good.y.extent[1] = 2;
     fails(HW_INVALID, "y", hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
+    /* Nothing to compute: an answer about the op all the same. */
+    op.a.extent[0] = op.b.extent[0] = op.y.extent[0] = 0;
+    fails(HW_UNSUPPORTED, "has no mul",
+          hw_device_supports(w.near, HW_OP_MUL, &op, sizeof op));
+    good.x.extent[0] = good.y.extent[0] = 0;
+    good.y.extent[1] = good.x.extent[1];
+    ok(hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
     world_close(&w);
 }
 

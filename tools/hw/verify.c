@@ -36,7 +36,7 @@ static const struct manual manual = {
         "  hw verify cpu -c 'silu(type=f32,shape=31)'   one case, as a failure prints it\n"
         "  hw verify cpu --support                 which ops in which types\n\n"
         "The file passes the same checks as an installed one (HW_TRUST, ABI, libraries). Exit\n"
-        "status 1: a case failed, or none could be run.",
+        "status 1: a case failed, or the device has computed none.",
 };
 
 /* ---- A run over one device ----------------------------------------------------------------- */
@@ -68,9 +68,9 @@ static uint64_t *count_of(struct verify_counts *counts, enum verify_verdict verd
 
 static json_t *counts_json(const struct verify_counts *counts)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "passed", (json_int_t)counts->passed, "failed",
-                     (json_int_t)counts->failed, "skipped", (json_int_t)counts->skipped,
-                     "unsupported", (json_int_t)counts->unsupported);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "passed", (json_int_t)counts->passed, "empty",
+                     (json_int_t)counts->empty, "failed", (json_int_t)counts->failed, "skipped",
+                     (json_int_t)counts->skipped, "unsupported", (json_int_t)counts->unsupported);
 }
 
 static void print_counts(const char *what, const struct verify_counts *counts)
@@ -82,6 +82,8 @@ static void print_counts(const char *what, const struct verify_counts *counts)
         printf("  %" PRIu64 " skipped", counts->skipped);
     if (counts->unsupported)
         printf("  %" PRIu64 " not supported", counts->unsupported);
+    if (counts->empty && !verify_reached(counts))
+        printf("  (all that passed were empty)");
     printf("\n");
 }
 
@@ -153,6 +155,7 @@ static bool take_result(void *user, const struct verify_result *result)
     if (strcmp(run->op, result->op))
         next_op(run, result->op);
     ++*count_of(&run->op_counts, result->verdict);
+    run->op_counts.empty += result->empty && result->verdict == VERIFY_PASSED;
     if (result->verdict == VERIFY_FAILED)
         keep_failure(run, result);
     draw_progress(run, result);
@@ -213,10 +216,10 @@ static int verify_devices(struct run *run, struct hw_device **devices, uint32_t 
             continue;
         }
         json_t *one = verify_device(run, devices[i]);
-        if (!one || run->counts.failed || !run->counts.passed)
+        if (!one || run->counts.failed || !verify_reached(&run->counts))
             status = EXIT_FAILED;
-        if (one && !run->counts.passed && !run->counts.failed)
-            complain("%s: no case could be run", hw_device_name(devices[i]));
+        if (one && !verify_reached(&run->counts))
+            complain("%s: it has computed no case", hw_device_name(devices[i]));
         if (one)
             json_array_append_new(list, one);
     }
@@ -414,7 +417,7 @@ int cmd_verify(int argc, const char **argv)
           "cases with this text, or (with * and ?) that match it; or one whole case", "CASE" },
         { "quick", 'q', POPT_ARG_NONE, &wishes.quick, 0, "the small choice of cases", NULL },
         { "support", 's', POPT_ARG_NONE, &wishes.support, 0,
-          "say which ops there are in which types, and run nothing", NULL },
+          "say which ops there are in which types: each small case is run once", NULL },
         { "list", 'l', POPT_ARG_NONE, &wishes.list, 0, "list the cases, and run nothing", NULL },
         OPTIONS_COMMON,
         POPT_TABLEEND
