@@ -115,7 +115,8 @@ static enum hw_status divide(struct hw_graph *graph)
     return HW_OK;
 }
 
-static enum hw_status build(struct hw_graph *graph, struct segment *segment)
+static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
+                            struct segment *segment)
 {
     struct hw_device *device = graph->device;
     struct hw_node *nodes = calloc(segment->count, sizeof *nodes);
@@ -126,7 +127,7 @@ static enum hw_status build(struct hw_graph *graph, struct segment *segment)
         nodes[i] = (struct hw_node){ node->op, op_rows[node->op].size, node->args };
     }
     plugin_asked();
-    int32_t answer = device->plugin->table.graph_build(device->impl, nodes, segment->count,
+    int32_t answer = device->plugin->table.graph_build(queue->impl, nodes, segment->count,
                                                        &segment->built);
     free(nodes);
     if (answer) {
@@ -146,7 +147,7 @@ static enum hw_status build_all(struct hw_queue *queue, struct hw_graph *graph)
     enum hw_status status = divide(graph);
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
         if (graph->nodes[graph->segments[i].first].simple)
-            status = build(graph, &graph->segments[i]);
+            status = build(queue, graph, &graph->segments[i]);
     return status;
 }
 

@@ -121,10 +121,10 @@ static int32_t missing_kernel_info(void *device, uint32_t op, uint32_t index,
     return missing("list of kernel rows");
 }
 
-static int32_t missing_graph_build(void *device, const struct hw_node *nodes,
-                                   uint32_t count, void **graph)
+static int32_t missing_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
+                                   void **graph)
 {
-    (void)device, (void)nodes, (void)count;
+    (void)queue, (void)nodes, (void)count;
     *graph = NULL;
     return missing("graphs");
 }

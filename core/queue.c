@@ -141,7 +141,7 @@ static enum hw_status make(struct hw_device *device, const struct hw_queue_desc 
                            struct origin origin, struct hw_queue **queue)
 {
     const struct hw_plugin *table = &device->plugin->table;
-    struct hw_queue *q;
+    struct hw_queue *q = NULL;
     enum hw_status status = queue_create(device, desc->flags, &q);
     if (status)
         return status;

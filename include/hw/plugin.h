@@ -213,8 +213,11 @@ struct hw_plugin {
     int32_t (*kernel_info)(void *device, uint32_t op, uint32_t index,
                            struct hw_kernel_info *info);
 
-    /* Graphs. Without graph_build the host replays the nodes one by one. */
-    int32_t (*graph_build)(void *device, const struct hw_node *nodes, uint32_t count,
+    /* Graphs. Without graph_build the host replays the nodes one by one. Rows are those of the
+     * queue, which has recorded the nodes; building submits nothing to it. A graph may be launched
+     * again, on any queue of its device, before an earlier launch has passed: a plugin whose graph
+     * has state orders them. */
+    int32_t (*graph_build)(void *queue, const struct hw_node *nodes, uint32_t count,
                            void **graph);
     int32_t (*graph_launch)(void *queue, void *graph);
     void (*graph_destroy)(void *graph);

@@ -99,7 +99,7 @@ extern const struct kernel_table launch_kernels;
 
 int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch);
-int32_t launch_graph_build(void *device, const struct hw_node *nodes, uint32_t count,
+int32_t launch_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
                            void **graph);
 int32_t launch_graph(void *queue, void *graph);
 void launch_graph_destroy(void *graph);

@@ -173,23 +173,24 @@ struct graph {
     struct plan plans[];
 };
 
-static int32_t graph_plan(struct graph *graph, const struct kernel_choice *choice)
+static int32_t graph_plan(struct graph *graph, struct queue *queue)
 {
     for (uint32_t i = 0; i < graph->count; i++) {
         const struct hw_node *node = &graph->nodes[i];
-        const char *why = plan_make(choice, node->op, node->args, &graph->plans[i]);
+        const char *why = plan_make(&queue->choice, node->op, node->args, &graph->plans[i]);
         if (why)
             return hw_fail(graph->device->host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i,
                            why);
+        log_row(queue, node->op, node->args, graph->plans[i].row);
     }
-    graph->choice = *choice;
+    graph->choice = queue->choice;
     return HW_OK;
 }
 
-int32_t launch_graph_build(void *device, const struct hw_node *nodes, uint32_t count,
+int32_t launch_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
                            void **graph)
 {
-    struct device *dev = device;
+    struct device *dev = ((struct queue *)queue)->device;
     struct graph *made = calloc(1, sizeof *made + count * sizeof made->plans[0]);
     if (!made)
         return hw_fail(dev->host, HW_NO_MEMORY,
@@ -197,7 +198,7 @@ int32_t launch_graph_build(void *device, const struct hw_node *nodes, uint32_t c
     made->device = dev;
     made->nodes = nodes;
     made->count = count;
-    const int32_t status = graph_plan(made, &dev->choice);
+    const int32_t status = graph_plan(made, queue);
     if (status) {
         free(made);
         return status;
@@ -206,14 +207,15 @@ int32_t launch_graph_build(void *device, const struct hw_node *nodes, uint32_t c
     return HW_OK;
 }
 
-/* A queue that was told to use other rows than the graph was built with plans it anew. */
+/* A queue that was told to use other rows than the one that the graph was built on plans
+ * it anew. */
 int32_t launch_graph(void *queue, void *graph)
 {
     struct queue *q = queue;
     struct graph *g = graph;
     const int32_t status = memcmp(&g->choice, &q->choice, sizeof g->choice) == 0
                                ? HW_OK
-                               : graph_plan(g, &q->choice);
+                               : graph_plan(g, q);
     if (status)
         return status;
     for (uint32_t i = 0; i < g->count; i++)

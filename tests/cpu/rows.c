@@ -395,9 +395,12 @@ static void graph_replays(void **state)
                                      { HW_OP_MUL, sizeof mul, &mul } };
     const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "portable" };
     assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
-    assert_int_equal(h.plugin.graph_build(h.device, nodes, 2, &graph), HW_OK);
+    /* Rows are those of the queue that it is built on, then of the one that launches it. */
+    assert_int_equal(h.plugin.graph_build(queue, nodes, 2, &graph), HW_OK);
+    assert_non_null(strstr(h.log, "cpu: row add for"));
+    assert_non_null(strstr(h.log, "cpu: row mul for"));
     for (int turn = 0; turn < 2; turn++) {
-        assert_int_equal(h.plugin.graph_launch(turn ? queue : h.queue, graph), HW_OK);
+        assert_int_equal(h.plugin.graph_launch(turn ? h.queue : queue, graph), HW_OK);
         for (int i = 0; i < 300; i++)
             assert_true(fabsf(y[i] - 2.0f * x[i] * x[i]) < 1e-6f);
         x[0] += 1.0f;

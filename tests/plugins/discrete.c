@@ -593,12 +593,12 @@ struct graph {
     struct hw_node nodes[];
 };
 
-static int32_t graph_build(void *device, const struct hw_node *nodes, uint32_t count,
+static int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
                            void **out)
 {
     struct graph *graph = malloc(sizeof *graph + count * sizeof *nodes);
     if (!graph)
-        return hw_fail(((struct device *)device)->instance->host, HW_NO_MEMORY,
+        return hw_fail(((struct queue *)queue)->device->instance->host, HW_NO_MEMORY,
                        "out of memory");
     graph->count = count;
     memcpy(graph->nodes, nodes, count * sizeof *nodes);

@@ -149,24 +149,24 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
 /* ---- graphs: of silu, and with no node longer than it knows ---- */
 
 struct graph {
-    void *device;
+    void *device; /* and queue: all of them are the host */
     uint32_t count;
     struct hw_node nodes[];
 };
 
-static int32_t graph_build(void *device, const struct hw_node *nodes, uint32_t count,
+static int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
                            void **out)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (nodes[i].op >= OLDER_COUNT || nodes[i].bytes != older_sizes[nodes[i].op])
-            return unknown(device, nodes[i].op);
+            return unknown(queue, nodes[i].op);
         if (nodes[i].op != HW_OP_SILU)
-            return refuse(device, "graphs are of silu");
+            return refuse(queue, "graphs are of silu");
     }
     struct graph *graph = malloc(sizeof *graph + count * sizeof *nodes);
     if (!graph)
-        return hw_fail(device, HW_NO_MEMORY, "out of memory");
-    graph->device = device;
+        return hw_fail(queue, HW_NO_MEMORY, "out of memory");
+    graph->device = queue;
     graph->count = count;
     memcpy(graph->nodes, nodes, count * sizeof *nodes);
     *out = graph;
