@@ -38,6 +38,13 @@
 typedef float vec;
 #define load_vec(p)     (*(p))
 #define store_vec(p, v) (*(p) = (v))
+#define vec_zero        0.0f
+#define vec_sum(v)      (v)
+#endif
+
+/* One number that no loop converts many of. */
+#ifndef f32_of_one_f16
+#define f32_of_one_f16 f32_of_f16
 #endif
 
 #define NEG_INFINITY f32_of_bits(0xff800000u)
@@ -185,13 +192,6 @@ FUNC float max_of(PRIVATE float *v, int n)
     return v[0];
 }
 
-FUNC float vec_sum(vec v)
-{
-    float lanes[VEC];
-    store_vec(lanes, v);
-    return sum_of(lanes, VEC);
-}
-
 /* ---- where rows lie ---- */
 
 /* The outer indices of row `r`, and the first byte of an operand there. */
@@ -220,11 +220,16 @@ FUNC i64 row_at(struct place p, struct index at)
 #define Q4_0_BYTES                                                                         \
     18 /* f16 scale, 16 bytes: low nibbles are elements 0..15, high ones 16..31 */
 
+FUNC float load_scale(GLOBAL const u8 *block)
+{
+    return f32_of_one_f16(*(GLOBAL const u16 *)block);
+}
+
 FUNC void load_q8_0(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
 {
     GLOBAL const u8 *block = row + first / BLOCK * Q8_0_BYTES;
     GLOBAL const u8 *q = block + 2 + first % BLOCK;
-    const float d = load_f16(block, 0);
+    const float d = load_scale(block);
     for (int i = 0; i < n; i++)
         to[i] = d * (float)(i8)q[i];
 }
@@ -233,34 +238,42 @@ FUNC void load_q4_0(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
 {
     GLOBAL const u8 *block = row + first / BLOCK * Q4_0_BYTES;
     const int start = (int)(first % BLOCK), middle = BLOCK / 2;
-    const float d = load_f16(block, 0);
+    const float d = load_scale(block);
     for (int i = 0; i < n && start + i < middle; i++)
         to[i] = d * (float)((block[2 + start + i] & 15) - 8);
     for (int i = start < middle ? middle - start : 0; i < n; i++)
         to[i] = d * (float)((block[2 + start + i - middle] >> 4) - 8);
 }
 
+FUNC void load_f32s(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = load_f32(row, first + i);
+}
+
+FUNC void load_f16s(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = load_f16(row, first + i);
+}
+
+FUNC void load_bf16s(PRIVATE float *to, GLOBAL const u8 *row, i64 first, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = load_bf16(row, first + i);
+}
+
+#define LOADS(L) L(F32, f32s) L(F16, f16s) L(BF16, bf16s) L(Q8_0, q8_0) L(Q4_0, q4_0)
+
 FUNC void load_few(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first, int n)
 {
     switch (type) {
-    case STORAGE_F32:
-        for (int i = 0; i < n; i++)
-            to[i] = load_f32(row, first + i);
+#define L(NAME, name)                                                                      \
+    case STORAGE_##NAME:                                                                   \
+        load_##name(to, row, first, n);                                                    \
         break;
-    case STORAGE_F16:
-        for (int i = 0; i < n; i++)
-            to[i] = load_f16(row, first + i);
-        break;
-    case STORAGE_BF16:
-        for (int i = 0; i < n; i++)
-            to[i] = load_bf16(row, first + i);
-        break;
-    case STORAGE_Q8_0:
-        load_q8_0(to, row, first, n);
-        break;
-    case STORAGE_Q4_0:
-        load_q4_0(to, row, first, n);
-        break;
+        LOADS(L)
+#undef L
     }
 }
 
@@ -272,6 +285,21 @@ FUNC void load_piece(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 firs
         load_few(to, row, type, first, BLOCK); /* loops of known length, unrolled */
     else
         load_few(to, row, type, first, n);
+}
+
+/* `count` whole pieces, from one to the next `step` elements: the type is asked once. */
+FUNC void load_pieces(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first,
+                      int count, int step)
+{
+    switch (type) {
+#define L(NAME, name)                                                                      \
+    case STORAGE_##NAME:                                                                   \
+        for (int p = 0; p < count; p++)                                                    \
+            load_##name(to + p * PIECE, row, first + (i64)p * step, PIECE);                \
+        break;
+        LOADS(L)
+#undef L
+    }
 }
 
 FUNC float load_any(GLOBAL const u8 *row, int type, i64 i)

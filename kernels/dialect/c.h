@@ -47,6 +47,26 @@ typedef float vec __attribute__((vector_size(4 * VEC)));
 typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
 #define load_vec(p)     (*(const vec_at *)(p))
 #define store_vec(p, v) (*(vec_at *)(p) = (v))
+#define vec_zero        ((vec){ 0.0f })
+
+/* By halves, in registers; GCC takes the way over memory for the loop that this is. */
+static inline float vec_sum(vec v)
+{
+#if VEC == 16
+    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+#elif VEC == 8
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1);
+    v += __builtin_shufflevector(v, v, 1, 0, 3, 2);
+#endif
+    return v[0];
+}
 #endif
 
 typedef int8_t i8;
@@ -93,6 +113,18 @@ FUNC float f32_of_f16(u16 h)
     const float tiny = f32_of_bits(rest + 0x38800000u) - f32_of_bits(0x38800000u);
     return f32_of_bits(sign | (rest < 0x00800000u ? bits_of_f32(tiny) : wide));
 }
+
+/* Compilers do not vectorise the processor's own conversion; for one number it is the
+ * shortest. */
+#if defined(__F16C__) && defined(__FLT16_MAX__)
+FUNC float f32_of_one_f16(u16 h)
+{
+    __extension__ _Float16 f;
+    memcpy(&f, &h, sizeof f);
+    return (float)f;
+}
+#define f32_of_one_f16 f32_of_one_f16
+#endif
 
 FUNC u16 f16_of_f32(float f)
 {

@@ -10,6 +10,8 @@
 typedef float vec;
 #define load_vec(p)     (*(p))
 #define store_vec(p, v) (*(p) = (v))
+#define vec_zero        0.0f
+#define vec_sum(v)      (v)
 
 #include "dialect/c.h"
 
