@@ -46,21 +46,6 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
     return copy;
 }
 
-enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args)
-{
-    if (op >= plugin->table.op_count)
-        return fail(HW_UNSUPPORTED, "%s came after plugin %s %s, which knows %u ops",
-                    hw_op_name(op), plugin->table.name, plugin->table.version,
-                    (unsigned)plugin->table.op_count);
-    const uint32_t known = plugin->table.op_sizes[op];
-    if (known >= op_rows[op].size || rest_is_zero(args, known, op_rows[op].size))
-        return HW_OK;
-    return fail(
-        HW_UNSUPPORTED,
-        "plugin %s %s knows %u bytes of the struct of %s, and a field behind them is set",
-        plugin->table.name, plugin->table.version, (unsigned)known, hw_op_name(op));
-}
-
 bool plugin_has(const struct plugin *plugin, uint32_t op)
 {
     const struct hw_plugin_ops *given =
@@ -73,26 +58,43 @@ bool plugin_has(const struct plugin *plugin, uint32_t op)
     return function != NULL;
 }
 
-/* ---- hw_device_supports() ---- */
-
-/* Operands as the plugin will see them. Nothing behind their addresses is looked at. */
-static void as_routed(uint32_t op, union any_op *args)
+enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args)
 {
-    for (uint32_t i = 0; i < op_rows[op].operand_count && op != HW_OP_COPY; i++) {
-        struct hw_tensor *t = operand_in(args, &op_rows[op].operands[i]);
-        uint64_t bytes;
-        if (t->dtype != HW_NONE && !t->layout && t->extent[t->rank - 1] > 1 &&
-            t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
-            make_dense(t, t, &bytes);
-    }
+    if (op >= plugin->table.op_count)
+        return fail(HW_UNSUPPORTED, "%s came after plugin %s %s, which knows %u ops",
+                    hw_op_name(op), plugin->table.name, plugin->table.version,
+                    (unsigned)plugin->table.op_count);
+    if (!plugin_has(plugin, op))
+        return fail(HW_UNSUPPORTED, "the plugin has no %s", hw_op_name(op));
+    const uint32_t known = plugin->table.op_sizes[op];
+    if (known >= op_rows[op].size || rest_is_zero(args, known, op_rows[op].size))
+        return HW_OK;
+    return fail(
+        HW_UNSUPPORTED,
+        "plugin %s %s knows %u bytes of the struct of %s, and a field behind them is set",
+        plugin->table.name, plugin->table.version, (unsigned)known, hw_op_name(op));
+}
+
+/* ---- what a device says ---- */
+
+enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args)
+{
+    char why[256] = "";
+    uint64_t scratch = 0;
+    enum hw_status status = args_known(device->plugin, op, args);
+    if (status)
+        return status;
+    plugin_asked();
+    status = answered(device, device->plugin->table.supports(device->impl, op, args, why,
+                                                             sizeof why, &scratch));
+    why[sizeof why - 1] = '\0';
+    return status == HW_UNSUPPORTED && why[0] ? fail(status, "%s", why) : status;
 }
 
 enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const void *args,
                                   size_t size)
 {
-    union any_op copy, routed;
-    char why[256] = "";
-    uint64_t scratch = 0;
+    union any_op copy, as;
     enum hw_status status;
     if (!device)
         return fail(HW_INVALID, "hw_device_supports: device may not be NULL");
@@ -103,19 +105,8 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     struct look look = { .device = device, .impl = device->impl, .op = op };
     if ((status = op_checks[op](args, &look)))
         return status;
-    if ((status = args_known(device->plugin, op, args)))
-        return status;
-    if (!plugin_has(device->plugin, op))
-        return fail(HW_UNSUPPORTED, "%s on %s: the plugin has no %s", hw_op_name(op),
-                    device->name, hw_op_name(op));
-    if ((look.odd & ODD_EMPTY))
-        return HW_OK;
-    memcpy(&routed, args, op_rows[op].size);
-    as_routed(op, &routed);
-    status = answered(device, device->plugin->table.supports(device->impl, op, &routed, why,
-                                                             sizeof why, &scratch));
-    why[sizeof why - 1] = '\0';
-    if (status == HW_UNSUPPORTED && why[0])
-        return fail(HW_UNSUPPORTED, "%s on %s: %s", hw_op_name(op), device->name, why);
-    return status;
+    /* Nothing is to be done for empty operands, by a plugin that has the op. */
+    status = look.odd & ODD_EMPTY ? args_known(device->plugin, op, args)
+                                  : device_computes(device, op, args, &as);
+    return status ? fail_in(status, "%s on %s: ", hw_op_name(op), device->name) : HW_OK;
 }

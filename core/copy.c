@@ -240,10 +240,11 @@ static enum hw_status check_context(const struct hw_queue *queue, const char *op
 {
     if (!t->buffer || buffer_of(t->buffer)->owner->context == queue->device->context)
         return HW_OK;
-    return fail(HW_INVALID,
-                "hw_copy: %s lies in a buffer of another context than the queue; copy it to "
-                "host memory on a queue of its own",
-                operand);
+    return fail(
+        HW_INVALID,
+        "hw_copy: %s lies in a buffer of another context than the queue; copy it to "
+        "host memory on a queue of its own",
+        operand);
 }
 
 enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,

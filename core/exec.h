@@ -112,12 +112,13 @@ static inline const struct hw_tensor *operand_at(const void *args,
  * *status. */
 const void *args_of_size(uint32_t op, const void *args, size_t size, union any_op *copy,
                          enum hw_status *status);
-/* Whether the plugin knows the op, and all of the struct that is not zero; HW_UNSUPPORTED says
- * what it does not. */
-enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args);
-
 /* Whether the plugin has a function for the op. */
 bool plugin_has(const struct plugin *plugin, uint32_t op);
+/* Whether it has, and knows all of the struct that is not zero; HW_UNSUPPORTED says what is
+ * missing. */
+enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args);
+/* Whether the device, awake, takes this struct as it is; HW_UNSUPPORTED says why not. */
+enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args);
 
 /* ---- operand.c ---- */
 
@@ -279,6 +280,11 @@ void *scratch_host(struct hw_queue *queue, uint64_t bytes);
 
 /* ---- route.c, fallback.c ---- */
 
+/* Whether the device, awake, computes the op if its views are copied and its host tensors
+ * staged. Nothing behind their addresses is looked at. `as`: the same op, with flags for those
+ * views that need no copy then. HW_UNSUPPORTED says why not. */
+enum hw_status device_computes(struct hw_device *device, uint32_t op, const void *args,
+                               union any_op *as);
 /* What a check found odd and the queue minds. */
 enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd);
 /* Between a host tensor and the device, for an op that counts it. Host memory is borrowed

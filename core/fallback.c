@@ -105,46 +105,66 @@ struct detour {
     struct hw_queue *queue;
     uint32_t op;
     union any_op args;          /* with host tensors */
-    void *memory[MAX_OPERANDS]; /* NULL: the operand was in reach of the host */
+    bool away[MAX_OPERANDS];    /* the host has to fetch the operand */
+    bool lifted;                /* it has */
+    void *memory[MAX_OPERANDS]; /* for what is away */
     uint64_t bytes;             /* moved */
 };
 
-/* A dense host tensor in place of a device tensor. */
-static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor *t)
-{
-    const struct operand *operand = &op_rows[d->op].operands[i];
-    struct hw_tensor host = *t;
-    uint64_t bytes;
-    if (t->layout)
-        return fail(HW_UNSUPPORTED, "%s: %s is packed for %s; only that device can read it",
-                    hw_op_name(d->op), operand->name, d->queue->device->name);
-    if (!make_dense(&host, t, &bytes) || bytes > SIZE_MAX ||
-        !(d->memory[i] = malloc(bytes + 1)))
-        return fail(HW_NO_MEMORY, "%s: out of memory for moving %s to the host",
-                    hw_op_name(d->op), operand->name);
-    host.buffer = NULL;
-    host.data = d->memory[i];
-    host.offset = 0;
-    *operand_in(&d->args, operand) = host;
-    if (!role_reads(operand->role))
-        return HW_OK;
-    d->bytes += bytes;
-    return queue_move(d->queue, &host, t);
-}
-
-static enum hw_status lift_all(struct detour *d, const void *args)
+/* The operands as they will be on the host: where they are in its reach, or dense in memory that
+ * is still to come. */
+static enum hw_status describe_all(struct detour *d, const void *args)
 {
     const struct op_row *row = &op_rows[d->op];
     memcpy(&d->args, args, row->size);
     for (uint32_t i = 0; i < row->operand_count; i++) {
         const struct hw_tensor *t = operand_at(args, &row->operands[i]);
-        if (t->dtype == HW_NONE || host_view(t, operand_in(&d->args, &row->operands[i])))
+        struct hw_tensor *host = operand_in(&d->args, &row->operands[i]);
+        uint64_t bytes;
+        if (t->dtype == HW_NONE || host_view(t, host))
             continue;
-        enum hw_status status = lift(d, i, t);
-        if (status)
-            return status;
+        if (t->layout)
+            return fail(HW_UNSUPPORTED, "%s is packed, only its device can read it",
+                        row->operands[i].name);
+        if (!make_dense(host, t, &bytes) || bytes >= SIZE_MAX)
+            return fail(HW_NO_MEMORY, "%s: %s is too large to move to the host",
+                        hw_op_name(d->op), row->operands[i].name);
+        host->buffer = NULL;
+        host->data = NULL;
+        host->offset = 0;
+        d->away[i] = true;
     }
-    return queue_settle(d->queue); /* what was moved, and all that was to come before */
+    return HW_OK;
+}
+
+static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor *t)
+{
+    const struct operand *operand = &op_rows[d->op].operands[i];
+    struct hw_tensor *host = operand_in(&d->args, operand);
+    const uint64_t bytes = hw_tensor_bytes(host);
+    if (!(d->memory[i] = malloc((size_t)bytes + 1)))
+        return fail(HW_NO_MEMORY, "%s: out of memory for moving %s to the host",
+                    hw_op_name(d->op), operand->name);
+    host->data = d->memory[i];
+    if (!role_reads(operand->role))
+        return HW_OK;
+    d->bytes += bytes;
+    return queue_move(d->queue, host, t);
+}
+
+/* Once, for the first device that may need it. */
+static enum hw_status lift_all(struct detour *d, const void *args)
+{
+    const struct op_row *row = &op_rows[d->op];
+    enum hw_status status = HW_OK;
+    if (d->lifted)
+        return HW_OK;
+    d->lifted = true;
+    for (uint32_t i = 0; i < row->operand_count && !status; i++)
+        if (d->away[i])
+            status = lift(d, i, operand_at(args, &row->operands[i]));
+    /* What was moved, and all that was to come before. */
+    return status ? status : queue_settle(d->queue);
 }
 
 static enum hw_status put_back(struct detour *d, const void *args)
@@ -152,7 +172,7 @@ static enum hw_status put_back(struct detour *d, const void *args)
     const struct op_row *row = &op_rows[d->op];
     bool moved = false;
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        if (!d->memory[i] || !role_writes(row->operands[i].role))
+        if (!d->away[i] || !role_writes(row->operands[i].role))
             continue;
         const struct hw_tensor *host = operand_at(&d->args, &row->operands[i]);
         enum hw_status status = queue_move(d->queue, operand_at(args, &row->operands[i]),
@@ -167,14 +187,36 @@ static enum hw_status put_back(struct detour *d, const void *args)
 
 /* ---- the next device ---- */
 
-static enum hw_status compute_on(struct detour *d, struct hw_device *device, bool *computed)
+/* Whether two operands begin at one byte, whatever the words for it: an address and an offset,
+ * a buffer or its address. Operands that overlap otherwise share no byte: the check saw to it. */
+static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
 {
-    struct hw_queue *helper;
-    enum hw_status status = queue_helper(d->queue, device, &helper);
-    if (status || (status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size)))
-        return status;
-    *computed = true;
-    return queue_settle(helper);
+    struct hw_tensor x, y;
+    if (host_view(a, &x) && host_view(b, &y))
+        return hw_tensor_address(&x) == hw_tensor_address(&y);
+    return a->buffer == b->buffer && a->offset == b->offset;
+}
+
+/* A submit error may be retried elsewhere as long as the op read nothing that it writes. */
+static bool may_retry(uint32_t op, const void *args)
+{
+    const struct op_row *row = &op_rows[op];
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        if (row->operands[i].role == ROLE_INOUT)
+            return false;
+        const struct hw_tensor *y = operand_at(args, &row->operands[i]);
+        for (uint32_t k = 0; k < row->operand_count && role_writes(row->operands[i].role);
+             k++)
+            if (k != i && same_place(y, operand_at(args, &row->operands[k])))
+                return false;
+    }
+    return true;
+}
+
+/* Whether another device may be asked after this answer. */
+static bool passes_on(const struct detour *d, enum hw_status status)
+{
+    return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
 }
 
 /* After the queue's own device in the context's order: a queue on the last device never
@@ -186,11 +228,21 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
     for (uint32_t i = device_position(d->queue->device) + 1; i < context->device_count;
          i++) {
         struct hw_device *device = context->devices[i];
-        bool computed = false;
-        enum hw_status status = compute_on(d, device, &computed);
-        if (status && !computed && status != HW_INVALID)
+        struct hw_queue *helper;
+        union any_op as;
+        if (queue_helper(d->queue, device, &helper) ||
+            device_computes(device, d->op, &d->args, &as))
             continue;
-        if (status || (status = put_back(d, args)))
+        enum hw_status status = lift_all(d, args);
+        if (status)
+            return status;
+        if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
+            queue_drain(helper); /* it may have taken operands already */
+            if (passes_on(d, status))
+                continue;
+            return status;
+        }
+        if ((status = queue_settle(helper)) || (status = put_back(d, args)))
             return status;
         count(&counts->calls, 1);
         count(&counts->fallbacks, 1);
@@ -226,10 +278,10 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     if (!may_detour(queue))
         return fail(status, "%s (%s) on %s: %s; %s", hw_op_name(op), dtypes,
                     queue->device->name, why, why_not(queue));
-    enum hw_status moved = lift_all(&d, args);
+    enum hw_status moved = describe_all(&d, args);
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
-    if (moved)
+    if (moved && d.lifted)
         queue_drain(queue); /* transfers that were queued before the error */
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
@@ -237,32 +289,6 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
         return fail(status, "%s (%s) on %s: %s; no other device computes it either",
                     hw_op_name(op), dtypes, queue->device->name, why);
     return moved;
-}
-
-/* Whether two operands begin at one byte, whatever the words for it: an address and an offset,
- * a buffer or its address. Operands that overlap otherwise share no byte: the check saw to it. */
-static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    struct hw_tensor x, y;
-    if (host_view(a, &x) && host_view(b, &y))
-        return hw_tensor_address(&x) == hw_tensor_address(&y);
-    return a->buffer == b->buffer && a->offset == b->offset;
-}
-
-/* A submit error may be retried elsewhere as long as the op read nothing that it writes. */
-static bool may_retry(uint32_t op, const void *args)
-{
-    const struct op_row *row = &op_rows[op];
-    for (uint32_t i = 0; i < row->operand_count; i++) {
-        if (row->operands[i].role == ROLE_INOUT)
-            return false;
-        const struct hw_tensor *y = operand_at(args, &row->operands[i]);
-        for (uint32_t k = 0; k < row->operand_count && role_writes(row->operands[i].role);
-             k++)
-            if (k != i && same_place(y, operand_at(args, &row->operands[k])))
-                return false;
-    }
-    return true;
 }
 
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,

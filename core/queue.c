@@ -496,7 +496,7 @@ enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
 {
     struct hw_queue **slot = &queue->helpers[device_position(device)];
     const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "" };
-    enum hw_status status = *slot ? HW_OK : queue_make(device, &desc, slot);
+    enum hw_status status = *slot ? device_usable(device) : queue_make(device, &desc, slot);
     if (status)
         return status;
     (*slot)->inner = true;

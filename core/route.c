@@ -3,19 +3,12 @@
  *
  * Views whose innermost extent is not contiguous are copied to scratch by the plugin's own
  * copy op; host tensors go to the device and back where it can not read them in place. All
- * of it is queued in the queue's order, and counted. */
+ * of it is queued in the queue's order, and counted. The plugin is asked first: nothing is
+ * moved to a device that does not compute the op then. */
 #include "exec.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* A call whose operands are being replaced. */
-struct call {
-    struct hw_queue *queue;
-    uint32_t op;
-    union any_op args;                    /* with the replacements */
-    struct buffer *scratch[MAX_OPERANDS]; /* NULL: the operand is the caller's */
-};
 
 /* ---- host tensors ---- */
 
@@ -100,7 +93,36 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
     return HW_OK;
 }
 
-/* ---- views ---- */
+/* ---- what has to stand in for an operand ---- */
+
+static bool innermost_apart(const struct hw_tensor *t)
+{
+    return !t->layout && t->extent[t->rank - 1] > 1 &&
+           t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype);
+}
+
+static bool must_stage(const struct hw_device *device, const struct hw_tensor *t)
+{
+    return !t->buffer && !(device->info.features & HW_FEATURE_HOST_TENSORS);
+}
+
+static bool must_replace(const struct hw_device *device, uint32_t op,
+                         const struct hw_tensor *t)
+{
+    if (t->dtype == HW_NONE || tensor_empty(t))
+        return false;
+    return must_stage(device, t) || (op != HW_OP_COPY && innermost_apart(t));
+}
+
+/* The same elements, contiguous. */
+static enum hw_status dense_like(const struct hw_tensor *t, const char *name,
+                                 struct hw_tensor *dense, uint64_t *bytes)
+{
+    *dense = *t;
+    return make_dense(dense, t, bytes)
+               ? HW_OK
+               : fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", name);
+}
 
 /* Axes that repeat, once. */
 static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
@@ -112,28 +134,106 @@ static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *
     return u;
 }
 
-/* Asked before the op runs: an output that can not be put back must not be computed. */
-static enum hw_status can_copy(const struct call *call, const struct hw_tensor *dst,
-                               const struct hw_tensor *src)
+static struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor *src,
+                                   const struct hw_tensor *dense)
 {
-    const struct hw_device *device = call->queue->device;
-    const struct hw_copy copy = { .src = *src, .dst = *dst };
-    uint64_t scratch = 0;
-    char why[FAULT_SIZE] = "";
-    if (plugin_has(device->plugin, HW_OP_COPY) &&
-        device->plugin->table.supports(device->impl, HW_OP_COPY, &copy, why, sizeof why,
-                                       &scratch) == HW_OK)
-        return HW_OK;
-    why[sizeof why - 1] = '\0';
-    return fail(HW_UNSUPPORTED, "the output is a view, and %s can not copy it: %s",
-                device->name, why);
+    return (struct hw_copy){ .src = once(src, dense), .dst = once(dst, dense) };
 }
+
+/* ---- what the device computes ---- */
+
+/* Whether a view can be made contiguous, and what was computed there be put back. */
+static enum hw_status can_copy(struct hw_device *device, const struct operand *operand,
+                               const struct hw_tensor *view, const struct hw_tensor *dense)
+{
+    const struct hw_copy in = copy_of_view(dense, view, dense),
+                         out = copy_of_view(view, dense, dense);
+    enum hw_status status = HW_OK;
+    if (role_reads(operand->role))
+        status = plugin_supports(device, HW_OP_COPY, &in);
+    if (!status && role_writes(operand->role))
+        status = plugin_supports(device, HW_OP_COPY, &out);
+    return status ? fail_in(status, "%s is a view, which has to be copied: ", operand->name)
+                  : HW_OK;
+}
+
+static enum hw_status computes(struct hw_device *device, uint32_t op, const void *args)
+{
+    const struct op_row *row = &op_rows[op];
+    enum hw_status status;
+    union any_op dense;
+    memcpy(&dense, args, row->size);
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct operand *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(args, operand);
+        if (must_replace(device, op, t) &&
+            (status = dense_like(t, operand->name, operand_in(&dense, operand),
+                                 &(uint64_t){ 0 })))
+            return status;
+    }
+    status = plugin_supports(device, op, &dense);
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        const struct operand *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(args, operand);
+        if (must_replace(device, op, t) && !must_stage(device, t))
+            status = can_copy(device, operand, t, operand_at(&dense, operand));
+    }
+    return status;
+}
+
+static bool is_transposed(const struct hw_tensor *t)
+{
+    return innermost_apart(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
+}
+
+/* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then. */
+static void say_transposed(struct hw_tensor *t, uint32_t *flag)
+{
+    const int inner = t->rank - 1;
+    const int64_t extent = t->extent[inner], stride = t->stride[inner];
+    t->extent[inner] = t->extent[inner - 1];
+    t->stride[inner] = t->stride[inner - 1];
+    t->extent[inner - 1] = extent;
+    t->stride[inner - 1] = stride;
+    *flag ^= 1;
+}
+
+enum hw_status device_computes(struct hw_device *device, uint32_t op, const void *args,
+                               union any_op *as)
+{
+    const struct hw_matmul *matmul = args;
+    const uint32_t turned = op == HW_OP_MATMUL
+                                ? (uint32_t)is_transposed(&matmul->a) |
+                                      (uint32_t)is_transposed(&matmul->b) << 1
+                                : 0;
+    /* Both by a flag, else one, else none: what no flag says is copied. */
+    for (uint32_t said = turned;; said = (said - 1) & turned) {
+        memcpy(as, args, op_rows[op].size);
+        if (said & 1)
+            say_transposed(&as->matmul.a, &as->matmul.transpose_a);
+        if (said & 2)
+            say_transposed(&as->matmul.b, &as->matmul.transpose_b);
+        const enum hw_status status = computes(device, op, as);
+        if (status != HW_UNSUPPORTED || !said)
+            return status;
+    }
+}
+
+/* ---- a call whose operands are replaced ---- */
+
+struct call {
+    struct hw_queue *queue;
+    uint32_t op;
+    union any_op whole;                   /* with the caller's operands */
+    union any_op args;                    /* with those that the plugin gets */
+    struct buffer *scratch[MAX_OPERANDS]; /* NULL: the operand is the caller's */
+};
 
 static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
                                 const struct hw_tensor *src, const struct hw_tensor *dense)
 {
     struct hw_queue *queue = call->queue;
-    const struct hw_copy copy = { .src = once(src, dense), .dst = once(dst, dense) };
+    const struct hw_copy copy = copy_of_view(dst, src, dense);
     plugin_asked();
     int32_t status = queue->ops.copy(queue->device_impl, queue->impl, &copy);
     if (status)
@@ -144,151 +244,91 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
     return HW_OK;
 }
 
-/* ---- operands ---- */
-
-static bool innermost_apart(const struct hw_tensor *t)
-{
-    return !t->layout && t->extent[t->rank - 1] > 1 &&
-           t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype);
-}
-
-static bool must_stage(const struct call *call, const struct hw_tensor *t)
-{
-    return !t->buffer && !call->queue->host_tensors;
-}
-
-static bool must_replace(const struct call *call, const struct hw_tensor *t)
-{
-    if (t->dtype == HW_NONE || tensor_empty(t))
-        return false;
-    return must_stage(call, t) || (call->op != HW_OP_COPY && innermost_apart(t));
-}
-
 /* The operand's stand-in in scratch, with its contents if the op reads them. */
-static enum hw_status replace(struct call *call, uint32_t index, const struct hw_tensor *t)
+static enum hw_status replace(struct call *call, uint32_t index)
 {
     const struct operand *operand = &op_rows[call->op].operands[index];
-    struct hw_tensor dense = *t;
+    const struct hw_tensor *t = operand_at(&call->whole, operand);
+    struct hw_tensor *dense = operand_in(&call->args, operand);
     uint64_t bytes;
-    if (!make_dense(&dense, t, &bytes))
-        return fail(HW_NO_MEMORY, "%s: %s: more than 2^63 bytes", hw_op_name(call->op),
-                    operand->name);
-    enum hw_status status = scratch_take(call->queue, bytes, 0, &call->scratch[index]);
-    if (status)
+    enum hw_status status = dense_like(t, operand->name, dense, &bytes);
+    if (status || (status = scratch_take(call->queue, bytes, 0, &call->scratch[index])))
         return status;
-    dense.buffer = &call->scratch[index]->base;
-    dense.data = NULL;
-    dense.offset = 0;
-    *operand_in(&call->args, operand) = dense;
-    const bool stage = must_stage(call, t);
-    if (role_writes(operand->role) && !stage && (status = can_copy(call, t, &dense)))
-        return status;
+    dense->buffer = &call->scratch[index]->base;
+    dense->data = NULL;
+    dense->offset = 0;
     if (!role_reads(operand->role))
         return HW_OK;
-    return stage ? stage_in(call->queue, call->op, &dense, t)
-                 : copy_view(call, &dense, t, &dense);
+    return must_stage(call->queue->device, t) ? stage_in(call->queue, call->op, dense, t)
+                                              : copy_view(call, dense, t, dense);
 }
 
-static enum hw_status replace_all(struct call *call, const void *args)
+static enum hw_status replace_all(struct call *call)
 {
     const struct op_row *row = &op_rows[call->op];
-    for (uint32_t i = 0; i < row->operand_count; i++) {
-        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
-        enum hw_status status = must_replace(call, t) ? replace(call, i, t) : HW_OK;
-        if (status)
-            return status;
-    }
-    return HW_OK;
+    enum hw_status status = HW_OK;
+    memcpy(&call->args, &call->whole, row->size);
+    for (uint32_t i = 0; i < row->operand_count && !status; i++)
+        if (must_replace(call->queue->device, call->op,
+                         operand_at(&call->whole, &row->operands[i])))
+            status = replace(call, i);
+    return status;
 }
 
-static enum hw_status write_back(struct call *call, const void *args)
+static enum hw_status write_back(struct call *call)
 {
     const struct op_row *row = &op_rows[call->op];
-    for (uint32_t i = 0; i < row->operand_count; i++) {
+    enum hw_status status = HW_OK;
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
         if (!call->scratch[i] || !role_writes(row->operands[i].role))
             continue;
-        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
+        const struct hw_tensor *t = operand_at(&call->whole, &row->operands[i]);
         const struct hw_tensor *dense = operand_at(&call->args, &row->operands[i]);
-        enum hw_status status = must_stage(call, t)
-                                    ? stage_out(call->queue, call->op, t, dense)
-                                    : copy_view(call, t, dense, dense);
-        if (status)
-            return status;
+        status = must_stage(call->queue->device, t)
+                     ? stage_out(call->queue, call->op, t, dense)
+                     : copy_view(call, t, dense, dense);
     }
-    return HW_OK;
+    return status;
 }
 
-/* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then.
- */
-static void say_transposed(struct hw_tensor *t, uint32_t *flag)
-{
-    const int inner = t->rank - 1;
-    if (!innermost_apart(t) || t->stride[inner - 1] != hw_dtype_bytes(t->dtype))
-        return;
-    const int64_t extent = t->extent[inner], stride = t->stride[inner];
-    t->extent[inner] = t->extent[inner - 1];
-    t->stride[inner] = t->stride[inner - 1];
-    t->extent[inner - 1] = extent;
-    t->stride[inner - 1] = stride;
-    *flag ^= 1;
-}
-
-/* ---- the whole ---- */
-
-static void give_scratch(struct call *call)
-{
-    for (uint32_t i = 0; i < MAX_OPERANDS; i++) {
-        scratch_give(call->queue, call->scratch[i]);
-        call->scratch[i] = NULL;
-    }
-}
-
-/* `whole`: the op with the caller's operands; `args`: with those that the plugin gets. */
-static enum hw_status call_routed(struct call *call, const void *whole)
+/* `given`: the op as the caller wrote it. */
+static enum hw_status call_routed(struct call *call, const void *given)
 {
     struct hw_queue *queue = call->queue;
-    enum hw_status status = replace_all(call, whole);
-    if (status == HW_UNSUPPORTED) {
-        give_scratch(call);
-        return fall_back(queue, call->op, whole, status);
-    }
+    enum hw_status status = replace_all(call);
+    if (status == HW_UNSUPPORTED)
+        return fall_back(queue, call->op, given, status);
     if (status)
         return status;
     plugin_asked();
     int32_t answer = op_rows[call->op].call(queue, &call->args);
-    if (answer) {
-        give_scratch(call);
-        return submit_failed(queue, call->op, whole, answer);
-    }
+    if (answer)
+        return submit_failed(queue, call->op, given, answer);
     count(&queue->calls[call->op].calls, 1);
-    return write_back(call, whole);
+    return write_back(call);
 }
 
 enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd)
 {
     struct call call = { .queue = queue, .op = op };
-    union any_op whole;
-    enum hw_status status;
     if (queue->recording)
         return graph_add(queue, op, args, odd);
     if (odd & ODD_EMPTY) {
         count(&queue->calls[op].calls, 1);
         return HW_OK;
     }
-    memcpy(&whole, args, op_rows[op].size);
-    if (op == HW_OP_MATMUL) {
-        say_transposed(&whole.matmul.a, &whole.matmul.transpose_a);
-        say_transposed(&whole.matmul.b, &whole.matmul.transpose_b);
-    }
-    if (args_known(queue->device->plugin, op, &whole)) {
-        /* The flags may be newer than the plugin. */
-        memcpy(&whole, args, op_rows[op].size);
-        if ((status = args_known(queue->device->plugin, op, args)))
-            return fall_back(queue, op, args, status);
-    }
-    memcpy(&call.args, &whole, op_rows[op].size);
-    status = call_routed(&call, &whole);
-    give_scratch(&call);
+    memcpy(&call.whole, args, op_rows[op].size);
+    enum hw_status status = odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS
+                                ? device_computes(queue->device, op, args, &call.whole)
+                                : args_known(queue->device->plugin, op, args);
+    if (!status)
+        status = call_routed(&call, args);
+    else if (status == HW_UNSUPPORTED)
+        status = fall_back(queue, op, args, status);
+    else
+        fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        scratch_give(queue, call.scratch[i]);
     if (!status && queue->flags & HW_QUEUE_SYNCHRONOUS &&
         (queue->owed || queue->busy_bytes))
         status = queue_settle(queue);

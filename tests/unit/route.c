@@ -176,6 +176,50 @@ static void transposed_matrices_are_not_copied(void **state)
     world_close(&w);
 }
 
+/* What the plugin answers when it is asked about matmuls with a flag that `refused` has. */
+static uint32_t refused;
+static int32_t (*real_supports)(void *device, uint32_t op, const void *args, char *why,
+                                size_t why_size, uint64_t *scratch);
+
+static int32_t supports_fewer_flags(void *device, uint32_t op, const void *args, char *why,
+                                    size_t why_size, uint64_t *scratch)
+{
+    const struct hw_matmul *matmul = args;
+    if (op != HW_OP_MATMUL || !((matmul->transpose_a | matmul->transpose_b << 1) & refused))
+        return real_supports(device, op, args, why, why_size, scratch);
+    snprintf(why, why_size, "no transposes");
+    return HW_UNSUPPORTED;
+}
+
+/* A flag that the plugin does not take is no way to say it: the view is copied then. */
+static void views_are_said_as_the_plugin_takes_them(void **state)
+{
+    static const uint32_t refusals[] = { 0, 1, 2, 3 }, copies[] = { 0, 1, 1, 2 };
+    static float at[6] = { 1, 4, 2, 5, 3, 6 }, bt[6] = { 1, 0, 2, 1, 0, 3 };
+    const float expected[4] = { 7, 10, 16, 22 };
+    struct world w;
+    float got[4];
+    (void)state;
+    world_open(&w, "error", NULL);
+    struct hw_matmul op = { .a = put(w.on_near, at, 3, 2), .b = put(w.on_near, bt, 2, 3) };
+    ok(hw_tensor_transpose(&op.a, &op.a, 0, 1));
+    ok(hw_tensor_transpose(&op.b, &op.b, 0, 1));
+    real_supports = w.near->plugin->table.supports;
+    w.near->plugin->table.supports = supports_fewer_flags;
+    for (int i = 0; i < 4; i++) {
+        refused = refusals[i];
+        op.c = put(w.on_near, got, 2, 2);
+        const uint64_t before = calls(w.on_near, HW_OP_MATMUL).copied_views;
+        ok(hw_device_supports(w.near, HW_OP_MATMUL, &op, sizeof op));
+        ok(hw_matmul(w.on_near, &op));
+        get(w.on_near, &op.c, got);
+        for (int k = 0; k < 4; k++)
+            close_to(got[k], expected[k]);
+        assert_int_equal(calls(w.on_near, HW_OP_MATMUL).copied_views, before + copies[i]);
+    }
+    world_close(&w);
+}
+
 /* ---- fallback ---- */
 
 static struct hw_mul multiply(struct hw_queue *queue, float *x, float *y)
@@ -345,6 +389,110 @@ static void a_drivers_error_is_retried_elsewhere(void **state)
     assert_int_equal(asked, 3);
     assert_int_equal(s.calls, 3);
     assert_int_equal(s.fallbacks, 3);
+    world_close(&w);
+}
+
+/* Sleeps, then passes the event: who has waited for all of the queue has seen it pass. */
+static struct hw_event *doze(struct hw_queue *queue)
+{
+    const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 50 };
+    struct hw_event *event;
+    ok(hw_event_create(hw_queue_device(queue), &event));
+    ok(hw_extension_call(queue, "discrete.sleep", &ms, 1));
+    ok(hw_event_record(event, queue));
+    return event;
+}
+
+/* No device gets operands of an op that it lacks. */
+static void nothing_is_moved_in_vain(void **state)
+{
+    struct world w;
+    struct hw_queue *helper;
+    float x[6], y[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    const struct hw_tensor a = host_f32(x, (int64_t)2, (int64_t)3, END);
+    ok(hw_mul(
+        w.on_near,
+        &(struct hw_mul){ .a = a, .b = a, .y = host_f32(y, (int64_t)2, (int64_t)3, END) }));
+    ok(hw_queue_wait(w.on_near));
+    for (int i = 0; i < 6; i++)
+        close_to(y[i], x[i] * x[i]);
+    ok(queue_helper(w.on_near, w.far, &helper));
+    assert_int_equal(calls(w.on_near, HW_OP_MUL).fallbacks, 1);
+    assert_int_equal(calls(w.on_near, HW_OP_MUL).staged_bytes, 0);
+    assert_int_equal(calls(helper, HW_OP_MUL).staged_bytes, 0);
+    world_close(&w);
+}
+
+static struct hw_queue *refusing;
+static struct hw_event *let_go;
+
+static int32_t late_add(void *device, void *queue, const struct hw_add *op)
+{
+    (void)device, (void)queue, (void)op;
+    let_go = doze(refusing);
+    return plugin_says(HW_UNSUPPORTED, "it could after all not");
+}
+
+/* It says that it can, takes the operands, and refuses: they stay until it has let go. */
+static void a_stand_in_that_refuses_lets_go(void **state)
+{
+    enum { N = 1 << 19 };
+    struct world w;
+    float *x = malloc(2 * N * sizeof *x), *y = x + N;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, N);
+    const struct hw_tensor a = put(w.on_near, x, 1, N);
+    ok(queue_helper(w.on_near, w.far, &refusing));
+    refusing->ops.add = late_add;
+    break_queue(w.on_near, HW_UNSUPPORTED);
+    ok(hw_add(
+        w.on_near,
+        &(struct hw_add){ .a = a, .b = a, .y = host_f32(y, (int64_t)1, (int64_t)N, END) }));
+    ok(hw_event_query(let_go));
+    assert_int_equal(calls(refusing, HW_OP_ADD).staged_bytes, 2 * N * sizeof *x);
+    for (int i = 0; i < N; i += 1001)
+        close_to(y[i], 2.0f * x[i]);
+    assert_non_null(strstr(w.log, "runs on cpu:0"));
+    world_close(&w);
+    free(x);
+}
+
+static int32_t full_silu(void *device, void *queue, const struct hw_silu *op)
+{
+    (void)device, (void)queue, (void)op;
+    asked++;
+    return plugin_says(HW_NO_MEMORY, "the stand-in is full");
+}
+
+/* Another error of a stand-in is as good as a refusal, while it can not have written what the
+ * op reads. */
+static void a_stand_in_that_fails(void **state)
+{
+    struct world w;
+    struct hw_queue *helper;
+    float x[6], y[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    const struct hw_tensor a = host_f32(x, (int64_t)6, END),
+                           b = host_f32(y, (int64_t)6, END);
+    ok(queue_helper(w.on_near, w.far, &helper));
+    helper->ops.silu = full_silu;
+    break_queue(w.on_near, HW_UNSUPPORTED);
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+    assert_int_equal(asked, 2);
+    for (int i = 0; i < 6; i++)
+        close_to(y[i], silu(x[i]));
+    fails(HW_NO_MEMORY, "the stand-in is full",
+          hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b }));
+    assert_int_equal(asked, 4);
+    for (int i = 0; i < 6; i++)
+        close_to(y[i], silu(x[i]));
+    assert_int_equal(calls(w.on_near, HW_OP_SILU).calls, 1);
     world_close(&w);
 }
 
@@ -567,11 +715,15 @@ int main(void)
         cmocka_unit_test(views_on_every_device),
         cmocka_unit_test(repeated_views),
         cmocka_unit_test(transposed_matrices_are_not_copied),
+        cmocka_unit_test(views_are_said_as_the_plugin_takes_them),
         cmocka_unit_test(another_device_computes),
         cmocka_unit_test(fallback_keeps_gaps),
         cmocka_unit_test(fallback_may_be_forbidden),
         cmocka_unit_test(nobody_is_left),
         cmocka_unit_test(a_drivers_error_is_retried_elsewhere),
+        cmocka_unit_test(nothing_is_moved_in_vain),
+        cmocka_unit_test(a_stand_in_that_refuses_lets_go),
+        cmocka_unit_test(a_stand_in_that_fails),
         cmocka_unit_test(what_is_in_place_is_not_retried),
         cmocka_unit_test(in_place_by_another_name),
         cmocka_unit_test(graphs_are_retried_by_the_node),
