@@ -54,6 +54,20 @@ compile()
     grep -qFxf output "$SOURCE/README.md"
 }
 
+@test "meson devenv: the tree that is not installed builds and runs the same" {
+    command -v meson >/dev/null || skip "missing tool: meson"
+    sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
+    unset PKG_CONFIG_PATH LD_LIBRARY_PATH
+    # shellcheck disable=SC2016 # for the shell within
+    HW_BACKENDS=cpu meson devenv -C "$BUILD" sh -ec 'cd "$0"
+        ${CC:-cc} -o program program.c $(pkg-config --cflags --libs hw)
+        ./program >output
+        pkg-config --variable=plugindir hw >plugindir' "$PWD"
+    cat output plugindir
+    grep -qFxf output "$SOURCE/README.md"
+    [ "$(realpath "$(cat plugindir)")" = "$(realpath "$BUILD/plugins")" ]
+}
+
 @test "the moved command finds the moved plugins" {
     test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
     unset LD_LIBRARY_PATH
