@@ -16,6 +16,10 @@
 #define ATTENTION_STEP   (GROUP / LANES) /* rows at a time */
 #define ATTENTION_KEPT   (ATTENTION_ROWS / ATTENTION_STEP)
 #define ATTENTION_VALUES (ATTENTION_MAX_DIM / LANES) /* of a row, kept by one work-item */
+/* Of these there may be fewer; the first condition is for compilers that unroll. */
+#define ATTENTION_IS_ROW(n)                                                                \
+    ((n) < ATTENTION_KEPT && lid / LANES + (n) * ATTENTION_STEP < rows)
+#define ATTENTION_IS_VALUE(d) ((d) < ATTENTION_VALUES && (d) * LANES < value_dim)
 #if GROUP == 1
 #define ATTENTION_PITCH ATTENTION_MAX_DIM
 #else
@@ -37,8 +41,6 @@ FUNC struct attention_row attention_row_of(ARGS(struct attention_args) a, i64 kv
     const i64 next = length - a.queries + r.query + 1;
     r.end = a.causal && next < length ? next : length;
     r.first = a.window > 0 && r.end > a.window ? r.end - a.window : 0;
-    if (r.query >= a.queries)
-        r.end = 0;
     return r;
 }
 
@@ -87,8 +89,8 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
     const i64 batch = group_id() / blocks / a.kv_heads;
     const i64 kv_head = group_id() / blocks % a.kv_heads;
     const i64 first_row = group_id() % blocks * ATTENTION_ROWS;
-    const i64 last_row = first_row + ATTENTION_ROWS < all ? first_row + ATTENTION_ROWS - 1
-                                                          : all - 1;
+    const int rows = all - first_row < ATTENTION_ROWS ? (int)(all - first_row)
+                                                      : ATTENTION_ROWS;
 
     i64 length = a.length;
     if (a.has_lengths)
@@ -102,35 +104,33 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
     if (a.bias_type)
         bias += a.bias.offset + batch * a.bias.stride[0];
 
-    for (int n = 0; n < ATTENTION_KEPT; n++) {
+    for (int n = 0; ATTENTION_IS_ROW(n); n++) {
         const int r = lid / LANES + n * ATTENTION_STEP;
         row[n] = attention_row_of(a, kv_head, first_row + r, length);
         top[n] = NEG_INFINITY;
         sum[n] = 0.0f;
-        for (int d = 0; d < ATTENTION_VALUES; d++)
+        for (int d = 0; ATTENTION_IS_VALUE(d); d++)
             out[n][d] = 0.0f;
-        if (row[n].query < a.queries)
-            for (int d = lane * PIECE; d < dim; d += LANES * PIECE) {
-                const int left = a.head_dim - d;
-                float piece[PIECE] = { 0.0f };
-                if (left > 0)
-                    load_piece(piece,
-                               q + row[n].query * a.q.stride[1] +
-                                   row[n].head * a.q.stride[2],
-                               a.q_type, d, left < PIECE ? left : PIECE);
-                for (int i = 0; i < PIECE; i++)
-                    query[r * ATTENTION_MAX_DIM + d + i] = a.scale * piece[i];
-            }
+        for (int d = lane * PIECE; d < dim; d += LANES * PIECE) {
+            const int left = a.head_dim - d;
+            float piece[PIECE] = { 0.0f };
+            if (left > 0)
+                load_piece(piece,
+                           q + row[n].query * a.q.stride[1] + row[n].head * a.q.stride[2],
+                           a.q_type, d, left < PIECE ? left : PIECE);
+            for (int i = 0; i < PIECE; i++)
+                query[r * ATTENTION_MAX_DIM + d + i] = a.scale * piece[i];
+        }
     }
     const i64 begin = attention_row_of(a, kv_head, first_row, length).first;
-    const i64 end = attention_row_of(a, kv_head, last_row, length).end;
+    const i64 end = attention_row_of(a, kv_head, first_row + rows - 1, length).end;
 
     for (i64 t0 = begin; t0 < end; t0 += ATTENTION_KEYS) {
         const int keys = end - t0 < ATTENTION_KEYS ? (int)(end - t0) : ATTENTION_KEYS;
         load_tile(tile, ATTENTION_PITCH, 1, keys, dim, k + t0 * a.k.stride[1],
                   a.k.stride[1], a.k_type, 0, keys, a.head_dim, lid);
         BARRIER();
-        for (int n = 0; n < ATTENTION_KEPT; n++) {
+        for (int n = 0; ATTENTION_IS_ROW(n); n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
             const i64 row_bias = row[n].head * a.bias.stride[1] +
                                  row[n].query * a.bias.stride[2];
@@ -158,7 +158,7 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
         load_tile(tile, ATTENTION_PITCH, 1, keys, value_dim, v + t0 * a.v.stride[1],
                   a.v.stride[1], a.v_type, 0, keys, a.value_dim, lid);
         float grown[ATTENTION_KEPT];
-        for (int n = 0; n < ATTENTION_KEPT; n++) {
+        for (int n = 0; ATTENTION_IS_ROW(n); n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
             float scores[ATTENTION_KEYS];
             for (int t = 0; t < ATTENTION_KEYS; t++)
@@ -166,7 +166,7 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
             grown[n] = max_f32(max_of(scores, ATTENTION_KEYS), top[n]);
         }
         BARRIER();
-        for (int n = 0; n < ATTENTION_KEPT; n++) {
+        for (int n = 0; ATTENTION_IS_ROW(n); n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
             const float from = grown[n] == NEG_INFINITY ? 0.0f : grown[n];
             for (int t = lane; t < ATTENTION_KEYS; t += LANES)
@@ -175,11 +175,11 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
             const float shrink = exp_f32(top[n] - from);
             top[n] = grown[n];
             sum[n] *= shrink;
-            for (int d = 0; d < ATTENTION_VALUES; d++)
+            for (int d = 0; ATTENTION_IS_VALUE(d); d++)
                 out[n][d] *= shrink;
         }
         BARRIER();
-        for (int n = 0; n < ATTENTION_KEPT; n++) {
+        for (int n = 0; ATTENTION_IS_ROW(n); n++) {
             const int r = lid / LANES + n * ATTENTION_STEP;
             const int from = row[n].first > t0 ? (int)(row[n].first - t0) : 0;
             const int to = row[n].end - t0 < keys ? (int)(row[n].end - t0) : keys;
@@ -192,14 +192,13 @@ KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL c
         }
         BARRIER();
     }
-    for (int n = 0; n < ATTENTION_KEPT; n++) {
+    for (int n = 0; ATTENTION_IS_ROW(n); n++) {
         const float scale = sum[n] == 0.0f ? 0.0f : 1.0f / sum[n];
-        for (int d = 0; d < ATTENTION_VALUES; d++)
+        for (int d = 0; ATTENTION_IS_VALUE(d); d++)
             out[n][d] *= scale;
-        if (row[n].query < a.queries)
-            for (int d = lane * PIECE; d < a.value_dim; d += LANES * PIECE)
-                store_piece(y + row[n].query * a.y.stride[1] + row[n].head * a.y.stride[2],
-                            a.y_type, d, out[n] + d / LANES,
-                            a.value_dim - d < PIECE ? a.value_dim - d : PIECE);
+        for (int d = lane * PIECE; d < a.value_dim; d += LANES * PIECE)
+            store_piece(y + row[n].query * a.y.stride[1] + row[n].head * a.y.stride[2],
+                        a.y_type, d, out[n] + d / LANES,
+                        a.value_dim - d < PIECE ? a.value_dim - d : PIECE);
     }
 }
