@@ -528,7 +528,7 @@ static void test_rope_factors(void **state)
     assert_true(distance(linear, wanted) > 1e-3);
 }
 
-/* A bias of zeros changes nothing, another does. */
+/* A bias of zeros changes nothing, another does; one that nothing adds is not ignored. */
 static void test_bias(void **state)
 {
     (void)state;
@@ -546,6 +546,18 @@ static void test_bias(void **state)
         bias[i] = (float)(i % 7);
     score_variant(&variant, scores);
     assert_true(distance(scores, wanted) > 1e-3);
+
+    struct variant unknown = variant;
+    struct fault why = { "" };
+    struct shape shape;
+    unknown.name = "blk.2.attn_output.bias";
+    struct blob blob = rewrite(&unknown);
+    struct gguf *file = parse(blob.bytes, blob.size);
+    assert_true(shape_read(file, &shape, &why));
+    assert_null(llama_load(file, &shape, device, &(struct llama_settings){ 0 }, &why));
+    assert_non_null(strstr(why.text, "'blk.2.attn_output.bias' at byte"));
+    gguf_close(file);
+    free(blob.bytes);
 }
 
 /* ---- Perplexity ---- */
@@ -602,6 +614,8 @@ static void test_perplexity(void **state)
                                        &p, &why));
         assert_int_equal(windows, 3);
         assert_int_equal(p.tokens, 2 * WINDOW);
+        assert_int_equal(p.wanted, TEXT - 2);
+
         assert_true(perplexity_measure(llama, words, 1, -1, NULL, NULL, &p, &why));
         assert_int_equal(p.tokens, 0);
         llama_free(llama);
@@ -622,14 +636,19 @@ static void test_lies(void **state)
         { "llama.context_length", UINT32_MAX, "'llama.context_length' is 4294967295" },
         { "llama.embedding_length", 512, "tensor 'token_embd.weight'" },
         { "llama.embedding_length", 128, "rope over 64 elements of heads of 32" },
-        { "llama.embedding_length", 255, "'llama.attention.key_length' is missing" },
-        { "llama.block_count", 3, "variant" }, /* sound: a layer less */
+        { "llama.embedding_length", 255,
+          "'llama.embedding_length' is 255, no multiple of the 4 heads" },
+        { "llama.block_count", 1, "'blk.1.attn_k.weight' at byte" },
+        { "llama.block_count", 3, "is left over: nothing in a 'llama' of 3 blocks" },
         { "llama.block_count", 5, "tensor 'blk.4.attn_norm.weight' is missing" },
         { "llama.block_count", 1 << 24, "16777216 layers, there are 38 tensors" },
         { "llama.block_count", UINT32_MAX, "'llama.block_count' is 4294967295" },
         { "llama.feed_forward_length", 767, "tensor 'blk.0.ffn_gate.weight'" },
         { "llama.attention.head_count", 0, "'llama.attention.head_count' is 0" },
-        { "llama.attention.head_count", 3, "'llama.attention.key_length' is missing" },
+        { "llama.attention.head_count", 3,
+          "'llama.embedding_length' is 256, no multiple of the 3 heads" },
+        { "llama.vocab_size", VOCABULARY + 1,
+          "'llama.vocab_size' is 1025, but the embedding has 1024 rows" },
         { "llama.attention.head_count", 8, "rope over 64 elements of heads of 32" },
         { "llama.attention.head_count", 2, "tensor 'blk.0.attn_k.weight'" },
         { "llama.attention.head_count_kv", 3, "4 query heads are no multiple of 3" },

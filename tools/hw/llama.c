@@ -206,6 +206,25 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
     return true;
 }
 
+/* A tensor that nothing reads would be a part of the model left out: a layer past
+ * block_count, a bias. */
+static bool none_is_left(const struct llama *l, const struct gguf *file, struct fault *why)
+{
+    for (size_t i = 0, k; i < file->tensor_count; i++) {
+        const struct gguf_tensor *tensor = &file->tensors[i];
+        for (k = 0; k < l->upload_count && l->uploads[k].from != tensor; k++)
+            ;
+        if (k == l->upload_count)
+            return fault(why,
+                         "%s: tensor '%.*s' at byte %zu is left over: nothing in a '%s' of "
+                         "%" PRId64
+                         " blocks reads it: convert the model again, or use another",
+                         file->path, (int)tensor->name.length, tensor->name.bytes,
+                         tensor->offset, l->shape.architecture, l->shape.layers);
+    }
+    return true;
+}
+
 static bool add_weights(struct llama *l, const struct gguf *file, struct fault *why)
 {
     for (size_t i = 0; i < MODEL_WEIGHTS; i++)
@@ -220,7 +239,7 @@ static bool add_weights(struct llama *l, const struct gguf *file, struct fault *
         }
     if (!l->output.dtype)
         l->output = l->embedding; /* tied */
-    return true;
+    return none_is_left(l, file, why);
 }
 
 static bool upload(struct llama *l, const struct llama_settings *settings,

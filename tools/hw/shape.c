@@ -105,6 +105,20 @@ static bool read_rope_scaling(const struct gguf *file, struct shape *shape,
     return true;
 }
 
+/* A width that the heads do not divide says nothing about one of them. */
+static bool names_head(const struct gguf *file, const struct shape *s, struct fault *why)
+{
+    char key[96], value[96];
+    key_of(key, s, "attention.key_length");
+    key_of(value, s, "attention.value_length");
+    return (gguf_find(file, key) && gguf_find(file, value)) ||
+           fault(why,
+                 "%s: key '%s.embedding_length' is %" PRId64 ", no multiple of the %" PRId64
+                 " heads of '%s.attention.head_count': "
+                 "convert the model again",
+                 file->path, s->architecture, s->width, s->heads, s->architecture);
+}
+
 static bool read_numbers(const struct gguf *file, struct shape *s, struct fault *why)
 {
     const struct {
@@ -125,7 +139,8 @@ static bool read_numbers(const struct gguf *file, struct shape *s, struct fault 
                          why))
             return false;
     const int64_t head = s->width % s->heads ? 0 : s->width / s->heads;
-    return read_extent(file, s, "attention.key_length", head, &s->key_width, why) &&
+    return (head || names_head(file, s, why)) &&
+           read_extent(file, s, "attention.key_length", head, &s->key_width, why) &&
            read_extent(file, s, "attention.value_length", head, &s->value_width, why) &&
            read_extent(file, s, "rope.dimension_count", s->key_width, &s->rope_dims, why) &&
            read_positive(file, s, "attention.layer_norm_rms_epsilon", 0, &s->eps, why) &&
@@ -167,7 +182,8 @@ static bool check(const struct gguf *file, const struct shape *s, struct fault *
     return true;
 }
 
-/* The vocabulary is what the embedding has rows for. */
+/* The vocabulary is what the embedding has rows for; `vocab_size` may leave some of them out,
+ * as padding. */
 static bool read_vocabulary(const struct gguf *file, struct shape *s, struct fault *why)
 {
     const struct gguf_tensor *embedding = gguf_tensor(file, "token_embd.weight");
@@ -176,7 +192,13 @@ static bool read_vocabulary(const struct gguf *file, struct shape *s, struct fau
                      file->path,
                      embedding ? "is no matrix of a sensible size" : "is missing");
     s->vocabulary = (int64_t)embedding->extents[1];
-    return true;
+    if (!read_extent(file, s, "vocab_size", s->vocabulary, &s->tokens, why))
+        return false;
+    return s->tokens <= s->vocabulary ||
+           fault(why,
+                 "%s: key '%s.vocab_size' is %" PRId64 ", but the embedding has %" PRId64
+                 " rows: convert the model again",
+                 file->path, s->architecture, s->tokens, s->vocabulary);
 }
 
 bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why)
