@@ -30,6 +30,21 @@ refused()
     done
 }
 
+# patched NAME KEY VALUE: a copy of the model where the number or truth of KEY is another.
+patched()
+{
+    python3 - "$@" <<'END'
+import os, struct, sys
+name, key, value = sys.argv[1], sys.argv[2].encode(), int(sys.argv[3])
+data = bytearray(open(os.environ['MODEL'], 'rb').read())
+at = data.index(struct.pack('<Q', len(key)) + key) + 8 + len(key)
+kind = struct.unpack_from('<I', data, at)[0]
+assert kind in (4, 7), kind
+struct.pack_into('<I' if kind == 4 else '<B', data, at + 4, value)
+open(name, 'wb').write(data)
+END
+}
+
 @test "greedy text is the golden text, and the summary is complete" {
     hw_run "$MODEL" --prompt 'ROMEO:' -n 64 --device cpu
     cat err
@@ -83,6 +98,45 @@ END
     [ -s out ]
 }
 
+@test "a text begins with BOS, also where EOS is the same token; without one it takes a prompt" {
+    patched both.gguf tokenizer.ggml.bos_token_id 2
+    hw_run both.gguf -n 8
+    cat err
+    [ "$status" -eq 0 ]
+    grep -q '^prompt  *1 tokens' err
+    hw_run both.gguf -n 8 --prompt 'ROMEO:'
+    [ "$status" -eq 0 ]
+    grep -q '^prompt  *3 tokens' err
+    patched none.gguf tokenizer.ggml.add_bos_token 0
+    hw_run none.gguf -n 8; refused 1 'no token to begin with' '(--prompt)'
+    hw_run none.gguf -n 8 --prompt 'ROMEO:'
+    [ "$status" -eq 0 ]
+}
+
+@test "a model that lies about its layers or its vocabulary is refused" {
+    patched layers.gguf llama.block_count 1
+    hw_run layers.gguf -n 2; refused 1 "'blk.1.attn_k.weight' at byte" 'is left over' "of 1 blocks"
+    patched fewer.gguf llama.vocab_size 1000
+    hw_run fewer.gguf -n 2; refused 1 '1024 tokens' 'vocabulary of 1000' 'vocab_size'
+    patched more.gguf llama.vocab_size 2000
+    hw_run more.gguf -n 2; refused 1 'vocab_size' 'is 2000' '1024 rows'
+}
+
+@test "one token has no rate: it comes of the prompt" {
+    hw_run "$MODEL" -n 1
+    grep -qE '^generation +1 tokens \(ended: count\)$' err
+    hw_run "$MODEL" -n 1 --json
+    grep -q '"rate": null' out
+}
+
+@test "seeds that nobody names differ, however quickly runs follow each other" {
+    for run in 1 2 3 4; do
+        "$HW" run "$MODEL" -n 1 --temperature 1 2>&1 >/dev/null | grep '^seed' >>seeds
+    done
+    cat seeds
+    [ "$(sort -u seeds | wc -l)" -eq 4 ]
+}
+
 @test "every type of KV cache, smaller as it says" {
     last=999999999
     for type in f32 f16 q8_0; do
@@ -129,6 +183,25 @@ END
     grep -q '^ops' err
 }
 
+@test "a perplexity that Ctrl-C cut short is no success, and says how far it got" {
+    yes 'Before we proceed any further, hear me speak.' | head -n 3000 >text
+    # The first window, of 8 tokens, has to be done by then, and the last not.
+    for delay in 0.2 0.5 1 2 4 8 16; do
+        "$HW" run "$MODEL" --perplexity text --context 8 >out 2>err &
+        pid=$!
+        until (($((16#$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$pid/status))) & 2)); do :; done
+        sleep $delay
+        kill -INT $pid
+        status=0
+        wait $pid || status=$?
+        cat out err
+        [ "$status" -eq 1 ]
+        grep -q 'before the first window' err || break
+    done
+    grep -qE '^perplexity [0-9.]+ .*; interrupted after [0-9]+ of [0-9]+ tokens in windows of 8\)$' out
+    grep -qE '^scoring .*\(interrupted\)$' err
+}
+
 @test "usage: each mistake is one line, and nothing has run" {
     hw_run; refused 2 'no model is named'
     hw_run "$MODEL" --prompt ''; refused 2 '--prompt is empty'
@@ -141,9 +214,13 @@ END
     hw_run "$MODEL" --top-p 0; refused 2 '--top-p'
     hw_run "$MODEL" --top-p 1.01; refused 2 '--top-p'
     hw_run "$MODEL" --seed 1e5; refused 2 '--seed'
+    hw_run "$MODEL" --seed 9223372036854775808; refused 2 '--seed' 'from 0 to 9223372036854775807'
     hw_run "$MODEL" --context 0; refused 2 '--context'
     hw_run "$MODEL" --kv-type q8; refused 2 'q8' "'q8_0'"
-    hw_run "$MODEL" --perplexity x --prompt y; refused 2 'exclude each other'
+    for option in '--prompt y' '-n 5' '-t 1' '--top-k 3' '--top-p 0.5' '--seed 1'; do
+        # shellcheck disable=SC2086 # an option and its value
+        hw_run "$MODEL" --perplexity x $option; refused 2 'and --perplexity exclude each other'
+    done
     hw_run "$MODEL" --tempreature 1; refused 2 '--temperature'
     hw_run "$MODEL" "$MODEL"; refused 2 'not understood'
 }

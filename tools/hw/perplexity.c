@@ -69,7 +69,7 @@ bool perplexity_measure(struct llama *llama, const int32_t *tokens, int64_t coun
     const double start = now();
     int32_t *window = malloc((size_t)context * sizeof *window);
     bool good = window || fault(why, "out of memory");
-    *p = (struct perplexity){ 0 };
+    *p = (struct perplexity){ .wanted = count - first };
     for (int64_t at = first, part; good && at < count; at += part) {
         part = count - at < context ? count - at : context;
         if (next && !next(user, p->windows, windows))

@@ -8,6 +8,7 @@
 struct perplexity {
     double nll; /* sum over the tokens of -ln p(token | those before it in its window) */
     int64_t tokens;  /* predicted */
+    int64_t wanted;  /* of so many */
     int64_t windows; /* done */
     double seconds;
 };

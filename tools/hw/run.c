@@ -27,7 +27,8 @@ static const struct manual manual = {
              "  hw run MODEL.gguf --prompt 'Once' --temperature 0.8 --top-p 0.95 --seed 1\n"
              "  hw run MODEL.gguf --device cpu --kv-type q8_0 --json\n"
              "  hw run MODEL.gguf --perplexity text.txt\n\n"
-             "Ctrl-C ends the text; the summary still comes. Exit status 1: it failed.",
+             "Ctrl-C ends the text; the summary still comes. Exit status 1: it failed, or\n"
+             "the perplexity is of a part of the text, since Ctrl-C ended it.",
 };
 
 enum { DEFAULT_COUNT = 128, MAX_SCORES = 4 << 20 };
@@ -78,6 +79,33 @@ static bool read_kv_type(const char *word, int32_t *type)
     return true;
 }
 
+/* Another one for each run, however quickly they follow each other. */
+static int64_t seed_of_chance(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    const uint64_t moment = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return (int64_t)((moment ^ (uint64_t)getpid() << 24) & INT32_MAX);
+}
+
+/* What is left out with --perplexity: it draws nothing. */
+static bool fits_perplexity(const struct words *w)
+{
+    const struct {
+        const char *option, *word;
+    } rows[] = { { "--prompt", w->prompt },
+                 { "--tokens", w->count },
+                 { "--temperature", w->temperature },
+                 { "--top-k", w->top_k },
+                 { "--top-p", w->top_p },
+                 { "--seed", w->seed } };
+    for (size_t i = 0; w->perplexity && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].word)
+            return complain("%s and --perplexity exclude each other", rows[i].option),
+                   false;
+    return true;
+}
+
 /* Nothing has been opened yet when these are refused. */
 static bool read_words(struct run *run)
 {
@@ -96,10 +124,10 @@ static bool read_words(struct run *run)
         return false;
     if (w->prompt && !*w->prompt)
         return complain("--prompt is empty: leave it out to begin a text"), false;
-    if (w->prompt && w->perplexity)
-        return complain("--prompt and --perplexity exclude each other"), false;
+    if (!fits_perplexity(w))
+        return false;
     if (!w->seed)
-        seed = (int64_t)time(NULL) & INT32_MAX;
+        seed = seed_of_chance();
     run->sampling.top_k = (int32_t)top_k;
     run->sampling.seed = (uint64_t)seed;
     return true;
@@ -181,14 +209,16 @@ static bool read_file(const char *path, struct text *text, struct fault *why)
 
 /* A text goes on behind its prompt, so an EOS that the file wants there is dropped; the
  * windows of --perplexity have their own BOS. Text never makes these tokens: see
- * tokenizer_encode(). */
+ * tokenizer_encode(). Where one token is both, the first of a text is BOS. */
 static void drop_ends(struct run *run, bool bos)
 {
     struct tokens *tokens = &run->prompt;
-    while (tokens->count > 0 &&
+    const bool begins = tokens->count > 0 &&
+                        tokens->ids[0] == tokenizer_bos(run->tokenizer);
+    while (tokens->count > (size_t)begins &&
            tokenizer_is_end(run->tokenizer, tokens->ids[tokens->count - 1]))
         tokens->count--;
-    if (bos && tokens->count > 0 && tokens->ids[0] == tokenizer_bos(run->tokenizer))
+    if (bos && begins)
         memmove(tokens->ids, tokens->ids + 1, --tokens->count * sizeof *tokens->ids);
 }
 
@@ -208,7 +238,9 @@ static bool encode(struct run *run, struct fault *why)
         return false;
     drop_ends(run, run->words->perplexity);
     if (run->prompt.count == 0)
-        return fault(why, "%s: no token to begin with: give a longer text", run->path);
+        return fault(why, "%s: no token to begin with: %s", run->path,
+                     run->words->perplexity ? "give a longer text"
+                                            : "give a text to go on with (--prompt)");
     return true;
 }
 
@@ -220,11 +252,14 @@ static bool open_model(struct run *run, struct fault *why)
     run->tokenizer = tokenizer_create(run->file, why);
     if (!run->tokenizer)
         return false;
-    if (tokenizer_size(run->tokenizer) > run->shape.vocabulary)
-        return fault(why,
-                     "%s: %" PRId32 " tokens, but an embedding of %" PRId64
-                     ": convert the model again",
-                     run->path, tokenizer_size(run->tokenizer), run->shape.vocabulary);
+    if (tokenizer_size(run->tokenizer) > run->shape.tokens)
+        return fault(
+            why,
+            "%s: %" PRId32 " tokens in 'tokenizer.ggml.tokens', but a vocabulary of "
+            "%" PRId64 " (%s.vocab_size, or the rows of the embedding): convert the "
+            "model again",
+            run->path, tokenizer_size(run->tokenizer), run->shape.tokens,
+            run->shape.architecture);
     return encode(run, why);
 }
 
@@ -412,12 +447,16 @@ static bool score_text(struct run *run, struct fault *why)
                               ? "interrupted before the first window was done"
                               : "one token alone has nothing that it could be predicted "
                                 "from: give a longer text");
-    run->ended = interrupted ? "interrupted" : "end of text";
-    if (!out_json)
-        printf("perplexity %.4f  (%.6f nats a token; %" PRId64
-               " tokens in windows of %" PRId64 ")\n",
-               exp(p->nll / (double)p->tokens), p->nll / (double)p->tokens, p->tokens,
-               llama_context(run->llama));
+    run->ended = p->tokens < p->wanted ? "interrupted" : "end of text";
+    if (!out_json) {
+        printf("perplexity %.4f  (%.6f nats a token; ", exp(p->nll / (double)p->tokens),
+               p->nll / (double)p->tokens);
+        if (p->tokens < p->wanted)
+            printf("interrupted after %" PRId64 " of %" PRId64, p->tokens, p->wanted);
+        else
+            printf("%" PRId64, p->tokens);
+        printf(" tokens in windows of %" PRId64 ")\n", llama_context(run->llama));
+    }
     return true;
 }
 
@@ -448,6 +487,8 @@ static int run_model(struct run *run)
         run_tell_json(run);
     else if (fflush(stdout) == 0)
         run_tell(run);
+    /* The score of a part is not what was asked for; a text may end anywhere. */
+    good = good && run->perplexity.tokens == run->perplexity.wanted;
     close_all(run);
     return good ? EXIT_SUCCESS : EXIT_FAILED;
 }
@@ -473,7 +514,8 @@ int cmd_run(int argc, const char **argv)
           "of the K most probable only (0: of all)", "K" },
         { "top-p", '\0', POPT_ARG_STRING, &w.top_p, 0,
           "of the most probable that together reach P only (1: of all)", "P" },
-        { "seed", '\0', POPT_ARG_STRING, &w.seed, 0, "of chance (the time)", "S" },
+        { "seed", '\0', POPT_ARG_STRING, &w.seed, 0,
+          "of chance, 0 to 2^63-1 (another one each time)", "S" },
         { "device", 'd', POPT_ARG_STRING, &w.device, 0,
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
         { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,

@@ -49,8 +49,10 @@ static void tell_rates(const struct run *run)
     }
     fprintf(stderr, "prompt      %zu tokens, %.1f tok/s\n", run->prompt.count,
             rate((int64_t)run->prompt.count, run->prompt_seconds));
-    fprintf(stderr, "generation  %" PRId64 " tokens, %.1f tok/s (ended: %s)\n",
-            run->generated_count, rate(run->steps, run->step_seconds), run->ended);
+    fprintf(stderr, "generation  %" PRId64 " tokens", run->generated_count);
+    if (run->steps > 0) /* the first token comes of the prompt's step */
+        fprintf(stderr, ", %.1f tok/s", rate(run->steps, run->step_seconds));
+    fprintf(stderr, " (ended: %s)\n", run->ended);
     if (run->sampling.temperature > 0)
         fprintf(stderr, "seed        %" PRIu64 "\n", run->sampling.seed);
 }
@@ -125,7 +127,9 @@ static void add_text(const struct run *run, json_t *tree)
         json_object_set_new(tree, "seed", json_integer((json_int_t)run->sampling.seed));
     json_object_set_new(tree, "prompt_rate",
                         json_real(rate((int64_t)run->prompt.count, run->prompt_seconds)));
-    json_object_set_new(tree, "rate", json_real(rate(run->steps, run->step_seconds)));
+    json_object_set_new(tree, "rate",
+                        run->steps > 0 ? json_real(rate(run->steps, run->step_seconds))
+                                       : json_null());
 }
 
 static void add_perplexity(const struct run *run, json_t *tree)
@@ -136,6 +140,7 @@ static void add_perplexity(const struct run *run, json_t *tree)
     json_object_set_new(tree, "perplexity", json_real(exp(nll)));
     json_object_set_new(tree, "nll", json_real(nll));
     json_object_set_new(tree, "tokens", json_integer(p->tokens));
+    json_object_set_new(tree, "tokens_of_text", json_integer(p->wanted));
     json_object_set_new(tree, "windows", json_integer(p->windows));
     json_object_set_new(tree, "rate", json_real(rate(p->tokens, p->seconds)));
 }
