@@ -40,8 +40,10 @@ static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *
     if (!(look.odd & ODD_EMPTY))
         status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
                              : stage_out(queue, HW_OP_COPY, dst, src);
-    if (status)
+    if (status) {
+        queue_drain(queue); /* host memory that it was to read or write is the caller's */
         return status;
+    }
     count(&queue->calls[HW_OP_COPY].calls, 1);
     return queue->flags & HW_QUEUE_SYNCHRONOUS ? queue_settle(queue) : HW_OK;
 }

@@ -231,6 +231,8 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
                     "hw_graph_launch: the queue is recording; a graph holds no graphs");
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
         status = launch(graph, &graph->segments[i], queue);
+    if (status)
+        queue_drain(queue); /* of the host's memory that nodes before it have borrowed */
     return status;
 }
 

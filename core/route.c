@@ -304,8 +304,9 @@ static enum hw_status call_routed(struct call *call, const void *given)
     int32_t answer = op_rows[call->op].call(queue, &call->args);
     if (answer)
         return submit_failed(queue, call->op, given, answer);
-    count(&queue->calls[call->op].calls, 1);
-    return write_back(call);
+    if (!(status = write_back(call)))
+        count(&queue->calls[call->op].calls, 1);
+    return status;
 }
 
 enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd)
@@ -321,9 +322,10 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
     enum hw_status status = odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS
                                 ? device_computes(queue->device, op, args, &call.whole)
                                 : args_known(queue->device->plugin, op, args);
-    if (!status)
-        status = call_routed(&call, args);
-    else if (status == HW_UNSUPPORTED)
+    if (!status) {
+        if ((status = call_routed(&call, args)))
+            queue_drain(queue); /* a call that failed has returned all host memory */
+    } else if (status == HW_UNSUPPORTED)
         status = fall_back(queue, op, args, status);
     else
         fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);

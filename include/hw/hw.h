@@ -5,7 +5,8 @@
  * is for when you want to know or decide more.
  *
  * Errors. Functions answer an enum hw_status; hw_message() has the words, per thread. On an
- * error, outputs of pointers are set to NULL and nothing is half made, unless said otherwise.
+ * error, outputs of pointers are set to NULL and nothing is half made, unless said otherwise; a
+ * call that failed has returned all host memory.
  * Ownership. _open, _alloc, _create: yours, until the matching _close or _free, which accept
  * NULL. What hangs on something is closed before it; closing a context with queues or buffers
  * left closes those too. Strings answered live as long as the object they describe. Structs

@@ -337,12 +337,6 @@ BROKEN(silu, y)
 BROKEN(copy, dst)
 BROKEN(add_rmsnorm, y)
 
-static int32_t broken_launch(void *queue, void *graph)
-{
-    (void)queue, (void)graph;
-    return broken(&(struct hw_tensor){ .rank = 0 });
-}
-
 static void break_queue(struct hw_queue *queue, enum hw_status status)
 {
     queue->ops.add = broken_add;
@@ -392,6 +386,17 @@ static void a_drivers_error_is_retried_elsewhere(void **state)
     world_close(&w);
 }
 
+/* The status, with op, device and the driver's words; nobody else was asked. */
+#define not_retried(wanted, queue, op, call)                                               \
+    do {                                                                                   \
+        asked = 0;                                                                         \
+        fails(wanted, hw_op_name(op), call);                                               \
+        assert_non_null(strstr(hw_message(), "the driver says 700"));                      \
+        assert_non_null(strstr(hw_message(), hw_device_name(hw_queue_device(queue))));     \
+        assert_int_equal(asked, 1);                                                        \
+        assert_int_equal(calls(queue, op).calls, 0);                                       \
+    } while (0)
+
 /* Sleeps, then passes the event: who has waited for all of the queue has seen it pass. */
 static struct hw_event *doze(struct hw_queue *queue)
 {
@@ -401,6 +406,91 @@ static struct hw_event *doze(struct hw_queue *queue)
     ok(hw_extension_call(queue, "discrete.sleep", &ms, 1));
     ok(hw_event_record(event, queue));
     return event;
+}
+
+static int32_t broken_launch(void *queue, void *graph)
+{
+    (void)queue, (void)graph;
+    return broken(&(struct hw_tensor){ .rank = 0 });
+}
+
+/* Fails at the nth transfer from now on. */
+static int transfers_left;
+static int32_t (*real_transfer)(void *queue, const struct hw_transfer *transfer);
+
+static int32_t transfer_for_a_while(void *queue, const struct hw_transfer *t)
+{
+    return transfers_left-- ? real_transfer(queue, t)
+                            : plugin_says(HW_DRIVER, "the bus is on fire");
+}
+
+/* A call that failed has returned all host memory, whichever step it failed at: operands that
+ * are large are read where they lie when their turn comes, long after the call. */
+static void who_fails_returns_host_memory(void **state)
+{
+    enum { N = 1 << 19 };
+    struct world w;
+    float *x = calloc(3 * N, sizeof *x);
+    struct hw_tensor part = hw_host_2d(x, HW_F32, 3, N);
+    (void)state;
+    world_open(&w, "error", NULL);
+    const struct hw_add op = { .a = host_f32(x, (int64_t)N, END),
+                               .b = host_f32(x + N, (int64_t)N, END),
+                               .y = host_f32(x + 2 * N, (int64_t)N, END) };
+    const struct hw_tensor in_part = device_f32(w.near, (int64_t)3, (int64_t)N - 1, END);
+    ok(hw_tensor_slice(&part, &part, 1, 0, N - 1));
+    real_transfer = w.near->plugin->table.transfer;
+    w.near->plugin->table.transfer = transfer_for_a_while;
+    for (transfers_left = 1; transfers_left <= 2; transfers_left++) { /* b; y */
+        const int left = transfers_left;
+        struct hw_event *passed = doze(w.on_near);
+        fails(HW_DRIVER, "the bus is on fire", hw_add(w.on_near, &op));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+        transfers_left = left;
+        passed = doze(w.on_near);
+        fails(HW_DRIVER, "the bus is on fire", hw_copy(w.on_near, &in_part, &part));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+        transfers_left = left;
+        passed = doze(w.on_near);
+        fails(HW_DRIVER, "the bus is on fire", hw_copy(w.on_near, &part, &in_part));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+        transfers_left = left;
+    }
+    transfers_left = -1;
+    static const enum hw_status statuses[] = { HW_UNSUPPORTED, HW_DRIVER, HW_NO_MEMORY };
+    for (int i = 0; i < 3; i++) {
+        break_queue(w.on_near, statuses[i]);
+        struct hw_event *passed = doze(w.on_near);
+        not_retried(statuses[i], w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+    }
+    world_close(&w);
+    free(x);
+}
+
+/* What a node before the one that failed has borrowed, too. */
+static void a_launch_that_fails_returns_host_memory(void **state)
+{
+    enum { N = 1 << 19 };
+    struct world w;
+    struct hw_graph *graph;
+    float *x = calloc(N, sizeof *x);
+    (void)state;
+    world_open(&w, NULL, NULL);
+    const struct hw_tensor a = host_f32(x, (int64_t)N, END),
+                           b = device_f32(w.near, (int64_t)N, END);
+    ok(hw_queue_record(w.on_near));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b }));
+    ok(hw_queue_end(w.on_near, &graph));
+    w.near->plugin->table.graph_launch = broken_launch;
+    answer = HW_DRIVER;
+    struct hw_event *passed = doze(w.on_near);
+    fails(HW_DRIVER, "the driver says 700", hw_graph_launch(graph, w.on_near));
+    assert_int_equal(hw_event_query(passed), HW_OK);
+    assert_int_equal(calls(w.on_near, HW_OP_ADD).calls, 1);
+    world_close(&w);
+    free(x);
 }
 
 /* No device gets operands of an op that it lacks. */
@@ -495,17 +585,6 @@ static void a_stand_in_that_fails(void **state)
     assert_int_equal(calls(w.on_near, HW_OP_SILU).calls, 1);
     world_close(&w);
 }
-
-/* The status, with op, device and the driver's words; nobody else was asked. */
-#define not_retried(wanted, queue, op, call)                                               \
-    do {                                                                                   \
-        asked = 0;                                                                         \
-        fails(wanted, hw_op_name(op), call);                                               \
-        assert_non_null(strstr(hw_message(), "the driver says 700"));                      \
-        assert_non_null(strstr(hw_message(), hw_device_name(hw_queue_device(queue))));     \
-        assert_int_equal(asked, 1);                                                        \
-        assert_int_equal(calls(queue, op).calls, 0);                                       \
-    } while (0)
 
 /* An output that is an input may be half written. */
 static void what_is_in_place_is_not_retried(void **state)
@@ -722,6 +801,8 @@ int main(void)
         cmocka_unit_test(nobody_is_left),
         cmocka_unit_test(a_drivers_error_is_retried_elsewhere),
         cmocka_unit_test(nothing_is_moved_in_vain),
+        cmocka_unit_test(who_fails_returns_host_memory),
+        cmocka_unit_test(a_launch_that_fails_returns_host_memory),
         cmocka_unit_test(a_stand_in_that_refuses_lets_go),
         cmocka_unit_test(a_stand_in_that_fails),
         cmocka_unit_test(what_is_in_place_is_not_retried),
