@@ -45,7 +45,7 @@ static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *
         return status;
     }
     count(&queue->calls[HW_OP_COPY].calls, 1);
-    return queue->flags & HW_QUEUE_SYNCHRONOUS ? queue_settle(queue) : HW_OK;
+    return HW_OK;
 }
 
 /* ---- between devices ---- */
@@ -260,6 +260,7 @@ enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
     if ((status = check_context(queue, "dst", dst)) ||
         (status = check_context(queue, "src", src)))
         return status;
-    return foreign(queue, dst) || foreign(queue, src) ? copy_across(queue, dst, src)
-                                                      : copy_here(queue, dst, src);
+    status = foreign(queue, dst) || foreign(queue, src) ? copy_across(queue, dst, src)
+                                                        : copy_here(queue, dst, src);
+    return status ? status : settle_synchronous(queue);
 }

@@ -257,6 +257,9 @@ void queue_destroy(struct hw_queue *queue);
 /* Waits and pays what is owed. An error is kept for the next hw_queue_wait(), and answered.
  */
 enum hw_status queue_settle(struct hw_queue *queue);
+/* The last step of every call that was accepted: a HW_QUEUE_SYNCHRONOUS queue has passed it when it
+ * returns. */
+enum hw_status settle_synchronous(struct hw_queue *queue);
 /* The same after an error, whose words stay: what is in flight still uses memory that is to go. */
 void queue_drain(struct hw_queue *queue);
 /* What the plugin answered: notes that a device is lost. */

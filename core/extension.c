@@ -144,7 +144,8 @@ enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
     plugin_asked();
     status = answered(queue->device,
                       extension.call(extension.self, queue->impl, args, count));
-    return status ? fail_in(status, "%s on %s: ", name, queue->device->name) : HW_OK;
+    return status ? fail_in(status, "%s on %s: ", name, queue->device->name)
+                  : settle_synchronous(queue);
 }
 
 /* ---- user kernels ---- */
@@ -254,7 +255,7 @@ enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel
     status = answered(queue->device, queue->device->plugin->table.kernel_launch(
                                          queue->impl, kernel->impl, groups, args, count));
     return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
-                  : HW_OK;
+                  : settle_synchronous(queue);
 }
 
 void hw_kernel_free(struct hw_kernel *kernel)
@@ -298,6 +299,10 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     if (status) {
         buffer_drop(buffer);
         return fail_in(status, "hw_tensor_pack on %s: ", device->name);
+    }
+    if ((status = settle_synchronous(queue))) {
+        buffer_drop(buffer);
+        return status;
     }
     buffer->packed = dst;
     buffer_list(buffer);

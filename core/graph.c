@@ -233,7 +233,7 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
         status = launch(graph, &graph->segments[i], queue);
     if (status)
         queue_drain(queue); /* of the host's memory that nodes before it have borrowed */
-    return status;
+    return status ? status : settle_synchronous(queue);
 }
 
 void hw_graph_free(struct hw_graph *graph)

@@ -58,11 +58,10 @@ void queue_set_minds(struct hw_queue *queue)
             minds |= ODD_STRIDED;
         if (!queue->host_tensors)
             minds |= ODD_HOST;
-        if (queue->recording)
+        /* Waited for afterwards; or an older plugin: does it know all fields that are set? */
+        if (queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS ||
+            op >= plugin->table.op_count || plugin->table.op_sizes[op] < op_rows[op].size)
             minds |= ODD_ALWAYS;
-        if (op >= plugin->table.op_count || plugin->table.op_sizes[op] < op_rows[op].size)
-            minds |=
-                ODD_ALWAYS; /* an older plugin: does it know all fields that are set? */
         queue->minds[op] = minds;
     }
 }
@@ -141,15 +140,17 @@ static enum hw_status make(struct hw_device *device, const struct hw_queue_desc 
                            struct origin origin, struct hw_queue **queue)
 {
     const struct hw_plugin *table = &device->plugin->table;
+    struct hw_queue_desc asked = *desc;
+    asked.flags &= ~(uint32_t)HW_QUEUE_SYNCHRONOUS; /* settle_synchronous() does that */
     struct hw_queue *q = NULL;
     enum hw_status status = queue_create(device, desc->flags, &q);
     if (status)
         return status;
     plugin_asked();
     status = answered(device, origin.kind
-                                  ? table->queue_import(device->impl, desc, origin.kind,
+                                  ? table->queue_import(device->impl, &asked, origin.kind,
                                                         origin.handle, &q->impl)
-                                  : table->queue_open(device->impl, desc, &q->impl));
+                                  : table->queue_open(device->impl, &asked, &q->impl));
     if (status) {
         queue_free(q);
         return fail_in(status, "%s a queue on %s: ", origin.kind ? "import" : "open",
@@ -390,6 +391,12 @@ enum hw_status queue_settle(struct hw_queue *queue)
     if (status)
         keep_error(queue, status);
     return status;
+}
+
+enum hw_status settle_synchronous(struct hw_queue *queue)
+{
+    return queue->flags & HW_QUEUE_SYNCHRONOUS && !queue->recording ? queue_settle(queue)
+                                                                    : HW_OK;
 }
 
 void queue_drain(struct hw_queue *queue)

@@ -331,8 +331,5 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
         fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         scratch_give(queue, call.scratch[i]);
-    if (!status && queue->flags & HW_QUEUE_SYNCHRONOUS &&
-        (queue->owed || queue->busy_bytes))
-        status = queue_settle(queue);
-    return status;
+    return status ? status : settle_synchronous(queue);
 }

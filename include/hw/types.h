@@ -181,7 +181,7 @@ struct hw_kernel_info {
 enum hw_log_level { HW_LOG_ERROR = 1, HW_LOG_WARN = 2, HW_LOG_INFO = 3, HW_LOG_DEBUG = 4 };
 
 enum hw_queue_flag {
-    HW_QUEUE_SYNCHRONOUS = 1, /* every call returns when its work is done */
+    HW_QUEUE_SYNCHRONOUS = 1, /* every call returns when its work is done, with its errors */
     HW_QUEUE_TIMING = 2       /* events recorded on it can be measured against each other */
 };
 

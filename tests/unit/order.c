@@ -125,19 +125,102 @@ static void events_cover_host_tensors(void **state)
         assert_true(y[2 * r] == 2.0f && y[2 * r + 1] == 0.0f);
 }
 
+/* What the plugin of `near` sees of it. */
+static struct hw_plugin its_own;
+static uint32_t opened_with;
+static bool is_idle;
+
+static int32_t open_seen(void *device, const struct hw_queue_desc *desc, void **queue)
+{
+    opened_with = desc->flags;
+    return its_own.queue_open(device, desc, queue);
+}
+
+static int32_t wait_seen(void *queue)
+{
+    is_idle = true;
+    return its_own.queue_wait(queue);
+}
+
+static int32_t kernel_build(void *device, const struct hw_user_kernel *desc, void **kernel)
+{
+    (void)desc;
+    *kernel = device;
+    return HW_OK;
+}
+
+static int32_t kernel_launch(void *queue, void *kernel, uint64_t groups,
+                             const struct hw_arg *args, uint32_t count)
+{
+    (void)queue, (void)kernel, (void)groups, (void)args, (void)count;
+    return HW_OK;
+}
+
+#define idle_after(call)                                                                   \
+    do {                                                                                   \
+        is_idle = false;                                                                   \
+        ok(call);                                                                          \
+        assert_true(is_idle);                                                              \
+    } while (0)
+
+/* All that is submitted is waited for, by the library: the plugin is not told of the flag. */
 static void synchronous_queues(void **state)
 {
-    const struct hw_queue_options options = { .size = sizeof options,
-                                              .flags = HW_QUEUE_SYNCHRONOUS };
+    const struct hw_queue_options options = {
+        .size = sizeof options, .flags = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING
+    };
+    const struct hw_user_kernel desc = {
+        .size = sizeof desc, .group = 1, .name = "k", .signature = "", .source = "k"
+    };
+    const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 1 };
+    struct hw_plugin *table = &w.near->plugin->table;
     struct hw_queue *queue;
+    struct hw_graph *graph;
+    struct hw_kernel *kernel;
+    struct hw_tensor packed;
     float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
     (void)state;
+    const struct hw_tensor a = host_f32(x, (int64_t)1, (int64_t)4, END),
+                           b = host_f32(y, (int64_t)1, (int64_t)4, END),
+                           c = put(w.on_near, x, 1, 4), d = put(w.on_near, x, 1, 4),
+                           far = put(w.on_far, x, 1, 4);
+    const struct hw_add host = { .a = a, .b = a, .y = b },
+                        near = { .a = c, .b = c, .y = d };
+    its_own = *table;
+    table->queue_open = open_seen;
+    table->queue_wait = wait_seen;
+    table->kernel_build = kernel_build;
+    table->kernel_launch = kernel_launch;
     ok(hw_queue_open(w.near, &options, &queue));
-    extension(queue, "discrete.sleep", 20);
-    const struct hw_tensor a = host_f32(x, (int64_t)4, END),
-                           b = host_f32(y, (int64_t)4, END);
-    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = b }));
-    assert_true(y[3] == 8.0f); /* without a wait */
+    assert_int_equal(opened_with, HW_QUEUE_TIMING);
+    idle_after(hw_add(queue, &host));
+    assert_true(y[3] == 8.0f);
+    idle_after(hw_add(queue, &near));
+    idle_after(hw_mul(queue, &(struct hw_mul){ .a = c, .b = c, .y = d })); /* elsewhere */
+    idle_after(hw_copy(queue, &d, &c));
+    idle_after(hw_copy(queue, &d, &a));
+    idle_after(hw_copy(queue, &b, &d));
+    idle_after(hw_copy(queue, &far, &d));
+    idle_after(hw_extension_call(queue, "discrete.sleep", &ms, 1));
+    idle_after(hw_tensor_pack(queue, &c, &packed));
+    ok(hw_kernel_create(w.near, &desc, &kernel));
+    idle_after(hw_kernel_launch(queue, kernel, 1, NULL, 0));
+    /* Recorded, nothing is waited for before the launch; built and replayed nodes are then. */
+    is_idle = false;
+    for (int i = 0; i < 2; i++) {
+        struct hw_queue *recorder = i ? queue : w.on_near;
+        ok(hw_queue_record(recorder));
+        ok(hw_add(recorder, &near));
+        ok(hw_copy(recorder, &d, &c));
+        ok(hw_queue_end(recorder, &graph));
+        assert_false(is_idle);
+        idle_after(hw_graph_launch(graph, queue));
+        is_idle = false;
+    }
+    /* Errors of the work are the call's. */
+    const struct hw_arg lost = { .kind = HW_ARG_INT, .i = HW_DRIVER };
+    fails(HW_DRIVER, "when its turn came",
+          hw_extension_call(queue, "discrete.fail", &lost, 1));
 }
 
 /* ---- graphs ---- */
