@@ -74,7 +74,7 @@ load common
     hw bench ops slu
     fails 2 "did you mean 'silu'"
     hw bench ops --seconds=-1
-    fails 2 "want 0 to"
+    fails 2 "want more than 0"
     hw bench open twice
     fails 2 "twice"
     hw bench copy --device nonsense

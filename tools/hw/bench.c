@@ -7,6 +7,7 @@
 #include "options.h"
 #include "output.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static const struct measurement {
     { "ops", measure_ops, false },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
-enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600 };
+enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
 
 static const struct manual manual = {
     .about =
@@ -83,7 +84,7 @@ static int measure_words(struct bench *bench, int which, int argc, const char **
 
 int cmd_bench(int argc, const char **argv)
 {
-    struct bench bench = { 0 };
+    struct bench bench = { .repetitions = UNNAMED, .seconds = UNNAMED };
     char *device = NULL, *pattern = NULL, *kernel = NULL;
     int which = -1, status;
     const struct poptOption table[] = {
@@ -105,12 +106,16 @@ int cmd_bench(int argc, const char **argv)
     if (!options_read(&arguments, &manual, table, argc, argv, 64, &status))
         goto done;
     status = EXIT_USAGE;
-    if (bench.repetitions < 0 || bench.repetitions > MOST_REPETITIONS) {
+    if (bench.repetitions == UNNAMED)
+        bench.repetitions = 0;
+    else if (bench.repetitions < 1 || bench.repetitions > MOST_REPETITIONS) {
         complain("--repetitions=%d: want 1 to %d", bench.repetitions, MOST_REPETITIONS);
         goto done;
     }
-    if (!(bench.seconds >= 0 && bench.seconds <= MOST_SECONDS)) {
-        complain("--seconds=%g: want 0 to %d", bench.seconds, MOST_SECONDS);
+    if (bench.seconds == UNNAMED)
+        bench.seconds = 0;
+    else if (!(bench.seconds > 0 && bench.seconds <= MOST_SECONDS)) {
+        complain("--seconds=%g: want more than 0, and at most %d", bench.seconds, MOST_SECONDS);
         goto done;
     }
     if (arguments.count && (which = find_measurement(arguments.words[0])) < 0)
