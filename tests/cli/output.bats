@@ -31,6 +31,41 @@ load common
     json 'd["schema"] == 1'
 }
 
+# refuses STATUS PATTERN: the last hw ended so, and its JSON and its one line on standard error say the same.
+refuses()
+{
+    fails "$1" "$2"
+    json 'd["schema"] == 1 and d["status"] == '"$1"
+    [[ $stderr == *": $(python3 -c 'import json, sys; print(json.load(sys.stdin)["error"])' <<<"$output")" ]]
+}
+
+@test "JSON has what went wrong, too" {
+    hw run /nonexistent.gguf --json
+    refuses 1 "/nonexistent.gguf: can not be opened"
+    for command in devices verify "bench open" "bench copy" "bench ops"; do
+        # shellcheck disable=SC2086 # several words, on purpose
+        HW_THREADS=-1 hw $command --json
+        refuses 1 "HW_THREADS"
+    done
+    hw devices nosuch --json
+    refuses 1 "nosuch"
+    hw verify -c 'silu(type=f33)' --list --json
+    refuses 2 "f33"
+    hw bench nosuch --json
+    refuses 2 "nosuch"
+    hw devcies --json
+    refuses 2 "did you mean 'devices'"
+    hw --json devcies
+    refuses 2 "did you mean 'devices'"
+    hw run --bogus --json # behind the word that was not understood
+    refuses 2 "--bogus"
+    hw run --json $'\xff.gguf'
+    [ "$status" -eq 1 ]
+    json 'd["error"] and d["status"] == 1'
+    hw run /nonexistent.gguf
+    [ -z "$output" ]
+}
+
 @test "a reader that leaves early is no failure" {
     needs_cpu
     export errors=$BATS_TEST_TMPDIR/errors result=$BATS_TEST_TMPDIR/result

@@ -38,6 +38,9 @@ load common
     echo "not a plugin" >"$BATS_TEST_TMPDIR/hw_words.so"
     hw verify "$BATS_TEST_TMPDIR/hw_words.so"
     fails 1 "hw_words.so: stopped at preflight"
+    mkdir "$BATS_TEST_TMPDIR/hw_folder.so"
+    hw verify "$BATS_TEST_TMPDIR/hw_folder.so"
+    fails 1 "hw_folder.so: is a directory, no plugin file"
     hw verify "$BATS_TEST_TMPDIR/hw_none.so"
     fails 1 "hw_none.so: no such file"
 }

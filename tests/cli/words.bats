@@ -48,6 +48,22 @@ commands="status devices explain env run verify bench"
     json 'd["schema"] == 1 and {c["name"] for c in d["commands"]} >= set("'"$commands"'".split())'
 }
 
+@test "the help of a command as JSON, however it is asked for" {
+    for command in $commands; do
+        hw "$command" --help --json
+        succeeds
+        json 'd["schema"] == 1 and d["command"] == "hw '"$command"'" and d["about"] and d["arguments"] is not None'
+        json '{"json", "help"} <= {o["name"] for o in d["options"]} and all(o["about"] for o in d["options"])'
+        help=$output
+        hw help "$command" --json
+        succeeds
+        [ "$output" = "$help" ]
+    done
+    hw run --help --json
+    json '[o for o in d["options"] if o["name"] == "tokens"] == [{"name": "tokens", "letter": "n", "argument": "N",
+        "about": "how many tokens to produce (128)"}]'
+}
+
 @test "the version, of the command and of the library" {
     hw --version
     succeeds
@@ -76,7 +92,11 @@ commands="status devices explain env run verify bench"
     hw --versoin
     fails 2 "did you mean --version"
     hw status --qwertyuiop
-    fails 2 "--qwertyuiop: no such option; see hw status --help"
+    fails 2 "--qwertyuiop: no such option; there are: --json, --help"
+    hw verify --qwertyuiop
+    fails 2 "--qwertyuiop: no such option; see hw verify --help"
+    hw --bogus
+    fails 2 "--bogus: no such option; there are: --version, --json, --help"
     hw status -Q
     fails 2 "no such option"
 }
@@ -86,6 +106,10 @@ commands="status devices explain env run verify bench"
     fails 2 "--repetitions"
     hw bench --repetitions=-1
     fails 2 "want 1 to"
+    hw bench --repetitions=0
+    fails 2 "want 1 to"
+    hw bench --seconds=0
+    fails 2 "want more than 0"
     hw bench --repetitions=99999999999999999999
     fails 2 "--repetitions"
     hw bench --device

@@ -128,7 +128,10 @@ static int run(int argc, const char **argv)
     if (!strcmp(argv[0], "help"))
         return help(argc, argv);
     const struct command *command = find_command(argv[0]);
-    return command ? run_command(command, argc, argv) : EXIT_USAGE;
+    if (command)
+        return run_command(command, argc, argv);
+    out_look_for_json(argc, argv);
+    return EXIT_USAGE;
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_WORD = 31, MOST_OPTIONS = 64 };
+enum { LONGEST_WORD = 31, MOST_OPTIONS = 64, FEW_OPTIONS = 5 /* not too many to list */ };
 
 static int help_wanted;
 
@@ -101,22 +101,51 @@ static int bad_option(poptContext popt, const char *command, const struct poptOp
 {
     const char *names[MOST_OPTIONS];
     const char *bad = poptBadOption(popt, POPT_BADOPTION_NOALIAS), *meant = NULL;
-    char word[LONGEST_WORD + 1] = "";
+    char word[LONGEST_WORD + 1] = "", all[256] = "";
+    int count = long_names(table, names, 0);
 
     if (error == POPT_ERROR_BADOPT && !strncmp(bad, "--", 2)) {
         size_t length = strcspn(bad + 2, "=");
-        long_names(table, names, 0);
         if (length <= LONGEST_WORD) {
             memcpy(word, bad + 2, length);
             meant = nearest(word, names);
         }
     }
+    for (int i = 0; i < count && count <= FEW_OPTIONS; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s--%s", i ? ", " : "", names[i]);
     if (meant)
         complain("%s: no such option; did you mean --%s?", bad, meant);
+    else if (error == POPT_ERROR_BADOPT && *all)
+        complain("%s: no such option; there are: %s", bad, all);
     else
         complain("%s: %s; see %s --help", bad,
                  error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error), command);
     return EXIT_USAGE;
+}
+
+static void list_options(const struct poptOption *table, json_t *list)
+{
+    for (; table->longName || table->shortName || table->arg; table++) {
+        if ((table->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE) {
+            list_options(table->arg, list);
+            continue;
+        }
+        json_t *option = json_pack("{s:s, s:s?, s:s}", "name", table->longName, "argument",
+                                   table->argDescrip, "about", table->descrip);
+        if (table->shortName)
+            json_object_set_new(option, "letter", json_stringn(&table->shortName, 1));
+        json_array_append_new(list, option);
+    }
+}
+
+static void tell_help(const char *command, const struct manual *manual,
+                      const struct poptOption *table)
+{
+    json_t *list = json_array();
+    list_options(table, list);
+    out_tree(json_pack("{s:i, s:s, s:s, s:s, s:o, s:s}", "schema", 1, "command", command, "about",
+                       manual->about, "arguments", manual->arguments, "options", list, "notes",
+                       manual->notes ? manual->notes : ""));
 }
 
 static void print_help(poptContext popt, const struct manual *manual)
@@ -144,11 +173,15 @@ bool options_read(struct arguments *arguments, const struct manual *manual,
     while ((error = poptGetNextOpt(arguments->popt)) > 0)
         ;
     if (error < -1) {
+        out_look_for_json(argc, argv);
         *status = bad_option(arguments->popt, argv[0], table, error);
         return false;
     }
     if (help_wanted) {
-        print_help(arguments->popt, manual);
+        if (out_json)
+            tell_help(argv[0], manual, table);
+        else
+            print_help(arguments->popt, manual);
         *status = 0;
         return false;
     }

@@ -18,6 +18,8 @@
 
 int out_json;
 static const char *complainer = "hw";
+static char *first_complaint; /* in case that JSON has to say it */
+static bool told;             /* a value has been printed */
 static bool terminal, colours;
 
 /* A closed standard descriptor would be given to the next file opened, and what is printed
@@ -40,6 +42,12 @@ void out_begin(void)
     colours = terminal && term && *term && strcmp(term, "dumb") && !(no_color && *no_color);
 }
 
+void out_look_for_json(int argc, const char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        out_json |= !strcmp(argv[i], "--json");
+}
+
 bool out_is_terminal(void)
 {
     return terminal;
@@ -51,8 +59,23 @@ bool out_is_closed(void)
     return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR);
 }
 
+/* A program that asked for JSON reads standard output: what went wrong stands there, too,
+ * unless the command had an answer all the same. */
+static void tell_failure(int status)
+{
+    const char *error = first_complaint ? first_complaint : "it failed";
+    json_t *words = json_string(error);
+    if (!words) /* a name with bytes that are no UTF-8 */
+        words = json_string("it failed; standard error says why");
+    out_tree(json_pack("{s:i, s:o, s:i}", "schema", 1, "error", words, "status", status));
+}
+
 int out_end(int status)
 {
+    if (status && out_json && !told)
+        tell_failure(status);
+    free(first_complaint);
+    first_complaint = NULL;
     bool lost = ferror(stdout);
     errno = 0;
     lost |= fflush(stdout) != 0;
@@ -102,10 +125,13 @@ void complain(const char *format, ...)
     clean_text(cleaned, sizeof cleaned, text);
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", complainer, cleaned);
+    if (!first_complaint)
+        first_complaint = strdup(cleaned);
 }
 
 void out_tree(json_t *tree)
 {
+    told = true;
     /* A failed write shows in ferror(stdout), which out_end() reads. */
     (void)json_dumpf(tree, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     putchar('\n');

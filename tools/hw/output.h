@@ -12,7 +12,8 @@
 extern int out_json;
 
 /* First and last thing of main. out_end() answers `status`, or 1 with a message if something
- * that was written did not arrive. A reader that went away early (`hw status | head -1`) had
+ * that was written did not arrive. If JSON was asked for, and the command failed without a word
+ * on standard output, it prints the first complaint there: {"schema", "error", "status"}. A reader that went away early (`hw status | head -1`) had
  * what it wanted and is no failure. */
 void out_begin(void);
 int out_end(int status);
@@ -25,6 +26,9 @@ bool out_is_closed(void);
  * "dumb", NO_COLOR unset or empty (https://no-color.org). */
 enum ink { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 const char *ink(enum ink which);
+
+/* For words that were not understood, and so may hide a --json: looks for it. */
+void out_look_for_json(int argc, const char **argv);
 
 /* One line on standard error: "hw status: " and the sentence. Which command it is, main says. */
 void complain_as(const char *command);

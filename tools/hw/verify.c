@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SHOWN_FAILURES = 10 }; /* of one op; JSON has them all */
@@ -269,18 +270,19 @@ static void print_support(struct hw_device *device, const struct verify_matrix *
 static int show_support(struct hw_device **devices, uint32_t count, json_t *result)
 {
     json_t *list = json_array();
-    json_object_set_new(result, "devices", list);
     for (uint32_t i = 0; i < count; i++) {
         struct verify_matrix matrix;
         memset(&matrix, 0, sizeof matrix);
         if (verify_support(devices[i], &matrix)) {
             complain("%s: %s", hw_device_name(devices[i]), hw_message());
+            json_decref(list);
             return EXIT_FAILED;
         }
         json_array_append_new(list, support_json(devices[i], &matrix));
         if (!out_json)
             print_support(devices[i], &matrix);
     }
+    json_object_set_new(result, "devices", list);
     return 0;
 }
 
@@ -297,11 +299,12 @@ static int list_cases(const struct verify_filter *filter, json_t *result)
 {
     char error[VERIFY_ERROR_TEXT] = "";
     json_t *list = json_array();
-    json_object_set_new(result, "cases", list);
     if (verify_list(filter, print_case, list, error)) {
         complain("%s", error);
+        json_decref(list);
         return EXIT_USAGE;
     }
+    json_object_set_new(result, "cases", list);
     return 0;
 }
 
@@ -386,6 +389,12 @@ static int verify_word(const struct wishes *wishes, const char *word, json_t *re
     if (word && is_path(word)) {
         if (!(file = realpath(word, NULL))) {
             complain("%s: no such file can be read", word);
+            return EXIT_FAILED;
+        }
+        struct stat about;
+        if (stat(file, &about) == 0 && S_ISDIR(about.st_mode)) {
+            complain("%s: is a directory, no plugin file; name the file in it", word);
+            free(file);
             return EXIT_FAILED;
         }
         options.plugin_path_only = file;
