@@ -13,8 +13,8 @@ extern int out_json;
 
 /* First and last thing of main. out_end() answers `status`, or 1 with a message if something
  * that was written did not arrive. If JSON was asked for, and the command failed without a word
- * on standard output, it prints the first complaint there: {"schema", "error", "status"}. A reader that went away early (`hw status | head -1`) had
- * what it wanted and is no failure. */
+ * on standard output, it prints the first complaint there: {"schema", "error", "status"}. A
+ * reader that went away early (`hw status | head -1`) had what it wanted and is no failure. */
 void out_begin(void);
 int out_end(int status);
 
