@@ -136,7 +136,7 @@ struct hw_device {
     char name[48];             /* "cpu:0" */
     struct hw_device_info info; /* as listed */
     pthread_mutex_t lock;      /* guards waking and what follows */
-    void *impl;                /* the plugin's device; NULL: asleep */
+    void *_Atomic impl;        /* the plugin's device; NULL: asleep; read at any time */
     struct pool *pool;         /* pool.c; made when the device wakes */
     _Atomic int32_t lost;      /* HW_LOST once it is */
     char *why;                 /* why it is not selected; NULL if it is */

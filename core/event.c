@@ -5,10 +5,14 @@
 
 #include <stdlib.h>
 
+/* How an event was last recorded. */
+enum record { NEVER, RECORDED, TIMED };
+
 struct hw_event {
     struct hw_device *device;
     void *impl;
-    bool recorded;
+    uint32_t flags;
+    _Atomic int recorded; /* enum record: threads may share an event */
     struct hw_event *next, *prev;
 };
 
@@ -29,13 +33,16 @@ static enum hw_status event_answer(struct hw_event *event, int32_t status,
                    event->device->name);
 }
 
-enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
+enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
+                               struct hw_event **out)
 {
     if (!out)
         return fail(HW_INVALID, "hw_event_create: event may not be NULL");
     *out = NULL;
     if (!device)
         return fail(HW_INVALID, "hw_event_create: device may not be NULL");
+    if (flags & ~(uint32_t)HW_EVENT_TIMING)
+        return fail(HW_INVALID, "hw_event_create: unknown flags 0x%x", (unsigned)flags);
     enum hw_status status = device_usable(device);
     if (status || (status = device_wake(device)))
         return status;
@@ -43,10 +50,11 @@ enum hw_status hw_event_create(struct hw_device *device, struct hw_event **out)
     if (!event)
         return fail(HW_NO_MEMORY, "out of memory for an event");
     event->device = device;
+    event->flags = flags;
     plugin_asked();
-    status = event_answer(event,
-                          device->plugin->table.event_create(device->impl, &event->impl),
-                          "hw_event_create");
+    status = event_answer(
+        event, device->plugin->table.event_create(device->impl, flags, &event->impl),
+        "hw_event_create");
     if (status) {
         free(event);
         return status;
@@ -100,7 +108,8 @@ enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
     status = event_answer(
         event, event->device->plugin->table.event_record(event->impl, queue->impl),
         "hw_event_record");
-    event->recorded |= !status;
+    if (!status)
+        event->recorded = queue->flags & HW_QUEUE_TIMING ? TIMED : RECORDED;
     return status;
 }
 
@@ -157,6 +166,23 @@ enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
                         "hw_event_callback");
 }
 
+static enum hw_status check_timed(const struct hw_event *event, const char *which)
+{
+    const int recorded = event->recorded;
+    if (!(event->flags & HW_EVENT_TIMING))
+        return fail(HW_INVALID,
+                    "hw_event_elapsed: the %s event was created without HW_EVENT_TIMING",
+                    which);
+    if (recorded == NEVER)
+        return fail(HW_INVALID, "hw_event_elapsed: the %s event was never recorded", which);
+    if (recorded != TIMED)
+        return fail(HW_INVALID,
+                    "hw_event_elapsed: the %s event was recorded on a queue without "
+                    "HW_QUEUE_TIMING",
+                    which);
+    return HW_OK;
+}
+
 enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, double *ms)
 {
     enum hw_status status = event_ready(start, "hw_event_elapsed");
@@ -168,10 +194,9 @@ enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, do
     if (start->device != end->device)
         return fail(HW_INVALID, "hw_event_elapsed: start is of %s, end of %s",
                     start->device->name, end->device->name);
-    if (!start->recorded || !end->recorded)
-        return fail(HW_INVALID, "hw_event_elapsed: an event was never recorded");
-    status = event_answer(
+    if ((status = check_timed(start, "start")) || (status = check_timed(end, "end")))
+        return status;
+    return event_answer(
         end, end->device->plugin->table.event_elapsed(start->impl, end->impl, ms),
         "hw_event_elapsed");
-    return status;
 }

@@ -67,9 +67,9 @@ static int32_t missing(const char *what)
 HW_OPS(MISSING_OP)
 #undef MISSING_OP
 
-static int32_t missing_event_create(void *device, void **event)
+static int32_t missing_event_create(void *device, uint32_t flags, void **event)
 {
-    (void)device;
+    (void)device, (void)flags;
     *event = NULL;
     return missing("events");
 }

@@ -141,12 +141,12 @@ static enum hw_status wake_locked(struct hw_device *device)
     struct plugin *plugin = device->plugin;
     int32_t status = HW_OK;
     if (!device->impl) {
+        void *impl = NULL;
         plugin_asked();
-        status = plugin->table.device_open(plugin->self, device->index, &device->impl);
-        if (status) {
-            device->impl = NULL;
+        status = plugin->table.device_open(plugin->self, device->index, &impl);
+        if (status)
             return fail_in(plugin_failed(status), "open device %s: ", device->name);
-        }
+        device->impl = impl;
         log_line(device->context, HW_LOG_INFO, "%s: woken: %s", device->name,
                  device->info.name);
     }

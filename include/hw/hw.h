@@ -281,9 +281,13 @@ HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
 
 /* ---- Events ---- */
 
-HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, struct hw_event **event);
+/* flags: enum hw_event_flag. */
+HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
+                                         struct hw_event **event);
+/* It may not have passed yet: what waits for it goes on to. */
 HW_EXPORT void hw_event_free(struct hw_event *event);
-/* Marks the queue's current end; the event may be recorded again. Same device. */
+/* Marks the queue's current end; the event may be recorded again: who waits already waits for
+ * what was recorded then. Same device. */
 HW_EXPORT enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue);
 /* What is submitted to `queue` from now on starts after the event. Any device: across backends
  * the host waits. An event never recorded is passed. */
@@ -292,10 +296,13 @@ HW_EXPORT enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *
 HW_EXPORT enum hw_status hw_event_sync(struct hw_event *event);
 /* HW_OK: passed. HW_NOT_READY: not yet; sets no message. */
 HW_EXPORT enum hw_status hw_event_query(struct hw_event *event);
-/* fn(user) is called once after the event has passed, from any thread; it calls nothing here. */
+/* fn(user) is called once, from any thread: after the event has passed, or when its device is lost,
+ * or when the event is freed, and before hw_close() returns. It calls nothing here. An event may
+ * have several. */
 HW_EXPORT enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
                                            void *user);
-/* Milliseconds between two passed events of one device, recorded on queues with HW_QUEUE_TIMING. */
+/* Milliseconds between two passed events of one device, with HW_EVENT_TIMING, last recorded on
+ * queues with HW_QUEUE_TIMING; HW_INVALID for others, HW_NOT_READY if one has not passed. */
 HW_EXPORT enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end,
                                           double *ms);
 

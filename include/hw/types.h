@@ -182,7 +182,11 @@ enum hw_log_level { HW_LOG_ERROR = 1, HW_LOG_WARN = 2, HW_LOG_INFO = 3, HW_LOG_D
 
 enum hw_queue_flag {
     HW_QUEUE_SYNCHRONOUS = 1, /* every call returns when its work is done, with its errors */
-    HW_QUEUE_TIMING = 2       /* events recorded on it can be measured against each other */
+    HW_QUEUE_TIMING = 2       /* work on it can be timed by events that are made for that */
+};
+
+enum hw_event_flag {
+    HW_EVENT_TIMING = 1 /* recorded on a queue with HW_QUEUE_TIMING, it keeps the time */
 };
 
 /* Memory that somebody else made: `bytes` bytes, `offset` bytes into what the handle stands

@@ -154,8 +154,8 @@ static void events(void **state)
     int calls = 0;
     (void)state;
     harness_open(&h, "", 0);
-    assert_int_equal(h.plugin.event_create(h.device, &start), HW_OK);
-    assert_int_equal(h.plugin.event_create(h.device, &end), HW_OK);
+    assert_int_equal(h.plugin.event_create(h.device, HW_EVENT_TIMING, &start), HW_OK);
+    assert_int_equal(h.plugin.event_create(h.device, HW_EVENT_TIMING, &end), HW_OK);
     assert_int_equal(h.plugin.event_elapsed(start, end, &ms), HW_INVALID);
     assert_int_equal(h.plugin.event_record(start, h.queue), HW_OK);
     assert_int_equal(h.plugin.event_record(end, h.queue), HW_OK);

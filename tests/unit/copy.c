@@ -206,7 +206,7 @@ static void contexts_do_not_mix(void **state)
         fails(HW_INVALID, "dst lies in a buffer of another context",
               hw_copy(queue, &theirs, &host));
     }
-    ok(hw_event_create(w.near, &event));
+    ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_record(event, w.on_near));
     fails(HW_INVALID, "another context", hw_event_wait(event, queue));
     /* Freed when this returns: that queue may go after its memory. */

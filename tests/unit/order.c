@@ -37,7 +37,7 @@ static void events_pass_in_order(void **state)
 {
     struct hw_event *event;
     (void)state;
-    ok(hw_event_create(w.near, &event));
+    ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_query(event)); /* never recorded: passed */
     ok(hw_event_sync(event));
     extension(w.on_near, "discrete.sleep", 50);
@@ -55,7 +55,7 @@ static void queues_wait_for_events(void **state)
     struct hw_queue *second;
     float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 }, got[4];
     (void)state;
-    ok(hw_event_create(w.near, &event));
+    ok(hw_event_create(w.near, 0, &event));
     ok(hw_queue_open(w.near, NULL, &second));
     struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, zero, 1, 4),
                      c = put(w.on_near, zero, 1, 4);
@@ -82,25 +82,128 @@ static void callback(void *user)
     atomic_fetch_add(&called, *(int *)user);
 }
 
-static void callbacks_and_times(void **state)
+static void callbacks_come_once(void **state)
 {
-    struct hw_event *start, *end;
-    int amount = 3;
+    struct hw_event *event;
+    int units = 1, tens = 10, hundreds = 100;
+    (void)state;
+    atomic_store(&called, 0);
+    ok(hw_event_create(w.near, 0, &event));
+    ok(hw_event_callback(event, callback, &units)); /* never recorded: passed */
+    assert_int_equal(atomic_load(&called), 1);
+    extension(w.on_near, "discrete.sleep", 20);
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_callback(event, callback, &tens));
+    ok(hw_event_callback(event, callback, &tens)); /* the same again is another */
+    ok(hw_event_callback(event, callback, &hundreds));
+    ok(hw_event_sync(event));
+    assert_int_equal(atomic_load(&called), 121);
+    ok(hw_event_callback(event, callback, &units)); /* passed already: at once */
+    assert_int_equal(atomic_load(&called), 122);
+    fails(HW_INVALID, "fn", hw_event_callback(event, NULL, NULL));
+}
+
+/* An event may be recorded again, and freed: who waits goes on to wait for what there was. */
+static void events_go_on_without_themselves(void **state)
+{
+    struct hw_event *event;
+    struct hw_queue *slow, *second;
+    float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 }, got[4];
+    int units = 1, tens = 10;
+    (void)state;
+    atomic_store(&called, 0);
+    ok(hw_event_create(w.near, 0, &event));
+    ok(hw_queue_open(w.near, NULL, &slow));
+    ok(hw_queue_open(w.near, NULL, &second));
+    struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, zero, 1, 4),
+                     c = put(w.on_near, zero, 1, 4);
+    extension(slow, "discrete.sleep", 50);
+    ok(hw_add(slow, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_event_record(event, slow));
+    ok(hw_event_callback(event, callback, &tens));
+    ok(hw_event_wait(event, second));
+    /* Elsewhere, where it passes before the first record does. */
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_callback(event, callback, &units));
+    ok(hw_event_sync(event));
+    assert_int_equal(atomic_load(&called), 1);
+    ok(hw_event_query(event));
+    hw_event_free(event);
+    ok(hw_add(second, &(struct hw_add){ .a = b, .b = b, .y = c }));
+    get(second, &c, got);
+    for (int i = 0; i < 4; i++)
+        assert_true(got[i] == 4.0f * x[i]);
+    ok(hw_queue_wait(slow));
+    assert_int_equal(atomic_load(&called), 11);
+    ok(hw_event_create(w.near, 0, &event));
+    extension(slow, "discrete.sleep", 20);
+    ok(hw_event_record(event, slow));
+    ok(hw_event_callback(event, callback, &tens));
+    hw_event_free(event); /* before it has passed */
+    world_close(&w);
+    assert_int_equal(atomic_load(&called), 21);
+    world_open(&w, NULL, NULL);
+}
+
+static void callbacks_come_when_the_device_is_lost(void **state)
+{
+    struct hw_event *event;
+    int units = 1;
+    (void)state;
+    atomic_store(&called, 0);
+    ok(hw_event_create(w.far, 0, &event));
+    extension(w.on_far, "discrete.sleep", 20);
+    extension(w.on_far, "discrete.lose", 0);
+    ok(hw_event_record(event, w.on_far));
+    ok(hw_event_callback(event, callback, &units));
+    fails(HW_LOST, "discrete:1", hw_queue_wait(w.on_far));
+    fails(HW_LOST, "discrete:1", hw_event_callback(event, callback, &units));
+    hw_event_free(event);
+    assert_int_equal(atomic_load(&called), 1);
+}
+
+static struct hw_event *timed_event(uint32_t flags, struct hw_queue *queue)
+{
+    struct hw_event *event;
+    ok(hw_event_create(hw_queue_device(queue), flags, &event));
+    ok(hw_event_record(event, queue));
+    return event;
+}
+
+/* Both the event and the queue that it is recorded on are made for it, on every device. */
+static void times_are_asked_for_at_creation(void **state)
+{
+    const struct hw_queue_options options = { .size = sizeof options,
+                                              .flags = HW_QUEUE_TIMING };
+    struct hw_device *devices[] = { w.near, w.cpu };
+    struct hw_queue *plain[] = { w.on_near, w.on_cpu };
+    struct hw_event *never, *start, *end;
     double ms;
     (void)state;
-    ok(hw_event_create(w.near, &start));
-    ok(hw_event_create(w.near, &end));
-    fails(HW_INVALID, "never recorded", hw_event_elapsed(start, end, &ms));
-    ok(hw_event_record(start, w.on_near));
-    extension(w.on_near, "discrete.sleep", 20);
-    ok(hw_event_record(end, w.on_near));
-    ok(hw_event_callback(end, callback, &amount));
-    ok(hw_event_sync(end));
-    assert_int_equal(atomic_load(&called), 3);
-    ok(hw_event_callback(end, callback, &amount)); /* passed already: at once */
-    assert_int_equal(atomic_load(&called), 6);
-    ok(hw_event_elapsed(start, end, &ms));
-    assert_true(ms > 0.0);
+    fails(HW_INVALID, "unknown flags 0x2", hw_event_create(w.near, 2, &start));
+    assert_null(start);
+    for (int i = 0; i < 2; i++) {
+        struct hw_queue *queue;
+        ok(hw_queue_open(devices[i], &options, &queue));
+        ok(hw_event_create(devices[i], HW_EVENT_TIMING, &never));
+        start = timed_event(HW_EVENT_TIMING, queue);
+        fails(HW_INVALID, "end event was never recorded",
+              hw_event_elapsed(start, never, &ms));
+        fails(HW_INVALID, "start event was created without HW_EVENT_TIMING",
+              hw_event_elapsed(timed_event(0, queue), start, &ms));
+        end = timed_event(HW_EVENT_TIMING, plain[i]);
+        fails(HW_INVALID, "end event was recorded on a queue without HW_QUEUE_TIMING",
+              hw_event_elapsed(start, end, &ms));
+        if (i == 0)
+            extension(queue, "discrete.sleep", 20);
+        ok(hw_event_record(end, queue));
+        if (i == 0)
+            assert_int_equal(hw_event_elapsed(start, end, &ms), HW_NOT_READY);
+        ok(hw_event_sync(end));
+        ms = -1.0;
+        ok(hw_event_elapsed(start, end, &ms));
+        assert_true(ms >= 0.0);
+    }
 }
 
 /* Who waits for an event may read the host tensors that the queue wrote before it. */
@@ -116,7 +219,7 @@ static void events_cover_host_tensors(void **state)
                      b = host_f32(y, (int64_t)ROWS, (int64_t)2, END);
     ok(hw_tensor_slice(&a, &a, 1, 0, 1));
     ok(hw_tensor_slice(&b, &b, 1, 0, 1));
-    ok(hw_event_create(w.near, &event));
+    ok(hw_event_create(w.near, 0, &event));
     extension(w.on_near, "discrete.sleep", 20);
     ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
     ok(hw_event_record(event, w.on_near));
@@ -324,7 +427,7 @@ static void lost_devices_are_lost_alone(void **state)
     float x[4] = { 1, 2, 3, 4 };
     (void)state;
     struct hw_tensor a = put(w.on_far, x, 1, 4), b = put(w.on_near, x, 1, 4);
-    ok(hw_event_create(w.far, &event));
+    ok(hw_event_create(w.far, 0, &event));
     extension(w.on_far, "discrete.lose", 0);
     fails(HW_LOST, "discrete:1", hw_queue_wait(w.on_far));
     fails(HW_LOST, "discrete:1",
@@ -425,7 +528,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(events_pass_in_order),
         TEST(queues_wait_for_events),
-        TEST(callbacks_and_times),
+        TEST(callbacks_come_once),
+        TEST(events_go_on_without_themselves),
+        TEST(callbacks_come_when_the_device_is_lost),
+        TEST(times_are_asked_for_at_creation),
         TEST(events_cover_host_tensors),
         TEST(synchronous_queues),
         TEST(graphs_are_built_and_replayed),

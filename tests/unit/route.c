@@ -402,7 +402,7 @@ static struct hw_event *doze(struct hw_queue *queue)
 {
     const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 50 };
     struct hw_event *event;
-    ok(hw_event_create(hw_queue_device(queue), &event));
+    ok(hw_event_create(hw_queue_device(queue), 0, &event));
     ok(hw_extension_call(queue, "discrete.sleep", &ms, 1));
     ok(hw_event_record(event, queue));
     return event;

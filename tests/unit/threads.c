@@ -108,6 +108,78 @@ static void queues_in_parallel(void **state)
     world_close(&w);
 }
 
+/* An event is anybody's: recorded here, asked and waited for there. */
+struct shared {
+    struct world *world;
+    struct hw_event *event;
+    char wrong[256];
+};
+
+static void *record(void *user)
+{
+    struct shared *job = user;
+    for (int round = 0; round < ROUNDS; round++)
+        TRY(hw_event_record(job->event, job->world->on_near));
+    return NULL;
+}
+
+static void *ask(void *user)
+{
+    struct shared *job = user;
+    for (int round = 0; round < ROUNDS; round++) {
+        const enum hw_status status = hw_event_query(job->event);
+        TRY(status != HW_OK && status != HW_NOT_READY);
+        TRY(hw_event_wait(job->event, job->world->on_far));
+        TRY(hw_event_sync(job->event));
+    }
+    return NULL;
+}
+
+static void events_between_threads(void **state)
+{
+    struct world w;
+    pthread_t recorder, asker;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct shared a = { .world = &w }, b;
+    ok(hw_event_create(w.near, 0, &a.event));
+    b = a;
+    assert_int_equal(pthread_create(&asker, NULL, ask, &b), 0);
+    assert_int_equal(pthread_create(&recorder, NULL, record, &a), 0);
+    pthread_join(recorder, NULL);
+    pthread_join(asker, NULL);
+    assert_string_equal(a.wrong, "");
+    assert_string_equal(b.wrong, "");
+    world_close(&w);
+}
+
+static void *look(void *context)
+{
+    char text[4096];
+    for (int round = 0; round < ROUNDS; round++)
+        hw_explain(context, text, sizeof text);
+    return NULL;
+}
+
+/* The report says who is awake while they wake. */
+static void devices_wake_while_somebody_looks(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "discrete,cpu",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .log = "off" };
+    struct hw_context *context;
+    struct hw_queue *queue;
+    pthread_t thread;
+    (void)state;
+    ok(hw_open(&options, &context));
+    assert_int_equal(pthread_create(&thread, NULL, look, context), 0);
+    for (uint32_t i = 0; i < hw_device_count(context); i++)
+        ok(hw_queue_open(hw_device_at(context, i), NULL, &queue));
+    pthread_join(thread, NULL);
+    hw_close(context);
+}
+
 /* The message is the thread's own. */
 static void *fail_here(void *user)
 {
@@ -151,6 +223,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_in_parallel),
+        cmocka_unit_test(events_between_threads),
+        cmocka_unit_test(devices_wake_while_somebody_looks),
         cmocka_unit_test(messages_are_per_thread),
         cmocka_unit_test(a_message_stays),
     };
