@@ -70,7 +70,7 @@ static void say_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
     pthread_mutex_unlock(&context->lock);
     if (fresh)
         log_line(context, warn ? HW_LOG_WARN : HW_LOG_INFO,
-                 "%s (%s) runs on %s instead of %s, operands moved there and back: %s",
+                 "%s (%s) runs on %s instead of %s, by way of host memory: %s",
                  hw_op_name(op), dtypes, to->name, queue->device->name, why);
 }
 
