@@ -54,6 +54,16 @@ compile()
     grep -qFxf output "$SOURCE/README.md"
 }
 
+@test "a program finds the library by a path of its own, as docs/build.md says" {
+    sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
+    unset LD_LIBRARY_PATH
+    # shellcheck disable=SC2046 # flags, on purpose
+    compile -o program program.c $(pkg-config --cflags --libs hw) -Wl,-rpath,"$(pkg-config --variable=libdir hw)"
+    HW_BACKENDS=cpu ./program >output
+    cat output
+    grep -qFxf output "$SOURCE/README.md"
+}
+
 @test "meson devenv: the tree that is not installed builds and runs the same" {
     command -v meson >/dev/null || skip "missing tool: meson"
     sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
