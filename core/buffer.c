@@ -2,6 +2,7 @@
 /* buffer.c - buffers: a block of the device's pool, or memory that somebody else made. */
 #include "exec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,21 @@ void hw_buffer_free(struct hw_buffer *base)
     buffer_drop(buffer_of(base));
 }
 
+/* An event behind the buffer's last use; false: the plugin has none, or none now. */
+static bool mark(struct buffer *buffer, struct hw_queue *queue)
+{
+    const struct hw_plugin *table = &queue->device->plugin->table;
+    if (buffer->owner != queue->device ||
+        table->event_create(queue->device->impl, 0, &buffer->mark))
+        return false;
+    if (table->event_record(buffer->mark, queue->impl)) {
+        table->event_destroy(buffer->mark);
+        return false;
+    }
+    buffer->after = queue;
+    return true;
+}
+
 void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
 {
     if (!base || forked(buffer_of(base)->owner->context))
@@ -214,8 +230,14 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
         hw_buffer_free(base);
         return;
     }
+    char words[2048]; /* an event that can not be had is no failure */
+    snprintf(words, sizeof words, "%s", hw_message());
     buffer_unlist(buffer);
-    queue_free_later(queue, buffer);
+    if (mark(buffer, queue))
+        pool_give_after(buffer->owner->pool, buffer);
+    else
+        queue_free_later(queue, buffer);
+    fail(HW_OK, "%s", words);
 }
 
 void *hw_buffer_host(struct hw_buffer *buffer)

@@ -145,6 +145,8 @@ bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t
 
 /* ---- pool.c ---- */
 
+struct buffer;
+
 /* A piece of a chunk; `length` is a multiple of POOL_GRAIN. */
 struct block {
     struct chunk *chunk;
@@ -157,6 +159,11 @@ struct block {
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
                          struct block **block);
 void pool_give(struct pool *pool, struct block *block);
+/* Drops the buffer once its mark has passed, at the latest when memory or numbers are asked
+ * for. */
+void pool_give_after(struct pool *pool, struct buffer *buffer);
+/* The queue has passed: drops what was freed in its order. */
+void pool_passed(struct pool *pool, const struct hw_queue *queue);
 /* What the plugin answered for the whole of the block's chunk. */
 const struct hw_buffer *block_memory(const struct block *block);
 
@@ -169,6 +176,8 @@ struct buffer {
     struct hw_device *owner;
     struct block *block;        /* NULL: imported */
     struct hw_tensor packed;    /* what hw_tensor_pack() made of it; layout 0: nothing */
+    struct hw_queue *after;     /* freed in this queue's order: see pool_give_after() */
+    void *mark;                 /* the plugin's event behind its last use there */
     struct buffer *next, *prev; /* the context's, or a queue's */
 };
 

@@ -41,6 +41,7 @@ struct pool {
     pthread_mutex_t lock;
     struct chunk *chunks;
     struct kind *kinds;
+    struct buffer *later; /* that queues may still use */
     struct hw_pool_stats stats;
 };
 
@@ -254,29 +255,137 @@ static void join(struct block *block)
     free(after);
 }
 
+static void give(struct pool *pool, struct block *block)
+{
+    struct chunk *chunk = block->chunk;
+    pool->stats.used -= block->length;
+    pool->stats.buffers--;
+    free_add(block);
+    if (block->after && !block->after->used)
+        join(block);
+    if (block->before && !block->before->used)
+        join(block->before);
+    if (chunk->once && !chunk->first->used && !chunk->first->after)
+        chunk_free(pool, chunk);
+}
+
+void pool_give(struct pool *pool, struct block *block)
+{
+    pthread_mutex_lock(&pool->lock);
+    give(pool, block);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- what is freed in a queue's order ---- */
+
+/* Takes the buffer out of the list; nothing uses it any more. */
+static void drop(struct pool *pool, struct buffer **at)
+{
+    const struct hw_plugin *table = &pool->device->plugin->table;
+    struct buffer *buffer = *at;
+    *at = buffer->next;
+    table->event_destroy(buffer->mark);
+    if (buffer->block)
+        give(pool, buffer->block);
+    else
+        table->buffer_free(pool->device->impl, &buffer->base);
+    free(buffer);
+}
+
+/* Drops what has passed, or, with `wait`, all; whether there was any. What the plugin can not
+ * tell of stays until the queue has been waited for. */
+static bool collect(struct pool *pool, bool wait)
+{
+    const struct hw_plugin *table = &pool->device->plugin->table;
+    bool any = false;
+    for (struct buffer **at = &pool->later; *at;) {
+        void *mark = (*at)->mark;
+        if (wait ? table->event_sync(mark) : table->event_query(mark)) {
+            at = &(*at)->next;
+            continue;
+        }
+        drop(pool, at);
+        any = true;
+    }
+    return any;
+}
+
+void pool_give_after(struct pool *pool, struct buffer *buffer)
+{
+    pthread_mutex_lock(&pool->lock);
+    buffer->next = pool->later;
+    pool->later = buffer;
+    if (pool->device->plugin->table.event_query(buffer->mark) == HW_OK)
+        drop(pool, &pool->later);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_passed(struct pool *pool, const struct hw_queue *queue)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (struct buffer **at = &pool->later; *at;)
+        if ((*at)->after == queue)
+            drop(pool, at);
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- taking ---- */
+
+struct request {
+    struct kind *kind;
+    uint64_t bytes;
+    uint32_t flags;
+};
+
+static struct block *fit(const struct request *r, bool wasteful)
+{
+    const uint64_t most = r->kind->large && !wasteful && r->bytes < UINT64_MAX / 2
+                              ? 2 * r->bytes
+                              : UINT64_MAX;
+    return best_fit(r->kind, r->bytes, most, r->flags & HW_BUFFER_ZEROED);
+}
+
+/* `pressed`: whatever it wastes, and after waiting for what queues have yet to pass. */
+static struct block *idle(struct pool *pool, const struct request *r, bool pressed)
+{
+    struct block *block = fit(r, pressed);
+    return block || !collect(pool, pressed) ? block : fit(r, pressed);
+}
+
 /* `*used`: others have written there before. */
+static enum hw_status find(struct pool *pool, const struct request *r, struct block **found,
+                           bool *used)
+{
+    const uint64_t buffers = pool->stats.buffers;
+    if ((*used = (*found = idle(pool, r, false))))
+        return HW_OK;
+    const enum hw_status status = grow(pool, r->kind, r->bytes, r->flags, found);
+    if (status != HW_NO_MEMORY)
+        return status;
+    if ((*used = (*found = idle(pool, r, true))))
+        return HW_OK;
+    return pool->stats.buffers < buffers /* perhaps there is room for a chunk now */
+               ? grow(pool, r->kind, r->bytes, r->flags, found)
+               : status;
+}
+
 static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,
                            struct block **block, bool *used)
 {
-    const bool zeroed = flags & HW_BUFFER_ZEROED;
-    struct kind *kind = kind_of(pool, flags & ~(uint32_t)HW_BUFFER_ZEROED,
-                                bytes >= LARGE_BYTES);
-    if (!kind)
+    const struct request r = { .kind = kind_of(pool, flags & ~(uint32_t)HW_BUFFER_ZEROED,
+                                               bytes >= LARGE_BYTES),
+                               .bytes = bytes,
+                               .flags = flags };
+    struct block *found;
+    if (!r.kind)
         return fail(HW_NO_MEMORY, "out of memory for a buffer");
-    const uint64_t most = kind->large && bytes < UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
-    struct block *found = best_fit(kind, bytes, most, zeroed), *grown;
     pool->stats.requests++;
-    if (found)
-        pool->stats.hits++;
-    else {
-        const enum hw_status status = grow(pool, kind, bytes, flags, &grown);
-        if (status == HW_NO_MEMORY)
-            found = best_fit(kind, bytes, UINT64_MAX, zeroed);
-        if (status && !found)
-            return status;
-    }
-    *used = found != NULL;
-    found = found ? found : grown;
+    const enum hw_status status = find(pool, &r, &found, used);
+    if (status)
+        return status;
+    pool->stats.hits += *used;
     free_remove(found);
     found->used = true;
     split(found, bytes);
@@ -307,22 +416,6 @@ enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
         memset((char *)block->chunk->memory.host + block->offset, 0, (size_t)block->length);
     *out = block;
     return HW_OK;
-}
-
-void pool_give(struct pool *pool, struct block *block)
-{
-    struct chunk *chunk = block->chunk;
-    pthread_mutex_lock(&pool->lock);
-    pool->stats.used -= block->length;
-    pool->stats.buffers--;
-    free_add(block);
-    if (block->after && !block->after->used)
-        join(block);
-    if (block->before && !block->before->used)
-        join(block->before);
-    if (chunk->once && !chunk->first->used && !chunk->first->after)
-        chunk_free(pool, chunk);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 const struct hw_buffer *block_memory(const struct block *block)
@@ -358,6 +451,7 @@ enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *sta
     const uint32_t size = stats->size < sizeof *stats ? stats->size
                                                       : (uint32_t)sizeof *stats;
     pthread_mutex_lock(&device->pool->lock);
+    collect(device->pool, false);
     memcpy(stats, &device->pool->stats, size);
     pthread_mutex_unlock(&device->pool->lock);
     stats->size = size;
@@ -372,6 +466,7 @@ enum hw_status hw_pool_trim(struct hw_device *device)
     if (status || (status = device_wake(device)))
         return status;
     pthread_mutex_lock(&device->pool->lock);
+    collect(device->pool, false);
     trim(device->pool);
     pthread_mutex_unlock(&device->pool->lock);
     return HW_OK;

@@ -325,6 +325,7 @@ static void release(struct hw_queue *queue)
 {
     drop_list(&queue->idle);
     drop_list(&queue->busy);
+    pool_passed(queue->device->pool, queue);
     while (queue->busy_count)
         free(queue->busy_memory[--queue->busy_count]);
     queue->busy_bytes = 0;

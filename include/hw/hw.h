@@ -145,7 +145,10 @@ HW_EXPORT enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t byte
                                          uint32_t flags, struct hw_buffer **buffer);
 /* The caller has waited for all work that uses it. */
 HW_EXPORT void hw_buffer_free(struct hw_buffer *buffer);
-/* In stream order: the memory is given back once `queue` has passed all work submitted so far. */
+/* In stream order: the memory is given back once `queue` has passed all work submitted so far.
+ * hw_buffer_alloc() then takes it without a wait, and waits for it before it answers HW_NO_MEMORY.
+ * Where the backend has no events, or the buffer is another device's than the queue's, it is given
+ * back by the queue's next wait. */
 HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *queue);
 /* The host's address of a HW_BUFFER_HOST_VISIBLE buffer; NULL for others. */
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);

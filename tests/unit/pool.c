@@ -231,6 +231,100 @@ static enum hw_status import(struct hw_device *device, void *address, uint64_t b
     return hw_buffer_import(device, &desc, buffer);
 }
 
+/* Nobody waits for the queue: events say what has passed. */
+static void events_give_memory_back(void **state)
+{
+    struct world w;
+    struct hw_event *event;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_event_create(w.near, 0, &event));
+    for (int i = 0; i < 200; i++) {
+        ok(hw_buffer_alloc(w.near, 10 * MB, 0, &b));
+        hw_buffer_free_after(b, w.on_near);
+        ok(hw_event_record(event, w.on_near));
+        ok(hw_event_sync(event));
+    }
+    assert_int_equal(stats(w.near).used, 0);
+    assert_int_equal(stats(w.near).held, 10 * MB);
+    /* Where all work is done when a call returns, so is this. */
+    ok(hw_buffer_alloc(w.cpu, MB, 0, &b));
+    hw_buffer_free_after(b, w.on_cpu);
+    assert_int_equal(stats(w.cpu).buffers, 0);
+    world_close(&w);
+}
+
+/* Before there is no memory, what others have yet to pass is waited for, whoever's queue it is. */
+static void memory_is_waited_for(void **state)
+{
+    struct world w;
+    struct hw_queue *slow;
+    struct hw_buffer *a, *b;
+    const struct hw_arg time = { .kind = HW_ARG_INT, .i = 100 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_queue_open(w.near, NULL, &slow));
+    for (int i = 0; i < 2; i++) { /* once into the same chunk, once into another one */
+        ok(hw_buffer_alloc(w.near, 40 * MB, 0, &a));
+        ok(hw_extension_call(slow, "discrete.sleep", &time, 1));
+        hw_buffer_free_after(a, slow);
+        assert_int_equal(stats(w.near).buffers, 1);
+        ok(hw_buffer_alloc(w.near, (uint64_t)(40 + i) * MB, 0, &b));
+        assert_int_equal(stats(w.near).buffers, 1);
+        hw_buffer_free(b);
+    }
+    /* The queue has yet to pass: closing it waits. */
+    ok(hw_buffer_alloc(w.near, 40 * MB, 0, &a));
+    ok(hw_extension_call(slow, "discrete.sleep", &time, 1));
+    hw_buffer_free_after(a, slow);
+    assert_int_equal(stats(w.near).buffers, 1);
+    hw_queue_close(slow);
+    assert_int_equal(stats(w.near).buffers, 0);
+    world_close(&w);
+}
+
+static int32_t no_event(void *device, uint32_t flags, void **event)
+{
+    (void)device, (void)flags, (void)event;
+    return (int32_t)(fail)(HW_UNSUPPORTED, "no events here");
+}
+
+static int32_t never(void *event)
+{
+    (void)event;
+    return HW_NOT_READY;
+}
+
+/* Of a plugin without events, or whose events say nothing, and of another device, a wait gives
+ * memory back. */
+static void without_events_a_wait_gives_back(void **state)
+{
+    struct world w;
+    struct hw_buffer *b;
+    struct hw_event *event;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_event_create(w.near, 0, &event));
+    for (int i = 0; i < 3; i++) {
+        struct hw_device *device = i == 0 ? w.cpu : w.near;
+        ok(hw_buffer_alloc(device, MB, 0, &b));
+        if (i == 1)
+            w.near->plugin->table.event_query = never;
+        if (i == 2)
+            w.near->plugin->table.event_create = no_event;
+        fails(HW_INVALID, "NULL", hw_buffer_alloc(device, 8, 0, NULL));
+        hw_buffer_free_after(b, w.on_near);
+        assert_non_null(strstr(hw_message(), "NULL")); /* nothing has failed since */
+        ok(hw_event_record(event, w.on_near));
+        ok(hw_event_sync(event));
+        assert_int_equal(stats(device).buffers, 1);
+        ok(hw_queue_wait(w.on_near));
+        assert_int_equal(stats(device).buffers, 0);
+    }
+    world_close(&w);
+}
+
 static void imported_memory_is_not_copied(void **state)
 {
     struct world w;
@@ -285,6 +379,9 @@ int main(void)
         cmocka_unit_test(zeroed_memory_is_not_hoarded),
         cmocka_unit_test(little_is_not_cut_from_much),
         cmocka_unit_test(freed_in_order),
+        cmocka_unit_test(events_give_memory_back),
+        cmocka_unit_test(memory_is_waited_for),
+        cmocka_unit_test(without_events_a_wait_gives_back),
         cmocka_unit_test(imported_memory_is_not_copied),
         cmocka_unit_test(wrong_arguments),
     };
