@@ -27,6 +27,24 @@ static enum hw_status settle_debts(struct hw_queue *queue, const struct hw_tenso
     return HW_OK;
 }
 
+/* Whether it is a buffer's memory, by its address. The queue may be about to write that buffer, or
+ * to read it: what is in turn there only its own order says, by transfers from and to where it
+ * lies. */
+static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *host)
+{
+    struct hw_context *context = queue->device->context;
+    const uintptr_t begin = (uintptr_t)hw_tensor_address(host),
+                    end = begin + hw_tensor_bytes(host);
+    bool found = false;
+    pthread_mutex_lock(&context->lock);
+    for (const struct buffer *b = context->buffers; b && !found; b = b->next) {
+        const uintptr_t at = (uintptr_t)b->base.host;
+        found = at && begin < at + b->base.bytes && at < end;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return found;
+}
+
 /* The same elements, contiguous, in host memory. */
 static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory)
 {
@@ -54,7 +72,8 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
     if (status)
         return status;
     count(&queue->calls[op].staged_bytes, bytes);
-    if (bytes > GATHER_BYTES && run_count(to, host) <= DIRECT_RUNS)
+    if ((bytes > GATHER_BYTES && run_count(to, host) <= DIRECT_RUNS) ||
+        in_a_buffer(queue, host))
         return queue_move(queue, to, host);
     void *memory = scratch_host(queue, bytes);
     if (!memory)
@@ -68,7 +87,7 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
                          const struct hw_tensor *from)
 {
     const uint64_t bytes = dense_bytes(host);
-    const bool direct = run_count(host, from) <= DIRECT_RUNS;
+    const bool direct = run_count(host, from) <= DIRECT_RUNS || in_a_buffer(queue, host);
     enum hw_status status = settle_debts(queue, host);
     if (status)
         return status;

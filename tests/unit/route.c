@@ -107,6 +107,48 @@ static void large_tensors_are_staged(void **state)
     free(x);
 }
 
+static struct hw_tensor visible(struct hw_device *device, int64_t rows, int64_t cols,
+                                float value)
+{
+    const int64_t extents[] = { rows, cols };
+    struct hw_tensor t;
+    ok(hw_tensor_alloc(device, HW_BUFFER_HOST_VISIBLE, HW_F32, 2, extents, &t));
+    for (int64_t i = 0; i < rows * cols; i++)
+        ((float *)hw_buffer_host(t.buffer))[i] = value;
+    return t;
+}
+
+/* A buffer, and the host's address of it, are one memory: in few pieces and in many, ops on
+ * both come one after the other. */
+static void addresses_of_buffers_keep_the_order(void **state)
+{
+    enum { ROWS = 64 };
+    const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 50 };
+    struct world w;
+    float ones[ROWS];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    for (int i = 0; i < ROWS; i++)
+        ones[i] = 1.0f;
+    const struct hw_tensor x = visible(w.near, ROWS, 2, 1), b = visible(w.near, ROWS, 2, 0),
+                           y = visible(w.near, ROWS, 2, 0),
+                           one = hw_host_2d(ones, HW_F32, ROWS, 1);
+    const struct hw_tensor at_b = hw_host_2d(hw_buffer_host(b.buffer), HW_F32, ROWS, 2);
+    struct hw_tensor column;
+    ok(hw_tensor_slice(&column, &at_b, 1, 0, 1));
+    ok(hw_extension_call(w.on_near, "discrete.sleep", &ms, 1));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = x, .b = x, .y = b }));    /* b = 2 */
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = at_b, .b = x, .y = b })); /* b = 3 */
+    ok(hw_add(w.on_near,
+              &(struct hw_add){ .a = column, .b = one, .y = column })); /* b = 4 3 */
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = x, .y = y }));  /* y = 5 4 */
+    ok(hw_queue_wait(w.on_near));
+    const float *got = hw_buffer_host(y.buffer);
+    for (int r = 0; r < ROWS; r++)
+        assert_true(got[2 * r] == 5.0f && got[2 * r + 1] == 4.0f);
+    world_close(&w);
+}
+
 /* ---- views ---- */
 
 static void views_are_made_contiguous(struct hw_queue *queue)
@@ -792,6 +834,7 @@ int main(void)
         cmocka_unit_test(staged_results_are_read_again),
         cmocka_unit_test(many_rows_are_scattered),
         cmocka_unit_test(large_tensors_are_staged),
+        cmocka_unit_test(addresses_of_buffers_keep_the_order),
         cmocka_unit_test(views_on_every_device),
         cmocka_unit_test(repeated_views),
         cmocka_unit_test(transposed_matrices_are_not_copied),
