@@ -78,23 +78,14 @@ static struct hw_tensor in_memory(const struct hw_tensor *like, int32_t dtype, v
     return t;
 }
 
-/* On whatever device reads host memory as it is. */
+/* On the queue's own device, or on one that stands in for it: what is converted lies with the
+ * host. */
 static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *dst,
                               const struct hw_tensor *src)
 {
-    const struct hw_context *context = queue->device->context;
     const struct hw_copy op = { .src = *src, .dst = *dst };
-    for (uint32_t i = 0; i < context->device_count; i++) {
-        struct hw_device *device = context->devices[i];
-        struct hw_queue *helper;
-        if (!(device->info.features & HW_FEATURE_HOST_TENSORS) ||
-            queue_helper(queue, device, &helper) ||
-            hw_submit(helper, HW_OP_COPY, &op, sizeof op))
-            continue;
-        return queue_settle(helper);
-    }
-    return fail(HW_UNSUPPORTED, "hw_copy: no device of this context converts %s to %s",
-                hw_dtype_name(src->dtype), hw_dtype_name(dst->dtype));
+    const enum hw_status status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    return status ? status : queue_settle(queue);
 }
 
 static enum hw_status deliver(struct crossing *c, const struct hw_tensor *dst,
@@ -105,7 +96,7 @@ static enum hw_status deliver(struct crossing *c, const struct hw_tensor *dst,
     if (status)
         return status;
     status = copy_here(at, dst, host);
-    if (status == HW_UNSUPPORTED && dst->dtype != host->dtype) {
+    if (status == HW_UNSUPPORTED && at != c->queue && dst->dtype != host->dtype) {
         const struct hw_tensor converted = in_memory(dst, dst->dtype, c->converted);
         if ((status = convert(c->queue, &converted, host)) == HW_OK)
             status = copy_here(at, dst, &converted);
@@ -206,6 +197,15 @@ static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_ten
     return status;
 }
 
+/* One call, and one fallback, however many slices. */
+static void count_as_one(struct call_counts *counts, const struct hw_call_stats *before,
+                         bool accepted)
+{
+    const bool elsewhere = accepted && atomic_load(&counts->fallbacks) > before->fallbacks;
+    atomic_store(&counts->calls, before->calls + accepted);
+    atomic_store(&counts->fallbacks, before->fallbacks + elsewhere);
+}
+
 static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor *dst,
                                   const struct hw_tensor *src)
 {
@@ -230,9 +230,7 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
         free(c.memory);
         free(c.converted);
     }
-    if (!status) /* one call, however many slices */
-        atomic_store_explicit(&queue->calls[HW_OP_COPY].calls, before.calls + 1,
-                              memory_order_relaxed);
+    count_as_one(&queue->calls[HW_OP_COPY], &before, !status);
     return status;
 }
 

@@ -112,6 +112,42 @@ static void converted_between_devices(void **state)
         assert_true(got[i] > x[i] - 0.1f && got[i] < x[i] + 0.1f);
 }
 
+/* Who stands in for a queue's device is counted, once a call, said, and may be forbidden. The
+ * device that a queue is on stands in for nobody. */
+static void conversions_are_fallbacks(void **state)
+{
+    enum { N = 3 << 20 };
+    static float x[N];
+    struct world v;
+    (void)state;
+    x[N - 1] = 0.5f;
+    for (int forbidden = 0; forbidden < 2; forbidden++) {
+        world_open(&v, forbidden ? "error" : NULL, NULL);
+        const int64_t extents[] = { 2, N / 2 };
+        struct hw_tensor a = put(v.on_near, x, 2, N / 2), b, back;
+        ok(hw_tensor_alloc(v.far, 0, HW_F16, 2, extents, &b));
+        ok(hw_tensor_alloc(v.cpu, 0, HW_F32, 2, extents, &back));
+        const struct hw_call_stats before = calls(v.on_near, HW_OP_COPY);
+        if (forbidden)
+            fails(HW_UNSUPPORTED, "HW_FALLBACK=error", hw_copy(v.on_near, &b, &a));
+        else
+            ok(hw_copy(v.on_near, &b, &a));
+        const struct hw_call_stats after = calls(v.on_near, HW_OP_COPY);
+        assert_int_equal(after.calls, before.calls + !forbidden);
+        assert_int_equal(after.fallbacks, before.fallbacks + !forbidden);
+        assert_int_equal(v.log_lines, !forbidden);
+        assert_true(forbidden || strstr(v.log, "copy (f32 f16) runs on cpu:0 instead of "
+                                               "discrete:0"));
+        ok(hw_copy(v.on_cpu, &b, &a));
+        ok(hw_copy(v.on_cpu, &back, &b));
+        get(v.on_cpu, &back, x);
+        assert_true(x[0] == 0.0f && x[N - 1] == 0.5f);
+        assert_int_equal(calls(v.on_cpu, HW_OP_COPY).fallbacks, 0);
+        assert_int_equal(v.log_lines, !forbidden);
+        world_close(&v);
+    }
+}
+
 /* More than one slice, in rows and in one long row. */
 static void in_slices(void **state)
 {
@@ -225,6 +261,7 @@ int main(void)
         cmocka_unit_test(bit_for_bit),
         cmocka_unit_test(turned_between_devices),
         cmocka_unit_test(converted_between_devices),
+        cmocka_unit_test(conversions_are_fallbacks),
         cmocka_unit_test(in_slices),
         cmocka_unit_test(what_can_not_be_copied),
         cmocka_unit_test(what_is_no_tensor),
