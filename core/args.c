@@ -75,15 +75,41 @@ enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *
         plugin->table.name, plugin->table.version, (unsigned)known, hw_op_name(op));
 }
 
+size_t plugin_args_size(const struct plugin *plugin, uint32_t op)
+{
+    const size_t own = op_rows[op].size;
+    const bool longer = op < plugin->table.op_count && plugin->table.op_sizes[op] > own;
+    return longer ? plugin->table.op_sizes[op] : own;
+}
+
+const void *plugin_args(const struct plugin *plugin, uint32_t op, const void *args,
+                        union plugin_op *longer)
+{
+    const size_t own = op_rows[op].size, size = plugin_args_size(plugin, op);
+    if (size == own)
+        return args;
+    memset(longer->bytes + own, 0, size - own);
+    return memcpy(longer, args, own);
+}
+
+int32_t plugin_call(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    union plugin_op longer;
+    plugin_asked();
+    return op_rows[op].call(queue, plugin_args(queue->device->plugin, op, args, &longer));
+}
+
 /* ---- what a device says ---- */
 
 enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args)
 {
     char why[256] = "";
     uint64_t scratch = 0;
+    union plugin_op longer;
     enum hw_status status = args_known(device->plugin, op, args);
     if (status)
         return status;
+    args = plugin_args(device->plugin, op, args, &longer);
     plugin_asked();
     status = answered(device, device->plugin->table.supports(device->impl, op, args, why,
                                                              sizeof why, &scratch));

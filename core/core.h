@@ -114,6 +114,8 @@ void config_free(struct settings *settings);
 struct directory; /* ladder.h: a place that was searched */
 struct candidate; /* ladder.h: a file that was looked at, with stage, reason, remedy */
 
+#define MAX_OP_BYTES 4096 /* of an op's struct, whoever knows it */
+
 /* A plugin in the process. Its library is never unloaded: see plugin_close(). */
 struct plugin {
     struct hw_context *context;

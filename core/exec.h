@@ -33,6 +33,12 @@ union any_op {
 #undef X
 };
 
+/* The same for a plugin that knows longer ones; what the library does not know is zero. */
+union plugin_op {
+    union any_op known;
+    unsigned char bytes[MAX_OP_BYTES];
+};
+
 /* OPERAND_silu_x and so on: an operand's number within its op. */
 #define T(op, field, role) OPERAND_##op##_##field,
 #define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) OPERANDS_##name };
@@ -117,6 +123,13 @@ bool plugin_has(const struct plugin *plugin, uint32_t op);
 /* Whether it has, and knows all of the struct that is not zero; HW_UNSUPPORTED says what is
  * missing. */
 enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args);
+/* Bytes of the op's struct, as the longer of plugin and library knows it; and the struct with as
+ * many: `args` itself, or `longer`. Whatever calls the plugin with one goes through these. */
+size_t plugin_args_size(const struct plugin *plugin, uint32_t op);
+const void *plugin_args(const struct plugin *plugin, uint32_t op, const void *args,
+                        union plugin_op *longer);
+/* The plugin's function. */
+int32_t plugin_call(struct hw_queue *queue, uint32_t op, const void *args);
 /* Whether the device, awake, takes this struct as it is; HW_UNSUPPORTED says why not. */
 enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args);
 

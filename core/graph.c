@@ -12,7 +12,7 @@ struct node {
     uint32_t op;
     uint32_t odd;
     bool simple; /* the plugin takes it as it is */
-    void *args;
+    void *args;  /* of plugin_args_size() bytes */
 };
 
 /* Nodes first .. first + count - 1. */
@@ -79,7 +79,7 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
     struct hw_graph *graph = queue->recording;
     if (odd & ODD_EMPTY)
         return HW_OK;
-    void *copy = malloc(op_rows[op].size);
+    void *copy = calloc(1, plugin_args_size(queue->device->plugin, op));
     if (!copy || !make_room(graph)) {
         free(copy);
         return fail(HW_NO_MEMORY, "out of memory for a node of a graph");
@@ -91,14 +91,14 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* ---- building ---- */
 
+/* An older plugin is asked at each launch whether it knows all that is set. */
 static bool simple(struct hw_queue *queue, const struct node *node)
 {
-    char why[FAULT_SIZE];
-    uint64_t scratch;
     const struct plugin *plugin = queue->device->plugin;
-    return !(node->odd & queue->minds[node->op]) && plugin_has(plugin, node->op) &&
-           plugin->table.supports(queue->device_impl, node->op, node->args, why, sizeof why,
-                                  &scratch) == HW_OK;
+    const uint32_t op = node->op;
+    return !(node->odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS) &&
+           op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
+           plugin_supports(queue->device, op, node->args) == HW_OK;
 }
 
 /* Runs of simple nodes, and runs of the others. */
@@ -124,7 +124,9 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
         return fail(HW_NO_MEMORY, "out of memory for a graph");
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct node *node = &graph->nodes[segment->first + i];
-        nodes[i] = (struct hw_node){ node->op, op_rows[node->op].size, node->args };
+        nodes[i] = (struct hw_node){ node->op,
+                                     (uint32_t)plugin_args_size(device->plugin, node->op),
+                                     node->args };
     }
     plugin_asked();
     int32_t answer = device->plugin->table.graph_build(queue->impl, nodes, segment->count,

@@ -275,8 +275,7 @@ static bool whole_slots(size_t bytes)
     return bytes % sizeof(void (*)(void)) == 0;
 }
 
-#define MAX_OPS      4096
-#define MAX_OP_BYTES 65536
+#define MAX_OPS 4096
 
 /* The op table is the plugin's own; what it says about its size is believed within reason.
  */

@@ -58,9 +58,10 @@ void queue_set_minds(struct hw_queue *queue)
             minds |= ODD_STRIDED;
         if (!queue->host_tensors)
             minds |= ODD_HOST;
-        /* Waited for afterwards; or an older plugin: does it know all fields that are set? */
+        /* Waited for afterwards; or a plugin of another age: an older one may not know all fields
+         * that are set, a newer one reads further than the caller's struct goes. */
         if (queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS ||
-            op >= plugin->table.op_count || plugin->table.op_sizes[op] < op_rows[op].size)
+            op >= plugin->table.op_count || plugin->table.op_sizes[op] != op_rows[op].size)
             minds |= ODD_ALWAYS;
         queue->minds[op] = minds;
     }

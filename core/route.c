@@ -253,8 +253,7 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
 {
     struct hw_queue *queue = call->queue;
     const struct hw_copy copy = copy_of_view(dst, src, dense);
-    plugin_asked();
-    int32_t status = queue->ops.copy(queue->device_impl, queue->impl, &copy);
+    int32_t status = plugin_call(queue, HW_OP_COPY, &copy);
     if (status)
         return fail_in(answered(queue->device, status),
                        "%s: making a view contiguous on %s: ", hw_op_name(call->op),
@@ -319,8 +318,7 @@ static enum hw_status call_routed(struct call *call, const void *given)
         return fall_back(queue, call->op, given, status);
     if (status)
         return status;
-    plugin_asked();
-    int32_t answer = op_rows[call->op].call(queue, &call->args);
+    int32_t answer = plugin_call(queue, call->op, &call->args);
     if (answer)
         return submit_failed(queue, call->op, given, answer);
     if (!(status = write_back(call)))

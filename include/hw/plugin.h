@@ -15,6 +15,8 @@
  * - The host checks before it calls: pointers are valid, extents and strides agree, operands of
  *   an op lie inside their buffers. It can not check what lies in device memory (rows, lengths,
  *   positions): kernels clamp.
+ * - `op` of an op's function, and `args` of supports() and of nodes, have at least op_sizes[op]
+ *   bytes: what the host does not know is zero.
  * - Slots left NULL answer HW_UNSUPPORTED, except the required ones.
  *
  * Growth: within an ABI version structs only grow at the end and begin with `size`. The host
@@ -161,7 +163,7 @@ struct hw_plugin {
     const char *vendor;
     const char *version;
     const struct hw_plugin_ops *ops;
-    const uint32_t *op_sizes; /* bytes of each op's struct, by enum hw_op */
+    const uint32_t *op_sizes; /* bytes of each op's struct, by enum hw_op; at most 4096 */
     uint32_t op_count;        /* entries of op_sizes */
     uint32_t reserved;
 

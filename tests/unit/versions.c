@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* versions.c - library, plugin and application of different ages. tests/plugins/older.c knows
  * fewer ops, shorter structs and fewer slots than the library: what it does not know goes to
- * another device, or is refused by name, and is never left out in silence. An application
- * hands over structs that are shorter or longer than the library's. */
+ * another device, or is refused by name, and is never left out in silence. tests/plugins/newer.c
+ * knows more: it finds zeros where the library knows nothing. An application hands over structs
+ * that are shorter or longer than the library's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "unit.h"
 
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* Bytes that end where a page begins that can not be read: who reads past them is seen. */
+static unsigned char *edge;
+
+static int make_edge(void **state)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE))
+        return -1;
+    edge = pages + page;
+    return 0;
+}
+
+static const void *at_the_edge(const void *args, size_t size)
+{
+    return memcpy(edge - size, args, size);
+}
 
 struct pair {
     struct hw_context *context;
@@ -269,27 +290,83 @@ static void graphs_keep_newer_structs_from_it(void **state)
     counted(p, HW_OP_ADD, 1, 1);
 }
 
-/* ---- an application that is older, or newer ---- */
+/* ---- a plugin that is newer ---- */
 
-/* Bytes that end where a page begins that can not be read: who reads past them is seen. */
-static unsigned char *edge;
-
-static int make_edge(void **state)
+static int32_t builds_nothing(void *queue, const struct hw_node *nodes, uint32_t count,
+                              void **graph)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)queue, (void)nodes, (void)count;
+    *graph = NULL;
+    return HW_UNSUPPORTED;
+}
+
+/* The caller's struct ends where the library's does; what the plugin reads behind it is zero, on
+ * each way that leads to it. */
+static void a_newer_plugin_finds_zeros(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "newer",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .log = "off" };
+    struct hw_queue_options synchronous = { .size = sizeof synchronous };
+    struct hw_context *context;
+    struct hw_queue *queue;
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    float x[8] = { 0, 9, 0, 9, 0, 9, 1, 9 }, y[8], z[4];
     (void)state;
-    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE))
-        return -1;
-    edge = pages + page;
-    return 0;
+    struct hw_tensor sparse = {
+        .dtype = HW_F32, .rank = 1, .extent = { 4 }, .stride = { 8 }, .data = x
+    };
+    struct hw_silu op = { .x = sparse, .y = sparse };
+    const struct hw_copy copy = { .src = sparse, .dst = host_f32(z, (int64_t)4, END) };
+    op.y.data = y;
+    const struct hw_silu plain = { .x = copy.dst, .y = copy.dst };
+    ok(hw_open(&options, &context));
+    struct hw_device *newer = hw_device_default(context);
+    int32_t (*real)(void *, const struct hw_node *, uint32_t,
+                    void **) = newer->plugin->table.graph_build;
+    for (int i = 0; i < 2; i++) {
+        synchronous.flags = i ? HW_QUEUE_SYNCHRONOUS : 0;
+        memset(y, 0, sizeof y);
+        ok(hw_queue_open(newer, &synchronous, &queue));
+        ok(hw_submit(queue, HW_OP_COPY, at_the_edge(&copy, sizeof copy), sizeof copy));
+        ok(hw_submit(queue, HW_OP_SILU, at_the_edge(&plain, sizeof plain), sizeof plain));
+        ok(hw_device_supports(newer, HW_OP_SILU, at_the_edge(&op, sizeof op), sizeof op));
+        ok(hw_submit(queue, HW_OP_SILU, edge - sizeof op,
+                     sizeof op)); /* views are copied */
+        ok(hw_queue_wait(queue));
+        assert_int_equal(calls(queue, HW_OP_SILU).copied_views, 2);
+        equal(&z[3], &(float){ 0.7310586f }, 1);
+        equal(&y[6], &(float){ 0.7310586f }, 1);
+        /* In a graph of the plugin's, and as a node that is replayed. */
+        memset(y, 0, sizeof y);
+        ok(hw_queue_record(queue));
+        ok(hw_submit(queue, HW_OP_COPY, at_the_edge(&copy, sizeof copy), sizeof copy));
+        ok(hw_submit(queue, HW_OP_SILU, at_the_edge(&plain, sizeof plain), sizeof plain));
+        ok(hw_submit(queue, HW_OP_SILU, at_the_edge(&op, sizeof op), sizeof op));
+        ok(hw_queue_end(queue, &graph));
+        ok(hw_graph_info(graph, &info));
+        assert_int_equal(info.segments, 2);
+        assert_int_equal(info.built, 1);
+        ok(hw_graph_launch(graph, queue));
+        ok(hw_queue_wait(queue));
+        equal(&z[3], &(float){ 0.7310586f }, 1);
+        equal(&y[6], &(float){ 0.7310586f }, 1);
+        /* Simple nodes, replayed. */
+        newer->plugin->table.graph_build = builds_nothing;
+        ok(hw_queue_record(queue));
+        ok(hw_submit(queue, HW_OP_SILU, at_the_edge(&plain, sizeof plain), sizeof plain));
+        ok(hw_queue_end(queue, &graph));
+        ok(hw_graph_launch(graph, queue));
+        ok(hw_queue_wait(queue));
+        equal(&z[3], &(float){ 0.4934889f }, 1);
+        newer->plugin->table.graph_build = real;
+    }
+    hw_close(context);
 }
 
-static const void *at_the_edge(const void *args, size_t size)
-{
-    return memcpy(edge - size, args, size);
-}
+/* ---- an application that is older, or newer ---- */
 
 static void shorter_structs_mean_zero(void **state)
 {
@@ -399,6 +476,7 @@ int main(void)
         FORBIDDEN(ops_past_its_last_are_refused_by_name),
         ALLOWED(slots_past_its_table_answer),
         ALLOWED(graphs_keep_newer_structs_from_it),
+        cmocka_unit_test(a_newer_plugin_finds_zeros),
         FORBIDDEN(shorter_structs_mean_zero),
         ALLOWED(longer_structs_may_add_zeros),
         ALLOWED(all_sizes_are_answered),
