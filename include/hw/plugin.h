@@ -21,7 +21,8 @@
  *
  * Growth: within an ABI version structs only grow at the end and begin with `size`. The host
  * sets hw_plugin.size to the bytes it has room for; a plugin never writes past it, and the host
- * treats what an older plugin did not write as NULL. */
+ * treats what an older plugin did not write as NULL. So it is with every struct that the host
+ * hands over to be filled: hw_answer() writes what fits. */
 #ifndef HW_PLUGIN_H
 #define HW_PLUGIN_H
 
@@ -272,6 +273,30 @@ hw_fail(const struct hw_host *host, int32_t status, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return host->fail(host->instance, status, text);
+}
+
+/* Answers in a struct of the host's: as much of `from` as both know. Both begin with `size`: the
+ * host's says how much room there is, `from`'s is its sizeof. */
+static inline void hw_answer(void *to, const void *from)
+{
+    uint32_t bytes, room;
+    memcpy(&bytes, from, sizeof bytes);
+    memcpy(&room, to, sizeof room);
+    if (bytes > room)
+        bytes = room;
+    if (bytes > sizeof bytes)
+        memcpy((char *)to + sizeof bytes, (const char *)from + sizeof bytes,
+               bytes - sizeof bytes);
+}
+
+/* What device_info answers of a device of which nothing can be read, to begin with. */
+static inline struct hw_device_info hw_no_facts(void)
+{
+    struct hw_device_info info;
+    memset(&info, 0, sizeof info);
+    info.size = (uint32_t)sizeof info;
+    info.pci_domain = info.pci_bus = info.pci_device = info.pci_function = -1;
+    return info;
 }
 
 /* The sizes of all op structs, for hw_plugin.op_sizes. */

@@ -236,7 +236,7 @@ static void describe_needs(const struct kernel_table *table, const struct kernel
 int32_t kernel_list(const struct kernel_table *table, uint64_t features, uint32_t op,
                     uint32_t index, struct hw_kernel_info *info)
 {
-    struct hw_kernel_info found = { .size = info->size };
+    struct hw_kernel_info found = { .size = sizeof found };
     for (uint32_t i = 0; i < table->count; i++) {
         const struct kernel_row *row = &table->rows[i];
         if (row->op != op || index-- != 0)
@@ -244,7 +244,7 @@ int32_t kernel_list(const struct kernel_table *table, uint64_t features, uint32_
         found.eligible = can_run(row, features);
         snprintf(found.name, sizeof found.name, "%s", row->name);
         describe_needs(table, row, found.needs, sizeof found.needs);
-        memcpy(info, &found, info->size < sizeof found ? info->size : sizeof found);
+        hw_answer(info, &found);
         return HW_OK;
     }
     return HW_NO_DEVICE;

@@ -60,21 +60,15 @@ static int32_t device_info(void *self, int32_t index, struct hw_device_info *inf
     if (index != 0)
         return no_device(plugin, index);
 
-    struct hw_device_info facts = {
-        .size = info->size,
-        .kind = HW_DEVICE_CPU,
-        .features = features_of(machine),
-        .units = machine->cores,
-        .pci_domain = -1,
-        .pci_bus = -1,
-        .pci_device = -1,
-        .pci_function = -1,
-    };
+    struct hw_device_info facts = hw_no_facts();
+    facts.kind = HW_DEVICE_CPU;
+    facts.features = features_of(machine);
+    facts.units = machine->cores;
     memcpy(facts.name, machine->name, sizeof facts.name);
     memcpy(facts.vendor, machine->vendor, sizeof facts.vendor);
     memcpy(facts.arch, machine->arch, sizeof facts.arch);
     machine_memory("", &facts.memory_total, &facts.memory_free);
-    memcpy(info, &facts, info->size < sizeof facts ? info->size : sizeof facts);
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

@@ -434,9 +434,10 @@ static int32_t kernel_info(void *self, uint32_t op, uint32_t index,
     if (index > 0 ||
         (op != HW_OP_SILU && op != HW_OP_ADD && op != HW_OP_MATMUL && op != HW_OP_COPY))
         return HW_NO_DEVICE;
-    info->eligible = 1;
-    snprintf(info->name, sizeof info->name, "plain");
-    snprintf(info->needs, sizeof info->needs, "f32");
+    const struct hw_kernel_info row = {
+        .size = sizeof row, .eligible = 1, .name = "plain", .needs = "f32"
+    };
+    hw_answer(info, &row);
     return HW_OK;
 }
 
@@ -789,16 +790,23 @@ static int32_t call_lose(void *self, void *queue, const struct hw_arg *args, uin
 static int32_t extension(void *device, uint32_t index, struct hw_extension *out)
 {
     static const struct hw_extension rows[] = {
-        { .name = "discrete.sleep", .signature = "i", .call = call_sleep },
-        { .name = "discrete.fail", .signature = "i", .call = call_fail },
-        { .name = "discrete.lose", .signature = "", .call = call_lose },
+        { .size = sizeof *rows,
+          .name = "discrete.sleep",
+          .signature = "i",
+          .call = call_sleep },
+        { .size = sizeof *rows,
+          .name = "discrete.fail",
+          .signature = "i",
+          .call = call_fail },
+        { .size = sizeof *rows,
+          .name = "discrete.lose",
+          .signature = "",
+          .call = call_lose },
     };
     (void)device;
     if (index >= sizeof rows / sizeof *rows)
         return HW_NO_DEVICE;
-    const uint32_t size = out->size < sizeof *out ? out->size : (uint32_t)sizeof *out;
-    memcpy(out, &rows[index], size);
-    out->size = size;
+    hw_answer(out, &rows[index]);
     return HW_OK;
 }
 
@@ -826,20 +834,22 @@ static int32_t device_count(void *instance, int32_t *count)
     return HW_OK;
 }
 
-/* Facts are read from the device, and asked for anew each time. The host set everything to
- * zero, and the PCI address to -1: there is none. A UUID tells the two apart. */
+/* Facts are read from the device, and asked for anew each time. A UUID tells the two apart:
+ * they have no PCI address. */
 static int32_t device_info(void *instance, int32_t index, struct hw_device_info *info)
 {
     (void)instance;
-    info->kind = HW_DEVICE_DISCRETE;
-    snprintf(info->name, sizeof info->name, "Test device with separate memory");
-    snprintf(info->vendor, sizeof info->vendor, "none");
-    snprintf(info->arch, sizeof info->arch, "test");
-    info->memory_total = MEMORY_BYTES;
-    info->units = 1;
-    info->has_uuid = 1;
-    info->uuid[0] = 0xd1;
-    info->uuid[15] = (uint8_t)index;
+    struct hw_device_info facts = hw_no_facts();
+    facts.kind = HW_DEVICE_DISCRETE;
+    strcpy(facts.name, "Test device with separate memory");
+    strcpy(facts.vendor, "none");
+    strcpy(facts.arch, "test");
+    facts.memory_total = MEMORY_BYTES;
+    facts.units = 1;
+    facts.has_uuid = 1;
+    facts.uuid[0] = 0xd1;
+    facts.uuid[15] = (uint8_t)index;
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

@@ -397,11 +397,13 @@ static int32_t device_count(void *instance, int32_t *count)
 static int32_t device_info(void *instance, int32_t index, struct hw_device_info *info)
 {
     (void)instance;
-    info->kind = HW_DEVICE_OTHER;
-    strcpy(info->name, "Test device for what others made");
-    info->has_uuid = 1;
-    info->uuid[0] = 0xf0;
-    info->uuid[15] = (uint8_t)index;
+    struct hw_device_info facts = hw_no_facts();
+    facts.kind = HW_DEVICE_OTHER;
+    strcpy(facts.name, "Test device for what others made");
+    facts.has_uuid = 1;
+    facts.uuid[0] = 0xf0;
+    facts.uuid[15] = (uint8_t)index;
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

@@ -22,9 +22,11 @@ static int32_t device_count(void *self, int32_t *count)
 static int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     (void)self, (void)index;
-    info->kind = HW_DEVICE_OTHER;
-    info->features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
-    strcpy(info->name, "Null device, computes nothing");
+    struct hw_device_info facts = hw_no_facts();
+    facts.kind = HW_DEVICE_OTHER;
+    facts.features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
+    strcpy(facts.name, "Null device, computes nothing");
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

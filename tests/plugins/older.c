@@ -91,8 +91,8 @@ static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
         return unknown(device, op);
     if (index > 0 || op == HW_OP_RMSNORM || op == HW_OP_ROPE)
         return HW_NO_DEVICE;
-    info->eligible = 1;
-    strcpy(info->name, "plain");
+    hw_answer(info, &(struct hw_kernel_info){
+                        .size = sizeof *info, .eligible = 1, .name = "plain" });
     return HW_OK;
 }
 
@@ -210,9 +210,11 @@ static int32_t device_count(void *self, int32_t *count)
 static int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     (void)self, (void)index;
-    info->kind = HW_DEVICE_OTHER;
-    info->features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
-    strcpy(info->name, "Test device of an older plugin");
+    struct hw_device_info facts = hw_no_facts();
+    facts.kind = HW_DEVICE_OTHER;
+    facts.features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
+    strcpy(facts.name, "Test device of an older plugin");
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

@@ -220,8 +220,8 @@ static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
     (void)op;
     if (index > 0)
         return HW_NO_DEVICE;
-    info->eligible = 1;
-    strcpy(info->name, "oracle");
+    hw_answer(info, &(struct hw_kernel_info){
+                        .size = sizeof *info, .eligible = 1, .name = "oracle" });
     return HW_OK;
 }
 

@@ -38,8 +38,10 @@ static int32_t plugin_count(void *self, int32_t *count)
 static int32_t plugin_info(void *self, int32_t index, struct hw_device_info *info)
 {
     (void)self, (void)index;
-    info->kind = HW_DEVICE_OTHER;
-    strcpy(info->name, "a device of " NAME);
+    struct hw_device_info facts = hw_no_facts();
+    facts.kind = HW_DEVICE_OTHER;
+    strcpy(facts.name, "a device of " NAME);
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

@@ -14,8 +14,10 @@ static int32_t two(void *self, int32_t *count)
 static int32_t same(void *self, int32_t index, struct hw_device_info *info)
 {
     (void)self, (void)index;
-    strcpy(info->name, "twin");
-    info->pci_domain = info->pci_bus = info->pci_device = info->pci_function = 0;
+    struct hw_device_info facts = hw_no_facts();
+    strcpy(facts.name, "twin");
+    facts.pci_domain = facts.pci_bus = facts.pci_device = facts.pci_function = 0;
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

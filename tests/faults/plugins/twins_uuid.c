@@ -14,9 +14,11 @@ static int32_t two(void *self, int32_t *count)
 static int32_t same(void *self, int32_t index, struct hw_device_info *info)
 {
     (void)self, (void)index;
-    strcpy(info->name, "twin");
-    info->has_uuid = 1;
-    info->uuid[15] = 7;
+    struct hw_device_info facts = hw_no_facts();
+    strcpy(facts.name, "twin");
+    facts.has_uuid = 1;
+    facts.uuid[15] = 7;
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

@@ -15,16 +15,18 @@ static int32_t count(void *self, int32_t *count)
 static int32_t info(void *self, int32_t index, struct hw_device_info *info)
 {
     (void)self;
-    strcpy(info->name, index ? "Wolf 2 by view" : "Wolf 1 by view");
-    info->kind = HW_DEVICE_DISCRETE;
+    struct hw_device_info facts = hw_no_facts();
+    strcpy(facts.name, index ? "Wolf 2 by view" : "Wolf 1 by view");
+    facts.kind = HW_DEVICE_DISCRETE;
     if (index) { /* the one is known by its UUID, the other by its address */
-        info->has_uuid = 1;
-        info->uuid[0] = 0xab;
-        info->uuid[15] = 3;
+        facts.has_uuid = 1;
+        facts.uuid[0] = 0xab;
+        facts.uuid[15] = 3;
     } else {
-        info->pci_domain = info->pci_device = info->pci_function = 0;
-        info->pci_bus = 0x3d;
+        facts.pci_domain = facts.pci_device = facts.pci_function = 0;
+        facts.pci_bus = 0x3d;
     }
+    hw_answer(info, &facts);
     return HW_OK;
 }
 

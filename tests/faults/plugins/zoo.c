@@ -19,15 +19,17 @@ static int32_t info(void *self, int32_t index, struct hw_device_info *info)
     static const int32_t kinds[] = { HW_DEVICE_SOFTWARE, HW_DEVICE_INTEGRATED,
                                      HW_DEVICE_DISCRETE, HW_DEVICE_DISCRETE };
     (void)self;
-    strcpy(info->name, names[index]);
-    info->kind = kinds[index];
-    if (index < 2)
-        return HW_OK;
-    info->pci_domain = info->pci_device = info->pci_function = 0;
-    info->pci_bus = 0x3b + index;
-    info->has_uuid = 1;
-    info->uuid[0] = 0xab;
-    info->uuid[15] = (uint8_t)index;
+    struct hw_device_info facts = hw_no_facts();
+    strcpy(facts.name, names[index]);
+    facts.kind = kinds[index];
+    if (index >= 2) {
+        facts.pci_domain = facts.pci_device = facts.pci_function = 0;
+        facts.pci_bus = 0x3b + index;
+        facts.has_uuid = 1;
+        facts.uuid[0] = 0xab;
+        facts.uuid[15] = (uint8_t)index;
+    }
+    hw_answer(info, &facts);
     return HW_OK;
 }
 
