@@ -11,10 +11,12 @@ between()
     diff <(between support) <("$CHECKOPS" --support --markdown --label executed)
 }
 
-@test "every file that the README links to is there" {
-    links=$(grep -oE '\]\([^)#]+\)' "$SOURCE/README.md" | sed 's/^](//; s/)$//')
-    [ -n "$links" ]
-    for link in $links; do
-        [ -e "$SOURCE/$link" ] || { echo "no $link"; return 1; }
+@test "every file that the README and the documentation link to is there" {
+    for page in "$SOURCE"/*.md "$SOURCE"/docs/*.md; do
+        links=$(grep -oE '\]\([^)#]+\)' "$page" | sed 's/^](//; s/)$//' | grep -v '^https\?:' || true)
+        [ "${page##*/}" != README.md ] || [ -n "$links" ]
+        for link in $links; do
+            [ -e "${page%/*}/$link" ] || { echo "${page##*/}: no $link"; return 1; }
+        done
     done
 }
