@@ -76,6 +76,14 @@ enum hw_status bench_load(struct bench *b, int poison)
                     bytes_of(NULL, b->host, p->bytes));
 }
 
+void bench_drop_host(struct bench *b)
+{
+    if (needs(b->problem, true))
+        return;
+    free(b->allocation);
+    b->allocation = b->host = NULL;
+}
+
 enum hw_status bench_save(struct bench *b, unsigned char *bytes)
 {
     const uint64_t count = b->problem->bytes;

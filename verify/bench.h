@@ -22,6 +22,8 @@ void bench_close(struct bench *bench);
 
 /* Puts the problem's image into both arenas; outputs are filled with `poison`. */
 enum hw_status bench_load(struct bench *bench, int poison);
+/* Gives the host's arena back where no operand lies in it; the bench is not loaded again then. */
+void bench_drop_host(struct bench *bench);
 /* Submits the op. It is done when the queue has been waited for. */
 enum hw_status bench_submit(struct bench *bench);
 /* Copies the device's arena to `bytes` of as many bytes. */

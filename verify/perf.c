@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime() */
 
 #include "bench.h"
+#include "caches.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_SAMPLES = 200, LEAST_SAMPLES = 5, MOST_SETS = 64 };
-static const double cold_bytes = 256e6;   /* more than the caches of today */
+enum { MOST_SAMPLES = 200, LEAST_SAMPLES = 5, MOST_SETS = 16384 };
+static const double cold_least = 256e6;   /* more than most caches */
 static const double batch_seconds = 2e-3; /* long beside the clock and the wait */
 
 static double now(void)
@@ -23,7 +24,7 @@ static double now(void)
 
 /* Sets of operands that take turns. */
 struct sets {
-    struct bench bench[MOST_SETS];
+    struct bench *bench;
     int count, next;
 };
 
@@ -31,20 +32,36 @@ static void sets_close(struct sets *s)
 {
     while (s->count > 0)
         bench_close(&s->bench[--s->count]);
+    free(s->bench);
+    s->bench = NULL;
+}
+
+/* How much goes by before the first set has its turn again: twice what the caches hold, since
+ * they need not forget the oldest first. */
+static double cold_bytes(void)
+{
+    const double caches = 2 * cache_bytes("/sys/devices/system/cpu");
+    return caches > cold_least ? caches : cold_least;
 }
 
 static enum hw_status sets_open(struct sets *s, const struct problem *p,
                                 struct hw_queue *queue, bool cold)
 {
-    const double wanted = cold ? cold_bytes / (double)p->bytes + 2 : 1;
+    const double all = cold ? cold_bytes() / (double)p->bytes + 2 : 1;
+    const int wanted = all < MOST_SETS ? (int)all : MOST_SETS;
     enum hw_status status = HW_OK;
 
-    *s = (struct sets){ 0 };
-    while (!status && s->count < MOST_SETS && s->count < (int)wanted) {
-        status = bench_open(&s->bench[s->count], p, queue);
-        if (!status)
-            status = bench_load(&s->bench[s->count++],
-                                0x3c); /* a small number in any float */
+    *s = (struct sets){ .bench = calloc((size_t)wanted, sizeof *s->bench) };
+    if (!s->bench)
+        return HW_NO_MEMORY;
+    while (!status && s->count < wanted) {
+        struct bench *bench = &s->bench[s->count];
+        status = bench_open(bench, p, queue);
+        if (status)
+            break;
+        s->count++;
+        status = bench_load(bench, 0x3c); /* a small number in any float */
+        bench_drop_host(bench);
     }
     if (status)
         sets_close(s);
@@ -111,7 +128,7 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 
 /* Seconds that one call of a case takes on whatever row the device chooses; 0: it can not.
  */
-static double seconds_of(struct hw_device *device, const char *text)
+static double seconds_of(struct hw_device *device, const char *text, bool cold)
 {
     char error[VERIFY_ERROR_TEXT];
     struct verify_timing timing = { 0 };
@@ -124,7 +141,7 @@ static double seconds_of(struct hw_device *device, const char *text)
         !problem_make(&problem, &test, false))
         return 0;
     if (!bench_supports(device, &problem) && !hw_queue_open(device, NULL, &queue)) {
-        if (!sets_open(&sets, &problem, queue, false)) {
+        if (!sets_open(&sets, &problem, queue, cold)) {
             if (measure(&sets, queue, 0.1, &timing))
                 timing.median = 0;
             sets_close(&sets);
@@ -139,9 +156,9 @@ static double seconds_of(struct hw_device *device, const char *text)
  * already. */
 static double copy_rate(struct hw_device *device)
 {
-    const double little = seconds_of(device, "copy(shape=512x1024)");
+    const double little = seconds_of(device, "copy(shape=512x1024)", false);
     const double large = little > 0 && little < 0.01
-                             ? seconds_of(device, "copy(shape=4096x4096)")
+                             ? seconds_of(device, "copy(shape=4096x4096)", true)
                              : 0;
     if (large > 0)
         return 2.0 * 4096 * 4096 * 4 / large;
@@ -159,7 +176,7 @@ static double flops_of(struct hw_device *device, const char *dtype)
         char text[CASE_TEXT];
         snprintf(text, sizeof text, "matmul(m=%d,n=%d,k=%d,tb=1,a=%s,b=same,c=same)",
                  sizes[i], sizes[i], sizes[i], dtype);
-        const double seconds = seconds_of(device, text);
+        const double seconds = seconds_of(device, text, false);
         const double rate = seconds > 0 ? 2 * pow(sizes[i], 3) / seconds : 0;
         flops = rate > flops ? rate : flops;
         if (seconds > 0.02 || seconds <= 0)
@@ -227,6 +244,7 @@ static bool time_row(void *user, struct hw_queue *queue, const char *row)
         const uint64_t before = fallbacks_of(queue, t->problem->op);
         struct sets sets;
         enum hw_status status = sets_open(&sets, t->problem, queue, timing.cold);
+        timing.sets = sets.count;
         if (!status)
             status = measure(&sets, queue, t->seconds, &timing);
         if (status)

@@ -90,6 +90,7 @@ struct verify_timing {
     const char *device, *op, *kernel, *test;
     bool cold; /* no cache can hold the operands: many sets of them take turns. Else one
                   set. */
+    int sets;  /* of operands, that take turns: 1 if warm */
     int samples;
     double median;       /* seconds for one call */
     double low, high;    /* the first and the ninth tenth of the samples */

@@ -191,7 +191,8 @@ static bool on_timing(void *user, const struct verify_timing *t)
         json_text("op", t->op, ",");
         json_text("kernel", t->kernel, ",");
         json_text("case", t->test, ",");
-        printf(",\"cold\":%s,\"samples\":%d", t->cold ? "true" : "false", t->samples);
+        printf(",\"cold\":%s,\"sets\":%d,\"samples\":%d", t->cold ? "true" : "false",
+               t->sets, t->samples);
         json_number("median", t->median);
         json_number("low", t->low);
         json_number("high", t->high);

@@ -66,10 +66,11 @@ static bool take_timing(void *user, const struct verify_timing *timing)
 
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
                   "bench", "ops", "op", timing->op, "kernel", timing->kernel, "case", timing->test,
-                  "cold", (int)timing->cold, "samples", timing->samples, "unit", "us", "time",
-                  "p10", timing->low * 1e6, "median", seconds * 1e6, "p90", timing->high * 1e6,
+                  "cold", (int)timing->cold, "sets", timing->sets, "samples",
+                  timing->samples, "unit", "us", "time", "p10", timing->low * 1e6, "median",
+                  seconds * 1e6, "p90", timing->high * 1e6,
                   "GB/s", gbps, "GFLOP/s", gflops, "peak",
                   timing->peak > 0 ? json_real(timing->peak) : json_null(), "text", timing->text));
     if (out_json)
