@@ -124,7 +124,7 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     enum hw_status status;
     if (!device)
         return fail(HW_INVALID, "hw_device_supports: device may not be NULL");
-    if ((status = guard(device->context)) || (status = device_wake(device)))
+    if ((status = device_usable(device)) || (status = device_wake(device)))
         return status;
     if (!(args = args_of_size(op, args, size, &copy, &status)))
         return status;

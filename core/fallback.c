@@ -261,23 +261,35 @@ static bool may_detour(const struct hw_queue *queue)
            device_position(queue->device) + 1 < context->device_count;
 }
 
-static const char *why_not(const struct hw_queue *queue)
+/* `why`, with what was asked in front and why nobody stands in behind. */
+static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
+                             enum hw_status status, const char *why)
 {
+    const char *nobody = "no other device computes it either";
+    char dtypes[64] = "";
     if (queue->device->context->settings.fallback == FALLBACK_ERROR)
-        return "HW_FALLBACK=error allows no other device";
-    return "no other device is left to compute it";
+        nobody = "HW_FALLBACK=error allows no other device";
+    else if (!may_detour(queue))
+        nobody = "no other device is left to compute it";
+    write_dtypes(op, args, dtypes);
+    return fail(status, "%s (%s) on %s: %s; %s", hw_op_name(op), dtypes,
+                queue->device->name, why, nobody);
+}
+
+enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
+                             enum hw_status status)
+{
+    return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message());
 }
 
 enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
                          enum hw_status status)
 {
     struct detour d = { .queue = queue, .op = op };
-    char why[512], dtypes[64] = "";
+    char why[512];
     snprintf(why, sizeof why, "%s", hw_message());
-    write_dtypes(op, args, dtypes);
     if (!may_detour(queue))
-        return fail(status, "%s (%s) on %s: %s; %s", hw_op_name(op), dtypes,
-                    queue->device->name, why, why_not(queue));
+        return refuse(queue, op, args, status, why);
     enum hw_status moved = describe_all(&d, args);
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
@@ -285,10 +297,8 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
         queue_drain(queue); /* transfers that were queued before the error */
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
-    if (moved == HW_UNSUPPORTED) /* HW_DRIVER stays: the output may have been touched */
-        return fail(status, "%s (%s) on %s: %s; no other device computes it either",
-                    hw_op_name(op), dtypes, queue->device->name, why);
-    return moved;
+    /* HW_DRIVER stays: the output may have been touched */
+    return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why) : moved;
 }
 
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,

@@ -326,11 +326,23 @@ static enum hw_status call_routed(struct call *call, const void *given)
     return status;
 }
 
+/* What nobody may compute is refused now, and not at each launch. */
+static enum hw_status record(struct hw_queue *queue, uint32_t op, const void *args,
+                             uint32_t odd)
+{
+    union any_op as;
+    enum hw_status status = odd & ODD_EMPTY ? HW_OK
+                                            : device_computes(queue->device, op, args, &as);
+    if (status == HW_UNSUPPORTED)
+        status = may_fall_back(queue, op, args, status);
+    return status ? status : graph_add(queue, op, args, odd);
+}
+
 enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd)
 {
     struct call call = { .queue = queue, .op = op };
     if (queue->recording)
-        return graph_add(queue, op, args, odd);
+        return record(queue, op, args, odd);
     if (odd & ODD_EMPTY) {
         count(&queue->calls[op].calls, 1);
         return HW_OK;

@@ -312,7 +312,8 @@ HW_EXPORT enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_even
 /* ---- Graphs ---- */
 
 /* From here on ops submitted to the queue are checked and collected, not run; buffers must live
- * as long as the graph, host tensors too. HW_INVALID if the queue is recording already. */
+ * as long as the graph, host tensors too. HW_INVALID if the queue is recording already. An op that
+ * nobody may compute answers HW_UNSUPPORTED when it is submitted, and is no part of the graph. */
 HW_EXPORT enum hw_status hw_queue_record(struct hw_queue *queue);
 /* Ends the recording and builds the graph. On an error the recording is dropped. */
 HW_EXPORT enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph);

@@ -394,6 +394,37 @@ static void graphs_with_a_cold_path(void **state)
     }
 }
 
+/* Not at each launch: the graph would hold what nobody may compute. */
+static void what_nobody_computes_is_not_recorded(void **state)
+{
+    struct world v;
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    const int64_t extents[] = { 2, 256 };
+    struct hw_tensor blocks;
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    world_open(&v, "error", NULL);
+    const struct hw_tensor a = put(v.on_near, x, 1, 4);
+    ok(hw_queue_record(v.on_near));
+    fails(HW_UNSUPPORTED, "HW_FALLBACK=error",
+          hw_mul(v.on_near, &(struct hw_mul){ .a = a, .b = a, .y = a }));
+    assert_non_null(strstr(hw_message(), "mul (f32 f32 f32) on discrete:0"));
+    ok(hw_add(v.on_near, &(struct hw_add){ .a = a, .b = a, .y = a }));
+    ok(hw_queue_end(v.on_near, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 1);
+    ok(hw_graph_launch(graph, v.on_near));
+    ok(hw_queue_wait(v.on_near));
+    world_close(&v);
+    /* Behind the last device there is none, whatever the setting. */
+    ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
+    const struct hw_tensor plain = device_f32(w.cpu, (int64_t)2, (int64_t)256, END);
+    ok(hw_queue_record(w.on_cpu));
+    fails(HW_UNSUPPORTED, "no other device is left", hw_copy(w.on_cpu, &blocks, &plain));
+    ok(hw_queue_end(w.on_cpu, &graph));
+}
+
 /* ---- errors ---- */
 
 static void late_errors_come_from_the_wait(void **state)
@@ -433,6 +464,9 @@ static void lost_devices_are_lost_alone(void **state)
     fails(HW_LOST, "discrete:1",
           hw_add(w.on_far, &(struct hw_add){ .a = a, .b = a, .y = a }));
     fails(HW_LOST, "discrete:1", hw_buffer_alloc(w.far, 8, 0, &buffer));
+    const struct hw_silu silu = { .x = a, .y = a };
+    fails(HW_LOST, "discrete:1 is lost",
+          hw_device_supports(w.far, HW_OP_SILU, &silu, sizeof silu));
     fails(HW_LOST, "discrete:1", hw_queue_open(w.far, NULL, &queue));
     fails(HW_LOST, "discrete:1", hw_event_record(event, w.on_far));
     fails(HW_LOST, "discrete:1", hw_copy(w.on_near, &b, &a));
@@ -536,6 +570,7 @@ int main(void)
         TEST(synchronous_queues),
         TEST(graphs_are_built_and_replayed),
         TEST(graphs_with_a_cold_path),
+        TEST(what_nobody_computes_is_not_recorded),
         TEST(late_errors_come_from_the_wait),
         TEST(late_errors_survive_inner_waits),
         TEST(lost_devices_are_lost_alone),
