@@ -157,6 +157,19 @@ static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
     return cross(c, &a, &b);
 }
 
+/* Asks both ends: the one that is lost says so. The words stay. */
+static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
+                      const struct hw_tensor *src)
+{
+    const struct words words = words_keep();
+    struct hw_queue *at;
+    if (!queue_of(queue, dst, &at))
+        queue_settle(at);
+    if (!queue_of(queue, src, &at))
+        queue_settle(at);
+    words_restore(&words);
+}
+
 /* Two devices of one plugin may know a way of their own. */
 static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
                            const struct hw_tensor *src)
@@ -166,7 +179,10 @@ static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
         buffer_of(dst->buffer)->owner->plugin != plugin ||
         buffer_of(src->buffer)->owner->plugin != plugin || run_count(dst, src) > PLAIN_RUNS)
         return HW_UNSUPPORTED;
-    return queue_move(queue, dst, src);
+    const enum hw_status status = queue_move(queue, dst, src);
+    if (status == HW_LOST)
+        find_lost(queue, dst, src);
+    return status;
 }
 
 /* The op's own check, which knows one device, on buffers that pretend to be that device's.

@@ -131,10 +131,15 @@ static enum hw_status transfer_run(void *user, uint64_t dst, uint64_t src, uint6
     else
         t.src_host = (const char *)t.src_host + src;
     plugin_asked();
-    int32_t status = p->queue->device->plugin->table.transfer(p->queue->impl, &t);
-    return status ? fail_in(answered(p->queue->device, status),
+    struct hw_device *device = p->queue->device;
+    const int32_t answer = device->plugin->table.transfer(p->queue->impl, &t);
+    /* HW_LOST does not say which of two devices it is: see peer() in copy.c. */
+    const bool two = t.dst && t.src && t.dst->device != t.src->device;
+    const enum hw_status status = two && answer ? plugin_failed(answer)
+                                                : answered(device, answer);
+    return status ? fail_in(status,
                             "transfer of %llu bytes on %s: ", (unsigned long long)bytes,
-                            p->queue->device->name)
+                            device->name)
                   : HW_OK;
 }
 

@@ -174,6 +174,36 @@ static void in_slices(void **state)
     free(x);
 }
 
+static int32_t end_is_gone(void *queue, const struct hw_transfer *transfer)
+{
+    (void)queue, (void)transfer;
+    return plugin_says(HW_LOST, "one end is gone");
+}
+
+/* A way of the plugin's own has two ends: the other one goes on. */
+static void the_end_that_is_lost(void **state)
+{
+    (void)state;
+    for (int out = 0; out < 2; out++) {
+        struct world v;
+        float x[6] = { 1, 2, 3, 4, 5, 6 };
+        world_open(&v, NULL, NULL);
+        const struct hw_tensor a = put(v.on_near, x, 2, 3), b = put(v.on_far, x, 2, 3);
+        int32_t (*real)(void *,
+                        const struct hw_transfer *) = v.near->plugin->table.transfer;
+        ok(hw_extension_call(v.on_far, "discrete.lose", NULL, 0));
+        v.near->plugin->table.transfer = end_is_gone;
+        fails(HW_LOST, "one end is gone", hw_copy(v.on_near, out ? &b : &a, out ? &a : &b));
+        v.near->plugin->table.transfer = real;
+        fails(HW_LOST, "discrete:1 is lost",
+              hw_add(v.on_far, &(struct hw_add){ .a = b, .b = b, .y = b }));
+        ok(hw_add(v.on_near, &(struct hw_add){ .a = a, .b = a, .y = a }));
+        ok(hw_queue_wait(v.on_near));
+        assert_int_equal(v.log_lines, 1);
+        world_close(&v);
+    }
+}
+
 static void what_can_not_be_copied(void **state)
 {
     struct hw_tensor a = place(2, HW_F32, 2, 3, NULL), b = place(3, HW_F32, 3, 2, NULL);
@@ -263,6 +293,7 @@ int main(void)
         cmocka_unit_test(converted_between_devices),
         cmocka_unit_test(conversions_are_fallbacks),
         cmocka_unit_test(in_slices),
+        cmocka_unit_test(the_end_that_is_lost),
         cmocka_unit_test(what_can_not_be_copied),
         cmocka_unit_test(what_is_no_tensor),
         cmocka_unit_test(contexts_do_not_mix),
