@@ -105,6 +105,8 @@ enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_
     if ((flags & HW_BUFFER_READ_ONLY) && (flags & HW_BUFFER_WRITE_ONLY))
         return fail(HW_INVALID,
                     "hw_buffer_alloc: read-only and write-only exclude each other");
+    if (flags & HW_BUFFER_PINNED)
+        flags |= HW_BUFFER_HOST_VISIBLE;
     enum hw_status status = device_ready(device, "hw_buffer_alloc");
     if (status || (status = buffer_make(device, bytes, flags, &buffer)))
         return status;

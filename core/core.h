@@ -213,6 +213,8 @@ void explain_calls(struct json *json, struct hw_context *context);
 
 /* What exec's files close when a context closes: queues, graphs, events, buffers, pools. */
 void close_all_work(struct hw_context *context);
+/* Buffers begin at multiples of this, or of more where a device asks for more. */
+#define POOL_GRAIN 256
 /* Pool of a device that wakes or sleeps. */
 enum hw_status pool_create(struct hw_device *device, struct pool **pool);
 void pool_destroy(struct pool *pool);

@@ -160,7 +160,7 @@ bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t
 
 struct buffer;
 
-/* A piece of a chunk; `length` is a multiple of POOL_GRAIN. */
+/* A piece of a chunk; `offset` and `length` are multiples of the device's buffer_alignment. */
 struct block {
     struct chunk *chunk;
     struct block *before, *after; /* in the chunk, by address */
@@ -168,7 +168,6 @@ struct block {
     uint64_t offset, length;
     bool used;
 };
-#define POOL_GRAIN 256
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
                          struct block **block);
 void pool_give(struct pool *pool, struct block *block);

@@ -156,6 +156,8 @@ static void put_device(struct json *json, struct hw_device *device)
     json_string(json, "kind", device_kind_name(info->kind));
     json_number(json, "memory_total", info->memory_total);
     json_number(json, "memory_free", info->memory_free);
+    json_number(json, "buffer_max", info->buffer_max);
+    json_number(json, "buffer_alignment", info->buffer_alignment);
     json_number(json, "units", info->units);
     put_features(json, info->features);
     json_string(json, "pci", *pci ? pci : NULL);

@@ -123,6 +123,18 @@ static struct kind *kind_of(struct pool *pool, uint32_t flags, bool large)
     return kind;
 }
 
+static uint64_t grain(const struct pool *pool)
+{
+    return pool->device->info.buffer_alignment;
+}
+
+/* What one buffer of the device may have, in whole grains. */
+static uint64_t largest(const struct pool *pool)
+{
+    const uint64_t max = pool->device->info.buffer_max;
+    return (max ? max : UINT64_MAX) / grain(pool) * grain(pool);
+}
+
 static bool over_limit(const struct pool *pool, uint64_t more)
 {
     return pool->stats.limit && (pool->stats.held > pool->stats.limit ||
@@ -155,7 +167,13 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     memory->device = device->impl;
     memory->offset = 0;
     memory->bytes = bytes;
-    memory->flags |= flags;
+    memory->flags |= flags | (memory->host ? HW_BUFFER_HOST_VISIBLE : 0u);
+    if (memory->flags & HW_BUFFER_HOST_VISIBLE && !memory->host) {
+        device->plugin->table.buffer_free(device->impl, memory);
+        return fail(HW_INTERNAL,
+                    "%s: its plugin gave host-visible memory without an address",
+                    device->name);
+    }
     return HW_OK;
 }
 
@@ -195,7 +213,7 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
                            uint32_t flags, struct block **block)
 {
     enum hw_status status;
-    if (!kind->large && !over_limit(pool, CHUNK_BYTES) &&
+    if (!kind->large && !over_limit(pool, CHUNK_BYTES) && CHUNK_BYTES <= largest(pool) &&
         (kind->visible || !(flags & HW_BUFFER_ZEROED)) &&
         chunk_make(pool, kind, CHUNK_BYTES, flags, block) == HW_OK)
         return HW_OK;
@@ -400,15 +418,16 @@ static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
                          struct block **out)
 {
-    uint64_t rounded;
-    if (__builtin_add_overflow(bytes ? bytes : 1, POOL_GRAIN - 1, &rounded))
-        return fail(HW_NO_MEMORY, "%s: %" PRIu64 " bytes are more than there can be",
-                    pool->device->name, bytes);
+    const uint64_t most = largest(pool), step = grain(pool);
+    if (bytes > most)
+        return fail(HW_NO_MEMORY,
+                    "%s: %" PRIu64 " bytes asked for; its largest buffer has %" PRIu64,
+                    pool->device->name, bytes, most);
+    const uint64_t whole = ((bytes ? bytes : 1) + step - 1) / step * step;
     struct block *block = NULL;
     bool used = false;
     pthread_mutex_lock(&pool->lock);
-    enum hw_status status = take(pool, rounded / POOL_GRAIN * POOL_GRAIN, flags, &block,
-                                 &used);
+    enum hw_status status = take(pool, whole, flags, &block, &used);
     pthread_mutex_unlock(&pool->lock);
     if (status)
         return status;

@@ -48,6 +48,9 @@ static const char *bad_fact(const struct hw_device_info *info)
         return "its architecture never ends";
     if (info->memory_free > info->memory_total && info->memory_total)
         return "it has more free memory than memory";
+    if (info->buffer_alignment & (info->buffer_alignment - 1) ||
+        info->buffer_alignment > UINT32_C(1) << 20)
+        return "its alignment of buffers is no power of two up to 1 MiB";
     return NULL;
 }
 
@@ -71,6 +74,8 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
         return false;
     }
     info->size = sizeof *info;
+    if (info->buffer_alignment < POOL_GRAIN)
+        info->buffer_alignment = POOL_GRAIN;
     if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
         info->kind = HW_DEVICE_OTHER; /* of a newer plugin */
     return true;

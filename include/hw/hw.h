@@ -139,8 +139,10 @@ HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op,
 
 /* ---- Memory ---- */
 
-/* `bytes` bytes of the device's memory, at least 64-byte aligned, from the device's pool; flags:
- * enum hw_buffer_flag. HW_NO_MEMORY names what was asked, what is free and the limit. */
+/* `bytes` bytes of the device's memory, aligned to hw_device_info.buffer_alignment, which is at
+ * least 256 bytes, from the device's pool; flags: enum hw_buffer_flag; HW_BUFFER_PINNED implies
+ * HW_BUFFER_HOST_VISIBLE. HW_NO_MEMORY names what was asked, what is free and the limit;
+ * HW_UNSUPPORTED: the device has no memory of that kind. */
 HW_EXPORT enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes,
                                          uint32_t flags, struct hw_buffer **buffer);
 /* The caller has waited for all work that uses it. */

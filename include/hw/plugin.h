@@ -85,7 +85,13 @@ struct hw_host {
 };
 
 /* The fixed prefix of every buffer: how a plugin finds its own memory in an op's tensors. The
- * host carves buffers out of larger allocations, so `offset` counts from the start of `impl`. */
+ * host carves buffers out of larger allocations, so `offset` counts from the start of `impl`. It
+ * is a multiple of 256, and of hw_device_info.buffer_alignment where that is more; buffers of one
+ * `impl` do not overlap.
+ *
+ * `host` is set whenever the host can read and write the memory. It is then mapped for its whole
+ * life and coherent: what the queue has passed is seen without another call, and what the host has
+ * written is seen by what it submits after that. */
 struct hw_buffer {
     void *impl;   /* the plugin's handle, from buffer_alloc() or buffer_import() */
     void *host;   /* address of this buffer's first byte for the host; NULL: not visible */
@@ -185,8 +191,11 @@ struct hw_plugin {
     void (*queue_close)(void *queue);
     int32_t (*queue_wait)(void *queue);
 
-    /* Memory. buffer_alloc fills impl, host (for HOST_VISIBLE, else NULL) and flags; at least
-     * 256-byte aligned. The host pools: these are called seldom. */
+    /* Memory. buffer_alloc fills impl, host (see struct hw_buffer) and flags; aligned to 256 bytes,
+     * and to hw_device_info.buffer_alignment where that is more. `bytes` are at most
+     * hw_device_info.buffer_max. HW_BUFFER_PINNED comes with HW_BUFFER_HOST_VISIBLE, which asks for
+     * `host`; a plugin that can not do what the flags ask answers HW_UNSUPPORTED. The host pools:
+     * these are called seldom. */
     int32_t (*buffer_alloc)(void *device, uint64_t bytes, uint32_t flags,
                             struct hw_buffer *buffer);
     void (*buffer_free)(void *device, struct hw_buffer *buffer);

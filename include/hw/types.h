@@ -167,6 +167,10 @@ struct hw_device_info {
     int32_t pci_function;
     uint32_t has_uuid;
     uint8_t uuid[16];
+    uint64_t buffer_max;       /* bytes of the largest buffer; 0: no limit of its own */
+    uint32_t buffer_alignment; /* buffers begin at multiples of it: a power of two, at most 1 MiB;
+                                * the library answers 256 for less, and for 0 */
+    uint32_t reserved;
 };
 
 /* One row of a device's kernel table. */
@@ -228,7 +232,7 @@ struct hw_user_kernel {
     typedef char hw_assert_##name[(condition) ? 1 : -1]
 #if UINTPTR_MAX == UINT64_MAX
 HW_STATIC_ASSERT_(tensor_is_frozen, sizeof(struct hw_tensor) == 112);
-HW_STATIC_ASSERT_(device_info_is_packed, sizeof(struct hw_device_info) == 392);
+HW_STATIC_ASSERT_(device_info_is_packed, sizeof(struct hw_device_info) == 408);
 HW_STATIC_ASSERT_(arg_is_packed, sizeof(struct hw_arg) == 32);
 HW_STATIC_ASSERT_(import_is_packed, sizeof(struct hw_import) == 40);
 HW_STATIC_ASSERT_(kernel_info_is_packed, sizeof(struct hw_kernel_info) == 200);

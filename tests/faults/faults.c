@@ -86,6 +86,7 @@ static const struct {
     { "info_arch_endless", "bad-device" },
     { "info_nameless", "bad-device" },
     { "info_memory", "bad-device" },
+    { "info_alignment", "bad-device" },
     { "info_kind", "" },
     { "twins_uuid", "duplicate-device" },
     { "twins_pci", "duplicate-device" },

@@ -25,6 +25,8 @@
 
 #define DEVICES      2
 #define MEMORY_BYTES (UINT64_C(64) << 20)
+#define FAR_MOST     (UINT64_C(48) << 20) /* the second one's buffers: bytes, and alignment */
+#define ALIGNMENT    512
 
 /* ---- what open(), device_open() and queue_open() return ---- */
 
@@ -58,8 +60,8 @@ static int32_t lost(const struct device *device)
 
 /* What hw_buffer.impl points to, and nobody else looks into. */
 struct memory {
-    uint64_t bytes;
-    unsigned char cells[];
+    _Alignas(ALIGNMENT) uint64_t bytes;
+    _Alignas(ALIGNMENT) unsigned char cells[];
 };
 
 static int32_t buffer_alloc(void *self, uint64_t bytes, uint32_t flags,
@@ -74,17 +76,18 @@ static int32_t buffer_alloc(void *self, uint64_t bytes, uint32_t flags,
         return hw_fail(host, HW_NO_MEMORY, "%llu of %llu bytes are in use",
                        (unsigned long long)device->used, (unsigned long long)MEMORY_BYTES);
     }
-    struct memory *memory = flags & HW_BUFFER_ZEROED ? calloc(1, sizeof *memory + bytes)
-                                                     : malloc(sizeof *memory + bytes);
+    const uint64_t whole = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    struct memory *memory = aligned_alloc(ALIGNMENT, sizeof *memory + (size_t)whole);
     if (!memory) {
         atomic_fetch_sub(&device->used, bytes);
         return hw_fail(host, HW_NO_MEMORY, "out of memory");
     }
     memory->bytes = bytes;
+    if (flags & HW_BUFFER_ZEROED)
+        memset(memory->cells, 0, bytes);
     buffer->impl = memory;
-    /* Pinned memory is the host's that the device reaches, too: it has an address. */
-    buffer->host = flags & (HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE) ? memory->cells
-                                                                       : NULL;
+    /* Pinned memory, too, is asked for as visible. */
+    buffer->host = flags & HW_BUFFER_HOST_VISIBLE ? memory->cells : NULL;
     buffer->flags = flags;
     return HW_OK;
 }
@@ -849,6 +852,8 @@ static int32_t device_info(void *instance, int32_t index, struct hw_device_info 
     facts.has_uuid = 1;
     facts.uuid[0] = 0xd1;
     facts.uuid[15] = (uint8_t)index;
+    facts.buffer_max = index ? FAR_MOST : 0;
+    facts.buffer_alignment = index ? ALIGNMENT : 0;
     hw_answer(info, &facts);
     return HW_OK;
 }

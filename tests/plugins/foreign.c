@@ -70,11 +70,14 @@ static int32_t memory_make(struct device *device, unsigned char *address, bool i
 static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
                             struct hw_buffer *buffer)
 {
+    if (flags & (HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED))
+        return hw_fail(((struct device *)device)->host, HW_UNSUPPORTED,
+                       "the host can not see its memory");
     unsigned char *address = calloc(1, bytes);
     int32_t status = memory_make(device, address, false, &buffer->impl);
     if (status)
         free(address);
-    buffer->flags = flags & ~(uint32_t)HW_BUFFER_HOST_VISIBLE;
+    buffer->flags = flags;
     return status;
 }
 

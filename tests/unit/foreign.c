@@ -204,6 +204,20 @@ static enum hw_status import(struct hw_device *device, const char *kind, void *h
     return hw_buffer_import(device, &desc, buffer);
 }
 
+/* What the host sees is not to be had here; host tensors are staged all the same. */
+static void memory_that_the_host_can_not_see(void **state)
+{
+    static const uint32_t flags[] = { HW_BUFFER_HOST_VISIBLE, HW_BUFFER_PINNED };
+    struct hw_buffer *buffer;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fails(HW_UNSUPPORTED, "can not see", hw_buffer_alloc(one, 1000, flags[i], &buffer));
+        assert_null(buffer);
+    }
+    struct hw_tensor t = vector(queue, (float[]){ 1, 2, 3, 4 });
+    holds(queue, &t, 1, 2, 3, 4);
+}
+
 static void imported_memory_is_used_in_place(void **state)
 {
     float cells[8] = { 9, 9, 9, 9, 1, 2, 3, 4 };
@@ -629,6 +643,7 @@ int main(void)
         TEST(closing_leaves_the_makers_queue),
         TEST(queues_that_are_none),
         TEST(imported_queues_have_options),
+        TEST(memory_that_the_host_can_not_see),
         TEST(imported_memory_is_used_in_place),
         TEST(parts_of_memory_are_imported),
         TEST(descriptions_of_memory_are_checked),

@@ -325,6 +325,80 @@ static void without_events_a_wait_gives_back(void **state)
     world_close(&w);
 }
 
+/* One device says more than the least, the others nothing. */
+static void buffers_are_as_the_device_says(void **state)
+{
+    struct world w;
+    struct hw_buffer *b[2];
+    struct hw_device_info info = { .size = sizeof info };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_device_info(w.near, &info));
+    assert_int_equal(info.buffer_alignment, 256);
+    assert_int_equal(info.buffer_max, 0);
+    info.size = sizeof info;
+    ok(hw_device_info(w.far, &info));
+    assert_int_equal(info.buffer_alignment, 512);
+    assert_int_equal(info.buffer_max, 48 * MB);
+    struct hw_device *const devices[] = { w.cpu, w.near, w.far };
+    for (int d = 0; d < 3; d++) {
+        const uint64_t step = d == 2 ? 512 : 256;
+        for (int i = 0; i < 2; i++) {
+            ok(hw_buffer_alloc(devices[d], 100, HW_BUFFER_HOST_VISIBLE, &b[i]));
+            assert_int_equal(b[i]->offset % step, 0);
+            assert_int_equal((uintptr_t)hw_buffer_host(b[i]) % step, 0);
+        }
+        assert_int_equal(stats(devices[d]).used, 2 * step);
+        hw_buffer_free(b[0]);
+        hw_buffer_free(b[1]);
+    }
+    ok(hw_buffer_alloc(w.near, 49 * MB, 0, &b[0]));
+    ok(hw_buffer_alloc(w.far, 48 * MB, 0, &b[0]));
+    hw_buffer_free(b[0]);
+    fails(HW_NO_MEMORY, "largest", hw_buffer_alloc(w.far, 48 * MB + 1, 0, &b[0]));
+    assert_null(b[0]);
+    /* What small requests share is no larger either. */
+    ok(hw_pool_trim(w.far));
+    w.far->info.buffer_max = 2 * MB;
+    ok(hw_buffer_alloc(w.far, 100, 0, &b[0]));
+    assert_true(stats(w.far).held <= 2 * MB);
+    world_close(&w);
+}
+
+static int32_t (*honest)(void *device, uint64_t bytes, uint32_t flags,
+                         struct hw_buffer *buffer);
+
+static int32_t without_address(void *device, uint64_t bytes, uint32_t flags,
+                               struct hw_buffer *buffer)
+{
+    const int32_t status = honest(device, bytes, flags, buffer);
+    buffer->host = NULL;
+    return status;
+}
+
+static void host_is_an_address(void **state)
+{
+    struct world w;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_buffer_alloc(w.near, 100, 0, &b));
+    assert_null(hw_buffer_host(b));
+    ok(hw_buffer_alloc(w.near, 100, HW_BUFFER_PINNED, &b));
+    assert_non_null(hw_buffer_host(b));
+    ok(hw_buffer_alloc(w.cpu, 100, 0, &b));
+    assert_non_null(hw_buffer_host(b));
+    /* A plugin that forgets it is told so, and keeps its memory. */
+    const uint64_t held = stats(w.near).held;
+    honest = w.near->plugin->table.buffer_alloc;
+    w.near->plugin->table.buffer_alloc = without_address;
+    for (int i = 0; i < 100; i++)
+        fails(HW_INTERNAL, "address",
+              hw_buffer_alloc(w.near, 10 * MB, HW_BUFFER_HOST_VISIBLE, &b));
+    assert_int_equal(stats(w.near).held, held);
+    world_close(&w);
+}
+
 static void imported_memory_is_not_copied(void **state)
 {
     struct world w;
@@ -382,6 +456,8 @@ int main(void)
         cmocka_unit_test(events_give_memory_back),
         cmocka_unit_test(memory_is_waited_for),
         cmocka_unit_test(without_events_a_wait_gives_back),
+        cmocka_unit_test(buffers_are_as_the_device_says),
+        cmocka_unit_test(host_is_an_address),
         cmocka_unit_test(imported_memory_is_not_copied),
         cmocka_unit_test(wrong_arguments),
     };

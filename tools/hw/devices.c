@@ -82,6 +82,9 @@ static void print_memory(const json_t *facts)
     if (total > 0 && left > 0)
         printf(" (%s free)", gigabytes((uint64_t)left).text);
     printf("%s", total > 0 ? "\n" : "");
+    if (number_of(facts, "buffer_max") > 0)
+        printf("  %-14sat most %s\n", "buffers",
+               gigabytes((uint64_t)number_of(facts, "buffer_max")).text);
 }
 
 static void print_kernels(json_t *ops)

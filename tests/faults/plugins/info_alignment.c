@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers begin at multiples of what is no power of two. */
+#define NAME "info_alignment"
+#define CHANGES
+#include "plugin.h"
+
+static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    strcpy(info->name, "askew");
+    info->buffer_alignment = 768;
+    (void)self, (void)index;
+    return HW_OK;
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->device_info = bad_info;
+}
