@@ -368,11 +368,14 @@ static void keep_error(struct hw_queue *queue, enum hw_status status)
     queue->error_text = strdup(hw_message());
 }
 
+/* A device that is known to be lost was reported: its helper keeps no other one from going on. */
 static enum hw_status settle_helpers(struct hw_queue *queue)
 {
     enum hw_status first = HW_OK;
     for (uint32_t i = 0; i < queue->device->context->device_count; i++) {
-        enum hw_status status = queue->helpers[i] ? queue_settle(queue->helpers[i]) : HW_OK;
+        struct hw_queue *helper = queue->helpers[i];
+        const bool gone = !helper || atomic_load(&helper->device->lost);
+        const enum hw_status status = gone ? HW_OK : queue_settle(helper);
         if (!first)
             first = status;
     }

@@ -191,7 +191,9 @@ static void the_end_that_is_lost(void **state)
         const struct hw_tensor a = put(v.on_near, x, 2, 3), b = put(v.on_far, x, 2, 3);
         int32_t (*real)(void *,
                         const struct hw_transfer *) = v.near->plugin->table.transfer;
+        ok(hw_copy(v.on_near, &b, &a)); /* by a helper, which is lost with its device */
         ok(hw_extension_call(v.on_far, "discrete.lose", NULL, 0));
+        assert_int_equal(v.far->plugin->table.queue_wait(v.on_far->impl), HW_LOST);
         v.near->plugin->table.transfer = end_is_gone;
         fails(HW_LOST, "one end is gone", hw_copy(v.on_near, out ? &b : &a, out ? &a : &b));
         v.near->plugin->table.transfer = real;
