@@ -157,16 +157,18 @@ static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
     return cross(c, &a, &b);
 }
 
-/* Asks both ends: the one that is lost says so. The words stay. */
+/* Asks both ends: the one that is lost says so. The words stay. The queue comes last, since it
+ * takes an error of its helpers for its own unless their device is known to be lost. */
 static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
                       const struct hw_tensor *src)
 {
     const struct words words = words_keep();
     struct hw_queue *at;
-    if (!queue_of(queue, dst, &at))
+    if (!queue_of(queue, dst, &at) && at != queue)
         queue_settle(at);
-    if (!queue_of(queue, src, &at))
+    if (!queue_of(queue, src, &at) && at != queue)
         queue_settle(at);
+    queue_settle(queue);
     words_restore(&words);
 }
 
