@@ -116,7 +116,7 @@ static enum hw_status find_extension(struct hw_device *device, const char *name,
     for (uint32_t i = 0; i < MAX_EXTENSIONS; i++) {
         *found = (struct hw_extension){ .size = sizeof *found };
         int32_t status = device->plugin->table.extension(device->impl, i, found);
-        if (status && status != HW_NO_DEVICE)
+        if (status && status != HW_END)
             return answered(device, status);
         if (status)
             break;

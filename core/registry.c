@@ -238,12 +238,16 @@ enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t 
     if (status || (status = device_wake(device)))
         return status;
     if (op >= device->plugin->table.op_count) /* an older plugin may look into an array */
-        return HW_NO_DEVICE;
+        return HW_END;
     struct hw_kernel_info row = { .size = sizeof row };
     uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;
+    plugin_asked();
     int32_t answer = device->plugin->table.kernel_info(device->impl, op, index, &row);
+    if (answer == HW_END)
+        return HW_END;
     if (answer)
-        return (enum hw_status)answer;
+        return fail_in(plugin_failed(answer), "rows of %s on %s: ", hw_op_name(op),
+                       device->name);
     row.size = size;
     row.name[sizeof row.name - 1] = '\0';
     row.needs[sizeof row.needs - 1] = '\0';

@@ -168,17 +168,20 @@ enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
                         void *user, bool *go_on)
 {
     struct hw_kernel_info info = { .size = sizeof info };
-    enum hw_status status = HW_OK;
+    enum hw_status status = HW_OK, listed = HW_OK;
     uint32_t index = 0;
 
     *go_on = true;
-    for (; !status && *go_on && !hw_device_kernel(device, op, index, &info); index++) {
+    for (; !status && *go_on && !(listed = hw_device_kernel(device, op, index, &info));
+         index++) {
         char force[128];
         if (!info.eligible || (only && strcmp(only, info.name)))
             continue;
         snprintf(force, sizeof force, "%s=%s", hw_op_name(op), info.name);
         status = with_row(device, force, flags, fn, user, info.name, go_on);
     }
+    if (listed && listed != HW_END && listed != HW_UNSUPPORTED)
+        return listed; /* neither the last row nor a device that lists none */
     if (index == 0 && !only)
         status = with_row(device, NULL, flags, fn, user, "", go_on);
     return status;

@@ -133,7 +133,8 @@ HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
  * computes this. HW_FALLBACK=error makes such a call fail; hw_queue_calls() counts it otherwise. */
 HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t op,
                                             const void *args, size_t size);
-/* The kernel rows of `op`, best first; HW_NO_DEVICE past the last. */
+/* The kernel rows of `op`, best first; HW_END past the last, without a message. HW_UNSUPPORTED: the
+ * backend lists none. */
 HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op,
                                           uint32_t index, struct hw_kernel_info *info);
 

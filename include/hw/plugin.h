@@ -225,7 +225,7 @@ struct hw_plugin {
      * a slot; hw verify counts as supported what was computed. */
     int32_t (*supports)(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch);
-    /* The rows of `op`, best first, the portable one last; HW_NO_DEVICE past the end. */
+    /* The rows of `op`, best first, the portable one last; HW_END past the end. */
     int32_t (*kernel_info)(void *device, uint32_t op, uint32_t index,
                            struct hw_kernel_info *info);
 
@@ -255,7 +255,7 @@ struct hw_plugin {
     int32_t (*queue_import)(void *device, const struct hw_queue_desc *desc,
                             const char *kind, void *handle, void **queue);
 
-    /* Extension ops, by index; HW_NO_DEVICE past the end. */
+    /* Extension ops, by index; HW_END past the end. */
     int32_t (*extension)(void *device, uint32_t index, struct hw_extension *extension);
 
     /* User kernels. The host has checked the arguments against the signature. */

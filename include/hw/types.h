@@ -37,7 +37,8 @@ extern "C" {
     X(IO, 10, "a file could not be read or written")                                       \
     X(TIMEOUT, 11, "a deadline passed")                                                    \
     X(UNTRUSTED, 12, "a file or directory others may write to")                            \
-    X(INTERNAL, 13, "a plugin or the library broke its own rules")
+    X(INTERNAL, 13, "a plugin or the library broke its own rules")                         \
+    X(END, 14, "past the last of a list")
 
 enum hw_status {
 #define X(NAME, value, text) HW_##NAME = value,

@@ -247,5 +247,5 @@ int32_t kernel_list(const struct kernel_table *table, uint64_t features, uint32_
         hw_answer(info, &found);
         return HW_OK;
     }
-    return HW_NO_DEVICE;
+    return HW_END;
 }

@@ -88,7 +88,7 @@ int32_t kernel_choose(const struct hw_host *host, const struct kernel_table *tab
 int32_t kernel_select(const struct kernel_table *table, const struct kernel_choice *choice,
                       uint32_t op, const void *args);
 
-/* For hw_plugin.kernel_info: the index-th row of `op`; HW_NO_DEVICE past the last. */
+/* For hw_plugin.kernel_info: the index-th row of `op`; HW_END past the last. */
 int32_t kernel_list(const struct kernel_table *table, uint64_t features, uint32_t op,
                     uint32_t index, struct hw_kernel_info *info);
 

@@ -47,6 +47,16 @@
     [[ "$output" = *"nothing was tested"* ]]
 }
 
+@test "rows that can not be listed are an error, not the end of the rows" {
+    for question in '--test -o silu' '--test -o silu -k oracle' '--perf -p add(shape=3x5) --seconds 0.001'; do
+        # shellcheck disable=SC2086 # words
+        run "$CHECKOPS" --plugin "$ROWLESS" --quick $question
+        echo "$question: $status: $output"
+        [ "$status" = 1 ]
+        [[ "$output" = *"rows of "*" on rowless:0: the list of kernels is torn"* ]]
+    done
+}
+
 @test "a plugin that is not there is an error" {
     run "$CHECKOPS" --plugin /nonexistent/hw_what.so
     echo "$output"

@@ -436,7 +436,7 @@ static int32_t kernel_info(void *self, uint32_t op, uint32_t index,
     (void)self;
     if (index > 0 ||
         (op != HW_OP_SILU && op != HW_OP_ADD && op != HW_OP_MATMUL && op != HW_OP_COPY))
-        return HW_NO_DEVICE;
+        return HW_END;
     const struct hw_kernel_info row = {
         .size = sizeof row, .eligible = 1, .name = "plain", .needs = "f32"
     };
@@ -808,7 +808,7 @@ static int32_t extension(void *device, uint32_t index, struct hw_extension *out)
     };
     (void)device;
     if (index >= sizeof rows / sizeof *rows)
-        return HW_NO_DEVICE;
+        return HW_END;
     hw_answer(out, &rows[index]);
     return HW_OK;
 }

@@ -90,7 +90,7 @@ static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
     if (op >= OLDER_COUNT)
         return unknown(device, op);
     if (index > 0 || op == HW_OP_RMSNORM || op == HW_OP_ROPE)
-        return HW_NO_DEVICE;
+        return HW_END;
     hw_answer(info, &(struct hw_kernel_info){
                         .size = sizeof *info, .eligible = 1, .name = "plain" });
     return HW_OK;

@@ -219,7 +219,7 @@ static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
     (void)device;
     (void)op;
     if (index > 0)
-        return HW_NO_DEVICE;
+        return HW_END;
     hw_answer(info, &(struct hw_kernel_info){
                         .size = sizeof *info, .eligible = 1, .name = "oracle" });
     return HW_OK;
