@@ -299,8 +299,8 @@ enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t fla
 void scratch_give(struct hw_queue *queue, struct buffer *buffer);
 /* Freed when the queue has passed. */
 void queue_free_later(struct hw_queue *queue, struct buffer *buffer);
-/* Host memory that is free()d when the queue has passed; NULL: none. */
-void *scratch_host(struct hw_queue *queue, uint64_t bytes);
+/* Host memory until the queue has passed, all of `*pinned` if that is not NULL; NULL: none. */
+void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned);
 
 /* ---- route.c, fallback.c ---- */
 

@@ -286,19 +286,18 @@ void scratch_give(struct hw_queue *queue, struct buffer *buffer)
     queue->idle = buffer;
 }
 
-void *scratch_host(struct hw_queue *queue, uint64_t bytes)
+void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned)
 {
+    *pinned = NULL;
     if (queue->busy_bytes > BUSY_BYTES)
         queue_settle(queue);
-    struct buffer *pinned;
+    struct buffer *buffer;
     if (bytes <= SIZE_MAX &&
         !buffer_make(queue->device, bytes, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE,
-                     &pinned)) {
-        if (pinned->base.host) {
-            scratch_give(queue, pinned);
-            return pinned->base.host;
-        }
-        buffer_drop(pinned);
+                     &buffer)) {
+        scratch_give(queue, buffer);
+        *pinned = &buffer->base;
+        return buffer->base.host;
     }
     void *memory = malloc(bytes ? (size_t)bytes : 1);
     if (memory && !keep_busy(queue, memory)) {

@@ -45,14 +45,16 @@ static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *ho
     return found;
 }
 
-/* The same elements, contiguous, in host memory. */
-static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory)
+/* The same elements, contiguous, in host memory; `pinned`: the buffer that it is of, which says
+ * more to a plugin than an address. */
+static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory,
+                                       struct hw_buffer *pinned)
 {
     struct hw_tensor t = *of;
     uint64_t bytes;
     make_dense(&t, of, &bytes); /* fits: its bytes have been allocated */
-    t.buffer = NULL;
-    t.data = memory;
+    t.buffer = pinned;
+    t.data = pinned ? NULL : memory;
     t.offset = 0;
     return t;
 }
@@ -75,10 +77,11 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
     if ((bytes > GATHER_BYTES && run_count(to, host) <= DIRECT_RUNS) ||
         in_a_buffer(queue, host))
         return queue_move(queue, to, host);
-    void *memory = scratch_host(queue, bytes);
+    struct hw_buffer *pinned;
+    void *memory = scratch_host(queue, bytes, &pinned);
     if (!memory)
         return HW_NO_MEMORY;
-    const struct hw_tensor gathered = in_host_memory(to, memory);
+    const struct hw_tensor gathered = in_host_memory(to, memory, pinned);
     host_move(&gathered, host);
     return queue_move(queue, to, &gathered);
 }
@@ -91,13 +94,15 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
     enum hw_status status = settle_debts(queue, host);
     if (status)
         return status;
+    struct hw_buffer *pinned = NULL;
     struct owed *owed = calloc(1, sizeof *owed);
-    void *memory = direct || !owed ? NULL : scratch_host(queue, bytes);
+    void *memory = direct || !owed ? NULL : scratch_host(queue, bytes, &pinned);
     if (!owed || (!direct && !memory)) {
         free(owed);
         return fail(HW_NO_MEMORY, "out of memory for a tensor on its way to the host");
     }
-    const struct hw_tensor scattered = direct ? *host : in_host_memory(host, memory);
+    const struct hw_tensor scattered = direct ? *host
+                                              : in_host_memory(host, memory, pinned);
     if ((status = queue_move(queue, &scattered, from))) {
         free(owed);
         return status;
