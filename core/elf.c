@@ -196,29 +196,92 @@ enum reason malformed(struct reader *reader, const char *what)
                    what);
 }
 
+const ElfW(Phdr) * segment_of(const struct reader *reader, uint64_t address, uint64_t bytes,
+                              uint32_t rights)
+{
+    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
+        const ElfW(Phdr) *segment = &reader->segments[i];
+        uint64_t inside = address - segment->p_vaddr;
+        if (segment->p_type == PT_LOAD && (segment->p_flags & rights) == rights &&
+            inside <= segment->p_memsz && bytes <= segment->p_memsz - inside)
+            return segment;
+    }
+    return NULL;
+}
+
+bool locate(const struct reader *reader, uint64_t address, uint64_t bytes, uint64_t *offset)
+{
+    const ElfW(Phdr) *segment = segment_of(reader, address, bytes, PF_R);
+    if (!segment || address - segment->p_vaddr + bytes > segment->p_filesz)
+        return false;
+    *offset = segment->p_offset + (address - segment->p_vaddr);
+    return true;
+}
+
 static enum reason check_load(struct reader *reader, const ElfW(Phdr) * segment,
-                              uint64_t *end)
+                              uint64_t *end, uint64_t *file_end)
 {
     uint64_t memory_end, align = segment->p_align ? segment->p_align : 1;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (!in_file(reader->source, segment->p_offset, segment->p_filesz))
         return truncated(reader, "segments");
     if (segment->p_filesz > segment->p_memsz)
         return malformed(reader, "a segment is larger in the file than in memory");
     if (__builtin_add_overflow((uint64_t)segment->p_vaddr, (uint64_t)segment->p_memsz,
                                &memory_end) ||
-        memory_end > UINT64_C(1) << (8 * sizeof(void *) < 48 ? 31 : 40))
+        memory_end > UINT64_C(1) << (8 * sizeof(void *) < 48 ? 31 : 36))
         return malformed(reader, "a segment lies outside of what memory there can be");
     if ((align & (align - 1)) || (segment->p_vaddr - segment->p_offset) % align)
         return malformed(reader, "a segment is out of alignment");
-    if (segment->p_vaddr < *end)
+    /* Whole pages are mapped, and a later segment's replace those of an earlier one. */
+    if (segment->p_vaddr / page * page < *end ||
+        (segment->p_filesz && segment->p_offset < *file_end))
         return malformed(reader, "segments overlap");
-    *end = memory_end;
+    *end = (memory_end + page - 1) / page * page;
+    *file_end = segment->p_filesz ? segment->p_offset + segment->p_filesz : *file_end;
     return REASON_NONE;
+}
+
+/* Whether the bytes of the segment in the file are those that are in memory there. */
+static bool is_loaded(const struct reader *reader, const ElfW(Phdr) * segment)
+{
+    uint64_t offset,
+        bytes = segment->p_filesz > segment->p_memsz ? segment->p_filesz : segment->p_memsz;
+    return locate(reader, segment->p_vaddr, bytes, &offset) && offset == segment->p_offset;
+}
+
+/* What the system's loader reads or changes where these say; relro may reach to the end of
+ * the last page. */
+static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
+{
+    uint64_t offset;
+    switch (segment->p_type) {
+    case PT_TLS:
+        reader->tls = segment->p_memsz ? segment : reader->tls;
+        return segment->p_filesz <= segment->p_memsz && segment->p_memsz < 1u << 30 &&
+               segment->p_align - 1 < 1u << 24 &&
+               (segment->p_align & (segment->p_align - 1)) == 0 &&
+               locate(reader, segment->p_vaddr, segment->p_filesz, &offset);
+    case PT_GNU_RELRO: {
+        const ElfW(Phdr) *load = segment_of(reader, segment->p_vaddr, 1, PF_W);
+        return segment->p_memsz == 0 ||
+               (load && segment->p_memsz <= load->p_vaddr - segment->p_vaddr +
+                                                load->p_memsz + load->p_align);
+    }
+    case PT_PHDR:
+        return segment->p_offset == reader->header.e_phoff && is_loaded(reader, segment);
+    case PT_NOTE:
+    case PT_GNU_PROPERTY:
+        return !in_file(reader->source, segment->p_offset, segment->p_filesz) ||
+               is_loaded(reader, segment);
+    default:
+        return true;
+    }
 }
 
 static enum reason check_segments(struct reader *reader)
 {
-    uint64_t end = 0;
+    uint64_t end = 0, file_end = 0;
     unsigned loads = 0, dynamics = 0;
     bool stack_said = false;
     for (unsigned i = 0; i < reader->header.e_phnum; i++) {
@@ -226,7 +289,7 @@ static enum reason check_segments(struct reader *reader)
         enum reason reason = REASON_NONE;
         if (segment->p_type == PT_LOAD) {
             loads++;
-            reason = check_load(reader, segment, &end);
+            reason = check_load(reader, segment, &end, &file_end);
         } else if (segment->p_type == PT_DYNAMIC) {
             dynamics++;
         } else if (segment->p_type == PT_GNU_STACK) {
@@ -243,6 +306,9 @@ static enum reason check_segments(struct reader *reader)
     if (!stack_said && STACK_BY_DEFAULT)
         return because(reader, REASON_EXECUTABLE_STACK,
                        "does not say that its stack need not be executable");
+    for (unsigned i = 0; i < reader->header.e_phnum; i++)
+        if (!check_special(reader, &reader->segments[i]))
+            return malformed(reader, "a segment is not where it says");
     return REASON_NONE;
 }
 
@@ -265,21 +331,6 @@ static enum reason read_segments(struct reader *reader)
     return check_segments(reader);
 }
 
-bool locate(const struct reader *reader, uint64_t address, uint64_t bytes, uint64_t *offset)
-{
-    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
-        const ElfW(Phdr) *segment = &reader->segments[i];
-        if (segment->p_type != PT_LOAD || address < segment->p_vaddr)
-            continue;
-        uint64_t inside = address - segment->p_vaddr;
-        if (inside <= segment->p_filesz && bytes <= segment->p_filesz - inside) {
-            *offset = segment->p_offset + inside;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool read_memory(const struct reader *reader, uint64_t address, void *to, uint64_t bytes)
 {
     uint64_t offset;
@@ -289,21 +340,17 @@ bool read_memory(const struct reader *reader, uint64_t address, void *to, uint64
 
 bool executable(const struct reader *reader, uint64_t address)
 {
-    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
-        const ElfW(Phdr) *segment = &reader->segments[i];
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
-            address >= segment->p_vaddr && address - segment->p_vaddr < segment->p_filesz)
-            return true;
-    }
-    return false;
+    const ElfW(Phdr) *segment = segment_of(reader, address, 1, PF_X);
+    return segment && address - segment->p_vaddr < segment->p_filesz &&
+           (NATIVE_MACHINE != EM_AARCH64 || address % 4 == 0);
 }
 
 enum reason elf_read(const struct source *source, struct object *object, char *why,
                      size_t size)
 {
     static enum reason (*const steps[])(struct reader *) = {
-        check_header, read_segments, read_dynamic, check_tables,
-        read_strings, find_entry,    read_notes,   read_versions,
+        check_header, read_segments, read_dynamic,  check_tables,      read_strings,
+        find_entry,   read_notes,    read_versions, check_relocations,
     };
     *object = (struct object){ 0 };
     struct reader *reader = calloc(1, sizeof *reader);
@@ -316,6 +363,8 @@ enum reason elf_read(const struct source *source, struct object *object, char *w
     enum reason reason = REASON_NONE;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !reason; i++)
         reason = steps[i](reader);
+    free(reader->symbols);
+    free(reader->called);
     free(reader);
     return reason;
 }

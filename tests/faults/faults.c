@@ -43,6 +43,8 @@ static const struct {
     { "other_name", "name-mismatch" },
     { "needs_missing", "needs-library" },
     { "needs_one_of", "" },
+    { "hashed", "" },
+    { "packed", "" },
     { "symbol_undefined", "load-failed" },
     { "replaces_itself", "changed-file" },
     { "entry_fails", "entry-failed" },

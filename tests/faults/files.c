@@ -51,11 +51,16 @@ struct image {
     size_t size;
 };
 
-static struct image load_image(void)
+static struct image load_image_of(const char *name)
 {
     struct image image;
-    image.bytes = read_file(built("plain"), &image.size);
+    image.bytes = read_file(built(name), &image.size);
     return image;
+}
+
+static struct image load_image(void)
+{
+    return load_image_of("plain");
 }
 
 static void write_image(const struct image *image, size_t size, const char *directory,
@@ -185,6 +190,154 @@ static void make_hash_chain(const char *directory, char path[4096])
     uint32_t *buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / 4);
     buckets[0] = 0x7fffffff;
     write_image(&image, image.size, directory, path);
+}
+
+/* ---- tables that the system's loader believes: each of these killed the process ---- */
+
+#define IMAGE_FAULT(function, change)                                                      \
+    static void function(const char *directory, char path[4096])                           \
+    {                                                                                      \
+        struct image image = load_image();                                                 \
+        change;                                                                            \
+        write_image(&image, image.size, directory, path);                                  \
+    }
+/* What lies before the code has the same offset in the file and in memory. */
+#define TABLE(type, tag) ((type *)(void *)(image.bytes + dynamic(&image, tag)->d_un.d_ptr))
+
+IMAGE_FAULT(make_load_unreadable, segment(&image, PT_LOAD)->p_flags = PF_X)
+IMAGE_FAULT(make_tls_outside, segment(&image, PT_GNU_EH_FRAME)->p_vaddr = 1 << 30;
+            segment(&image, PT_GNU_EH_FRAME)->p_type = PT_TLS)
+IMAGE_FAULT(make_tls_align, segment(&image, PT_GNU_EH_FRAME)->p_align = 0;
+            segment(&image, PT_GNU_EH_FRAME)->p_type = PT_TLS)
+IMAGE_FAULT(make_relro_outside, segment(&image, PT_GNU_RELRO)->p_vaddr = 0)
+IMAGE_FAULT(make_relro_long, segment(&image, PT_GNU_RELRO)->p_memsz = 1 << 30)
+IMAGE_FAULT(make_phdr, segment(&image, PT_GNU_EH_FRAME)->p_type = PT_PHDR)
+IMAGE_FAULT(make_note_elsewhere, segment(&image, PT_NOTE)->p_vaddr += 1 << 30)
+IMAGE_FAULT(make_property, segment(&image, PT_GNU_EH_FRAME)->p_vaddr = 1 << 30;
+            segment(&image, PT_GNU_EH_FRAME)->p_type = PT_GNU_PROPERTY)
+IMAGE_FAULT(make_soname, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 30;
+            dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_SONAME)
+IMAGE_FAULT(make_filter, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 30;
+            dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_FILTER)
+IMAGE_FAULT(make_preinit, dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_PREINIT_ARRAY)
+IMAGE_FAULT(make_init_zero, dynamic(&image, DT_INIT)->d_un.d_ptr = 0)
+IMAGE_FAULT(make_init_array_size, dynamic(&image, DT_INIT_ARRAYSZ)->d_tag = DT_DEBUG)
+IMAGE_FAULT(make_init_array_zero, dynamic(&image, DT_INIT_ARRAY)->d_un.d_ptr = 0)
+IMAGE_FAULT(make_hash_shift, TABLE(uint32_t, DT_GNU_HASH)[3] = 99)
+IMAGE_FAULT(make_symbol_name, TABLE(ElfW(Sym), DT_SYMTAB)[1].st_name = 1 << 30)
+IMAGE_FAULT(make_symbol_resolver,
+            TABLE(ElfW(Sym), DT_SYMTAB)[1].st_info = STT_GNU_IFUNC | STB_GLOBAL << 4;
+            TABLE(ElfW(Sym), DT_SYMTAB)[1].st_shndx = 1)
+IMAGE_FAULT(make_version_number, TABLE(uint16_t, DT_VERSYM)[1] = 77)
+IMAGE_FAULT(make_version_numbers, dynamic(&image, DT_VERSYM)->d_tag = DT_DEBUG)
+IMAGE_FAULT(make_version_library, TABLE(ElfW(Verneed), DT_VERNEED)->vn_file++)
+IMAGE_FAULT(make_version_next, TABLE(ElfW(Verneed), DT_VERNEED)->vn_next = 1 << 30)
+IMAGE_FAULT(
+    make_version_name,
+    ((ElfW(Vernaux) *)(void *)(TABLE(ElfW(Verneed), DT_VERNEED) + 1))->vna_name = 1 << 30)
+IMAGE_FAULT(make_version_own, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 30;
+            dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_VERDEF)
+
+/* Relocations, by machines whose types are known. */
+#if defined(__x86_64__)
+#define RELOCATIONS(type_x86, type_arm) type_x86
+#elif defined(__aarch64__)
+#define RELOCATIONS(type_x86, type_arm) type_arm
+#endif
+#if defined(RELOCATIONS)
+#define RELATIVE RELOCATIONS(R_X86_64_RELATIVE, R_AARCH64_RELATIVE)
+#define GLOB_DAT RELOCATIONS(R_X86_64_GLOB_DAT, R_AARCH64_GLOB_DAT)
+
+/* The first one of the type. */
+static Elf64_Rela *relocation(const struct image *image, uint32_t type)
+{
+    Elf64_Rela *row =
+        (Elf64_Rela *)(void *)(image->bytes + dynamic(image, DT_RELA)->d_un.d_ptr);
+    for (uint64_t i = 0; i < dynamic(image, DT_RELASZ)->d_un.d_val / sizeof *row; i++)
+        if (ELF64_R_TYPE(row[i].r_info) == type)
+            return &row[i];
+    fail_msg("hw_plain.so has no relocation of type %u", type);
+    return NULL;
+}
+
+static Elf64_Sym *symbol_of(const struct image *image, const Elf64_Rela *row)
+{
+    return (Elf64_Sym *)(void *)(image->bytes + dynamic(image, DT_SYMTAB)->d_un.d_ptr) +
+           ELF64_R_SYM(row->r_info);
+}
+
+/* The relocation whose place is the constructor. */
+static Elf64_Rela *constructor(const struct image *image)
+{
+    Elf64_Rela *row = relocation(image, RELATIVE);
+    while (row->r_offset != dynamic(image, DT_INIT_ARRAY)->d_un.d_ptr)
+        row++;
+    return row;
+}
+
+#define RELOCATION_FAULT(function, type, change)                                           \
+    IMAGE_FAULT(function, Elf64_Rela *row = relocation(&image, type); change)
+#define RETYPE(type_x86, type_arm)                                                         \
+    row->r_info = ELF64_R_INFO(ELF64_R_SYM(row->r_info), RELOCATIONS(type_x86, type_arm))
+
+RELOCATION_FAULT(make_rela_symbol, GLOB_DAT, row->r_info = ELF64_R_INFO(0x7fff, GLOB_DAT))
+RELOCATION_FAULT(make_rela_no_symbol, GLOB_DAT, row->r_info = ELF64_R_INFO(0, GLOB_DAT))
+RELOCATION_FAULT(make_rela_added, GLOB_DAT, row->r_addend = 64)
+RELOCATION_FAULT(make_rela_type, GLOB_DAT, row->r_info |= 0xffff)
+RELOCATION_FAULT(make_rela_copy, GLOB_DAT, RETYPE(R_X86_64_COPY, R_AARCH64_COPY))
+RELOCATION_FAULT(make_rela_thread, GLOB_DAT, RETYPE(R_X86_64_TPOFF64, R_AARCH64_TLS_TPREL))
+RELOCATION_FAULT(make_rela_no_thread, RELATIVE,
+                 RETYPE(R_X86_64_TPOFF64, R_AARCH64_TLS_TPREL))
+RELOCATION_FAULT(make_rela_named, GLOB_DAT, RETYPE(R_X86_64_RELATIVE, R_AARCH64_RELATIVE))
+RELOCATION_FAULT(make_rela_none, GLOB_DAT, RETYPE(R_X86_64_NONE, R_AARCH64_NONE))
+RELOCATION_FAULT(make_rela_local, GLOB_DAT, symbol_of(&image, row)->st_info &= 15)
+RELOCATION_FAULT(make_rela_hidden, GLOB_DAT, symbol_of(&image, row)->st_other = STV_HIDDEN)
+RELOCATION_FAULT(make_rela_far, GLOB_DAT, row->r_offset = UINT64_C(1) << 62)
+RELOCATION_FAULT(make_rela_readonly, GLOB_DAT, row->r_offset = 64)
+RELOCATION_FAULT(make_rela_dynamic, GLOB_DAT,
+                 row->r_offset = segment(&image, PT_DYNAMIC)->p_vaddr + 8)
+RELOCATION_FAULT(make_rela_resolver, RELATIVE,
+                 RETYPE(R_X86_64_IRELATIVE, R_AARCH64_IRELATIVE);
+                 row->r_addend = 64)
+IMAGE_FAULT(make_rela_many, dynamic(&image, DT_RELACOUNT)->d_un.d_val += 1)
+IMAGE_FAULT(make_rela_too_many, dynamic(&image, DT_RELACOUNT)->d_un.d_val += 1 << 20)
+IMAGE_FAULT(make_rela_half, dynamic(&image, DT_RELASZ)->d_un.d_val -= 1)
+IMAGE_FAULT(make_rela_entry, dynamic(&image, DT_RELAENT)->d_un.d_val = 8)
+IMAGE_FAULT(make_rela_no_entry, dynamic(&image, DT_RELAENT)->d_tag = DT_DEBUG)
+IMAGE_FAULT(make_rela_no_size, dynamic(&image, DT_RELASZ)->d_tag = DT_DEBUG)
+IMAGE_FAULT(make_plt_kind, dynamic(&image, DT_PLTREL)->d_un.d_val = DT_REL)
+IMAGE_FAULT(make_plt_none, dynamic(&image, DT_JMPREL)->d_tag = DT_DEBUG)
+IMAGE_FAULT(make_rela_none_but_rel, dynamic(&image, DT_RELACOUNT)->d_un.d_ptr = 0;
+            dynamic(&image, DT_RELACOUNT)->d_tag = DT_REL;
+            dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 16;
+            dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_RELSZ;
+            dynamic(&image, DT_PLTGOT)->d_un.d_val = 16;
+            dynamic(&image, DT_PLTGOT)->d_tag = DT_RELENT)
+IMAGE_FAULT(make_relr, dynamic(&image, DT_RELACOUNT)->d_tag = 36 /* DT_RELR */)
+IMAGE_FAULT(make_constructor, constructor(&image)->r_addend = 64)
+IMAGE_FAULT(make_constructor_none, constructor(&image)->r_offset += 8)
+IMAGE_FAULT(make_constructor_half, constructor(&image)->r_offset += 4)
+#endif
+#undef IMAGE_FAULT
+
+/* hw_hashed.so has the older hash table: its chains never end, or lead out of the table. */
+static void make_table(const char *directory, char path[4096], uint32_t link)
+{
+    struct image image = load_image_of("hashed");
+    uint32_t *table = TABLE(uint32_t, DT_HASH);
+    for (uint32_t i = 0; i < table[1]; i++)
+        table[2 + table[0] + i] = link;
+    write_image(&image, image.size, directory, path);
+}
+
+static void make_table_endless(const char *directory, char path[4096])
+{
+    make_table(directory, path, 1);
+}
+
+static void make_table_outside(const char *directory, char path[4096])
+{
+    make_table(directory, path, 1 << 30);
 }
 
 /* A note that says that it is longer than all. */
@@ -436,6 +589,61 @@ const struct made made_faults[] = {
     { "elf_rela", "malformed", make_rela, false },
     { "elf_init", "malformed", make_init, false },
     { "elf_init_array", "malformed", make_init_array, false },
+    { "elf_load_unreadable", "malformed", make_load_unreadable, false },
+    { "elf_tls_outside", "malformed", make_tls_outside, false },
+    { "elf_tls_align", "malformed", make_tls_align, false },
+    { "elf_relro_outside", "malformed", make_relro_outside, false },
+    { "elf_relro_long", "malformed", make_relro_long, false },
+    { "elf_phdr", "malformed", make_phdr, false },
+    { "elf_note_elsewhere", "malformed", make_note_elsewhere, false },
+    { "elf_property", "malformed", make_property, false },
+    { "elf_soname", "malformed", make_soname, false },
+    { "elf_filter", "malformed", make_filter, false },
+    { "elf_preinit", "malformed", make_preinit, false },
+    { "elf_init_zero", "malformed", make_init_zero, false },
+    { "elf_init_array_size", "malformed", make_init_array_size, false },
+    { "elf_init_array_zero", "malformed", make_init_array_zero, false },
+    { "elf_hash_shift", "malformed", make_hash_shift, false },
+    { "elf_table_endless", "malformed", make_table_endless, false },
+    { "elf_table_outside", "malformed", make_table_outside, false },
+    { "elf_symbol_name", "malformed", make_symbol_name, false },
+    { "elf_symbol_resolver", "malformed", make_symbol_resolver, false },
+    { "elf_version_number", "malformed", make_version_number, false },
+    { "elf_version_numbers", "malformed", make_version_numbers, false },
+    { "elf_version_library", "malformed", make_version_library, false },
+    { "elf_version_next", "malformed", make_version_next, false },
+    { "elf_version_name", "malformed", make_version_name, false },
+    { "elf_version_own", "malformed", make_version_own, false },
+#if defined(RELOCATIONS)
+    { "elf_rela_symbol", "malformed", make_rela_symbol, false },
+    { "elf_rela_no_symbol", "malformed", make_rela_no_symbol, false },
+    { "elf_rela_added", "malformed", make_rela_added, false },
+    { "elf_rela_type", "malformed", make_rela_type, false },
+    { "elf_rela_copy", "malformed", make_rela_copy, false },
+    { "elf_rela_thread", "malformed", make_rela_thread, false },
+    { "elf_rela_no_thread", "malformed", make_rela_no_thread, false },
+    { "elf_rela_named", "malformed", make_rela_named, false },
+    { "elf_rela_none", "malformed", make_rela_none, false },
+    { "elf_rela_local", "malformed", make_rela_local, false },
+    { "elf_rela_hidden", "malformed", make_rela_hidden, false },
+    { "elf_rela_far", "malformed", make_rela_far, false },
+    { "elf_rela_readonly", "malformed", make_rela_readonly, false },
+    { "elf_rela_dynamic", "malformed", make_rela_dynamic, false },
+    { "elf_rela_resolver", "malformed", make_rela_resolver, false },
+    { "elf_rela_many", "malformed", make_rela_many, false },
+    { "elf_rela_too_many", "malformed", make_rela_too_many, false },
+    { "elf_rela_half", "malformed", make_rela_half, false },
+    { "elf_rela_entry", "malformed", make_rela_entry, false },
+    { "elf_rela_no_entry", "malformed", make_rela_no_entry, false },
+    { "elf_rela_no_size", "malformed", make_rela_no_size, false },
+    { "elf_plt_kind", "malformed", make_plt_kind, false },
+    { "elf_plt_none", "malformed", make_plt_none, false },
+    { "elf_rela_none_but_rel", "malformed", make_rela_none_but_rel, false },
+    { "elf_relr", "malformed", make_relr, false },
+    { "elf_constructor", "malformed", make_constructor, false },
+    { "elf_constructor_none", "malformed", make_constructor_none, false },
+    { "elf_constructor_half", "malformed", make_constructor_half, false },
+#endif
     { "elf_verneed", "malformed", make_verneed, false },
     { "elf_note_long", "malformed", make_note_long, false },
     { "elf_note_outside", "truncated", make_note_outside, false },
