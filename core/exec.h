@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* exec.h - the executing half of the library: what tensor.c, operand.c, ops.c, queue.c,
- * route.c, transfer.c, pool.c, buffer.c, event.c, graph.c and extension.c share.
+ * route.c, stage.c, fallback.c, transfer.c, copy.c, pool.c, buffer.c, event.c, graph.c and
+ * extension.c share.
  *
  *   hw_submit  ops.c       check the op, then one call to the plugin
  *   route      route.c     the cold path: operands that the plugin can not take as they are
+ *   stage_in   stage.c     host tensors to the device, and back
  *   fall_back  fallback.c  the op is computed by another device
  *   each_run   transfer.c  bytes from one place to another */
 #ifndef HW_EXEC_H
@@ -302,7 +304,7 @@ void queue_free_later(struct hw_queue *queue, struct buffer *buffer);
 /* Host memory until the queue has passed, all of `*pinned` if that is not NULL; NULL: none. */
 void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned);
 
-/* ---- route.c, fallback.c ---- */
+/* ---- route.c, stage.c, fallback.c ---- */
 
 /* Whether the device, awake, computes the op if its views are copied and its host tensors
  * staged. Nothing behind their addresses is looked at. `as`: the same op, with flags for those

@@ -9,8 +9,9 @@
  * call that failed has returned all host memory.
  * Ownership. _open, _alloc, _create: yours, until the matching _close or _free, which accept
  * NULL. What hangs on something is closed before it; closing a context with queues or buffers
- * left closes those too. Strings answered live as long as the object they describe. Structs
- * passed in need only live until the call returns.
+ * left closes those too. What belongs to one context is of no use to another. Strings answered
+ * live as long as the object they describe. Structs passed in need only live until the call
+ * returns.
  * Threads. Everything may be called from any thread; one queue, and one graph, is used by one
  * thread at a time. After fork() a child's calls answer HW_FORKED; it opens its own context.
  * Structs with `size` first: set it to sizeof of the struct; a zero size is HW_INVALID. */
