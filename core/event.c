@@ -20,6 +20,7 @@ static enum hw_status event_ready(struct hw_event *event, const char *function)
 {
     if (!event)
         return fail(HW_INVALID, "%s: event may not be NULL", function);
+    plugin_asked();
     return device_usable(event->device);
 }
 
@@ -134,11 +135,17 @@ enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
                     "hw_event_wait: the event belongs to another context than the queue");
     if (!event->recorded)
         return HW_OK;
-    if (queue->device != event->device)
-        return hw_event_sync(event); /* no driver waits for another one's events */
-    return event_answer(event,
-                        event->device->plugin->table.event_wait(queue->impl, event->impl),
-                        "hw_event_wait");
+    /* No driver waits for another one's events, and not each for those of its other devices. */
+    const struct plugin *plugin = queue->device->plugin;
+    int32_t answer = plugin == event->device->plugin
+                         ? plugin->table.event_wait(queue->impl, event->impl)
+                         : HW_UNSUPPORTED;
+    if (answer == HW_UNSUPPORTED)
+        return hw_event_sync(event);
+    if (answer)
+        return fail_in(answered(queue->device, answer),
+                       "hw_event_wait on %s: ", queue->device->name);
+    return HW_OK;
 }
 
 enum hw_status hw_event_query(struct hw_event *event)

@@ -296,8 +296,9 @@ HW_EXPORT void hw_event_free(struct hw_event *event);
 /* Marks the queue's current end; the event may be recorded again: who waits already waits for
  * what was recorded then. Same device. */
 HW_EXPORT enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue);
-/* What is submitted to `queue` from now on starts after the event. Any device: across backends
- * the host waits. An event never recorded is passed. */
+/* What is submitted to `queue` from now on starts after the event. Any device: across backends, and
+ * where the backend has no other way between its devices, the host waits. An event never recorded
+ * is passed. */
 HW_EXPORT enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue);
 /* The host waits. */
 HW_EXPORT enum hw_status hw_event_sync(struct hw_event *event);

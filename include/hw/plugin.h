@@ -203,13 +203,19 @@ struct hw_plugin {
 
     /* From here on NULL answers HW_UNSUPPORTED, unless it says otherwise.
      *
-     * Events of one device; flags: bits of enum hw_event_flag. query: HW_NOT_READY until it has
-     * passed. event_wait and event_callback mean the record that was last at the call; never
-     * recorded, an event has passed. event_destroy may come before it has. Several callbacks may be
-     * registered for an event. Each is called once, from any thread: after the event has passed, or
-     * when the device is lost, or from event_destroy; fn calls nothing of the plugin. elapsed: in
-     * milliseconds; the host has seen to HW_EVENT_TIMING and HW_QUEUE_TIMING, and HW_NOT_READY is
-     * an answer. */
+     * Events of one device; flags: bits of enum hw_event_flag. event_query: HW_NOT_READY until the
+     * event has passed; never recorded, it has. event_wait and event_callback mean the record that
+     * was last at the call. event_destroy may come before it has passed.
+     *
+     * event_wait: the event may belong to another device of this plugin. HW_UNSUPPORTED: the host
+     * waits. HW_LOST: the queue's device is.
+     *
+     * Several callbacks may be registered for an event. Each is called once, from any thread: after
+     * the event has passed, or when the device is lost, or from event_destroy; fn calls nothing of
+     * the plugin.
+     *
+     * event_elapsed: in milliseconds; HW_NOT_READY if one has not passed. The host has seen to
+     * HW_EVENT_TIMING and HW_QUEUE_TIMING. */
     int32_t (*event_create)(void *device, uint32_t flags, void **event);
     void (*event_destroy)(void *event);
     int32_t (*event_record)(void *event, void *queue);

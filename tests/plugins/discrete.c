@@ -36,6 +36,7 @@ struct instance {
 
 struct device {
     struct instance *instance;
+    int32_t index;
     _Atomic uint64_t used;
     _Atomic bool lost;
 };
@@ -581,9 +582,13 @@ static int32_t run_wait(struct queue *queue, struct job *job)
     return HW_OK;
 }
 
+/* The second device can wait for the first, but not the first for the second. */
 static int32_t event_wait(void *queue_self, void *self)
 {
     struct queue *queue = queue_self;
+    if (queue->device->index < ((struct event *)self)->device->index)
+        return hw_fail(queue->device->instance->host, HW_UNSUPPORTED,
+                       "no way from the second test device to the first");
     struct job *job = job_new(queue, run_wait);
     if (!job)
         return no_job(queue);
@@ -861,10 +866,10 @@ static int32_t device_info(void *instance, int32_t index, struct hw_device_info 
 static int32_t device_open(void *instance, int32_t index, void **out)
 {
     struct device *device = calloc(1, sizeof *device);
-    (void)index;
     if (!device)
         return hw_fail(((struct instance *)instance)->host, HW_NO_MEMORY, "out of memory");
     device->instance = instance;
+    device->index = index;
     *out = device;
     return HW_OK;
 }

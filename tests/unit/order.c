@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "unit.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,6 +81,43 @@ static atomic_int called;
 static void callback(void *user)
 {
     atomic_fetch_add(&called, *(int *)user);
+}
+
+/* Between devices of one plugin the plugin is asked; where it has no way the host waits. */
+static void queues_wait_for_events_of_another_device(void **state)
+{
+    struct hw_event *near, *far;
+    float x[4] = { 1, 2, 3, 4 };
+    int once = 1;
+    (void)state;
+    ok(hw_event_create(w.near, 0, &near));
+    ok(hw_event_create(w.far, 0, &far));
+    extension(w.on_near, "discrete.sleep", 200);
+    ok(hw_event_record(near, w.on_near));
+    ok(hw_event_wait(near, w.on_far));
+    assert_int_equal(hw_event_query(near), HW_NOT_READY);
+    ok(hw_event_record(far, w.on_far));
+    ok(hw_event_sync(far));
+    ok(hw_event_query(near));
+    extension(w.on_far, "discrete.sleep", 50);
+    ok(hw_event_record(far, w.on_far));
+    fails(HW_INVALID, "NULL", hw_event_wait(NULL, w.on_near));
+    ok(hw_event_wait(far, w.on_near));
+    ok(hw_event_query(far));
+    assert_non_null(strstr(hw_message(), "NULL")); /* nothing went wrong since */
+    /* The device that is lost is the one that the queue is on; nobody has heard of it yet. */
+    struct hw_tensor a = put(w.on_near, x, 1, 4);
+    atomic_store(&called, 0);
+    extension(w.on_far, "discrete.sleep", 20);
+    extension(w.on_far, "discrete.lose", 0);
+    ok(hw_event_record(far, w.on_far));
+    ok(hw_event_callback(far, callback, &once));
+    while (!atomic_load(&called))
+        sched_yield();
+    fails(HW_LOST, "hw_event_wait on discrete:1", hw_event_wait(near, w.on_far));
+    fails(HW_LOST, "device discrete:1 is lost", hw_queue_wait(w.on_far));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = a }));
+    ok(hw_queue_wait(w.on_near));
 }
 
 static void callbacks_come_once(void **state)
@@ -562,6 +600,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(events_pass_in_order),
         TEST(queues_wait_for_events),
+        TEST(queues_wait_for_events_of_another_device),
         TEST(callbacks_come_once),
         TEST(events_go_on_without_themselves),
         TEST(callbacks_come_when_the_device_is_lost),
