@@ -76,6 +76,16 @@ enum hw_status bench_load(struct bench *b, int poison)
                     bytes_of(NULL, b->host, p->bytes));
 }
 
+enum hw_status bench_load_as(struct bench *b, const struct bench *other)
+{
+    const uint64_t count = b->problem->bytes;
+
+    if (!b->buffer || needs(b->problem, true))
+        return HW_UNSUPPORTED;
+    return transfer(b, bytes_of(b->buffer, NULL, count),
+                    bytes_of(other->buffer, NULL, count));
+}
+
 void bench_drop_host(struct bench *b)
 {
     if (needs(b->problem, true))
