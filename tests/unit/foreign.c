@@ -500,6 +500,25 @@ static void weights_are_not_written(void **state)
     holds(queue, &y, 1, 2, 3, 4);
 }
 
+/* What was queued before the error still writes: its memory is nobody else's until then. */
+static void packing_that_fails_keeps_its_memory(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    struct hw_tensor a = vector(queue, x), three, packed, others[4];
+    struct hw_queue *second;
+    (void)state;
+    ok(hw_queue_open(one, NULL, &second));
+    ok(hw_tensor_slice(&three, &a, 0, 0, 3));
+    fails(HW_DRIVER, "hw_tensor_pack on foreign:0: the second step failed",
+          hw_tensor_pack(queue, &three, &packed));
+    assert_null(packed.buffer);
+    for (int i = 0; i < 4; i++)
+        others[i] = vector(second, zero);
+    ok(hw_queue_wait(queue));
+    for (int i = 0; i < 4; i++)
+        holds(second, &others[i], 0, 0, 0, 0);
+}
+
 static void descriptions_are_checked(void **state)
 {
     struct hw_user_kernel desc = described("affine", "toif");
@@ -651,6 +670,7 @@ int main(void)
         TEST(kernels_run_in_the_queues_order),
         TEST(arguments_are_held_against_the_signature),
         TEST(weights_are_not_written),
+        TEST(packing_that_fails_keeps_its_memory),
         TEST(descriptions_are_checked),
         TEST(launches_that_can_not_be),
         TEST(kernels_end_before_and_after_their_queue),
