@@ -297,8 +297,8 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     memset(dst.stride, 0, sizeof dst.stride);
     status = answered(device, device->plugin->table.pack(queue->impl, &dst, weights));
     if (status) {
-        queue_free_later(queue,
-                         buffer); /* what it queued before that may still write there */
+        /* What it queued before that may still write there. */
+        queue_free_later(queue, buffer);
         return fail_in(status, "hw_tensor_pack on %s: ", device->name);
     }
     if ((status = settle_synchronous(queue))) {

@@ -10,19 +10,28 @@
  * - Answers an enum hw_status. The words go to hw_fail(), once, where they are known.
  * - No abort, exit, exception, longjmp, signal handler, print; no change of working directory,
  *   locale, environment or floating-point mode.
+ * - A plugin leaves the thread's current vendor context or device as it found it (cuCtxSetCurrent,
+ *   hipSetDevice).
  * - Any thread may call; one queue is used by one thread at a time, different queues in
  *   parallel. Handles are the plugin's opaque pointers; strings live as long as the plugin.
+ * - A struct hw_buffer in an op, transfer or node lives until the queue has passed (of a node:
+ *   until graph_destroy). The op and the transfer themselves, hw_arg, the tensors behind it, and
+ *   every `desc` with its strings live only for the call.
  * - The host checks before it calls: pointers are valid, extents and strides agree, operands of
  *   an op lie inside their buffers. It can not check what lies in device memory (rows, lengths,
  *   positions): kernels clamp.
  * - `op` of an op's function, and `args` of supports() and of nodes, have at least op_sizes[op]
  *   bytes: what the host does not know is zero.
  * - Slots left NULL answer HW_UNSUPPORTED, except the required ones.
+ * - An error that makes the device's context unusable is HW_LOST, from every call of that device
+ *   on. After HW_LOST every function returns promptly: wait, close and free do not hang.
  *
  * Growth: within an ABI version structs only grow at the end and begin with `size`. The host
  * sets hw_plugin.size to the bytes it has room for; a plugin never writes past it, and the host
  * treats what an older plugin did not write as NULL. So it is with every struct that the host
- * hands over to be filled: hw_answer() writes what fits. */
+ * hands over to be filled: hw_answer() writes what fits. The other way round, a plugin that gets
+ * a struct with a larger `size` than it knows and non-zero bytes beyond, or a flag, dtype or kind
+ * that it does not know, answers HW_UNSUPPORTED: nothing is ignored in silence. */
 #ifndef HW_PLUGIN_H
 #define HW_PLUGIN_H
 
@@ -87,7 +96,7 @@ struct hw_host {
 /* The fixed prefix of every buffer: how a plugin finds its own memory in an op's tensors. The
  * host carves buffers out of larger allocations, so `offset` counts from the start of `impl`. It
  * is a multiple of 256, and of hw_device_info.buffer_alignment where that is more; buffers of one
- * `impl` do not overlap.
+ * `impl` do not overlap. (Of imported memory it is what buffer_import() has set.)
  *
  * `host` is set whenever the host can read and write the memory. It is then mapped for its whole
  * life and coherent: what the queue has passed is seen without another call, and what the host has
@@ -177,7 +186,9 @@ struct hw_plugin {
     /* All from here to transfer() are required.
      *
      * The instance. open() is the first that may touch a driver: HW_NO_DEVICE, with a message
-     * that names the missing library and the remedy, where the vendor is not installed. */
+     * that names the missing library and the remedy, where the vendor is not installed. Device
+     * indices are stable while the instance lives. When close() has returned, no thread and no
+     * callback of the plugin runs. */
     int32_t (*open)(const struct hw_host *host, void **self);
     void (*close)(void *self);
     int32_t (*device_count)(void *self, int32_t *count);
@@ -185,8 +196,10 @@ struct hw_plugin {
     int32_t (*device_open)(void *self, int32_t index, void **device);
     void (*device_close)(void *device);
 
-    /* Queues: order of work. queue_wait answers the first error since the last wait;
-     * queue_close waits first. */
+    /* Queues: order of work. queue_wait answers the first error since the last wait, of this queue
+     * alone; queue_close waits first. What was submitted before event_record, event_wait,
+     * graph_launch, or a transfer to the host makes progress without further calls: a plugin that
+     * batches commands submits them there. */
     int32_t (*queue_open)(void *device, const struct hw_queue_desc *desc, void **queue);
     void (*queue_close)(void *queue);
     int32_t (*queue_wait)(void *queue);
@@ -204,8 +217,9 @@ struct hw_plugin {
     /* From here on NULL answers HW_UNSUPPORTED, unless it says otherwise.
      *
      * Events of one device; flags: bits of enum hw_event_flag. event_query: HW_NOT_READY until the
-     * event has passed; never recorded, it has. event_wait and event_callback mean the record that
-     * was last at the call. event_destroy may come before it has passed.
+     * event has passed; asked again, without another call, it reaches HW_OK in the end. An event
+     * never recorded has passed. event_wait and event_callback mean the record that was last at the
+     * call. event_destroy may come before it has passed.
      *
      * event_wait: the event may belong to another device of this plugin. HW_UNSUPPORTED: the host
      * waits. HW_LOST: the queue's device is.
@@ -225,7 +239,8 @@ struct hw_plugin {
     int32_t (*event_callback)(void *event, void (*fn)(void *user), void *user);
     int32_t (*event_elapsed)(void *start, void *end, double *ms);
 
-    /* Whether some row of the device computes this; if not, `why` says in words why. `scratch`:
+    /* Whether some row of the device computes this; if not, `why` says in words why. Only dtype,
+     * rank, extents, strides, layout and scalars count: `buffer` may be NULL. `scratch`:
      * bytes of device memory that the op will ask for beyond its operands. Launches nothing. NULL:
      * nobody can tell without a call, so that hw_device_supports() answers HW_OK for whatever has
      * a slot; hw verify counts as supported what was computed. */

@@ -125,8 +125,8 @@ struct hw_tensor {
 enum hw_buffer_flag {
     HW_BUFFER_HOST_VISIBLE = 1, /* hw_buffer_host() answers an address */
     HW_BUFFER_PINNED = 2,       /* host memory that the device reads and writes directly */
-    HW_BUFFER_READ_ONLY = 4,    /* only copies write it: weights */
-    HW_BUFFER_WRITE_ONLY = 8,   /* kernels only write it */
+    HW_BUFFER_READ_ONLY = 4,    /* weights: no op writes it but copy; to a plugin, a hint */
+    HW_BUFFER_WRITE_ONLY = 8,   /* a hint: kernels write it, and hardly ever read it */
     HW_BUFFER_ZEROED = 16       /* all bytes are zero at first */
 };
 
