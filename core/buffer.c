@@ -2,7 +2,6 @@
 /* buffer.c - buffers: a block of the device's pool, or memory that somebody else made. */
 #include "exec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,14 +231,14 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
         hw_buffer_free(base);
         return;
     }
-    char words[2048]; /* an event that can not be had is no failure */
-    snprintf(words, sizeof words, "%s", hw_message());
+    /* An event that can not be had is no failure. */
+    const struct words words = words_keep();
     buffer_unlist(buffer);
     if (mark(buffer, queue))
         pool_give_after(buffer->owner->pool, buffer);
     else
         queue_free_later(queue, buffer);
-    fail(HW_OK, "%s", words);
+    words_restore(&words);
 }
 
 void *hw_buffer_host(struct hw_buffer *buffer)

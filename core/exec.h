@@ -7,7 +7,7 @@
  *   route      route.c     the cold path: operands that the plugin can not take as they are
  *   stage_in   stage.c     host tensors to the device, and back
  *   fall_back  fallback.c  the op is computed by another device
- *   each_run   transfer.c  bytes from one place to another */
+ *   queue_move transfer.c  bytes from one place to another */
 #ifndef HW_EXEC_H
 #define HW_EXEC_H
 
@@ -332,12 +332,9 @@ void explain_fallbacks(struct json *json, struct hw_context *context);
 
 /* ---- transfer.c ---- */
 
-/* Bytes that lie together in two tensors of the same extents and dtype. */
-typedef enum hw_status run_fn(void *user, uint64_t a, uint64_t b, uint64_t bytes);
-enum hw_status each_run(const struct hw_tensor *a, const struct hw_tensor *b, run_fn *fn,
-                        void *user);
-/* How many there are. */
-uint64_t run_count(const struct hw_tensor *a, const struct hw_tensor *b);
+/* How many transfers of the plugin it takes to move one tensor to another of the same extents
+ * and dtype. */
+uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b);
 /* Between host addresses, at once: dst = src, bit for bit. */
 void host_move(const struct hw_tensor *dst, const struct hw_tensor *src);
 /* In the queue's order, by the plugin's transfers: places are the host or this plugin's

@@ -68,7 +68,7 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
     if (status)
         return status;
     count(&queue->calls[op].staged_bytes, bytes);
-    if ((bytes > GATHER_BYTES && run_count(to, host) <= DIRECT_RUNS) ||
+    if ((bytes > GATHER_BYTES && move_count(to, host) <= DIRECT_RUNS) ||
         in_a_buffer(queue, host))
         return queue_move(queue, to, host);
     struct hw_buffer *pinned;
@@ -84,7 +84,7 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
                          const struct hw_tensor *from)
 {
     const uint64_t bytes = dense_bytes(host);
-    const bool direct = run_count(host, from) <= DIRECT_RUNS || in_a_buffer(queue, host);
+    const bool direct = move_count(host, from) <= DIRECT_RUNS || in_a_buffer(queue, host);
     enum hw_status status = settle_debts(queue, host);
     if (status)
         return status;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer.c - bytes from one place to another: runs that lie together in both tensors,
- * moved by the host, or by the plugin in the queue's order. hw_copy() over all devices is
- * in copy.c. */
+/* transfer.c - bytes from one place to another: rows that lie together in both tensors, at even
+ * distances, moved by the host, or by the plugin in the queue's order. hw_copy() over all
+ * devices is in copy.c. */
 #include "exec.h"
 
-#include <string.h>
-
-/* ---- runs ---- */
+/* ---- rows ---- */
 
 /* Two tensors of the same extents, as a run of bytes repeated along at most four axes. */
 struct walk {
@@ -33,6 +31,11 @@ static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
             w.run *= (uint64_t)n;
             continue;
         }
+        const int last = w.axes - 1;
+        if (w.axes && sa == w.a[last] * w.n[last] && sb == w.b[last] * w.n[last]) {
+            w.n[last] *= n;
+            continue;
+        }
         w.n[w.axes] = n;
         w.a[w.axes] = sa;
         w.b[w.axes++] = sb;
@@ -42,27 +45,45 @@ static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
     return w;
 }
 
-uint64_t run_count(const struct hw_tensor *a, const struct hw_tensor *b)
+/* How many axes one call takes: the innermost, unless its rows overlap or repeat. */
+static int axes_at_once(const struct walk *w)
 {
-    const struct walk w = walk_of(a, b);
-    uint64_t runs = w.run ? 1 : 0;
-    for (int i = 0; i < w.axes; i++)
-        if (__builtin_mul_overflow(runs, (uint64_t)w.n[i], &runs))
-            return UINT64_MAX;
-    return runs;
+    return w->axes && (uint64_t)w->a[0] >= w->run && (uint64_t)w->b[0] >= w->run;
 }
 
-enum hw_status each_run(const struct hw_tensor *a, const struct hw_tensor *b, run_fn *fn,
-                        void *user)
+/* Rows shorter than this are moved one by one by what moves rows: they count as a call each. */
+#define ROW_BYTES 64
+
+uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     const struct walk w = walk_of(a, b);
+    uint64_t calls = w.run ? 1 : 0;
+    for (int i = w.run < ROW_BYTES ? 0 : axes_at_once(&w); i < w.axes; i++)
+        if (__builtin_mul_overflow(calls, (uint64_t)w.n[i], &calls))
+            return UINT64_MAX;
+    return calls;
+}
+
+/* What one call moves: bytes, rows and pitches of `piece` count, `a` being its destination. */
+typedef enum hw_status move_fn(void *user, uint64_t a, uint64_t b,
+                               const struct hw_transfer *piece);
+
+static enum hw_status each_move(const struct hw_tensor *a, const struct hw_tensor *b,
+                                move_fn *fn, void *user)
+{
+    const struct walk w = walk_of(a, b);
+    const int first = axes_at_once(&w);
+    const struct hw_transfer piece = { .bytes = w.run,
+                                       .rows = first ? (uint64_t)w.n[0] : 1,
+                                       .dst_pitch = first ? (uint64_t)w.a[0] : w.run,
+                                       .src_pitch = first ? (uint64_t)w.b[0] : w.run };
     int64_t at[HW_MAX_RANK + 1] = { 0 };
     uint64_t a_at = 0, b_at = 0;
     while (w.run) {
-        enum hw_status status = fn(user, a_at, b_at, w.run);
+        enum hw_status status = fn(user, a_at, b_at, &piece);
         if (status)
             return status;
-        int i = 0;
+        int i = first;
         for (; i < w.axes; i++) {
             a_at += (uint64_t)w.a[i];
             b_at += (uint64_t)w.b[i];
@@ -85,17 +106,18 @@ struct addresses {
     const char *src;
 };
 
-static enum hw_status move_run(void *user, uint64_t dst, uint64_t src, uint64_t bytes)
+static enum hw_status move_here(void *user, uint64_t dst, uint64_t src,
+                                const struct hw_transfer *piece)
 {
     const struct addresses *at = user;
-    memmove(at->dst + dst, at->src + src, (size_t)bytes);
+    hw_transfer_host(piece, at->dst + dst, at->src + src);
     return HW_OK;
 }
 
 void host_move(const struct hw_tensor *dst, const struct hw_tensor *src)
 {
     struct addresses at = { hw_tensor_address(dst), hw_tensor_address(src) };
-    each_run(dst, src, move_run, &at);
+    each_move(dst, src, move_here, &at);
 }
 
 bool host_view(const struct hw_tensor *tensor, struct hw_tensor *view)
@@ -117,11 +139,15 @@ struct places {
     struct hw_transfer transfer; /* of the first byte */
 };
 
-static enum hw_status transfer_run(void *user, uint64_t dst, uint64_t src, uint64_t bytes)
+static enum hw_status transfer_piece(void *user, uint64_t dst, uint64_t src,
+                                     const struct hw_transfer *piece)
 {
     const struct places *p = user;
     struct hw_transfer t = p->transfer;
-    t.bytes = bytes;
+    t.bytes = piece->bytes;
+    t.rows = piece->rows;
+    t.dst_pitch = piece->dst_pitch;
+    t.src_pitch = piece->src_pitch;
     if (t.dst)
         t.dst_offset += dst;
     else
@@ -137,9 +163,8 @@ static enum hw_status transfer_run(void *user, uint64_t dst, uint64_t src, uint6
     const bool two = t.dst && t.src && t.dst->device != t.src->device;
     const enum hw_status status = two && answer ? plugin_failed(answer)
                                                 : answered(device, answer);
-    return status ? fail_in(status,
-                            "transfer of %llu bytes on %s: ", (unsigned long long)bytes,
-                            device->name)
+    return status ? fail_in(status, "transfer of %llu bytes on %s: ",
+                            (unsigned long long)(t.bytes * t.rows), device->name)
                   : HW_OK;
 }
 
@@ -153,5 +178,5 @@ enum hw_status queue_move(struct hw_queue *queue, const struct hw_tensor *dst,
     p.transfer.src = src->buffer;
     p.transfer.src_offset = src->buffer ? src->offset : 0;
     p.transfer.src_host = src->buffer ? NULL : (const char *)src->data + src->offset;
-    return each_run(dst, src, transfer_run, &p);
+    return each_move(dst, src, transfer_piece, &p);
 }

@@ -124,8 +124,10 @@ static void lay_out(struct problem *p)
     const char *mem = parameter(&p->parameters, "mem");
     int present = 0;
 
-    if (strcmp(mem, "device") && strcmp(mem, "host") && strcmp(mem, "mixed"))
-        problem_fail(p, "no memory is called '%s'; there are: device host mixed", mem);
+    const bool crossed = !strcmp(mem, "crossed"), mixed = crossed || !strcmp(mem, "mixed");
+    if (strcmp(mem, "device") && strcmp(mem, "host") && !mixed)
+        problem_fail(p, "no memory is called '%s'; there are: device host mixed crossed",
+                     mem);
     p->bytes = GUARD_BYTES;
     for (int i = 0; i < p->count; i++) {
         const struct operand *o = &p->operand[i];
@@ -141,7 +143,7 @@ static void lay_out(struct problem *p)
             l->index = NULL;
             continue;
         }
-        l->host = !strcmp(mem, "host") || (!strcmp(mem, "mixed") && present++ % 2);
+        l->host = !strcmp(mem, "host") || (mixed && present++ % 2 == !crossed);
         l->place = p->bytes;
         apply_view(p, i, role_is_output(o->role) && strcmp(out, "same") ? out : view);
         p->bytes = (l->place + span_of(l, o) + GUARD_BYTES + 255) & ~(uint64_t)255;

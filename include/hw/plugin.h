@@ -126,9 +126,11 @@ struct hw_queue_desc {
     const char *kernel;
 };
 
-/* `bytes` bytes from one place to another, in the queue's order. A NULL buffer means the host
- * address beside it. Offsets count from the buffer's first byte. Host memory is borrowed until
- * the queue has passed the transfer. Buffers belong to devices of this plugin. */
+/* `rows` rows of `bytes` bytes from one place to another, in the queue's order. A NULL buffer
+ * means the host address beside it. Offsets and addresses are those of the first row's first byte;
+ * offsets count from the buffer's. Host memory is borrowed until the queue has passed the transfer.
+ * Buffers belong to devices of this plugin. Rows of the destination do not overlap, nor do the two
+ * places. hw_transfer_host() does all of it between two addresses. */
 struct hw_transfer {
     uint32_t size;
     uint32_t reserved;
@@ -138,8 +140,21 @@ struct hw_transfer {
     const void *src_host;
     uint64_t dst_offset;
     uint64_t src_offset;
-    uint64_t bytes;
+    uint64_t bytes;     /* of a row */
+    uint64_t rows;      /* 0 and 1: one, the pitches do not count */
+    uint64_t dst_pitch; /* from a row's first byte to the next one's: `bytes` at least */
+    uint64_t src_pitch;
 };
+
+/* Does the transfer, `dst` and `src` being the addresses of its first bytes. */
+static inline void hw_transfer_host(const struct hw_transfer *t, void *dst, const void *src)
+{
+    const uint64_t rows = t->rows > 1 ? t->rows : 1;
+    uint64_t i;
+    for (i = 0; t->bytes && i < rows; i++)
+        memmove((char *)dst + i * t->dst_pitch, (const char *)src + i * t->src_pitch,
+                (size_t)t->bytes);
+}
 
 /* One recorded op: `args` is the op's struct of `bytes` bytes, owned by the host and valid until
  * graph_destroy(). */
@@ -408,7 +423,7 @@ hw_plugin_enter_(const struct hw_host *host, struct hw_plugin *plugin, const cha
 
 #if UINTPTR_MAX == UINT64_MAX
 HW_STATIC_ASSERT_(buffer_is_frozen, sizeof(struct hw_buffer) == 48);
-HW_STATIC_ASSERT_(transfer_is_packed, sizeof(struct hw_transfer) == 64);
+HW_STATIC_ASSERT_(transfer_is_packed, sizeof(struct hw_transfer) == 88);
 HW_STATIC_ASSERT_(node_is_packed, sizeof(struct hw_node) == 16);
 #endif
 

@@ -94,9 +94,8 @@ static char *address_of(const struct hw_buffer *buffer, const void *host)
 int32_t memory_transfer(void *queue, const struct hw_transfer *transfer)
 {
     (void)queue;
-    if (transfer->bytes)
-        memmove(address_of(transfer->dst, transfer->dst_host) + transfer->dst_offset,
-                address_of(transfer->src, transfer->src_host) + transfer->src_offset,
-                (size_t)transfer->bytes);
+    hw_transfer_host(transfer,
+                     address_of(transfer->dst, transfer->dst_host) + transfer->dst_offset,
+                     address_of(transfer->src, transfer->src_host) + transfer->src_offset);
     return HW_OK;
 }

@@ -136,6 +136,17 @@ static void memory(void **state)
     assert_int_equal(h.plugin.transfer(h.queue, &in), HW_OK);
     assert_int_equal(h.plugin.transfer(h.queue, &out), HW_OK);
     assert_string_equal(back, text);
+    /* Every second byte of the text. */
+    const struct hw_transfer rows = { .size = sizeof rows,
+                                      .dst_host = back,
+                                      .src = &imported,
+                                      .bytes = 1,
+                                      .rows = 3,
+                                      .dst_pitch = 1,
+                                      .src_pitch = 2 };
+    assert_int_equal(h.plugin.transfer(h.queue, &rows), HW_OK);
+    assert_true(back[0] == text[0] && back[1] == text[2] && back[2] == text[4]);
+    assert_string_equal(back + 3, text + 3);
     h.plugin.buffer_free(h.device, &imported);
     h.plugin.buffer_free(h.device, &buffer);
     harness_close(&h);

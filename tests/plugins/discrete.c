@@ -245,7 +245,7 @@ static int32_t run_transfer(struct queue *queue, struct job *job)
     void *dst = t->dst ? cells(t->dst, t->dst_offset) : t->dst_host;
     const void *src = t->src ? cells(t->src, t->src_offset) : t->src_host;
     (void)queue;
-    memmove(dst, src, t->bytes);
+    hw_transfer_host(t, dst, src);
     return HW_OK;
 }
 

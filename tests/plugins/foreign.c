@@ -195,7 +195,8 @@ struct job {
     void (*work)(const struct job *job);
     unsigned char *out;
     const unsigned char *in[2];
-    uint64_t count; /* of bytes or floats */
+    uint64_t count; /* of floats */
+    struct hw_transfer rows;
     double f;
     int64_t i;
 };
@@ -222,7 +223,7 @@ static int32_t submit(struct queue *queue, const struct job *described)
 
 static void work_move(const struct job *job)
 {
-    memmove(job->out, job->in[0], (size_t)job->count);
+    hw_transfer_host(&job->rows, job->out, job->in[0]);
 }
 
 static int32_t transfer(void *queue, const struct hw_transfer *t)
@@ -231,7 +232,7 @@ static int32_t transfer(void *queue, const struct hw_transfer *t)
         queue, &(struct job){ .work = work_move,
                               .out = t->dst ? cells(t->dst, t->dst_offset) : t->dst_host,
                               .in[0] = t->src ? cells(t->src, t->src_offset) : t->src_host,
-                              .count = t->bytes });
+                              .rows = *t });
 }
 
 static unsigned char *first(const struct hw_tensor *t)
@@ -274,11 +275,11 @@ static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *by
 static int32_t pack(void *self, const struct hw_tensor *dst, const struct hw_tensor *src)
 {
     struct queue *queue = self;
-    const int32_t status =
-        submit(queue, &(struct job){ .work = work_move,
-                                     .out = first(dst),
-                                     .in[0] = first(src),
-                                     .count = (uint64_t)src->extent[0] * sizeof(float) });
+    const int32_t status = submit(
+        queue, &(struct job){ .work = work_move,
+                              .out = first(dst),
+                              .in[0] = first(src),
+                              .rows.bytes = (uint64_t)src->extent[0] * sizeof(float) });
     return status || src->extent[0] != 3
                ? status
                : hw_fail(queue->device->host, HW_DRIVER, "the second step failed");

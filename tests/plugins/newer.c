@@ -210,9 +210,8 @@ static void buffer_free(void *device, struct hw_buffer *buffer)
 static int32_t transfer(void *queue, const struct hw_transfer *t)
 {
     (void)queue;
-    memmove(t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host,
-            t->src ? (const char *)t->src->host + t->src_offset : t->src_host,
-            (size_t)t->bytes);
+    hw_transfer_host(t, t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host,
+                     t->src ? (const char *)t->src->host + t->src_offset : t->src_host);
     return HW_OK;
 }
 

@@ -84,8 +84,8 @@ static char *place(const struct hw_buffer *buffer, uint64_t offset)
 static int32_t transfer(void *queue, const struct hw_transfer *t)
 {
     (void)queue;
-    memmove(t->dst ? place(t->dst, t->dst_offset) : t->dst_host,
-            t->src ? place(t->src, t->src_offset) : t->src_host, (size_t)t->bytes);
+    hw_transfer_host(t, t->dst ? place(t->dst, t->dst_offset) : t->dst_host,
+                     t->src ? place(t->src, t->src_offset) : t->src_host);
     return HW_OK;
 }
 

@@ -471,17 +471,19 @@ static int32_t transfer_for_a_while(void *queue, const struct hw_transfer *t)
  * are large are read where they lie when their turn comes, long after the call. */
 static void who_fails_returns_host_memory(void **state)
 {
-    enum { N = 1 << 19 };
+    enum { N = 1 << 19, M = N / 3 };
     struct world w;
     float *x = calloc(3 * N, sizeof *x);
-    struct hw_tensor part = hw_host_2d(x, HW_F32, 3, N);
+    struct hw_tensor part = host_f32(x, (int64_t)3, (int64_t)3, (int64_t)M, END);
     (void)state;
     world_open(&w, "error", NULL);
     const struct hw_add op = { .a = host_f32(x, (int64_t)N, END),
                                .b = host_f32(x + N, (int64_t)N, END),
                                .y = host_f32(x + 2 * N, (int64_t)N, END) };
-    const struct hw_tensor in_part = device_f32(w.near, (int64_t)3, (int64_t)N - 1, END);
-    ok(hw_tensor_slice(&part, &part, 1, 0, N - 1));
+    const struct hw_tensor in_part = device_f32(w.near, (int64_t)3, (int64_t)2,
+                                                (int64_t)M - 1, END);
+    ok(hw_tensor_slice(&part, &part, 1, 0, 2)); /* three planes of two rows: three transfers */
+    ok(hw_tensor_slice(&part, &part, 2, 0, M - 1));
     real_transfer = w.near->plugin->table.transfer;
     w.near->plugin->table.transfer = transfer_for_a_while;
     for (transfers_left = 1; transfers_left <= 2; transfers_left++) { /* b; y */

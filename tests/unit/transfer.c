@@ -68,9 +68,157 @@ static void pinned_memory_is_a_buffer(void **state)
     assert_true(y[0] == 0.0f && y[4] == 0.0f && y[12] != 0.0f && y[63 * 8 + 7] != 0.0f);
 }
 
+/* ---- rows ---- */
+
+/* Room for a tensor on the device or in host memory, [3, 5, 2, 8 + 24] of f32, and views of it:
+ * how many calls it takes to move one to the same elements, dense, and back. */
+struct form {
+    int rank; /* of the room, without its outermost axes */
+    int64_t first[HW_MAX_RANK], end[HW_MAX_RANK];
+    int swap; /* this axis and the next change places; -1: none */
+    int calls;
+};
+
+#define ROOM (3 * 5 * 2 * 32)
+
+static void rows_go_in_one_call(void **state)
+{
+    static const struct form forms[] = {
+        { 1, { 3 }, { 27 }, -1, 1 },
+        { 2, { 0, 0 }, { 2, 32 }, -1, 1 },
+        { 2, { 0, 4 }, { 2, 28 }, -1, 1 },             /* a matrix with gaps */
+        { 3, { 0, 0, 4 }, { 5, 2, 28 }, -1, 1 },       /* rows at even distances */
+        { 3, { 1, 0, 4 }, { 4, 1, 28 }, -1, 1 },       /* every second row */
+        { 3, { 0, 0, 4 }, { 5, 2, 28 }, 0, 2 },        /* planes with swapped axes */
+        { 4, { 0, 1, 0, 4 }, { 3, 3, 2, 28 }, -1, 3 }, /* planes with gaps between */
+        { 4, { 1, 1, 0, 0 }, { 3, 3, 1, 32 }, 1, 2 },
+        { 4, { 0, 0, 0, 0 }, { 3, 5, 2, 32 }, -1, 1 },
+        { 3, { 0, 0, 0 }, { 2, 2, 32 }, 1, 4 * 32 / 2 }, /* no two elements lie together */
+    };
+    static const int64_t room[HW_MAX_RANK] = { 3, 5, 2, 32 };
+    static float x[ROOM], y[ROOM], dense[ROOM], wanted[ROOM];
+    (void)state;
+    fill(x, ROOM);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (int outward = 0; outward < 2; outward++) {
+            const struct form *f = &forms[i];
+            struct hw_tensor on_host, view, whole, packed, on_device;
+            ok(hw_tensor_host(&on_host, x, HW_F32, f->rank, room + HW_MAX_RANK - f->rank));
+            ok(hw_tensor_alloc(w.near, HW_BUFFER_ZEROED, HW_F32, f->rank, on_host.extent,
+                               &whole));
+            if (!outward) /* the device has the gaps */
+                ok(hw_copy(w.on_near, &whole, &on_host));
+            view = outward ? on_host : whole;
+            for (int axis = 0; axis < f->rank; axis++)
+                ok(hw_tensor_slice(&view, &view, axis, f->first[axis], f->end[axis]));
+            if (f->swap >= 0)
+                ok(hw_tensor_transpose(&view, &view, f->swap, f->swap + 1));
+            ok(hw_tensor_host(&packed, wanted, HW_F32, f->rank, view.extent));
+            struct hw_tensor seen = view;
+            seen.buffer = NULL;
+            seen.data = x;
+            host_move(&packed, &seen);
+            ok(hw_queue_wait(w.on_near));
+            asked.calls = 0;
+            if (outward) {
+                ok(hw_tensor_alloc(w.near, 0, HW_F32, f->rank, view.extent, &on_device));
+                ok(queue_move(w.on_near, &on_device, &view));
+                assert_int_equal(asked.calls, f->calls);
+                packed.data = dense;
+                ok(hw_copy(w.on_near, &packed, &on_device));
+            } else {
+                packed.data = dense;
+                ok(queue_move(w.on_near, &packed, &view));
+                assert_int_equal(asked.calls, f->calls);
+            }
+            ok(hw_queue_wait(w.on_near));
+            assert_memory_equal(dense, wanted, hw_tensor_bytes(&packed));
+            /* Back into the gaps, and nothing but that. */
+            memset(y, 0, sizeof y);
+            view.buffer = NULL;
+            view.data = y;
+            packed.data = wanted;
+            ok(hw_tensor_alloc(w.near, 0, HW_F32, f->rank, view.extent, &on_device));
+            ok(queue_move(w.on_near, &on_device, &packed));
+            ok(queue_move(w.on_near, &view, &on_device));
+            ok(hw_queue_wait(w.on_near));
+            double sum = 0, sum_wanted = 0;
+            for (int k = 0; k < ROOM; k++)
+                sum += y[k];
+            for (uint64_t k = 0; k < hw_tensor_bytes(&packed) / sizeof *wanted; k++)
+                sum_wanted += wanted[k];
+            assert_true(sum == sum_wanted);
+            for (int k = 0; k < ROOM; k++)
+                assert_true(y[k] == 0.0f || y[k] == x[k]);
+        }
+}
+
+/* What repeats in the source is no row of it: its pitch would be less than a row. */
+static void what_repeats_goes_row_by_row(void **state)
+{
+    float x[40], y[4][40];
+    (void)state;
+    fill(x, 40);
+    struct hw_tensor a = device_f32(w.near, (int64_t)4, (int64_t)40, END),
+                     row = host_f32(x, (int64_t)4, (int64_t)40, END);
+    row.stride[0] = 0;
+    ok(queue_move(w.on_near, &a, &row));
+    assert_int_equal(asked.calls, 4);
+    get(w.on_near, &a, y[0]);
+    for (int i = 0; i < 4; i++)
+        assert_memory_equal(y[i], x, sizeof x);
+}
+
+static int copied; /* by a kernel */
+static int32_t (*their_copy)(void *device, void *queue, const struct hw_copy *op);
+
+static int32_t count_copy(void *device, void *queue, const struct hw_copy *op)
+{
+    copied++;
+    return their_copy(device, queue, op);
+}
+
+/* Rows of some length need no copy by a kernel, however many they are; single numbers do. */
+static void many_rows_are_transferred(void **state)
+{
+    enum { ROWS = 1000, COLS = 16 };
+    static float x[ROWS * 2 * COLS], y[ROWS * COLS];
+    (void)state;
+    fill(x, ROWS * 2 * COLS);
+    their_copy = w.on_near->ops.copy;
+    w.on_near->ops.copy = count_copy;
+    copied = 0;
+    struct hw_tensor all = put(w.on_near, x, ROWS, 2 * COLS), half,
+                     host = host_f32(y, (int64_t)ROWS, (int64_t)COLS, END);
+    ok(hw_tensor_slice(&half, &all, 1, COLS, 2 * COLS));
+    asked.calls = 0;
+    ok(hw_copy(w.on_near, &host, &half));
+    ok(hw_queue_wait(w.on_near));
+    assert_int_equal(asked.calls, 1);
+    assert_true(y[0] == x[COLS] && y[ROWS * COLS - 1] == x[ROWS * 2 * COLS - 1]);
+    ok(hw_tensor_slice(&half, &all, 1, 0, COLS));
+    asked.calls = 0;
+    ok(hw_copy(w.on_near, &half, &host));
+    assert_int_equal(asked.calls, 1);
+    get(w.on_near, &all, x);
+    assert_true(x[0] == (float)COLS && x[COLS] == (float)COLS);
+    assert_int_equal(copied, 0);
+    host = host_f32(y, (int64_t)ROWS, (int64_t)1, END);
+    ok(hw_tensor_slice(&half, &all, 1, 1, 2));
+    ok(hw_copy(w.on_near, &host, &half));
+    ok(hw_queue_wait(w.on_near));
+    assert_int_equal(copied, 1);
+    assert_true(y[0] == (float)COLS + 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-    const struct CMUnitTest tests[] = { TEST(pinned_memory_is_a_buffer) };
+    const struct CMUnitTest tests[] = {
+        TEST(pinned_memory_is_a_buffer),
+        TEST(rows_go_in_one_call),
+        TEST(what_repeats_goes_row_by_row),
+        TEST(many_rows_are_transferred),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

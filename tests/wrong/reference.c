@@ -189,7 +189,7 @@ static int32_t transfer(void *queue, const struct hw_transfer *t)
     const char *src = t->src ? (const char *)t->src->host + t->src_offset : t->src_host;
 
     (void)queue;
-    memmove(dst, src, (size_t)t->bytes);
+    hw_transfer_host(t, dst, src);
     return HW_OK;
 }
 
