@@ -116,7 +116,8 @@ struct candidate {
 enum hw_status scan(struct hw_context *context);
 void scan_free(struct hw_context *context);
 
-/* Whether no earlier candidate has its name, or none that could be tried. */
+/* Whether no earlier candidate has its name, or is the same file, or none that could be
+ * tried. */
 bool first_of_name(struct hw_context *context, struct candidate *candidate);
 
 /* Stops the candidate: `format` says what is wrong, NULL: the reason's own sentence.

@@ -102,26 +102,8 @@ static void read_name(struct candidate *candidate)
         stop(candidate, REASON_BAD_NAME, NULL);
 }
 
-static void check_unique(struct hw_context *context, struct candidate *candidate)
-{
-    struct stat info;
-    bool known = stat(candidate->path, &info) == 0;
-    candidate->device = known ? info.st_dev : 0;
-    candidate->inode = known ? info.st_ino : 0;
-    for (struct candidate *other = context->candidates; other; other = other->next) {
-        if (other == candidate || other->reason == REASON_BAD_NAME ||
-            other->reason == REASON_OTHER_SYSTEM)
-            continue;
-        if (known && other->inode == candidate->inode &&
-            other->device == candidate->device) {
-            stop(candidate, REASON_DUPLICATE, "the same file as %s", other->path);
-            return;
-        }
-    }
-}
-
 /* As the system's loader passes over a library of another machine: a file that could not
- * even be tried leaves its name to the next one. */
+ * even be tried leaves its name, and the file behind a link to it, to the next one. */
 static bool was_tried(const struct candidate *candidate)
 {
     return candidate->plugin || (candidate->reason && candidate->stage > STAGE_PREFLIGHT);
@@ -132,6 +114,9 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
     const struct candidate *passed_over = NULL;
     for (struct candidate *other = context->candidates; other != candidate;
          other = other->next) {
+        if (candidate->inode && other->inode == candidate->inode &&
+            other->device == candidate->device && was_tried(other))
+            return stop(candidate, REASON_DUPLICATE, "the same file as %s", other->path);
         if (!candidate->name[0] || strcmp(other->name, candidate->name) != 0)
             continue;
         if (was_tried(other))
@@ -169,8 +154,11 @@ static enum hw_status add_candidate(struct hw_context *context, const char *dire
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     uint64_t start = microseconds_now();
     read_name(candidate);
-    if (!candidate->reason)
-        check_unique(context, candidate);
+    struct stat info;
+    if (stat(candidate->path, &info) == 0) {
+        candidate->device = info.st_dev;
+        candidate->inode = info.st_ino;
+    }
     candidate->microseconds[STAGE_LIST] = microseconds_now() - start;
     return HW_OK;
 }

@@ -314,6 +314,31 @@ static void test_passed_over(void **state)
     hw_close(context);
 }
 
+/* Nor does a link that can not be tried keep the file that it leads to from being used. */
+static void test_bad_links(void **state)
+{
+    struct hw_context *context;
+    char path[8192];
+    (void)state;
+    make_directory(lair("linked"));
+    make_directory(lair("misnamed"));
+    make_directory(lair("writable"));
+    put_plugin(lair("linked"), "good");
+    const char *links[] = { lair("misnamed/hw_best.so"), lair("writable/hw_good.so") };
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(symlink(lair("linked/hw_good.so"), links[i]), 0);
+    assert_int_equal(chmod(lair("writable"), 0777), 0);
+    snprintf(path, sizeof path, "%s:%s:%s", lair("misnamed"), lair("writable"),
+             lair("linked"));
+    assert_int_equal(open_on(path, NULL, &context), HW_OK);
+    json_t *json = report(context);
+    check_reason(candidate(json, links[0]), "name-mismatch");
+    check_reason(candidate(json, links[1]), "untrusted-path");
+    check_good(context, json, lair("linked/hw_good.so"));
+    json_decref(json);
+    hw_close(context);
+}
+
 /* A plugin file that the settings name may be called anything; its manifest says what it
  * is. */
 static void test_named_file(void **state)
@@ -440,12 +465,13 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),   cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),   cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),       cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_holes),      cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_titles),     cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),         cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),    cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_two_contexts), cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
