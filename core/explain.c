@@ -107,7 +107,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     put_title(json, c);
     json_string(json, "state", candidate_state(context, c));
     json_string(json, "stage", stage_name(c->stage));
-    json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);
+    json_string(json, "reason", c->reason ? reason_row(c->reason).code : NULL);
     json_string(json, "message", c->message);
     json_string(json, "remedy", c->remedy);
     json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);

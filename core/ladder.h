@@ -49,7 +49,7 @@ struct reason_row {
     const char *sentence;
     const char *remedy;
 };
-extern const struct reason_row reason_rows[REASON_COUNT];
+struct reason_row reason_row(enum reason reason);
 const char *stage_name(enum stage stage);
 
 /* ---- manifest.c ---- */
@@ -127,6 +127,10 @@ bool stop(struct candidate *candidate, enum reason reason, const char *format, .
 /* The same with a remedy that is known better than the reason's own. */
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Whether something is wrong with the file itself, not merely that it was not asked for or
+ * that its vendor is not there: worth a warning. */
+bool is_broken(const struct candidate *candidate);
 
 /* ---- the stages: true to go on ---- */
 
@@ -224,6 +228,9 @@ char *plugin_directory(bool elevated);
 char *libc_directory(void);
 /* "2.36"; NULL where the C library is another one. */
 const char *libc_version(void);
+
+/* config.c: a warning for the report; takes `text`, which may be NULL. */
+void settings_warn(struct settings *settings, char *text);
 
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The name of `list` nearest to `name`, or NULL if none is near. */

@@ -17,13 +17,37 @@
 #define SUFFIX         ".so"
 #define MAX_CANDIDATES 4096 /* files looked at, over all directories */
 
-const struct reason_row reason_rows[REASON_COUNT] = {
-    [REASON_NONE] = { "", STAGE_LIST, "", "" },
+/* Code, sentence and remedy, a NUL between them. One block and offsets into it: a pointer to
+ * each would need a relocation, which is longer than many of the texts. */
+static const struct {
+    char NONE[3];
 #define X(NAME, code, STAGE, sentence, remedy)                                             \
-    [REASON_##NAME] = { code, STAGE_##STAGE, sentence, remedy },
+    char NAME[sizeof code "." sentence "." remedy];
+#include "reasons.def"
+#undef X
+} texts = {
+    .NONE = "\0",
+#define X(NAME, code, STAGE, sentence, remedy) .NAME = code "\0" sentence "\0" remedy,
 #include "reasons.def"
 #undef X
 };
+
+struct reason_row reason_row(enum reason reason)
+{
+    static const struct {
+        uint16_t text, stage;
+    } rows[REASON_COUNT] = {
+#define X(NAME, code, STAGE, sentence, remedy)                                             \
+    [REASON_##NAME] = { offsetof(__typeof__(texts), NAME), STAGE_##STAGE },
+#include "reasons.def"
+#undef X
+    };
+    struct reason_row row = { .stage = rows[reason].stage,
+                              .code = (const char *)&texts + rows[reason].text };
+    row.sentence = row.code + strlen(row.code) + 1;
+    row.remedy = row.sentence + strlen(row.sentence) + 1;
+    return row;
+}
 
 const char *stage_name(enum stage stage)
 {
@@ -37,9 +61,9 @@ const char *stage_name(enum stage stage)
 
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
 {
-    const struct reason_row *row = &reason_rows[reason];
+    const struct reason_row row = reason_row(reason);
     char text[1024];
-    snprintf(text, sizeof text, "%s", row->sentence);
+    snprintf(text, sizeof text, "%s", row.sentence);
     if (format) {
         va_list arguments;
         va_start(arguments, format);
@@ -49,9 +73,9 @@ bool stop(struct candidate *candidate, enum reason reason, const char *format, .
     free(candidate->message);
     free(candidate->remedy);
     candidate->reason = reason;
-    candidate->stage = row->stage;
+    candidate->stage = row.stage;
     candidate->message = strdup(text);
-    candidate->remedy = strdup(row->remedy);
+    candidate->remedy = strdup(row.remedy);
     return false;
 }
 
@@ -98,8 +122,11 @@ static void read_name(struct candidate *candidate)
     size_t length = strlen(name) - strlen(SUFFIX);
     if (name_valid(name, length))
         memcpy(candidate->name, name, length);
-    else
+    else if (length < NAME_SIZE)
         stop(candidate, REASON_BAD_NAME, NULL);
+    else
+        stop(candidate, REASON_BAD_NAME,
+             "the <name> in hw_<name>.so has %zu bytes, over %d", length, NAME_SIZE - 1);
 }
 
 /* As the system's loader passes over a library of another machine: a file that could not
@@ -111,7 +138,6 @@ static bool was_tried(const struct candidate *candidate)
 
 bool first_of_name(struct hw_context *context, struct candidate *candidate)
 {
-    const struct candidate *passed_over = NULL;
     for (struct candidate *other = context->candidates; other != candidate;
          other = other->next) {
         if (candidate->inode && other->inode == candidate->inode &&
@@ -121,12 +147,7 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
             continue;
         if (was_tried(other))
             return stop(candidate, REASON_SHADOWED, "%s comes first", other->path);
-        if (other->reason && other->stage > STAGE_FILTER)
-            passed_over = other;
     }
-    if (passed_over)
-        log_line(context, HW_LOG_WARN, "%s is passed over: %s; %s is looked at instead",
-                 passed_over->path, passed_over->message, candidate->path);
     return true;
 }
 
@@ -265,7 +286,17 @@ static enum hw_status scan_directory(struct hw_context *context, const char *pat
     return status;
 }
 
-/* An entry of a path list: a directory to search, or a plugin file. */
+static enum hw_status scan_file(struct hw_context *context, const char *path,
+                                const char *source)
+{
+    struct directory *entry = add_directory(context, path, source);
+    if (!entry || !(entry->state = strdup("a file")))
+        return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+    return add_candidate(context, "", path, true);
+}
+
+/* An entry of a path list: a directory to search, or a plugin file, which is what it is
+ * called when it is not there. */
 static enum hw_status scan_entry(struct hw_context *context, const char *path,
                                  const char *source)
 {
@@ -276,10 +307,8 @@ static enum hw_status scan_entry(struct hw_context *context, const char *path,
             "write the whole path",
             source, path);
     struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return scan_directory(context, path, source, true);
-    if (ends_in(path, SUFFIX))
-        return add_candidate(context, "", path, true);
+    if (ends_in(path, SUFFIX) || (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)))
+        return scan_file(context, path, source);
     return scan_directory(context, path, source, true);
 }
 

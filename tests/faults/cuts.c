@@ -35,13 +35,13 @@ int main(int argc, char **argv)
     int failed = answer(bytes, size) != REASON_NONE;
     fclose(file);
     if (failed)
-        fprintf(stderr, "the whole file: %s\n", reason_rows[answer(bytes, size)].code);
+        fprintf(stderr, "the whole file: %s\n", reason_row(answer(bytes, size)).code);
     for (size_t cut = 0; cut < size; cut++) {
         enum reason reason = answer(bytes, cut);
         if (reason == (cut ? REASON_TRUNCATED : REASON_EMPTY))
             continue;
         if (failed++ < 8)
-            fprintf(stderr, "cut after %zu bytes: \"%s\"\n", cut, reason_rows[reason].code);
+            fprintf(stderr, "cut after %zu bytes: \"%s\"\n", cut, reason_row(reason).code);
     }
     printf("cut after each of %zu bytes\n", size);
     return failed != 0;

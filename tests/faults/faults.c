@@ -195,6 +195,18 @@ static void test_words(void **state)
     hw_close(context);
 }
 
+/* What is wrong with a name: its letters, or its length. */
+static void test_long_name(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("long"));
+    write_file(lair("long/hw_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.so"), "", 0); /* 32 */
+    assert_int_equal(open_on(lair("long"), NULL, &context), HW_NO_DEVICE);
+    assert_non_null(
+        strstr(hw_message(), "the <name> in hw_<name>.so has 32 bytes, over 31"));
+}
+
 /* The manifest's, whose last byte is no UTF-8; without one, or of a file that was not read,
  * the name in capitals; of a file without a name none. */
 static void test_titles(void **state)
@@ -355,9 +367,20 @@ static void test_named_file(void **state)
     check_good(context, json, lair("named/libanything.so"));
     json_decref(json);
     hw_close(context);
+    assert_int_equal(rename(lair("named/libanything.so"), lair("named/anything.bin")), 0);
+    assert_int_equal(open_on(lair("named/anything.bin"), NULL, &context), HW_OK);
+    json = report(context);
+    check_good(context, json, lair("named/anything.bin"));
+    const json_t *entry = json_array_get(json_object_get(json, "directories"), 0);
+    assert_string_equal(text_of(entry, "path"), lair("named/anything.bin"));
+    assert_string_equal(text_of(entry, "state"), "a file");
+    json_decref(json);
+    hw_close(context);
+    make_directory(lair("named/hw_directory.so"));
+    assert_int_equal(open_on(lair("named/hw_directory.so"), NULL, &context), HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "a directory, not a regular file"));
     struct hw_options options = { .disable = "good" };
-    assert_int_equal(open_on(lair("named/libanything.so"), &options, &context),
-                     HW_NO_DEVICE);
+    assert_int_equal(open_on(lair("named/anything.bin"), &options, &context), HW_NO_DEVICE);
     assert_int_equal(open_on("named/libanything.so", NULL, &context), HW_INVALID);
     assert_non_null(strstr(hw_message(), "absolute"));
     assert_int_equal(open_on(lair("named/nothing.so"), NULL, &context), HW_NO_DEVICE);
@@ -465,13 +488,13 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_links),    cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_two_contexts), cmocka_unit_test(test_titles),
-        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_together),   cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),   cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),       cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),  cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_holes),      cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_titles),     cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
