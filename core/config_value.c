@@ -78,6 +78,24 @@ static enum hw_status apply_choice(enum setting setting, const char *text,
     return HW_OK;
 }
 
+/* "portable", "<row>" or "<op>=<row>", commas between them. Which rows there are is known
+ * to each device only, when it is opened. */
+static bool kernel_rows(const char *text)
+{
+    for (bool more = true; more;) {
+        size_t length = strcspn(text, ","), equals = strcspn(text, "=,");
+        bool known = equals == length;
+        for (uint32_t op = 0; op < HW_OP_COUNT && !known; op++)
+            known = strlen(hw_op_name(op)) == equals &&
+                    memcmp(hw_op_name(op), text, equals) == 0;
+        if (!known || length == 0 || equals + 1 == length)
+            return false;
+        more = text[length] == ',';
+        text += length + more;
+    }
+    return true;
+}
+
 bool config_trust_off(const char *text)
 {
     return strcmp(text, "off") == 0;
@@ -147,6 +165,11 @@ enum hw_status config_apply(struct settings *settings, enum setting setting,
             return bad(source, setting, text,
                        "bytes, or a whole number with K, M, G or T: 8G");
         return HW_OK;
+    case SETTING_kernel:
+        return kernel_rows(text)
+                   ? HW_OK
+                   : bad(source, setting, text,
+                         "portable, <row> or <op>=<row>, commas between them");
     default: /* lists, paths and row names are read by those who use them */
         return HW_OK;
     }

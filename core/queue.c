@@ -202,14 +202,17 @@ static enum hw_status make_public(struct hw_device *device,
                options->size < sizeof given ? options->size : sizeof given);
     if (given.flags & ~(uint32_t)(HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING))
         return fail(HW_INVALID, "%s: unknown flags 0x%x", function, (unsigned)given.flags);
-    const char *kernel = device->context->settings.value[SETTING_kernel].text;
+    const struct setting_value *kernel = &device->context->settings.value[SETTING_kernel];
+    bool asked = given.kernel && *given.kernel;
     const struct hw_queue_desc desc = {
         .size = sizeof desc,
         .flags = given.flags,
-        .kernel = given.kernel && *given.kernel ? given.kernel : kernel,
+        .kernel = asked ? given.kernel : kernel->text,
     };
     struct hw_queue *made = NULL;
     enum hw_status status = make(device, &desc, origin, &made);
+    if (status == HW_INVALID && !asked && *kernel->text && !origin.kind)
+        return fail_in(status, "kernel (%s): ", kernel->source);
     return status ? status : publish(made, queue);
 }
 

@@ -153,7 +153,7 @@ static int32_t refuse(const struct hw_host *host, const struct kernel_table *tab
                    word, what, rows);
 }
 
-/* One word of the list: "portable", "<row>" or "<op>=<row>". */
+/* One word of the list: "portable", "<row>", "<op>=<row>" or "<op>=portable". */
 static int32_t choose_word(const struct hw_host *host, const struct kernel_table *table,
                            const char *word, size_t n, struct kernel_choice *choice)
 {
@@ -167,7 +167,9 @@ static int32_t choose_word(const struct hw_host *host, const struct kernel_table
     }
     for (uint32_t i = 0; i < table->count; i++) {
         const struct kernel_row *row = &table->rows[i];
-        if (!same(row->name, name, length) ||
+        const bool last = i + 1 == table->count || row[1].op != row->op;
+        const bool portable = equals && last && same("portable", name, length);
+        if ((!portable && !same(row->name, name, length)) ||
             (equals && !same(op_name(row->op), word, (size_t)(equals - word))))
             continue;
         if (!can_run(row, choice->features))

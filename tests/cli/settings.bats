@@ -44,6 +44,24 @@ load common
     says 'HW_THREADS +2 +\(environment\)'
 }
 
+@test "a kernel row that there is not is refused with its source; the portable one may be meant for one op" {
+    needs_cpu
+    HW_KERNEL=nope hw bench dispatch --repetitions=20
+    fails 1 'hw bench: dispatch: kernel \(HW_KERNEL\): .*kernel "nope": there is no such row.*'
+    HW_KERNEL=silly=portable hw bench dispatch --repetitions=20
+    fails 1 '.*HW_KERNEL: "silly=portable" is no value of HW_KERNEL.*'
+    HW_KERNEL=silu=portable,matmul=portable hw bench dispatch --repetitions=20
+    succeeds
+}
+
+@test "status says that the trust checks are off" {
+    needs_cpu
+    HW_TRUST=off hw status
+    says 'Warning: HW_TRUST=off \(HW_TRUST\): plugins are loaded whoever may write to them'
+    HW_TRUST=off hw explain --json
+    json "len(d['warnings']) == 1"
+}
+
 @test "env warns of a variable that is no setting, with the nearest name" {
     needs_cpu
     HW_BACKEND=cpu hw env
