@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define CONFIG_FILE "configuration file %s: "
+#define OTHER_FILE  "; mend it, or name another one in HW_CONFIG"
+
 static bool blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -113,23 +116,25 @@ static enum hw_status load_open(struct file_values *values, const char *path, bo
 {
     struct stat info;
     if (fstat(fd, &info) || !S_ISREG(info.st_mode))
-        return fail(HW_IO, "configuration file %s is not a regular file", path);
-    if (trust &&
-        ((info.st_uid != 0 && info.st_uid != geteuid()) || (info.st_mode & S_IWOTH)))
-        return fail(
-            HW_UNTRUSTED,
-            "configuration file %s: others may write to it; chown it to yourself and "
-            "chmod go-w, or set HW_TRUST=off",
-            path);
+        return fail(HW_IO, CONFIG_FILE "not a regular file" OTHER_FILE, path);
+    if (trust && info.st_uid != 0 && info.st_uid != geteuid())
+        return fail(HW_UNTRUSTED,
+                    CONFIG_FILE "it belongs to user %u; chown it to yourself, or set "
+                                "HW_TRUST=off",
+                    path, (unsigned)info.st_uid);
+    if (trust && (info.st_mode & S_IWOTH))
+        return fail(HW_UNTRUSTED,
+                    CONFIG_FILE "others may write to it; chmod o-w, or set HW_TRUST=off",
+                    path);
     char *text = malloc(CONFIG_FILE_BYTES + 1);
     if (!text)
         return fail(HW_NO_MEMORY, "out of memory for the settings");
     ssize_t bytes = read_all(fd, text, CONFIG_FILE_BYTES + 1);
     enum hw_status status;
     if (bytes < 0)
-        status = fail(HW_IO, "configuration file %s: %s", path, strerror(errno));
+        status = fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, strerror(errno));
     else if (bytes > CONFIG_FILE_BYTES)
-        status = fail(HW_INVALID, "configuration file %s: over %d bytes", path,
+        status = fail(HW_INVALID, CONFIG_FILE "over %d bytes" OTHER_FILE, path,
                       CONFIG_FILE_BYTES);
     else
         status = config_parse(values, text, (size_t)bytes, path);
@@ -142,7 +147,7 @@ enum hw_status config_load(struct file_values *values, const char *path, bool tr
     /* O_NONBLOCK: a FIFO would wait for its writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return fail(HW_IO, "configuration file %s: %s", path, strerror(errno));
+        return fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, strerror(errno));
     enum hw_status status = load_open(values, path, trust, fd);
     close(fd);
     return status;
