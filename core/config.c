@@ -35,7 +35,7 @@ static const size_t offsets[SETTING_COUNT] = {
 #undef X
 };
 
-static void warn(struct settings *settings, char *text)
+void settings_warn(struct settings *settings, char *text)
 {
     size_t length = text ? strlen(text) + 1 : 0;
     struct note *note = text ? malloc(sizeof *note + length) : NULL;
@@ -154,10 +154,11 @@ static enum hw_status read_file(struct settings *settings, const struct hw_optio
         value->text = path;
     }
     if (settings->elevated) {
-        warn(settings,
-             text_format("configuration file %s: not read in a program with elevated "
-                         "rights",
-                         value->text));
+        settings_warn(
+            settings,
+            text_format("configuration file %s: not read in a program with elevated "
+                        "rights",
+                        value->text));
         return HW_OK;
     }
     return config_load(file, value->text, trust_wanted(settings, options));
@@ -181,10 +182,11 @@ static void warn_unknown(struct settings *settings)
             known = known || strcmp(name, setting_variables[i]) == 0;
         const char *near = known ? NULL : nearest(name, setting_variables, SETTING_COUNT);
         if (!known)
-            warn(settings,
-                 text_format("environment variable %s: no setting is called so%s%s%s", name,
-                             near ? "; did you mean " : "", near ? near : "",
-                             near ? "?" : ""));
+            settings_warn(
+                settings,
+                text_format("environment variable %s: no setting is called so%s%s%s", name,
+                            near ? "; did you mean " : "", near ? near : "",
+                            near ? "?" : ""));
     }
 }
 
@@ -206,7 +208,7 @@ static enum hw_status apply_all(struct settings *settings, const struct hw_optio
         last = status;
         if (!anyway)
             return status;
-        warn(settings, text_format("%s", hw_message()));
+        settings_warn(settings, text_format("%s", hw_message()));
         if (keep(value, defaults[i], text_format("default")))
             return HW_NO_MEMORY;
         config_apply(settings, (enum setting)i, value->text, value->source);
@@ -225,7 +227,7 @@ enum hw_status config_read(struct settings *settings, const struct hw_options *o
 
     enum hw_status status = read_file(settings, options, &file);
     if (status && anyway && status != HW_NO_MEMORY)
-        warn(settings, text_format("%s", hw_message()));
+        settings_warn(settings, text_format("%s", hw_message()));
     if (!status || (anyway && status != HW_NO_MEMORY)) {
         enum hw_status applied = apply_all(settings, options, &file, anyway);
         status = applied ? applied : status;
@@ -233,6 +235,10 @@ enum hw_status config_read(struct settings *settings, const struct hw_options *o
     file_values_free(&file);
     if (!settings->elevated)
         warn_unknown(settings);
+    if (!settings->trust)
+        settings_warn(settings, text_format("HW_TRUST=off (%s): plugins are loaded whoever "
+                                            "may write to them",
+                                            settings->value[SETTING_trust].source));
     return status;
 }
 

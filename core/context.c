@@ -44,6 +44,23 @@ static bool climb_stage(struct hw_context *context, struct candidate *candidate,
     return passed;
 }
 
+bool is_broken(const struct candidate *candidate)
+{
+    switch (candidate->reason) {
+    case REASON_NONE:
+    case REASON_OTHER_SYSTEM:
+    case REASON_SHADOWED:
+    case REASON_DUPLICATE:
+    case REASON_NEEDS_LIBRARY:
+    case REASON_NO_HARDWARE:
+    case REASON_NO_DRIVER:
+    case REASON_NO_DEVICE:
+        return false;
+    default:
+        return candidate->stage != STAGE_FILTER;
+    }
+}
+
 /* The load (bind) precedes the probe as long as the probe runs in this process. */
 static void climb(struct hw_context *context, struct candidate *candidate)
 {
@@ -61,9 +78,10 @@ static void climb(struct hw_context *context, struct candidate *candidate)
     if (!candidate->reason)
         candidate->stage = STAGE_BIND;
     else
-        log_line(context, HW_LOG_DEBUG, "%s: stopped at %s: %s", candidate->path,
-                 stage_name(candidate->stage),
-                 candidate->message ? candidate->message : "");
+        log_line(context, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
+                 "%s is not used, stopped at %s: %s. Remedy: %s", candidate->path,
+                 stage_name(candidate->stage), candidate->message ? candidate->message : "",
+                 candidate->remedy ? candidate->remedy : "");
 }
 
 /* ---- opening and closing ---- */
@@ -86,9 +104,6 @@ static void say_warnings(struct hw_context *context)
 
 static void say_result(struct hw_context *context)
 {
-    if (!context->settings.trust)
-        log_line(context, HW_LOG_WARN,
-                 "HW_TRUST=off: plugins are loaded whoever may write to them");
     for (uint32_t i = 0; i < context->device_count; i++)
         log_line(context, HW_LOG_INFO, "%s: %s%s", context->devices[i]->name,
                  context->devices[i]->info.name, i == 0 ? " (default)" : "");

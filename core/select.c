@@ -16,6 +16,17 @@ static const struct setting_value *setting_of(const struct hw_context *context,
     return &context->settings.value[s];
 }
 
+/* An option is named by its field. */
+static const char *source_of(const struct hw_context *context, enum setting s)
+{
+    const char *source = setting_of(context, s)->source;
+    if (strcmp(source, "option") != 0)
+        return source;
+    return s == SETTING_backends  ? "option backends"
+           : s == SETTING_disable ? "option disable"
+                                  : "option require";
+}
+
 /* HW_DISABLE and HW_REQUIRE need less than the whole grammar. */
 static enum hw_status check_plain(const struct word_list *list, const char *source,
                                   bool devices)
@@ -52,10 +63,10 @@ static enum hw_status imply_rest(struct word_list *list)
 static enum hw_status read_list(struct hw_context *context, struct word_list *list,
                                 enum setting setting, bool anyway)
 {
-    const struct setting_value *value = setting_of(context, setting);
-    enum hw_status status = words_parse(list, value->text, value->source);
+    const char *source = source_of(context, setting);
+    enum hw_status status = words_parse(list, setting_of(context, setting)->text, source);
     if (!status && setting != SETTING_backends)
-        status = check_plain(list, value->source, setting == SETTING_require);
+        status = check_plain(list, source, setting == SETTING_require);
     if (status && anyway && status != HW_NO_MEMORY) {
         words_free(list);
         if (words_parse(list, "", "default"))
@@ -243,10 +254,11 @@ static void append(char *text, size_t size, const char *words)
     snprintf(text + length, size - length, "%s%s", length ? ", " : "", words);
 }
 
+/* Says which there are, and where the list has a word for it, how to do without. */
 static enum hw_status unknown_word(const struct hw_context *context,
-                                   const struct word *word, const char *source)
+                                   const struct word *word, enum setting setting)
 {
-    char found[512] = "";
+    char found[512] = "", optional[256] = "";
     const char *names[MAX_WORDS];
     size_t count = 0;
     for (const struct candidate *c = context->candidates; c; c = c->next) {
@@ -257,12 +269,13 @@ static enum hw_status unknown_word(const struct hw_context *context,
             names[count++] = c->name;
     }
     const char *near = nearest(word->backend, names, count);
-    return fail(HW_INVALID,
-                "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s. Write "
-                "\"%s?\" if it "
-                "may be missing",
-                source, word->text, near ? "; did you mean \"" : "", near ? near : "",
-                near ? "\"?" : "", *found ? found : "none", word->text);
+    if (setting == SETTING_backends)
+        snprintf(optional, sizeof optional, ". Write \"%s?\" if it may be missing",
+                 word->text);
+    return fail(HW_NO_DEVICE,
+                "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s",
+                source_of(context, setting), word->text, near ? "; did you mean \"" : "",
+                near ? near : "", near ? "\"?" : "", *found ? found : "none", optional);
 }
 
 static void list_devices(const struct hw_context *context, char *text, size_t size)
@@ -286,45 +299,53 @@ static bool plugin_has_devices(const struct hw_context *context,
     return false;
 }
 
-/* HW_INVALID or HW_NO_DEVICE, with the words for it. */
+static enum hw_status stopped(const struct candidate *candidate, const struct word *word,
+                              const char *source)
+{
+    return fail(HW_NO_DEVICE, "%s: \"%s\" can not be used: %s. Remedy: %s", source,
+                word->text, candidate->message, candidate->remedy);
+}
+
+/* HW_NO_DEVICE, with the words for it. */
 static enum hw_status word_failed(const struct hw_context *context, const struct word *word,
-                                  const char *source)
+                                  enum setting setting)
 {
     const struct candidate *candidate = find_candidate(context, word);
     if (!candidate)
-        return unknown_word(context, word, source);
+        return unknown_word(context, word, setting);
     if (candidate->reason)
-        return fail(HW_NO_DEVICE, "%s: \"%s\" can not be used: %s. Remedy: %s", source,
-                    word->text, candidate->message, candidate->remedy);
+        return stopped(candidate, word, source_of(context, setting));
     char found[1024] = "";
     for (uint32_t i = 0; i < context->device_count + context->unselected_count; i++) {
         const struct hw_device *device =
             i < context->device_count ? context->devices[i]
                                       : context->unselected[i - context->device_count];
+        /* Why a device is not used is of interest if it is the one that was meant. */
+        bool meant = device->why && word_matches(word, device);
         char line[256];
         snprintf(line, sizeof line, "%s (%s)", device->name,
-                 device->why ? device->why : device->info.name);
+                 meant ? device->why : device->info.name);
         if (glob(word->backend, device->plugin->candidate->name))
             append(found, sizeof found, line);
     }
-    return fail(HW_NO_DEVICE, "%s: \"%s\": no such device; there are: %s", source,
-                word->text, found);
+    return fail(HW_NO_DEVICE, "%s: \"%s\": no such device; there are: %s",
+                source_of(context, setting), word->text, found);
 }
 
 /* A word that matched nothing. A backend that was found but stopped leaves the others to
  * serve, with a warning; anything else is an error. */
 static enum hw_status check_word(struct hw_context *context, const struct word *word)
 {
-    const char *source = setting_of(context, SETTING_backends)->source;
     if (word->optional || strcmp(word->text, "*") == 0)
         return HW_OK;
     const struct candidate *candidate = find_candidate(context, word);
     enum hw_status status = HW_OK;
     if (!word->removes || !candidate)
-        status = word_failed(context, word, source);
+        status = word_failed(context, word, SETTING_backends);
     if (status && candidate && candidate->reason &&
         !plugin_has_devices(context, candidate)) {
-        log_line(context, HW_LOG_WARN, "%s", hw_message());
+        if (!is_broken(candidate)) /* else it was said when it stopped */
+            log_line(context, HW_LOG_WARN, "%s", hw_message());
         status = HW_OK;
     }
     return status;
@@ -338,8 +359,7 @@ static enum hw_status nothing_selected(struct hw_context *context)
     for (size_t i = 0; i < list->count; i++)
         if (!list->words[i].removes && !is_glob(list->words[i].backend) &&
             find_candidate(context, &list->words[i]))
-            return word_failed(context, &list->words[i],
-                               setting_of(context, SETTING_backends)->source);
+            return word_failed(context, &list->words[i], SETTING_backends);
     char reasons[1536] = "";
     for (const struct candidate *c = context->candidates; c; c = c->next) {
         char line[512];
@@ -369,9 +389,7 @@ static enum hw_status check_required(struct hw_context *context)
             there = word_matches(&list->words[i], context->devices[j]);
         if (there)
             continue;
-        enum hw_status status = word_failed(context, &list->words[i],
-                                            setting_of(context, SETTING_require)->source);
-        return status;
+        return word_failed(context, &list->words[i], SETTING_require);
     }
     return HW_OK;
 }
@@ -380,9 +398,11 @@ static void warn_unmatched(struct hw_context *context)
 {
     const struct word_list *list = &context->selection->disable;
     for (size_t i = 0; i < list->count; i++)
-        if (!find_candidate(context, &list->words[i]))
-            log_line(context, HW_LOG_WARN, "%s: \"%s\": no plugin of that name was found",
-                     setting_of(context, SETTING_disable)->source, list->words[i].text);
+        if (!find_candidate(context, &list->words[i])) {
+            unknown_word(context, &list->words[i], SETTING_disable);
+            log_line(context, HW_LOG_WARN, "%s", hw_message());
+            settings_warn(&context->settings, text_format("%s", hw_message()));
+        }
 }
 
 enum hw_status select_devices(struct hw_context *context)
@@ -435,7 +455,7 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
             *device = context->devices[i];
     const struct candidate *candidate = find_candidate(context, &list.words[0]);
     if (!*device && candidate && candidate->reason) {
-        status = word_failed(context, &list.words[0], "device");
+        status = stopped(candidate, &list.words[0], "device");
     } else if (!*device) {
         char found[1024];
         list_devices(context, found, sizeof found);

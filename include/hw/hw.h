@@ -97,8 +97,9 @@ struct hw_options {
 };
 
 /* Looks for plugins, loads those that pass and are wanted, and finds their devices. `options`
- * may be NULL. HW_NO_DEVICE: nothing usable, or a backend that was required or named is not;
- * HW_INVALID: a setting in error, named with its source and what would be right. */
+ * may be NULL. HW_NO_DEVICE: nothing usable, or a backend that was required or named is not, or is
+ * not there; HW_INVALID: a setting in error, named with its source and what would be right; HW_IO:
+ * the configuration file can not be read; HW_UNTRUSTED: others may write to it. */
 HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
                                  struct hw_context **context);
 HW_EXPORT void hw_close(struct hw_context *context);

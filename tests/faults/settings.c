@@ -186,6 +186,7 @@ static const struct value values[] = {
     { "HW_THREADS", " 4", "a number of threads" },
     { "HW_PRECISION", "fp64", "fp32, fp16 or int8" },
     { "HW_MEMORY_LIMIT", "8G", NULL },
+    { "HW_MEMORY_LIMIT", "0", NULL },
     { "HW_MEMORY_LIMIT", "8g", NULL },
     { "HW_MEMORY_LIMIT", "512 MiB", NULL },
     { "HW_MEMORY_LIMIT", "1073741824", NULL },
@@ -200,9 +201,14 @@ static const struct value values[] = {
     { "HW_LOG", "verbose", "off, error, warn, info or debug" },
     { "HW_KERNEL", "a\nb", "control character 0x0a" },
     { "HW_BACKENDS", "\x1b[31m", "control character 0x1b" },
-    { "HW_CONFIG", "/nowhere/hw.conf", "No such file" },
-    { "HW_CONFIG", "/dev/null", "not a regular file" },
-    { "HW_CONFIG", "/", "not a regular file" },
+    { "HW_KERNEL", "portable,matmul_v3,silu=silu_v3,matmul=portable", NULL },
+    { "HW_KERNEL", "silly=portable", "portable, <row> or <op>=<row>" },
+    { "HW_KERNEL", "silu=", "portable, <row> or <op>=<row>" },
+    { "HW_KERNEL", "portable,,silu", "portable, <row> or <op>=<row>" },
+    { "HW_KERNEL", "portable,", "portable, <row> or <op>=<row>" },
+    { "HW_CONFIG", "/nowhere/hw.conf", "No such file or directory; mend it, or name" },
+    { "HW_CONFIG", "/dev/null", "not a regular file; mend it, or name" },
+    { "HW_CONFIG", "/", "not a regular file; mend it, or name" },
 };
 
 static void test_value(void **state)
@@ -220,8 +226,9 @@ static void test_value(void **state)
         if (!strstr(hw_message(), row->words))
             print_error("%s\n", hw_message());
         assert_non_null(strstr(hw_message(), row->words));
-        if (strcmp(row->variable, "HW_CONFIG") != 0) {
-            assert_int_equal(status, HW_INVALID);
+        bool file = strcmp(row->variable, "HW_CONFIG") == 0;
+        assert_int_equal(status, file ? HW_IO : HW_INVALID);
+        if (!file) {
             assert_non_null(strstr(hw_message(), row->variable));
         }
         /* For a report the default stands in, and the error is told. */
@@ -306,7 +313,7 @@ static void test_file_size(void **state)
     write_file(lair("hw.conf"), text, 70000);
     assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
                      HW_INVALID);
-    assert_non_null(strstr(hw_message(), "65536"));
+    assert_non_null(strstr(hw_message(), "over 65536 bytes; mend it, or name"));
     write_file(lair("hw.conf"), "log\0=x", 6);
     assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
                      HW_INVALID);
@@ -323,11 +330,17 @@ static void test_file_trust(void **state)
     write_config("trust = off\n");
     assert_int_equal(chmod(lair("hw.conf"), 0666), 0);
     assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
-    assert_non_null(strstr(hw_message(), "chmod go-w"));
+    assert_non_null(strstr(hw_message(), "others may write to it; chmod o-w"));
     options.trust = "off";
     assert_int_equal(open_good(options, &context), HW_OK);
     hw_close(context);
     assert_int_equal(chmod(lair("hw.conf"), 0644), 0);
+    if (chown(lair("hw.conf"), 12345, (gid_t)-1) == 0) { /* root may */
+        options.trust = "on";
+        assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
+        assert_non_null(strstr(hw_message(), "it belongs to user 12345; chown"));
+        assert_int_equal(chown(lair("hw.conf"), geteuid(), (gid_t)-1), 0);
+    }
 }
 
 /* ---- what is said ---- */
@@ -354,6 +367,48 @@ static void test_unknown_variable(void **state)
     unsetenv("HW_BACKEND");
     unsetenv("HW_UNICORN_OF_THE_DAY");
     unsetenv("HW_TEST_SOMETHING");
+}
+
+/* Whoever turns the checks off is told so, in the log and in the report. */
+static void test_trust_said(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    setenv("HW_TRUST", "off", 1);
+    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
+    assert_non_null(strstr(warned, "HW_TRUST=off (HW_TRUST): plugins are loaded whoever"));
+    json_t *json = report(context);
+    assert_int_equal(json_array_size(json_object_get(json, "warnings")), 1);
+    json_decref(json);
+    hw_close(context);
+    unsetenv("HW_TRUST");
+}
+
+/* What is broken is told without being asked; a vendor who is not there is none of that. */
+static void test_broken_said(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .log_fn = collect };
+    (void)state;
+    make_directory(lair("broken"));
+    put_plugin(lair("broken"), "good");
+    put_plugin(lair("broken"), "open_no_driver");
+    put_plugin(lair("broken"), "needs_missing");
+    put_plugin(lair("broken"), "count_none");
+    warned[0] = '\0';
+    assert_int_equal(open_on(lair("broken"), &options, &context), HW_OK);
+    assert_string_equal(warned, "");
+    hw_close(context);
+    write_file(lair("broken/hw_cut.so"), "\177ELF", 4);
+    for (int named = 0; named < 2; named++) {
+        options.backends = named ? "cut,good" : "";
+        warned[0] = '\0';
+        assert_int_equal(open_on(lair("broken"), &options, &context), HW_OK);
+        assert_non_null(strstr(warned, "hw_cut.so is not used, stopped at preflight: the "
+                                       "file ends within its header. Remedy: install it"));
+        assert_ptr_equal(strchr(warned, '\n') + 1, strrchr(warned, '\0')); /* once */
+        hw_close(context);
+    }
 }
 
 /* The report is honest about what is not there yet. */
@@ -422,7 +477,8 @@ int main(void)
         cmocka_unit_test(test_old_options), cmocka_unit_test(test_long_value),
         cmocka_unit_test(test_file_size),   cmocka_unit_test(test_file_trust),
         cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_unknown_variable),
-        cmocka_unit_test(test_report_size),
+        cmocka_unit_test(test_report_size), cmocka_unit_test(test_trust_said),
+        cmocka_unit_test(test_broken_said),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;

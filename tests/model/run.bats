@@ -113,6 +113,11 @@ END
     [ "$status" -eq 0 ]
 }
 
+@test "a device that is not there is named by its option, and those that are there by their names" {
+    hw_run "$MODEL" -p x -n 1 --device cpu:77; refused 1 '--device: ' '"cpu:77": no such device; there are: cpu:0'
+    ! grep -qF 'ask for it' err
+}
+
 @test "a model that lies about its layers or its vocabulary is refused" {
     patched layers.gguf llama.block_count 1
     hw_run layers.gguf -n 2; refused 1 "'blk.1.attn_k.weight' at byte" 'is left over' "of 1 blocks"

@@ -270,7 +270,7 @@ static bool open_device(struct run *run, struct fault *why)
     const struct hw_options options = { .size = sizeof options,
                                         .backends = run->words->device };
     if (hw_open(&options, &run->library))
-        return fault(why, "%s", hw_message());
+        return fault(why, "%s%s", run->words->device ? "--device: " : "", hw_message());
     run->device = hw_device_default(run->library);
     return run->device || fault(why, "no device can be used: see 'hw status'");
 }
