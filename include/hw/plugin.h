@@ -30,8 +30,9 @@
  * sets hw_plugin.size to the bytes it has room for; a plugin never writes past it, and the host
  * treats what an older plugin did not write as NULL. So it is with every struct that the host
  * hands over to be filled: hw_answer() writes what fits. The other way round, a plugin that gets
- * a struct with a larger `size` than it knows and non-zero bytes beyond, or a flag, dtype or kind
- * that it does not know, answers HW_UNSUPPORTED: nothing is ignored in silence. */
+ * a struct with a larger `size` than it knows and non-zero bytes beyond (hw_knows() looks), or a
+ * flag, dtype or kind that it does not know, answers HW_UNSUPPORTED: nothing is ignored in
+ * silence. */
 #ifndef HW_PLUGIN_H
 #define HW_PLUGIN_H
 
@@ -332,6 +333,18 @@ static inline void hw_answer(void *to, const void *from)
     if (bytes > sizeof bytes)
         memcpy((char *)to + sizeof bytes, (const char *)from + sizeof bytes,
                bytes - sizeof bytes);
+}
+
+/* Whether a struct of the host's, which begins with `size`, says nothing beyond the `bytes` bytes
+ * that the plugin knows of it: if (!hw_knows(desc, sizeof *desc)) return HW_UNSUPPORTED. */
+static inline int hw_knows(const void *of, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)of;
+    uint32_t size;
+    memcpy(&size, of, sizeof size);
+    while (bytes < size && !at[bytes])
+        bytes++;
+    return bytes >= size;
 }
 
 /* What device_info answers of a device of which nothing can be read, to begin with. */

@@ -84,6 +84,9 @@ struct queue {
     bool logged[]; /* by row: whether its first call was */
 };
 
+/* HW_UNSUPPORTED: a field or a flag that came after this plugin. */
+int32_t too_new(const struct hw_host *host, const char *what);
+
 /* ---- memory.c ------------------------------------------------------------------------------ */
 
 int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags,

@@ -37,6 +37,10 @@ static void *allocate(uint64_t bytes, bool zeroed)
 int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
 {
     const struct device *dev = device;
+    const uint32_t known = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED | HW_BUFFER_READ_ONLY |
+                           HW_BUFFER_WRITE_ONLY | HW_BUFFER_ZEROED;
+    if (flags & ~known)
+        return too_new(dev->host, "allocate");
     struct block *block = malloc(sizeof *block);
     void *address = block ? allocate(bytes, flags & HW_BUFFER_ZEROED) : NULL;
     if (!address) {
@@ -74,6 +78,9 @@ int32_t memory_import(void *device, const struct hw_import *desc, struct hw_buff
                        "import: the CPU wraps memory of kind \"host\"; \"%s\" is another "
                        "backend's",
                        desc->kind);
+    if (!hw_knows(desc, sizeof *desc) ||
+        desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))
+        return too_new(dev->host, "import");
     struct block *block = calloc(1, sizeof *block);
     if (!block)
         return hw_fail(dev->host, HW_NO_MEMORY, "import: out of memory");
@@ -93,7 +100,8 @@ static char *address_of(const struct hw_buffer *buffer, const void *host)
 
 int32_t memory_transfer(void *queue, const struct hw_transfer *transfer)
 {
-    (void)queue;
+    if (!hw_knows(transfer, sizeof *transfer))
+        return too_new(((struct queue *)queue)->device->host, "transfer");
     hw_transfer_host(transfer,
                      address_of(transfer->dst, transfer->dst_host) + transfer->dst_offset,
                      address_of(transfer->src, transfer->src_host) + transfer->src_offset);

@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+int32_t too_new(const struct hw_host *host, const char *what)
+{
+    return hw_fail(host, HW_UNSUPPORTED,
+                   "cpu: %s: there is something set that this plugin is too old for", what);
+}
+
 /* ---- the instance and its device ---- */
 
 static int32_t plugin_open(const struct hw_host *host, void **self)
@@ -140,12 +146,15 @@ static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
 static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
 {
     struct device *dev = device;
+    const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
+    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
+        return too_new(dev->host, "queue");
     struct queue *made = calloc(1, sizeof *made + launch_kernels.count);
     if (!made)
         return hw_fail(dev->host, HW_NO_MEMORY, "cpu: out of memory");
     made->device = dev;
     made->choice = dev->choice;
-    if (desc && desc->kernel && desc->kernel[0]) {
+    if (desc->kernel && desc->kernel[0]) {
         const int32_t status = kernel_choose(dev->host, &launch_kernels, dev->features,
                                              desc->kernel, &made->choice);
         if (status) {
@@ -185,7 +194,8 @@ static int64_t now_ns(void)
 static int32_t event_create(void *device, uint32_t flags, void **event)
 {
     const struct device *dev = device;
-    (void)flags; /* a time costs nothing here */
+    if (flags & ~(uint32_t)HW_EVENT_TIMING) /* which costs nothing here */
+        return too_new(dev->host, "event");
     struct event *made = calloc(1, sizeof *made);
     if (!made)
         return hw_fail(dev->host, HW_NO_MEMORY, "cpu: out of memory");

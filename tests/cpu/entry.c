@@ -152,6 +152,58 @@ static void memory(void **state)
     harness_close(&h);
 }
 
+/* What it does not know it does not ignore; zeros say nothing. */
+static void what_is_newer_is_refused(void **state)
+{
+    struct harness h;
+    void *made;
+    char x[8] = "abcdefg", y[8] = "";
+    struct {
+        struct hw_queue_desc desc;
+        unsigned char more[8];
+    } queue = { .desc = { .size = sizeof queue } };
+    struct {
+        struct hw_import desc;
+        unsigned char more[8];
+    } import = { .desc = {
+                     .size = sizeof import, .kind = "host", .handle = x, .bytes = 8 } };
+    struct {
+        struct hw_transfer desc;
+        unsigned char more[8];
+    } transfer = {
+        .desc = { .size = sizeof transfer, .dst_host = y, .src_host = x, .bytes = 8 }
+    };
+    struct hw_buffer buffer = { 0 };
+    (void)state;
+    harness_open(&h, "", 0);
+    assert_int_equal(h.plugin.queue_open(h.device, &queue.desc, &made), HW_OK);
+    h.plugin.queue_close(made);
+    queue.more[7] = 1;
+    assert_int_equal(h.plugin.queue_open(h.device, &queue.desc, &made), HW_UNSUPPORTED);
+    queue.more[7] = 0;
+    queue.desc.flags = 1u << 31;
+    assert_int_equal(h.plugin.queue_open(h.device, &queue.desc, &made), HW_UNSUPPORTED);
+    assert_non_null(strstr(h.message, "too old"));
+    assert_int_equal(h.plugin.buffer_import(h.device, &import.desc, &buffer), HW_OK);
+    h.plugin.buffer_free(h.device, &buffer);
+    import.more[0] = 1;
+    assert_int_equal(h.plugin.buffer_import(h.device, &import.desc, &buffer),
+                     HW_UNSUPPORTED);
+    import.more[0] = 0;
+    import.desc.flags = HW_BUFFER_ZEROED;
+    assert_int_equal(h.plugin.buffer_import(h.device, &import.desc, &buffer),
+                     HW_UNSUPPORTED);
+    transfer.more[3] = 1;
+    assert_int_equal(h.plugin.transfer(h.queue, &transfer.desc), HW_UNSUPPORTED);
+    assert_string_equal(y, "");
+    transfer.more[3] = 0;
+    assert_int_equal(h.plugin.transfer(h.queue, &transfer.desc), HW_OK);
+    assert_string_equal(y, x);
+    assert_int_equal(h.plugin.buffer_alloc(h.device, 8, 1u << 31, &buffer), HW_UNSUPPORTED);
+    assert_int_equal(h.plugin.event_create(h.device, 2, &made), HW_UNSUPPORTED);
+    harness_close(&h);
+}
+
 static void count_call(void *user)
 {
     ++*(int *)user;
@@ -191,6 +243,7 @@ int main(void)
         cmocka_unit_test(facts),
         cmocka_unit_test(wrong_kernel_refuses_the_device),
         cmocka_unit_test(memory),
+        cmocka_unit_test(what_is_newer_is_refused),
         cmocka_unit_test(events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
