@@ -379,14 +379,17 @@ static enum hw_status find(struct pool *pool, const struct request *r, struct bl
     const uint64_t buffers = pool->stats.buffers;
     if ((*used = (*found = idle(pool, r, false))))
         return HW_OK;
-    const enum hw_status status = grow(pool, r->kind, r->bytes, r->flags, found);
-    if (status != HW_NO_MEMORY)
-        return status;
-    if ((*used = (*found = idle(pool, r, true))))
-        return HW_OK;
-    return pool->stats.buffers < buffers /* perhaps there is room for a chunk now */
-               ? grow(pool, r->kind, r->bytes, r->flags, found)
-               : status;
+    const struct words words = words_keep(); /* what goes wrong on the way is no failure */
+    enum hw_status status = grow(pool, r->kind, r->bytes, r->flags, found);
+    if (status == HW_NO_MEMORY) {
+        if ((*used = (*found = idle(pool, r, true))))
+            status = HW_OK;
+        else if (pool->stats.buffers < buffers) /* perhaps there is room for a chunk now */
+            status = grow(pool, r->kind, r->bytes, r->flags, found);
+    }
+    if (!status)
+        words_restore(&words);
+    return status;
 }
 
 static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,

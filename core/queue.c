@@ -294,6 +294,7 @@ void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pi
     *pinned = NULL;
     if (queue->busy_bytes > BUSY_BYTES)
         queue_settle(queue);
+    const struct words words = words_keep(); /* ordinary memory will do */
     struct buffer *buffer;
     if (bytes <= SIZE_MAX &&
         !buffer_make(queue->device, bytes, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE,
@@ -307,10 +308,13 @@ void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pi
         free(memory);
         memory = NULL;
     }
-    if (!memory)
+    if (!memory) {
         fail(HW_NO_MEMORY, "out of memory for %llu bytes to stage a tensor in",
              (unsigned long long)bytes);
-    queue->busy_bytes += memory ? bytes : 0;
+        return NULL;
+    }
+    words_restore(&words);
+    queue->busy_bytes += bytes;
     return memory;
 }
 

@@ -214,8 +214,10 @@ static void memory_that_the_host_can_not_see(void **state)
         fails(HW_UNSUPPORTED, "can not see", hw_buffer_alloc(one, 1000, flags[i], &buffer));
         assert_null(buffer);
     }
+    fails(HW_INVALID, "NULL", hw_buffer_alloc(one, 8, 0, NULL));
     struct hw_tensor t = vector(queue, (float[]){ 1, 2, 3, 4 });
     holds(queue, &t, 1, 2, 3, 4);
+    assert_non_null(strstr(hw_message(), "NULL")); /* nothing has failed since */
 }
 
 static void imported_memory_is_used_in_place(void **state)

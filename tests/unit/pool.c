@@ -270,7 +270,9 @@ static void memory_is_waited_for(void **state)
         ok(hw_extension_call(slow, "discrete.sleep", &time, 1));
         hw_buffer_free_after(a, slow);
         assert_int_equal(stats(w.near).buffers, 1);
+        fails(HW_INVALID, "NULL", hw_buffer_alloc(w.near, 8, 0, NULL));
         ok(hw_buffer_alloc(w.near, (uint64_t)(40 + i) * MB, 0, &b));
+        assert_non_null(strstr(hw_message(), "NULL")); /* nothing has failed since */
         assert_int_equal(stats(w.near).buffers, 1);
         hw_buffer_free(b);
     }
