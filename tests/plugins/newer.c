@@ -3,10 +3,12 @@
  * one, and the structs of silu and copy have fields that the library has never heard of. Each
  * means something where it is not zero, which is what it always has to be: the plugin says
  * HW_INTERNAL if it is not. */
-#include <hw/plugin.h>
+#define NAME  "newer"
+#define LINES "vendor=nobody\nrank=99\n"
+#define CHANGES
+#include "minimal.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- its header ---- */
 
@@ -137,116 +139,21 @@ static void graph_destroy(void *graph)
     free(graph);
 }
 
-/* ---- the instance, its device, memory of the host ---- */
-
-static int32_t plugin_open(const struct hw_host *host, void **self)
-{
-    *self = (void *)(uintptr_t)host;
-    return HW_OK;
-}
-
-static void nothing(void *self)
-{
-    (void)self;
-}
-
-static int32_t device_count(void *self, int32_t *count)
-{
-    (void)self;
-    *count = 1;
-    return HW_OK;
-}
-
-static int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
-{
-    (void)self, (void)index;
-    struct hw_device_info facts = hw_no_facts();
-    facts.kind = HW_DEVICE_OTHER;
-    facts.features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
-    strcpy(facts.name, "Test device of a newer plugin");
-    hw_answer(info, &facts);
-    return HW_OK;
-}
-
-static int32_t device_open(void *self, int32_t index, void **device)
-{
-    (void)index;
-    *device = self;
-    return HW_OK;
-}
-
-static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
-{
-    (void)desc;
-    *queue = device;
-    return HW_OK;
-}
-
-static int32_t done(void *queue)
-{
-    (void)queue;
-    return HW_OK;
-}
-
-static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
-                            struct hw_buffer *buffer)
-{
-    const uint64_t whole = (bytes + 255) & ~UINT64_C(255);
-    if (whole < bytes || !(buffer->impl = aligned_alloc(256, (size_t)whole)))
-        return hw_fail(device, HW_NO_MEMORY, "out of memory");
-    if (flags & HW_BUFFER_ZEROED)
-        memset(buffer->impl, 0, (size_t)whole);
-    buffer->host = buffer->impl;
-    buffer->flags = flags;
-    return HW_OK;
-}
-
-static void buffer_free(void *device, struct hw_buffer *buffer)
-{
-    (void)device;
-    free(buffer->impl);
-}
-
-static int32_t transfer(void *queue, const struct hw_transfer *t)
-{
-    (void)queue;
-    hw_transfer_host(t, t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host,
-                     t->src ? (const char *)t->src->host + t->src_offset : t->src_host);
-    return HW_OK;
-}
-
-static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+static void change(struct hw_plugin *table)
 {
     static const struct newer_ops ops = {
         .known = { .size = sizeof ops, .silu = silu, .copy = copy }, .later = later
     };
-    (void)host;
     memcpy(newer_sizes, known_sizes, sizeof known_sizes);
     newer_sizes[HW_OP_SILU] = sizeof(struct newer_silu);
     newer_sizes[HW_OP_COPY] = sizeof(struct newer_copy);
     newer_sizes[HW_OP_COUNT] = sizeof(struct hw_tensor);
-    table->vendor = "nobody";
     table->version = "2.0";
     table->ops = &ops.known;
     table->op_sizes = newer_sizes;
     table->op_count = NEWER_COUNT;
-    table->open = plugin_open;
-    table->close = nothing;
-    table->device_count = device_count;
-    table->device_info = device_info;
-    table->device_open = device_open;
-    table->device_close = nothing;
-    table->queue_open = queue_open;
-    table->queue_close = nothing;
-    table->queue_wait = done;
-    table->buffer_alloc = buffer_alloc;
-    table->buffer_free = buffer_free;
-    table->transfer = transfer;
     table->supports = supports;
     table->graph_build = graph_build;
     table->graph_launch = graph_launch;
     table->graph_destroy = graph_destroy;
-    return HW_OK;
 }
-
-HW_PLUGIN("newer", "vendor=nobody\nrank=99\n", fill)

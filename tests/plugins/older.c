@@ -7,10 +7,11 @@
  * table is poisoned. It is never to hear of an op or a field that it does not know: it says
  * HW_INTERNAL if it does, or computes what is wrong. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include <hw/plugin.h>
+#define NAME            "older"
+#define NO_PLUGIN
+#include "minimal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -187,84 +188,6 @@ static void graph_destroy(void *graph)
     free(graph);
 }
 
-/* ---- the instance, its device, memory of the host ---- */
-
-static int32_t plugin_open(const struct hw_host *host, void **self)
-{
-    *self = (void *)(uintptr_t)host;
-    return HW_OK;
-}
-
-static void nothing(void *self)
-{
-    (void)self;
-}
-
-static int32_t device_count(void *self, int32_t *count)
-{
-    (void)self;
-    *count = 1;
-    return HW_OK;
-}
-
-static int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
-{
-    (void)self, (void)index;
-    struct hw_device_info facts = hw_no_facts();
-    facts.kind = HW_DEVICE_OTHER;
-    facts.features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
-    strcpy(facts.name, "Test device of an older plugin");
-    hw_answer(info, &facts);
-    return HW_OK;
-}
-
-static int32_t device_open(void *self, int32_t index, void **device)
-{
-    (void)index;
-    *device = self;
-    return HW_OK;
-}
-
-static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
-{
-    (void)desc;
-    *queue = device;
-    return HW_OK;
-}
-
-static int32_t done(void *queue)
-{
-    (void)queue;
-    return HW_OK;
-}
-
-static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
-                            struct hw_buffer *buffer)
-{
-    const uint64_t whole = (bytes + 255) & ~UINT64_C(255);
-    if (whole < bytes || !(buffer->impl = aligned_alloc(256, (size_t)whole)))
-        return hw_fail(device, HW_NO_MEMORY, "out of memory");
-    if (flags & HW_BUFFER_ZEROED)
-        memset(buffer->impl, 0, (size_t)whole);
-    buffer->host = buffer->impl;
-    buffer->flags = flags;
-    return HW_OK;
-}
-
-static void buffer_free(void *device, struct hw_buffer *buffer)
-{
-    (void)device;
-    free(buffer->impl);
-}
-
-static int32_t transfer(void *queue, const struct hw_transfer *t)
-{
-    (void)queue;
-    hw_transfer_host(t, t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host,
-                     t->src ? (const char *)t->src->host + t->src_offset : t->src_host);
-    return HW_OK;
-}
-
 /* ---- the tables ---- */
 
 /* A copy that ends where a page begins that can not be read; NULL: no memory for one. It is
@@ -279,7 +202,7 @@ static const void *at_an_edge(const void *table, size_t bytes)
     return memcpy(pages + page - bytes, table, bytes);
 }
 
-static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+static int32_t older_fill(const struct hw_host *host, struct hw_plugin *table)
 {
     static const struct older_ops rows = {
         .size = sizeof rows, .matmul = matmul, .softmax = softmax, .silu = silu
@@ -288,23 +211,11 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     const void *sizes = at_an_edge(older_sizes, sizeof older_sizes);
     if (!ops || !sizes)
         return hw_fail(host, HW_NO_MEMORY, "no memory for its tables");
-    table->vendor = "nobody";
+    fill(host, table);
     table->version = "0.9";
     table->ops = ops;
     table->op_sizes = sizes;
     table->op_count = OLDER_COUNT;
-    table->open = plugin_open;
-    table->close = nothing;
-    table->device_count = device_count;
-    table->device_info = device_info;
-    table->device_open = device_open;
-    table->device_close = nothing;
-    table->queue_open = queue_open;
-    table->queue_close = nothing;
-    table->queue_wait = done;
-    table->buffer_alloc = buffer_alloc;
-    table->buffer_free = buffer_free;
-    table->transfer = transfer;
     table->supports = supports;
     table->kernel_info = kernel_info;
     table->graph_build = graph_build;
@@ -313,7 +224,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     return HW_OK;
 }
 
-HW_MANIFEST_("abi=1-1\nname=older\nvendor=nobody\nrank=99\n");
+HW_MANIFEST_("abi=1-1\nname=" NAME "\nvendor=nobody\nrank=99\n");
 
 /* As HW_PLUGIN() of its header would have written it, but for the poison. */
 HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
@@ -321,5 +232,5 @@ HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *
     const uint32_t room = plugin->size;
     plugin->size = OLDER_TABLE;
     memset((char *)plugin + OLDER_TABLE, 0x5a, room - OLDER_TABLE);
-    return hw_plugin_enter_(host, plugin, "older", fill);
+    return hw_plugin_enter_(host, plugin, NAME, older_fill);
 }

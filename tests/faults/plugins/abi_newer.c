@@ -2,7 +2,7 @@
 /* Serves ABI versions that are not there yet. */
 #define NO_PLUGIN
 #define NAME "abi_newer"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=7-9\nname=abi_newer\n");
 

@@ -2,7 +2,7 @@
 /* Serves this ABI version and many later ones: it is used. */
 #define NO_PLUGIN
 #define NAME "abi_wide"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-9\nname=abi_wide\nkey-of-a-later-version=x\n");
 

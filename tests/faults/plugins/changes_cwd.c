@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define NAME            "changes_cwd"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 #include <unistd.h>
 

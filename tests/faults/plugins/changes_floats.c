@@ -2,7 +2,7 @@
 /* It changes the rounding of floats. */
 #define NAME "changes_floats"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 #include <fenv.h>
 

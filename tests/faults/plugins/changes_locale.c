@@ -2,7 +2,7 @@
 /* It changes the locale. */
 #define NAME "changes_locale"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 #include <locale.h>
 

@@ -2,7 +2,7 @@
 /* It can not list its devices. */
 #define NAME "count_fails"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_count(void *self, int32_t *count)
 {

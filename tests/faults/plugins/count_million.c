@@ -2,7 +2,7 @@
 /* A million devices. */
 #define NAME "count_million"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_count(void *self, int32_t *count)
 {

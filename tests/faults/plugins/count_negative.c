@@ -2,7 +2,7 @@
 /* A negative number of devices. */
 #define NAME "count_negative"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_count(void *self, int32_t *count)
 {

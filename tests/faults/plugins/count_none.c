@@ -2,7 +2,7 @@
 /* It works, and there is no device. */
 #define NAME "count_none"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_count(void *self, int32_t *count)
 {

@@ -2,7 +2,7 @@
 /* The entry answers an error, with words. */
 #define NO_PLUGIN
 #define NAME "entry_fails"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

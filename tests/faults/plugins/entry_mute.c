@@ -2,7 +2,7 @@
 /* The entry answers success and does nothing. */
 #define NO_PLUGIN
 #define NAME "entry_mute"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

@@ -2,7 +2,7 @@
 /* The entry is weak: which library's it would be is an accident of order. */
 #define NO_PLUGIN
 #define NAME "entry_weak"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

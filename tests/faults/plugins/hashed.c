@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 /* With the older hash table alone, which chains in lists. */
 #define NAME "hashed"
-#include "plugin.h"
+#include "minimal.h"

@@ -2,7 +2,7 @@
 /* Buffers begin at multiples of what is no power of two. */
 #define NAME "info_alignment"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
 {

@@ -2,7 +2,7 @@
 /* The architecture of its device has no end. */
 #define NAME "info_arch_endless"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
 {

@@ -2,7 +2,7 @@
 /* It has no facts about its device. */
 #define NAME "info_fails"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
 {

@@ -2,7 +2,7 @@
 /* A kind of device that this host does not know, and a name of odd bytes: it is used. */
 #define NAME "info_kind"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
 {

@@ -2,7 +2,7 @@
 /* More memory is free than there is. */
 #define NAME "info_memory"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
 {

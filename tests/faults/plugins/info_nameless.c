@@ -2,7 +2,7 @@
 /* Its device has no name. */
 #define NAME "info_nameless"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_info(void *self, int32_t index, struct hw_device_info *info)
 {

@@ -2,7 +2,7 @@
 /* The range of ABI versions ends before it begins. */
 #define NO_PLUGIN
 #define NAME "manifest_backwards"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=9-7\nname=manifest_backwards\n");
 

@@ -2,7 +2,7 @@
 /* The manifest holds control characters. */
 #define NO_PLUGIN
 #define NAME "manifest_control"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=manifest_control\nvendor=\033[31mred\n");
 

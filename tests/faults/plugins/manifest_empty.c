@@ -2,7 +2,7 @@
 /* A manifest of no text. */
 #define NO_PLUGIN
 #define NAME "manifest_empty"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("");
 

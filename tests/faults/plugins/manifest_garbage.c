@@ -2,7 +2,7 @@
 /* The manifest has a line that is no key=value. */
 #define NO_PLUGIN
 #define NAME "manifest_garbage"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=manifest_garbage\nHello, world.\n");
 

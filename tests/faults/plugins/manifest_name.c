@@ -2,7 +2,7 @@
 /* A name with characters that a name can not have. */
 #define NO_PLUGIN
 #define NAME "manifest_name"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=../../etc\n");
 

@@ -2,7 +2,7 @@
 /* The manifest says nothing about ABI versions. */
 #define NO_PLUGIN
 #define NAME "manifest_no_abi"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("name=manifest_no_abi\n");
 

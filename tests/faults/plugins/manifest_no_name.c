@@ -2,7 +2,7 @@
 /* The manifest says no name. */
 #define NO_PLUGIN
 #define NAME "manifest_no_name"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\n");
 

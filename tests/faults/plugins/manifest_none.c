@@ -2,7 +2,7 @@
 /* An entry, and no manifest. */
 #define NO_PLUGIN
 #define NAME "manifest_none"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
 {

@@ -2,7 +2,7 @@
 /* A rank that is no number. */
 #define NO_PLUGIN
 #define NAME "manifest_rank"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=manifest_rank\nrank=first\n");
 

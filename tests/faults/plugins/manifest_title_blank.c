@@ -2,4 +2,4 @@
 /* A title that shows nothing. */
 #define NAME  "manifest_title_blank"
 #define LINES "title= \n"
-#include "plugin.h"
+#include "minimal.h"

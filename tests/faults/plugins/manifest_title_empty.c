@@ -2,4 +2,4 @@
 /* A title without a letter. */
 #define NAME  "manifest_title_empty"
 #define LINES "title=\n"
-#include "plugin.h"
+#include "minimal.h"

@@ -2,4 +2,4 @@
 /* A title of 32 bytes, one more than there may be. */
 #define NAME  "manifest_title_long"
 #define LINES "title=0123456789abcdef0123456789abcdef\n"
-#include "plugin.h"
+#include "minimal.h"

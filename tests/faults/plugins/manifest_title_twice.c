@@ -2,4 +2,4 @@
 /* Two titles. */
 #define NAME  "manifest_title_twice"
 #define LINES "title=One\ntitle=Two\n"
-#include "plugin.h"
+#include "minimal.h"

@@ -2,7 +2,7 @@
 /* Two manifests. */
 #define NO_PLUGIN
 #define NAME "manifest_twice"
-#include "plugin.h"
+#include "minimal.h"
 
 #define hw_manifest hw_manifest_too
 HW_MANIFEST_("abi=1-1\nname=manifest_twice\n");

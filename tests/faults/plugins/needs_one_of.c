@@ -2,4 +2,4 @@
 /* Of the libraries that it could use one is there: it is used. */
 #define NAME  "needs_one_of"
 #define LINES "needs=libhw_nowhere.so.1|libc.so.6\n"
-#include "plugin.h"
+#include "minimal.h"

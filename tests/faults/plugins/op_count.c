@@ -2,7 +2,7 @@
 /* It states the sizes of more ops than there can be. */
 #define NAME "op_count"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

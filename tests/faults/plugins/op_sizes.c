@@ -2,7 +2,7 @@
 /* It states sizes of ops that can not be. */
 #define NAME "op_sizes"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* It can not start, and says why. */
 #define NAME "open_fails"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_open(const struct hw_host *host, void **self)
 {

@@ -2,7 +2,7 @@
 /* It can not start, and says nothing. */
 #define NAME "open_mute"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_open(const struct hw_host *host, void **self)
 {

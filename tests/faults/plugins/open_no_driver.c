@@ -3,7 +3,7 @@
 #define NAME  "open_no_driver"
 #define LINES "remedy=Install nowhere\n"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_open(const struct hw_host *host, void **self)
 {

@@ -2,7 +2,7 @@
 /* It calls the host with no text at all, and then goes on: it is used. */
 #define NAME "open_null_message"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_open(const struct hw_host *host, void **self)
 {

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #define NAME "open_reenters"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 /* It asks for a helper program, which this host does not run: it is used. */
 #define NAME "open_spawns"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_open(const struct hw_host *host, void **self)
 {

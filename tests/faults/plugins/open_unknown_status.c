@@ -2,7 +2,7 @@
 /* It answers a status that this host does not know. */
 #define NAME "open_unknown_status"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t bad_open(const struct hw_host *host, void **self)
 {

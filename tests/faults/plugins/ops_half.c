@@ -2,7 +2,7 @@
 /* A table of ops that ends within a slot. */
 #define NAME "ops_half"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* A table of ops of a later version: it is used. */
 #define NAME "ops_newer"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* A table of ops whose size can not be. */
 #define NAME "ops_size"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 /* Its file is called otherwise. */
 #define NAME "this_name"
-#include "plugin.h"
+#include "minimal.h"

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #define NAME "replaces_itself"
-#include "plugin.h"
+#include "minimal.h"
 
 __attribute__((constructor)) static void replace(void)
 {

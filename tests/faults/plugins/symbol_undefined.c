@@ -2,7 +2,7 @@
 /* A function that no library has. */
 #define NAME "symbol_undefined"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 extern void hw_nobody_has_this(void *self);
 

@@ -2,7 +2,7 @@
 /* The table answers an ABI version that nobody agreed on. */
 #define NAME "table_abi"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* The table says another name than the manifest. */
 #define NAME "table_name"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* The name in the table has no end. */
 #define NAME "table_name_endless"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

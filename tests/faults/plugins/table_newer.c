@@ -2,7 +2,7 @@
 /* A table of a later version, with slots that this host does not know: it is used. */
 #define NO_PLUGIN
 #define NAME "table_newer"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

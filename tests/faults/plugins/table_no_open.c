@@ -2,7 +2,7 @@
 /* A required slot is empty: the first one. */
 #define NAME "table_no_open"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

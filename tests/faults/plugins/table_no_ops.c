@@ -2,7 +2,7 @@
 /* No table of ops. */
 #define NAME "table_no_ops"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* A required slot is empty: the last one. */
 #define NAME "table_no_transfer"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

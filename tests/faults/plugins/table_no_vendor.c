@@ -2,7 +2,7 @@
 /* A required string is missing. */
 #define NAME "table_no_vendor"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static void change(struct hw_plugin *table)
 {

@@ -2,7 +2,7 @@
 /* A table of an earlier version, which ends after the required slots: it is used. */
 #define NO_PLUGIN
 #define NAME "table_older"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

@@ -2,7 +2,7 @@
 /* Writes past the end of the table that it was given. */
 #define NO_PLUGIN
 #define NAME "table_overrun"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

@@ -2,7 +2,7 @@
 /* A table that says that it is larger than the room for it. */
 #define NO_PLUGIN
 #define NAME "table_size_huge"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

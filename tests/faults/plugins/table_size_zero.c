@@ -2,7 +2,7 @@
 /* A table that says that it has no bytes. */
 #define NO_PLUGIN
 #define NAME "table_size_zero"
-#include "plugin.h"
+#include "minimal.h"
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\n");
 

@@ -2,7 +2,7 @@
 /* Two devices at one PCI address. */
 #define NAME "twins_pci"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t two(void *self, int32_t *count)
 {

@@ -2,7 +2,7 @@
 /* Two devices with one UUID. */
 #define NAME "twins_uuid"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t two(void *self, int32_t *count)
 {

@@ -3,7 +3,7 @@
 #define NAME  "zoo"
 #define LINES "rank=20\n"
 #define CHANGES
-#include "plugin.h"
+#include "minimal.h"
 
 static int32_t count(void *self, int32_t *count)
 {

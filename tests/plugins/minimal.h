@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin.h - a plugin with one device that does nothing, whole and correct: the good plugin
- * beside the bad ones, and what each bad one is but for one mistake. A fixture may define,
- * before it includes this: NAME, LINES (of the manifest), and it may replace functions of
- * the table in FILL. */
+/* minimal.h - a plugin, whole and correct, with one device that has no op and whose memory is
+ * the host's: the start of each plugin that is about something else, and what each bad plugin
+ * is but for one mistake. Instance, device and queue are the host, for its words.
+ *
+ * Before it includes this a plugin defines NAME, and may define LINES (of the manifest), DEVICE
+ * (the name of its device), CHANGES (it has a function change(), which replaces or adds slots
+ * of the table), and NO_PLUGIN (it has a manifest and an entry of its own, which calls fill()). */
 #include <hw/plugin.h>
 
 #include <stdlib.h>
 
-#ifndef NAME
-#define NAME "bad"
-#endif
 #ifndef LINES
 #define LINES ""
+#endif
+#ifndef DEVICE
+#define DEVICE "a device of " NAME
 #endif
 #ifdef CHANGES
 static void change(struct hw_plugin *table);
@@ -40,7 +43,8 @@ static int32_t plugin_info(void *self, int32_t index, struct hw_device_info *inf
     (void)self, (void)index;
     struct hw_device_info facts = hw_no_facts();
     facts.kind = HW_DEVICE_OTHER;
-    strcpy(facts.name, "a device of " NAME);
+    facts.features = HW_FEATURE_HOST_TENSORS | HW_FEATURE_UNIFIED_MEMORY;
+    strcpy(facts.name, DEVICE);
     hw_answer(info, &facts);
     return HW_OK;
 }
@@ -68,19 +72,28 @@ static int32_t plugin_wait(void *queue)
 static int32_t plugin_alloc(void *device, uint64_t bytes, uint32_t flags,
                             struct hw_buffer *buffer)
 {
-    (void)device, (void)bytes, (void)flags, (void)buffer;
-    return HW_NO_MEMORY;
+    const uint64_t whole = (bytes + 255) & ~UINT64_C(255);
+    if (whole < bytes || !(buffer->impl = aligned_alloc(256, (size_t)whole)))
+        return hw_fail(device, HW_NO_MEMORY, "out of memory");
+    if (flags & HW_BUFFER_ZEROED)
+        memset(buffer->impl, 0, (size_t)whole);
+    buffer->host = buffer->impl;
+    buffer->flags = flags;
+    return HW_OK;
 }
 
 static void plugin_free(void *device, struct hw_buffer *buffer)
 {
-    (void)device, (void)buffer;
+    (void)device;
+    free(buffer->impl);
 }
 
-static int32_t plugin_transfer(void *queue, const struct hw_transfer *transfer)
+static int32_t plugin_transfer(void *queue, const struct hw_transfer *t)
 {
-    (void)queue, (void)transfer;
-    return HW_UNSUPPORTED;
+    (void)queue;
+    hw_transfer_host(t, t->dst ? (char *)t->dst->host + t->dst_offset : t->dst_host,
+                     t->src ? (const char *)t->src->host + t->src_offset : t->src_host);
+    return HW_OK;
 }
 
 static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
