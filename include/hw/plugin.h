@@ -4,7 +4,7 @@
  * A plugin is one shared object, hw_<name>.so (.dll, .dylib), that knows one vendor. It exports
  * hw_plugin_entry and nothing else, links no hw library, and carries a manifest that the host
  * reads without loading the file. HW_PLUGIN() at the end of this file makes both. A complete
- * small plugin is tests/plugins/discrete.c; docs/abi.md tells the story.
+ * small plugin is tests/plugins/discrete; docs/abi.md tells the story.
  *
  * Rules for every function below
  * - Answers an enum hw_status. The words go to hw_fail(), once, where they are known.

@@ -88,11 +88,13 @@ compile()
     done
 }
 
-@test "a plugin from outside of the tree is built, dropped in and used" {
+@test "a plugin from outside of the tree is built as CONTRIBUTING says, dropped in and used" {
     test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
-    cp "$SOURCE/tests/plugins/discrete.c" .
-    # shellcheck disable=SC2046 # flags, on purpose
-    compile -shared -fPIC -fvisibility=hidden -o hw_discrete.so discrete.c $(pkg-config --cflags hw)
+    cp -r "$SOURCE/tests/plugins/discrete" .
+    line=$(sed -n '/plugin:begin/,/plugin:end/s/^cc /compile /p' "$SOURCE/CONTRIBUTING.md")
+    [ -n "$line" ]
+    eval "$line"
+    [ "$(nm -D --defined-only hw_discrete.so | awk '$2 != "A" { print $3 }')" = hw_plugin_entry ]
     run ! grep -F libhw hw_discrete.so
     cp hw_discrete.so "$(pkg-config --variable=plugindir hw)"
     "$HOME_OF_HW/bin/hw" status >report

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* discrete.h - a complete small plugin, to read and to test with: two devices whose memory is
+ * their own. It is honest about what it is: the device is called "Test device with separate
+ * memory" and is chosen after everything else.
+ *
+ * It has what makes a discrete GPU a discrete GPU, in the smallest form:
+ * - Memory is a handle. Nobody outside of the plugin gets an address of it, so data comes and
+ *   goes by transfers only, and the host has to stage whatever lies elsewhere.
+ * - A queue is a thread. Submitting appends a job and returns; the work happens later, so a
+ *   missing wait or a scratch buffer given back too early shows.
+ * - It computes little: silu, add, matmul and copy in f32. The rest is somebody else's.
+ * - Things go wrong: extension ops make a queue slow, fail later, or lose the device.
+ *
+ * The files, in the order to read them:
+ *
+ *   memory     buffers and transfers
+ *   queue      jobs, and the thread that runs them one after the other
+ *   ops        what it computes, what it refuses, packed weights
+ *   event      records, and who waits for them
+ *   graph      many ops as one job
+ *   extension  ops of its own: how things go wrong
+ *   plugin     the instance, its devices, and the table of all this
+ *
+ * What the files call of each other is hidden from the loader, which may see hw_plugin_entry
+ * alone: they are compiled with -fvisibility=hidden. */
+#ifndef DISCRETE_H
+#define DISCRETE_H
+
+#include <hw/plugin.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define MEMORY_BYTES (UINT64_C(64) << 20) /* of each device */
+#define ALIGNMENT    512
+
+/* ---- what open(), device_open() and queue_open() return ---- */
+
+struct instance {
+    const struct hw_host *host;
+};
+
+struct device {
+    struct instance *instance;
+    int32_t index;
+    _Atomic uint64_t used;
+    _Atomic bool lost;
+};
+
+struct queue {
+    struct device *device;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct job *first, *last; /* the thread takes the first */
+    bool idle, closing;
+    int32_t error; /* the first since the last wait */
+    char error_text[128];
+};
+
+/* ---- memory.c ---- */
+
+int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags,
+                     struct hw_buffer *buffer);
+void memory_free(void *device, struct hw_buffer *buffer);
+int32_t memory_transfer(void *queue, const struct hw_transfer *transfer);
+/* The one place where a handle becomes an address: `offset` bytes into a buffer. For jobs. */
+void *memory_cells(const struct hw_buffer *buffer, uint64_t offset);
+
+/* ---- queue.c ---- */
+
+/* Does a job when its turn comes. The status that it answers sticks to the queue. */
+typedef int32_t job_fn(struct queue *queue, struct job *job);
+
+/* Work that waits in a queue. */
+struct job {
+    struct job *next;
+    job_fn *run;
+    bool always; /* on a lost device, too */
+    union {
+#define X(NAME, name) struct hw_##name name;
+        HW_OPS(X)
+#undef X
+        struct hw_transfer transfer;
+        struct mark *mark;
+        struct graph *graph;
+        int64_t number;
+    } u;
+    /* Buffers are values, too: the host may free its struct as soon as it has waited, not
+     * before, but a copy costs nothing and asks no questions. */
+    struct hw_buffer buffers[6];
+};
+
+int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **out);
+int32_t queue_wait(void *queue);
+void queue_close(void *queue);
+
+/* A job to fill in. NULL: there is none, and queue_no_job() says why. */
+struct job *queue_job(struct queue *queue, job_fn *run);
+int32_t queue_no_job(const struct queue *queue);
+/* Appends the job, which is the queue's from now on. */
+int32_t queue_submit(struct queue *queue, struct job *job);
+
+/* ---- ops.c ---- */
+
+extern const struct hw_plugin_ops ops_table;
+
+int32_t ops_supports(void *device, uint32_t op, const void *args, char *why,
+                     size_t why_size, uint64_t *scratch);
+int32_t ops_kernel_info(void *device, uint32_t op, uint32_t index,
+                        struct hw_kernel_info *info);
+int32_t ops_pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                      uint32_t *layout);
+int32_t ops_pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
+/* What computes an op whose struct is in the job; NULL: nothing does. */
+job_fn *ops_kernel(uint32_t op);
+
+/* ---- event.c ---- */
+
+int32_t event_create(void *device, uint32_t flags, void **out);
+void event_destroy(void *event);
+int32_t event_record(void *event, void *queue);
+int32_t event_wait(void *queue, void *event);
+int32_t event_sync(void *event);
+int32_t event_query(void *event);
+int32_t event_callback(void *event, void (*fn)(void *user), void *user);
+int32_t event_elapsed(void *start, void *end, double *ms);
+
+/* ---- graph.c ---- */
+
+int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **out);
+int32_t graph_launch(void *queue, void *graph);
+void graph_destroy(void *graph);
+
+/* ---- extension.c ---- */
+
+int32_t extension_row(void *device, uint32_t index, struct hw_extension *out);
+
+/* ---- plugin.c ---- */
+
+/* HW_LOST, with the words. */
+int32_t device_lost(const struct device *device);
+
+#endif
