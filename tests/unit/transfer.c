@@ -36,7 +36,7 @@ static int close_world(void **state)
     return 0;
 }
 
-static void fill(float *x, int n)
+static void count_up(float *x, int n)
 {
     for (int i = 0; i < n; i++)
         x[i] = (float)i;
@@ -50,7 +50,7 @@ static void pinned_memory_is_a_buffer(void **state)
     float x[64 * 8], y[64 * 8] = { 0 };
     struct hw_tensor all, half, rows;
     (void)state;
-    fill(x, 64 * 8);
+    count_up(x, 64 * 8);
     struct hw_tensor a = device_f32(w.near, (int64_t)64, (int64_t)4, END);
     all = host_f32(x, (int64_t)64, (int64_t)8, END);
     ok(hw_tensor_slice(&half, &all, 1, 0, 4));
@@ -98,7 +98,7 @@ static void rows_go_in_one_call(void **state)
     static const int64_t room[HW_MAX_RANK] = { 3, 5, 2, 32 };
     static float x[ROOM], y[ROOM], dense[ROOM], wanted[ROOM];
     (void)state;
-    fill(x, ROOM);
+    count_up(x, ROOM);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         for (int outward = 0; outward < 2; outward++) {
             const struct form *f = &forms[i];
@@ -158,7 +158,7 @@ static void what_repeats_goes_row_by_row(void **state)
 {
     float x[40], y[4][40];
     (void)state;
-    fill(x, 40);
+    count_up(x, 40);
     struct hw_tensor a = device_f32(w.near, (int64_t)4, (int64_t)40, END),
                      row = host_f32(x, (int64_t)4, (int64_t)40, END);
     row.stride[0] = 0;
@@ -184,7 +184,7 @@ static void many_rows_are_transferred(void **state)
     enum { ROWS = 1000, COLS = 16 };
     static float x[ROWS * 2 * COLS], y[ROWS * COLS];
     (void)state;
-    fill(x, ROWS * 2 * COLS);
+    count_up(x, ROWS * 2 * COLS);
     their_copy = w.on_near->ops.copy;
     w.on_near->ops.copy = count_copy;
     copied = 0;

@@ -2,6 +2,7 @@
 /* unit.c - see unit.h. */
 #include "unit.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static void keep_log(void *user, int32_t level, const char *text)
@@ -106,6 +107,25 @@ void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data)
     ok(hw_tensor_host(&host, data, HW_F32, tensor->rank, tensor->extent));
     ok(hw_copy(queue, &host, tensor));
     ok(hw_queue_wait(queue));
+}
+
+void fill(float *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (float)(i % 17) * 0.25f - 2.0f;
+}
+
+float silu(float x)
+{
+    return x / (1.0f + expf(-x));
+}
+
+void close_to_at(float got, float wanted, const char *file, int line)
+{
+    if (fabsf(got - wanted) <= 1e-6f * (1.0f + fabsf(wanted)))
+        return;
+    print_error("%.9g, wanted %.9g\n", (double)got, (double)wanted);
+    _fail(file, line);
 }
 
 struct hw_call_stats calls(struct hw_queue *queue, uint32_t op)

@@ -43,6 +43,13 @@ struct hw_tensor put(struct hw_queue *queue, const float *data, int64_t rows, in
 /* Its values, whatever the strides; waits. */
 void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data);
 
+/* Values to compute with: small ones of both signs, exact in f32. */
+void fill(float *x, int n);
+float silu(float x);
+/* Within what rounding may cost, or the test fails with both. */
+#define close_to(got, wanted) close_to_at(got, wanted, __FILE__, __LINE__)
+void close_to_at(float got, float wanted, const char *file, int line);
+
 struct hw_call_stats calls(struct hw_queue *queue, uint32_t op);
 #define END ((int64_t)-1)
 

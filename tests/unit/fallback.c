@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+/* fallback.c - another device computes what the first one can not, or what its driver failed
+ * at; right, counted, and never silent. And what may not be computed again. */
+#include "unit.h"
+
+/* ---- another device computes ---- */
+
+static struct hw_mul multiply(struct hw_queue *queue, float *x, float *y)
+{
+    return (struct hw_mul){ .a = put(queue, x, 2, 3),
+                            .b = put(queue, x, 2, 3),
+                            .y = put(queue, y, 2, 3) };
+}
+
+static void another_device_computes(void **state)
+{
+    struct world w;
+    float x[6], y[6] = { 0 }, got[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    struct hw_mul op = multiply(w.on_near, x, y);
+    for (int i = 0; i < 3; i++)
+        ok(hw_mul(w.on_near, &op));
+    get(w.on_near, &op.y, got);
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], x[i] * x[i]);
+    const struct hw_call_stats s = calls(w.on_near, HW_OP_MUL);
+    assert_int_equal(s.calls, 3);
+    assert_int_equal(s.fallbacks, 3);
+    assert_int_equal(s.fallback_bytes, 3 * 3 * sizeof x);
+    /* Said once, with op, device and reason; and in the report. */
+    assert_int_equal(w.log_lines, 1);
+    assert_non_null(strstr(w.log, "mul"));
+    assert_non_null(strstr(w.log, "discrete:0"));
+    assert_non_null(strstr(w.log, "cpu:0"));
+    assert_non_null(
+        strstr(w.log, "by way of host memory")); /* where they may have been before */
+    size_t length = hw_explain(w.context, NULL, 0);
+    char *text = malloc(length + 1);
+    hw_explain(w.context, text, length + 1);
+    assert_non_null(strstr(text, "\"computed_by\":\"cpu:0\""));
+    assert_non_null(strstr(text, "\"fallbacks\":3"));
+    free(text);
+    world_close(&w);
+}
+
+/* Only what the op writes changes: not the gaps of a view. */
+static void fallback_keeps_gaps(void **state)
+{
+    struct world w;
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6] = { -1, -1, -1, -1, -1, -1 }, got[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_mul op = multiply(w.on_near, x, y);
+    struct hw_tensor whole = op.y;
+    ok(hw_tensor_slice(&op.a, &op.a, 1, 0, 2));
+    ok(hw_tensor_slice(&op.b, &op.b, 1, 1, 3));
+    ok(hw_tensor_slice(&op.y, &op.y, 1, 1, 3));
+    ok(hw_mul(w.on_near, &op));
+    get(w.on_near, &whole, got);
+    const float expected[6] = { -1, 2, 6, -1, 20, 30 };
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], expected[i]);
+    world_close(&w);
+}
+
+static void fallback_may_be_forbidden(void **state)
+{
+    struct world w;
+    float x[6] = { 0 }, y[6] = { 7, 7, 7, 7, 7, 7 }, got[6];
+    (void)state;
+    world_open(&w, "error", NULL);
+    struct hw_mul op = multiply(w.on_near, x, y);
+    fails(HW_UNSUPPORTED, "HW_FALLBACK=error", hw_mul(w.on_near, &op));
+    assert_non_null(strstr(hw_message(), "mul"));
+    assert_non_null(strstr(hw_message(), "f32"));
+    assert_non_null(strstr(hw_message(), "discrete:0"));
+    get(w.on_near, &op.y, got);
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], 7.0f);
+    assert_int_equal(calls(w.on_near, HW_OP_MUL).calls, 0);
+    world_close(&w);
+}
+
+/* A queue on the last device has nobody behind it, and never wakes those before it. */
+static void nobody_is_left(void **state)
+{
+    struct world w;
+    struct hw_tensor blocks, back;
+    const int64_t extents[] = { 2, 256 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
+    ok(hw_tensor_alloc(w.cpu, 0, HW_F32, 2, extents, &back));
+    fails(HW_UNSUPPORTED, "no other device", hw_copy(w.on_cpu, &blocks, &back));
+    world_close(&w);
+}
+
+/* ---- a driver that fails at submission ---- */
+
+/* Answers what it is told to, after it has spoilt what it can reach of the output. */
+static int32_t answer;
+static uint32_t asked;
+
+static int32_t broken(const struct hw_tensor *y)
+{
+    asked++;
+    if (!y->buffer && y->data)
+        memset(hw_tensor_address(y), 0xff, hw_tensor_bytes(y));
+    return plugin_says(answer, "the driver says 700");
+}
+
+#define BROKEN(name, output)                                                               \
+    static int32_t broken_##name(void *device, void *queue, const struct hw_##name *op)    \
+    {                                                                                      \
+        (void)device, (void)queue;                                                         \
+        return broken(&op->output);                                                        \
+    }
+BROKEN(add, y)
+BROKEN(silu, y)
+BROKEN(copy, dst)
+BROKEN(add_rmsnorm, y)
+
+static void break_queue(struct hw_queue *queue, enum hw_status status)
+{
+    queue->ops.add = broken_add;
+    queue->ops.silu = broken_silu;
+    queue->ops.copy = broken_copy;
+    queue->ops.add_rmsnorm = broken_add_rmsnorm;
+    answer = (int32_t)status;
+    asked = 0;
+}
+
+static void a_drivers_error_is_retried_elsewhere(void **state)
+{
+    struct world w;
+    struct hw_graph *graph;
+    float x[6], zero[6] = { 0 }, got[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    struct hw_tensor a = put(w.on_near, x, 2, 3), y = put(w.on_near, zero, 2, 3);
+    const struct hw_add op = { .a = a, .b = a, .y = y };
+    break_queue(w.on_near, HW_DRIVER);
+    ok(hw_add(w.on_near, &op));
+    get(w.on_near, &y, got);
+    for (int i = 0; i < 6; i++)
+        close_to(got[i], 2.0f * x[i]);
+    /* Said, with the driver's words, and counted. */
+    assert_int_equal(asked, 1);
+    assert_int_equal(w.log_lines, 1);
+    assert_non_null(strstr(w.log, "discrete:1"));
+    assert_non_null(strstr(w.log, "the driver says 700"));
+    struct hw_call_stats s = calls(w.on_near, HW_OP_ADD);
+    assert_int_equal(s.calls, 1);
+    assert_int_equal(s.fallbacks, 1);
+    /* Staged from the host, and that in a graph. */
+    struct hw_add staged = op;
+    staged.a = host_f32(x, (int64_t)2, (int64_t)3, END);
+    ok(hw_add(w.on_near, &staged));
+    ok(hw_queue_record(w.on_near));
+    ok(hw_add(w.on_near, &staged));
+    ok(hw_queue_end(w.on_near, &graph));
+    ok(hw_graph_launch(graph, w.on_near));
+    ok(hw_queue_wait(w.on_near));
+    s = calls(w.on_near, HW_OP_ADD);
+    assert_int_equal(asked, 3);
+    assert_int_equal(s.calls, 3);
+    assert_int_equal(s.fallbacks, 3);
+    world_close(&w);
+}
+
+/* The status, with op, device and the driver's words; nobody else was asked. */
+#define not_retried(wanted, queue, op, call)                                               \
+    do {                                                                                   \
+        asked = 0;                                                                         \
+        fails(wanted, hw_op_name(op), call);                                               \
+        assert_non_null(strstr(hw_message(), "the driver says 700"));                      \
+        assert_non_null(strstr(hw_message(), hw_device_name(hw_queue_device(queue))));     \
+        assert_int_equal(asked, 1);                                                        \
+        assert_int_equal(calls(queue, op).calls, 0);                                       \
+    } while (0)
+
+/* Sleeps, then passes the event: who has waited for all of the queue has seen it pass. */
+static struct hw_event *doze(struct hw_queue *queue)
+{
+    const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 50 };
+    struct hw_event *event;
+    ok(hw_event_create(hw_queue_device(queue), 0, &event));
+    ok(hw_extension_call(queue, "discrete.sleep", &ms, 1));
+    ok(hw_event_record(event, queue));
+    return event;
+}
+
+static int32_t broken_launch(void *queue, void *graph)
+{
+    (void)queue, (void)graph;
+    return broken(&(struct hw_tensor){ .rank = 0 });
+}
+
+/* Fails at the nth transfer from now on. */
+static int transfers_left;
+static int32_t (*real_transfer)(void *queue, const struct hw_transfer *transfer);
+
+static int32_t transfer_for_a_while(void *queue, const struct hw_transfer *t)
+{
+    return transfers_left-- ? real_transfer(queue, t)
+                            : plugin_says(HW_DRIVER, "the bus is on fire");
+}
+
+/* A call that failed has returned all host memory, whichever step it failed at: operands that
+ * are large are read where they lie when their turn comes, long after the call. */
+static void who_fails_returns_host_memory(void **state)
+{
+    enum { N = 1 << 19, M = N / 3 };
+    struct world w;
+    float *x = calloc(3 * N, sizeof *x);
+    struct hw_tensor part = host_f32(x, (int64_t)3, (int64_t)3, (int64_t)M, END);
+    (void)state;
+    world_open(&w, "error", NULL);
+    const struct hw_add op = { .a = host_f32(x, (int64_t)N, END),
+                               .b = host_f32(x + N, (int64_t)N, END),
+                               .y = host_f32(x + 2 * N, (int64_t)N, END) };
+    const struct hw_tensor in_part = device_f32(w.near, (int64_t)3, (int64_t)2,
+                                                (int64_t)M - 1, END);
+    ok(hw_tensor_slice(&part, &part, 1, 0,
+                       2)); /* three planes of two rows: three transfers */
+    ok(hw_tensor_slice(&part, &part, 2, 0, M - 1));
+    real_transfer = w.near->plugin->table.transfer;
+    w.near->plugin->table.transfer = transfer_for_a_while;
+    for (transfers_left = 1; transfers_left <= 2; transfers_left++) { /* b; y */
+        const int left = transfers_left;
+        struct hw_event *passed = doze(w.on_near);
+        fails(HW_DRIVER, "the bus is on fire", hw_add(w.on_near, &op));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+        transfers_left = left;
+        passed = doze(w.on_near);
+        fails(HW_DRIVER, "the bus is on fire", hw_copy(w.on_near, &in_part, &part));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+        transfers_left = left;
+        passed = doze(w.on_near);
+        fails(HW_DRIVER, "the bus is on fire", hw_copy(w.on_near, &part, &in_part));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+        transfers_left = left;
+    }
+    transfers_left = -1;
+    static const enum hw_status statuses[] = { HW_UNSUPPORTED, HW_DRIVER, HW_NO_MEMORY };
+    for (int i = 0; i < 3; i++) {
+        break_queue(w.on_near, statuses[i]);
+        struct hw_event *passed = doze(w.on_near);
+        not_retried(statuses[i], w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+        assert_int_equal(hw_event_query(passed), HW_OK);
+    }
+    world_close(&w);
+    free(x);
+}
+
+/* What a node before the one that failed has borrowed, too. */
+static void a_launch_that_fails_returns_host_memory(void **state)
+{
+    enum { N = 1 << 19 };
+    struct world w;
+    struct hw_graph *graph;
+    float *x = calloc(N, sizeof *x);
+    (void)state;
+    world_open(&w, NULL, NULL);
+    const struct hw_tensor a = host_f32(x, (int64_t)N, END),
+                           b = device_f32(w.near, (int64_t)N, END);
+    ok(hw_queue_record(w.on_near));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b }));
+    ok(hw_queue_end(w.on_near, &graph));
+    w.near->plugin->table.graph_launch = broken_launch;
+    answer = HW_DRIVER;
+    struct hw_event *passed = doze(w.on_near);
+    fails(HW_DRIVER, "the driver says 700", hw_graph_launch(graph, w.on_near));
+    assert_int_equal(hw_event_query(passed), HW_OK);
+    assert_int_equal(calls(w.on_near, HW_OP_ADD).calls, 1);
+    world_close(&w);
+    free(x);
+}
+
+/* No device gets operands of an op that it lacks. */
+static void nothing_is_moved_in_vain(void **state)
+{
+    struct world w;
+    struct hw_queue *helper;
+    float x[6], y[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    const struct hw_tensor a = host_f32(x, (int64_t)2, (int64_t)3, END);
+    ok(hw_mul(
+        w.on_near,
+        &(struct hw_mul){ .a = a, .b = a, .y = host_f32(y, (int64_t)2, (int64_t)3, END) }));
+    ok(hw_queue_wait(w.on_near));
+    for (int i = 0; i < 6; i++)
+        close_to(y[i], x[i] * x[i]);
+    ok(queue_helper(w.on_near, w.far, &helper));
+    assert_int_equal(calls(w.on_near, HW_OP_MUL).fallbacks, 1);
+    assert_int_equal(calls(w.on_near, HW_OP_MUL).staged_bytes, 0);
+    assert_int_equal(calls(helper, HW_OP_MUL).staged_bytes, 0);
+    world_close(&w);
+}
+
+static struct hw_queue *refusing;
+static struct hw_event *let_go;
+
+static int32_t late_add(void *device, void *queue, const struct hw_add *op)
+{
+    (void)device, (void)queue, (void)op;
+    let_go = doze(refusing);
+    return plugin_says(HW_UNSUPPORTED, "it could after all not");
+}
+
+/* It says that it can, takes the operands, and refuses: they stay until it has let go. */
+static void a_stand_in_that_refuses_lets_go(void **state)
+{
+    enum { N = 1 << 19 };
+    struct world w;
+    float *x = malloc(2 * N * sizeof *x), *y = x + N;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, N);
+    const struct hw_tensor a = put(w.on_near, x, 1, N);
+    ok(queue_helper(w.on_near, w.far, &refusing));
+    refusing->ops.add = late_add;
+    break_queue(w.on_near, HW_UNSUPPORTED);
+    ok(hw_add(
+        w.on_near,
+        &(struct hw_add){ .a = a, .b = a, .y = host_f32(y, (int64_t)1, (int64_t)N, END) }));
+    ok(hw_event_query(let_go));
+    assert_int_equal(calls(refusing, HW_OP_ADD).staged_bytes, 2 * N * sizeof *x);
+    for (int i = 0; i < N; i += 1001)
+        close_to(y[i], 2.0f * x[i]);
+    assert_non_null(strstr(w.log, "runs on cpu:0"));
+    world_close(&w);
+    free(x);
+}
+
+static int32_t full_silu(void *device, void *queue, const struct hw_silu *op)
+{
+    (void)device, (void)queue, (void)op;
+    asked++;
+    return plugin_says(HW_NO_MEMORY, "the stand-in is full");
+}
+
+/* Another error of a stand-in is as good as a refusal, while it can not have written what the
+ * op reads. */
+static void a_stand_in_that_fails(void **state)
+{
+    struct world w;
+    struct hw_queue *helper;
+    float x[6], y[6];
+    (void)state;
+    world_open(&w, NULL, NULL);
+    fill(x, 6);
+    const struct hw_tensor a = host_f32(x, (int64_t)6, END),
+                           b = host_f32(y, (int64_t)6, END);
+    ok(queue_helper(w.on_near, w.far, &helper));
+    helper->ops.silu = full_silu;
+    break_queue(w.on_near, HW_UNSUPPORTED);
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+    assert_int_equal(asked, 2);
+    for (int i = 0; i < 6; i++)
+        close_to(y[i], silu(x[i]));
+    fails(HW_NO_MEMORY, "the stand-in is full",
+          hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b }));
+    assert_int_equal(asked, 4);
+    for (int i = 0; i < 6; i++)
+        close_to(y[i], silu(x[i]));
+    assert_int_equal(calls(w.on_near, HW_OP_SILU).calls, 1);
+    world_close(&w);
+}
+
+/* An output that is an input may be half written. */
+static void what_is_in_place_is_not_retried(void **state)
+{
+    struct world w;
+    float x[6] = { 1, 2, 3, 4, 5, 6 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_tensor a = put(w.on_near, x, 2, 3), b = put(w.on_near, x, 2, 3);
+    break_queue(w.on_near, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_near, HW_OP_SILU,
+                hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = a }));
+    not_retried(HW_DRIVER, w.on_near, HW_OP_ADD,
+                hw_add(w.on_near, &(struct hw_add){ .a = b, .b = a, .y = a }));
+    not_retried(
+        HW_DRIVER, w.on_near, HW_OP_ADD_RMSNORM,
+        hw_add_rmsnorm(w.on_near, &(struct hw_add_rmsnorm){ .residual = a,
+                                                            .x = b,
+                                                            .y = put(w.on_near, x, 2, 3),
+                                                            .eps = 1e-5f }));
+    assert_int_equal(w.log_lines, 0);
+    world_close(&w);
+}
+
+/* A device ahead of the CPU that reads host memory and builds no graphs. */
+static struct hw_queue *open_broken_null(struct hw_context **context)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "null,cpu",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .threads = "1",
+                                        .log = "off" };
+    struct hw_queue *queue;
+    ok(hw_open(&options, context));
+    ok(hw_queue_open(hw_device_default(*context), NULL, &queue));
+    break_queue(queue, HW_DRIVER);
+    return queue;
+}
+
+/* One place has many names: an address and an offset, a buffer and its address. */
+static void in_place_by_another_name(void **state)
+{
+    struct hw_context *context;
+    struct hw_buffer *buffer;
+    struct hw_tensor whole;
+    const int64_t eight = 8;
+    float x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, y[4];
+    (void)state;
+    struct hw_queue *queue = open_broken_null(&context);
+    const struct hw_tensor at = host_f32(x + 4, (int64_t)4, END);
+    struct hw_silu op = { .x = at, .y = at };
+    op.x.data = x;
+    op.x.offset = 4 * sizeof *x;
+    not_retried(HW_DRIVER, queue, HW_OP_SILU, hw_silu(queue, &op));
+    ok(hw_buffer_alloc(hw_device_default(context), sizeof x, HW_BUFFER_HOST_VISIBLE,
+                       &buffer));
+    ok(hw_tensor_view(&whole, buffer, 0, HW_F32, 1, &eight));
+    ok(hw_tensor_slice(&op.x, &whole, 0, 4, 8));
+    op.y.data = (float *)hw_buffer_host(buffer) + 4;
+    not_retried(HW_DRIVER, queue, HW_OP_SILU, hw_silu(queue, &op));
+    /* Beside it is not in it. */
+    op.x = host_f32(x, (int64_t)4, END);
+    op.y = host_f32(y, (int64_t)4, END);
+    ok(hw_silu(queue, &op));
+    ok(hw_queue_wait(queue));
+    close_to(y[3], silu(4.0f));
+    hw_close(context);
+}
+
+/* A node that is replayed is an op like any other; a graph that the plugin built is not. */
+static void graphs_are_retried_by_the_node(void **state)
+{
+    struct world w;
+    struct hw_context *context;
+    struct hw_graph *graph;
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    (void)state;
+    struct hw_queue *queue = open_broken_null(&context);
+    ok(hw_queue_record(queue));
+    ok(hw_silu(queue, &(struct hw_silu){ .x = host_f32(x, (int64_t)4, END),
+                                         .y = host_f32(y, (int64_t)4, END) }));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_launch(graph, queue));
+    ok(hw_queue_wait(queue));
+    close_to(y[3], silu(4.0f));
+    assert_int_equal(calls(queue, HW_OP_SILU).fallbacks, 1);
+    hw_close(context);
+
+    world_open(&w, NULL, NULL);
+    struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, y, 1, 4);
+    ok(hw_queue_record(w.on_near));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+    ok(hw_queue_end(w.on_near, &graph));
+    w.near->plugin->table.graph_launch = broken_launch;
+    answer = HW_DRIVER;
+    fails(HW_DRIVER, "launch a graph on discrete:0: the driver says 700",
+          hw_graph_launch(graph, w.on_near));
+    assert_int_equal(calls(w.on_near, HW_OP_SILU).calls, 0);
+    world_close(&w);
+}
+
+static void nobody_stands_in_for_a_driver(void **state)
+{
+    struct world w;
+    struct hw_tensor blocks;
+    const int64_t extents[] = { 2, 256 };
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    world_open(&w, "error", NULL);
+    struct hw_add op = { .a = put(w.on_near, x, 1, 4),
+                         .b = put(w.on_near, x, 1, 4),
+                         .y = put(w.on_near, x, 1, 4) };
+    break_queue(w.on_near, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+    assert_non_null(strstr(hw_message(), "HW_FALLBACK=error"));
+    world_close(&w);
+    world_open(&w, NULL, NULL);
+    /* Behind the last device there is none. */
+    op = (struct hw_add){ .a = put(w.on_cpu, x, 1, 4),
+                          .b = put(w.on_cpu, x, 1, 4),
+                          .y = put(w.on_cpu, x, 1, 4) };
+    break_queue(w.on_cpu, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_cpu, HW_OP_ADD, hw_add(w.on_cpu, &op));
+    assert_non_null(strstr(hw_message(), "no other device is left"));
+    /* All others say that they can not: the driver's error is the answer, since the output may
+     * have been touched. */
+    ok(hw_tensor_alloc(w.near, 0, HW_Q4_K, 2, extents, &blocks));
+    const struct hw_copy copy = { .src = device_f32(w.near, (int64_t)2, (int64_t)256, END),
+                                  .dst = blocks };
+    break_queue(w.on_near, HW_DRIVER);
+    not_retried(HW_DRIVER, w.on_near, HW_OP_COPY,
+                hw_submit(w.on_near, HW_OP_COPY, &copy, sizeof copy));
+    assert_non_null(strstr(hw_message(), "no other device computes it either"));
+    world_close(&w);
+}
+
+/* Less memory elsewhere helps nobody, and a device that is gone has the operands. */
+static void other_errors_are_not_retried(void **state)
+{
+    struct world w;
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    const struct hw_add op = { .a = put(w.on_near, x, 1, 4),
+                               .b = put(w.on_near, x, 1, 4),
+                               .y = put(w.on_near, x, 1, 4) };
+    static const enum hw_status statuses[] = { HW_NO_MEMORY, HW_INTERNAL, HW_INVALID,
+                                               HW_TIMEOUT, (enum hw_status)99 };
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        break_queue(w.on_near, statuses[i]);
+        not_retried(statuses[i], w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+    }
+    assert_int_equal(w.log_lines, 0);
+    break_queue(w.on_near, HW_LOST);
+    not_retried(HW_LOST, w.on_near, HW_OP_ADD, hw_add(w.on_near, &op));
+    fails(HW_LOST, "discrete:0 is lost", hw_add(w.on_near, &op));
+    assert_int_equal(asked, 1);
+    assert_int_equal(w.log_lines, 1);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_device_computes),
+        cmocka_unit_test(fallback_keeps_gaps),
+        cmocka_unit_test(fallback_may_be_forbidden),
+        cmocka_unit_test(nobody_is_left),
+        cmocka_unit_test(a_drivers_error_is_retried_elsewhere),
+        cmocka_unit_test(nothing_is_moved_in_vain),
+        cmocka_unit_test(who_fails_returns_host_memory),
+        cmocka_unit_test(a_launch_that_fails_returns_host_memory),
+        cmocka_unit_test(a_stand_in_that_refuses_lets_go),
+        cmocka_unit_test(a_stand_in_that_fails),
+        cmocka_unit_test(what_is_in_place_is_not_retried),
+        cmocka_unit_test(in_place_by_another_name),
+        cmocka_unit_test(graphs_are_retried_by_the_node),
+        cmocka_unit_test(nobody_stands_in_for_a_driver),
+        cmocka_unit_test(other_errors_are_not_retried),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
