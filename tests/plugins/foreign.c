@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what discrete.c leaves out: queues and memory that others made (foreign.h), and
+/* foreign.c - what discrete leaves out: queues and memory that others made (foreign.h), and
  * kernels that the user wrote. Two devices with memory of their own, one op, and a language of
  * four programs for kernels, each of which is its own source and blob:
  *
