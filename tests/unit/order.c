@@ -409,6 +409,37 @@ static void graphs_are_built_and_replayed(void **state)
     hw_graph_free(NULL);
 }
 
+/* A plugin's graph computes each op as its queue does. */
+static void graphs_have_all_ops_of_the_plugin(void **state)
+{
+    struct hw_graph *graph = NULL;
+    float x[4], zero[4] = { 0 }, got[2][4];
+    (void)state;
+    fill(x, 4);
+    const struct hw_tensor a = put(w.on_near, x, 2, 2);
+    for (int recorded = 0; recorded < 2; recorded++) {
+        const struct hw_tensor b = put(w.on_near, zero, 2, 2),
+                               c = put(w.on_near, zero, 2, 2),
+                               d = put(w.on_near, zero, 2, 2),
+                               e = put(w.on_near, zero, 2, 2);
+        if (recorded)
+            ok(hw_queue_record(w.on_near));
+        ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+        ok(hw_matmul(w.on_near, &(struct hw_matmul){ .a = a, .b = b, .c = c }));
+        ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = c, .y = d }));
+        ok(hw_submit(w.on_near, HW_OP_COPY, &(struct hw_copy){ .src = d, .dst = e },
+                     sizeof(struct hw_copy)));
+        if (recorded) {
+            ok(hw_queue_end(w.on_near, &graph));
+            ok(hw_graph_launch(graph, w.on_near));
+        }
+        get(w.on_near, &e, got[recorded]);
+    }
+    hw_graph_free(graph);
+    assert_memory_equal(got[1], got[0], sizeof got[0]);
+    close_to(got[0][0], silu(x[0]) + x[0] * silu(x[0]) + x[1] * silu(x[2]));
+}
+
 /* Host tensors and views take the cold path at each launch, with what lies in memory then.
  */
 static void graphs_with_a_cold_path(void **state)
@@ -608,6 +639,7 @@ int main(void)
         TEST(events_cover_host_tensors),
         TEST(synchronous_queues),
         TEST(graphs_are_built_and_replayed),
+        TEST(graphs_have_all_ops_of_the_plugin),
         TEST(graphs_with_a_cold_path),
         TEST(what_nobody_computes_is_not_recorded),
         TEST(late_errors_come_from_the_wait),
