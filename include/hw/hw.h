@@ -326,6 +326,7 @@ HW_EXPORT enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **
 /* Submits the whole. What may change between launches is what lies in memory: positions, rows,
  * lengths, data. The queue is one of the graph's device. */
 HW_EXPORT enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue);
+/* The caller has waited for all launches. */
 HW_EXPORT void hw_graph_free(struct hw_graph *graph);
 
 struct hw_graph_info {

@@ -31,11 +31,12 @@ struct event {
 
 int32_t event_create(void *device, uint32_t flags, void **out)
 {
+    const struct hw_host *host = ((struct device *)device)->instance->host;
+    if (flags & ~(uint32_t)HW_EVENT_TIMING) /* which costs nothing here */
+        return hw_fail(host, HW_UNSUPPORTED, "event flags 0x%x", (unsigned)flags);
     struct event *event = calloc(1, sizeof *event);
-    (void)flags; /* a time costs nothing here */
     if (!event)
-        return hw_fail(((struct device *)device)->instance->host, HW_NO_MEMORY,
-                       "out of memory");
+        return hw_fail(host, HW_NO_MEMORY, "out of memory");
     event->device = device;
     pthread_mutex_init(&event->lock, NULL);
     *out = event;

@@ -34,7 +34,10 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
     struct device *device = self;
     const struct hw_host *host = device->instance->host;
-    (void)desc; /* one kernel for each op, and no other way to run it */
+    /* One kernel for each op: no name asks for another. What is newer than this is refused. */
+    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~(uint32_t)HW_QUEUE_TIMING)
+        return hw_fail(host, HW_UNSUPPORTED, "queue flags 0x%x, or newer ones",
+                       (unsigned)desc->flags);
     if (device->lost)
         return device_lost(device);
     struct queue *queue = calloc(1, sizeof *queue);
