@@ -42,9 +42,9 @@ refuses()
 @test "JSON has what went wrong, too" {
     hw run /nonexistent.gguf --json
     refuses 1 "/nonexistent.gguf: can not be opened"
-    for command in devices verify "bench open" "bench copy" "bench ops"; do
+    for words in devices verify "bench open" "bench copy" "bench ops"; do
         # shellcheck disable=SC2086 # several words, on purpose
-        HW_THREADS=-1 hw $command --json
+        HW_THREADS=-1 hw $words --json
         refuses 1 "HW_THREADS"
     done
     hw devices nosuch --json
