@@ -250,8 +250,26 @@ static bool is_loaded(const struct reader *reader, const ElfW(Phdr) * segment)
     return locate(reader, segment->p_vaddr, bytes, &offset) && offset == segment->p_offset;
 }
 
-/* What the system's loader reads or changes where these say; relro may reach to the end of
- * the last page. */
+/* Whole pages are protected: what is to be may begin before the segment does, at memory of
+ * threads, which has no place of its own, and reach to the end of the last page. */
+static bool can_protect(const struct reader *reader, const ElfW(Phdr) * relro)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
+        const ElfW(Phdr) *load = &reader->segments[i];
+        if (load->p_type != PT_LOAD || !(load->p_flags & PF_W))
+            continue;
+        const uint64_t begin = load->p_vaddr / page * page;
+        const uint64_t end = load->p_vaddr + load->p_memsz;
+        if (relro->p_vaddr >= begin && relro->p_vaddr < end &&
+            relro->p_memsz <= end - relro->p_vaddr + load->p_align)
+            return true;
+    }
+    return false;
+}
+
+/* What the system's loader reads or changes where these say. Memory of threads that begins
+ * as zeros is nowhere. */
 static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
 {
     uint64_t offset;
@@ -261,13 +279,10 @@ static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
         return segment->p_filesz <= segment->p_memsz && segment->p_memsz < 1u << 30 &&
                segment->p_align - 1 < 1u << 24 &&
                (segment->p_align & (segment->p_align - 1)) == 0 &&
-               locate(reader, segment->p_vaddr, segment->p_filesz, &offset);
-    case PT_GNU_RELRO: {
-        const ElfW(Phdr) *load = segment_of(reader, segment->p_vaddr, 1, PF_W);
-        return segment->p_memsz == 0 ||
-               (load && segment->p_memsz <= load->p_vaddr - segment->p_vaddr +
-                                                load->p_memsz + load->p_align);
-    }
+               (segment->p_filesz == 0 ||
+                locate(reader, segment->p_vaddr, segment->p_filesz, &offset));
+    case PT_GNU_RELRO:
+        return segment->p_memsz == 0 || can_protect(reader, segment);
     case PT_PHDR:
         return segment->p_offset == reader->header.e_phoff && is_loaded(reader, segment);
     case PT_NOTE:

@@ -151,10 +151,11 @@ static bool check_value(const struct reader *reader, const ElfW(Rela) * row, enu
         *code = index && !defined ? symbol->st_info >> 4 == STB_GLOBAL
                                   : executable(reader, symbol->st_value + addend);
         return index == 0 || defined || !stays_home(symbol);
-    case THREAD:
-        return index == 0 ? reader->tls != NULL
-                          : (symbol->st_info & 15) == STT_TLS &&
-                                (defined ? reader->tls != NULL : !stays_home(symbol));
+    case THREAD: /* gold names the section of a variable that is nobody else's */
+        return index == 0 || (defined && (symbol->st_info & 15) == STT_SECTION)
+                   ? reader->tls != NULL
+                   : (symbol->st_info & 15) == STT_TLS &&
+                         (defined ? reader->tls != NULL : !stays_home(symbol));
     default:
         return !TYPES_KNOWN;
     }

@@ -45,6 +45,7 @@ static const struct {
     { "needs_one_of", "" },
     { "hashed", "" },
     { "packed", "" },
+    { "threads", "" },
     { "symbol_undefined", "load-failed" },
     { "replaces_itself", "changed-file" },
     { "entry_fails", "entry-failed" },

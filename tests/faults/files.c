@@ -207,6 +207,12 @@ static void make_hash_chain(const char *directory, char path[4096])
 IMAGE_FAULT(make_load_unreadable, segment(&image, PT_LOAD)->p_flags = PF_X)
 IMAGE_FAULT(make_tls_outside, segment(&image, PT_GNU_EH_FRAME)->p_vaddr = 1 << 30;
             segment(&image, PT_GNU_EH_FRAME)->p_type = PT_TLS)
+/* No fault: lld puts memory that begins as zeros where no segment is, mold begins relro there. */
+IMAGE_FAULT(make_tls_zeros, ElfW(Phdr) *tls = segment(&image, PT_GNU_EH_FRAME);
+            tls->p_vaddr = 1 << 30; tls->p_filesz = 0; tls->p_memsz = 100;
+            tls->p_align = 32; tls->p_type = PT_TLS)
+IMAGE_FAULT(make_relro_early, segment(&image, PT_GNU_RELRO)->p_vaddr -= 4;
+            segment(&image, PT_GNU_RELRO)->p_memsz += 4)
 IMAGE_FAULT(make_tls_align, segment(&image, PT_GNU_EH_FRAME)->p_align = 0;
             segment(&image, PT_GNU_EH_FRAME)->p_type = PT_TLS)
 IMAGE_FAULT(make_relro_outside, segment(&image, PT_GNU_RELRO)->p_vaddr = 0)
@@ -591,8 +597,10 @@ const struct made made_faults[] = {
     { "elf_init_array", "malformed", make_init_array, false },
     { "elf_load_unreadable", "malformed", make_load_unreadable, false },
     { "elf_tls_outside", "malformed", make_tls_outside, false },
+    { "elf_tls_zeros", "", make_tls_zeros, false },
     { "elf_tls_align", "malformed", make_tls_align, false },
     { "elf_relro_outside", "malformed", make_relro_outside, false },
+    { "elf_relro_early", "", make_relro_early, false },
     { "elf_relro_long", "malformed", make_relro_long, false },
     { "elf_phdr", "malformed", make_phdr, false },
     { "elf_note_elsewhere", "malformed", make_note_elsewhere, false },
