@@ -22,10 +22,13 @@ static int64_t steps(const struct hw_tensor *t, int axis)
 /* An axis that both repeat is walked once. */
 static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
 {
-    struct walk w = { .run = (uint64_t)hw_dtype_bytes(a->dtype) };
+    struct walk w = { 0 };
+    if (tensor_empty(a))
+        return w; /* its strides may be anything */
+    w.run = (uint64_t)hw_dtype_bytes(a->dtype);
     for (int i = a->rank - 1; i >= 0; i--) {
         const int64_t n = steps(a, i), sa = a->stride[i], sb = b->stride[i];
-        if (n == 1 || (sa == 0 && sb == 0 && n > 0))
+        if (n == 1 || (sa == 0 && sb == 0))
             continue;
         if (w.axes == 0 && (uint64_t)sa == w.run && (uint64_t)sb == w.run) {
             w.run *= (uint64_t)n;
@@ -40,8 +43,6 @@ static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
         w.a[w.axes] = sa;
         w.b[w.axes++] = sb;
     }
-    if (tensor_empty(a))
-        w.run = 0;
     return w;
 }
 
