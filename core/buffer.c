@@ -238,6 +238,7 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
         pool_give_after(buffer->owner->pool, buffer);
     else
         queue_free_later(queue, buffer);
+    plugin_asked();
     words_restore(&words);
 }
 

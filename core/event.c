@@ -106,6 +106,7 @@ enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
                 return status;
             break;
         }
+    plugin_asked();
     status = event_answer(
         event, event->device->plugin->table.event_record(event->impl, queue->impl),
         "hw_event_record");

@@ -115,9 +115,10 @@ static enum hw_status find_extension(struct hw_device *device, const char *name,
 {
     for (uint32_t i = 0; i < MAX_EXTENSIONS; i++) {
         *found = (struct hw_extension){ .size = sizeof *found };
+        plugin_asked();
         int32_t status = device->plugin->table.extension(device->impl, i, found);
         if (status && status != HW_END)
-            return answered(device, status);
+            return fail_in(answered(device, status), "extension ops of %s: ", device->name);
         if (status)
             break;
         if (found->name && found->signature && found->call &&
@@ -295,6 +296,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     dst.data = NULL;
     dst.offset = 0;
     memset(dst.stride, 0, sizeof dst.stride);
+    plugin_asked();
     status = answered(device, device->plugin->table.pack(queue->impl, &dst, weights));
     if (status) {
         /* What it queued before that may still write there. */

@@ -134,8 +134,10 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
     free(nodes);
     if (answer) {
         segment->built = NULL;
-        if (answer == HW_UNSUPPORTED) /* replayed */
+        if (answer == HW_UNSUPPORTED) { /* replayed */
+            plugin_asked();
             return HW_OK;
+        }
         return fail_in(answered(device, answer), "build a graph on %s: ", device->name);
     }
     graph->built_count += segment->built != NULL;

@@ -534,6 +534,67 @@ static void other_errors_are_not_retried(void **state)
     world_close(&w);
 }
 
+/* ---- words ---- */
+
+static int32_t no_event(void *device, uint32_t flags, void **event)
+{
+    (void)device, (void)flags, (void)event;
+    return plugin_says(HW_UNSUPPORTED, "no events here");
+}
+
+static int32_t no_graph(void *queue, const struct hw_node *nodes, uint32_t count,
+                        void **graph)
+{
+    (void)queue, (void)nodes, (void)count, (void)graph;
+    return plugin_says(HW_UNSUPPORTED, "no graphs here");
+}
+
+static int32_t mute_add(void *device, void *queue, const struct hw_add *op)
+{
+    (void)device, (void)queue, (void)op;
+    return HW_INTERNAL;
+}
+
+static int32_t mute_extension(void *device, uint32_t index, struct hw_extension *extension)
+{
+    (void)device, (void)index, (void)extension;
+    return HW_INTERNAL;
+}
+
+/* What was no failure of the caller's gives no words to a later one that has none itself. */
+static void words_are_of_one_call(void **state)
+{
+    struct world w;
+    struct hw_graph *graph;
+    float x[4] = { 1, 2, 3, 4 };
+    (void)state;
+    world_open(&w, NULL, NULL);
+    struct hw_plugin *table = &w.near->plugin->table;
+    const struct hw_tensor a = put(w.on_near, x, 1, 4), y = put(w.on_near, x, 1, 4);
+    const struct hw_add op = { .a = a, .b = a, .y = y };
+    table->event_create = no_event;
+    table->graph_build = no_graph;
+    for (int i = 0; i < 2; i++) {
+        struct hw_tensor t = put(w.on_near, x, 1, 4);
+        if (i == 0) {
+            ok(hw_queue_record(w.on_near));
+            ok(hw_add(w.on_near, &op));
+            ok(hw_queue_end(w.on_near, &graph));
+        }
+        int32_t (*theirs)(void *, void *, const struct hw_add *) = w.on_near->ops.add;
+        w.on_near->ops.add = mute_add;
+        if (i == 1)
+            hw_buffer_free_after(t.buffer, w.on_near);
+        fails(HW_INTERNAL, "no reason given", hw_add(w.on_near, &op));
+        w.on_near->ops.add = theirs;
+    }
+    plugin_says(HW_OK, "said, and succeeded");
+    table->extension = mute_extension;
+    fails(HW_INTERNAL, "extension ops of discrete:0: no reason given",
+          hw_extension_call(w.on_near, "discrete.sleep", NULL, 0));
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -552,6 +613,7 @@ int main(void)
         cmocka_unit_test(graphs_are_retried_by_the_node),
         cmocka_unit_test(nobody_stands_in_for_a_driver),
         cmocka_unit_test(other_errors_are_not_retried),
+        cmocka_unit_test(words_are_of_one_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
