@@ -35,8 +35,12 @@ static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *
     enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
     if (status)
         return status;
-    if (move_count(dst, src) > PLAIN_RUNS)
-        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    if (move_count(dst, src) > PLAIN_RUNS) {
+        status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+        if (status != HW_UNSUPPORTED || !queue->inner)
+            return status;
+        status = HW_OK; /* nobody stands in for a helper: piece by piece, then */
+    }
     if (!(look.odd & ODD_EMPTY))
         status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
                              : stage_out(queue, HW_OP_COPY, dst, src);
@@ -179,7 +183,8 @@ static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
     const struct plugin *plugin = queue->device->plugin;
     if (dst->dtype != src->dtype || !dst->buffer || !src->buffer ||
         buffer_of(dst->buffer)->owner->plugin != plugin ||
-        buffer_of(src->buffer)->owner->plugin != plugin || move_count(dst, src) > PLAIN_RUNS)
+        buffer_of(src->buffer)->owner->plugin != plugin ||
+        move_count(dst, src) > PLAIN_RUNS)
         return HW_UNSUPPORTED;
     const enum hw_status status = queue_move(queue, dst, src);
     if (status == HW_LOST)

@@ -249,6 +249,28 @@ static void what_is_no_tensor(void **state)
     assert_int_equal(calls(w.on_near, HW_OP_COPY).calls, before);
 }
 
+/* Rows of one block each, too many to be worth a transfer each if a kernel could do it: the test
+ * device copies no blocks, and its helper has nobody to stand in. */
+static void many_blocks(void **state)
+{
+    enum { ROWS = 100, BLOCK_BYTES = 34 };
+    static const int64_t extents[] = { ROWS, 64 };
+    unsigned char x[ROWS * BLOCK_BYTES], y[ROWS * BLOCK_BYTES] = { 0 };
+    struct hw_tensor wide, half, host;
+    (void)state;
+    for (size_t i = 0; i < sizeof x; i++)
+        x[i] = (unsigned char)(i * 7);
+    ok(hw_tensor_alloc(w.near, HW_BUFFER_ZEROED, HW_Q8_0, 2, extents, &wide));
+    ok(hw_tensor_slice(&half, &wide, 1, 32, 64));
+    ok(hw_tensor_host(&host, x, HW_Q8_0, 2, half.extent));
+    ok(hw_copy(w.on_cpu, &half, &host));
+    ok(hw_tensor_host(&host, y, HW_Q8_0, 2, half.extent));
+    ok(hw_copy(w.on_cpu, &host, &half));
+    ok(hw_queue_wait(w.on_cpu));
+    assert_memory_equal(x, y, sizeof x);
+    hw_buffer_free(wide.buffer);
+}
+
 /* A second context has as many devices, or fewer: its queues hold nothing for those of the
  * first. */
 static void contexts_do_not_mix(void **state)
@@ -298,6 +320,7 @@ int main(void)
         cmocka_unit_test(the_end_that_is_lost),
         cmocka_unit_test(what_can_not_be_copied),
         cmocka_unit_test(what_is_no_tensor),
+        cmocka_unit_test(many_blocks),
         cmocka_unit_test(contexts_do_not_mix),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
