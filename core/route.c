@@ -40,6 +40,13 @@ static enum hw_status dense_like(const struct hw_tensor *t, const char *name,
                : fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", name);
 }
 
+/* What is empty needs no copy, and no plugin is to mind its strides. */
+static void straighten_empty(uint32_t op, struct hw_tensor *t)
+{
+    if (t->dtype != HW_NONE && op != HW_OP_COPY && tensor_empty(t) && innermost_apart(t))
+        make_dense(t, NULL, &(uint64_t){ 0 });
+}
+
 /* Axes that repeat, once. */
 static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
 {
@@ -82,6 +89,7 @@ static enum hw_status computes(struct hw_device *device, uint32_t op, const void
     for (uint32_t i = 0; i < row->operand_count; i++) {
         const struct operand *operand = &row->operands[i];
         const struct hw_tensor *t = operand_at(args, operand);
+        straighten_empty(op, operand_in(&dense, operand));
         if (must_replace(device, op, t) &&
             (status = dense_like(t, operand->name, operand_in(&dense, operand),
                                  &(uint64_t){ 0 })))
@@ -183,10 +191,12 @@ static enum hw_status replace_all(struct call *call)
     const struct op_row *row = &op_rows[call->op];
     enum hw_status status = HW_OK;
     memcpy(&call->args, &call->whole, row->size);
-    for (uint32_t i = 0; i < row->operand_count && !status; i++)
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        straighten_empty(call->op, operand_in(&call->args, &row->operands[i]));
         if (must_replace(call->queue->device, call->op,
                          operand_at(&call->whole, &row->operands[i])))
             status = replace(call, i);
+    }
     return status;
 }
 

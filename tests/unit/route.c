@@ -284,6 +284,33 @@ static void supports_says_what_submit_would(void **state)
     world_close(&w);
 }
 
+/* An empty cache is one of any strides: what it is asked for is zero. */
+static void empty_inputs_have_no_strides(void **state)
+{
+    struct world w;
+    float q[8] = { 1 }, k[16], y[8];
+    (void)state;
+    world_open(&w, "error", NULL);
+    struct hw_tensor all = host_f32(k, (int64_t)1, (int64_t)2, (int64_t)8, END), none;
+    ok(hw_tensor_slice(&none, &all, 0, 0, 0));
+    none.extent[2] = 4;
+    none.stride[2] = 8;
+    const struct hw_attention op = {
+        .q = host_f32(q, (int64_t)1, (int64_t)2, (int64_t)4, END),
+        .k = none,
+        .v = none,
+        .y = host_f32(y, (int64_t)1, (int64_t)2, (int64_t)4, END)
+    };
+    ok(hw_device_supports(w.cpu, HW_OP_ATTENTION, &op, sizeof op));
+    fill(y, 8);
+    ok(hw_attention(w.on_cpu, &op));
+    ok(hw_queue_wait(w.on_cpu));
+    for (int i = 0; i < 8; i++)
+        assert_true(y[i] == 0.0f);
+    assert_int_equal(calls(w.on_cpu, HW_OP_ATTENTION).copied_views, 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +323,7 @@ int main(void)
         cmocka_unit_test(repeated_views),
         cmocka_unit_test(transposed_matrices_are_not_copied),
         cmocka_unit_test(views_are_said_as_the_plugin_takes_them),
+        cmocka_unit_test(empty_inputs_have_no_strides),
         cmocka_unit_test(buffers_of_another_device),
         cmocka_unit_test(supports_says_what_submit_would),
     };
