@@ -49,10 +49,18 @@ typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias)
 #define store_vec(p, v) (*(vec_at *)(p) = (v))
 #define vec_zero        ((vec){ 0.0f })
 
-/* By halves, in registers; GCC takes the way over memory for the loop that this is. */
+/* By halves, in registers where the compiler can shuffle (GCC from 12 on, clang): GCC takes
+ * the way over memory for the loop. */
+#ifndef __has_builtin
+#define __has_builtin(name) 0
+#endif
 static inline float vec_sum(vec v)
 {
-#if VEC == 16
+#if !__has_builtin(__builtin_shufflevector)
+    for (int span = VEC / 2; span > 0; span /= 2)
+        for (int i = 0; i < span; i++)
+            v[i] += v[i + span];
+#elif VEC == 16
     v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
     v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
     v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
