@@ -117,13 +117,6 @@ enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_
 /* Kernels of every element type read at its alignment. */
 #define IMPORT_ALIGNMENT 8
 
-static bool zero_from(const unsigned char *bytes, size_t begin, size_t end)
-{
-    while (begin < end && !bytes[begin])
-        begin++;
-    return begin >= end;
-}
-
 static enum hw_status check_import(const struct hw_import *desc)
 {
     const uintptr_t address = (uintptr_t)desc->handle;
@@ -133,7 +126,7 @@ static enum hw_status check_import(const struct hw_import *desc)
         return fail(HW_INVALID,
                     "hw_buffer_import: desc->size is %u; set it to sizeof *desc",
                     (unsigned)desc->size);
-    if (!zero_from((const void *)desc, sizeof *desc, desc->size))
+    if (!hw_knows(desc, sizeof *desc))
         return fail(HW_UNSUPPORTED,
                     "hw_buffer_import: desc has fields that a newer library knows");
     if (!desc->kind)

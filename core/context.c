@@ -181,6 +181,9 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **out
     if (options && options->size < offsetof(struct hw_options, backends))
         return fail(HW_INVALID, "hw_open: options->size is %u; set it to sizeof *options",
                     (unsigned)options->size);
+    if (options && !hw_knows(options, sizeof *options))
+        return fail(HW_UNSUPPORTED,
+                    "hw_open: options has fields that a newer library knows");
     if (options && (options->flags & ~(uint32_t)HW_OPEN_ANYWAY))
         return fail(HW_INVALID, "hw_open: unknown flags 0x%x", (unsigned)options->flags);
     if (opening)

@@ -197,6 +197,9 @@ static enum hw_status make_public(struct hw_device *device,
     if (options && options->size < 2 * sizeof(uint32_t))
         return fail(HW_INVALID, "%s: options->size is %u; set it to sizeof *options",
                     function, (unsigned)options->size);
+    if (options && !hw_knows(options, sizeof *options))
+        return fail(HW_UNSUPPORTED, "%s: options has fields that a newer library knows",
+                    function);
     if (options)
         memcpy(&given, options,
                options->size < sizeof given ? options->size : sizeof given);

@@ -97,9 +97,11 @@ struct hw_options {
 };
 
 /* Looks for plugins, loads those that pass and are wanted, and finds their devices. `options`
- * may be NULL. HW_NO_DEVICE: nothing usable, or a backend that was required or named is not, or is
- * not there; HW_INVALID: a setting in error, named with its source and what would be right; HW_IO:
- * the configuration file can not be read; HW_UNTRUSTED: others may write to it. */
+ * may be NULL. HW_NO_DEVICE: nothing can be used, or a backend that was required or named is
+ * missing or can not; HW_INVALID: a setting in error, named with its source and what would be
+ * right; HW_IO: the configuration file can not be read; HW_UNTRUSTED: others may write to it;
+ * HW_UNSUPPORTED, here and wherever a struct is given: it says something that came after this
+ * library. */
 HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
                                  struct hw_context **context);
 HW_EXPORT void hw_close(struct hw_context *context);

@@ -567,9 +567,41 @@ static void what_is_no_call(void **state)
 #define ALLOWED(name)   cmocka_unit_test_setup_teardown(name, open_allowed, close_pair)
 #define FORBIDDEN(name) cmocka_unit_test_setup_teardown(name, open_forbidden, close_pair)
 
+/* Structs of an application that was built with a newer library. */
+static void descriptions_of_a_newer_application(void **state)
+{
+    struct {
+        struct hw_options options;
+        uint64_t more;
+    } open = { .options = { .size = sizeof open }, .more = 1 };
+    struct {
+        struct hw_queue_options options;
+        uint64_t more;
+    } queue = { .options = { .size = sizeof queue }, .more = 1 };
+    struct {
+        struct hw_user_kernel desc;
+        uint64_t more;
+    } kernel = { .desc = { .size = sizeof kernel, .group = 1, .name = "k",
+                           .signature = "", .source = "" },
+                 .more = 1 };
+    struct hw_context *context;
+    struct hw_queue *made;
+    struct hw_kernel *built;
+    struct world world;
+    (void)state;
+    world_open(&world, NULL, NULL);
+    fails(HW_UNSUPPORTED, "newer library", hw_open(&open.options, &context));
+    fails(HW_UNSUPPORTED, "newer library", hw_queue_open(world.cpu, &queue.options, &made));
+    fails(HW_UNSUPPORTED, "newer library", hw_kernel_create(world.cpu, &kernel.desc, &built));
+    queue.more = 0;
+    ok(hw_queue_open(world.cpu, &queue.options, &made));
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(descriptions_of_a_newer_application),
         FORBIDDEN(its_ops_work_where_nothing_newer_is_set),
         FORBIDDEN(a_newer_field_is_refused_by_name),
         ALLOWED(another_device_knows_the_newer_field),
