@@ -128,7 +128,8 @@ static enum hw_status check_import(const struct hw_import *desc)
                     (unsigned)desc->size);
     if (!hw_knows(desc, sizeof *desc))
         return fail(HW_UNSUPPORTED,
-                    "hw_buffer_import: desc has fields that a newer library knows");
+                    "hw_buffer_import: desc has fields that a newer library knows; leave them "
+                    "zero, or update this one");
     if (!desc->kind)
         return fail(HW_INVALID, "hw_buffer_import: kind may not be NULL");
     if (desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY) ||

@@ -183,7 +183,8 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **out
                     (unsigned)options->size);
     if (options && !hw_knows(options, sizeof *options))
         return fail(HW_UNSUPPORTED,
-                    "hw_open: options has fields that a newer library knows");
+                    "hw_open: options has fields that a newer library knows; leave "
+                    "them zero, or update this one");
     if (options && (options->flags & ~(uint32_t)HW_OPEN_ANYWAY))
         return fail(HW_INVALID, "hw_open: unknown flags 0x%x", (unsigned)options->flags);
     if (opening)
