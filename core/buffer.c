@@ -127,9 +127,10 @@ static enum hw_status check_import(const struct hw_import *desc)
                     "hw_buffer_import: desc->size is %u; set it to sizeof *desc",
                     (unsigned)desc->size);
     if (!hw_knows(desc, sizeof *desc))
-        return fail(HW_UNSUPPORTED,
-                    "hw_buffer_import: desc has fields that a newer library knows; leave them "
-                    "zero, or update this one");
+        return fail(
+            HW_UNSUPPORTED,
+            "hw_buffer_import: desc has fields that a newer library knows; leave them "
+            "zero, or update this one");
     if (!desc->kind)
         return fail(HW_INVALID, "hw_buffer_import: kind may not be NULL");
     if (desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY) ||

@@ -49,29 +49,29 @@ void log_line(struct hw_context *context, int32_t level, const char *format, ...
 /* ---- config.c: the sixteen settings ---- */
 
 /* X(field of struct hw_options, variable, default): one list for options, environment, file. */
-#define SETTINGS(X)                                                                              \
-    X(backends, "HW_BACKENDS", "*")                                                              \
-    X(disable, "HW_DISABLE", "")                                                                 \
-    X(require, "HW_REQUIRE", "")                                                                 \
-    X(fallback, "HW_FALLBACK", "warn")                                                           \
-    X(plugin_path, "HW_PLUGIN_PATH", "")                                                         \
-    X(plugin_path_only, "HW_PLUGIN_PATH_ONLY", "")                                               \
-    X(trust, "HW_TRUST", "on")                                                                   \
-    X(probe, "HW_PROBE", "child")                                                                \
-    X(probe_timeout, "HW_PROBE_TIMEOUT", "10")                                                   \
-    X(threads, "HW_THREADS", "")                                                                 \
-    X(precision, "HW_PRECISION", "fp32")                                                         \
-    X(memory_limit, "HW_MEMORY_LIMIT", "")                                                       \
-    X(config, "HW_CONFIG", "")                                                                   \
-    X(cache_dir, "HW_CACHE_DIR", "")                                                             \
-    X(kernel, "HW_KERNEL", "")                                                                   \
+#define SETTINGS(X)                                                                        \
+    X(backends, "HW_BACKENDS", "*")                                                        \
+    X(disable, "HW_DISABLE", "")                                                           \
+    X(require, "HW_REQUIRE", "")                                                           \
+    X(fallback, "HW_FALLBACK", "warn")                                                     \
+    X(plugin_path, "HW_PLUGIN_PATH", "")                                                   \
+    X(plugin_path_only, "HW_PLUGIN_PATH_ONLY", "")                                         \
+    X(trust, "HW_TRUST", "on")                                                             \
+    X(probe, "HW_PROBE", "child")                                                          \
+    X(probe_timeout, "HW_PROBE_TIMEOUT", "10")                                             \
+    X(threads, "HW_THREADS", "")                                                           \
+    X(precision, "HW_PRECISION", "fp32")                                                   \
+    X(memory_limit, "HW_MEMORY_LIMIT", "")                                                 \
+    X(config, "HW_CONFIG", "")                                                             \
+    X(cache_dir, "HW_CACHE_DIR", "")                                                       \
+    X(kernel, "HW_KERNEL", "")                                                             \
     X(log, "HW_LOG", "warn")
 
 enum setting {
 #define X(field, variable, fallback) SETTING_##field,
     SETTINGS(X)
 #undef X
-    SETTING_COUNT
+        SETTING_COUNT
 };
 
 /* A setting's effective text and where it came from: "option", the variable's name, the file's
@@ -99,7 +99,7 @@ struct settings {
     uint32_t probe_timeout_ms;
     int32_t log_level; /* 0: off */
     bool trust;
-    bool elevated; /* AT_SECURE: no variable and no file is honoured */
+    bool elevated;         /* AT_SECURE: no variable and no file is honoured */
     struct note *warnings; /* said once at open, and in hw_explain() */
 };
 
@@ -121,10 +121,10 @@ struct plugin {
     struct hw_context *context;
     struct candidate *candidate;
     void *library;
-    void *self; /* from table.open() */
+    void *self;   /* from table.open() */
     bool started; /* open() has succeeded, so close() is due */
     struct hw_host host;
-    struct hw_plugin table; /* holes filled with functions that answer HW_UNSUPPORTED */
+    struct hw_plugin table;   /* holes filled with functions that answer HW_UNSUPPORTED */
     struct hw_plugin_ops ops; /* likewise */
     int32_t rank;
     struct plugin *next;
@@ -134,14 +134,14 @@ struct plugin {
 struct hw_device {
     struct hw_context *context;
     struct plugin *plugin;
-    int32_t index;             /* the plugin's */
-    char name[48];             /* "cpu:0" */
+    int32_t index;              /* the plugin's */
+    char name[48];              /* "cpu:0" */
     struct hw_device_info info; /* as listed */
-    pthread_mutex_t lock;      /* guards waking and what follows */
-    void *_Atomic impl;        /* the plugin's device; NULL: asleep; read at any time */
-    struct pool *pool;         /* pool.c; made when the device wakes */
-    _Atomic int32_t lost;      /* HW_LOST once it is */
-    char *why;                 /* why it is not selected; NULL if it is */
+    pthread_mutex_t lock;       /* guards waking and what follows */
+    void *_Atomic impl;         /* the plugin's device; NULL: asleep; read at any time */
+    struct pool *pool;          /* pool.c; made when the device wakes */
+    _Atomic int32_t lost;       /* HW_LOST once it is */
+    char *why;                  /* why it is not selected; NULL if it is */
 };
 
 /* Wakes the device if it sleeps. */
@@ -156,7 +156,7 @@ struct hw_context {
     hw_log_fn log_fn;
     void *log_user;
     uint32_t flags;
-    uint32_t generation; /* of the process: differs after fork() */
+    uint32_t generation;  /* of the process: differs after fork() */
     pthread_mutex_t lock; /* guards the lists of work: queues, buffers, events, graphs */
     pthread_mutex_t log_lock; /* one line at a time */
     /* From here to open_error nothing changes once hw_open() has returned. */
@@ -169,7 +169,8 @@ struct hw_context {
     uint32_t unselected_count;
     uint64_t open_microseconds;  /* how long hw_open() took */
     struct selection *selection; /* select.c: the lists of the settings */
-    char *open_error; /* with HW_OPEN_ANYWAY: what hw_open would have failed with; or NULL */
+    /* with HW_OPEN_ANYWAY: what hw_open would have failed with; or NULL */
+    char *open_error;
     struct hw_queue *queues; /* all that are open, for closing and for counting */
     struct buffer *buffers;
     struct hw_event *events;
@@ -201,9 +202,11 @@ struct json {
     size_t size, length;
     bool comma;
 };
-void json_open(struct json *json, const char *key, char bracket);  /* '{' or '['; key may be NULL */
+void json_open(struct json *json, const char *key,
+               char bracket); /* '{' or '['; key may be NULL */
 void json_close(struct json *json, char bracket);
-void json_string(struct json *json, const char *key, const char *value); /* escapes; NULL: null */
+void json_string(struct json *json, const char *key,
+                 const char *value); /* escapes; NULL: null */
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_signed(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);

@@ -181,9 +181,10 @@ static enum hw_status check_description(const struct hw_user_kernel *desc)
                     "hw_kernel_create: desc->size is %u; set it to sizeof *desc",
                     (unsigned)desc->size);
     if (!hw_knows(desc, sizeof *desc))
-        return fail(HW_UNSUPPORTED,
-                    "hw_kernel_create: desc has fields that a newer library knows; leave them "
-                    "zero, or update this one");
+        return fail(
+            HW_UNSUPPORTED,
+            "hw_kernel_create: desc has fields that a newer library knows; leave them "
+            "zero, or update this one");
     if (!desc->name || !desc->signature || !desc->group)
         return fail(HW_INVALID,
                     "hw_kernel_create: name, signature and group have to be set");

@@ -23,8 +23,8 @@ struct object {
     size_t strings_size;
     const char *needed[MAX_NEEDED]; /* libraries, as the file names them */
     uint32_t needed_count;
-    const char
-        *versions[MAX_VERSIONS]; /* symbol versions that it asks other libraries for */
+    /* symbol versions that it asks other libraries for */
+    const char *versions[MAX_VERSIONS];
     uint32_t version_count;
     const char *rpath; /* or NULL */
     const char *runpath;

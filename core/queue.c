@@ -198,7 +198,8 @@ static enum hw_status make_public(struct hw_device *device,
         return fail(HW_INVALID, "%s: options->size is %u; set it to sizeof *options",
                     function, (unsigned)options->size);
     if (options && !hw_knows(options, sizeof *options))
-        return fail(HW_UNSUPPORTED, "%s: options has fields that a newer library knows; leave "
+        return fail(HW_UNSUPPORTED,
+                    "%s: options has fields that a newer library knows; leave "
                     "them zero, or update this one",
                     function);
     if (options)

@@ -22,8 +22,9 @@ FUNC float add_rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float
     return group_sum(sum_of(part, PIECE), scratch, lid);
 }
 
-KERNEL(add_rmsnorm)(GLOBAL u8 *y, GLOBAL u8 *residual, GLOBAL const u8 *x,
-                    GLOBAL const u8 *weight, ARGS(struct add_rmsnorm_args) a GRID)
+KERNEL(add_rmsnorm)
+(GLOBAL u8 *y, GLOBAL u8 *residual, GLOBAL const u8 *x, GLOBAL const u8 *weight,
+ ARGS(struct add_rmsnorm_args) a GRID)
 {
     SHARED float scratch[GROUP];
     const int lid = local_id();

@@ -18,8 +18,8 @@
 #define ATTENTION_VALUES (ATTENTION_MAX_DIM / LANES) /* of a row, kept by one work-item */
 /* Of these there may be fewer; the first condition is for compilers that unroll. */
 #define ATTENTION_IS_ROW(n)                                                                \
-    ((n) < ATTENTION_KEPT && lid / LANES + (n) * ATTENTION_STEP < rows)
-#define ATTENTION_IS_VALUE(d) ((d) < ATTENTION_VALUES && (d) * LANES < value_dim)
+    ((n) < ATTENTION_KEPT && lid / LANES + (n)*ATTENTION_STEP < rows)
+#define ATTENTION_IS_VALUE(d) ((d) < ATTENTION_VALUES && (d)*LANES < value_dim)
 #if GROUP == 1
 #define ATTENTION_PITCH ATTENTION_MAX_DIM
 #else
@@ -70,9 +70,9 @@ FUNC void attention_add(PRIVATE float *out, LOCAL const float *p, LOCAL const fl
     }
 }
 
-KERNEL(attention)(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL const u8 *v,
-                  GLOBAL const u8 *bias, GLOBAL const u8 *lengths,
-                  ARGS(struct attention_args) a GRID)
+KERNEL(attention)
+(GLOBAL u8 *y, GLOBAL const u8 *q, GLOBAL const u8 *k, GLOBAL const u8 *v,
+ GLOBAL const u8 *bias, GLOBAL const u8 *lengths, ARGS(struct attention_args) a GRID)
 {
     SHARED float query[ATTENTION_ROWS * ATTENTION_MAX_DIM];
     SHARED float tile[ATTENTION_KEYS * ATTENTION_PITCH];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* y[i,:] = table[rows[i],:], zeros for a row that the table has not: one group per
  * row i. */
-KERNEL(get_rows)(GLOBAL u8 *y, GLOBAL const u8 *table, GLOBAL const u8 *rows,
-                 ARGS(struct rows_args) a GRID)
+KERNEL(get_rows)
+(GLOBAL u8 *y, GLOBAL const u8 *table, GLOBAL const u8 *rows, ARGS(struct rows_args) a GRID)
 {
     const int lid = local_id();
     const i64 row = ((GLOBAL const int *)(rows + a.rows_offset))[group_id()];

@@ -37,8 +37,9 @@ FUNC void matmul_square(PRIVATE float *sum, LOCAL const float *ta, LOCAL const f
             store_vec(sum + y * MATMUL_SQUARE_COLS + x * VEC, s[y][x]);
 }
 
-KERNEL(matmul)(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL const u8 *bias,
-               ARGS(struct matmul_args) s GRID)
+KERNEL(matmul)
+(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL const u8 *bias,
+ ARGS(struct matmul_args) s GRID)
 {
     SHARED float ta[MATMUL_ROWS * MATMUL_A_PITCH], tb[MATMUL_DEPTH * MATMUL_B_PITCH];
     float sum[MATMUL_KEPT][MATMUL_SQUARE_ROWS * MATMUL_SQUARE_COLS] = { { 0.0f } };

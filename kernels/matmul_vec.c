@@ -49,8 +49,9 @@ FUNC vec matmul_vec_dot(PRIVATE const float *b, LOCAL const float *a, int lane)
     return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
-KERNEL(matmul_vec)(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b,
-                   GLOBAL const u8 *bias, ARGS(struct matmul_args) s GRID)
+KERNEL(matmul_vec)
+(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL const u8 *bias,
+ ARGS(struct matmul_args) s GRID)
 {
     SHARED float ta[MATMUL_VEC_ROWS * MATMUL_VEC_DEPTH], scratch[GROUP];
     vec sum[MATMUL_VEC_KEPT][MATMUL_VEC_ROWS];

@@ -21,8 +21,9 @@ FUNC float rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float *sc
     return group_sum(sum_of(part, PIECE), scratch, lid);
 }
 
-KERNEL(rmsnorm)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *weight,
-                ARGS(struct rmsnorm_args) a GRID)
+KERNEL(rmsnorm)
+(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *weight,
+ ARGS(struct rmsnorm_args) a GRID)
 {
     SHARED float scratch[GROUP];
     const int lid = local_id();

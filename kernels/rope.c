@@ -86,8 +86,9 @@ FUNC void rope_table(LOCAL float *cosine, LOCAL float *sine, GLOBAL const u8 *fa
     }
 }
 
-KERNEL(rope)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *positions,
-             GLOBAL const u8 *factors, ARGS(struct rope_args) a GRID)
+KERNEL(rope)
+(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *positions, GLOBAL const u8 *factors,
+ ARGS(struct rope_args) a GRID)
 {
     SHARED float cosine[ROPE_PAIRS], sine[ROPE_PAIRS];
     const int lid = local_id(), lane = lid % LANES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* table[rows[i],:] = x[i,:], nothing for a row that the table has not: one group per
  * row i. */
-KERNEL(set_rows)(GLOBAL u8 *table, GLOBAL const u8 *x, GLOBAL const u8 *rows,
-                 ARGS(struct rows_args) a GRID)
+KERNEL(set_rows)
+(GLOBAL u8 *table, GLOBAL const u8 *x, GLOBAL const u8 *rows, ARGS(struct rows_args) a GRID)
 {
     const i64 row = ((GLOBAL const int *)(rows + a.rows_offset))[group_id()];
 

@@ -32,8 +32,8 @@ FUNC void softmax_piece(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 
     }
 }
 
-KERNEL(softmax)(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *mask,
-                ARGS(struct softmax_args) a GRID)
+KERNEL(softmax)
+(GLOBAL u8 *y, GLOBAL const u8 *x, GLOBAL const u8 *mask, ARGS(struct softmax_args) a GRID)
 {
     SHARED float scratch[GROUP];
     const int lid = local_id();

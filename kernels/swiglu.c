@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* y = silu(gate) * up: one group per ELEMENT_SPAN neighbours of a row. */
-KERNEL(swiglu)(GLOBAL u8 *y, GLOBAL const u8 *gate, GLOBAL const u8 *up,
-               ARGS(struct swiglu_args) a GRID)
+KERNEL(swiglu)
+(GLOBAL u8 *y, GLOBAL const u8 *gate, GLOBAL const u8 *up, ARGS(struct swiglu_args) a GRID)
 {
     const i64 spans = (a.cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;
     const struct index at = index_of(group_id() / spans, a.n1, a.n2);

@@ -23,12 +23,12 @@
 struct verify_filter {
     const char *op;     /* a name of the op table */
     const char *kernel; /* a kernel row's name */
-    const char
-        *pattern; /* part of a case's text; or with * and ? the whole; or one complete case,
-                   * "op(key=value,...)", which need not be in the registry */
-    bool quick;   /* the small choice: for emulators, sanitizers, a plugin's admission */
-    const char
-        *precision; /* what the context was opened with, if not "fp32": "fp16", "int8" */
+    /* part of a case's text; or with * and ? the whole; or one complete case,
+     * "op(key=value,...)", which need not be in the registry */
+    const char *pattern;
+    bool quick; /* the small choice: for emulators, sanitizers, a plugin's admission */
+    /* what the context was opened with, if not "fp32": "fp16", "int8" */
+    const char *precision;
 };
 
 /* A line of `text` that says what is wrong with a filter. */

@@ -78,10 +78,10 @@ struct hw_options {
     const char *disable;  /* HW_DISABLE: globs of backends never to touch */
     const char *require;  /* HW_REQUIRE: fail without this backend */
     const char *fallback; /* HW_FALLBACK ("warn"): allow, warn, error */
-    const char
-        *plugin_path; /* HW_PLUGIN_PATH: directories, or plugin files, looked at first */
-    const char
-        *plugin_path_only;     /* HW_PLUGIN_PATH_ONLY: instead of the built-in directory */
+    /* HW_PLUGIN_PATH: directories, or plugin files, looked at first */
+    const char *plugin_path;
+    /* HW_PLUGIN_PATH_ONLY: instead of the built-in directory */
+    const char *plugin_path_only;
     const char *trust;         /* HW_TRUST ("on"): on, off */
     const char *probe;         /* HW_PROBE ("child"): child, inproc */
     const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */

@@ -120,7 +120,8 @@ static inline void *hw_tensor_address(const struct hw_tensor *t)
 
 struct hw_queue_desc {
     uint32_t size;
-    uint32_t flags; /* bits of enum hw_queue_flag; HW_QUEUE_SYNCHRONOUS is the host's business */
+    /* bits of enum hw_queue_flag; HW_QUEUE_SYNCHRONOUS is the host's business */
+    uint32_t flags;
     /* "" or NULL: the best rows. "portable": the last, portable row of each op. Else a
      * comma-separated list of <op>=<row>, or of <row>, which applies to the op that has it; a
      * name that no op has is HW_INVALID and lists the rows there are. */

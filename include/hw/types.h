@@ -116,8 +116,8 @@ struct hw_tensor {
     int32_t rank;  /* 1 to HW_MAX_RANK */
     int64_t extent[HW_MAX_RANK];
     int64_t stride[HW_MAX_RANK];
-    uint32_t
-        layout; /* 0: as the strides say; else a device's own, made by hw_tensor_pack() */
+    /* 0: as the strides say; else a device's own, made by hw_tensor_pack() */
+    uint32_t layout;
     uint32_t reserved[3];
 };
 
@@ -168,26 +168,28 @@ struct hw_device_info {
     int32_t pci_function;
     uint32_t has_uuid;
     uint8_t uuid[16];
-    uint64_t buffer_max;       /* bytes of the largest buffer; 0: no limit of its own */
-    uint32_t buffer_alignment; /* buffers begin at multiples of it: a power of two, at most 1 MiB;
-                                * the library answers 256 for less, and for 0 */
+    uint64_t buffer_max; /* bytes of the largest buffer; 0: no limit of its own */
+    /* buffers begin at multiples of it: a power of two, at most 1 MiB; the library
+     * answers 256 for less, and for 0 */
+    uint32_t buffer_alignment;
     uint32_t reserved;
 };
 
 /* One row of a device's kernel table. */
 struct hw_kernel_info {
     uint32_t size; /* set by the caller */
-    uint32_t
-        eligible;  /* 1: this device can run it; 0: it is there, but not for this device */
-    char name[64]; /* what HW_KERNEL and logs call it: "matmul_sm90", "rmsnorm" */
+    /* 1: this device can run it; 0: it is there, but not for this device */
+    uint32_t eligible;
+    char name[64];   /* what HW_KERNEL and logs call it: "matmul_sm90", "rmsnorm" */
     char needs[128]; /* in words, what the row asks of device and operands */
 };
 
 enum hw_log_level { HW_LOG_ERROR = 1, HW_LOG_WARN = 2, HW_LOG_INFO = 3, HW_LOG_DEBUG = 4 };
 
 enum hw_queue_flag {
-    HW_QUEUE_SYNCHRONOUS = 1, /* every call returns when its work is done, with its errors */
-    HW_QUEUE_TIMING = 2       /* work on it can be timed by events that are made for that */
+    HW_QUEUE_SYNCHRONOUS =
+        1,              /* every call returns when its work is done, with its errors */
+    HW_QUEUE_TIMING = 2 /* work on it can be timed by events that are made for that */
 };
 
 enum hw_event_flag {
@@ -222,11 +224,12 @@ struct hw_user_kernel {
     uint32_t size;
     uint32_t group; /* work-items per group */
     const char *name;
-    const char *signature; /* one letter per argument, at most 64: t tensor in, o tensor out,
-                            * x tensor in and out, i integer, f float */
-    const char *source;    /* or NULL */
-    const void *blob;      /* or NULL */
-    uint64_t blob_bytes;   /* not 0 with a blob */
+    /* one letter per argument, at most 64: t tensor in, o tensor out, x tensor in and
+     * out, i integer, f float */
+    const char *signature;
+    const char *source;  /* or NULL */
+    const void *blob;    /* or NULL */
+    uint64_t blob_bytes; /* not 0 with a blob */
 };
 
 #define HW_STATIC_ASSERT_(name, condition)                                                 \

@@ -17,15 +17,15 @@
 
 struct lowered {
     enum portable kernel;
-    int32_t x_type,
-        w_type; /* -DX and -DW, enum hw_dtype; HW_NONE where there is no such choice */
+    /* -DX and -DW, enum hw_dtype; HW_NONE where there is no such choice */
+    int32_t x_type, w_type;
     uint32_t pointers;
     /* In the kernel's order, outputs first; NULL: absent, and never read. The args count
      * their offsets from hw_buffer.impl, or from a host tensor's `data`. */
     const struct hw_tensor *operand[PORTABLE_POINTERS];
     int64_t groups; /* at most 2^31 - 1; 0: nothing to do, launch nothing */
-    double
-        work; /* about as many multiply-adds as this takes, to weigh the cost of threads */
+    /* about as many multiply-adds as this takes, to weigh the cost of threads */
+    double work;
     uint32_t args_bytes;
     union {
         struct matmul_args matmul;

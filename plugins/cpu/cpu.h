@@ -35,8 +35,8 @@ struct machine {
     char arch[64];
     uint64_t features; /* HAS(AVX2) ... */
     uint32_t cores;    /* that this process may run on: its affinity */
-    uint32_t
-        quota; /* cores' worth of time that its cgroup grants, rounded up; 0: no limit */
+    /* cores' worth of time that its cgroup grants, rounded up; 0: no limit */
+    uint32_t quota;
 };
 
 /* Facts that do not change. `root` is put in front of /proc and /sys: "", but for tests. */

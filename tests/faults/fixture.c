@@ -151,8 +151,7 @@ const json_t *candidate(const json_t *report, const char *path)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach(json_object_get(report, "candidates"), i, entry)
-    {
+    json_array_foreach (json_object_get(report, "candidates"), i, entry) {
         if (strcmp(text_of(entry, "file"), path) == 0)
             return entry;
     }

@@ -116,8 +116,7 @@ static void check_devices(struct hw_context *context, const char *expected)
     size_t i;
     json_t *name;
     char reported[256] = "";
-    json_array_foreach(json_object_get(json, "selection"), i, name)
-    {
+    json_array_foreach (json_object_get(json, "selection"), i, name) {
         snprintf(reported + strlen(reported), sizeof reported - strlen(reported), "%s%s",
                  i ? " " : "", json_string_value(name));
     }
@@ -204,8 +203,7 @@ static void test_shadows(void **state)
     assert_int_equal(open_on(lair("zoo"), NULL, &context), HW_OK);
     json_t *json = report(context), *device;
     size_t i, shadowed = 0;
-    json_array_foreach(json_object_get(json, "devices"), i, device)
-    {
+    json_array_foreach (json_object_get(json, "devices"), i, device) {
         if (strcmp(text_of(device, "backend"), "view") == 0) {
             assert_false(json_is_true(json_object_get(device, "selected")));
             assert_non_null(

@@ -33,8 +33,7 @@ static void check_setting(struct hw_context *context, const char *name, const ch
     json_t *json = report(context), *row;
     size_t i;
     bool there = false;
-    json_array_foreach(json_object_get(json, "settings"), i, row)
-    {
+    json_array_foreach (json_object_get(json, "settings"), i, row) {
         if (strcmp(text_of(row, "name"), name) != 0)
             continue;
         assert_string_equal(text_of(row, "value"), value);
@@ -419,8 +418,7 @@ static void test_not_yet(void **state)
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
     json_t *json = report(context), *row;
     size_t i;
-    json_array_foreach(json_object_get(json, "settings"), i, row)
-    {
+    json_array_foreach (json_object_get(json, "settings"), i, row) {
         if (strcmp(text_of(row, "name"), "probe") == 0) {
             assert_string_equal(text_of(row, "value"), "child");
             assert_string_equal(text_of(row, "effective"), "inproc");

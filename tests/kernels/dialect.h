@@ -6,7 +6,7 @@
 #else
 #include "dialect/c.h"
 #endif
-/**/
+
 #include "args.h"
-/**/
+
 #include "prelude.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels that take any mix of storage types at run time, in plain C. */
 #include "dialect.h"
-/**/
+
 #include "attention.c"
 #include "copy.c"
 #include "get_rows.c"

@@ -6,12 +6,12 @@
 #define KERNELS_TEST_RUN_H
 
 #include "dialect.h"
-/**/
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
-/**/
+
 #include <cmocka.h>
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))

@@ -2,7 +2,7 @@
 /* run_values.c - what the kernels stand on: conversions between storage types, all of them,
  * and the functions of the prelude. */
 #include <hw/types.h> /* first: the prelude defines X */
-/**/
+
 #include "run.h"
 
 void sweep_exp_f32_f32_f32(float *, const float *, int);

@@ -5,7 +5,7 @@
 #define JOIN(name, x, w)  JOIN_(name, x, w)
 #define KERNEL_NAME(name) JOIN(name, X, W)
 #include "dialect.h"
-/**/
+
 #include "add.c"
 #include "add_rmsnorm.c"
 #include "argmax.c"

@@ -166,7 +166,8 @@ static void check_golden(const struct gguf *file, const char *type)
         device = hw_device_at(context, i);
         const struct llama_settings settings = { .context = 128 };
         struct llama *llama = load(file, &settings);
-        json_array_foreach((json_t *)entries, index, entry) check_entry(llama, entry);
+        json_array_foreach ((json_t *)entries, index, entry)
+            check_entry(llama, entry);
         llama_free(llama);
         printf("# golden %s on %s\n", type, hw_device_name(device));
     }

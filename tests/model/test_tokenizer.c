@@ -77,11 +77,11 @@ static void test_golden(void **state)
     json_t *entry;
     if (!golden)
         fail_msg("%s: %s", golden_path, error.text);
-    json_object_foreach(golden, type, entries) json_array_foreach(entries, index, entry)
-    {
-        check_golden(entry);
-        checked++;
-    }
+    json_object_foreach (golden, type, entries)
+        json_array_foreach (entries, index, entry) {
+            check_golden(entry);
+            checked++;
+        }
     assert_true(checked >= 4);
     json_decref(golden);
 }

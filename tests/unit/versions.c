@@ -581,8 +581,11 @@ static void descriptions_of_a_newer_application(void **state)
     struct {
         struct hw_user_kernel desc;
         uint64_t more;
-    } kernel = { .desc = { .size = sizeof kernel, .group = 1, .name = "k",
-                           .signature = "", .source = "" },
+    } kernel = { .desc = { .size = sizeof kernel,
+                           .group = 1,
+                           .name = "k",
+                           .signature = "",
+                           .source = "" },
                  .more = 1 };
     struct hw_context *context;
     struct hw_queue *made;
@@ -592,7 +595,8 @@ static void descriptions_of_a_newer_application(void **state)
     world_open(&world, NULL, NULL);
     fails(HW_UNSUPPORTED, "newer library", hw_open(&open.options, &context));
     fails(HW_UNSUPPORTED, "newer library", hw_queue_open(world.cpu, &queue.options, &made));
-    fails(HW_UNSUPPORTED, "newer library", hw_kernel_create(world.cpu, &kernel.desc, &built));
+    fails(HW_UNSUPPORTED, "newer library",
+          hw_kernel_create(world.cpu, &kernel.desc, &built));
     queue.more = 0;
     ok(hw_queue_open(world.cpu, &queue.options, &made));
     world_close(&world);

@@ -17,7 +17,8 @@ static const struct measurement {
     int (*run)(const struct bench *bench);
     bool unasked; /* quick enough to run when no name is given */
 } measurements[] = {
-    { "open", measure_open, true }, /* first: it wants a process that has not opened anything */
+    { "open", measure_open,
+      true }, /* first: it wants a process that has not opened anything */
     { "dispatch", measure_dispatch, true },
     { "copy", measure_copies, true },
     { "ops", measure_ops, false },
@@ -88,13 +89,14 @@ int cmd_bench(int argc, const char **argv)
     char *device = NULL, *pattern = NULL, *kernel = NULL;
     int which = -1, status;
     const struct poptOption table[] = {
-        { "device", 'd', POPT_ARG_STRING, &device, 0, "measure this one (the recommended one)",
-          "BACKEND[:N]" },
+        { "device", 'd', POPT_ARG_STRING, &device, 0,
+          "measure this one (the recommended one)", "BACKEND[:N]" },
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
           "how often: dispatch, open, copy (2000, 25, 20)", "N" },
-        { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0, "how long: each of ops (0.2)", "S" },
-        { "case", 'c', POPT_ARG_STRING, &pattern, 0, "ops: cases with this text, or one whole case",
-          "CASE" },
+        { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0, "how long: each of ops (0.2)",
+          "S" },
+        { "case", 'c', POPT_ARG_STRING, &pattern, 0,
+          "ops: cases with this text, or one whole case", "CASE" },
         { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: this kernel only", "NAME" },
         { "no-peaks", '\0', POPT_ARG_NONE, &bench.no_peaks, 0,
           "ops: without the share of what the device can do at best", NULL },
@@ -115,7 +117,8 @@ int cmd_bench(int argc, const char **argv)
     if (bench.seconds == UNNAMED)
         bench.seconds = 0;
     else if (!(bench.seconds > 0 && bench.seconds <= MOST_SECONDS)) {
-        complain("--seconds=%g: want more than 0, and at most %d", bench.seconds, MOST_SECONDS);
+        complain("--seconds=%g: want more than 0, and at most %d", bench.seconds,
+                 MOST_SECONDS);
         goto done;
     }
     if (arguments.count && (which = find_measurement(arguments.words[0])) < 0)

@@ -42,9 +42,9 @@ static void report_copy(const struct bench *bench, const char *direction, int64_
 {
     double gbps = (double)bytes / us.median / 1000;
     json_array_append_new(bench->results,
-                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy", "direction",
-                                    direction, "bytes", (json_int_t)bytes, "GB/s", gbps, "us",
-                                    spread_json(us)));
+                          json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy",
+                                    "direction", direction, "bytes", (json_int_t)bytes,
+                                    "GB/s", gbps, "us", spread_json(us)));
     if (!out_json)
         printf("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
                (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);

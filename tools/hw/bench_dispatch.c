@@ -145,7 +145,8 @@ static void fill_matmul(union op_args *args, const struct hw_tensor *t)
 
 static void fill_rmsnorm(union op_args *args, const struct hw_tensor *t)
 {
-    args->rmsnorm = (struct hw_rmsnorm){ .x = t[0], .weight = t[1], .y = t[2], .eps = 1e-5F };
+    args->rmsnorm =
+        (struct hw_rmsnorm){ .x = t[0], .weight = t[1], .y = t[2], .eps = 1e-5F };
     args->rmsnorm.weight.rank = 1;
     args->rmsnorm.weight.extent[1] = args->rmsnorm.weight.stride[1] = 0;
 }
@@ -156,29 +157,34 @@ static void fill_add(union op_args *args, const struct hw_tensor *t)
 }
 
 /* The two loops are alike but for the call. */
-#define BOTH_WAYS(name)                                                                          \
-    static int32_t library_##name(struct hw_queue *queue, const union op_args *args, int calls)  \
-    {                                                                                            \
-        int32_t status = HW_OK;                                                                  \
-        while (calls--)                                                                          \
-            status |= (int32_t)hw_##name(queue, &args->name);                                    \
-        return status;                                                                           \
-    }                                                                                            \
-    static int32_t direct_##name(const struct direct *direct, const union op_args *args,         \
-                                 int calls)                                                      \
-    {                                                                                            \
-        int32_t (*call)(void *, void *, const struct hw_##name *) = direct->table.ops->name;     \
-        int32_t status = HW_OK;                                                                  \
-        while (calls--)                                                                          \
-            status |= call(direct->device, direct->queue, &args->name);                          \
-        return status;                                                                           \
+#define BOTH_WAYS(name)                                                                    \
+    static int32_t library_##name(struct hw_queue *queue, const union op_args *args,       \
+                                  int calls)                                               \
+    {                                                                                      \
+        int32_t status = HW_OK;                                                            \
+        while (calls--)                                                                    \
+            status |= (int32_t)hw_##name(queue, &args->name);                              \
+        return status;                                                                     \
+    }                                                                                      \
+    static int32_t direct_##name(const struct direct *direct, const union op_args *args,   \
+                                 int calls)                                                \
+    {                                                                                      \
+        int32_t (*call)(void *, void *,                                                    \
+                        const struct hw_##name *) = direct->table.ops->name;               \
+        int32_t status = HW_OK;                                                            \
+        while (calls--)                                                                    \
+            status |= call(direct->device, direct->queue, &args->name);                    \
+        return status;                                                                     \
     }
 BOTH_WAYS(silu)
 BOTH_WAYS(matmul)
 BOTH_WAYS(rmsnorm)
 BOTH_WAYS(add)
 
-#define SUBJECT(name) { #name, fill_##name, library_##name, direct_##name }
+#define SUBJECT(name)                                                                      \
+    {                                                                                      \
+#name, fill_##name, library_##name, direct_##name                                  \
+    }
 static const struct subject {
     const char *name;
     void (*fill)(union op_args *args, const struct hw_tensor *tensors);
@@ -198,7 +204,8 @@ struct pair {
     union op_args routed_args, direct_args;
 };
 
-static double time_library(const struct subject *subject, const struct pair *pair, int32_t *status)
+static double time_library(const struct subject *subject, const struct pair *pair,
+                           int32_t *status)
 {
     double start = now_ns();
     *status |= subject->library(pair->queue, &pair->routed_args, CALLS);
@@ -207,7 +214,8 @@ static double time_library(const struct subject *subject, const struct pair *pai
     return each;
 }
 
-static double time_direct(const struct subject *subject, const struct pair *pair, int32_t *status)
+static double time_direct(const struct subject *subject, const struct pair *pair,
+                          int32_t *status)
 {
     double start = now_ns();
     *status |= subject->direct(pair->direct, &pair->direct_args, CALLS);
@@ -216,8 +224,8 @@ static double time_direct(const struct subject *subject, const struct pair *pair
     return each;
 }
 
-static int32_t measure(const struct subject *subject, const struct pair *pair, int repetitions,
-                       struct figures *figures)
+static int32_t measure(const struct subject *subject, const struct pair *pair,
+                       int repetitions, struct figures *figures)
 {
     size_t count = (size_t)repetitions;
     double *samples = calloc(3 * count, sizeof *samples);
@@ -248,15 +256,15 @@ static void report_figures(const struct bench *bench, const char *name,
 {
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch", "op", name, "unit",
-                  "ns per call", "library", spread_json(figures->library), "direct",
-                  spread_json(figures->direct), "cost", spread_json(figures->cost), "cycles",
-                  figures->cost.median * ghz));
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch", "op", name,
+                  "unit", "ns per call", "library", spread_json(figures->library), "direct",
+                  spread_json(figures->direct), "cost", spread_json(figures->cost),
+                  "cycles", figures->cost.median * ghz));
     if (!out_json)
         printf("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
-               figures->library.median, figures->direct.median, ink(BOLD), figures->cost.median,
-               ink(PLAIN), figures->cost.p10, figures->cost.p90, figures->cost.median * ghz,
-               figures->cost.median * ghz / 3.0);
+               figures->library.median, figures->direct.median, ink(BOLD),
+               figures->cost.median, ink(PLAIN), figures->cost.p10, figures->cost.p90,
+               figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
 }
 
 static bool wanted(const struct bench *bench, const char *name)
@@ -292,7 +300,8 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
         theirs[i] = ours[i];
         theirs[i].buffer = &direct->memory;
     }
-    for (const struct subject *subject = subjects; subject < subjects + SUBJECTS; subject++) {
+    for (const struct subject *subject = subjects; subject < subjects + SUBJECTS;
+         subject++) {
         struct figures figures;
         if (!wanted(bench, subject->name))
             continue;
@@ -346,9 +355,10 @@ int measure_dispatch(const struct bench *bench)
     if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
         goto close;
     if (!out_json)
-        printf("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
-               "  op         library   direct     cost    p10    p90   cycles   ns@3GHz\n",
-               hw_device_name(device), repetitions, CALLS);
+        printf(
+            "\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
+            "  op         library   direct     cost    p10    p90   cycles   ns@3GHz\n",
+            hw_device_name(device), repetitions, CALLS);
     status = run_subjects(bench, repetitions, queue, buffer, &direct);
     direct_close(&direct);
 close:

@@ -81,8 +81,9 @@ static json_t *used_files(struct hw_context *context)
         return files;
     for (uint32_t i = 0; i < hw_device_count(context); i++) {
         const char *path = report_plugin_path(&report, hw_device_at(context, i));
-        if (!json_array_size(files) || strcmp(path, json_string_value(json_array_get(
-                                           files, json_array_size(files) - 1))))
+        if (!json_array_size(files) ||
+            strcmp(path,
+                   json_string_value(json_array_get(files, json_array_size(files) - 1))))
             json_array_append_new(files, json_string(path));
     }
     json_decref(report.explain);
@@ -104,8 +105,8 @@ static json_t *open_once(const json_t *unused)
     int devices = (int)hw_device_count(context);
     double closing = now_ns();
     hw_close(context);
-    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close", now_ns() - closing,
-                     "files", files, "devices", devices);
+    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close",
+                     now_ns() - closing, "files", files, "devices", devices);
 }
 
 /* {"open": ns} of loading the files and nothing else, or {"error"}. */
@@ -115,7 +116,7 @@ static json_t *dlopen_once(const json_t *files)
     size_t index;
     double start = now_ns();
 
-    json_array_foreach((json_t *)files, index, file)
+    json_array_foreach ((json_t *)files, index, file)
         if (!dlopen(json_string_value(file), RTLD_NOW | RTLD_LOCAL))
             return json_pack("{s:s}", "error", dlerror());
     return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
@@ -124,7 +125,8 @@ static json_t *dlopen_once(const json_t *files)
 /* The share of the file's pages that are in memory; 0 if that can not be told. */
 static double resident(int fd, size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page, there = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page,
+           there = 0;
     unsigned char *map = calloc(pages + 1, 1);
     void *view = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -144,7 +146,7 @@ static double drop_from_cache(const json_t *files)
     size_t index;
     double most = 0;
 
-    json_array_foreach((json_t *)files, index, file) {
+    json_array_foreach ((json_t *)files, index, file) {
         struct stat info;
         int fd = open(json_string_value(file), O_RDONLY | O_CLOEXEC);
         if (fd < 0)
@@ -168,7 +170,8 @@ struct series {
     double *open, *dlopen, *close;
 };
 
-static bool series_make(struct series *series, const char *name, const char *words, int count)
+static bool series_make(struct series *series, const char *name, const char *words,
+                        int count)
 {
     double *samples = calloc(3 * (size_t)count, sizeof *samples);
     *series = (struct series){ .name = name,
@@ -191,8 +194,8 @@ static bool take(json_t *answer, double *open_us, double *close_us)
     return good;
 }
 
-static bool measure_new(struct series *series, const json_t *files, bool cold, double *stayed,
-                        size_t count)
+static bool measure_new(struct series *series, const json_t *files, bool cold,
+                        double *stayed, size_t count)
 {
     double none;
     for (size_t i = 0; i < count; i++, series->count++) {
@@ -239,9 +242,9 @@ static void report_series(const struct bench *bench, struct series *series)
     struct spread close_us = spread_of(series->close, series->count);
     free(rest);
 
-    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how", series->name,
-                            "unit", "us", "repetitions", (int)series->count, "open",
-                            spread_json(open_us), "close", spread_json(close_us));
+    json_t *row = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "bench", "open", "how",
+                            series->name, "unit", "us", "repetitions", (int)series->count,
+                            "open", spread_json(open_us), "close", spread_json(close_us));
     if (apart) {
         json_object_set_new(row, "dlopen", spread_json(dlopen_us));
         json_object_set_new(row, "besides_dlopen", spread_json(rest_us));
@@ -302,7 +305,8 @@ int measure_open(const struct bench *bench)
     if (files) {
         if (!out_json)
             printf("\nopening a context with %.0f device%s: microseconds\n",
-                   number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s");
+                   number_of(first, "devices"),
+                   number_of(first, "devices") == 1 ? "" : "s");
         status = measure_all(bench, files);
     }
     json_decref(first);

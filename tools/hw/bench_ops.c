@@ -22,12 +22,13 @@ static void report_peaks(const struct bench *bench, const struct verify_peaks *p
                                 json_real(peaks->flops[dtype] / 1e9));
     json_array_append_new(bench->results,
                           json_pack("{s:s, s:s, s:f, s:O}", "bench", "peaks", "unit",
-                                    "GB/s, GFLOP/s", "copy", peaks->copy / 1e9, "matmul", flops));
+                                    "GB/s, GFLOP/s", "copy", peaks->copy / 1e9, "matmul",
+                                    flops));
     if (!out_json) {
         const char *dtype;
         json_t *rate;
         printf("at best: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
-        json_object_foreach(flops, dtype, rate)
+        json_object_foreach (flops, dtype, rate)
             printf("; %s matmul %.1f GFLOP/s", dtype, json_real_value(rate));
         printf("\n");
     }
@@ -66,21 +67,23 @@ static bool take_timing(void *user, const struct verify_timing *timing)
 
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
-                  "bench", "ops", "op", timing->op, "kernel", timing->kernel, "case", timing->test,
-                  "cold", (int)timing->cold, "sets", timing->sets, "samples",
-                  timing->samples, "unit", "us", "time", "p10", timing->low * 1e6, "median",
-                  seconds * 1e6, "p90", timing->high * 1e6,
-                  "GB/s", gbps, "GFLOP/s", gflops, "peak",
-                  timing->peak > 0 ? json_real(timing->peak) : json_null(), "text", timing->text));
+        json_pack(
+            "{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
+            "bench", "ops", "op", timing->op, "kernel", timing->kernel, "case",
+            timing->test, "cold", (int)timing->cold, "sets", timing->sets, "samples",
+            timing->samples, "unit", "us", "time", "p10", timing->low * 1e6, "median",
+            seconds * 1e6, "p90", timing->high * 1e6, "GB/s", gbps, "GFLOP/s", gflops,
+            "peak", timing->peak > 0 ? json_real(timing->peak) : json_null(), "text",
+            timing->text));
     if (out_json)
         return !out_is_closed();
     if (*timing->text)
         printf("  %s: %s\n", timing->test, timing->text);
     else
         printf("  %s%10.2f%s %8.2f %9.2f %6s  %s%s%s, %s\n", ink(BOLD), seconds * 1e6,
-               ink(PLAIN), gbps, gflops, share_of(timing->peak).text, timing->test, ink(DIM),
-               timing->cold ? " cold" : "", *timing->kernel ? timing->kernel : "its own choice");
+               ink(PLAIN), gbps, gflops, share_of(timing->peak).text, timing->test,
+               ink(DIM), timing->cold ? " cold" : "",
+               *timing->kernel ? timing->kernel : "its own choice");
     printf("%s", ink(PLAIN));
     fflush(stdout);
     return !out_is_closed();
@@ -94,7 +97,8 @@ static int measure_op(const struct bench *bench, struct hw_device *device, const
                                           .pattern = bench->pattern,
                                           .kernel = bench->kernel };
     char error[VERIFY_ERROR_TEXT] = "";
-    if (!verify_perf(device, &filter, peaks, bench->seconds, take_timing, (void *)bench, error))
+    if (!verify_perf(device, &filter, peaks, bench->seconds, take_timing, (void *)bench,
+                     error))
         return 0;
     complain("ops: %s", *error ? error : hw_message());
     return EXIT_FAILED;

@@ -16,12 +16,11 @@ static const struct manual manual = {
         "In order of preference; the first is the recommended one. A fact that the device does\n"
         "not tell is left out, never guessed.",
     .arguments = "[OPTION...] [DEVICE]",
-    .notes =
-        "  hw devices                   all of them\n"
-        "  hw devices cpu:0             one, by backend:index, PCI address or UUID\n"
-        "  hw devices --kernels         with the kernels of each op, best first\n"
-        "  hw devices --json | jq -r '.devices[].name'\n\n"
-        "Exit status 1: there is no device.",
+    .notes = "  hw devices                   all of them\n"
+             "  hw devices cpu:0             one, by backend:index, PCI address or UUID\n"
+             "  hw devices --kernels         with the kernels of each op, best first\n"
+             "  hw devices --json | jq -r '.devices[].name'\n\n"
+             "Exit status 1: there is no device.",
 };
 
 /* The rows of one op, best first; NULL if the device does not tell. */
@@ -32,8 +31,9 @@ static json_t *rows_json(struct hw_device *device, uint32_t op)
     enum hw_status status;
 
     for (uint32_t i = 0; !(status = hw_device_kernel(device, op, i, &row)); i++)
-        json_array_append_new(rows, json_pack("{s:s, s:b, s:s}", "name", row.name, "eligible",
-                                              (int)row.eligible, "needs", row.needs));
+        json_array_append_new(rows,
+                              json_pack("{s:s, s:b, s:s}", "name", row.name, "eligible",
+                                        (int)row.eligible, "needs", row.needs));
     if (status == HW_END)
         return rows;
     json_decref(rows);
@@ -61,7 +61,7 @@ static void print_list(const char *label, const json_t *list)
     json_t *word;
 
     printf("  %-14s", label);
-    json_array_foreach((json_t *)list, index, word)
+    json_array_foreach ((json_t *)list, index, word)
         printf("%s%s", index ? ", " : "", json_string_value(word));
     printf("%s\n", json_array_size(list) ? "" : "none");
 }
@@ -93,8 +93,8 @@ static void print_kernels(json_t *ops)
     json_t *rows, *row;
     size_t index;
 
-    json_object_foreach(ops, op, rows)
-        json_array_foreach(rows, index, row)
+    json_object_foreach (ops, op, rows)
+        json_array_foreach (rows, index, row)
             printf("  %-14s%s%s%s%s\n", index ? "" : op, text_of(row, "name"),
                    flag_of(row, "eligible") ? "" : " (not for this device)",
                    *text_of(row, "needs") ? ": " : "", text_of(row, "needs"));
@@ -104,9 +104,10 @@ static void print_device(const json_t *facts, bool first)
 {
     static const struct row {
         const char *label, *key;
-    } before[] = { { "name", "device" }, { "vendor", "vendor" }, { "kind", "kind" },
-                   { "architecture", "arch" }, { "driver", "driver" }, { "units", "units" } },
-      after[] = { { "PCI address", "pci" }, { "UUID", "uuid" } };
+    } before
+        [] = { { "name", "device" },       { "vendor", "vendor" }, { "kind", "kind" },
+               { "architecture", "arch" }, { "driver", "driver" }, { "units", "units" } },
+  after[] = { { "PCI address", "pci" }, { "UUID", "uuid" } };
 
     printf("%s%s%s%s\n", ink(BOLD), text_of(facts, "name"), ink(PLAIN),
            first ? "  (recommended)" : "");
@@ -130,7 +131,7 @@ static json_t *devices_json(const struct report *report, const char *only, bool 
     json_t *list = json_array(), *facts;
     size_t index;
 
-    json_array_foreach(json_object_get(report->explain, "devices"), index, facts) {
+    json_array_foreach (json_object_get(report->explain, "devices"), index, facts) {
         struct hw_device *device = NULL;
         if (only && strcmp(only, text_of(facts, "name")))
             continue;
@@ -148,14 +149,15 @@ static int list_devices(const struct report *report, const char *name, bool kern
     if (!first)
         return EXIT_FAILED;
 
-    json_t *list = devices_json(report, name ? hw_device_name(first) : NULL, kernels), *facts;
+    json_t *list = devices_json(report, name ? hw_device_name(first) : NULL, kernels),
+           *facts;
     size_t index;
     if (out_json) {
         out_tree(json_pack("{s:i, s:o}", "schema", 1, "devices", list));
         return 0;
     }
     clean_tree(list);
-    json_array_foreach(list, index, facts) {
+    json_array_foreach (list, index, facts) {
         printf("%s", index ? "\n" : "");
         print_device(facts, !strcmp(text_of(facts, "name"),
                                     hw_device_name(hw_device_default(report->context))));
@@ -167,11 +169,10 @@ static int list_devices(const struct report *report, const char *name, bool kern
 int cmd_devices(int argc, const char **argv)
 {
     int kernels = 0, status;
-    const struct poptOption table[] = {
-        { "kernels", 'k', POPT_ARG_NONE, &kernels, 0, "with each op's kernels, best first", NULL },
-        OPTIONS_COMMON,
-        POPT_TABLEEND
-    };
+    const struct poptOption table[] = { { "kernels", 'k', POPT_ARG_NONE, &kernels, 0,
+                                          "with each op's kernels, best first", NULL },
+                                        OPTIONS_COMMON,
+                                        POPT_TABLEEND };
     struct arguments arguments;
     struct report report;
 

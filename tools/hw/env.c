@@ -18,36 +18,25 @@ static const struct meaning {
 } meanings[] = {
     { "HW_BACKENDS", "",
       "order and choice: 'cuda,*': that first, then the rest; '!opencl': not that" },
-    { "HW_DISABLE", "none",
-      "backends never to touch, as patterns: 'opencl,ro*'" },
-    { "HW_REQUIRE", "none",
-      "fail rather than run without this backend" },
-    { "HW_FALLBACK", "",
-      "what an op that its device lacks may do: allow, warn, error" },
+    { "HW_DISABLE", "none", "backends never to touch, as patterns: 'opencl,ro*'" },
+    { "HW_REQUIRE", "none", "fail rather than run without this backend" },
+    { "HW_FALLBACK", "", "what an op that its device lacks may do: allow, warn, error" },
     { "HW_PLUGIN_PATH", "none",
       "directories, or plugin files, looked at before the built-in directory" },
-    { "HW_PLUGIN_PATH_ONLY", "none",
-      "the same, instead of the built-in directory" },
-    { "HW_TRUST", "",
-      "on: files that others may write to are refused; off" },
+    { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
+    { "HW_TRUST", "", "on: files that others may write to are refused; off" },
     { "HW_PROBE", "",
       "where a plugin is tried out first: child (a process of its own), inproc" },
-    { "HW_PROBE_TIMEOUT", "",
-      "seconds that this may take" },
+    { "HW_PROBE_TIMEOUT", "", "seconds that this may take" },
     { "HW_THREADS", "the usable cores",
       "CPU threads; OMP_NUM_THREADS counts where this is not set" },
     { "HW_PRECISION", "",
       "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
-    { "HW_MEMORY_LIMIT", "none",
-      "the most memory to take, per device: 512M, 8G" },
-    { "HW_CONFIG", "none",
-      "a file with any of these, one a line: memory_limit = 8G" },
-    { "HW_CACHE_DIR", "none",
-      "where verdicts and compiled kernels are kept" },
-    { "HW_KERNEL", "the best",
-      "kernel rows to force: portable, or op=row,op=row" },
-    { "HW_LOG", "",
-      "what is logged to standard error: off, error, warn, info, debug" },
+    { "HW_MEMORY_LIMIT", "none", "the most memory to take, per device: 512M, 8G" },
+    { "HW_CONFIG", "none", "a file with any of these, one a line: memory_limit = 8G" },
+    { "HW_CACHE_DIR", "none", "where verdicts and compiled kernels are kept" },
+    { "HW_KERNEL", "the best", "kernel rows to force: portable, or op=row,op=row" },
+    { "HW_LOG", "", "what is logged to standard error: off, error, warn, info, debug" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 
@@ -78,7 +67,7 @@ static json_t *settings_json(const struct report *report, const char *const *nam
     json_t *settings = json_array(), *setting;
     size_t index;
 
-    json_array_foreach(json_object_get(report->explain, "settings"), index, setting) {
+    json_array_foreach (json_object_get(report->explain, "settings"), index, setting) {
         const char *name = text_of(setting, "variable");
         const struct meaning *meaning = find_meaning(name);
         bool wanted = !names[0];
@@ -113,13 +102,13 @@ static int show_settings(const struct report *report, const char *const *names)
     size_t index;
 
     if (out_json) {
-        out_tree(json_pack("{s:i, s:o, s:O, s:O}", "schema", 1, "settings", settings, "warnings",
-                           json_object_get(report->explain, "warnings"), "error",
-                           json_object_get(report->explain, "open_error")));
+        out_tree(json_pack("{s:i, s:o, s:O, s:O}", "schema", 1, "settings", settings,
+                           "warnings", json_object_get(report->explain, "warnings"),
+                           "error", json_object_get(report->explain, "open_error")));
     } else {
         clean_tree(settings);
         clean_tree(report->explain);
-        json_array_foreach(settings, index, setting)
+        json_array_foreach (settings, index, setting)
             print_setting(setting);
         if (report_error(report))
             printf("%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));

@@ -47,7 +47,7 @@ static bool is_implemented(const json_t *explain, const char *stage)
 {
     json_t *each;
     size_t index;
-    json_array_foreach(json_object_get(explain, "stages"), index, each)
+    json_array_foreach (json_object_get(explain, "stages"), index, each)
         if (!strcmp(text_of(each, "name"), stage))
             return flag_of(each, "implemented");
     return false;
@@ -56,8 +56,8 @@ static bool is_implemented(const json_t *explain, const char *stage)
 static void print_stop(const json_t *file, double us)
 {
     const char *remedy = text_of(file, "remedy");
-    printf("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN), us,
-           text_of(file, "reason"), text_of(file, "message"));
+    printf("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN),
+           us, text_of(file, "reason"), text_of(file, "message"));
     if (*remedy)
         printf("  %-22s%s\n", "", remedy);
 }
@@ -74,8 +74,8 @@ static void print_ladder(const json_t *explain, const json_t *file)
             return;
         }
         if (is_implemented(explain, stages[i].name))
-            printf("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN), us,
-                   stages[i].passed);
+            printf("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN),
+                   us, stages[i].passed);
         else
             printf("  %s- %-10s%9s  not in this version%s\n", ink(DIM), stages[i].name, "",
                    ink(PLAIN));
@@ -114,7 +114,7 @@ static bool keep_named(json_t *explain, const char *name)
     json_t *kept = json_array(), *file;
     size_t index;
 
-    json_array_foreach(json_object_get(explain, "candidates"), index, file)
+    json_array_foreach (json_object_get(explain, "candidates"), index, file)
         if (is_named(file, name))
             json_array_append(kept, file);
     bool found = json_array_size(kept) > 0;
@@ -129,7 +129,7 @@ static bool any_used(const json_t *explain)
 {
     json_t *file;
     size_t index;
-    json_array_foreach(json_object_get(explain, "candidates"), index, file)
+    json_array_foreach (json_object_get(explain, "candidates"), index, file)
         if (!*text_of(file, "reason"))
             return true;
     return false;
@@ -139,7 +139,7 @@ static void print_files(const json_t *explain)
 {
     json_t *file;
     size_t index;
-    json_array_foreach(json_object_get(explain, "candidates"), index, file) {
+    json_array_foreach (json_object_get(explain, "candidates"), index, file) {
         printf("%s", index ? "\n" : "");
         print_file(explain, file);
     }
@@ -158,7 +158,8 @@ static int explain_files(json_t *explain, const char *name)
         clean_tree(explain);
         print_files(explain);
         if (*text_of(explain, "open_error"))
-            printf("\n%sError:%s %s\n", ink(RED), ink(PLAIN), text_of(explain, "open_error"));
+            printf("\n%sError:%s %s\n", ink(RED), ink(PLAIN),
+                   text_of(explain, "open_error"));
     }
     return *text_of(explain, "open_error") ? EXIT_FAILED : status;
 }

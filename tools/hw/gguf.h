@@ -77,10 +77,10 @@ struct gguf_tensor {
     struct gguf_string name; /* printable ASCII */
     uint32_t type;           /* enum gguf_type, or another one that the reader knows */
     int rank;                /* 1 to GGUF_MAX_RANK */
-    uint64_t
-        extents[GGUF_MAX_RANK]; /* innermost first, as in the file; 1 beyond the rank */
-    size_t offset;              /* of the description, for messages */
-    uint64_t start;             /* of the data, from the start of the data section */
+    /* innermost first, as in the file; 1 beyond the rank */
+    uint64_t extents[GGUF_MAX_RANK];
+    size_t offset;  /* of the description, for messages */
+    uint64_t start; /* of the data, from the start of the data section */
     uint64_t bytes;
     const void *data;
 };

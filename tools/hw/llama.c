@@ -38,10 +38,10 @@ struct llama {
     struct hw_tensor residual, normed, q, k, v, attended, gate, up; /* [batch, ..] */
     struct hw_tensor scores; /* [score rows, vocabulary] */
     struct hw_tensor best;   /* i32 [1] */
-    struct hw_tensor
-        inputs; /* i32: the length of the cache, then ids, then their positions */
-    int32_t *
-        host_inputs; /* on their way to it: untouched until the queue has been waited for */
+    /* i32: the length of the cache, then ids, then their positions */
+    struct hw_tensor inputs;
+    /* on their way to it: untouched until the queue has been waited for */
+    int32_t *host_inputs;
 
     struct hw_buffer **buffers; /* of all these tensors */
     size_t buffer_count;

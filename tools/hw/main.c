@@ -12,7 +12,8 @@
 #include <string.h>
 
 static const struct command commands[] = {
-    { "status", "what hardware can be used; for what can not, why and what to do", cmd_status },
+    { "status", "what hardware can be used; for what can not, why and what to do",
+      cmd_status },
     { "devices", "every fact of each device", cmd_devices },
     { "explain", "how far each plugin file got, step by step", cmd_explain },
     { "env", "the settings: value, where it came from, meaning", cmd_env },
@@ -63,12 +64,14 @@ static int print_commands(void)
     printf("Transformer math on whatever hardware has a plugin.\n\n"
            "Usage: hw COMMAND [OPTION...]\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN), commands[i].summary);
-    printf("\n"
-           "  hw help COMMAND   options and examples of one command\n"
-           "  hw --version      version of the command and of the library\n"
-           "  --json            with any command: the result as JSON\n\n"
-           "Start with 'hw status'. Exit status: 0, 1 (it failed), 2 (it was not understood).\n");
+        printf("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN),
+               commands[i].summary);
+    printf(
+        "\n"
+        "  hw help COMMAND   options and examples of one command\n"
+        "  hw --version      version of the command and of the library\n"
+        "  --json            with any command: the result as JSON\n\n"
+        "Start with 'hw status'. Exit status: 0, 1 (it failed), 2 (it was not understood).\n");
     return 0;
 }
 
@@ -101,11 +104,10 @@ static int help(int argc, const char **argv)
 static int run(int argc, const char **argv)
 {
     int version = 0, status, own = 1;
-    const struct poptOption table[] = {
-        { "version", 'V', POPT_ARG_NONE, &version, 0, "print the version", NULL },
-        OPTIONS_COMMON,
-        POPT_TABLEEND
-    };
+    const struct poptOption table[] = { { "version", 'V', POPT_ARG_NONE, &version, 0,
+                                          "print the version", NULL },
+                                        OPTIONS_COMMON,
+                                        POPT_TABLEEND };
     const struct manual manual = { "", "", NULL };
     struct arguments arguments;
 

@@ -46,7 +46,7 @@ json_t *spread_json(struct spread spread)
 #if defined(__x86_64__)
 #define FOUR_ADDITIONS "add %0, %0\n\tadd %0, %0\n\tadd %0, %0\n\tadd %0, %0"
 #elif defined(__aarch64__)
-#define FOUR_ADDITIONS \
+#define FOUR_ADDITIONS                                                                     \
     "add %0, %0, %0\n\tadd %0, %0, %0\n\tadd %0, %0, %0\n\tadd %0, %0, %0"
 #endif
 
@@ -117,7 +117,8 @@ static json_t *words_joined(int count, const char **words)
     char text[1024] = "";
     size_t used = 0;
     for (int i = 0; i < count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", words[i]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
+                                 words[i]);
     json_t *joined = json_string(text);
     return joined ? joined : json_string("(no UTF-8)");
 }
@@ -131,13 +132,13 @@ json_t *measure_header(int argc, const char **argv)
 
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     return json_pack("{s:i, s:o, s:s, s:s, s:{s:s, s:i, s:f, s:s}}", "schema", 1, "command",
-                     words_joined(argc, argv), "date", date, "version", HW_BUILD_STAMP, "machine",
-                     "cpu", cpu_name().text, "cores", usable_cores(), "core_ghz", core_ghz(),
-                     "kernel", uname(&machine) ? "" : machine.release);
+                     words_joined(argc, argv), "date", date, "version", HW_BUILD_STAMP,
+                     "machine", "cpu", cpu_name().text, "cores", usable_cores(), "core_ghz",
+                     core_ghz(), "kernel", uname(&machine) ? "" : machine.release);
 }
 
 void measure_print_header(void)
 {
-    printf("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text, usable_cores(),
-           usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
+    printf("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text,
+           usable_cores(), usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
 }

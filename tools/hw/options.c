@@ -72,8 +72,8 @@ bool is_known(const char *what, const char *word, const char *const *list)
         if (!strcmp(word, *known))
             return true;
         if (used < sizeof all)
-            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "",
-                                     *known);
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
+                                     used ? ", " : "", *known);
     }
     const char *meant = nearest(word, list);
     if (meant)
@@ -112,14 +112,16 @@ static int bad_option(poptContext popt, const char *command, const struct poptOp
         }
     }
     for (int i = 0; i < count && count <= FEW_OPTIONS; i++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s--%s", i ? ", " : "", names[i]);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s--%s", i ? ", " : "",
+                 names[i]);
     if (meant)
         complain("%s: no such option; did you mean --%s?", bad, meant);
     else if (error == POPT_ERROR_BADOPT && *all)
         complain("%s: no such option; there are: %s", bad, all);
     else
         complain("%s: %s; see %s --help", bad,
-                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error), command);
+                 error == POPT_ERROR_BADOPT ? "no such option" : poptStrerror(error),
+                 command);
     return EXIT_USAGE;
 }
 
@@ -143,9 +145,9 @@ static void tell_help(const char *command, const struct manual *manual,
 {
     json_t *list = json_array();
     list_options(table, list);
-    out_tree(json_pack("{s:i, s:s, s:s, s:s, s:o, s:s}", "schema", 1, "command", command, "about",
-                       manual->about, "arguments", manual->arguments, "options", list, "notes",
-                       manual->notes ? manual->notes : ""));
+    out_tree(json_pack("{s:i, s:s, s:s, s:s, s:o, s:s}", "schema", 1, "command", command,
+                       "about", manual->about, "arguments", manual->arguments, "options",
+                       list, "notes", manual->notes ? manual->notes : ""));
 }
 
 static void print_help(poptContext popt, const struct manual *manual)

@@ -23,8 +23,10 @@ struct arguments {
 
 /* --json and --help: goes into every command's table before POPT_TABLEEND. */
 extern struct poptOption options_common[];
-#define OPTIONS_COMMON                                                                           \
-    { NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL }
+#define OPTIONS_COMMON                                                                     \
+    {                                                                                      \
+        NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL         \
+    }
 
 /* False if the command ends here, with the exit status that is answered in *status: --help was
  * asked for and printed, or a word is wrong and said to be. More than `most` words that are no

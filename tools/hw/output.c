@@ -81,7 +81,8 @@ int out_end(int status)
     lost |= fflush(stdout) != 0;
     if (!lost || out_is_closed())
         return status;
-    complain("can not write the output: %s", errno ? strerror(errno) : "an earlier write failed");
+    complain("can not write the output: %s",
+             errno ? strerror(errno) : "an earlier write failed");
     return EXIT_FAILED;
 }
 
@@ -158,15 +159,16 @@ void clean_tree(json_t *tree)
 
     if (json_is_string(tree))
         clean_string(tree);
-    json_array_foreach(tree, index, child)
+    json_array_foreach (tree, index, child)
         clean_tree(child);
-    json_object_foreach(tree, key, child)
+    json_object_foreach (tree, key, child)
         clean_tree(child);
 }
 
 struct size_text gigabytes(uint64_t bytes)
 {
     struct size_text size;
-    snprintf(size.text, sizeof size.text, "%.2f GB", (double)bytes / (1024.0 * 1024.0 * 1024.0));
+    snprintf(size.text, sizeof size.text, "%.2f GB",
+             (double)bytes / (1024.0 * 1024.0 * 1024.0));
     return size;
 }

@@ -93,7 +93,7 @@ const char *report_plugin_path(const struct report *report, struct hw_device *de
 {
     json_t *file;
     size_t index;
-    json_array_foreach(json_object_get(report->explain, "candidates"), index, file)
+    json_array_foreach (json_object_get(report->explain, "candidates"), index, file)
         if (!strcmp(text_of(file, "state"), "used") &&
             !strcmp(text_of(file, "name"), hw_device_backend(device)))
             return text_of(file, "real");
@@ -104,9 +104,10 @@ void print_warnings(const json_t *warnings, const char *error)
 {
     json_t *warning;
     size_t index;
-    json_array_foreach((json_t *)warnings, index, warning)
+    json_array_foreach ((json_t *)warnings, index, warning)
         if (!error || strcmp(error, json_string_value(warning)))
-            printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(warning));
+            printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN),
+                   json_string_value(warning));
 }
 
 const char *text_of(const json_t *object, const char *key)

@@ -83,7 +83,7 @@ void run_tell(const struct run *run)
             (double)memory.scratch / mb);
     fprintf(stderr, "ops         %" PRIu64 " on %s, %" PRIu64 " elsewhere", tally.own,
             hw_device_name(run->device), tally.elsewhere);
-    json_object_foreach(tally.moved, op, count)
+    json_object_foreach (tally.moved, op, count)
         fprintf(stderr, "; %s %" JSON_INTEGER_FORMAT, op, json_integer_value(count));
     fputc('\n', stderr);
     json_decref(tally.moved);

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 struct sampler_settings {
-    double
-        temperature; /* 0: greedy, the first of the best; else scores are divided by it */
-    int32_t top_k;   /* keep the k best; 0: all */
-    double top_p;    /* of these, keep the best that reach this probability; 1: all */
+    /* 0: greedy, the first of the best; else scores are divided by it */
+    double temperature;
+    int32_t top_k; /* keep the k best; 0: all */
+    double top_p;  /* of these, keep the best that reach this probability; 1: all */
     uint64_t seed;
 };
 

@@ -17,9 +17,9 @@ struct shape {
     int64_t key_width, value_width; /* of one head */
     int64_t rope_dims;              /* elements of a head that rope turns */
     int64_t vocabulary;             /* rows of the embedding */
-    int64_t tokens;                 /* of these, the ones that may have a text: vocab_size */
-    float eps;                      /* of rmsnorm */
-    float theta, rope_scale;        /* base of rope's frequencies, factor on positions */
+    int64_t tokens;          /* of these, the ones that may have a text: vocab_size */
+    float eps;               /* of rmsnorm */
+    float theta, rope_scale; /* base of rope's frequencies, factor on positions */
 };
 
 /* False, with the reason in `why`, for an architecture not in the table, a missing or

@@ -36,7 +36,7 @@ static json_t *matching(const struct report *report, const char *list_key, const
 {
     json_t *list = json_array(), *each;
     size_t index;
-    json_array_foreach(json_object_get(report->explain, list_key), index, each)
+    json_array_foreach (json_object_get(report->explain, list_key), index, each)
         if (!strcmp(text_of(each, key), value))
             json_array_append(list, each);
     return list;
@@ -54,7 +54,7 @@ static bool is_listed(const json_t *backends, const char *name)
 {
     json_t *backend;
     size_t index;
-    json_array_foreach((json_t *)backends, index, backend)
+    json_array_foreach ((json_t *)backends, index, backend)
         if (*name && !strcmp(text_of(backend, "name"), name))
             return true;
     return false;
@@ -65,7 +65,7 @@ static const char *title_of(const json_t *files)
 {
     json_t *file;
     size_t index;
-    json_array_foreach((json_t *)files, index, file)
+    json_array_foreach ((json_t *)files, index, file)
         if (!*text_of(file, "reason"))
             return text_of(file, "title");
     return text_of(json_array_get(files, 0), "title");
@@ -77,12 +77,13 @@ static void list_backend(const struct report *report, json_t *backends, const ch
 {
     if (is_listed(backends, name))
         return;
-    json_t *files =
-        *name ? matching(report, "candidates", "name", name) : json_pack("[O]", file);
-    json_array_append_new(
-        backends, json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", name, "title", title_of(files),
-                            "available", (int)is_available(report, name), "devices",
-                            matching(report, "devices", "backend", name), "files", files));
+    json_t *files = *name ? matching(report, "candidates", "name", name)
+                          : json_pack("[O]", file);
+    json_array_append_new(backends, json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", name,
+                                              "title", title_of(files), "available",
+                                              (int)is_available(report, name), "devices",
+                                              matching(report, "devices", "backend", name),
+                                              "files", files));
 }
 
 /* Available ones in order of preference, then the others in the order they were looked at. */
@@ -92,8 +93,9 @@ static json_t *backends_json(const struct report *report)
     size_t index;
 
     for (uint32_t i = 0; i < hw_device_count(report->context); i++)
-        list_backend(report, backends, hw_device_backend(hw_device_at(report->context, i)), NULL);
-    json_array_foreach(json_object_get(report->explain, "candidates"), index, file)
+        list_backend(report, backends, hw_device_backend(hw_device_at(report->context, i)),
+                     NULL);
+    json_array_foreach (json_object_get(report->explain, "candidates"), index, file)
         list_backend(report, backends, text_of(file, "name"), file);
     return backends;
 }
@@ -119,10 +121,11 @@ static bool is_one_of(const char *reason, const char *const *list)
 }
 
 /* Nothing is wrong with these files: the settings, or an earlier file, took their place. */
-static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate", NULL };
+static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
+                                       NULL };
 /* These may be so for good: the way to silence them is worth a word, the file's path is not. */
-static const char *const absences[] = { "needs-library", "no-driver", "no-device", "no-hardware",
-                                        NULL };
+static const char *const absences[] = { "needs-library", "no-driver", "no-device",
+                                        "no-hardware", NULL };
 
 static bool ends_sentence(const char *text)
 {
@@ -143,7 +146,8 @@ static void print_reason(const json_t *file)
     const char *remedy = text_of(file, "remedy"), *path = text_of(file, "file");
     bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
 
-    printf("    %s%s%s ", ink(choice ? YELLOW : RED), choice ? "Not used:" : "Error:", ink(PLAIN));
+    printf("    %s%s%s ", ink(choice ? YELLOW : RED),
+           choice ? "Not used:" : "Error:", ink(PLAIN));
     if (!absence && !strstr(message, path))
         printf("%s: ", path);
     printf("%s%s", message, ends_sentence(message) ? "" : ".");
@@ -161,7 +165,8 @@ static void print_device(const json_t *facts)
     const char *name = text_of(facts, "device");
     double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
 
-    printf("    [%.0f] %s", number_of(facts, "index"), *name ? name : text_of(facts, "name"));
+    printf("    [%.0f] %s", number_of(facts, "index"),
+           *name ? name : text_of(facts, "name"));
     if (total > 0)
         printf(": %s", gigabytes((uint64_t)total).text);
     if (left > 0)
@@ -192,9 +197,9 @@ static void print_backend(const json_t *backend)
     files = json_object_get(backend, "files");
     path = text_of(json_array_get(files, 0), "file");
     print_title(backend, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-    json_array_foreach(devices, index, each)
+    json_array_foreach (devices, index, each)
         print_device(each);
-    json_array_foreach(files, index, each)
+    json_array_foreach (files, index, each)
         if (*text_of(each, "reason"))
             print_reason(each);
 }
@@ -205,20 +210,22 @@ static void print_directories(const json_t *directories)
     size_t index;
 
     printf("\nLooked in:\n");
-    json_array_foreach((json_t *)directories, index, directory)
-        printf("    %s (%s): %s\n", text_of(directory, "path"), text_of(directory, "source"),
-               text_of(directory, "state"));
-    printf("A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
+    json_array_foreach ((json_t *)directories, index, directory)
+        printf("    %s (%s): %s\n", text_of(directory, "path"),
+               text_of(directory, "source"), text_of(directory, "state"));
+    printf(
+        "A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
 }
 
 static void print_status(const json_t *status)
 {
-    const char *recommended = text_of(status, "recommended"), *error = text_of(status, "error");
+    const char *recommended = text_of(status, "recommended"),
+               *error = text_of(status, "error");
     json_t *each;
     size_t index;
 
     printf("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
-    json_array_foreach(json_object_get(status, "backends"), index, each)
+    json_array_foreach (json_object_get(status, "backends"), index, each)
         print_backend(each);
     printf("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
            *recommended ? recommended : "none");

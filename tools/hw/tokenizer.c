@@ -274,8 +274,8 @@ struct symbol {
     const char *bytes;
     uint32_t length;       /* 0: merged into the one before it */
     int32_t before, after; /* neighbours; -1 at the ends */
-    int32_t
-        id; /* -1: not looked up yet; else taken whole, so it takes no part in merging */
+    /* -1: not looked up yet; else taken whole, so it takes no part in merging */
+    int32_t id;
 };
 
 struct merge {

@@ -43,13 +43,13 @@ static const struct manual manual = {
 /* ---- A run over one device ----------------------------------------------------------------- */
 
 struct run {
-    const char *subject;        /* the file as the user called it, or the device */
+    const char *subject; /* the file as the user called it, or the device */
     bool file;
     struct verify_filter filter;
-    json_t *ops, *failures;     /* of this device, for JSON */
+    json_t *ops, *failures; /* of this device, for JSON */
     struct verify_counts op_counts, counts;
-    char op[32];                /* the one that op_counts is about */
-    double drawn;               /* when progress was shown last */
+    char op[32];  /* the one that op_counts is about */
+    double drawn; /* when progress was shown last */
     bool progress;
 };
 
@@ -69,9 +69,10 @@ static uint64_t *count_of(struct verify_counts *counts, enum verify_verdict verd
 
 static json_t *counts_json(const struct verify_counts *counts)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "passed", (json_int_t)counts->passed, "empty",
-                     (json_int_t)counts->empty, "failed", (json_int_t)counts->failed, "skipped",
-                     (json_int_t)counts->skipped, "unsupported", (json_int_t)counts->unsupported);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "passed", (json_int_t)counts->passed,
+                     "empty", (json_int_t)counts->empty, "failed",
+                     (json_int_t)counts->failed, "skipped", (json_int_t)counts->skipped,
+                     "unsupported", (json_int_t)counts->unsupported);
 }
 
 static void print_counts(const char *what, const struct verify_counts *counts)
@@ -101,8 +102,8 @@ static void draw_progress(struct run *run, const struct verify_result *result)
     double now = now_ns();
     if (!run->progress || now - run->drawn < 1e8)
         return;
-    fprintf(stderr, "\r\033[K  %s: %" PRIu64 " passed, %" PRIu64 " failed: %.60s", result->op,
-            run->op_counts.passed, run->op_counts.failed, result->test);
+    fprintf(stderr, "\r\033[K  %s: %" PRIu64 " passed, %" PRIu64 " failed: %.60s",
+            result->op, run->op_counts.passed, run->op_counts.failed, result->test);
     run->drawn = now;
 }
 
@@ -127,20 +128,20 @@ static void print_failure(const struct run *run, const struct verify_result *res
     printf("%sFAILED%s %s, kernel %s: %s\n", ink(RED), ink(PLAIN), result->device,
            *result->kernel ? result->kernel : "(its own choice)", result->text);
     if (result->error_bound > 0)
-        printf("       error %.3g, allowed %.3g; worst element %.3g, allowed %.3g\n", result->error,
-               result->error_bound, result->worst, result->worst_bound);
-    printf("       again: hw verify %s%s%s -c '%s'\n", run->subject, *result->kernel ? " -k " : "",
-           result->kernel, result->test);
+        printf("       error %.3g, allowed %.3g; worst element %.3g, allowed %.3g\n",
+               result->error, result->error_bound, result->worst, result->worst_bound);
+    printf("       again: hw verify %s%s%s -c '%s'\n", run->subject,
+           *result->kernel ? " -k " : "", result->kernel, result->test);
 }
 
 static void keep_failure(struct run *run, const struct verify_result *result)
 {
-    json_array_append_new(run->failures,
-                          json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "op", result->op,
-                                    "kernel", result->kernel, "case", result->test, "error",
-                                    result->error, "error_bound", result->error_bound, "worst",
-                                    result->worst, "worst_bound", result->worst_bound, "text",
-                                    result->text));
+    json_array_append_new(
+        run->failures,
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "op", result->op, "kernel",
+                  result->kernel, "case", result->test, "error", result->error,
+                  "error_bound", result->error_bound, "worst", result->worst, "worst_bound",
+                  result->worst_bound, "text", result->text));
     if (out_json || run->op_counts.failed > SHOWN_FAILURES + 1)
         return;
     wipe_progress(run);
@@ -174,8 +175,8 @@ static json_t *verify_device(struct run *run, struct hw_device *device)
     memset(&run->counts, 0, sizeof run->counts);
     if (!out_json)
         printf("%s%s%s\n", ink(BOLD), hw_device_name(device), ink(PLAIN));
-    enum hw_status status =
-        verify_test(device, &run->filter, take_result, run, &run->counts, error);
+    enum hw_status status = verify_test(device, &run->filter, take_result, run,
+                                        &run->counts, error);
     next_op(run, "");
     if (status) {
         complain("%s: %s", hw_device_name(device), *error ? error : hw_message());
@@ -245,8 +246,8 @@ static json_t *support_json(struct hw_device *device, const struct verify_matrix
             const struct verify_cell *cell = &matrix->cell[op][dtype];
             if (cell->asked)
                 json_object_set_new(types, hw_dtype_name(dtype),
-                                    json_pack("{s:i, s:i}", "cases", (int)cell->asked, "supported",
-                                              (int)cell->supported));
+                                    json_pack("{s:i, s:i}", "cases", (int)cell->asked,
+                                              "supported", (int)cell->supported));
         }
         json_object_set_new(ops, hw_op_name(op), types);
     }
@@ -263,10 +264,10 @@ static void print_support(struct hw_device *device, const struct verify_matrix *
         printf("%-12s", hw_op_name(op));
         for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++) {
             const struct verify_cell *cell = &matrix->cell[op][dtype];
-            printf(" %5s", !cell->asked                        ? ""
-                           : cell->supported == cell->asked    ? "yes"
-                           : cell->supported                   ? "some"
-                                                               : "-");
+            printf(" %5s", !cell->asked                     ? ""
+                           : cell->supported == cell->asked ? "yes"
+                           : cell->supported                ? "some"
+                                                            : "-");
         }
         printf("\n");
     }
@@ -294,7 +295,8 @@ static int show_support(struct hw_device **devices, uint32_t count, json_t *resu
 static bool print_case(void *user, const char *test, bool perf)
 {
     json_t *list = user;
-    json_array_append_new(list, json_pack("{s:s, s:b}", "case", test, "measured", (int)perf));
+    json_array_append_new(list,
+                          json_pack("{s:s, s:b}", "case", test, "measured", (int)perf));
     if (!out_json)
         printf("%s%s\n", test, perf ? "  (hw bench ops)" : "");
     return !out_is_closed();
@@ -329,7 +331,8 @@ static void complain_of_file(const struct report *report, const char *path)
     const json_t *file = json_array_get(json_object_get(report->explain, "candidates"), 0);
     if (*text_of(file, "message"))
         complain("%s: stopped at %s (%s): %s. %s", path, text_of(file, "stage"),
-                 text_of(file, "reason"), text_of(file, "message"), text_of(file, "remedy"));
+                 text_of(file, "reason"), text_of(file, "message"),
+                 text_of(file, "remedy"));
     else
         complain("%s: %s", path,
                  report_error(report) ? report_error(report) : "it serves no device");
@@ -368,7 +371,7 @@ static const char *effective(const struct report *report, const char *variable)
 {
     json_t *setting;
     size_t index;
-    json_array_foreach(json_object_get(report->explain, "settings"), index, setting)
+    json_array_foreach (json_object_get(report->explain, "settings"), index, setting)
         if (!strcmp(text_of(setting, "variable"), variable))
             return text_of(setting, "value");
     return "";
@@ -428,11 +431,14 @@ int cmd_verify(int argc, const char **argv)
         { "op", 'o', POPT_ARG_STRING, &wishes.op, 0, "this op only", "OP" },
         { "kernel", 'k', POPT_ARG_STRING, &wishes.kernel, 0, "this kernel only", "NAME" },
         { "case", 'c', POPT_ARG_STRING, &wishes.pattern, 0,
-          "cases with this text, or (with * and ?) that match it; or one whole case", "CASE" },
-        { "quick", 'q', POPT_ARG_NONE, &wishes.quick, 0, "the small choice of cases", NULL },
+          "cases with this text, or (with * and ?) that match it; or one whole case",
+          "CASE" },
+        { "quick", 'q', POPT_ARG_NONE, &wishes.quick, 0, "the small choice of cases",
+          NULL },
         { "support", 's', POPT_ARG_NONE, &wishes.support, 0,
           "say which ops there are in which types: each small case is run once", NULL },
-        { "list", 'l', POPT_ARG_NONE, &wishes.list, 0, "list the cases, and run nothing", NULL },
+        { "list", 'l', POPT_ARG_NONE, &wishes.list, 0, "list the cases, and run nothing",
+          NULL },
         OPTIONS_COMMON,
         POPT_TABLEEND
     };
