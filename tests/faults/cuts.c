@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cuts.c - a good plugin cut off after every number of bytes: never taken for whole, since
  * the system's loader would die of it; and the whole one is. */
-#include "object.h"
+#include "object/object.h"
 
 #include <stdio.h>
 #include <stdlib.h>

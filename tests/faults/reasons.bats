@@ -8,7 +8,7 @@ later='no-hardware|crashed|hung|exited|wrong-results|bad-reply|no-probe|failed-b
 setup()
 {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    codes=$(sed -nE 's/^X\([A-Z_]+, "([a-z-]+)".*/\1/p' core/reasons.def)
+    codes=$(sed -nE 's/^X\([A-Z_]+, "([a-z-]+)".*/\1/p' core/open/reasons.def)
     [ "$(echo "$codes" | wc -l)" -gt 40 ]
 }
 

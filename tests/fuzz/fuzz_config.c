@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_config.c - configuration files of any bytes, and what they say taken as settings. */
-#include "config.h"
+#include "open/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_preflight.c - the ELF reader on any bytes: an answer, and no byte out of bounds. */
-#include "object.h"
+#include "object/object.h"
 
 #include <stdlib.h>
 #include <string.h>

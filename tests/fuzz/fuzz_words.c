@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_words.c - lists of backends and devices of any text, and globs of it matched against
  * it. */
-#include "ladder.h"
+#include "open/ladder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  *
  * load [-n <most>] <plugin> ...    -n: that many changes of each, evenly spread; else all */
 #define _GNU_SOURCE
-#include "object.h"
+#include "object/object.h"
 
 #include <dlfcn.h>
 #include <elf.h>

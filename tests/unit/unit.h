@@ -4,7 +4,7 @@
 #ifndef HW_UNIT_H
 #define HW_UNIT_H
 
-#include "exec.h" /* before cmocka, which has a macro of the name of one of its functions */
+#include "run/exec.h" /* before cmocka, which has a macro of the name of one of its functions */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* platform_posix.c - what the loader asks the operating system, where POSIX has no answer.
+ */
+#define _GNU_SOURCE
+#include "open/ladder.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
+
+bool process_elevated(void)
+{
+#if defined(__linux__)
+    return getauxval(AT_SECURE) != 0;
+#else
+    return issetugid() != 0;
+#endif
+}
+
+uint64_t microseconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+char *libc_directory(void)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&malloc, &info) || !info.dli_fname ||
+        info.dli_fname[0] != '/')
+        return NULL;
+    return text_format("%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname),
+                       info.dli_fname);
+}
+
+const char *libc_version(void)
+{
+#if defined(__GLIBC__)
+    return gnu_get_libc_version();
+#else
+    return NULL;
+#endif
+}
+
+/* hw/ in the directory of the library that runs this, or NULL if that can not be known. */
+static char *beside_library(void)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&hw_version, &info) || !info.dli_fname ||
+        info.dli_fname[0] != '/')
+        return NULL;
+    int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
+    return text_format("%.*s/hw", length, info.dli_fname);
+}
+
+char *plugin_directory(bool elevated)
+{
+    char *path = elevated ? NULL : beside_library();
+    char *real = path ? realpath(path, NULL) : NULL; /* also: is it there? */
+    free(path);
+    return real ? real : text_format("%s", HW_PLUGIN_DIR);
+}

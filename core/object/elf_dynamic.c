@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/* elf_dynamic.c - bounded reading of what the dynamic section of an ELF object leads to:
+ * strings, symbols, versions; and of its notes, where the manifest is. */
+#define _DEFAULT_SOURCE
+#include "object/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if UINTPTR_MAX == UINT64_MAX
+#define SYMBOL_TYPE(info) ELF64_ST_TYPE(info)
+#define SYMBOL_BIND(info) ELF64_ST_BIND(info)
+#else
+#define SYMBOL_TYPE(info) ELF32_ST_TYPE(info)
+#define SYMBOL_BIND(info) ELF32_ST_BIND(info)
+#endif
+
+#if defined(__i386__) || defined(__arm__)
+#define PLT_TAG DT_REL
+#else
+#define PLT_TAG DT_RELA
+#endif
+
+#define MAX_DYNAMIC 65536
+#define MAX_STRINGS (64u << 20)
+#define MAX_SYMBOLS (4u << 20)
+#define MAX_NOTE    (64u << 10)
+#define MAX_ROWS    65536 /* of the tables of versions */
+#define ENTRY       "hw_plugin_entry"
+
+/* ---- the dynamic section ---- */
+
+static void take_entry(struct reader *reader, const ElfW(Dyn) * entry)
+{
+    static const uint32_t far[] = {
+#define X(name) DT_##name,
+        FAR_TAGS(X)
+#undef X
+    };
+    uint64_t tag = (uint64_t)entry->d_tag, value = entry->d_un.d_val;
+    struct object *object = reader->object;
+    uint64_t at = tag < NEAR_TAGS ? tag : TAGS;
+    for (unsigned i = 0; i < sizeof far / sizeof *far; i++)
+        if (tag == far[i])
+            at = NEAR_TAGS + i;
+    if (tag == DT_NEEDED && object->needed_count < MAX_NEEDED)
+        reader->needed[object->needed_count++] = value;
+    if (at < TAGS) {
+        reader->tags[at] = value;
+        reader->present |= UINT64_C(1) << at;
+    }
+}
+
+/* The system's loader writes into it: the addresses become those in memory. */
+enum reason read_dynamic(struct reader *reader)
+{
+    const ElfW(Phdr) *segment = reader->segments;
+    while (segment->p_type != PT_DYNAMIC)
+        segment++;
+    reader->dynamic = segment;
+    uint64_t count = segment->p_filesz / sizeof(ElfW(Dyn)), offset;
+    if (count == 0 || count > MAX_DYNAMIC ||
+        !locate(reader, segment->p_vaddr, segment->p_filesz, &offset) ||
+        offset != segment->p_offset ||
+        !segment_of(reader, segment->p_vaddr, segment->p_filesz, segment->p_flags & PF_W))
+        return malformed(reader, "its dynamic section lies outside of its segments");
+    ElfW(Dyn) *table = malloc((size_t)count * sizeof *table);
+    if (!table)
+        return because(reader, REASON_NO_MEMORY, "out of memory");
+    bool ended = false;
+    if (source_read(reader->source, offset, table, count * sizeof *table))
+        for (uint64_t i = 0; i < count && !ended; i++) {
+            ended = table[i].d_tag == DT_NULL;
+            if (!ended)
+                take_entry(reader, &table[i]);
+        }
+    free(table);
+    if (!ended)
+        return malformed(reader, "its dynamic section never ends");
+    if (reader->tags[TAG_FLAGS_1] & DF_1_PIE)
+        return because(reader, REASON_NOT_SHARED, "a program, not a shared object");
+    return REASON_NONE;
+}
+
+/* Tables that the system's loader believes without a look: they must lie in the file, and
+ * their rows have the size that they should. */
+enum reason check_tables(struct reader *reader)
+{
+    static const char relocations[] = "its relocations lie outside of its segments";
+    static const struct {
+        uint8_t address, bytes, entry, size;
+        const char *what;
+    } rows[] = {
+        { DT_RELA, DT_RELASZ, DT_RELAENT, sizeof(ElfW(Rela)), relocations },
+        { DT_REL, DT_RELSZ, DT_RELENT, sizeof(ElfW(Rel)), relocations },
+        { DT_RELR, DT_RELRSZ, DT_RELRENT, WORD, relocations },
+        { DT_JMPREL, DT_PLTRELSZ, DT_PLTREL, PLT_TAG, relocations },
+        /* DT_NULL is never there, so its value is 0. */
+        { DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_NULL, 0,
+          "its constructors lie outside of its segments" },
+        { DT_FINI_ARRAY, DT_FINI_ARRAYSZ, DT_NULL, 0,
+          "its destructors lie outside of its segments" },
+    };
+    uint64_t offset;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (has(reader, rows[i].address) &&
+            (!has(reader, rows[i].bytes) || reader->tags[rows[i].entry] != rows[i].size ||
+             !locate(reader, reader->tags[rows[i].address], reader->tags[rows[i].bytes],
+                     &offset)))
+            return malformed(reader, rows[i].what);
+    if (has(reader, DT_PLTREL) != has(reader, DT_JMPREL))
+        return malformed(reader, relocations);
+    if ((has(reader, DT_INIT) && !executable(reader, reader->tags[DT_INIT])) ||
+        (has(reader, DT_FINI) && !executable(reader, reader->tags[DT_FINI])) ||
+        has(reader, DT_PREINIT_ARRAY))
+        return malformed(reader, "its constructor or destructor is no code");
+    return REASON_NONE;
+}
+
+static const char *string_at(const struct object *object, uint64_t offset)
+{
+    return offset < object->strings_size ? object->strings + offset : NULL;
+}
+
+static const char *path_at(const struct reader *reader, int tag)
+{
+    const char *path = string_at(reader->object, reader->tags[tag]);
+    return has(reader, tag) && *path ? path : NULL;
+}
+
+enum reason read_strings(struct reader *reader)
+{
+    struct object *object = reader->object;
+    uint64_t bytes = reader->tags[DT_STRSZ];
+    if (!has(reader, DT_STRTAB) || bytes == 0 || bytes > MAX_STRINGS)
+        return malformed(reader, "its string table has no size that can be");
+    object->strings = malloc((size_t)bytes);
+    if (!object->strings)
+        return because(reader, REASON_NO_MEMORY, "out of memory");
+    object->strings_size = (size_t)bytes;
+    if (!read_memory(reader, reader->tags[DT_STRTAB], object->strings, bytes) ||
+        object->strings[bytes - 1] != '\0')
+        return malformed(reader,
+                         "its string table lies outside of its segments, or never ends");
+    for (uint32_t i = 0; i < object->needed_count; i++)
+        if (!(object->needed[i] = string_at(object, reader->needed[i])))
+            return malformed(reader,
+                             "the name of a library lies outside of the string table");
+    static const uint8_t names[] = { DT_SONAME, DT_RPATH, DT_RUNPATH, TAG_AUXILIARY,
+                                     TAG_FILTER };
+    for (size_t i = 0; i < sizeof names; i++)
+        if (!string_at(object, reader->tags[names[i]]))
+            return malformed(reader, "its name or a path lies outside of the string table");
+    object->rpath = path_at(reader, DT_RPATH);
+    object->runpath = path_at(reader, DT_RUNPATH);
+    return REASON_NONE;
+}
+
+/* ---- symbols ---- */
+
+/* The GNU hash table does not say how many symbols there are: the last one of the last
+ * chain is the last of all. The system's loader divides by the number of buckets, masks
+ * with the number of words, and follows chains to their end, all without a look. */
+static bool count_by_chains(const struct reader *reader, uint64_t *count)
+{
+    uint32_t header[4]; /* buckets, first symbol, words of the filter, shift */
+    uint64_t offset, table = reader->tags[TAG_GNU_HASH];
+    if (!read_memory(reader, table, header, sizeof header) || header[0] == 0 ||
+        header[0] > MAX_SYMBOLS || header[2] == 0 || header[2] > MAX_SYMBOLS ||
+        (header[2] & (header[2] - 1)) || header[3] >= 32)
+        return false;
+    uint64_t buckets = table + sizeof header + (uint64_t)header[2] * WORD;
+    uint64_t chains = buckets + (uint64_t)header[0] * 4;
+    uint32_t *bucket = calloc(header[0], 4), top = 0, link = 0;
+    bool good = bucket && locate(reader, table, chains - table, &offset) &&
+                read_memory(reader, buckets, bucket, (uint64_t)header[0] * 4);
+    for (uint32_t i = 0; good && i < header[0]; i++) {
+        good = bucket[i] == 0 || bucket[i] >= header[1];
+        top = bucket[i] > top ? bucket[i] : top;
+    }
+    free(bucket);
+    *count = header[1];
+    for (uint64_t i = top; good && top && !(link & 1); i++) {
+        good = i < MAX_SYMBOLS &&
+               read_memory(reader, chains + (i - header[1]) * 4, &link, 4);
+        *count = i + 1;
+    }
+    return good;
+}
+
+/* The older table says it. Its chains are lists: each ends, and together they have each
+ * symbol once at most. */
+static bool count_by_table(const struct reader *reader, uint64_t *count)
+{
+    uint32_t header[2]; /* buckets, chains: as many as symbols */
+    uint64_t table = reader->tags[DT_HASH], steps = 0;
+    if (!read_memory(reader, table, header, sizeof header) || header[0] == 0 ||
+        header[0] > MAX_SYMBOLS || header[1] > MAX_SYMBOLS)
+        return false;
+    size_t links = (size_t)header[0] + header[1];
+    uint32_t *link = malloc(links * 4);
+    bool good = link && read_memory(reader, table + sizeof header, link, links * 4);
+    for (uint32_t i = 0; good && i < header[0]; i++)
+        for (uint32_t at = link[i]; at && good; at = good ? link[header[0] + at] : 0)
+            good = at < header[1] && ++steps < header[1];
+    free(link);
+    *count = header[1];
+    return good;
+}
+
+/* Where there are two tables, the system's loader takes the GNU one. */
+static bool count_symbols(const struct reader *reader, uint64_t *count)
+{
+    if (has(reader, DT_HASH) && !count_by_table(reader, count))
+        return false;
+    if (has(reader, TAG_GNU_HASH))
+        return count_by_chains(reader, count);
+    return has(reader, DT_HASH);
+}
+
+static enum reason check_entry(struct reader *reader, const ElfW(Sym) * symbol)
+{
+    unsigned type = SYMBOL_TYPE(symbol->st_info), bind = SYMBOL_BIND(symbol->st_info);
+    const char *what = symbol->st_shndx == SHN_UNDEF ? "is undefined"
+                       : type != STT_FUNC            ? "is no function"
+                       : bind == STB_WEAK   ? "is weak, so another library may replace it"
+                       : bind != STB_GLOBAL ? "is local"
+                       : !executable(reader, symbol->st_value) ? "lies outside of the code"
+                                                               : NULL;
+    if (what)
+        return because(reader, REASON_BAD_ENTRY, "its %s %s", ENTRY, what);
+    return REASON_NONE;
+}
+
+/* What the system's loader may call when it meets the symbol is code. */
+static bool symbol_good(const struct reader *reader, const ElfW(Sym) * symbol)
+{
+    return string_at(reader->object, symbol->st_name) &&
+           (SYMBOL_TYPE(symbol->st_info) != STT_GNU_IFUNC ||
+            symbol->st_shndx == SHN_UNDEF || executable(reader, symbol->st_value));
+}
+
+enum reason find_entry(struct reader *reader)
+{
+    uint64_t count = 0, offset;
+    if (!has(reader, DT_SYMTAB) || reader->tags[DT_SYMENT] != sizeof(ElfW(Sym)) ||
+        !count_symbols(reader, &count) ||
+        !locate(reader, reader->tags[DT_SYMTAB], count * sizeof(ElfW(Sym)), &offset))
+        return malformed(reader, "its symbol table or the hash table beside it");
+    ElfW(Sym) *symbols = malloc(count ? (size_t)count * sizeof *symbols : 1);
+    if (!symbols)
+        return because(reader, REASON_NO_MEMORY, "out of memory");
+    reader->symbols = symbols;
+    reader->symbol_count = count;
+    enum reason reason = because(reader, REASON_NO_ENTRY, "not a plugin: it exports no %s",
+                                 ENTRY);
+    if (!source_read(reader->source, offset, symbols, count * sizeof *symbols))
+        return truncated(reader, "symbol table");
+    for (uint64_t i = 0; i < count; i++) {
+        if (!symbol_good(reader, &symbols[i]))
+            return malformed(reader, "a symbol has no name, or no code");
+        if (reason == REASON_NO_ENTRY &&
+            strcmp(string_at(reader->object, symbols[i].st_name), ENTRY) == 0)
+            reason = check_entry(reader, &symbols[i]);
+    }
+    return reason;
+}
+
+/* ---- versions ---- */
+
+/* The system's loader follows these lists to their end, whatever they say of their length,
+ * and takes it for granted that a library which versions are asked of is one of those
+ * needed. */
+struct versions {
+    struct reader *reader;
+    unsigned rows;    /* seen so far */
+    unsigned highest; /* number of a version */
+};
+
+static const char *version_name(struct versions *versions, uint64_t offset, unsigned number)
+{
+    number &= 0x7fff;
+    versions->highest = number > versions->highest ? number : versions->highest;
+    return versions->rows++ < MAX_ROWS ? string_at(versions->reader->object, offset) : NULL;
+}
+
+static bool is_needed(const struct object *object, const char *library)
+{
+    for (uint32_t i = 0; library && i < object->needed_count; i++)
+        if (strcmp(object->needed[i], library) == 0)
+            return true;
+    return false;
+}
+
+static bool read_versions_of(struct versions *versions, uint64_t address)
+{
+    struct object *object = versions->reader->object;
+    ElfW(Vernaux) row;
+    do {
+        if (!read_memory(versions->reader, address, &row, sizeof row))
+            return false;
+        const char *name = version_name(versions, row.vna_name, row.vna_other);
+        if (!name)
+            return false;
+        if (object->version_count < MAX_VERSIONS)
+            object->versions[object->version_count++] = name;
+        address += row.vna_next;
+    } while (row.vna_next);
+    return true;
+}
+
+static bool read_needed_versions(struct versions *versions)
+{
+    uint64_t address = versions->reader->tags[TAG_VERNEED];
+    ElfW(Verneed) row;
+    do {
+        if (!read_memory(versions->reader, address, &row, sizeof row) ||
+            !is_needed(versions->reader->object, version_name(versions, row.vn_file, 0)) ||
+            !read_versions_of(versions, address + row.vn_aux))
+            return false;
+        address += row.vn_next;
+    } while (row.vn_next);
+    return true;
+}
+
+static bool read_own_versions(struct versions *versions)
+{
+    uint64_t address = versions->reader->tags[TAG_VERDEF];
+    ElfW(Verdef) row;
+    ElfW(Verdaux) name;
+    do {
+        if (!read_memory(versions->reader, address, &row, sizeof row) ||
+            !read_memory(versions->reader, address + row.vd_aux, &name, sizeof name) ||
+            !version_name(versions, name.vda_name, row.vd_ndx))
+            return false;
+        address += row.vd_next;
+    } while (row.vd_next);
+    return true;
+}
+
+/* A number for each symbol, of a version that there is. */
+static bool check_numbers(const struct versions *versions)
+{
+    const struct reader *reader = versions->reader;
+    size_t count = (size_t)reader->symbol_count;
+    uint16_t *numbers = malloc(count * 2 + 1);
+    bool good = numbers &&
+                read_memory(reader, reader->tags[TAG_VERSYM], numbers, count * 2);
+    for (size_t i = 0; i < count && good; i++)
+        good = (numbers[i] & 0x7fff) <= versions->highest;
+    free(numbers);
+    return good;
+}
+
+enum reason read_versions(struct reader *reader)
+{
+    struct versions versions = { .reader = reader };
+    if ((has(reader, TAG_VERNEED) && !read_needed_versions(&versions)) ||
+        (has(reader, TAG_VERDEF) && !read_own_versions(&versions)) ||
+        (has(reader, TAG_VERSYM) ? !check_numbers(&versions) : versions.highest != 0))
+        return malformed(reader, "its versions, or those that it needs of other libraries");
+    return REASON_NONE;
+}
+
+/* ---- notes ---- */
+
+static uint64_t round_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) / align * align;
+}
+
+/* The manifest is a note of the name "hw". What the linker says of the code in notes of its
+ * own is listed twice, and the system's loader believes it. */
+static enum reason scan_notes(struct reader *reader, const char *notes, uint64_t bytes,
+                              uint64_t align, bool manifest)
+{
+    uint64_t at = 0;
+    struct object *object = reader->object;
+    while (at <= bytes && bytes - at >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) row;
+        memcpy(&row, notes + at, sizeof row);
+        uint64_t name = at + sizeof row, text = round_up(name + row.n_namesz, align);
+        if (text > bytes || row.n_descsz > bytes - text)
+            return malformed(reader, "a note is longer than its segment");
+        at = round_up(text + row.n_descsz, align);
+        if (!manifest || row.n_type != HW_NOTE_TYPE || row.n_namesz < 3 ||
+            row.n_namesz > 4 || memcmp(notes + name, "hw", 3) != 0)
+            continue;
+        if (object->manifest)
+            return because(reader, REASON_BAD_MANIFEST, "carries two manifests");
+        object->manifest = malloc(row.n_descsz ? row.n_descsz : 1);
+        if (!object->manifest)
+            return because(reader, REASON_NO_MEMORY, "out of memory");
+        memcpy(object->manifest, notes + text, row.n_descsz);
+        object->manifest_bytes = row.n_descsz;
+    }
+    return REASON_NONE;
+}
+
+enum reason read_notes(struct reader *reader)
+{
+    enum reason reason = REASON_NONE;
+    for (unsigned i = 0; i < reader->header.e_phnum && !reason; i++) {
+        const ElfW(Phdr) *segment = &reader->segments[i];
+        if (segment->p_type != PT_NOTE && segment->p_type != PT_GNU_PROPERTY)
+            continue;
+        if (!in_file(reader->source, segment->p_offset, segment->p_filesz))
+            return truncated(reader, "notes");
+        if (segment->p_filesz > MAX_NOTE)
+            continue; /* none of ours */
+        char *notes = malloc(segment->p_filesz ? (size_t)segment->p_filesz : 1);
+        if (!notes)
+            return because(reader, REASON_NO_MEMORY, "out of memory");
+        if (!source_read(reader->source, segment->p_offset, notes, segment->p_filesz))
+            reason = truncated(reader, "notes");
+        else
+            reason = scan_notes(reader, notes, segment->p_filesz,
+                                segment->p_align == 8 ? 8 : 4, segment->p_type == PT_NOTE);
+        free(notes);
+    }
+    return reason;
+}

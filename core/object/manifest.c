@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* manifest.c - what a plugin says about itself in its note: lines of key=value
+ * (hw/plugin.h). */
+#include "open/ladder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_RANK 80
+
+struct reading {
+    struct manifest *manifest;
+    bool has_abi, has_name, has_rank;
+    char *why;
+    size_t size;
+};
+
+static bool refuse(struct reading *reading, const char *what, const char *value)
+{
+    snprintf(reading->why, reading->size, "%s: \"%.100s\"", what, value);
+    return false;
+}
+
+/* A decimal number of at most nine digits. */
+static bool read_number(const char **text, uint32_t *value)
+{
+    size_t digits = strspn(*text, "0123456789");
+    if (digits == 0 || digits > 9)
+        return false;
+    *value = 0;
+    for (size_t i = 0; i < digits; i++)
+        *value = *value * 10 + (uint32_t)((*text)[i] - '0');
+    *text += digits;
+    return true;
+}
+
+static bool read_abi(struct reading *reading, const char *value)
+{
+    struct manifest *manifest = reading->manifest;
+    const char *text = value;
+    if (reading->has_abi)
+        return refuse(reading, "abi is there twice", value);
+    if (!read_number(&text, &manifest->abi_min) || *text++ != '-' ||
+        !read_number(&text, &manifest->abi_max) || *text || manifest->abi_min == 0 ||
+        manifest->abi_min > manifest->abi_max)
+        return refuse(reading, "abi is no range of versions", value);
+    return reading->has_abi = true;
+}
+
+static bool read_name(struct reading *reading, const char *value)
+{
+    if (reading->has_name)
+        return refuse(reading, "name is there twice", value);
+    if (!name_valid(value, strlen(value)))
+        return refuse(reading, "name has other than 1 to 31 of a-z, 0-9, _ and -", value);
+    memcpy(reading->manifest->name, value, strlen(value) + 1);
+    return reading->has_name = true;
+}
+
+static bool read_rank(struct reading *reading, const char *value)
+{
+    const char *text = value;
+    uint32_t rank;
+    if (reading->has_rank)
+        return refuse(reading, "rank is there twice", value);
+    if (!read_number(&text, &rank) || *text || rank > 1000)
+        return refuse(reading, "rank is no number from 0 to 1000", value);
+    reading->manifest->rank = (int32_t)rank;
+    return reading->has_rank = true;
+}
+
+/* It stands at the head of what people are shown: one short line that is not blank. What it
+ * may not hold, no line of the manifest may. */
+static bool read_title(struct reading *reading, const char *value)
+{
+    size_t length = strlen(value);
+    if (*reading->manifest->title)
+        return refuse(reading, "title is there twice", value);
+    if (length == 0 || length >= NAME_SIZE || value[0] == ' ' || value[length - 1] == ' ')
+        return refuse(reading, "title has other than 1 to 31 bytes, or spaces around it",
+                      value);
+    reading->manifest->title = value;
+    return true;
+}
+
+static bool read_item(struct reading *reading, const char *key, const char *value,
+                      const char **list, uint32_t *count, uint32_t room)
+{
+    if (!*value)
+        return refuse(reading, "the value is missing", key);
+    if (*count == room)
+        return refuse(reading, "too many lines with one key", key);
+    list[(*count)++] = value;
+    return true;
+}
+
+static bool read_pair(struct reading *reading, const char *key, const char *value)
+{
+    struct manifest *manifest = reading->manifest;
+    if (strcmp(key, "abi") == 0)
+        return read_abi(reading, value);
+    if (strcmp(key, "name") == 0)
+        return read_name(reading, value);
+    if (strcmp(key, "rank") == 0)
+        return read_rank(reading, value);
+    if (strcmp(key, "title") == 0)
+        return read_title(reading, value);
+    if (strcmp(key, "match") == 0)
+        return read_item(reading, key, value, manifest->match, &manifest->match_count,
+                         MATCHES);
+    if (strcmp(key, "needs") == 0)
+        return read_item(reading, key, value, manifest->needs, &manifest->need_count,
+                         NEEDS);
+    if (strcmp(key, "vendor") == 0)
+        manifest->vendor = value;
+    else if (strcmp(key, "remedy") == 0)
+        manifest->remedy = value;
+    else if (strcmp(key, "build") == 0)
+        manifest->build = value;
+    return true; /* a key of a later version */
+}
+
+static bool read_line(struct reading *reading, char *line)
+{
+    for (const char *p = line; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return refuse(reading, "a control character in the line", line);
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return refuse(reading, "a line without =", line);
+    *equals = '\0';
+    return read_pair(reading, line, equals + 1);
+}
+
+bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, char *why,
+                    size_t size)
+{
+    struct reading reading = { .manifest = manifest, .why = why, .size = size };
+    *manifest = (struct manifest){
+        .rank = DEFAULT_RANK, .title = "", .vendor = "", .remedy = "", .build = ""
+    };
+    while (bytes && text[bytes - 1] == '\0')
+        bytes--; /* the note is padded */
+    if (bytes >= MANIFEST_BYTES) {
+        snprintf(why, size, "it has %zu bytes; %d are allowed", bytes, MANIFEST_BYTES - 1);
+        return false;
+    }
+    if (memchr(text, '\0', bytes))
+        return refuse(&reading, "a NUL byte after", text);
+    memcpy(manifest->text, text, bytes);
+    manifest->text[bytes] = '\0';
+
+    for (char *line = manifest->text; line && *line;) {
+        char *newline = strchr(line, '\n');
+        if (newline)
+            *newline++ = '\0';
+        if (*line && !read_line(&reading, line))
+            return false;
+        line = newline;
+    }
+    if (!reading.has_abi || !reading.has_name) {
+        snprintf(why, size, "it has no %s", reading.has_abi ? "name" : "abi");
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* reader.h - what the parts of the ELF reader share: elf.c (what kind of file, its
+ * segments), elf_dynamic.c (what the dynamic section leads to) and elf_relocate.c (what the
+ * system's loader will write, and call). */
+#ifndef HW_READER_H
+#define HW_READER_H
+
+#include "object/object.h"
+
+#include <elf.h>
+#include <link.h>
+
+#define MAX_SEGMENTS 256
+#define WORD         sizeof(ElfW(Addr))
+
+/* Since glibc 2.36. */
+#ifndef DT_RELR
+#define DT_RELRSZ  35
+#define DT_RELR    36
+#define DT_RELRENT 37
+#endif
+
+/* Tags of the dynamic section that are far from the others follow these. */
+#define FAR_TAGS(X)                                                                        \
+    X(GNU_HASH)                                                                            \
+    X(VERSYM) X(VERNEED) X(VERDEF) X(RELACOUNT) X(FLAGS_1) X(AUXILIARY) X(FILTER)
+enum {
+    NEAR_TAGS = DT_RELRENT + 1,
+    TAG_BEFORE = NEAR_TAGS - 1,
+#define X(name) TAG_##name,
+    FAR_TAGS(X)
+#undef X
+        TAGS
+};
+
+struct reader {
+    const struct source *source;
+    struct object *object;
+    char *why;
+    size_t why_size;
+    ElfW(Ehdr) header;
+    ElfW(Phdr) segments[MAX_SEGMENTS];
+    const ElfW(Phdr) * dynamic, *tls; /* tls may be NULL */
+    /* Of the dynamic section, by tag. A tag that is there may have the value 0, and the
+     * system's loader then believes that. */
+    uint64_t tags[TAGS];
+    uint64_t present;
+    uint64_t needed[MAX_NEEDED];
+    ElfW(Sym) * symbols;
+    uint64_t symbol_count;
+    uint8_t *called; /* a byte for each constructor and destructor: whether it is code */
+};
+
+static inline bool has(const struct reader *reader, int tag)
+{
+    return reader->present >> tag & 1;
+}
+
+/* Writes the words down and answers the reason. */
+enum reason because(struct reader *reader, enum reason reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum reason truncated(struct reader *reader, const char *what);
+enum reason malformed(struct reader *reader, const char *what);
+
+/* Copies bytes out of the file; false if it does not have them. */
+bool source_read(const struct source *source, uint64_t offset, void *to, uint64_t bytes);
+bool in_file(const struct source *source, uint64_t offset, uint64_t bytes);
+/* The file offset of `bytes` bytes at `address`; false if no segment has them all in the
+ * file. */
+bool locate(const struct reader *reader, uint64_t address, uint64_t bytes,
+            uint64_t *offset);
+bool read_memory(const struct reader *reader, uint64_t address, void *to, uint64_t bytes);
+/* The segment that has all of these bytes in memory, with all of these rights; or NULL. */
+const ElfW(Phdr) * segment_of(const struct reader *reader, uint64_t address, uint64_t bytes,
+                              uint32_t rights);
+/* Whether there is code at the address. */
+bool executable(const struct reader *reader, uint64_t address);
+
+/* elf_dynamic.c and elf_relocate.c, in this order. */
+enum reason read_dynamic(struct reader *reader);
+enum reason check_tables(struct reader *reader);
+enum reason read_strings(struct reader *reader);
+enum reason find_entry(struct reader *reader);
+enum reason read_notes(struct reader *reader);
+enum reason read_versions(struct reader *reader);
+enum reason check_relocations(struct reader *reader);
+
+#endif

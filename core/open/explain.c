@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* explain.c - everything a context knows and why, as JSON: docs/explain.md has the schema.
+ */
+#include "open/config.h"
+#include "open/ladder.h"
+
+#include <string.h>
+
+static void put_settings(struct json *json, const struct settings *settings)
+{
+    json_open(json, "settings", '[');
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        json_open(json, NULL, '{');
+        json_string(json, "name", setting_fields[i]);
+        json_string(json, "variable", setting_variables[i]);
+        json_string(json, "value", settings->value[i].text);
+        json_string(json, "source", settings->value[i].source);
+        if (i == SETTING_probe)
+            json_string(json, "effective", "inproc");
+        if (i == SETTING_probe || i == SETTING_probe_timeout)
+            json_string(json, "note",
+                        "not yet: plugins are probed in this process, without deadline");
+        if (i == SETTING_cache_dir)
+            json_string(json, "note", "not yet: nothing is cached");
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+    json_open(json, "warnings", '[');
+    for (const struct note *note = settings->warnings; note; note = note->next)
+        json_string(json, NULL, note->text);
+    json_close(json, ']');
+}
+
+static void put_directories(struct json *json, const struct hw_context *context)
+{
+    json_open(json, "directories", '[');
+    for (const struct directory *d = context->directories; d; d = d->next) {
+        json_open(json, NULL, '{');
+        json_string(json, "path", d->path);
+        json_string(json, "source", d->source);
+        json_string(json, "state", d->state);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void put_list(struct json *json, const char *key, const char *const *list,
+                     uint32_t count)
+{
+    json_open(json, key, '[');
+    for (uint32_t i = 0; i < count; i++)
+        json_string(json, NULL, list[i]);
+    json_close(json, ']');
+}
+
+static void put_manifest(struct json *json, const struct manifest *manifest)
+{
+    if (!manifest) {
+        json_string(json, "manifest", NULL);
+        return;
+    }
+    json_open(json, "manifest", '{');
+    json_string(json, "name", manifest->name);
+    json_string(json, "vendor", manifest->vendor);
+    json_signed(json, "rank", manifest->rank);
+    json_number(json, "abi_min", manifest->abi_min);
+    json_number(json, "abi_max", manifest->abi_max);
+    put_list(json, "match", manifest->match, manifest->match_count);
+    put_list(json, "needs", manifest->needs, manifest->need_count);
+    json_string(json, "remedy", manifest->remedy);
+    json_string(json, "build", manifest->build);
+    json_bool(json, "built_with_library", strcmp(manifest->build, HW_BUILD_STAMP) == 0);
+    json_close(json, '}');
+}
+
+static const char *candidate_state(const struct hw_context *context,
+                                   const struct candidate *c)
+{
+    if (c->reason)
+        return "stopped";
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i]->plugin == c->plugin)
+            return "used";
+    return "available";
+}
+
+/* What people are shown; of a file that says no title, or was not read, the name in
+ * capitals. */
+static void put_title(struct json *json, const struct candidate *c)
+{
+    char capitals[NAME_SIZE];
+    bool given = c->manifest && *c->manifest->title;
+    for (size_t i = 0; i < sizeof capitals; i++) {
+        bool small = c->name[i] >= 'a' && c->name[i] <= 'z';
+        capitals[i] = (char)(small ? c->name[i] - 'a' + 'A' : c->name[i]);
+    }
+    json_string(json, "title", given ? c->manifest->title : capitals);
+}
+
+static void put_candidate(struct json *json, const struct hw_context *context,
+                          const struct candidate *c)
+{
+    json_open(json, NULL, '{');
+    json_string(json, "file", c->path);
+    json_string(json, "real", c->real);
+    json_string(json, "name", c->name);
+    put_title(json, c);
+    json_string(json, "state", candidate_state(context, c));
+    json_string(json, "stage", stage_name(c->stage));
+    json_string(json, "reason", c->reason ? reason_row(c->reason).code : NULL);
+    json_string(json, "message", c->message);
+    json_string(json, "remedy", c->remedy);
+    json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
+    put_manifest(json, c->manifest);
+    json_open(json, "microseconds", '{');
+    for (int i = 0; i < STAGE_COUNT; i++)
+        json_number(json, stage_name((enum stage)i), c->microseconds[i]);
+    json_close(json, '}');
+    json_close(json, '}');
+}
+
+static void put_features(struct json *json, uint64_t features)
+{
+    static const struct {
+        uint64_t bit;
+        const char *name;
+    } rows[] = {
+        { HW_FEATURE_UNIFIED_MEMORY, "unified-memory" },
+        { HW_FEATURE_HOST_TENSORS, "host-tensors" },
+        { HW_FEATURE_F16, "f16" },
+        { HW_FEATURE_BF16, "bf16" },
+        { HW_FEATURE_INT8_DOT, "int8-dot" },
+        { HW_FEATURE_MATRIX, "matrix" },
+    };
+    json_open(json, "features", '[');
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (features & rows[i].bit)
+            json_string(json, NULL, rows[i].name);
+    json_close(json, ']');
+}
+
+static void put_device(struct json *json, struct hw_device *device)
+{
+    const struct hw_device_info *info = &device->info;
+    char pci[PCI_SIZE], uuid[UUID_SIZE];
+    device_pci(info, pci);
+    device_uuid(info, uuid);
+    json_open(json, NULL, '{');
+    json_string(json, "name", device->name);
+    json_string(json, "backend", device->plugin->candidate->name);
+    json_signed(json, "index", device->index);
+    json_string(json, "device", info->name);
+    json_string(json, "vendor", info->vendor);
+    json_string(json, "driver", info->driver);
+    json_string(json, "arch", info->arch);
+    json_string(json, "kind", device_kind_name(info->kind));
+    json_number(json, "memory_total", info->memory_total);
+    json_number(json, "memory_free", info->memory_free);
+    json_number(json, "buffer_max", info->buffer_max);
+    json_number(json, "buffer_alignment", info->buffer_alignment);
+    json_number(json, "units", info->units);
+    put_features(json, info->features);
+    json_string(json, "pci", *pci ? pci : NULL);
+    json_string(json, "uuid", *uuid ? uuid : NULL);
+    json_bool(json, "selected", !device->why);
+    json_string(json, "why", device->why);
+    json_bool(json, "awake", device->impl != NULL);
+    json_bool(json, "lost", atomic_load(&device->lost) != 0);
+    json_close(json, '}');
+}
+
+static void put_devices(struct json *json, const struct hw_context *context)
+{
+    json_open(json, "devices", '[');
+    for (uint32_t i = 0; i < context->device_count; i++)
+        put_device(json, context->devices[i]);
+    for (uint32_t i = 0; i < context->unselected_count; i++)
+        put_device(json, context->unselected[i]);
+    json_close(json, ']');
+    json_open(json, "selection", '[');
+    for (uint32_t i = 0; i < context->device_count; i++)
+        json_string(json, NULL, context->devices[i]->name);
+    json_close(json, ']');
+    json_string(json, "recommended",
+                context->device_count ? hw_device_backend(context->devices[0]) : NULL);
+}
+
+static void put_stages(struct json *json)
+{
+    json_open(json, "stages", '[');
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        json_open(json, NULL, '{');
+        json_string(json, "name", stage_name((enum stage)i));
+        json_bool(json, "implemented", i != STAGE_MATCH && i != STAGE_CACHE);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+size_t hw_explain(struct hw_context *context, char *text, size_t size)
+{
+    struct json json = { .text = text, .size = text ? size : 0 };
+    json_open(&json, NULL, '{');
+    json_number(&json, "schema", 1);
+    json_string(&json, "version", hw_version_string());
+    json_number(&json, "abi_min", HW_ABI_OLDEST);
+    json_number(&json, "abi_max", HW_ABI_VERSION);
+    if (context) {
+        json_string(&json, "open_error", context->open_error);
+        json_bool(&json, "elevated", context->settings.elevated);
+        json_number(&json, "open_microseconds", context->open_microseconds);
+        put_stages(&json);
+        put_settings(&json, &context->settings);
+        put_directories(&json, context);
+        json_open(&json, "candidates", '[');
+        for (const struct candidate *c = context->candidates; c; c = c->next)
+            put_candidate(&json, context, c);
+        json_close(&json, ']');
+        put_devices(&json, context);
+        if (!forked(context))
+            explain_calls(&json, context);
+    }
+    json_close(&json, '}');
+    return json_end(&json);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/* load.c - stage 7, bind: a plugin comes into the process, and its table into ours, with a
+ * function in every hole. */
+#define _GNU_SOURCE
+#include "open/ladder.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what the host gives ---- */
+
+static void host_log(void *instance, int32_t level, const char *text)
+{
+    struct plugin *plugin = instance;
+    log_line(plugin->context, level, "%s: %s", plugin->candidate->name, text ? text : "");
+}
+
+static int32_t host_fail(void *instance, int32_t status, const char *text)
+{
+    (void)instance;
+    return plugin_says(status, text);
+}
+
+static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
+{
+    (void)spawn;
+    return host_fail(instance, HW_UNSUPPORTED, "this library runs no helper programs yet");
+}
+
+static void fill_host(struct plugin *plugin)
+{
+    const struct settings *settings = &plugin->context->settings;
+    plugin->host = (struct hw_host){
+        .size = sizeof plugin->host,
+        .abi_min = HW_ABI_OLDEST,
+        .abi_max = HW_ABI_VERSION,
+        .precision = (uint32_t)settings->precision,
+        .instance = plugin,
+        .log = host_log,
+        .fail = host_fail,
+        .spawn = host_spawn,
+        .memory_limit = settings->memory_limit,
+        .cache_dir = "",
+        .kernel = settings->value[SETTING_kernel].text,
+        .threads = settings->threads,
+    };
+}
+
+/* ---- what a plugin left out ---- */
+
+static int32_t missing(const char *what)
+{
+    char text[128];
+    snprintf(text, sizeof text, "the plugin has no %s", what);
+    return plugin_says(HW_UNSUPPORTED, text);
+}
+
+#define MISSING_OP(NAME, name)                                                             \
+    static int32_t missing_##name(void *device, void *queue, const struct hw_##name *op)   \
+    {                                                                                      \
+        (void)device, (void)queue, (void)op;                                               \
+        return missing(#name);                                                             \
+    }
+HW_OPS(MISSING_OP)
+#undef MISSING_OP
+
+static int32_t missing_event_create(void *device, uint32_t flags, void **event)
+{
+    (void)device, (void)flags;
+    *event = NULL;
+    return missing("events");
+}
+
+static void missing_destroy(void *object)
+{
+    (void)object;
+}
+
+static int32_t missing_event(void *event)
+{
+    (void)event;
+    return missing("events");
+}
+
+static int32_t missing_event_queue(void *a, void *b)
+{
+    (void)a, (void)b;
+    return missing("events");
+}
+
+static int32_t missing_event_callback(void *event, void (*fn)(void *user), void *user)
+{
+    (void)event, (void)fn, (void)user;
+    return missing("event callbacks");
+}
+
+static int32_t missing_event_elapsed(void *start, void *end, double *ms)
+{
+    (void)start, (void)end, (void)ms;
+    return missing("event times");
+}
+
+/* A plugin that does not say is asked by submitting: its op answers HW_UNSUPPORTED before
+ * it touches anything. hw.h says what this answer is worth. */
+static int32_t missing_supports(void *device, uint32_t op, const void *args, char *why,
+                                size_t why_size, uint64_t *scratch)
+{
+    (void)device, (void)op, (void)args, (void)scratch;
+    if (why_size)
+        why[0] = '\0';
+    return HW_OK;
+}
+
+static int32_t missing_kernel_info(void *device, uint32_t op, uint32_t index,
+                                   struct hw_kernel_info *info)
+{
+    (void)device, (void)op, (void)index, (void)info;
+    return missing("list of kernel rows");
+}
+
+static int32_t missing_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
+                                   void **graph)
+{
+    (void)queue, (void)nodes, (void)count;
+    *graph = NULL;
+    return missing("graphs");
+}
+
+static int32_t missing_graph_launch(void *queue, void *graph)
+{
+    (void)queue, (void)graph;
+    return missing("graphs");
+}
+
+static int32_t missing_pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                                 uint32_t *layout)
+{
+    (void)device, (void)src, (void)bytes, (void)layout;
+    return missing("layout of its own for weights");
+}
+
+static int32_t missing_pack(void *queue, const struct hw_tensor *dst,
+                            const struct hw_tensor *src)
+{
+    (void)queue, (void)dst, (void)src;
+    return missing("layout of its own for weights");
+}
+
+static int32_t missing_buffer_import(void *device, const struct hw_import *desc,
+                                     struct hw_buffer *buffer)
+{
+    (void)device, (void)desc, (void)buffer;
+    return missing("import of foreign memory");
+}
+
+static int32_t missing_queue_import(void *device, const struct hw_queue_desc *desc,
+                                    const char *kind, void *handle, void **queue)
+{
+    (void)device, (void)desc, (void)kind, (void)handle;
+    *queue = NULL;
+    return missing("import of foreign queues");
+}
+
+static int32_t missing_extension(void *device, uint32_t index,
+                                 struct hw_extension *extension)
+{
+    (void)device, (void)index, (void)extension; /* there are none */
+    return HW_END;
+}
+
+static int32_t missing_kernel_build(void *device, const struct hw_user_kernel *desc,
+                                    void **kernel)
+{
+    (void)device, (void)desc;
+    *kernel = NULL;
+    return missing("user kernels");
+}
+
+static int32_t missing_kernel_launch(void *queue, void *kernel, uint64_t groups,
+                                     const struct hw_arg *args, uint32_t count)
+{
+    (void)queue, (void)kernel, (void)groups, (void)args, (void)count;
+    return missing("user kernels");
+}
+
+static void fill_holes(struct hw_plugin *table, struct hw_plugin_ops *ops)
+{
+#define FILL(slot, function)                                                               \
+    if (!table->slot)                                                                      \
+        table->slot = function;
+    FILL(event_create, missing_event_create)
+    FILL(event_destroy, missing_destroy)
+    FILL(event_record, missing_event_queue)
+    FILL(event_wait, missing_event_queue)
+    FILL(event_sync, missing_event)
+    FILL(event_query, missing_event)
+    FILL(event_callback, missing_event_callback)
+    FILL(event_elapsed, missing_event_elapsed)
+    FILL(supports, missing_supports)
+    FILL(kernel_info, missing_kernel_info)
+    FILL(graph_build, missing_graph_build)
+    FILL(graph_launch, missing_graph_launch)
+    FILL(graph_destroy, missing_destroy)
+    FILL(pack_size, missing_pack_size)
+    FILL(pack, missing_pack)
+    FILL(buffer_import, missing_buffer_import)
+    FILL(queue_import, missing_queue_import)
+    FILL(extension, missing_extension)
+    FILL(kernel_build, missing_kernel_build)
+    FILL(kernel_launch, missing_kernel_launch)
+    FILL(kernel_destroy, missing_destroy)
+#undef FILL
+#define X(NAME, name)                                                                      \
+    if (!ops->name)                                                                        \
+        ops->name = missing_##name;
+    HW_OPS(X)
+#undef X
+}
+
+/* ---- what the plugin gives ---- */
+
+#define GUARD_BYTES 1024
+#define GUARD       0xa5
+
+/* The table is offered with a strip behind it that nobody may write to. */
+struct offer {
+    struct hw_plugin table;
+    unsigned char guard[GUARD_BYTES];
+};
+
+static bool overrun(const struct offer *offer)
+{
+    for (size_t i = 0; i < GUARD_BYTES; i++)
+        if (offer->guard[i] != GUARD)
+            return true;
+    return false;
+}
+
+/* Everything up to the last required slot. */
+#define OLDEST_TABLE (offsetof(struct hw_plugin, transfer) + sizeof(void (*)(void)))
+
+/* The first required thing that is missing, or NULL. */
+static const char *missing_slot(const struct hw_plugin *table)
+{
+#define REQUIRE(slot)                                                                      \
+    if (!table->slot)                                                                      \
+        return #slot;
+    REQUIRE(name)
+    REQUIRE(vendor)
+    REQUIRE(version)
+    REQUIRE(ops)
+    REQUIRE(op_sizes)
+    REQUIRE(open)
+    REQUIRE(close)
+    REQUIRE(device_count)
+    REQUIRE(device_info)
+    REQUIRE(device_open)
+    REQUIRE(device_close)
+    REQUIRE(queue_open)
+    REQUIRE(queue_close)
+    REQUIRE(queue_wait)
+    REQUIRE(buffer_alloc)
+    REQUIRE(buffer_free)
+    REQUIRE(transfer)
+#undef REQUIRE
+    return NULL;
+}
+
+/* Half a pointer is none. */
+static bool whole_slots(size_t bytes)
+{
+    return bytes % sizeof(void (*)(void)) == 0;
+}
+
+#define MAX_OPS 4096
+
+/* The op table is the plugin's own; what it says about its size is believed within reason.
+ */
+static bool take_ops(struct plugin *plugin)
+{
+    struct candidate *candidate = plugin->candidate;
+    const struct hw_plugin_ops *given = plugin->table.ops;
+    if (given->size < offsetof(struct hw_plugin_ops, matmul) || !whole_slots(given->size) ||
+        given->size >
+            offsetof(struct hw_plugin_ops, matmul) + MAX_OPS * sizeof(void (*)(void)))
+        return stop(candidate, REASON_BAD_TABLE, "its op table has a size of %u bytes",
+                    (unsigned)given->size);
+    size_t bytes = given->size < sizeof plugin->ops ? given->size : sizeof plugin->ops;
+    memcpy(&plugin->ops, given, bytes);
+    plugin->ops.size = sizeof plugin->ops;
+
+    if (plugin->table.op_count == 0 || plugin->table.op_count > MAX_OPS)
+        return stop(candidate, REASON_BAD_TABLE, "it states the sizes of %u ops",
+                    (unsigned)plugin->table.op_count);
+    uint32_t count = plugin->table.op_count < HW_OP_COUNT ? plugin->table.op_count
+                                                          : HW_OP_COUNT;
+    for (uint32_t i = 0; i < count; i++)
+        if (plugin->table.op_sizes[i] < sizeof(struct hw_tensor) ||
+            plugin->table.op_sizes[i] > MAX_OP_BYTES)
+            return stop(candidate, REASON_BAD_TABLE,
+                        "it says that the struct of %s has %u bytes", hw_op_name(i),
+                        (unsigned)plugin->table.op_sizes[i]);
+            /* An op that came after the plugin was built is one that it does not have. */
+#define X(NAME, name)                                                                      \
+    if (HW_OP_##NAME >= count)                                                             \
+        plugin->ops.name = NULL;
+    HW_OPS(X)
+#undef X
+    return true;
+}
+
+static bool bounded(const char *text, size_t limit)
+{
+    return memchr(text, '\0', limit) != NULL;
+}
+
+/* Takes the plugin's table as far as it goes, and no further than we know. */
+static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
+{
+    struct candidate *candidate = plugin->candidate;
+    if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table ||
+        !whole_slots(given->size))
+        return stop(candidate, REASON_BAD_TABLE,
+                    "its table has a size of %u bytes, which can not be: %zu to %zu",
+                    (unsigned)given->size, OLDEST_TABLE, sizeof plugin->table);
+    memcpy(&plugin->table, given, given->size);
+    uint32_t oldest = HW_ABI_OLDEST, newest = HW_ABI_VERSION;
+    if (plugin->table.abi < oldest || plugin->table.abi > newest)
+        return stop(candidate, REASON_ABI_ANSWER,
+                    "it answered ABI version %u; the library speaks %u to %u",
+                    (unsigned)plugin->table.abi, (unsigned)oldest, (unsigned)newest);
+    const char *slot = missing_slot(&plugin->table);
+    if (slot)
+        return stop(candidate, REASON_BAD_TABLE, "its table has no %s", slot);
+    if (!bounded(plugin->table.name, NAME_SIZE) ||
+        strcmp(plugin->table.name, candidate->name) != 0)
+        return stop(candidate, REASON_BAD_TABLE,
+                    "its table says that it is \"%.*s\", not \"%s\"", NAME_SIZE,
+                    plugin->table.name, candidate->name);
+    if (!bounded(plugin->table.vendor, 256) || !bounded(plugin->table.version, 256))
+        return stop(candidate, REASON_BAD_TABLE, "its vendor or version never ends");
+    if (!take_ops(plugin))
+        return false;
+    fill_holes(&plugin->table, &plugin->ops);
+    plugin->table.size = sizeof plugin->table;
+    plugin->host.abi = plugin->table.abi;
+    return true;
+}
+
+static bool enter(struct plugin *plugin)
+{
+    typedef int32_t entry_fn(const struct hw_host *host, struct hw_plugin *table);
+    struct candidate *candidate = plugin->candidate;
+    entry_fn *entry;
+    *(void **)&entry = dlsym(plugin->library, "hw_plugin_entry");
+    if (!entry)
+        return stop(candidate, REASON_NO_ENTRY, NULL);
+
+    struct offer offer;
+    memset(&offer.table, 0, sizeof offer.table);
+    memset(offer.guard, GUARD, sizeof offer.guard);
+    offer.table.size = sizeof offer.table;
+    plugin_asked();
+    int32_t status = entry(&plugin->host, &offer.table);
+    if (overrun(&offer))
+        return stop(candidate, REASON_TABLE_OVERRUN, NULL);
+    if (status)
+        return stop(candidate, REASON_ENTRY_FAILED, "its hw_plugin_entry answered %s: %s",
+                    hw_status_name(status), plugin_words());
+    return take_table(plugin, &offer.table);
+}
+
+/* ---- into the process and out ---- */
+
+/* The checks were made on the open descriptor; the name must still lead to that file.
+ * Nobody but root and the user could have changed that (trust.c), but those two install
+ * software. */
+static bool same_file(const struct candidate *candidate)
+{
+    struct stat checked, named;
+    return fstat(candidate->fd, &checked) == 0 && stat(candidate->real, &named) == 0 &&
+           checked.st_dev == named.st_dev && checked.st_ino == named.st_ino &&
+           checked.st_size == named.st_size &&
+           checked.st_mtim.tv_sec == named.st_mtim.tv_sec &&
+           checked.st_mtim.tv_nsec == named.st_mtim.tv_nsec;
+}
+
+static bool load_library(struct plugin *plugin)
+{
+    struct candidate *candidate = plugin->candidate;
+    if (!same_file(candidate))
+        return stop(candidate, REASON_CHANGED_FILE, NULL);
+    /* By its name: the linker's $ORIGIN, debuggers and profilers all go by it. */
+    plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin->library) {
+        const char *words = dlerror();
+        return stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s",
+                    words ? words : "no reason given");
+    }
+    return same_file(candidate) || stop(candidate, REASON_CHANGED_FILE, NULL);
+}
+
+bool load(struct hw_context *context, struct candidate *candidate)
+{
+    struct plugin *plugin = calloc(1, sizeof *plugin);
+    if (!plugin)
+        return stop(candidate, REASON_NO_MEMORY, NULL);
+    plugin->context = context;
+    plugin->candidate = candidate;
+    plugin->rank = candidate->manifest->rank;
+    fill_host(plugin);
+
+    struct witness *witness = witness_begin();
+    bool good = load_library(plugin) && enter(plugin);
+    const char *changed = witness_end(witness, true);
+    if (good && changed)
+        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s when it was loaded",
+                    changed);
+    if (!good) {
+        plugin_close(plugin);
+        return false;
+    }
+    candidate->plugin = plugin;
+    return true;
+}
+
+/* Its code stays: a library that ran may have left threads, thread-local destructors and handlers
+ * behind, its own or those of the vendor's libraries. */
+void plugin_close(struct plugin *plugin)
+{
+    if (plugin->started)
+        plugin->table.close(plugin->self);
+    free(plugin);
+}

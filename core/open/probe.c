@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* probe.c - stage 5, probe: what running a plugin shows. In this process, until a child
+ * does it: so it starts the plugin and lists its devices, and wakes none. */
+#include "open/ladder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool start(struct plugin *plugin)
+{
+    struct candidate *candidate = plugin->candidate;
+    plugin_asked();
+    int32_t status = plugin->table.open(&plugin->host, &plugin->self);
+    plugin->started = status == HW_OK;
+    if (plugin->started)
+        return true;
+    if (status == HW_NO_DEVICE) {
+        stop(candidate, REASON_NO_DRIVER, "%s", plugin_words());
+        if (*candidate->manifest->remedy)
+            set_remedy(candidate, "%s", candidate->manifest->remedy);
+        return false;
+    }
+    return stop(candidate, REASON_OPEN_FAILED, "it could not start: %s: %s",
+                hw_status_name(status), plugin_words());
+}
+
+static bool count_devices(struct plugin *plugin, int32_t *count)
+{
+    struct candidate *candidate = plugin->candidate;
+    *count = 0;
+    plugin_asked();
+    int32_t status = plugin->table.device_count(plugin->self, count);
+    if (status == HW_NO_DEVICE || (status == HW_OK && *count == 0))
+        return stop(candidate, REASON_NO_DEVICE, NULL);
+    if (status)
+        return stop(candidate, REASON_OPEN_FAILED, "it could not list its devices: %s: %s",
+                    hw_status_name(status), plugin_words());
+    if (*count < 0 || *count > MAX_DEVICES)
+        return stop(candidate, REASON_BAD_COUNT,
+                    "it says that it has %d devices; 1 to %d can be", *count, MAX_DEVICES);
+    return true;
+}
+
+/* Two devices are one if they say so by UUID, or, where that says nothing, by PCI address.
+ */
+static bool same_identity(const struct hw_device_info *a, const struct hw_device_info *b)
+{
+    char pci_a[PCI_SIZE], pci_b[PCI_SIZE];
+    if (a->has_uuid && b->has_uuid)
+        return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
+    device_pci(a, pci_a);
+    device_pci(b, pci_b);
+    return pci_a[0] && strcmp(pci_a, pci_b) == 0;
+}
+
+static bool check_devices(struct plugin *plugin, struct hw_device_info *infos,
+                          int32_t count)
+{
+    struct candidate *candidate = plugin->candidate;
+    char why[512];
+    for (int32_t i = 0; i < count; i++) {
+        if (!device_facts(plugin, i, &infos[i], why, sizeof why))
+            return stop(candidate, REASON_BAD_DEVICE, "device %d: %s", i, why);
+        for (int32_t j = 0; j < i; j++)
+            if (same_identity(&infos[i], &infos[j]))
+                return stop(candidate, REASON_DUPLICATE_DEVICE,
+                            "its devices %d and %d have one identity", j, i);
+    }
+    return true;
+}
+
+static bool list_devices(struct plugin *plugin, int32_t count)
+{
+    struct hw_device_info *infos = calloc((size_t)count, sizeof *infos);
+    if (!infos)
+        return stop(plugin->candidate, REASON_NO_MEMORY, NULL);
+    bool good = check_devices(plugin, infos, count);
+    for (int32_t i = 0; i < count && good; i++)
+        if (registry_add(plugin, i, &infos[i]))
+            good = stop(plugin->candidate, REASON_NO_MEMORY, NULL);
+    free(infos);
+    return good;
+}
+
+static bool run(struct plugin *plugin)
+{
+    int32_t count;
+    struct witness *witness = witness_begin();
+    bool good = start(plugin) && count_devices(plugin, &count) &&
+                list_devices(plugin, count);
+    const char *changed = witness_end(witness, false);
+    if (good && changed)
+        good = stop(plugin->candidate, REASON_CHANGED_PROCESS,
+                    "it changed %s when it was started", changed);
+    return good;
+}
+
+bool probe(struct hw_context *context, struct candidate *candidate)
+{
+    struct plugin *plugin = candidate->plugin;
+    if (!run(plugin)) {
+        registry_drop(plugin);
+        plugin_close(plugin);
+        candidate->plugin = NULL;
+        return false;
+    }
+    plugin->next = context->plugins;
+    context->plugins = plugin;
+    return true;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* registry.c - the devices there are: their facts, their names, and waking them. */
+#include "open/ladder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- facts ---- */
+
+void device_pci(const struct hw_device_info *info, char text[PCI_SIZE])
+{
+    text[0] = '\0';
+    if (info->pci_domain >= 0 && info->pci_bus >= 0 && info->pci_device >= 0)
+        snprintf(text, PCI_SIZE, "%04x:%02x:%02x.%x", (unsigned)info->pci_domain,
+                 (unsigned)info->pci_bus, (unsigned)info->pci_device,
+                 info->pci_function < 0 ? 0u : (unsigned)info->pci_function);
+}
+
+void device_uuid(const struct hw_device_info *info, char text[UUID_SIZE])
+{
+    char *p = text;
+    *p = '\0';
+    for (int i = 0; info->has_uuid && i < 16; i++)
+        p += snprintf(p, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                      info->uuid[i]);
+}
+
+const char *device_kind_name(int32_t kind)
+{
+    static const char *const names[] = { "other", "discrete", "integrated", "cpu",
+                                         "software" };
+    return kind >= 0 && kind <= HW_DEVICE_SOFTWARE ? names[kind] : "other";
+}
+
+/* What a plugin may have got wrong about the fixed fields. */
+static const char *bad_fact(const struct hw_device_info *info)
+{
+    if (!memchr(info->name, '\0', sizeof info->name))
+        return "its name never ends";
+    if (!info->name[0])
+        return "it has no name";
+    if (!memchr(info->vendor, '\0', sizeof info->vendor))
+        return "its vendor never ends";
+    if (!memchr(info->driver, '\0', sizeof info->driver))
+        return "its driver version never ends";
+    if (!memchr(info->arch, '\0', sizeof info->arch))
+        return "its architecture never ends";
+    if (info->memory_free > info->memory_total && info->memory_total)
+        return "it has more free memory than memory";
+    if (info->buffer_alignment & (info->buffer_alignment - 1) ||
+        info->buffer_alignment > UINT32_C(1) << 20)
+        return "its alignment of buffers is no power of two up to 1 MiB";
+    return NULL;
+}
+
+bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
+                  char *why, size_t size)
+{
+    *info = (struct hw_device_info){ .size = sizeof *info,
+                                     .pci_domain = -1,
+                                     .pci_bus = -1,
+                                     .pci_device = -1,
+                                     .pci_function = -1 };
+    plugin_asked();
+    int32_t status = plugin->table.device_info(plugin->self, index, info);
+    if (status) {
+        snprintf(why, size, "%s: %s", hw_status_name(status), plugin_words());
+        return false;
+    }
+    const char *wrong = bad_fact(info);
+    if (wrong) {
+        snprintf(why, size, "%s", wrong);
+        return false;
+    }
+    info->size = sizeof *info;
+    if (info->buffer_alignment < POOL_GRAIN)
+        info->buffer_alignment = POOL_GRAIN;
+    if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
+        info->kind = HW_DEVICE_OTHER; /* of a newer plugin */
+    return true;
+}
+
+/* ---- the list ---- */
+
+enum hw_status registry_add(struct plugin *plugin, int32_t index,
+                            const struct hw_device_info *info)
+{
+    struct hw_context *context = plugin->context;
+    size_t count = context->unselected_count;
+    struct hw_device **list = realloc(context->unselected,
+                                      (count + 1) * sizeof *context->unselected);
+    if (!list)
+        return fail(HW_NO_MEMORY, "out of memory for the list of devices");
+    context->unselected = list;
+    struct hw_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return fail(HW_NO_MEMORY, "out of memory for the list of devices");
+    device->context = context;
+    device->plugin = plugin;
+    device->index = index;
+    device->info = *info;
+    snprintf(device->name, sizeof device->name, "%s:%d", plugin->candidate->name, index);
+    pthread_mutex_init(&device->lock, NULL);
+    list[context->unselected_count++] = device;
+    return HW_OK;
+}
+
+static void device_free(struct hw_device *device)
+{
+    device_sleep(device);
+    pthread_mutex_destroy(&device->lock);
+    free(device->why);
+    free(device);
+}
+
+void registry_drop(struct plugin *plugin)
+{
+    struct hw_context *context = plugin->context;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < context->unselected_count; i++) {
+        if (context->unselected[i]->plugin == plugin)
+            device_free(context->unselected[i]);
+        else
+            context->unselected[kept++] = context->unselected[i];
+    }
+    context->unselected_count = kept;
+}
+
+void registry_free(struct hw_context *context)
+{
+    for (uint32_t i = 0; i < context->device_count; i++)
+        device_free(context->devices[i]);
+    for (uint32_t i = 0; i < context->unselected_count; i++)
+        device_free(context->unselected[i]);
+    free(context->devices);
+    free(context->unselected);
+}
+
+/* ---- waking ---- */
+
+static enum hw_status wake_locked(struct hw_device *device)
+{
+    if (device->pool)
+        return HW_OK;
+    struct plugin *plugin = device->plugin;
+    int32_t status = HW_OK;
+    if (!device->impl) {
+        void *impl = NULL;
+        plugin_asked();
+        status = plugin->table.device_open(plugin->self, device->index, &impl);
+        if (status)
+            return fail_in(plugin_failed(status), "open device %s: ", device->name);
+        device->impl = impl;
+        log_line(device->context, HW_LOG_INFO, "%s: woken: %s", device->name,
+                 device->info.name);
+    }
+    return pool_create(device, &device->pool);
+}
+
+enum hw_status device_wake(struct hw_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    enum hw_status status = wake_locked(device);
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+void device_sleep(struct hw_device *device)
+{
+    if (device->pool)
+        pool_destroy(device->pool);
+    if (device->impl)
+        device->plugin->table.device_close(device->impl);
+    device->pool = NULL;
+    device->impl = NULL;
+}
+
+/* ---- for applications ---- */
+
+uint32_t hw_device_count(struct hw_context *context)
+{
+    return context ? context->device_count : 0;
+}
+
+struct hw_device *hw_device_at(struct hw_context *context, uint32_t index)
+{
+    return context && index < context->device_count ? context->devices[index] : NULL;
+}
+
+struct hw_device *hw_device_default(struct hw_context *context)
+{
+    return hw_device_at(context, 0);
+}
+
+const char *hw_device_name(struct hw_device *device)
+{
+    return device ? device->name : "";
+}
+
+const char *hw_device_backend(struct hw_device *device)
+{
+    return device ? device->plugin->candidate->name : "";
+}
+
+enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *info)
+{
+    if (!device || !info)
+        return fail(HW_INVALID, "hw_device_info: device and info may not be NULL");
+    if (info->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID, "hw_device_info: info->size is %u; set it to sizeof *info",
+                    (unsigned)info->size);
+    enum hw_status status = guard(device->context);
+    if (status)
+        return status;
+    struct hw_device_info facts;
+    char why[512];
+    uint32_t size = info->size < sizeof facts ? info->size : (uint32_t)sizeof facts;
+    if (!device_facts(device->plugin, device->index, &facts, why, sizeof why))
+        return fail(HW_DRIVER, "facts of %s: %s", device->name, why);
+    facts.size = size;
+    memcpy(info, &facts, size);
+    return HW_OK;
+}
+
+enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t index,
+                                struct hw_kernel_info *info)
+{
+    if (!device || !info)
+        return fail(HW_INVALID, "hw_device_kernel: device and info may not be NULL");
+    if (info->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID,
+                    "hw_device_kernel: info->size is %u; set it to sizeof *info",
+                    (unsigned)info->size);
+    if (op >= HW_OP_COUNT)
+        return fail(HW_INVALID, "hw_device_kernel: %u is no op", (unsigned)op);
+    enum hw_status status = guard(device->context);
+    if (status || (status = device_wake(device)))
+        return status;
+    if (op >= device->plugin->table.op_count) /* an older plugin may look into an array */
+        return HW_END;
+    struct hw_kernel_info row = { .size = sizeof row };
+    uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;
+    plugin_asked();
+    int32_t answer = device->plugin->table.kernel_info(device->impl, op, index, &row);
+    if (answer == HW_END)
+        return HW_END;
+    if (answer)
+        return fail_in(plugin_failed(answer), "rows of %s on %s: ", hw_op_name(op),
+                       device->name);
+    row.size = size;
+    row.name[sizeof row.name - 1] = '\0';
+    row.needs[sizeof row.needs - 1] = '\0';
+    memcpy(info, &row, size);
+    return HW_OK;
+}

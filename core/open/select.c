@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/* select.c - stage 1, filter, and what the settings make of the devices that were found:
+ * which ones, in which order. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/ladder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the lists ---- */
+
+static const struct setting_value *setting_of(const struct hw_context *context,
+                                              enum setting s)
+{
+    return &context->settings.value[s];
+}
+
+/* An option is named by its field. */
+static const char *source_of(const struct hw_context *context, enum setting s)
+{
+    const char *source = setting_of(context, s)->source;
+    if (strcmp(source, "option") != 0)
+        return source;
+    return s == SETTING_backends  ? "option backends"
+           : s == SETTING_disable ? "option disable"
+                                  : "option require";
+}
+
+/* HW_DISABLE and HW_REQUIRE need less than the whole grammar. */
+static enum hw_status check_plain(const struct word_list *list, const char *source,
+                                  bool devices)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct word *word = &list->words[i];
+        if (word->removes || word->optional)
+            return fail(HW_INVALID,
+                        "%s: \"%s\": no ! and no ? here; those are for HW_BACKENDS", source,
+                        word->text);
+        if (word->device && !devices)
+            return fail(HW_INVALID,
+                        "%s: \"%s\": names of backends only; to exclude a device write "
+                        "!%s in HW_BACKENDS",
+                        source, word->text, word->text);
+    }
+    return HW_OK;
+}
+
+/* A list of nothing but removals means: everything else. */
+static enum hw_status imply_rest(struct word_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->words[i].removes)
+            return HW_OK;
+    if (list->count == MAX_WORDS)
+        return fail(HW_INVALID, "HW_BACKENDS: over %d words", MAX_WORDS);
+    struct word *word = &list->words[list->count++];
+    word->text = strdup("*");
+    word->backend = strdup("*");
+    return word->text && word->backend ? HW_OK : fail(HW_NO_MEMORY, "out of memory");
+}
+
+static enum hw_status read_list(struct hw_context *context, struct word_list *list,
+                                enum setting setting, bool anyway)
+{
+    const char *source = source_of(context, setting);
+    enum hw_status status = words_parse(list, setting_of(context, setting)->text, source);
+    if (!status && setting != SETTING_backends)
+        status = check_plain(list, source, setting == SETTING_require);
+    if (status && anyway && status != HW_NO_MEMORY) {
+        words_free(list);
+        if (words_parse(list, "", "default"))
+            return HW_NO_MEMORY;
+    }
+    if (list->words && setting == SETTING_backends && imply_rest(list))
+        return HW_NO_MEMORY;
+    return status;
+}
+
+enum hw_status selection_read(struct hw_context *context, bool anyway)
+{
+    struct selection *selection = calloc(1, sizeof *selection);
+    if (!selection)
+        return fail(HW_NO_MEMORY, "out of memory for the selection");
+    context->selection = selection;
+    enum hw_status last = read_list(context, &selection->backends, SETTING_backends,
+                                    anyway);
+    if (last && !anyway)
+        return last;
+    enum hw_status status = read_list(context, &selection->disable, SETTING_disable,
+                                      anyway);
+    last = status ? status : last;
+    if (last && !anyway)
+        return last;
+    status = read_list(context, &selection->require, SETTING_require, anyway);
+    return status ? status : last;
+}
+
+void selection_free(struct hw_context *context)
+{
+    if (!context->selection)
+        return;
+    words_free(&context->selection->backends);
+    words_free(&context->selection->disable);
+    words_free(&context->selection->require);
+    free(context->selection);
+}
+
+/* ---- stage 1 ---- */
+
+bool filter(struct hw_context *context, struct candidate *candidate)
+{
+    const struct selection *selection = context->selection;
+    const struct setting_value *value = setting_of(context, SETTING_disable);
+    for (size_t i = 0; i < selection->disable.count; i++)
+        if (glob(selection->disable.words[i].backend, candidate->name))
+            return stop(candidate, REASON_DISABLED, "disabled by \"%s\" in disable (%s)",
+                        selection->disable.words[i].text, value->source);
+    value = setting_of(context, SETTING_backends);
+    bool wanted = false;
+    for (size_t i = 0; i < selection->backends.count; i++) {
+        const struct word *word = &selection->backends.words[i];
+        if (!glob(word->backend, candidate->name))
+            continue;
+        if (word->removes && !word->device)
+            return stop(candidate, REASON_DISABLED, "disabled by \"!%s\" in backends (%s)",
+                        word->text, value->source);
+        wanted = wanted || !word->removes;
+    }
+    return wanted || stop(candidate, REASON_NOT_SELECTED,
+                          "backends (%s) asks for \"%s\" only", value->source, value->text);
+}
+
+/* ---- order ---- */
+
+/* Software that imitates a GPU comes after everything else, the CPU included; then the
+ * manifest's rank, the kind, and the plugin's own order. */
+static int compare_devices(const void *a, const void *b)
+{
+    static const int kinds[] = { [HW_DEVICE_DISCRETE] = 0,
+                                 [HW_DEVICE_INTEGRATED] = 1,
+                                 [HW_DEVICE_OTHER] = 2,
+                                 [HW_DEVICE_CPU] = 3,
+                                 [HW_DEVICE_SOFTWARE] = 4 };
+    const struct hw_device *x = *(struct hw_device *const *)a;
+    const struct hw_device *y = *(struct hw_device *const *)b;
+    int software = (x->info.kind == HW_DEVICE_SOFTWARE) -
+                   (y->info.kind == HW_DEVICE_SOFTWARE);
+    if (software)
+        return software;
+    if (x->plugin->rank != y->plugin->rank)
+        return x->plugin->rank < y->plugin->rank ? -1 : 1;
+    if (kinds[x->info.kind] != kinds[y->info.kind])
+        return kinds[x->info.kind] - kinds[y->info.kind];
+    int names = strcmp(x->plugin->candidate->name, y->plugin->candidate->name);
+    return names ? names : x->index - y->index;
+}
+
+/* ---- picking ---- */
+
+static void set_why(struct hw_device *device, char *why)
+{
+    free(device->why);
+    device->why = why;
+}
+
+static const struct word *removed_by(const struct selection *selection,
+                                     const struct hw_device *device)
+{
+    for (size_t i = 0; i < selection->backends.count; i++)
+        if (selection->backends.words[i].removes &&
+            word_matches(&selection->backends.words[i], device))
+            return &selection->backends.words[i];
+    return NULL;
+}
+
+/* The device that was picked already and is the same hardware, seen through another plugin.
+ */
+static const struct hw_device *same_hardware(const struct hw_context *context,
+                                             const struct hw_device *device)
+{
+    char pci[PCI_SIZE], other_pci[PCI_SIZE];
+    device_pci(&device->info, pci);
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct hw_device *other = context->devices[i];
+        device_pci(&other->info, other_pci);
+        bool same = (*pci && strcmp(pci, other_pci) == 0) ||
+                    (device->info.has_uuid && other->info.has_uuid &&
+                     memcmp(device->info.uuid, other->info.uuid, 16) == 0);
+        if (same && other->plugin != device->plugin)
+            return other;
+    }
+    return NULL;
+}
+
+/* Moves what the word asks for to the selected devices; how many devices it matched. */
+static uint32_t pick(struct hw_context *context, const struct word *word)
+{
+    uint32_t matched = 0, kept = 0;
+    for (uint32_t i = 0; i < context->device_count; i++)
+        matched += word_matches(word, context->devices[i]);
+    for (uint32_t i = 0; i < context->unselected_count; i++) {
+        struct hw_device *device = context->unselected[i];
+        const struct word *removal = removed_by(context->selection, device);
+        /* Whoever names a backend means it; shadows are for what comes in by a glob. */
+        const struct hw_device *shadow = is_glob(word->backend)
+                                             ? same_hardware(context, device)
+                                             : NULL;
+        bool wanted = word_matches(word, device);
+        matched += wanted && !removal;
+        if (wanted && !removal && !shadow) {
+            set_why(device, NULL);
+            context->devices[context->device_count++] = device;
+            continue;
+        }
+        if (wanted && removal)
+            set_why(device, text_format("excluded by \"!%s\" in backends", removal->text));
+        else if (wanted)
+            set_why(device, text_format("shadowed: the same hardware as %s", shadow->name));
+        context->unselected[kept++] = device;
+    }
+    context->unselected_count = kept;
+    return matched;
+}
+
+/* ---- what a word that matched nothing means ---- */
+
+static bool was_found(const struct candidate *candidate)
+{
+    return candidate->name[0] && candidate->reason != REASON_BAD_NAME &&
+           candidate->reason != REASON_OTHER_SYSTEM &&
+           candidate->reason != REASON_SHADOWED && candidate->reason != REASON_DUPLICATE;
+}
+
+/* The plugin that the word means: one that works, if there is any. */
+static const struct candidate *find_candidate(const struct hw_context *context,
+                                              const struct word *word)
+{
+    const struct candidate *found = NULL;
+    for (const struct candidate *c = context->candidates; c; c = c->next) {
+        if (!was_found(c) || !glob(word->backend, c->name))
+            continue;
+        if (!c->reason)
+            return c;
+        if (!found)
+            found = c;
+    }
+    return found;
+}
+
+static void append(char *text, size_t size, const char *words)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "%s%s", length ? ", " : "", words);
+}
+
+/* Says which there are, and where the list has a word for it, how to do without. */
+static enum hw_status unknown_word(const struct hw_context *context,
+                                   const struct word *word, enum setting setting)
+{
+    char found[512] = "", optional[256] = "";
+    const char *names[MAX_WORDS];
+    size_t count = 0;
+    for (const struct candidate *c = context->candidates; c; c = c->next) {
+        if (!was_found(c))
+            continue;
+        append(found, sizeof found, c->name);
+        if (count < MAX_WORDS)
+            names[count++] = c->name;
+    }
+    const char *near = nearest(word->backend, names, count);
+    if (setting == SETTING_backends)
+        snprintf(optional, sizeof optional, ". Write \"%s?\" if it may be missing",
+                 word->text);
+    return fail(HW_NO_DEVICE,
+                "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s",
+                source_of(context, setting), word->text, near ? "; did you mean \"" : "",
+                near ? near : "", near ? "\"?" : "", *found ? found : "none", optional);
+}
+
+static void list_devices(const struct hw_context *context, char *text, size_t size)
+{
+    *text = '\0';
+    for (uint32_t i = 0; i < context->device_count; i++)
+        append(text, size, context->devices[i]->name);
+    if (!*text)
+        append(text, size, "none");
+}
+
+static bool plugin_has_devices(const struct hw_context *context,
+                               const struct candidate *candidate)
+{
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i]->plugin->candidate == candidate)
+            return true;
+    for (uint32_t i = 0; i < context->unselected_count; i++)
+        if (context->unselected[i]->plugin->candidate == candidate)
+            return true;
+    return false;
+}
+
+static enum hw_status stopped(const struct candidate *candidate, const struct word *word,
+                              const char *source)
+{
+    return fail(HW_NO_DEVICE, "%s: \"%s\" can not be used: %s. Remedy: %s", source,
+                word->text, candidate->message, candidate->remedy);
+}
+
+/* HW_NO_DEVICE, with the words for it. */
+static enum hw_status word_failed(const struct hw_context *context, const struct word *word,
+                                  enum setting setting)
+{
+    const struct candidate *candidate = find_candidate(context, word);
+    if (!candidate)
+        return unknown_word(context, word, setting);
+    if (candidate->reason)
+        return stopped(candidate, word, source_of(context, setting));
+    char found[1024] = "";
+    for (uint32_t i = 0; i < context->device_count + context->unselected_count; i++) {
+        const struct hw_device *device =
+            i < context->device_count ? context->devices[i]
+                                      : context->unselected[i - context->device_count];
+        /* Why a device is not used is of interest if it is the one that was meant. */
+        bool meant = device->why && word_matches(word, device);
+        char line[256];
+        snprintf(line, sizeof line, "%s (%s)", device->name,
+                 meant ? device->why : device->info.name);
+        if (glob(word->backend, device->plugin->candidate->name))
+            append(found, sizeof found, line);
+    }
+    return fail(HW_NO_DEVICE, "%s: \"%s\": no such device; there are: %s",
+                source_of(context, setting), word->text, found);
+}
+
+/* A word that matched nothing. A backend that was found but stopped leaves the others to
+ * serve, with a warning; anything else is an error. */
+static enum hw_status check_word(struct hw_context *context, const struct word *word)
+{
+    if (word->optional || strcmp(word->text, "*") == 0)
+        return HW_OK;
+    const struct candidate *candidate = find_candidate(context, word);
+    enum hw_status status = HW_OK;
+    if (!word->removes || !candidate)
+        status = word_failed(context, word, SETTING_backends);
+    if (status && candidate && candidate->reason &&
+        !plugin_has_devices(context, candidate)) {
+        if (!is_broken(candidate)) /* else it was said when it stopped */
+            log_line(context, HW_LOG_WARN, "%s", hw_message());
+        status = HW_OK;
+    }
+    return status;
+}
+
+/* Nothing is left: the first word that names a backend says why, or else all that was
+ * found. */
+static enum hw_status nothing_selected(struct hw_context *context)
+{
+    const struct word_list *list = &context->selection->backends;
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->words[i].removes && !is_glob(list->words[i].backend) &&
+            find_candidate(context, &list->words[i]))
+            return word_failed(context, &list->words[i], SETTING_backends);
+    char reasons[1536] = "";
+    for (const struct candidate *c = context->candidates; c; c = c->next) {
+        char line[512];
+        snprintf(line, sizeof line, "%s: %s", c->name[0] ? c->name : c->file,
+                 c->message ? c->message : "its devices are excluded");
+        append(reasons, sizeof reasons, line);
+    }
+    if (*reasons)
+        return fail(HW_NO_DEVICE, "no device can be used. %s", reasons);
+    for (const struct directory *d = context->directories; d; d = d->next) {
+        char line[512];
+        snprintf(line, sizeof line, "%s: %s", d->path, d->state ? d->state : "");
+        append(reasons, sizeof reasons, line);
+    }
+    return fail(
+        HW_NO_DEVICE,
+        "no plugin was found (%s); install one, or name its directory in HW_PLUGIN_PATH",
+        *reasons ? reasons : "no directory to search");
+}
+
+static enum hw_status check_required(struct hw_context *context)
+{
+    const struct word_list *list = &context->selection->require;
+    for (size_t i = 0; i < list->count; i++) {
+        bool there = false;
+        for (uint32_t j = 0; j < context->device_count && !there; j++)
+            there = word_matches(&list->words[i], context->devices[j]);
+        if (there)
+            continue;
+        return word_failed(context, &list->words[i], SETTING_require);
+    }
+    return HW_OK;
+}
+
+static void warn_unmatched(struct hw_context *context)
+{
+    const struct word_list *list = &context->selection->disable;
+    for (size_t i = 0; i < list->count; i++)
+        if (!find_candidate(context, &list->words[i])) {
+            unknown_word(context, &list->words[i], SETTING_disable);
+            log_line(context, HW_LOG_WARN, "%s", hw_message());
+            settings_warn(&context->settings, text_format("%s", hw_message()));
+        }
+}
+
+enum hw_status select_devices(struct hw_context *context)
+{
+    const struct word_list *list = &context->selection->backends;
+    const struct setting_value *value = setting_of(context, SETTING_backends);
+    uint32_t total = context->unselected_count;
+    context->devices = calloc(total ? total : 1, sizeof *context->devices);
+    if (!context->devices)
+        return fail(HW_NO_MEMORY, "out of memory for the list of devices");
+    if (total)
+        qsort(context->unselected, total, sizeof *context->unselected, compare_devices);
+
+    enum hw_status first = HW_OK;
+    warn_unmatched(context);
+    for (uint32_t i = 0; i < total; i++)
+        set_why(context->unselected[i],
+                text_format("backends (%s) does not ask for it", value->source));
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t matched = list->words[i].removes ? 0 : pick(context, &list->words[i]);
+        if (matched == 0 && !first)
+            first = check_word(context, &list->words[i]);
+    }
+    if (first)
+        return first;
+    if (context->device_count == 0)
+        return nothing_selected(context);
+    return check_required(context);
+}
+
+/* ---- by name ---- */
+
+enum hw_status hw_device_find(struct hw_context *context, const char *name,
+                              struct hw_device **device)
+{
+    if (device)
+        *device = NULL;
+    if (!context || !name || !device)
+        return fail(HW_INVALID, "hw_device_find: context, name and device may not be NULL");
+    enum hw_status status = guard(context);
+    struct word_list list = { 0 };
+    if (status || (status = words_parse(&list, name, "device")))
+        return status;
+    if (list.count != 1 || list.words[0].removes || list.words[0].optional) {
+        words_free(&list);
+        return fail(HW_INVALID, "device \"%s\": one name, such as cpu or cpu:0", name);
+    }
+    for (uint32_t i = 0; i < context->device_count && !*device; i++)
+        if (word_matches(&list.words[0], context->devices[i]))
+            *device = context->devices[i];
+    const struct candidate *candidate = find_candidate(context, &list.words[0]);
+    if (!*device && candidate && candidate->reason) {
+        status = stopped(candidate, &list.words[0], "device");
+    } else if (!*device) {
+        char found[1024];
+        list_devices(context, found, sizeof found);
+        status = fail(HW_NO_DEVICE, "device \"%s\": no such device; there are: %s", name,
+                      found);
+    }
+    words_free(&list);
+    return status;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* selector.c - the grammar of lists of backends and devices: see docs/settings.md. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/ladder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRAMMAR                                                                            \
+    "a list is words with commas between them, each [!]backend[:device][?], where device " \
+    "is an "                                                                               \
+    "index, a PCI address, a UUID or a part of a name with *"
+
+static enum hw_status bad_word(const char *source, const char *word, size_t length,
+                               const char *what)
+{
+    return fail(HW_INVALID, "%s: \"%.*s\": %s; %s", source,
+                (int)(length < 200 ? length : 200), word, what, GRAMMAR);
+}
+
+static bool backend_character(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '_' || c == '-' || c == '*' || c == '?';
+}
+
+static enum hw_status parse_word(struct word *word, const char *text, size_t length,
+                                 const char *source)
+{
+    const char *whole = text;
+    size_t whole_length = length;
+    if (length && *text == '!') {
+        word->removes = true;
+        text++;
+        length--;
+    }
+    if (length && text[length - 1] == '?') {
+        word->optional = true;
+        length--;
+    }
+    if (length == 0)
+        return bad_word(source, whole, whole_length, "a word is missing");
+    const char *colon = memchr(text, ':', length);
+    size_t backend = colon ? (size_t)(colon - text) : length;
+    if (backend == 0)
+        return bad_word(source, whole, whole_length, "the backend is missing");
+    for (size_t i = 0; i < backend; i++)
+        if (!backend_character(text[i]))
+            return bad_word(source, whole, whole_length,
+                            "the name of a backend has letters, digits, _ and - only");
+    if (colon && backend + 1 == length)
+        return bad_word(source, whole, whole_length,
+                        "the device is missing after the colon");
+    word->text = strndup(text, length);
+    word->backend = strndup(text, backend);
+    word->device = colon ? strndup(colon + 1, length - backend - 1) : NULL;
+    if (!word->text || !word->backend || (colon && !word->device))
+        return fail(HW_NO_MEMORY, "out of memory for %s", source);
+    return HW_OK;
+}
+
+static enum hw_status add_word(struct word_list *list, const char *text, size_t length,
+                               const char *source)
+{
+    if (list->count == MAX_WORDS)
+        return fail(HW_INVALID, "%s: over %d words", source, MAX_WORDS);
+    while (length && *text == ' ') {
+        text++;
+        length--;
+    }
+    while (length && text[length - 1] == ' ')
+        length--;
+    return parse_word(&list->words[list->count++], text, length, source);
+}
+
+enum hw_status words_parse(struct word_list *list, const char *text, const char *source)
+{
+    *list = (struct word_list){ .words = calloc(MAX_WORDS, sizeof *list->words) };
+    if (!list->words)
+        return fail(HW_NO_MEMORY, "out of memory for %s", source);
+    enum hw_status status = HW_OK;
+    while (!status && *text) {
+        size_t length = strcspn(text, ",");
+        status = add_word(list, text, length, source);
+        text += length;
+        if (*text == ',' && !*++text && !status)
+            status = fail(HW_INVALID, "%s: a comma with no word after it; %s", source,
+                          GRAMMAR);
+    }
+    if (status)
+        words_free(list);
+    return status;
+}
+
+void words_free(struct word_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->words[i].text);
+        free(list->words[i].backend);
+        free(list->words[i].device);
+    }
+    free(list->words);
+    *list = (struct word_list){ 0 };
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool glob(const char *pattern, const char *text)
+{
+    /* On a mismatch the last * takes one character more; earlier ones never need to. */
+    const char *star = NULL, *taken = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            taken = text;
+        } else if (*pattern && (*pattern == '?' || lower(*pattern) == lower(*text))) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star;
+            text = ++taken;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+bool is_glob(const char *pattern)
+{
+    return strpbrk(pattern, "*?") != NULL;
+}
+
+/* An index, a PCI address with or without the domain 0000, a UUID as vendors write it too,
+ * or a glob of names. */
+static bool device_matches(const char *pattern, const struct hw_device *device)
+{
+    if (strspn(pattern, "0123456789") == strlen(pattern)) {
+        char index[16];
+        snprintf(index, sizeof index, "%d", device->index);
+        return strcmp(pattern, index) == 0;
+    }
+    char pci[PCI_SIZE], uuid[UUID_SIZE];
+    device_pci(&device->info, pci);
+    device_uuid(&device->info, uuid);
+    const char *bare = strncmp(pattern, "GPU-", 4) == 0 ? pattern + 4 : pattern;
+    return (*pci && glob(pattern, pci)) ||
+           (strncmp(pci, "0000:", 5) == 0 && glob(pattern, pci + 5)) ||
+           (*uuid && glob(bare, uuid)) || glob(pattern, device->info.name);
+}
+
+bool word_matches(const struct word *word, const struct hw_device *device)
+{
+    return glob(word->backend, device->plugin->candidate->name) &&
+           (!word->device || device_matches(word->device, device));
+}

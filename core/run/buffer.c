@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* buffer.c - buffers: a block of the device's pool, or memory that somebody else made. */
+#include "run/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- without the context's list ---- */
+
+/* All of `base` is known. */
+static void set_place(struct buffer *buffer)
+{
+    const struct hw_buffer *base = &buffer->base;
+    buffer->place = base->host ? (uint64_t)(uintptr_t)base->host
+                               : (uint64_t)(uintptr_t)base->impl + base->offset;
+}
+
+enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t flags,
+                           struct buffer **out)
+{
+    struct buffer *buffer = calloc(1, sizeof *buffer);
+    *out = NULL;
+    if (!buffer)
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    enum hw_status status = pool_take(device->pool, bytes, flags, &buffer->block);
+    if (status) {
+        free(buffer);
+        return status;
+    }
+    const struct hw_buffer *memory = block_memory(buffer->block);
+    buffer->base = *memory;
+    buffer->base.offset = buffer->block->offset;
+    buffer->base.bytes = bytes;
+    buffer->base.flags = (memory->flags & ~(uint32_t)HW_BUFFER_ZEROED) | flags;
+    if (memory->host)
+        buffer->base.host = (char *)memory->host + buffer->block->offset;
+    buffer->owner = device;
+    set_place(buffer);
+    *out = buffer;
+    return HW_OK;
+}
+
+void buffer_drop(struct buffer *buffer)
+{
+    struct hw_device *device = buffer->owner;
+    if (buffer->block)
+        pool_give(device->pool, buffer->block);
+    else
+        device->plugin->table.buffer_free(device->impl, &buffer->base);
+    free(buffer);
+}
+
+/* ---- the context's list ---- */
+
+void buffer_list(struct buffer *buffer)
+{
+    struct hw_context *context = buffer->owner->context;
+    pthread_mutex_lock(&context->lock);
+    buffer->next = context->buffers;
+    buffer->prev = NULL;
+    if (buffer->next)
+        buffer->next->prev = buffer;
+    context->buffers = buffer;
+    pthread_mutex_unlock(&context->lock);
+}
+
+void buffer_unlist(struct buffer *buffer)
+{
+    struct hw_context *context = buffer->owner->context;
+    pthread_mutex_lock(&context->lock);
+    if (buffer->prev)
+        buffer->prev->next = buffer->next;
+    else
+        context->buffers = buffer->next;
+    if (buffer->next)
+        buffer->next->prev = buffer->prev;
+    pthread_mutex_unlock(&context->lock);
+    buffer->next = buffer->prev = NULL;
+}
+
+/* ---- for applications ---- */
+
+static const uint32_t known_flags = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED |
+                                    HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY |
+                                    HW_BUFFER_ZEROED;
+
+static enum hw_status device_ready(struct hw_device *device, const char *function)
+{
+    if (!device)
+        return fail(HW_INVALID, "%s: device may not be NULL", function);
+    enum hw_status status = device_usable(device);
+    return status ? status : device_wake(device);
+}
+
+enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_t flags,
+                               struct hw_buffer **out)
+{
+    struct buffer *buffer;
+    if (!out)
+        return fail(HW_INVALID, "hw_buffer_alloc: buffer may not be NULL");
+    *out = NULL;
+    if (flags & ~known_flags)
+        return fail(HW_INVALID, "hw_buffer_alloc: unknown flags 0x%x", (unsigned)flags);
+    if ((flags & HW_BUFFER_READ_ONLY) && (flags & HW_BUFFER_WRITE_ONLY))
+        return fail(HW_INVALID,
+                    "hw_buffer_alloc: read-only and write-only exclude each other");
+    if (flags & HW_BUFFER_PINNED)
+        flags |= HW_BUFFER_HOST_VISIBLE;
+    enum hw_status status = device_ready(device, "hw_buffer_alloc");
+    if (status || (status = buffer_make(device, bytes, flags, &buffer)))
+        return status;
+    buffer_list(buffer);
+    *out = &buffer->base;
+    return HW_OK;
+}
+
+/* Kernels of every element type read at its alignment. */
+#define IMPORT_ALIGNMENT 8
+
+static enum hw_status check_import(const struct hw_import *desc)
+{
+    const uintptr_t address = (uintptr_t)desc->handle;
+    uint64_t end;
+    uintptr_t last;
+    if (desc->size < offsetof(struct hw_import, bytes) + sizeof desc->bytes)
+        return fail(HW_INVALID,
+                    "hw_buffer_import: desc->size is %u; set it to sizeof *desc",
+                    (unsigned)desc->size);
+    if (!hw_knows(desc, sizeof *desc))
+        return fail(
+            HW_UNSUPPORTED,
+            "hw_buffer_import: desc has fields that a newer library knows; leave them "
+            "zero, or update this one");
+    if (!desc->kind)
+        return fail(HW_INVALID, "hw_buffer_import: kind may not be NULL");
+    if (desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY) ||
+        (desc->flags & HW_BUFFER_READ_ONLY && desc->flags & HW_BUFFER_WRITE_ONLY))
+        return fail(
+            HW_INVALID,
+            "hw_buffer_import: flags 0x%x; what can be said of memory that is there "
+            "is read-only, or write-only",
+            (unsigned)desc->flags);
+    if (__builtin_add_overflow(desc->offset, desc->bytes, &end))
+        return fail(HW_INVALID, "hw_buffer_import: %llu bytes from byte %llu on",
+                    (unsigned long long)desc->bytes, (unsigned long long)desc->offset);
+    if (strcmp(desc->kind, "host") == 0 &&
+        (!address || (address + desc->offset) % IMPORT_ALIGNMENT ||
+         __builtin_add_overflow(address, end, &last)))
+        return fail(
+            HW_INVALID,
+            "hw_buffer_import: %llu bytes from byte %llu of %p on: host memory has an "
+            "address, aligned to %d bytes",
+            (unsigned long long)desc->bytes, (unsigned long long)desc->offset, desc->handle,
+            IMPORT_ALIGNMENT);
+    return HW_OK;
+}
+
+enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import *desc,
+                                struct hw_buffer **out)
+{
+    if (!out)
+        return fail(HW_INVALID, "hw_buffer_import: buffer may not be NULL");
+    *out = NULL;
+    if (!desc)
+        return fail(HW_INVALID, "hw_buffer_import: desc may not be NULL");
+    enum hw_status status = device_ready(device, "hw_buffer_import");
+    if (status || (status = check_import(desc)))
+        return status;
+    struct buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer)
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    struct hw_import known = *desc;
+    known.size = sizeof known;
+    plugin_asked();
+    status = answered(
+        device, device->plugin->table.buffer_import(device->impl, &known, &buffer->base));
+    if (status) {
+        free(buffer);
+        return fail_in(status, "hw_buffer_import on %s: ", device->name);
+    }
+    buffer->base.device = device->impl;
+    buffer->base.bytes = desc->bytes;
+    buffer->base.flags |= desc->flags;
+    buffer->owner = device;
+    set_place(buffer);
+    buffer_list(buffer);
+    *out = &buffer->base;
+    return HW_OK;
+}
+
+void hw_buffer_free(struct hw_buffer *base)
+{
+    if (!base || forked(buffer_of(base)->owner->context))
+        return;
+    buffer_unlist(buffer_of(base));
+    buffer_drop(buffer_of(base));
+}
+
+/* An event behind the buffer's last use; false: the plugin has none, or none now. */
+static bool mark(struct buffer *buffer, struct hw_queue *queue)
+{
+    const struct hw_plugin *table = &queue->device->plugin->table;
+    if (buffer->owner != queue->device ||
+        table->event_create(queue->device->impl, 0, &buffer->mark))
+        return false;
+    if (table->event_record(buffer->mark, queue->impl)) {
+        table->event_destroy(buffer->mark);
+        return false;
+    }
+    buffer->after = queue;
+    return true;
+}
+
+void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
+{
+    if (!base || forked(buffer_of(base)->owner->context))
+        return;
+    if (!queue) {
+        hw_buffer_free(base);
+        return;
+    }
+    struct buffer *buffer = buffer_of(base);
+    /* A queue of another context may outlive the buffer's pool. */
+    if (buffer->owner->context != queue->device->context) {
+        queue_settle(queue);
+        hw_buffer_free(base);
+        return;
+    }
+    /* An event that can not be had is no failure. */
+    const struct words words = words_keep();
+    buffer_unlist(buffer);
+    if (mark(buffer, queue))
+        pool_give_after(buffer->owner->pool, buffer);
+    else
+        queue_free_later(queue, buffer);
+    plugin_asked();
+    words_restore(&words);
+}
+
+void *hw_buffer_host(struct hw_buffer *buffer)
+{
+    return buffer && buffer->flags & HW_BUFFER_HOST_VISIBLE ? buffer->host : NULL;
+}
+
+uint64_t hw_buffer_bytes(const struct hw_buffer *buffer)
+{
+    return buffer ? buffer->bytes : 0;
+}
+
+struct hw_device *hw_buffer_device(const struct hw_buffer *buffer)
+{
+    return buffer ? buffer_of(buffer)->owner : NULL;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* copy.c - hw_copy(): between any two places, of any device of any plugin. What the queue's
+ * device and the host can do is the copy op, or a plain transfer; the rest goes through the
+ * host in slices. */
+#include "run/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICE_BYTES                                                                        \
+    (UINT64_C(4) << 20) /* of host memory that a copy between devices takes */
+#define PLAIN_RUNS 64   /* pieces that are better transferred than copied by a kernel */
+
+/* ---- on the queue's device and the host ---- */
+
+/* Bytes as they are, between the host and a device that can not reach its memory, or that has
+ * no copy op to do it with: a transfer needs no scratch on the device. */
+static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *dst,
+                         const struct hw_tensor *src)
+{
+    return !queue->recording &&
+           (!queue->host_tensors || !plugin_has(queue->device->plugin, HW_OP_COPY)) &&
+           !dst->buffer != !src->buffer && dst->dtype == src->dtype;
+}
+
+static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
+                                const struct hw_tensor *src)
+{
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    struct look look = { .device = queue->device,
+                         .impl = queue->device_impl,
+                         .op = HW_OP_COPY };
+    if (!may_transfer(queue, dst, src))
+        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
+    if (status)
+        return status;
+    if (move_count(dst, src) > PLAIN_RUNS) {
+        status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+        if (status != HW_UNSUPPORTED || !queue->inner)
+            return status;
+        status = HW_OK; /* nobody stands in for a helper: piece by piece, then */
+    }
+    if (!(look.odd & ODD_EMPTY))
+        status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
+                             : stage_out(queue, HW_OP_COPY, dst, src);
+    if (status) {
+        queue_drain(queue); /* host memory that it was to read or write is the caller's */
+        return status;
+    }
+    count(&queue->calls[HW_OP_COPY].calls, 1);
+    return HW_OK;
+}
+
+/* ---- between devices ---- */
+
+struct crossing {
+    struct hw_queue *queue;
+    void *memory;    /* of the source's dtype, SLICE_BYTES or one row of blocks */
+    void *converted; /* of the destination's, where its device can not convert */
+};
+
+static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
+{
+    return t->buffer && t->buffer->device != queue->device_impl;
+}
+
+/* The queue that reaches a tensor. */
+static enum hw_status queue_of(struct hw_queue *queue, const struct hw_tensor *t,
+                               struct hw_queue **at)
+{
+    *at = queue;
+    return foreign(queue, t) ? queue_helper(queue, buffer_of(t->buffer)->owner, at) : HW_OK;
+}
+
+static struct hw_tensor in_memory(const struct hw_tensor *like, int32_t dtype, void *memory)
+{
+    struct hw_tensor t = { .dtype = dtype, .rank = like->rank, .data = memory };
+    uint64_t bytes;
+    memcpy(t.extent, like->extent, sizeof t.extent);
+    make_dense(&t, NULL, &bytes);
+    return t;
+}
+
+/* On the queue's own device, or on one that stands in for it: what is converted lies with the
+ * host. */
+static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *dst,
+                              const struct hw_tensor *src)
+{
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    const enum hw_status status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    return status ? status : queue_settle(queue);
+}
+
+static enum hw_status deliver(struct crossing *c, const struct hw_tensor *dst,
+                              const struct hw_tensor *host)
+{
+    struct hw_queue *at;
+    enum hw_status status = queue_of(c->queue, dst, &at);
+    if (status)
+        return status;
+    status = copy_here(at, dst, host);
+    if (status == HW_UNSUPPORTED && at != c->queue && dst->dtype != host->dtype) {
+        const struct hw_tensor converted = in_memory(dst, dst->dtype, c->converted);
+        if ((status = convert(c->queue, &converted, host)) == HW_OK)
+            status = copy_here(at, dst, &converted);
+    }
+    return status ? status : queue_settle(at);
+}
+
+static enum hw_status cross_slice(struct crossing *c, const struct hw_tensor *dst,
+                                  const struct hw_tensor *src)
+{
+    struct hw_tensor host;
+    struct hw_queue *at;
+    if (host_view(src, &host))
+        return deliver(c, dst, &host);
+    enum hw_status status = queue_of(c->queue, src, &at);
+    if (status)
+        return status;
+    host = in_memory(src, src->dtype, c->memory);
+    if ((status = copy_here(at, &host, src)) || (status = queue_settle(at)))
+        return status;
+    return deliver(c, dst, &host);
+}
+
+static uint64_t larger_bytes(const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    struct hw_tensor a = *dst, b = *src;
+    uint64_t of_a, of_b;
+    if (!make_dense(&a, NULL, &of_a) || !make_dense(&b, NULL, &of_b))
+        return UINT64_MAX;
+    return of_a > of_b ? of_a : of_b;
+}
+
+static int64_t larger_block(const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    const int64_t a = hw_dtype_block(dst->dtype), b = hw_dtype_block(src->dtype);
+    return a > b ? a : b;
+}
+
+/* Halves the outermost axis that can be halved, until a slice fits. */
+static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
+                            const struct hw_tensor *src)
+{
+    if (larger_bytes(dst, src) <= SLICE_BYTES)
+        return cross_slice(c, dst, src);
+    int axis = 0;
+    while (axis < dst->rank - 1 && dst->extent[axis] <= 1)
+        axis++;
+    const int64_t step = axis == dst->rank - 1 ? larger_block(dst, src) : 1;
+    const int64_t extent = dst->extent[axis], middle = extent / step / 2 * step;
+    struct hw_tensor a, b;
+    enum hw_status status;
+    if ((status = hw_tensor_slice(&a, dst, axis, 0, middle)) ||
+        (status = hw_tensor_slice(&b, src, axis, 0, middle)) ||
+        (status = cross(c, &a, &b)) ||
+        (status = hw_tensor_slice(&a, dst, axis, middle, extent)) ||
+        (status = hw_tensor_slice(&b, src, axis, middle, extent)))
+        return status;
+    return cross(c, &a, &b);
+}
+
+/* Asks both ends: the one that is lost says so. The words stay. The queue comes last, since it
+ * takes an error of its helpers for its own unless their device is known to be lost. */
+static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
+                      const struct hw_tensor *src)
+{
+    const struct words words = words_keep();
+    struct hw_queue *at;
+    if (!queue_of(queue, dst, &at) && at != queue)
+        queue_settle(at);
+    if (!queue_of(queue, src, &at) && at != queue)
+        queue_settle(at);
+    queue_settle(queue);
+    words_restore(&words);
+}
+
+/* Two devices of one plugin may know a way of their own. */
+static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
+                           const struct hw_tensor *src)
+{
+    const struct plugin *plugin = queue->device->plugin;
+    if (dst->dtype != src->dtype || !dst->buffer || !src->buffer ||
+        buffer_of(dst->buffer)->owner->plugin != plugin ||
+        buffer_of(src->buffer)->owner->plugin != plugin ||
+        move_count(dst, src) > PLAIN_RUNS)
+        return HW_UNSUPPORTED;
+    const enum hw_status status = queue_move(queue, dst, src);
+    if (status == HW_LOST)
+        find_lost(queue, dst, src);
+    return status;
+}
+
+/* The op's own check, which knows one device, on buffers that pretend to be that device's.
+ */
+static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_tensor *dst,
+                                     const struct hw_tensor *src, bool *empty)
+{
+    struct hw_copy op = { .src = *src, .dst = *dst };
+    struct buffer of_src = { 0 }, of_dst = { 0 };
+    struct look look = { .device = queue->device,
+                         .impl = queue->device_impl,
+                         .op = HW_OP_COPY };
+    if (src->layout || dst->layout)
+        return fail(HW_INVALID,
+                    "hw_copy: a packed tensor can not be copied; the original can");
+    if (src->buffer) {
+        of_src.base = *src->buffer;
+        of_src.base.device = look.impl;
+        op.src.buffer = &of_src.base;
+    }
+    if (dst->buffer) {
+        of_dst.base = *dst->buffer;
+        of_dst.base.device = look.impl;
+        op.dst.buffer = dst->buffer == src->buffer ? op.src.buffer : &of_dst.base;
+    }
+    enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
+    *empty = look.odd & ODD_EMPTY;
+    return status;
+}
+
+/* One call, and one fallback, however many slices. */
+static void count_as_one(struct call_counts *counts, const struct hw_call_stats *before,
+                         bool accepted)
+{
+    const bool elsewhere = accepted && atomic_load(&counts->fallbacks) > before->fallbacks;
+    atomic_store(&counts->calls, before->calls + accepted);
+    atomic_store(&counts->fallbacks, before->fallbacks + elsewhere);
+}
+
+static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor *dst,
+                                  const struct hw_tensor *src)
+{
+    struct crossing c = { .queue = queue };
+    struct hw_call_stats before = { .size = sizeof before };
+    bool empty;
+    if (queue->recording)
+        return fail(HW_UNSUPPORTED,
+                    "hw_copy: copies between devices are not recorded in graphs");
+    enum hw_status status = check_crossing(queue, dst, src, &empty);
+    if (status || empty)
+        return status;
+    hw_queue_calls(queue, HW_OP_COPY, &before);
+    status = peer(queue, dst, src);
+    if (status == HW_UNSUPPORTED && !(status = queue_settle(queue))) {
+        c.memory = malloc(SLICE_BYTES);
+        c.converted = malloc(SLICE_BYTES);
+        status = c.memory && c.converted ? cross(&c, dst, src)
+                                         : fail(HW_NO_MEMORY, "hw_copy: out of memory");
+        if (status)
+            queue_drain(queue);
+        free(c.memory);
+        free(c.converted);
+    }
+    count_as_one(&queue->calls[HW_OP_COPY], &before, !status);
+    return status;
+}
+
+/* Positions of devices, and helpers, are those of one context. */
+static enum hw_status check_context(const struct hw_queue *queue, const char *operand,
+                                    const struct hw_tensor *t)
+{
+    if (!t->buffer || buffer_of(t->buffer)->owner->context == queue->device->context)
+        return HW_OK;
+    return fail(
+        HW_INVALID,
+        "hw_copy: %s lies in a buffer of another context than the queue; copy it to "
+        "host memory on a queue of its own",
+        operand);
+}
+
+enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
+                       const struct hw_tensor *src)
+{
+    enum hw_status status = queue_ready(queue, "hw_copy");
+    if (status)
+        return status;
+    if (!dst || !src)
+        return fail(HW_INVALID, "hw_copy: dst and src may not be NULL");
+    if ((status = check_context(queue, "dst", dst)) ||
+        (status = check_context(queue, "src", src)))
+        return status;
+    status = foreign(queue, dst) || foreign(queue, src) ? copy_across(queue, dst, src)
+                                                        : copy_here(queue, dst, src);
+    return status ? status : settle_synchronous(queue);
+}

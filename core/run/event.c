@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* event.c - events: the plugin's, where it has them. Where it has none nothing is
+ * pretended: the calls answer HW_UNSUPPORTED, and hw_queue_wait() is what is left. */
+#include "run/exec.h"
+
+#include <stdlib.h>
+
+/* How an event was last recorded. */
+enum record { NEVER, RECORDED, TIMED };
+
+struct hw_event {
+    struct hw_device *device;
+    void *impl;
+    uint32_t flags;
+    _Atomic int recorded; /* enum record: threads may share an event */
+    struct hw_event *next, *prev;
+};
+
+static enum hw_status event_ready(struct hw_event *event, const char *function)
+{
+    if (!event)
+        return fail(HW_INVALID, "%s: event may not be NULL", function);
+    plugin_asked();
+    return device_usable(event->device);
+}
+
+/* The plugin's answer, with the words that it found. */
+static enum hw_status event_answer(struct hw_event *event, int32_t status,
+                                   const char *function)
+{
+    if (status == HW_OK || status == HW_NOT_READY)
+        return (enum hw_status)status;
+    return fail_in(answered(event->device, status), "%s on %s: ", function,
+                   event->device->name);
+}
+
+enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
+                               struct hw_event **out)
+{
+    if (!out)
+        return fail(HW_INVALID, "hw_event_create: event may not be NULL");
+    *out = NULL;
+    if (!device)
+        return fail(HW_INVALID, "hw_event_create: device may not be NULL");
+    if (flags & ~(uint32_t)HW_EVENT_TIMING)
+        return fail(HW_INVALID, "hw_event_create: unknown flags 0x%x", (unsigned)flags);
+    enum hw_status status = device_usable(device);
+    if (status || (status = device_wake(device)))
+        return status;
+    struct hw_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return fail(HW_NO_MEMORY, "out of memory for an event");
+    event->device = device;
+    event->flags = flags;
+    plugin_asked();
+    status = event_answer(
+        event, device->plugin->table.event_create(device->impl, flags, &event->impl),
+        "hw_event_create");
+    if (status) {
+        free(event);
+        return status;
+    }
+    struct hw_context *context = device->context;
+    pthread_mutex_lock(&context->lock);
+    event->next = context->events;
+    if (event->next)
+        event->next->prev = event;
+    context->events = event;
+    pthread_mutex_unlock(&context->lock);
+    *out = event;
+    return HW_OK;
+}
+
+void hw_event_free(struct hw_event *event)
+{
+    if (!event || forked(event->device->context))
+        return;
+    struct hw_context *context = event->device->context;
+    pthread_mutex_lock(&context->lock);
+    if (event->prev)
+        event->prev->next = event->next;
+    else
+        context->events = event->next;
+    if (event->next)
+        event->next->prev = event->prev;
+    pthread_mutex_unlock(&context->lock);
+    event->device->plugin->table.event_destroy(event->impl);
+    free(event);
+}
+
+/* Host tensors that the queue still has to scatter are written first: who waits for the
+ * event may read them. */
+enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
+{
+    enum hw_status status = event_ready(event, "hw_event_record");
+    if (status || (status = queue_ready(queue, "hw_event_record")))
+        return status;
+    if (queue->device != event->device)
+        return fail(HW_INVALID, "hw_event_record: the event is of %s, the queue of %s",
+                    event->device->name, queue->device->name);
+    if (queue->recording)
+        return fail(HW_INVALID, "hw_event_record: the queue is recording a graph");
+    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
+        if (owed->from) {
+            if ((status = queue_settle(queue)))
+                return status;
+            break;
+        }
+    plugin_asked();
+    status = event_answer(
+        event, event->device->plugin->table.event_record(event->impl, queue->impl),
+        "hw_event_record");
+    if (!status)
+        event->recorded = queue->flags & HW_QUEUE_TIMING ? TIMED : RECORDED;
+    return status;
+}
+
+enum hw_status hw_event_sync(struct hw_event *event)
+{
+    enum hw_status status = event_ready(event, "hw_event_sync");
+    if (status || !event->recorded)
+        return status;
+    return event_answer(event, event->device->plugin->table.event_sync(event->impl),
+                        "hw_event_sync");
+}
+
+enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
+{
+    enum hw_status status = event_ready(event, "hw_event_wait");
+    if (status || (status = queue_ready(queue, "hw_event_wait")))
+        return status;
+    if (queue->recording)
+        return fail(HW_INVALID, "hw_event_wait: the queue is recording a graph");
+    if (queue->device->context != event->device->context)
+        return fail(HW_INVALID,
+                    "hw_event_wait: the event belongs to another context than the queue");
+    if (!event->recorded)
+        return HW_OK;
+    /* No driver waits for another one's events, and not each for those of its other devices. */
+    const struct plugin *plugin = queue->device->plugin;
+    int32_t answer = plugin == event->device->plugin
+                         ? plugin->table.event_wait(queue->impl, event->impl)
+                         : HW_UNSUPPORTED;
+    if (answer == HW_UNSUPPORTED)
+        return hw_event_sync(event);
+    if (answer)
+        return fail_in(answered(queue->device, answer),
+                       "hw_event_wait on %s: ", queue->device->name);
+    return HW_OK;
+}
+
+enum hw_status hw_event_query(struct hw_event *event)
+{
+    enum hw_status status = event_ready(event, "hw_event_query");
+    if (status || !event->recorded)
+        return status;
+    return event_answer(event, event->device->plugin->table.event_query(event->impl),
+                        "hw_event_query");
+}
+
+enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user), void *user)
+{
+    enum hw_status status = event_ready(event, "hw_event_callback");
+    if (status)
+        return status;
+    if (!fn)
+        return fail(HW_INVALID, "hw_event_callback: fn may not be NULL");
+    if (!event->recorded) {
+        fn(user);
+        return HW_OK;
+    }
+    return event_answer(event,
+                        event->device->plugin->table.event_callback(event->impl, fn, user),
+                        "hw_event_callback");
+}
+
+static enum hw_status check_timed(const struct hw_event *event, const char *which)
+{
+    const int recorded = event->recorded;
+    if (!(event->flags & HW_EVENT_TIMING))
+        return fail(HW_INVALID,
+                    "hw_event_elapsed: the %s event was created without HW_EVENT_TIMING",
+                    which);
+    if (recorded == NEVER)
+        return fail(HW_INVALID, "hw_event_elapsed: the %s event was never recorded", which);
+    if (recorded != TIMED)
+        return fail(HW_INVALID,
+                    "hw_event_elapsed: the %s event was recorded on a queue without "
+                    "HW_QUEUE_TIMING",
+                    which);
+    return HW_OK;
+}
+
+enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, double *ms)
+{
+    enum hw_status status = event_ready(start, "hw_event_elapsed");
+    if (status || (status = event_ready(end, "hw_event_elapsed")))
+        return status;
+    if (!ms)
+        return fail(HW_INVALID, "hw_event_elapsed: ms may not be NULL");
+    *ms = 0.0;
+    if (start->device != end->device)
+        return fail(HW_INVALID, "hw_event_elapsed: start is of %s, end of %s",
+                    start->device->name, end->device->name);
+    if ((status = check_timed(start, "start")) || (status = check_timed(end, "end")))
+        return status;
+    return event_answer(
+        end, end->device->plugin->table.event_elapsed(start->impl, end->impl, ms),
+        "hw_event_elapsed");
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* fallback.c - an op that the queue's device can not compute is computed by the next device
+ * in the context's order, operands moved there and back, synchronously. It is never silent:
+ * it is counted, said in the log once for each op, dtypes and device, and listed by
+ * hw_explain(). */
+#define _POSIX_C_SOURCE 200809L
+#include "run/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what was said ---- */
+
+struct fallback {
+    struct fallback *next;
+    struct hw_device *from, *to;
+    uint32_t op;
+    uint64_t calls;
+    char dtypes[64];
+    char why[];
+};
+
+/* "f32 q8_0 - f32": the dtypes of the operands in order. */
+static void write_dtypes(uint32_t op, const void *args, char text[64])
+{
+    int n = 0;
+    for (uint32_t i = 0; i < op_rows[op].operand_count && n < 56; i++) {
+        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
+        n += snprintf(text + n, 64 - (size_t)n, "%s%s", i ? " " : "",
+                      t->dtype == HW_NONE ? "-" : hw_dtype_name(t->dtype));
+    }
+}
+
+/* The note of this case, made if it is new; NULL without memory. The context's lock is
+ * held. */
+static struct fallback *note_of(struct hw_queue *queue, struct hw_device *to, uint32_t op,
+                                const char *dtypes, const char *why, bool *fresh)
+{
+    struct hw_context *context = queue->device->context;
+    struct fallback *note = context->fallbacks;
+    while (note && (note->from != queue->device || note->to != to || note->op != op ||
+                    strcmp(note->dtypes, dtypes) != 0))
+        note = note->next;
+    *fresh = !note;
+    if (note || !(note = calloc(1, sizeof *note + strlen(why) + 1)))
+        return note;
+    note->from = queue->device;
+    note->to = to;
+    note->op = op;
+    memcpy(note->dtypes, dtypes, sizeof note->dtypes);
+    memcpy(note->why, why, strlen(why) + 1);
+    note->next = context->fallbacks;
+    context->fallbacks = note;
+    return note;
+}
+
+static void say_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
+                     const void *args, const char *why)
+{
+    struct hw_context *context = queue->device->context;
+    const bool warn = context->settings.fallback == FALLBACK_WARN;
+    char dtypes[64] = "";
+    bool fresh;
+    write_dtypes(op, args, dtypes);
+    pthread_mutex_lock(&context->lock);
+    struct fallback *note = note_of(queue, to, op, dtypes, why, &fresh);
+    if (note)
+        note->calls++;
+    pthread_mutex_unlock(&context->lock);
+    if (fresh)
+        log_line(context, warn ? HW_LOG_WARN : HW_LOG_INFO,
+                 "%s (%s) runs on %s instead of %s, by way of host memory: %s",
+                 hw_op_name(op), dtypes, to->name, queue->device->name, why);
+}
+
+void fallback_notes_free(struct hw_context *context)
+{
+    while (context->fallbacks) {
+        struct fallback *note = context->fallbacks;
+        context->fallbacks = note->next;
+        free(note);
+    }
+}
+
+void explain_fallbacks(struct json *json, struct hw_context *context)
+{
+    json_open(json, "fallbacks", '[');
+    for (const struct fallback *note = context->fallbacks; note; note = note->next) {
+        json_open(json, NULL, '{');
+        json_string(json, "op", hw_op_name(note->op));
+        json_string(json, "dtypes", note->dtypes);
+        json_string(json, "device", note->from->name);
+        json_string(json, "computed_by", note->to->name);
+        json_string(json, "why", note->why);
+        json_number(json, "calls", note->calls);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+/* ---- moving operands to the host and back ---- */
+
+struct detour {
+    struct hw_queue *queue;
+    uint32_t op;
+    union any_op args;          /* with host tensors */
+    bool away[MAX_OPERANDS];    /* the host has to fetch the operand */
+    bool lifted;                /* it has */
+    void *memory[MAX_OPERANDS]; /* for what is away */
+    uint64_t bytes;             /* moved */
+};
+
+/* The operands as they will be on the host: where they are in its reach, or dense in memory that
+ * is still to come. */
+static enum hw_status describe_all(struct detour *d, const void *args)
+{
+    const struct op_row *row = &op_rows[d->op];
+    memcpy(&d->args, args, row->size);
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
+        struct hw_tensor *host = operand_in(&d->args, &row->operands[i]);
+        uint64_t bytes;
+        if (t->dtype == HW_NONE || host_view(t, host))
+            continue;
+        if (t->layout)
+            return fail(HW_UNSUPPORTED, "%s is packed, only its device can read it",
+                        row->operands[i].name);
+        if (!make_dense(host, t, &bytes) || bytes >= SIZE_MAX)
+            return fail(HW_NO_MEMORY, "%s: %s is too large to move to the host",
+                        hw_op_name(d->op), row->operands[i].name);
+        host->buffer = NULL;
+        host->data = NULL;
+        host->offset = 0;
+        d->away[i] = true;
+    }
+    return HW_OK;
+}
+
+static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor *t)
+{
+    const struct operand *operand = &op_rows[d->op].operands[i];
+    struct hw_tensor *host = operand_in(&d->args, operand);
+    const uint64_t bytes = hw_tensor_bytes(host);
+    if (!(d->memory[i] = malloc((size_t)bytes + 1)))
+        return fail(HW_NO_MEMORY, "%s: out of memory for moving %s to the host",
+                    hw_op_name(d->op), operand->name);
+    host->data = d->memory[i];
+    if (!role_reads(operand->role))
+        return HW_OK;
+    d->bytes += bytes;
+    return queue_move(d->queue, host, t);
+}
+
+/* Once, for the first device that may need it. */
+static enum hw_status lift_all(struct detour *d, const void *args)
+{
+    const struct op_row *row = &op_rows[d->op];
+    enum hw_status status = HW_OK;
+    if (d->lifted)
+        return HW_OK;
+    d->lifted = true;
+    for (uint32_t i = 0; i < row->operand_count && !status; i++)
+        if (d->away[i])
+            status = lift(d, i, operand_at(args, &row->operands[i]));
+    /* What was moved, and all that was to come before. */
+    return status ? status : queue_settle(d->queue);
+}
+
+static enum hw_status put_back(struct detour *d, const void *args)
+{
+    const struct op_row *row = &op_rows[d->op];
+    bool moved = false;
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        if (!d->away[i] || !role_writes(row->operands[i].role))
+            continue;
+        const struct hw_tensor *host = operand_at(&d->args, &row->operands[i]);
+        enum hw_status status = queue_move(d->queue, operand_at(args, &row->operands[i]),
+                                           host);
+        if (status)
+            return status;
+        d->bytes += hw_tensor_bytes(host);
+        moved = true;
+    }
+    return moved ? queue_settle(d->queue) : HW_OK;
+}
+
+/* ---- the next device ---- */
+
+/* Whether two operands begin at one byte, whatever the words for it: an address and an offset,
+ * a buffer or its address. Operands that overlap otherwise share no byte: the check saw to it. */
+static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    struct hw_tensor x, y;
+    if (host_view(a, &x) && host_view(b, &y))
+        return hw_tensor_address(&x) == hw_tensor_address(&y);
+    return a->buffer == b->buffer && a->offset == b->offset;
+}
+
+/* A submit error may be retried elsewhere as long as the op read nothing that it writes. */
+static bool may_retry(uint32_t op, const void *args)
+{
+    const struct op_row *row = &op_rows[op];
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        if (row->operands[i].role == ROLE_INOUT)
+            return false;
+        const struct hw_tensor *y = operand_at(args, &row->operands[i]);
+        for (uint32_t k = 0; k < row->operand_count && role_writes(row->operands[i].role);
+             k++)
+            if (k != i && same_place(y, operand_at(args, &row->operands[k])))
+                return false;
+    }
+    return true;
+}
+
+/* Whether another device may be asked after this answer. */
+static bool passes_on(const struct detour *d, enum hw_status status)
+{
+    return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
+}
+
+/* After the queue's own device in the context's order: a queue on the last device never
+ * wakes one that was not asked for. */
+static enum hw_status compute_elsewhere(struct detour *d, const void *args, const char *why)
+{
+    struct hw_context *context = d->queue->device->context;
+    struct call_counts *counts = &d->queue->calls[d->op];
+    for (uint32_t i = device_position(d->queue->device) + 1; i < context->device_count;
+         i++) {
+        struct hw_device *device = context->devices[i];
+        struct hw_queue *helper;
+        union any_op as;
+        if (queue_helper(d->queue, device, &helper) ||
+            device_computes(device, d->op, &d->args, &as))
+            continue;
+        enum hw_status status = lift_all(d, args);
+        if (status)
+            return status;
+        if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
+            queue_drain(helper); /* it may have taken operands already */
+            if (passes_on(d, status))
+                continue;
+            return status;
+        }
+        if ((status = queue_settle(helper)) || (status = put_back(d, args)))
+            return status;
+        count(&counts->calls, 1);
+        count(&counts->fallbacks, 1);
+        count(&counts->fallback_bytes, d->bytes);
+        say_once(d->queue, device, d->op, args, why);
+        return HW_OK;
+    }
+    return HW_UNSUPPORTED;
+}
+
+/* Whether a device behind this one might. */
+static bool may_detour(const struct hw_queue *queue)
+{
+    const struct hw_context *context = queue->device->context;
+    return !queue->inner && context->settings.fallback != FALLBACK_ERROR &&
+           device_position(queue->device) + 1 < context->device_count;
+}
+
+/* `why`, with what was asked in front and why nobody stands in behind. */
+static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
+                             enum hw_status status, const char *why)
+{
+    const char *nobody = "no other device computes it either";
+    char dtypes[64] = "";
+    if (queue->device->context->settings.fallback == FALLBACK_ERROR)
+        nobody = "HW_FALLBACK=error allows no other device";
+    else if (!may_detour(queue))
+        nobody = "no other device is left to compute it";
+    write_dtypes(op, args, dtypes);
+    return fail(status, "%s (%s) on %s: %s; %s", hw_op_name(op), dtypes,
+                queue->device->name, why, nobody);
+}
+
+enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
+                             enum hw_status status)
+{
+    return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message());
+}
+
+enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
+                         enum hw_status status)
+{
+    struct detour d = { .queue = queue, .op = op };
+    char why[512];
+    snprintf(why, sizeof why, "%s", hw_message());
+    if (!may_detour(queue))
+        return refuse(queue, op, args, status, why);
+    enum hw_status moved = describe_all(&d, args);
+    if (!moved)
+        moved = compute_elsewhere(&d, args, why);
+    if (moved && d.lifted)
+        queue_drain(queue); /* transfers that were queued before the error */
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        free(d.memory[i]);
+    /* HW_DRIVER stays: the output may have been touched */
+    return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why) : moved;
+}
+
+enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,
+                             int32_t answer)
+{
+    enum hw_status status = answered(queue->device, answer);
+    if (status == HW_UNSUPPORTED || (status == HW_DRIVER && may_retry(op, args)))
+        return fall_back(queue, op, args, status);
+    return fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
+}

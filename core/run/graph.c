@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* graph.c - recorded work. A node is a copy of an op's struct, checked when it was
+ * recorded. Runs of nodes that the plugin takes as they are go to its graph_build(); what
+ * it does not build is replayed one by one, and what needs the cold path (staging, views,
+ * another device) takes it again at each launch. */
+#include "run/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct node {
+    uint32_t op;
+    uint32_t odd;
+    bool simple; /* the plugin takes it as it is */
+    void *args;  /* of plugin_args_size() bytes */
+};
+
+/* Nodes first .. first + count - 1. */
+struct segment {
+    uint32_t first, count;
+    void *built; /* the plugin's graph; NULL: replayed */
+};
+
+struct hw_graph {
+    struct hw_device *device;
+    struct node *nodes;
+    uint32_t count, room;
+    struct segment *segments;
+    uint32_t segment_count, built_count;
+    struct hw_graph *next, *prev;
+};
+
+/* ---- recording ---- */
+
+void graph_drop(struct hw_graph *graph)
+{
+    if (!graph)
+        return;
+    for (uint32_t i = 0; i < graph->segment_count; i++)
+        if (graph->segments[i].built)
+            graph->device->plugin->table.graph_destroy(graph->segments[i].built);
+    for (uint32_t i = 0; i < graph->count; i++)
+        free(graph->nodes[i].args);
+    free(graph->nodes);
+    free(graph->segments);
+    free(graph);
+}
+
+enum hw_status hw_queue_record(struct hw_queue *queue)
+{
+    enum hw_status status = queue_ready(queue, "hw_queue_record");
+    if (status)
+        return status;
+    if (queue->recording)
+        return fail(HW_INVALID, "hw_queue_record: the queue is recording already");
+    if (!(queue->recording = calloc(1, sizeof *queue->recording)))
+        return fail(HW_NO_MEMORY, "out of memory for a graph");
+    queue->recording->device = queue->device;
+    queue_set_minds(queue);
+    return HW_OK;
+}
+
+static bool make_room(struct hw_graph *graph)
+{
+    if (graph->count < graph->room)
+        return true;
+    uint32_t room = graph->room ? 2 * graph->room : 64;
+    struct node *nodes = realloc(graph->nodes, room * sizeof *nodes);
+    if (!nodes)
+        return false;
+    graph->nodes = nodes;
+    graph->room = room;
+    return true;
+}
+
+enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
+                         uint32_t odd)
+{
+    struct hw_graph *graph = queue->recording;
+    if (odd & ODD_EMPTY)
+        return HW_OK;
+    void *copy = calloc(1, plugin_args_size(queue->device->plugin, op));
+    if (!copy || !make_room(graph)) {
+        free(copy);
+        return fail(HW_NO_MEMORY, "out of memory for a node of a graph");
+    }
+    memcpy(copy, args, op_rows[op].size);
+    graph->nodes[graph->count++] = (struct node){ .op = op, .odd = odd, .args = copy };
+    return HW_OK;
+}
+
+/* ---- building ---- */
+
+/* An older plugin is asked at each launch whether it knows all that is set. */
+static bool simple(struct hw_queue *queue, const struct node *node)
+{
+    const struct plugin *plugin = queue->device->plugin;
+    const uint32_t op = node->op;
+    return !(node->odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS) &&
+           op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
+           plugin_supports(queue->device, op, node->args) == HW_OK;
+}
+
+/* Runs of simple nodes, and runs of the others. */
+static enum hw_status divide(struct hw_graph *graph)
+{
+    graph->segments = calloc(graph->count ? graph->count : 1, sizeof *graph->segments);
+    if (!graph->segments)
+        return fail(HW_NO_MEMORY, "out of memory for a graph");
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (i == 0 || graph->nodes[i].simple != graph->nodes[i - 1].simple)
+            graph->segments[graph->segment_count++].first = i;
+        graph->segments[graph->segment_count - 1].count++;
+    }
+    return HW_OK;
+}
+
+static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
+                            struct segment *segment)
+{
+    struct hw_device *device = graph->device;
+    struct hw_node *nodes = calloc(segment->count, sizeof *nodes);
+    if (!nodes)
+        return fail(HW_NO_MEMORY, "out of memory for a graph");
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const struct node *node = &graph->nodes[segment->first + i];
+        nodes[i] = (struct hw_node){ node->op,
+                                     (uint32_t)plugin_args_size(device->plugin, node->op),
+                                     node->args };
+    }
+    plugin_asked();
+    int32_t answer = device->plugin->table.graph_build(queue->impl, nodes, segment->count,
+                                                       &segment->built);
+    free(nodes);
+    if (answer) {
+        segment->built = NULL;
+        if (answer == HW_UNSUPPORTED) { /* replayed */
+            plugin_asked();
+            return HW_OK;
+        }
+        return fail_in(answered(device, answer), "build a graph on %s: ", device->name);
+    }
+    graph->built_count += segment->built != NULL;
+    return HW_OK;
+}
+
+static enum hw_status build_all(struct hw_queue *queue, struct hw_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->count; i++)
+        graph->nodes[i].simple = simple(queue, &graph->nodes[i]);
+    enum hw_status status = divide(graph);
+    for (uint32_t i = 0; i < graph->segment_count && !status; i++)
+        if (graph->nodes[graph->segments[i].first].simple)
+            status = build(queue, graph, &graph->segments[i]);
+    return status;
+}
+
+enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
+{
+    if (!out)
+        return fail(HW_INVALID, "hw_queue_end: graph may not be NULL");
+    *out = NULL;
+    if (!queue)
+        return fail(HW_INVALID, "hw_queue_end: queue may not be NULL");
+    enum hw_status status = guard(queue->device->context);
+    if (status)
+        return status;
+    struct hw_graph *graph = queue->recording;
+    if (!graph)
+        return fail(HW_INVALID,
+                    "hw_queue_end: the queue is not recording; hw_queue_record() begins");
+    queue->recording = NULL;
+    queue_set_minds(queue);
+    if ((status = queue_ready(queue, "hw_queue_end")) ||
+        (status = build_all(queue, graph))) {
+        graph_drop(graph);
+        return status;
+    }
+    struct hw_context *context = graph->device->context;
+    pthread_mutex_lock(&context->lock);
+    graph->next = context->graphs;
+    if (graph->next)
+        graph->next->prev = graph;
+    context->graphs = graph;
+    pthread_mutex_unlock(&context->lock);
+    *out = graph;
+    return HW_OK;
+}
+
+/* ---- launching ---- */
+
+static enum hw_status replay(struct hw_queue *queue, const struct node *node)
+{
+    if (!node->simple)
+        return op_rows[node->op].submit(queue, node->args);
+    int32_t answer = op_rows[node->op].call(queue, node->args);
+    if (answer)
+        return submit_failed(queue, node->op, node->args, answer);
+    count(&queue->calls[node->op].calls, 1);
+    return HW_OK;
+}
+
+static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
+                             struct hw_queue *queue)
+{
+    enum hw_status status = HW_OK;
+    const struct node *nodes = graph->nodes + segment->first;
+    if (!segment->built) {
+        for (uint32_t i = 0; i < segment->count && !status; i++)
+            status = replay(queue, &nodes[i]);
+        return status;
+    }
+    plugin_asked();
+    int32_t answer = graph->device->plugin->table.graph_launch(queue->impl, segment->built);
+    if (answer)
+        return fail_in(answered(graph->device, answer),
+                       "launch a graph on %s: ", graph->device->name);
+    for (uint32_t i = 0; i < segment->count; i++)
+        count(&queue->calls[nodes[i].op].calls, 1);
+    return HW_OK;
+}
+
+enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
+{
+    enum hw_status status = queue_ready(queue, "hw_graph_launch");
+    if (status)
+        return status;
+    if (!graph)
+        return fail(HW_INVALID, "hw_graph_launch: graph may not be NULL");
+    if (graph->device != queue->device)
+        return fail(HW_INVALID, "hw_graph_launch: the graph is of %s, the queue of %s",
+                    graph->device->name, queue->device->name);
+    if (queue->recording)
+        return fail(HW_INVALID,
+                    "hw_graph_launch: the queue is recording; a graph holds no graphs");
+    for (uint32_t i = 0; i < graph->segment_count && !status; i++)
+        status = launch(graph, &graph->segments[i], queue);
+    if (status)
+        queue_drain(queue); /* of the host's memory that nodes before it have borrowed */
+    return status ? status : settle_synchronous(queue);
+}
+
+void hw_graph_free(struct hw_graph *graph)
+{
+    if (!graph || forked(graph->device->context))
+        return;
+    struct hw_context *context = graph->device->context;
+    pthread_mutex_lock(&context->lock);
+    if (graph->prev)
+        graph->prev->next = graph->next;
+    else
+        context->graphs = graph->next;
+    if (graph->next)
+        graph->next->prev = graph->prev;
+    pthread_mutex_unlock(&context->lock);
+    graph_drop(graph);
+}
+
+enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info)
+{
+    if (!graph || !info)
+        return fail(HW_INVALID, "hw_graph_info: graph and info may not be NULL");
+    if (info->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID, "hw_graph_info: info->size is %u; set it to sizeof *info",
+                    (unsigned)info->size);
+    enum hw_status status = guard(graph->device->context);
+    if (status)
+        return status;
+    const struct hw_graph_info now = {
+        .size = info->size < sizeof now ? info->size : (uint32_t)sizeof now,
+        .nodes = graph->count,
+        .segments = graph->segment_count,
+        .built = graph->built_count,
+    };
+    memcpy(info, &now, now.size);
+    return HW_OK;
+}

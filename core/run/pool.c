@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/* pool.c - one pool per device: large pieces of the device's memory, split into blocks and
+ * joined again, so that the driver is asked seldom.
+ *
+ * A chunk is what the plugin's buffer_alloc() gave. Its blocks lie in a list by address,
+ * and those that are free also in the list of their kind: chunks differ by flags, and large
+ * requests have chunks of their own, so that a small buffer never pins a large one's
+ * memory. Best fit; a large block is not split for less than half of it, unless there is no
+ * other memory: its chunk could not be given back.
+ *
+ * Memory that is to be zero is cleared by the host where it has an address. Elsewhere only the
+ * device can clear it, when it makes a chunk: that one is kept as long as its buffer. */
+#include "run/exec.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES (UINT64_C(4) << 20) /* what is asked of the device for small requests */
+#define LARGE_BYTES (UINT64_C(1) << 20) /* from here on a request has a chunk of its own */
+
+struct chunk {
+    struct hw_buffer memory;
+    struct kind *kind;
+    bool once; /* given back with its buffer */
+    struct block *first;
+    struct chunk *next, *prev;
+};
+
+/* Chunks with the same flags and size class. */
+struct kind {
+    uint32_t flags;
+    bool large;
+    bool visible;       /* the host has an address of the last chunk */
+    struct block *free; /* linked by next_free */
+    struct kind *next;
+};
+
+struct pool {
+    struct hw_device *device;
+    pthread_mutex_t lock;
+    struct chunk *chunks;
+    struct kind *kinds;
+    struct buffer *later; /* that queues may still use */
+    struct hw_pool_stats stats;
+};
+
+enum hw_status pool_create(struct hw_device *device, struct pool **pool)
+{
+    struct pool *p = calloc(1, sizeof *p);
+    *pool = p;
+    if (!p)
+        return fail(HW_NO_MEMORY, "out of memory for the pool of %s", device->name);
+    p->device = device;
+    p->stats.limit = device->context->settings.memory_limit;
+    pthread_mutex_init(&p->lock, NULL);
+    return HW_OK;
+}
+
+/* ---- chunks ---- */
+
+static void free_add(struct block *block)
+{
+    struct kind *kind = block->chunk->kind;
+    block->used = false;
+    block->prev_free = NULL;
+    block->next_free = kind->free;
+    if (kind->free)
+        kind->free->prev_free = block;
+    kind->free = block;
+}
+
+static void free_remove(struct block *block)
+{
+    if (block->prev_free)
+        block->prev_free->next_free = block->next_free;
+    else
+        block->chunk->kind->free = block->next_free;
+    if (block->next_free)
+        block->next_free->prev_free = block->prev_free;
+}
+
+static void chunk_free(struct pool *pool, struct chunk *chunk)
+{
+    while (chunk->first) {
+        struct block *block = chunk->first;
+        chunk->first = block->after;
+        if (!block->used)
+            free_remove(block);
+        free(block);
+    }
+    if (chunk->prev)
+        chunk->prev->next = chunk->next;
+    else
+        pool->chunks = chunk->next;
+    if (chunk->next)
+        chunk->next->prev = chunk->prev;
+    pool->stats.held -= chunk->memory.bytes;
+    pool->device->plugin->table.buffer_free(pool->device->impl, &chunk->memory);
+    free(chunk);
+}
+
+static void trim(struct pool *pool)
+{
+    for (struct chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        if (!chunk->first->used && !chunk->first->after)
+            chunk_free(pool, chunk);
+    }
+}
+
+static struct kind *kind_of(struct pool *pool, uint32_t flags, bool large)
+{
+    struct kind *kind = pool->kinds;
+    while (kind && (kind->flags != flags || kind->large != large))
+        kind = kind->next;
+    if (!kind && (kind = calloc(1, sizeof *kind))) {
+        kind->flags = flags;
+        kind->large = large;
+        kind->next = pool->kinds;
+        pool->kinds = kind;
+    }
+    return kind;
+}
+
+static uint64_t grain(const struct pool *pool)
+{
+    return pool->device->info.buffer_alignment;
+}
+
+/* What one buffer of the device may have, in whole grains. */
+static uint64_t largest(const struct pool *pool)
+{
+    const uint64_t max = pool->device->info.buffer_max;
+    return (max ? max : UINT64_MAX) / grain(pool) * grain(pool);
+}
+
+static bool over_limit(const struct pool *pool, uint64_t more)
+{
+    return pool->stats.limit && (pool->stats.held > pool->stats.limit ||
+                                 more > pool->stats.limit - pool->stats.held);
+}
+
+static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
+{
+    return fail(
+        HW_NO_MEMORY,
+        "%s: %" PRIu64 " bytes asked for; the limit is %" PRIu64 " bytes, of which %" PRIu64
+        " are taken and %" PRIu64 " in use (HW_MEMORY_LIMIT sets it)",
+        pool->device->name, bytes, pool->stats.limit, pool->stats.held, pool->stats.used);
+}
+
+/* The device's own words say what is free there. */
+static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t flags,
+                                 struct hw_buffer *memory)
+{
+    struct hw_device *device = pool->device;
+    *memory = (struct hw_buffer){ .device = device->impl, .bytes = bytes, .flags = flags };
+    plugin_asked();
+    int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
+    if (status)
+        return fail_in(answered(device, status),
+                       "%s: %" PRIu64 " bytes asked for, %" PRIu64
+                       " taken by this process: ",
+                       device->name, bytes, pool->stats.held);
+    /* What the plugin is not to decide. */
+    memory->device = device->impl;
+    memory->offset = 0;
+    memory->bytes = bytes;
+    memory->flags |= flags | (memory->host ? HW_BUFFER_HOST_VISIBLE : 0u);
+    if (memory->flags & HW_BUFFER_HOST_VISIBLE && !memory->host) {
+        device->plugin->table.buffer_free(device->impl, memory);
+        return fail(HW_INTERNAL,
+                    "%s: its plugin gave host-visible memory without an address",
+                    device->name);
+    }
+    return HW_OK;
+}
+
+/* A chunk of one free block; the caller has looked at the limit. */
+static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t bytes,
+                                 uint32_t flags, struct block **block)
+{
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    struct block *whole = calloc(1, sizeof *whole);
+    enum hw_status status = chunk && whole
+                                ? ask_device(pool, bytes, flags, &chunk->memory)
+                                : fail(HW_NO_MEMORY, "out of memory for a buffer");
+    if (status) {
+        free(chunk);
+        free(whole);
+        return status;
+    }
+    chunk->kind = kind;
+    kind->visible = chunk->memory.host != NULL;
+    chunk->once = flags & HW_BUFFER_ZEROED && !kind->visible;
+    chunk->first = whole;
+    chunk->next = pool->chunks;
+    if (chunk->next)
+        chunk->next->prev = chunk;
+    pool->chunks = chunk;
+    pool->stats.held += bytes;
+    whole->chunk = chunk;
+    whole->length = bytes;
+    free_add(whole);
+    *block = whole;
+    return HW_OK;
+}
+
+/* As much as is sensible; failing that, as little as will do; then once more without what
+ * lies idle. */
+static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
+                           uint32_t flags, struct block **block)
+{
+    enum hw_status status;
+    if (!kind->large && !over_limit(pool, CHUNK_BYTES) && CHUNK_BYTES <= largest(pool) &&
+        (kind->visible || !(flags & HW_BUFFER_ZEROED)) &&
+        chunk_make(pool, kind, CHUNK_BYTES, flags, block) == HW_OK)
+        return HW_OK;
+    if (!over_limit(pool, bytes)) {
+        status = chunk_make(pool, kind, bytes, flags, block);
+        if (status != HW_NO_MEMORY)
+            return status;
+    }
+    trim(pool);
+    return over_limit(pool, bytes) ? refuse(pool, bytes)
+                                   : chunk_make(pool, kind, bytes, flags, block);
+}
+
+/* ---- blocks ---- */
+
+/* The smallest block of `bytes` to `most` bytes; `zeroed`: that the host can clear. */
+static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t most,
+                              bool zeroed)
+{
+    struct block *best = NULL;
+    for (struct block *block = kind->free; block; block = block->next_free)
+        if (block->length >= bytes && block->length <= most &&
+            (!best || block->length < best->length) &&
+            (!zeroed || block->chunk->memory.host))
+            best = block;
+    return best;
+}
+
+/* What is left behind the first `bytes` becomes a block of its own. Without memory for one,
+ * the block stays whole. */
+static void split(struct block *block, uint64_t bytes)
+{
+    struct block *rest = block->length > bytes ? calloc(1, sizeof *rest) : NULL;
+    if (!rest)
+        return;
+    rest->chunk = block->chunk;
+    rest->offset = block->offset + bytes;
+    rest->length = block->length - bytes;
+    rest->before = block;
+    rest->after = block->after;
+    if (rest->after)
+        rest->after->before = rest;
+    block->after = rest;
+    block->length = bytes;
+    free_add(rest);
+}
+
+/* `block` takes over the free one behind it. */
+static void join(struct block *block)
+{
+    struct block *after = block->after;
+    free_remove(after);
+    block->length += after->length;
+    block->after = after->after;
+    if (block->after)
+        block->after->before = block;
+    free(after);
+}
+
+static void give(struct pool *pool, struct block *block)
+{
+    struct chunk *chunk = block->chunk;
+    pool->stats.used -= block->length;
+    pool->stats.buffers--;
+    free_add(block);
+    if (block->after && !block->after->used)
+        join(block);
+    if (block->before && !block->before->used)
+        join(block->before);
+    if (chunk->once && !chunk->first->used && !chunk->first->after)
+        chunk_free(pool, chunk);
+}
+
+void pool_give(struct pool *pool, struct block *block)
+{
+    pthread_mutex_lock(&pool->lock);
+    give(pool, block);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- what is freed in a queue's order ---- */
+
+/* Takes the buffer out of the list; nothing uses it any more. */
+static void drop(struct pool *pool, struct buffer **at)
+{
+    const struct hw_plugin *table = &pool->device->plugin->table;
+    struct buffer *buffer = *at;
+    *at = buffer->next;
+    table->event_destroy(buffer->mark);
+    if (buffer->block)
+        give(pool, buffer->block);
+    else
+        table->buffer_free(pool->device->impl, &buffer->base);
+    free(buffer);
+}
+
+/* Drops what has passed, or, with `wait`, all; whether there was any. What the plugin can not
+ * tell of stays until the queue has been waited for. */
+static bool collect(struct pool *pool, bool wait)
+{
+    const struct hw_plugin *table = &pool->device->plugin->table;
+    bool any = false;
+    for (struct buffer **at = &pool->later; *at;) {
+        void *mark = (*at)->mark;
+        if (wait ? table->event_sync(mark) : table->event_query(mark)) {
+            at = &(*at)->next;
+            continue;
+        }
+        drop(pool, at);
+        any = true;
+    }
+    plugin_asked(); /* what they said is no failure */
+    return any;
+}
+
+void pool_give_after(struct pool *pool, struct buffer *buffer)
+{
+    pthread_mutex_lock(&pool->lock);
+    buffer->next = pool->later;
+    pool->later = buffer;
+    if (pool->device->plugin->table.event_query(buffer->mark) == HW_OK)
+        drop(pool, &pool->later);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_passed(struct pool *pool, const struct hw_queue *queue)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (struct buffer **at = &pool->later; *at;)
+        if ((*at)->after == queue)
+            drop(pool, at);
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- taking ---- */
+
+struct request {
+    struct kind *kind;
+    uint64_t bytes;
+    uint32_t flags;
+};
+
+static struct block *fit(const struct request *r, bool wasteful)
+{
+    const uint64_t most = r->kind->large && !wasteful && r->bytes < UINT64_MAX / 2
+                              ? 2 * r->bytes
+                              : UINT64_MAX;
+    return best_fit(r->kind, r->bytes, most, r->flags & HW_BUFFER_ZEROED);
+}
+
+/* `pressed`: whatever it wastes, and after waiting for what queues have yet to pass. */
+static struct block *idle(struct pool *pool, const struct request *r, bool pressed)
+{
+    struct block *block = fit(r, pressed);
+    return block || !collect(pool, pressed) ? block : fit(r, pressed);
+}
+
+/* `*used`: others have written there before. */
+static enum hw_status find(struct pool *pool, const struct request *r, struct block **found,
+                           bool *used)
+{
+    const uint64_t buffers = pool->stats.buffers;
+    if ((*used = (*found = idle(pool, r, false))))
+        return HW_OK;
+    const struct words words = words_keep(); /* what goes wrong on the way is no failure */
+    enum hw_status status = grow(pool, r->kind, r->bytes, r->flags, found);
+    if (status == HW_NO_MEMORY) {
+        if ((*used = (*found = idle(pool, r, true))))
+            status = HW_OK;
+        else if (pool->stats.buffers < buffers) /* perhaps there is room for a chunk now */
+            status = grow(pool, r->kind, r->bytes, r->flags, found);
+    }
+    if (!status)
+        words_restore(&words);
+    return status;
+}
+
+static enum hw_status take(struct pool *pool, uint64_t bytes, uint32_t flags,
+                           struct block **block, bool *used)
+{
+    const struct request r = { .kind = kind_of(pool, flags & ~(uint32_t)HW_BUFFER_ZEROED,
+                                               bytes >= LARGE_BYTES),
+                               .bytes = bytes,
+                               .flags = flags };
+    struct block *found;
+    if (!r.kind)
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    pool->stats.requests++;
+    const enum hw_status status = find(pool, &r, &found, used);
+    if (status)
+        return status;
+    pool->stats.hits += *used;
+    free_remove(found);
+    found->used = true;
+    split(found, bytes);
+    pool->stats.used += found->length;
+    pool->stats.buffers++;
+    if (pool->stats.used > pool->stats.peak)
+        pool->stats.peak = pool->stats.used;
+    *block = found;
+    return HW_OK;
+}
+
+enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
+                         struct block **out)
+{
+    const uint64_t most = largest(pool), step = grain(pool);
+    if (bytes > most)
+        return fail(HW_NO_MEMORY,
+                    "%s: %" PRIu64 " bytes asked for; its largest buffer has %" PRIu64,
+                    pool->device->name, bytes, most);
+    const uint64_t whole = ((bytes ? bytes : 1) + step - 1) / step * step;
+    struct block *block = NULL;
+    bool used = false;
+    pthread_mutex_lock(&pool->lock);
+    enum hw_status status = take(pool, whole, flags, &block, &used);
+    pthread_mutex_unlock(&pool->lock);
+    if (status)
+        return status;
+    if (used && flags & HW_BUFFER_ZEROED)
+        memset((char *)block->chunk->memory.host + block->offset, 0, (size_t)block->length);
+    *out = block;
+    return HW_OK;
+}
+
+const struct hw_buffer *block_memory(const struct block *block)
+{
+    return &block->chunk->memory;
+}
+
+void pool_destroy(struct pool *pool)
+{
+    while (pool->chunks)
+        chunk_free(pool, pool->chunks);
+    while (pool->kinds) {
+        struct kind *kind = pool->kinds;
+        pool->kinds = kind->next;
+        free(kind);
+    }
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* ---- for applications ---- */
+
+enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *stats)
+{
+    if (!device || !stats)
+        return fail(HW_INVALID, "hw_pool_stats: device and stats may not be NULL");
+    if (stats->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID, "hw_pool_stats: stats->size is %u; set it to sizeof *stats",
+                    (unsigned)stats->size);
+    enum hw_status status = guard(device->context);
+    if (status || (status = device_wake(device)))
+        return status;
+    const uint32_t size = stats->size < sizeof *stats ? stats->size
+                                                      : (uint32_t)sizeof *stats;
+    pthread_mutex_lock(&device->pool->lock);
+    collect(device->pool, false);
+    memcpy(stats, &device->pool->stats, size);
+    pthread_mutex_unlock(&device->pool->lock);
+    stats->size = size;
+    return HW_OK;
+}
+
+enum hw_status hw_pool_trim(struct hw_device *device)
+{
+    if (!device)
+        return fail(HW_INVALID, "hw_pool_trim: device may not be NULL");
+    enum hw_status status = guard(device->context);
+    if (status || (status = device_wake(device)))
+        return status;
+    pthread_mutex_lock(&device->pool->lock);
+    collect(device->pool, false);
+    trim(device->pool);
+    pthread_mutex_unlock(&device->pool->lock);
+    return HW_OK;
+}

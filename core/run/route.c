@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* route.c - the cold path of a call: operands that the plugin can not take as they are.
+ *
+ * Views whose innermost extent is not contiguous are copied to scratch by the plugin's own
+ * copy op; host tensors go to the device and back where it can not read them in place. All
+ * of it is queued in the queue's order, and counted. The plugin is asked first: nothing is
+ * moved to a device that does not compute the op then. */
+#include "run/exec.h"
+
+#include <string.h>
+
+/* ---- what has to stand in for an operand ---- */
+
+static bool innermost_apart(const struct hw_tensor *t)
+{
+    return !t->layout && t->extent[t->rank - 1] > 1 &&
+           t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype);
+}
+
+static bool must_stage(const struct hw_device *device, const struct hw_tensor *t)
+{
+    return !t->buffer && !(device->info.features & HW_FEATURE_HOST_TENSORS);
+}
+
+static bool must_replace(const struct hw_device *device, uint32_t op,
+                         const struct hw_tensor *t)
+{
+    if (t->dtype == HW_NONE || tensor_empty(t))
+        return false;
+    return must_stage(device, t) || (op != HW_OP_COPY && innermost_apart(t));
+}
+
+/* The same elements, contiguous. */
+static enum hw_status dense_like(const struct hw_tensor *t, const char *name,
+                                 struct hw_tensor *dense, uint64_t *bytes)
+{
+    *dense = *t;
+    return make_dense(dense, t, bytes)
+               ? HW_OK
+               : fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", name);
+}
+
+/* What is empty needs no copy, and no plugin is to mind its strides. */
+static void straighten_empty(uint32_t op, struct hw_tensor *t)
+{
+    if (t->dtype != HW_NONE && op != HW_OP_COPY && tensor_empty(t) && innermost_apart(t))
+        make_dense(t, NULL, &(uint64_t){ 0 });
+}
+
+/* Axes that repeat, once. */
+static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
+{
+    struct hw_tensor u = *t;
+    for (int i = 0; i < u.rank - 1; i++)
+        if (dense->stride[i] == 0 && u.extent[i] > 1)
+            u.extent[i] = 1;
+    return u;
+}
+
+static struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor *src,
+                                   const struct hw_tensor *dense)
+{
+    return (struct hw_copy){ .src = once(src, dense), .dst = once(dst, dense) };
+}
+
+/* ---- what the device computes ---- */
+
+/* Whether a view can be made contiguous, and what was computed there be put back. */
+static enum hw_status can_copy(struct hw_device *device, const struct operand *operand,
+                               const struct hw_tensor *view, const struct hw_tensor *dense)
+{
+    const struct hw_copy in = copy_of_view(dense, view, dense),
+                         out = copy_of_view(view, dense, dense);
+    enum hw_status status = HW_OK;
+    if (role_reads(operand->role))
+        status = plugin_supports(device, HW_OP_COPY, &in);
+    if (!status && role_writes(operand->role))
+        status = plugin_supports(device, HW_OP_COPY, &out);
+    return status ? fail_in(status, "%s is a view, which has to be copied: ", operand->name)
+                  : HW_OK;
+}
+
+static enum hw_status computes(struct hw_device *device, uint32_t op, const void *args)
+{
+    const struct op_row *row = &op_rows[op];
+    enum hw_status status;
+    union any_op dense;
+    memcpy(&dense, args, row->size);
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct operand *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(args, operand);
+        straighten_empty(op, operand_in(&dense, operand));
+        if (must_replace(device, op, t) &&
+            (status = dense_like(t, operand->name, operand_in(&dense, operand),
+                                 &(uint64_t){ 0 })))
+            return status;
+    }
+    status = plugin_supports(device, op, &dense);
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        const struct operand *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(args, operand);
+        if (must_replace(device, op, t) && !must_stage(device, t))
+            status = can_copy(device, operand, t, operand_at(&dense, operand));
+    }
+    return status;
+}
+
+static bool is_transposed(const struct hw_tensor *t)
+{
+    return innermost_apart(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
+}
+
+/* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then. */
+static void say_transposed(struct hw_tensor *t, uint32_t *flag)
+{
+    const int inner = t->rank - 1;
+    const int64_t extent = t->extent[inner], stride = t->stride[inner];
+    t->extent[inner] = t->extent[inner - 1];
+    t->stride[inner] = t->stride[inner - 1];
+    t->extent[inner - 1] = extent;
+    t->stride[inner - 1] = stride;
+    *flag ^= 1;
+}
+
+enum hw_status device_computes(struct hw_device *device, uint32_t op, const void *args,
+                               union any_op *as)
+{
+    const struct hw_matmul *matmul = args;
+    const uint32_t turned = op == HW_OP_MATMUL
+                                ? (uint32_t)is_transposed(&matmul->a) |
+                                      (uint32_t)is_transposed(&matmul->b) << 1
+                                : 0;
+    /* Both by a flag, else one, else none: what no flag says is copied. */
+    for (uint32_t said = turned;; said = (said - 1) & turned) {
+        memcpy(as, args, op_rows[op].size);
+        if (said & 1)
+            say_transposed(&as->matmul.a, &as->matmul.transpose_a);
+        if (said & 2)
+            say_transposed(&as->matmul.b, &as->matmul.transpose_b);
+        const enum hw_status status = computes(device, op, as);
+        if (status != HW_UNSUPPORTED || !said)
+            return status;
+    }
+}
+
+/* ---- a call whose operands are replaced ---- */
+
+struct call {
+    struct hw_queue *queue;
+    uint32_t op;
+    union any_op whole;                   /* with the caller's operands */
+    union any_op args;                    /* with those that the plugin gets */
+    struct buffer *scratch[MAX_OPERANDS]; /* NULL: the operand is the caller's */
+};
+
+static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
+                                const struct hw_tensor *src, const struct hw_tensor *dense)
+{
+    struct hw_queue *queue = call->queue;
+    const struct hw_copy copy = copy_of_view(dst, src, dense);
+    int32_t status = plugin_call(queue, HW_OP_COPY, &copy);
+    if (status)
+        return fail_in(answered(queue->device, status),
+                       "%s: making a view contiguous on %s: ", hw_op_name(call->op),
+                       queue->device->name);
+    count(&queue->calls[call->op].copied_views, 1);
+    return HW_OK;
+}
+
+/* The operand's stand-in in scratch, with its contents if the op reads them. */
+static enum hw_status replace(struct call *call, uint32_t index)
+{
+    const struct operand *operand = &op_rows[call->op].operands[index];
+    const struct hw_tensor *t = operand_at(&call->whole, operand);
+    struct hw_tensor *dense = operand_in(&call->args, operand);
+    uint64_t bytes;
+    enum hw_status status = dense_like(t, operand->name, dense, &bytes);
+    if (status || (status = scratch_take(call->queue, bytes, 0, &call->scratch[index])))
+        return status;
+    dense->buffer = &call->scratch[index]->base;
+    dense->data = NULL;
+    dense->offset = 0;
+    if (!role_reads(operand->role))
+        return HW_OK;
+    return must_stage(call->queue->device, t) ? stage_in(call->queue, call->op, dense, t)
+                                              : copy_view(call, dense, t, dense);
+}
+
+static enum hw_status replace_all(struct call *call)
+{
+    const struct op_row *row = &op_rows[call->op];
+    enum hw_status status = HW_OK;
+    memcpy(&call->args, &call->whole, row->size);
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        straighten_empty(call->op, operand_in(&call->args, &row->operands[i]));
+        if (must_replace(call->queue->device, call->op,
+                         operand_at(&call->whole, &row->operands[i])))
+            status = replace(call, i);
+    }
+    return status;
+}
+
+static enum hw_status write_back(struct call *call)
+{
+    const struct op_row *row = &op_rows[call->op];
+    enum hw_status status = HW_OK;
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        if (!call->scratch[i] || !role_writes(row->operands[i].role))
+            continue;
+        const struct hw_tensor *t = operand_at(&call->whole, &row->operands[i]);
+        const struct hw_tensor *dense = operand_at(&call->args, &row->operands[i]);
+        status = must_stage(call->queue->device, t)
+                     ? stage_out(call->queue, call->op, t, dense)
+                     : copy_view(call, t, dense, dense);
+    }
+    return status;
+}
+
+/* `given`: the op as the caller wrote it. */
+static enum hw_status call_routed(struct call *call, const void *given)
+{
+    struct hw_queue *queue = call->queue;
+    enum hw_status status = replace_all(call);
+    if (status == HW_UNSUPPORTED)
+        return fall_back(queue, call->op, given, status);
+    if (status)
+        return status;
+    int32_t answer = plugin_call(queue, call->op, &call->args);
+    if (answer)
+        return submit_failed(queue, call->op, given, answer);
+    if (!(status = write_back(call)))
+        count(&queue->calls[call->op].calls, 1);
+    return status;
+}
+
+/* What nobody may compute is refused now, and not at each launch. */
+static enum hw_status record(struct hw_queue *queue, uint32_t op, const void *args,
+                             uint32_t odd)
+{
+    union any_op as;
+    enum hw_status status = odd & ODD_EMPTY ? HW_OK
+                                            : device_computes(queue->device, op, args, &as);
+    if (status == HW_UNSUPPORTED)
+        status = may_fall_back(queue, op, args, status);
+    return status ? status : graph_add(queue, op, args, odd);
+}
+
+enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd)
+{
+    struct call call = { .queue = queue, .op = op };
+    if (queue->recording)
+        return record(queue, op, args, odd);
+    if (odd & ODD_EMPTY) {
+        count(&queue->calls[op].calls, 1);
+        return HW_OK;
+    }
+    memcpy(&call.whole, args, op_rows[op].size);
+    enum hw_status status = odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS
+                                ? device_computes(queue->device, op, args, &call.whole)
+                                : args_known(queue->device->plugin, op, args);
+    if (!status) {
+        if ((status = call_routed(&call, args)))
+            queue_drain(queue); /* a call that failed has returned all host memory */
+    } else if (status == HW_UNSUPPORTED)
+        status = fall_back(queue, op, args, status);
+    else
+        fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        scratch_give(queue, call.scratch[i]);
+    return status ? status : settle_synchronous(queue);
+}

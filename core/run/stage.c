@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* stage.c - host tensors on their way to a device that can not read them in place, and back:
+ * from where they lie, or by pinned memory, and never past what the queue has yet to do to
+ * them. */
+#include "run/exec.h"
+
+#include <stdlib.h>
+
+#define GATHER_BYTES                                                                       \
+    (UINT64_C(1) << 20) /* smaller tensors are gathered in pinned memory first */
+#define DIRECT_RUNS 16  /* tensors in more pieces as well */
+
+/* Memory that the queue has yet to write can not be read or written by the host before. */
+static enum hw_status settle_debts(struct hw_queue *queue, const struct hw_tensor *host)
+{
+    const uint64_t begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    const uint64_t end = begin + hw_tensor_bytes(host);
+    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
+        if (begin < owed->end && owed->begin < end)
+            return queue_settle(queue);
+    return HW_OK;
+}
+
+/* Whether it is a buffer's memory, by its address. The queue may be about to write that buffer, or
+ * to read it: what is in turn there only its own order says, by transfers from and to where it
+ * lies. */
+static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *host)
+{
+    struct hw_context *context = queue->device->context;
+    const uintptr_t begin = (uintptr_t)hw_tensor_address(host),
+                    end = begin + hw_tensor_bytes(host);
+    bool found = false;
+    pthread_mutex_lock(&context->lock);
+    for (const struct buffer *b = context->buffers; b && !found; b = b->next) {
+        const uintptr_t at = (uintptr_t)b->base.host;
+        found = at && begin < at + b->base.bytes && at < end;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return found;
+}
+
+/* The same elements, contiguous, in host memory; `pinned`: the buffer that it is of, which says
+ * more to a plugin than an address. */
+static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory,
+                                       struct hw_buffer *pinned)
+{
+    struct hw_tensor t = *of;
+    uint64_t bytes;
+    make_dense(&t, of, &bytes); /* fits: its bytes have been allocated */
+    t.buffer = pinned;
+    t.data = pinned ? NULL : memory;
+    t.offset = 0;
+    return t;
+}
+
+static uint64_t dense_bytes(const struct hw_tensor *of)
+{
+    struct hw_tensor t = *of;
+    uint64_t bytes;
+    return make_dense(&t, of, &bytes) ? bytes : UINT64_MAX;
+}
+
+enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_tensor *to,
+                        const struct hw_tensor *host)
+{
+    const uint64_t bytes = dense_bytes(to);
+    enum hw_status status = settle_debts(queue, host);
+    if (status)
+        return status;
+    count(&queue->calls[op].staged_bytes, bytes);
+    if ((bytes > GATHER_BYTES && move_count(to, host) <= DIRECT_RUNS) ||
+        in_a_buffer(queue, host))
+        return queue_move(queue, to, host);
+    struct hw_buffer *pinned;
+    void *memory = scratch_host(queue, bytes, &pinned);
+    if (!memory)
+        return HW_NO_MEMORY;
+    const struct hw_tensor gathered = in_host_memory(to, memory, pinned);
+    host_move(&gathered, host);
+    return queue_move(queue, to, &gathered);
+}
+
+enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
+                         const struct hw_tensor *from)
+{
+    const uint64_t bytes = dense_bytes(host);
+    const bool direct = move_count(host, from) <= DIRECT_RUNS || in_a_buffer(queue, host);
+    enum hw_status status = settle_debts(queue, host);
+    if (status)
+        return status;
+    struct hw_buffer *pinned = NULL;
+    struct owed *owed = calloc(1, sizeof *owed);
+    void *memory = direct || !owed ? NULL : scratch_host(queue, bytes, &pinned);
+    if (!owed || (!direct && !memory)) {
+        free(owed);
+        return fail(HW_NO_MEMORY, "out of memory for a tensor on its way to the host");
+    }
+    const struct hw_tensor scattered = direct ? *host
+                                              : in_host_memory(host, memory, pinned);
+    if ((status = queue_move(queue, &scattered, from))) {
+        free(owed);
+        return status;
+    }
+    owed->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    owed->end = owed->begin + hw_tensor_bytes(host);
+    owed->to = *host;
+    owed->from = memory;
+    owed->next = queue->owed;
+    queue->owed = owed;
+    count(&queue->calls[op].staged_bytes, bytes);
+    return HW_OK;
+}

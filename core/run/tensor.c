@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor.c - tensors: values that say what lies where. Nothing here touches what they point
+ * at. */
+#include "run/exec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+const char *describe(const struct hw_tensor *tensor, char text[DESCRIBE_SIZE])
+{
+    if (tensor->dtype == HW_NONE) {
+        snprintf(text, DESCRIBE_SIZE, "absent");
+        return text;
+    }
+    int n = snprintf(text, DESCRIBE_SIZE, "%s [", hw_dtype_name(tensor->dtype));
+    for (int i = 0; i < tensor->rank && i < HW_MAX_RANK; i++)
+        n += snprintf(text + n, (size_t)(DESCRIBE_SIZE - n), "%s%" PRId64, i ? ", " : "",
+                      tensor->extent[i]);
+    snprintf(text + n, (size_t)(DESCRIBE_SIZE - n), "]");
+    return text;
+}
+
+const char *describe_dtypes(uint32_t dtypes, char text[DESCRIBE_SIZE])
+{
+    int n = 0;
+    text[0] = '\0';
+    for (int32_t d = 1; d < HW_DTYPE_END; d++) {
+        if (!(dtypes >> d & 1))
+            continue;
+        uint32_t rest = dtypes >> d >> 1;
+        n += snprintf(text + n, (size_t)(DESCRIBE_SIZE - n), "%s%s",
+                      n == 0 ? "" : (rest ? ", " : " or "), hw_dtype_name(d));
+    }
+    return text;
+}
+
+/* ---- layout ---- */
+
+bool tensor_empty(const struct hw_tensor *tensor)
+{
+    for (int i = 0; i < tensor->rank; i++)
+        if (tensor->extent[i] == 0)
+            return true;
+    return false;
+}
+
+bool same_extents(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->extent, b->extent, sizeof a->extent) == 0;
+}
+
+bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t *bytes)
+{
+    const int inner = tensor->rank - 1;
+    const int64_t block = hw_dtype_block(tensor->dtype);
+    int64_t stride = hw_dtype_bytes(tensor->dtype);
+    bool empty = tensor_empty(tensor);
+    memset(tensor->stride, 0, sizeof tensor->stride);
+    for (int i = inner; i >= 0; i--) {
+        int64_t extent = i == inner ? tensor->extent[i] / block : tensor->extent[i];
+        if (like && i != inner && like->stride[i] == 0 && extent > 1)
+            continue;
+        tensor->stride[i] = stride;
+        if (!empty && __builtin_mul_overflow(stride, extent, &stride))
+            return false;
+    }
+    *bytes = empty ? 0 : (uint64_t)stride;
+    return true;
+}
+
+bool tensor_dense(const struct hw_tensor *tensor)
+{
+    struct hw_tensor dense = *tensor;
+    uint64_t bytes;
+    if (!make_dense(&dense, NULL, &bytes))
+        return false;
+    for (int i = 0; i < tensor->rank; i++) {
+        int64_t step = i == tensor->rank - 1 ? hw_dtype_block(tensor->dtype) : 1;
+        if (tensor->extent[i] > step && tensor->stride[i] != dense.stride[i])
+            return false;
+    }
+    return true;
+}
+
+uint64_t hw_tensor_bytes(const struct hw_tensor *tensor)
+{
+    if (!tensor || hw_dtype_bytes(tensor->dtype) == 0 || tensor->rank < 1 ||
+        tensor->rank > HW_MAX_RANK || tensor_empty(tensor))
+        return 0;
+    uint64_t bytes = (uint64_t)hw_dtype_bytes(tensor->dtype);
+    for (int i = 0; i < tensor->rank; i++) {
+        int64_t step = i == tensor->rank - 1 ? hw_dtype_block(tensor->dtype) : 1;
+        uint64_t reach;
+        if (tensor->extent[i] < 0 || tensor->stride[i] < 0 ||
+            __builtin_mul_overflow((uint64_t)(tensor->extent[i] / step - 1),
+                                   (uint64_t)tensor->stride[i], &reach) ||
+            __builtin_add_overflow(bytes, reach, &bytes))
+            return 0;
+    }
+    return bytes;
+}
+
+/* ---- constructors ---- */
+
+/* A tensor of an error is absent, so that no op takes it. */
+static enum hw_status refuse(struct hw_tensor *tensor, enum hw_status status)
+{
+    memset(tensor, 0, sizeof *tensor);
+    return status;
+}
+
+/* Checks what was made by `function`, with the words of every op's check. */
+static enum hw_status made(struct hw_tensor *tensor, const struct hw_tensor *from,
+                           const char *function)
+{
+    char why[FAULT_SIZE];
+    if (!tensor_fault(from, false, why))
+        return *tensor = *from, HW_OK;
+    return refuse(tensor, fail(HW_INVALID, "%s: %s", function, why));
+}
+
+/* dtype, rank and extents; strides of a contiguous tensor. */
+static enum hw_status shape(struct hw_tensor *tensor, int32_t dtype, int32_t rank,
+                            const int64_t *extents, const char *function)
+{
+    uint64_t bytes;
+    memset(tensor, 0, sizeof *tensor);
+    if (!extents)
+        return fail(HW_INVALID, "%s: extents may not be NULL", function);
+    if (hw_dtype_bytes(dtype) == 0)
+        return fail(HW_INVALID, "%s: %d is no dtype", function, (int)dtype);
+    if (rank < 1 || rank > HW_MAX_RANK)
+        return fail(HW_INVALID, "%s: rank %d; 1 to %d can be", function, (int)rank,
+                    HW_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        if (extents[i] < 0)
+            return fail(HW_INVALID, "%s: extents[%d] is %" PRId64, function, i, extents[i]);
+    tensor->dtype = dtype;
+    tensor->rank = rank;
+    memcpy(tensor->extent, extents, (size_t)rank * sizeof *extents);
+    if (!make_dense(tensor, NULL, &bytes))
+        return fail(HW_INVALID, "%s: more than 2^63 bytes", function);
+    return HW_OK;
+}
+
+enum hw_status hw_tensor_host(struct hw_tensor *tensor, const void *data, int32_t dtype,
+                              int32_t rank, const int64_t *extents)
+{
+    if (!tensor)
+        return fail(HW_INVALID, "hw_tensor_host: tensor may not be NULL");
+    struct hw_tensor t;
+    enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_host");
+    if (status)
+        return refuse(tensor, status);
+    t.data = (void *)(uintptr_t)data;
+    return made(tensor, &t, "hw_tensor_host");
+}
+
+enum hw_status hw_tensor_view(struct hw_tensor *tensor, struct hw_buffer *buffer,
+                              uint64_t offset, int32_t dtype, int32_t rank,
+                              const int64_t *extents)
+{
+    if (!tensor)
+        return fail(HW_INVALID, "hw_tensor_view: tensor may not be NULL");
+    struct hw_tensor t;
+    enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_view");
+    if (!status && !buffer)
+        status = fail(HW_INVALID, "hw_tensor_view: buffer may not be NULL");
+    if (status)
+        return refuse(tensor, status);
+    t.buffer = buffer;
+    t.offset = offset;
+    return made(tensor, &t, "hw_tensor_view");
+}
+
+enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t dtype,
+                               int32_t rank, const int64_t *extents,
+                               struct hw_tensor *tensor)
+{
+    if (!tensor)
+        return fail(HW_INVALID, "hw_tensor_alloc: tensor may not be NULL");
+    struct hw_tensor t;
+    enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_alloc");
+    if (status || (status = hw_buffer_alloc(device, hw_tensor_bytes(&t), flags, &t.buffer)))
+        return refuse(tensor, status);
+    *tensor = t;
+    return HW_OK;
+}
+
+/* ---- views ---- */
+
+/* HW_OK if `of` can be viewed anew. */
+static enum hw_status viewable(const struct hw_tensor *tensor, const struct hw_tensor *of,
+                               const char *function)
+{
+    char why[FAULT_SIZE];
+    if (!tensor || !of)
+        return fail(HW_INVALID, "%s: tensor and of may not be NULL", function);
+    if (of->layout)
+        return fail(HW_INVALID, "%s: of is packed; a packed tensor is used whole",
+                    function);
+    if (tensor_fault(of, false, why))
+        return fail(HW_INVALID, "%s: of: %s", function, why);
+    return HW_OK;
+}
+
+static enum hw_status bad_axis(const char *function, int32_t axis, int32_t rank)
+{
+    return fail(HW_INVALID, "%s: axis %d of a tensor of rank %d", function, (int)axis,
+                (int)rank);
+}
+
+static bool blocks_along(const struct hw_tensor *t, int32_t axis)
+{
+    return axis == t->rank - 1 && hw_dtype_block(t->dtype) > 1;
+}
+
+enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor *of,
+                               int32_t axis, int64_t begin, int64_t end)
+{
+    enum hw_status status = viewable(tensor, of, "hw_tensor_slice");
+    if (status)
+        return status;
+    if (axis < 0 || axis >= of->rank)
+        return bad_axis("hw_tensor_slice", axis, of->rank);
+    if (begin < 0 || begin > end || end > of->extent[axis])
+        return fail(HW_INVALID,
+                    "hw_tensor_slice: elements %" PRId64 " to %" PRId64
+                    " of extent[%d], which is "
+                    "%" PRId64,
+                    begin, end, (int)axis, of->extent[axis]);
+    int64_t block = blocks_along(of, axis) ? hw_dtype_block(of->dtype) : 1;
+    if (begin % block || end % block)
+        return fail(HW_INVALID,
+                    "hw_tensor_slice: elements %" PRId64 " to %" PRId64
+                    " cut a block of %" PRId64 " (%s)",
+                    begin, end, block, hw_dtype_name(of->dtype));
+    struct hw_tensor t = *of;
+    t.extent[axis] = end - begin;
+    if (!tensor_empty(
+            &t)) /* an empty view keeps its place: there may be nothing behind it */
+        t.offset += (uint64_t)(begin / block) * (uint64_t)t.stride[axis];
+    return made(tensor, &t, "hw_tensor_slice");
+}
+
+enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_tensor *of,
+                                   int32_t axis_a, int32_t axis_b)
+{
+    enum hw_status status = viewable(tensor, of, "hw_tensor_transpose");
+    if (status)
+        return status;
+    if (axis_a < 0 || axis_a >= of->rank)
+        return bad_axis("hw_tensor_transpose", axis_a, of->rank);
+    if (axis_b < 0 || axis_b >= of->rank)
+        return bad_axis("hw_tensor_transpose", axis_b, of->rank);
+    if (axis_a != axis_b && (blocks_along(of, axis_a) || blocks_along(of, axis_b)))
+        return fail(HW_INVALID,
+                    "hw_tensor_transpose: rows of %s blocks can not be transposed",
+                    hw_dtype_name(of->dtype));
+    struct hw_tensor t = *of;
+    t.extent[axis_a] = of->extent[axis_b];
+    t.stride[axis_a] = of->stride[axis_b];
+    t.extent[axis_b] = of->extent[axis_a];
+    t.stride[axis_b] = of->stride[axis_a];
+    return made(tensor, &t, "hw_tensor_transpose");
+}
+
+/* Elements; false if there are more than can be counted. */
+static bool elements(const struct hw_tensor *t, int64_t *n)
+{
+    *n = 1;
+    if (tensor_empty(t))
+        return *n = 0, true;
+    for (int i = 0; i < t->rank; i++)
+        if (__builtin_mul_overflow(*n, t->extent[i], n))
+            return false;
+    return true;
+}
+
+enum hw_status hw_tensor_reshape(struct hw_tensor *tensor, const struct hw_tensor *of,
+                                 int32_t rank, const int64_t *extents)
+{
+    struct hw_tensor t;
+    int64_t before, after;
+    char text[DESCRIBE_SIZE], new_text[DESCRIBE_SIZE];
+    enum hw_status status = viewable(tensor, of, "hw_tensor_reshape");
+    if (status || (status = shape(&t, of->dtype, rank, extents, "hw_tensor_reshape")))
+        return status;
+    if (!elements(of, &before) || !elements(&t, &after) || before != after)
+        return fail(HW_INVALID,
+                    "hw_tensor_reshape: %s and %s differ in the number of elements",
+                    describe(of, text), describe(&t, new_text));
+    if (!tensor_dense(of))
+        return fail(
+            HW_INVALID,
+            "hw_tensor_reshape: %s is not contiguous; hw_copy() makes a copy that is",
+            describe(of, text));
+    t.buffer = of->buffer;
+    t.data = of->data;
+    t.offset = of->offset;
+    return made(tensor, &t, "hw_tensor_reshape");
+}
