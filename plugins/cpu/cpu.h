@@ -11,7 +11,7 @@
 
 #include <hw/plugin.h>
 
-#include "common/kernels.h"
+#include "common/rows.h"
 #include "common/lower.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kernels.h - a plugin's table of kernels: which row computes an op on this device.
+/* rows.h - a plugin's table of kernels: which row computes an op on this device.
  *
  * A plugin lists its rows once, in kernels.def:
  *
@@ -22,8 +22,8 @@
  *
  * No cache: a row is found in a few comparisons, cheaper than a look-up by dtype and shape.
  */
-#ifndef COMMON_KERNELS_H
-#define COMMON_KERNELS_H
+#ifndef COMMON_ROWS_H
+#define COMMON_ROWS_H
 
 #include <hw/plugin.h>
 

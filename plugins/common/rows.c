@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernel tables: from an op and its operands to a row, and what people are told of rows. */
-#include "kernels.h"
+#include "rows.h"
 
 /* ---- operands of an op, from the op table ---- */
 
