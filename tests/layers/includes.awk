@@ -21,6 +21,8 @@ function layer(source)
         sub(/\/.*/, "", source)
         return "plugin " source
     }
+    if (source ~ /^tools\/model\//)
+        return "model"
     sub(/\/.*/, "", source)
     return source
 }
@@ -41,6 +43,8 @@ function may_see(source, header, own)
         return header ~ /^(core|include\/hw)\//
     if (own == "verify")
         return header ~ /^(verify|include\/hw)\//
+    if (own == "model")
+        return header ~ /^(tools\/model|include\/hw)\//
     if (own == "tools")
         return header ~ /^(tools|verify|include\/hw)\//
     return 0

@@ -3,8 +3,8 @@
  * vocabulary. A fuzzer calls LLVMFuzzerTestOneInput() (clang
  * -fsanitize=fuzzer,address,undefined with these sources); replay.c calls it with the
  * corpus, as an ordinary test. */
-#include "../../tools/hw/shape.h"
-#include "../../tools/hw/tokenizer.h"
+#include "shape.h"
+#include "tokenizer.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
  * sentence that names file, place and reason. Bad files end where readable memory ends:
  * reading one byte beyond is a crash, with or without sanitizers. */
 #define _DEFAULT_SOURCE
-#include "../../tools/hw/gguf.h"
 #include "blob.h"
+#include "gguf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,9 +4,9 @@
  * each other; and metadata that lie.
  *
  * Variants are made from the one model file, in memory, by changing what they differ in. */
-#include "../../tools/hw/llama.h"
-#include "../../tools/hw/perplexity.h"
 #include "blob.h"
+#include "llama.h"
+#include "perplexity.h"
 
 #include <math.h>
 #include <setjmp.h>

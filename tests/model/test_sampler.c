@@ -2,7 +2,7 @@
 /* test_sampler.c - greedy is the first of the best; chance follows the probabilities,
  * within what top-k and top-p leave; a seed repeats itself; scores that are no numbers are
  * never chosen. */
-#include "../../tools/hw/sampler.h"
+#include "sampler.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 /* test_tokenizer.c - the ids of the golden file; agreement with the definition of the
  * encoding, written the slow way; text that comes back as it was; streams cut anywhere;
  * vocabularies that lie. */
-#include "../../tools/hw/tokenizer.h"
 #include "blob.h"
+#include "tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
  * Activations are f32. Everything that changes from token to token (ids, positions, the
  * length of the cache) lies in device memory, so that one recorded graph serves every
  * decode step. A struct llama is used by one thread at a time. */
-#ifndef HW_TOOL_LLAMA_H
-#define HW_TOOL_LLAMA_H
+#ifndef HW_MODEL_LLAMA_H
+#define HW_MODEL_LLAMA_H
 
 #include "shape.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* shape.h - the dimensions and constants of a transformer model, read from a file's
  * metadata and checked against each other. */
-#ifndef HW_TOOL_SHAPE_H
-#define HW_TOOL_SHAPE_H
+#ifndef HW_MODEL_SHAPE_H
+#define HW_MODEL_SHAPE_H
 
 #include "gguf.h"
 

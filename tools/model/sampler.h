@@ -2,8 +2,8 @@
 /* sampler.h - chooses the next token from the scores that a model gave: greedily, or by
  * chance from the best candidates. The same settings, seed and scores give the same tokens
  * everywhere. */
-#ifndef HW_TOOL_SAMPLER_H
-#define HW_TOOL_SAMPLER_H
+#ifndef HW_MODEL_SAMPLER_H
+#define HW_MODEL_SAMPLER_H
 
 #include "fault.h"
 

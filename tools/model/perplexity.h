@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* perplexity.h - how well a model predicts a text. */
-#ifndef HW_TOOL_PERPLEXITY_H
-#define HW_TOOL_PERPLEXITY_H
+#ifndef HW_MODEL_PERPLEXITY_H
+#define HW_MODEL_PERPLEXITY_H
 
 #include "llama.h"
 

@@ -5,8 +5,8 @@
  * Text is any bytes. Spaces become U+2581; what the vocabulary has no piece for, invalid
  * UTF-8 and zero bytes included, is encoded byte by byte as <0xNN>. A tokenizer is
  * immutable and borrows the strings of the file it was made from. */
-#ifndef HW_TOOL_TOKENIZER_H
-#define HW_TOOL_TOKENIZER_H
+#ifndef HW_MODEL_TOKENIZER_H
+#define HW_MODEL_TOKENIZER_H
 
 #include "gguf.h"
 #include "text.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fault.h - what went wrong, in one sentence for the person who has to fix it: where, what,
  * remedy. */
-#ifndef HW_TOOL_FAULT_H
-#define HW_TOOL_FAULT_H
+#ifndef HW_MODEL_FAULT_H
+#define HW_MODEL_FAULT_H
 
 #include <stdbool.h>
 

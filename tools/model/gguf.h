@@ -10,8 +10,8 @@
  * A struct gguf is immutable after opening: any number of threads may read it. Truncating
  * the file while it is open is the one thing that can not be checked (the OS answers with
  * SIGBUS). */
-#ifndef HW_TOOL_GGUF_H
-#define HW_TOOL_GGUF_H
+#ifndef HW_MODEL_GGUF_H
+#define HW_MODEL_GGUF_H
 
 #include "fault.h"
 

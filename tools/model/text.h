@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* text.h - bytes that grow at their end. */
-#ifndef HW_TOOL_TEXT_H
-#define HW_TOOL_TEXT_H
+#ifndef HW_MODEL_TEXT_H
+#define HW_MODEL_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
