@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* build.c - per op: its parameters with their defaults, and the problem that they describe.
- */
+/* build.c - per op: the operands that its parameters describe. */
 #include "problem.h"
 
 #include "storage.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- parameters ---------------------------------------------------------------------------- */
 
-/* data: kind of numbers (data.c); view, oview: strides of inputs and outputs; mem: where
- * operands live. */
-const char case_common_defaults[] = "data=uniform view=plain oview=same mem=device";
+void problem_fail(struct problem *p, const char *format, ...)
+{
+    if (p->error[0])
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(p->error, sizeof p->error, format, arguments);
+    va_end(arguments);
+}
 
 static const char *text(const struct problem *p, const char *key)
 {
@@ -155,9 +161,6 @@ static bool broadcasts(const struct operand *small, const struct operand *big)
 
 /* ---- the ops ------------------------------------------------------------------------------- */
 
-static const char defaults_matmul[] =
-    "m=3 n=5 k=7 a=f32 b=f32 c=f32 bias=none ta=0 tb=0 abatch=- bbatch=-";
-
 static int32_t matrix(struct problem *p, const char *batch, int64_t rows, int64_t cols,
                       int64_t extent[HW_MAX_RANK])
 {
@@ -199,8 +202,6 @@ static void build_matmul(struct problem *p)
     make(p, operand_matmul_c, dtype(p, "c", "a"), rank, c, "zero");
 }
 
-static const char defaults_rmsnorm[] = "type=f32 weight=same shape=4x64 eps=1e-5 inplace=0";
-
 static void build_rmsnorm(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 };
@@ -214,9 +215,6 @@ static void build_rmsnorm(struct problem *p)
     if (flag(p, "inplace"))
         in_place(p, operand_rmsnorm_y, operand_rmsnorm_x);
 }
-
-static const char defaults_softmax[] =
-    "type=f32 shape=4x64 mask=none mshape=- mdata=uniform scale=0 log=0 inplace=0";
 
 static void build_softmax(struct problem *p)
 {
@@ -236,8 +234,6 @@ static void build_softmax(struct problem *p)
         in_place(p, operand_softmax_y, operand_softmax_x);
 }
 
-static const char defaults_silu[] = "type=f32 shape=4x64 inplace=0";
-
 static void build_silu(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 };
@@ -248,11 +244,6 @@ static void build_silu(struct problem *p)
     if (flag(p, "inplace"))
         in_place(p, operand_silu_y, operand_silu_x);
 }
-
-/* positions: none (start, start + 1 ...), far (around 10^6, in no order) */
-static const char defaults_rope[] = "type=f32 shape=5x4x64 dims=0 start=0 positions=none "
-                                    "factors=0 interleaved=0 theta=0 scale=0 "
-                                    "inplace=0";
 
 static int64_t far_position(const struct problem *p, int64_t j)
 {
@@ -287,13 +278,6 @@ static void build_rope(struct problem *p)
     if (flag(p, "inplace"))
         in_place(p, operand_rope_y, operand_rope_x);
 }
-
-/* batch=0: rank 3. bshape: the bias's axes, of b h q k, or 1 for one that broadcasts.
- * lengths: none, or a tensor of full, zero, one, mixed, or wild ones that have to be
- * clamped. */
-static const char defaults_attention[] =
-    "type=f32 kv=f32 batch=0 tq=3 tmax=33 hq=4 hkv=2 d=64 dv=64 bias=none bshape=bhqk "
-    "bdata=uniform lengths=none length=0 causal=0 window=0 scale=0 softcap=0";
 
 static int64_t kv_length(const struct problem *p, int64_t batch)
 {
@@ -360,10 +344,6 @@ static void build_attention(struct problem *p)
          "zero");
 }
 
-/* inplace: none, a, b */
-static const char defaults_add[] = "type=f32 shape=4x64 ashape=- bshape=- inplace=none";
-static const char defaults_mul[] = "type=f32 shape=4x64 ashape=- bshape=- inplace=none";
-
 /* The operands of both have the same places. */
 static void build_add(struct problem *p)
 {
@@ -392,9 +372,6 @@ static void build_mul(struct problem *p)
     build_add(p);
 }
 
-/* inplace: none, gate, up */
-static const char defaults_swiglu[] = "type=f32 shape=4x64 packed=0 inplace=none";
-
 static void build_swiglu(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 }, twice[HW_MAX_RANK];
@@ -414,9 +391,6 @@ static void build_swiglu(struct problem *p)
     }
 }
 
-static const char defaults_add_rmsnorm[] =
-    "type=f32 shape=4x64 weight=same eps=1e-5 inplace=0";
-
 static void build_add_rmsnorm(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 };
@@ -431,13 +405,6 @@ static void build_add_rmsnorm(struct problem *p)
     if (flag(p, "inplace"))
         in_place(p, operand_add_rmsnorm_y, operand_add_rmsnorm_x);
 }
-
-/* pick: spread over the table, each row once at most where there are enough; wild ones,
- * that lie outside, between others. */
-static const char defaults_get_rows[] =
-    "table=f32 y=f32 rows=50 cols=64 count=7 pick=spread";
-static const char defaults_set_rows[] =
-    "x=f32 table=f32 rows=50 cols=64 count=7 pick=spread";
 
 static int64_t row_index(const struct problem *p, int64_t j)
 {
@@ -476,9 +443,6 @@ static void build_set_rows(struct problem *p)
          "uniform");
 }
 
-/* call: the op itself, or hw_copy(), which goes anywhere */
-static const char defaults_copy[] = "src=f32 dst=f32 shape=4x64 call=submit";
-
 static void build_copy(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 };
@@ -489,9 +453,6 @@ static void build_copy(struct problem *p)
     make(p, operand_copy_src, dtype(p, "src", ""), rank, extent, text(p, "data"));
     make(p, operand_copy_dst, dtype(p, "dst", "src"), rank, extent, "zero");
 }
-
-/* keep: y keeps the last extent, as 1 */
-static const char defaults_argmax[] = "type=f32 shape=4x64 keep=0";
 
 static void build_argmax(struct problem *p)
 {
@@ -509,19 +470,6 @@ static void build_argmax(struct problem *p)
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
-
-const char *case_defaults(uint32_t op)
-{
-    switch (op) {
-#define X(NAME, name)                                                                      \
-    case HW_OP_##NAME:                                                                     \
-        return defaults_##name;
-        HW_OPS(X)
-#undef X
-    default:
-        return "";
-    }
-}
 
 void problem_build(struct problem *p)
 {

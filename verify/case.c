@@ -12,10 +12,35 @@ static const struct {
     enum case_level level;
     const char *row;
 } registry[] = {
+#define PARAMETERS(op, list)
 #define CASES(op, level, row) { HW_OP_##op, CASE_##level, row },
 #include "cases.def"
 #undef CASES
+#undef PARAMETERS
 };
+
+/* data: kind of numbers (data.c); view, oview: strides of inputs and outputs; mem: where
+ * operands live. */
+static const char common_parameters[] = "data=uniform view=plain oview=same mem=device";
+
+#define PARAMETERS(op, list) static const char parameters_##op[] = list;
+#define CASES(op, level, row)
+#include "cases.def"
+#undef CASES
+#undef PARAMETERS
+
+static const char *op_parameters(uint32_t op)
+{
+    switch (op) {
+#define X(NAME, name)                                                                      \
+    case HW_OP_##NAME:                                                                     \
+        return parameters_##NAME;
+        HW_OPS(X)
+#undef X
+    default:
+        return "";
+    }
+}
 
 /* One key of a row with its alternatives; all point into the row. */
 struct choice {
@@ -136,8 +161,8 @@ bool case_parameters(const struct test_case *test, struct parameters *parameters
     const char *list = strchr(test->text, '(');
 
     *parameters = (struct parameters){ 0 };
-    return read_list(case_defaults(test->op), parameters, false, error, error_size) &&
-           read_list(case_common_defaults, parameters, false, error, error_size) &&
+    return read_list(op_parameters(test->op), parameters, false, error, error_size) &&
+           read_list(common_parameters, parameters, false, error, error_size) &&
            read_list(list ? list + 1 : "", parameters, true, error, error_size);
 }
 

@@ -55,9 +55,4 @@ bool case_parameters(const struct test_case *test, struct parameters *parameters
 /* Whether `text` fits `pattern`: with * or ? the whole text, else some part of it. */
 bool case_matches(const char *text, const char *pattern);
 
-/* The parameters of all ops and of one, with their defaults; written in build.c, beside the
- * functions that read them. */
-extern const char case_common_defaults[];
-const char *case_defaults(uint32_t op);
-
 #endif

@@ -4,20 +4,9 @@
 
 #include "storage.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void problem_fail(struct problem *p, const char *format, ...)
-{
-    if (p->error[0])
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(p->error, sizeof p->error, format, arguments);
-    va_end(arguments);
-}
 
 void problem_clear(struct problem *p)
 {

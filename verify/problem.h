@@ -49,7 +49,7 @@ bool problem_is_empty(const struct problem *problem);
 /* The tensor of operand `i`, with neither buffer nor data set: its offset is its place. */
 struct hw_tensor problem_tensor(const struct problem *problem, int i);
 
-/* ---- for build.c --------------------------------------------------------------------------- */
+/* ---- build.c ------------------------------------------------------------------------------- */
 
 /* Reads the problem's parameters into args, makes its operands and says how they are
  * filled. */
