@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* run.h - what the files run_*.c share: arrays of any storage type, the comparison with a
  * definition in double precision, and how the groups of a kernel are run. Each of these files
- * is a family of tests, which run.c puts together. */
+ * is a family of tests, which test_kernels.c puts together. */
 #ifndef KERNELS_TEST_RUN_H
 #define KERNELS_TEST_RUN_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* nomem.c - memory runs out at the first allocation, the second, the third ... of a program
+/* test_nomem.c - memory runs out at the first allocation, the second, the third ... of a program
  * that opens a context, computes on every path and closes. Whatever fails says HW_NO_MEMORY
  * or works all the same; nothing crashes, hangs or leaks (LeakSanitizer's to find).
  *
  * The linker sends the library's allocations here (--wrap); plugins keep theirs. */
 #define _POSIX_C_SOURCE 200809L
-#include "unit.h"
+#include "world.h"
 
 static int countdown = -1; /* allocations to go before one fails; negative: none does */
 static pthread_t tested;   /* on other threads none fails */

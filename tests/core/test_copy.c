@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* copy.c - hw_copy() between any two of: the host, the CPU's memory, and two devices of a
+/* test_copy.c - hw_copy() between any two of: the host, the CPU's memory, and two devices of a
  * plugin that knows no way from one to the other; with strides, with conversion, in slices.
  */
-#include "unit.h"
+#include "world.h"
 
 static struct world w;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* threads.c - different queues in parallel, on one device and several, while others read
+/* test_threads.c - different queues in parallel, on one device and several, while others read
  * the report and allocate. A race is ThreadSanitizer's to find; wrong results are found
  * here. */
-#include "unit.h"
+#include "world.h"
 
 #include <stdio.h>
 

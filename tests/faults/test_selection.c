@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* selection.c - what HW_BACKENDS and its like make of the devices there are. The zoo (rank
+/* test_selection.c - what HW_BACKENDS and its like make of the devices there are. The zoo (rank
  * 20) has four: 0 software, 1 integrated, 2 and 3 discrete; view (rank 60) shows 2 and 3
  * once more; good (rank 80) has one; open_no_driver is found, and can not be used. */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer.c - what the library asks of a plugin's transfer(): which places, in how many calls. */
-#include "unit.h"
+/* test_transfer.c - what the library asks of a plugin's transfer(): which places, and how often. */
+#include "world.h"
 
 static struct world w;
 static int32_t (*theirs)(void *queue, const struct hw_transfer *transfer);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* versions.c - library, plugin and application of different ages. tests/plugins/older.c knows
+/* test_versions.c - library, plugin and application of different ages. tests/plugins/older.c knows
  * fewer ops, shorter structs and fewer slots than the library: what it does not know goes to
  * another device, or is refused by name, and is never left out in silence. tests/plugins/newer.c
  * knows more: it finds zeros where the library knows nothing. An application hands over structs
  * that are shorter or longer than the library's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "unit.h"
+#include "world.h"
 
 #include <dlfcn.h>
 #include <math.h>

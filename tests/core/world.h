@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* unit.h - what the tests of the executing half share: a context with the CPU and the test
+/* world.h - what the tests of the executing half share: a context with the CPU and the test
  * device with separate memory, and few words for tensors and expectations. */
-#ifndef HW_UNIT_H
-#define HW_UNIT_H
+#ifndef HW_WORLD_H
+#define HW_WORLD_H
 
 #include "run/exec.h" /* before cmocka, which has a macro of the name of one of its functions */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c - the sixteen settings: who decides, what a value may be, what is said about
+/* test_settings.c - the sixteen settings: who decides, what a value may be, what is said about
  * the rest. */
 #define _GNU_SOURCE
 #include "fixture.h"

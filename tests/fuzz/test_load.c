@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* load.c - what preflight lets pass does not kill the process that loads it: each byte of a
+/* test_load.c - what preflight lets pass does not kill the process that loads it: each byte of a
  * plugin's tables is changed in some ways, and what the ELF reader still takes for whole is
  * loaded, and unloaded, by a child.
  *

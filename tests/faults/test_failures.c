@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* failures.c - opening a context while the system fails it: each allocation once, and each
+/* test_failures.c - opening a context while the system fails it: each allocation once, and each
  * call on files once with each of several errors. Whatever happens, there is an answer, a
  * report that is JSON, and nothing is left behind. The linker puts the functions below in
  * front of the system's

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - what a call may not be. Every operand of every op is made wrong in every way
+/* test_check.c - what a call may not be. Every operand of every op is made wrong in every way
  * that the operand table knows of, then the scalars and rules of each op; the answer is
  * HW_INVALID, it names op and field, and the plugin was not called. Last, random damage:
  * the short check of ordinary calls never accepts what the whole check refuses. */
-#include "unit.h"
+#include "world.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c - the memory of a device: hits without the driver, joining, limits, zeros, order,
+/* test_pool.c - the memory of a device: hits without the driver, joining, limits, zeros, order,
  * imports. */
-#include "unit.h"
+#include "world.h"
 
 #define MB (UINT64_C(1) << 20)
 

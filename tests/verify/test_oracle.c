@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.c - who doubts the doubter: number formats against their definitions, over all
+/* test_oracle.c - who doubts the doubter: number formats against their definitions, over all
  * codes, and the oracle on cases small enough to be computed by hand. */
 #include "oracle.h"
 #include "storage.h"

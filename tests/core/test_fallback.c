@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fallback.c - another device computes what the first one can not, or what its driver failed
+/* test_fallback.c - another device computes what the first one can not, or what its driver failed
  * at; right, counted, and never silent. And what may not be computed again. */
-#include "unit.h"
+#include "world.h"
 
 /* ---- another device computes ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* unit.c - see unit.h. */
-#include "unit.h"
+/* world.c - see world.h. */
+#include "world.h"
 
 #include <math.h>
 #include <stdio.h>

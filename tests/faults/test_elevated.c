@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* elevated.c - a program with somebody else's rights (set-user-ID) opens a context: no
+/* test_elevated.c - a program with somebody else's rights (set-user-ID) opens a context: no
  * variable, no file and no option may lead it to a plugin, or turn a check off.
  *
  * Run by root it makes a set-user-ID copy of itself and runs that as a user who is neither;

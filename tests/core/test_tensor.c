@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor.c - constructors and views: what they make, and what they refuse, leaving an
+/* test_tensor.c - constructors and views: what they make, and what they refuse, leaving an
  * absent tensor. */
-#include "unit.h"
+#include "world.h"
 
 static float data[64];
 

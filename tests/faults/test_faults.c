@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.c - bad files and bad plugins, each with the one reason that it must be given,
+/* test_faults.c - bad files and bad plugins, each with the one reason that it must be given,
  * each beside a good plugin that must be found and used all the same. */
 #define _GNU_SOURCE
 #include "faults.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuts.c - a good plugin cut off after every number of bytes: never taken for whole, since
+/* test_cuts.c - a good plugin cut off after every number of bytes: never taken for whole, since
  * the system's loader would die of it; and the whole one is. */
 #include "object/object.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* order.c - what happens when: asynchronous work, events, recorded graphs, errors that come
+/* test_order.c - what happens when: asynchronous work, events, recorded graphs, errors that come
  * later, lost devices, forks, and closing with everything left open. */
 #define _POSIX_C_SOURCE 200809L
-#include "unit.h"
+#include "world.h"
 
 #include <sched.h>
 #include <stdatomic.h>

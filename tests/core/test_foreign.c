@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what others made, and what the user wrote: imported queues and memory stay their
+/* test_foreign.c - what others made, and what the user wrote: imported queues and memory stay their
  * maker's, and kernels get what their signature says or nothing. On tests/plugins/foreign.c,
  * whose API this program speaks itself, as an application that brings its own stream would. */
 #include "../plugins/foreign.h"
-#include "unit.h"
+#include "world.h"
 
 static struct hw_context *context;
 static struct hw_device *one, *two, *cpu;

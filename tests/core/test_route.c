@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* route.c - the cold path: staging of host tensors and views made contiguous, each right and
+/* test_route.c - the cold path: staging of host tensors and views made contiguous, each right and
  * counted, and what is refused instead. fallback.c goes on where the device can not. */
-#include "unit.h"
+#include "world.h"
 
 /* ---- host tensors ---- */
 
