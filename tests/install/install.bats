@@ -26,7 +26,8 @@ setup()
 
 compile()
 {
-    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror "$@"
+    # shellcheck disable=SC2086 # CC may be two words, as in "ccache gcc"
+    ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror "$@"
 }
 
 @test "library, headers, plugin directory and pkg-config file are there" {
