@@ -1,20 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* hw/hw.h - transformer math on whatever hardware has a plugin.
+/* hw/hw.h - the library: transformer math on whatever hardware has a plugin.
  *
- * Open a context, take a device, open a queue on it, submit ops (ops.h). Everything else here
- * is for when you want to know or decide more.
+ * Open a context, take a device, open a queue on it, submit ops (ops.h), wait for the
+ * queue. The rest of this file is for programs that want to know or to decide more. This is
+ * a first call, on host memory; complete programs are in examples/ of the source tree:
  *
- * Errors. Functions answer an enum hw_status; hw_message() has the words, per thread. On an
- * error, outputs of pointers are set to NULL and nothing is half made, unless said otherwise; a
- * call that failed has returned all host memory.
- * Ownership. _open, _alloc, _create: yours, until the matching _close or _free, which accept
- * NULL. What hangs on something is closed before it; closing a context with queues or buffers
- * left closes those too. What belongs to one context is of no use to another. Strings answered
- * live as long as the object they describe. Structs passed in need only live until the call
- * returns.
- * Threads. Everything may be called from any thread; one queue, and one graph, is used by one
- * thread at a time. After fork() a child's calls answer HW_FORKED; it opens its own context.
- * Structs with `size` first: set it to sizeof of the struct; a zero size is HW_INVALID. */
+ *   struct hw_context *context = NULL;
+ *   struct hw_queue *queue = NULL;
+ *
+ *   if (hw_open(NULL, &context) ||
+ *       hw_queue_open(hw_device_default(context), NULL, &queue) ||
+ *       hw_silu(queue, &(struct hw_silu){ .x = hw_host_2d(x, HW_F32, rows, cols),
+ *                                         .y = hw_host_2d(y, HW_F32, rows, cols) }) ||
+ *       hw_queue_wait(queue))               <- after this, y may be read
+ *       fprintf(stderr, "%s\n", hw_message());
+ *   hw_close(context);                      <- closes the queue as well
+ *
+ * Buffers keep data on the device between ops. `host` is a tensor over host memory:
+ *
+ *   struct hw_tensor t;
+ *
+ *   if (hw_tensor_alloc(device, 0, HW_F32, 2, extents, &t) ||
+ *       hw_copy(queue, &t, &host) ||        <- to the device
+ *       hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }) ||
+ *       hw_copy(queue, &host, &t) ||        <- and back
+ *       hw_queue_wait(queue))
+ *       fprintf(stderr, "%s\n", hw_message());
+ *   hw_buffer_free(t.buffer);
+ *
+ * Errors. Every function that can fail returns an enum hw_status, and hw_message() returns
+ * the reason as text, per thread. On an error, pointers that the function would have set
+ * are NULL and no object has been created, unless noted otherwise. Host memory that a
+ * failed call was given is no longer borrowed when it returns.
+ *
+ * Ownership. What _open, _import, _alloc, _create and _end functions return belongs to the
+ * caller until the matching _close or _free, which accepts NULL. Destroy an object before
+ * the one it was made from; hw_close() destroys whatever is left. Objects of one context
+ * cannot be used with another. A returned string lives as long as the object that it
+ * describes. Structs that are passed in need to live only until the call returns.
+ *
+ * Threads. Every function may be called from any thread. A queue, or a graph, may be used
+ * by only one thread at a time; different queues may be used in parallel. After fork(),
+ * calls in the child on what the parent opened return HW_FORKED; the child may open a
+ * context of its own.
+ *
+ * Structs that begin with `size`. Set it to sizeof the struct; 0 is HW_INVALID. It tells
+ * the library which fields the caller knows. A field that is set but unknown to this
+ * version of the library is HW_UNSUPPORTED. */
 #ifndef HW_HW_H
 #define HW_HW_H
 
@@ -25,7 +57,7 @@
 extern "C" {
 #endif
 
-/* A struct and a function may share a name in C++ too; one compiler warns of it. */
+/* GCC warns when a C++ struct and a function share a name, which is valid. */
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -43,165 +75,195 @@ struct hw_buffer;
 struct hw_event;
 struct hw_graph;
 
-/* The library's version, to hold against the header's HW_VERSION. */
+/* The version of the library that is running, to compare with the HW_VERSION of this
+ * header. */
 HW_EXPORT uint32_t hw_version(void);
+/* The same as text, with the stamp of the build: "0.1.0+1e15e3d16071". */
 HW_EXPORT const char *hw_version_string(void);
 
-/* The thread's last error, in words: what was asked, what went wrong, what to do. Never NULL;
- * valid until the thread's next call that is not a wait, a free or a close: those keep it, unless
- * they fail themselves. */
+/* Describes the last error of the calling thread: what was asked for, what went wrong, and
+ * what to do about it. Never NULL. The text is valid until the thread's next call into the
+ * library, except that successful waits, frees and closes do not change it: a program may
+ * clean up before it prints the message. */
 HW_EXPORT const char *hw_message(void);
-/* "HW_INVALID", "f16", "rmsnorm"; "?" for a value that is none. */
+/* Names such as "HW_INVALID", "f16" and "rmsnorm". For an unknown value they return "?". */
 HW_EXPORT const char *hw_status_name(int32_t status);
 HW_EXPORT const char *hw_dtype_name(int32_t dtype);
 HW_EXPORT const char *hw_op_name(uint32_t op);
 
 /* ---- Contexts ---- */
 
-/* Called for each log line, from any thread, one at a time; calls nothing of the library. `level`
- * is an enum hw_log_level. */
+/* Receives each line of the log, without a newline. `level` is an enum hw_log_level. It may
+ * be called from any thread, but never by two at once, and must not call the library. */
 typedef void (*hw_log_fn)(void *user, int32_t level, const char *text);
 
 enum hw_open_flag {
-    /* Succeed even if no device can be used, or the selection is in error: for reports. The
-     * error is in hw_explain(). */
+    /* Succeed even if no device can be used or a setting is invalid, so that hw_explain()
+     * can report it. The error is in the report. */
     HW_OPEN_ANYWAY = 1
 };
 
-/* What a context may be told. A NULL or empty string, or zero, leaves the decision to the
- * environment variable named, then to the configuration file, then to the default; set, it wins
- * over both. The grammar is the variable's: see docs/settings.md, or `hw env`. */
+/* The settings of a context. A field that is NULL, an empty string or zero is unset: the
+ * environment variable named beside it decides, then the configuration file, then the
+ * default in parentheses. A field that is set overrides all three. Fields have the same
+ * syntax as their variables, which `hw env` explains. */
 struct hw_options {
     uint32_t size;
     uint32_t flags;       /* bits of enum hw_open_flag */
     const char *backends; /* HW_BACKENDS ("*"): order, selection, exclusion */
-    const char *disable;  /* HW_DISABLE: globs of backends never to touch */
-    const char *require;  /* HW_REQUIRE: fail without this backend */
+    const char *disable;  /* HW_DISABLE: globs of backends that are never loaded */
+    const char *require;  /* HW_REQUIRE: fail unless these backends can be used */
     const char *fallback; /* HW_FALLBACK ("warn"): allow, warn, error */
-    /* HW_PLUGIN_PATH: directories, or plugin files, looked at first */
+    /* HW_PLUGIN_PATH: directories or plugin files to search first */
     const char *plugin_path;
-    /* HW_PLUGIN_PATH_ONLY: instead of the built-in directory */
+    /* HW_PLUGIN_PATH_ONLY: the same, instead of the built-in directory */
     const char *plugin_path_only;
     const char *trust;         /* HW_TRUST ("on"): on, off */
     const char *probe;         /* HW_PROBE ("child"): child, inproc */
     const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */
-    const char *threads;       /* HW_THREADS: CPU threads */
+    const char *threads;       /* HW_THREADS: threads of the CPU plugin */
     const char *precision;     /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
-    const char *memory_limit;  /* HW_MEMORY_LIMIT: per device, "8G" */
+    const char *memory_limit;  /* HW_MEMORY_LIMIT: bytes per device, e.g. "8G" */
     const char *config;        /* HW_CONFIG: the configuration file */
     const char *cache_dir;     /* HW_CACHE_DIR */
     const char *kernel;        /* HW_KERNEL: forces kernel rows */
     const char *log;           /* HW_LOG ("warn"): off, error, warn, info, debug */
-    hw_log_fn log_fn;          /* where the log goes; NULL: standard error */
+    hw_log_fn log_fn;          /* receives the log; NULL: standard error */
     void *log_user;
 };
 
-/* Looks for plugins, loads those that pass and are wanted, and finds their devices. `options`
- * may be NULL. HW_NO_DEVICE: nothing can be used, or a backend that was required or named is
- * missing or can not; HW_INVALID: a setting in error, named with its source and what would be
- * right; HW_IO: the configuration file can not be read; HW_UNTRUSTED: others may write to it;
- * HW_UNSUPPORTED, here and wherever a struct is given: it says something that came after this
- * library. */
+/* Opens a context: searches for plugins, loads those that pass the checks and are selected,
+ * and lists their devices. No device is opened before it is used. `options` may be NULL.
+ * The call needs at least 64 KiB of stack.
+ *
+ * Returns HW_NO_DEVICE if no device can be used, or if a backend that the settings name or
+ * require is missing or cannot be used. Returns HW_INVALID if a setting is invalid (the
+ * message names its source and the accepted values), HW_IO if the configuration file cannot
+ * be read, HW_UNTRUSTED if another user may write to it. Plugins that cannot be used do not
+ * make the call fail as long as a device remains: hw_explain() lists them with the
+ * reason. */
 HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
                                  struct hw_context **context);
+/* Waits for all queues, then closes the context with everything that was made from it. */
 HW_EXPORT void hw_close(struct hw_context *context);
 
-/* Everything the context knows and why, as JSON (docs/explain.md; "schema": 1): settings and
- * their sources, every file looked at with stage, reason and remedy, devices, selection, calls
- * and fallbacks per op. As snprintf: writes at most `size` bytes with the terminator, answers
- * the length needed without it. */
+/* Writes a report as JSON ("schema": 1): the settings and their sources, every file that
+ * was examined with the stage it reached, the reason and the remedy, the devices, the
+ * selection, and calls and fallbacks per op. Like snprintf(), it writes at most `size`
+ * bytes including the terminator and returns the full length without it, so that a call
+ * with a size of 0 measures. */
 HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size);
 
 /* ---- Devices ---- */
 
-/* Devices in order of preference; devices that the settings exclude are not among them. */
+/* The selected devices in order of preference. */
 HW_EXPORT uint32_t hw_device_count(struct hw_context *context);
 HW_EXPORT struct hw_device *hw_device_at(struct hw_context *context, uint32_t index);
-/* The first one, which is the recommended one; NULL if there is none. */
+/* The first device, which is the recommended one, or NULL if there is none. */
 HW_EXPORT struct hw_device *hw_device_default(struct hw_context *context);
-/* By "backend", "backend:index", "backend:<PCI address>", "backend:<UUID>"; HW_NO_DEVICE lists
- * the devices there are. */
+/* Finds a device by "backend", "backend:index", "backend:<PCI address>" or
+ * "backend:<UUID>". Returns HW_NO_DEVICE if there is none; the message lists the
+ * devices. */
 HW_EXPORT enum hw_status hw_device_find(struct hw_context *context, const char *name,
                                         struct hw_device **device);
-/* "cuda:0". */
+/* The name that hw_device_find() takes and that logs use: "cuda:0". */
 HW_EXPORT const char *hw_device_name(struct hw_device *device);
-/* "cuda". */
+/* The name of the device's plugin: "cuda". */
 HW_EXPORT const char *hw_device_backend(struct hw_device *device);
-/* Fills in the facts, asked anew: free memory is that of this moment. */
+/* Fills `info` with facts about the device, read at the time of the call: memory_free is
+ * current. Set info->size first. */
 HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
                                         struct hw_device_info *info);
-/* HW_OK if the device says that it computes this itself (its struct in `args`, `size` bytes);
- * HW_UNSUPPORTED with the reason, and for an op that its plugin lacks even where there is nothing
- * to compute; HW_INVALID as the op would answer. Submits nothing. A plugin without supports()
- * (plugin.h) says nothing: HW_OK means then that it has the op, and only a call tells whether it
- * computes this. HW_FALLBACK=error makes such a call fail; hw_queue_calls() counts it otherwise. */
+/* Asks whether the device itself computes an op, without submitting it. `args` is the op's
+ * struct, `size` its size.
+ *
+ * Returns HW_OK if it does, HW_UNSUPPORTED with the reason if it does not, and HW_INVALID
+ * where submitting the op would. A plugin that does not implement this query gives HW_OK
+ * for every op that it has: then only a call can tell. With HW_FALLBACK=error such a call
+ * fails; otherwise another device may compute it, which hw_queue_calls() counts. An op that
+ * the plugin does not have is HW_UNSUPPORTED even if the operands are empty. */
 HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t op,
                                             const void *args, size_t size);
-/* The kernel rows of `op`, best first; HW_END past the last, without a message. HW_UNSUPPORTED: the
- * backend lists none. */
+/* Describes row `index` of the device's kernels for `op`; the best row is first. Set
+ * info->size first. Returns HW_END past the last row, without setting the message, and
+ * HW_UNSUPPORTED if the plugin does not list its kernels. */
 HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op,
                                           uint32_t index, struct hw_kernel_info *info);
 
 /* ---- Memory ---- */
 
-/* `bytes` bytes of the device's memory, aligned to hw_device_info.buffer_alignment, which is at
- * least 256 bytes, from the device's pool; flags: enum hw_buffer_flag; HW_BUFFER_PINNED implies
- * HW_BUFFER_HOST_VISIBLE. HW_NO_MEMORY names what was asked, what is free and the limit;
- * HW_UNSUPPORTED: the device has no memory of that kind. */
+/* Allocates `bytes` bytes of device memory from the device's pool. The buffer is aligned to
+ * hw_device_info.buffer_alignment, which is at least 256. flags: bits of enum
+ * hw_buffer_flag; HW_BUFFER_PINNED implies HW_BUFFER_HOST_VISIBLE.
+ *
+ * Returns HW_NO_MEMORY if the memory or the limit is exhausted (the message has the sizes),
+ * and HW_UNSUPPORTED if the device has no memory of this kind. */
 HW_EXPORT enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes,
                                          uint32_t flags, struct hw_buffer **buffer);
-/* The caller has waited for all work that uses it. */
+/* Frees the buffer. The caller must have waited for all work that uses it; to free a buffer
+ * without waiting, use hw_buffer_free_after(). */
 HW_EXPORT void hw_buffer_free(struct hw_buffer *buffer);
-/* In stream order: the memory is given back once `queue` has passed all work submitted so far.
- * hw_buffer_alloc() then takes it without a wait, and waits for it before it answers HW_NO_MEMORY.
- * Where the backend has no events, or the buffer is another device's than the queue's, it is given
- * back by the queue's next wait. */
+/* Frees the buffer once `queue` has completed the work submitted so far. The caller must
+ * not use the buffer any more, but does not have to wait. Later allocations reuse the
+ * memory; hw_buffer_alloc() waits for it before it fails with HW_NO_MEMORY. If the backend
+ * has no events, or the buffer belongs to another device than the queue, the memory is
+ * freed at the next wait for the queue. */
 HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *queue);
-/* The host's address of a HW_BUFFER_HOST_VISIBLE buffer; NULL for others. */
+/* The host address of a buffer with HW_BUFFER_HOST_VISIBLE, valid as long as the buffer.
+ * NULL for other buffers. The host may read what the queue has completed, and ops submitted
+ * later see what the host has written. */
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
-/* Wraps memory that somebody else made, or a part of it. It stays its maker's, and outlives the
- * buffer. What can not be written (a file mapped to be read) is HW_BUFFER_READ_ONLY, and not the
- * destination of a copy. HW_UNSUPPORTED: the backend wraps no memory of that kind, or not from that
- * offset; HW_INVALID: the handle is none, or there are fewer bytes. */
+/* Wraps memory that the application allocated by other means, or part of it, in a buffer.
+ * Nothing is copied. The memory still belongs to the application and must outlive the
+ * buffer. Memory that must not be written, such as a file mapped for reading, needs
+ * HW_BUFFER_READ_ONLY; it cannot be the destination of a copy.
+ *
+ * Returns HW_UNSUPPORTED if the backend cannot wrap memory of this kind or at this offset,
+ * and HW_INVALID if the handle is not valid or the memory is too small. */
 HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device,
                                           const struct hw_import *desc,
                                           struct hw_buffer **buffer);
 
+/* The state of a device's memory pool. The library's own scratch memory is included. */
 struct hw_pool_stats {
     uint32_t size;
     uint32_t reserved;
-    uint64_t held;     /* bytes taken from the device */
-    uint64_t used;     /* bytes in buffers now, rounded as the pool rounds */
-    uint64_t peak;     /* the most that `used` has been */
+    uint64_t held;     /* bytes allocated from the device */
+    uint64_t used;     /* bytes in current buffers, with the pool's rounding */
+    uint64_t peak;     /* maximum of `used` so far */
     uint64_t limit;    /* HW_MEMORY_LIMIT; 0: none */
-    uint64_t requests; /* buffers asked for */
-    uint64_t hits;     /* of these, without a call to the driver */
-    uint64_t buffers;  /* buffers now */
+    uint64_t requests; /* buffers allocated so far */
+    uint64_t hits;     /* requests that needed no call to the driver */
+    uint64_t buffers;  /* current buffers */
 };
 HW_EXPORT enum hw_status hw_pool_stats(struct hw_device *device,
                                        struct hw_pool_stats *stats);
-/* Gives memory that no buffer uses back to the device. */
+/* Returns memory that no buffer uses to the device. */
 HW_EXPORT enum hw_status hw_pool_trim(struct hw_device *device);
 
 /* ---- Tensors ---- */
 
-/* A contiguous tensor over host memory, or over `buffer` from `offset` bytes on. HW_INVALID for a
- * rank, dtype, extent or alignment that can not be, or past the buffer's end. */
+/* Fill in a contiguous tensor over host memory, or over `buffer` from byte `offset` on. A
+ * tensor owns nothing: the memory must outlive its use. Return HW_INVALID for an invalid
+ * rank, dtype, extent or alignment, and for a view that exceeds the buffer. */
 HW_EXPORT enum hw_status hw_tensor_host(struct hw_tensor *tensor, const void *data,
                                         int32_t dtype, int32_t rank,
                                         const int64_t *extents);
 HW_EXPORT enum hw_status hw_tensor_view(struct hw_tensor *tensor, struct hw_buffer *buffer,
                                         uint64_t offset, int32_t dtype, int32_t rank,
                                         const int64_t *extents);
-/* Allocates a buffer and views the whole of it; free it by hw_buffer_free(tensor->buffer). */
+/* Allocates a buffer and fills in a contiguous tensor over the whole of it. Free it with
+ * hw_buffer_free(tensor->buffer). */
 HW_EXPORT enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags,
                                          int32_t dtype, int32_t rank,
                                          const int64_t *extents, struct hw_tensor *tensor);
-/* Views of a view; `tensor` may be `of`. slice: elements begin..end-1 of one axis (whole blocks
- * in the innermost of a block type). transpose: two axes change places (not the innermost of a
- * block type). reshape: the same elements in order, of a contiguous tensor. */
+/* Views of a view; no data moves. `tensor` may be the same as `of`.
+ * - slice: the elements begin to end - 1 of one axis. Along the innermost axis of a block
+ *   type, both must be multiples of the block.
+ * - transpose: swaps two axes. The innermost axis of a block type cannot be swapped.
+ * - reshape: the same elements in the same order. `of` must be contiguous. */
 HW_EXPORT enum hw_status hw_tensor_slice(struct hw_tensor *tensor,
                                          const struct hw_tensor *of, int32_t axis,
                                          int64_t begin, int64_t end);
@@ -211,17 +273,21 @@ HW_EXPORT enum hw_status hw_tensor_transpose(struct hw_tensor *tensor,
 HW_EXPORT enum hw_status hw_tensor_reshape(struct hw_tensor *tensor,
                                            const struct hw_tensor *of, int32_t rank,
                                            const int64_t *extents);
-/* Bytes from the first element's first to the last element's last; 0 if empty. */
+/* Bytes from the first byte of the first element to the last byte of the last element; 0 if
+ * the tensor is empty. */
 HW_EXPORT uint64_t hw_tensor_bytes(const struct hw_tensor *tensor);
-/* The device's own layout of `weights`, in a buffer of that device: opaque, accepted by that device
- * only, as b of matmul and by its extension ops and user kernels. The original stays with the
- * caller. */
+/* Copies `weights` into the device's private layout, in a new buffer: free it with
+ * hw_buffer_free(packed->buffer). Only that device accepts the result, as `b` of matmul and
+ * in its extension ops and user kernels. `weights` is not changed and is no longer needed
+ * once the queue has completed the work. Returns HW_UNSUPPORTED if the device has no such
+ * layout. */
 HW_EXPORT enum hw_status hw_tensor_pack(struct hw_queue *queue,
                                         const struct hw_tensor *weights,
                                         struct hw_tensor *packed);
 
-/* Host tensors by value, for programs that know what they do: on an error the tensor's rank is
- * -1, which every op refuses, and hw_message() has the reason. */
+/* Contiguous host tensors by value, for use inside an op's struct. Invalid arguments give a
+ * tensor of rank -1, which every op refuses with HW_INVALID; to learn why, call
+ * hw_tensor_host(). */
 static inline struct hw_tensor hw_host_1d(const void *data, int32_t dtype, int64_t n)
 {
     struct hw_tensor tensor;
@@ -246,96 +312,117 @@ static inline struct hw_tensor hw_host_2d(const void *data, int32_t dtype, int64
 struct hw_queue_options {
     uint32_t size;
     uint32_t flags;     /* bits of enum hw_queue_flag */
-    const char *kernel; /* as HW_KERNEL, for this queue; NULL: what the context says */
+    const char *kernel; /* overrides HW_KERNEL for this queue; NULL or "": it applies */
 };
 
-/* `options` may be NULL. */
+/* Opens a queue: ops submitted to it run in order of submission. Work on different queues
+ * is unordered unless events or waits order it. `options` may be NULL. The first queue,
+ * buffer or event of a device opens the device itself, which can take long and can fail
+ * with HW_DRIVER. */
 HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);
-/* A queue over one that somebody else made; `kind` says what the handle is: "<plugin>.<what>"
- * ("cuda.stream", "opencl.queue"), as the plugin's documentation lists them. It stays its maker's,
- * and outlives this one: closing waits, and leaves it open. What its maker has submitted comes
- * before what is submitted here, and is waited for with it. `options` may be NULL. Whether a NULL
- * handle is a queue is the backend's to say. HW_UNSUPPORTED: it wraps none of that kind, or the
- * flags ask for what its maker did not give it. */
+/* Wraps a queue or stream that the application made by other means. `kind` says what the
+ * handle is: "<plugin>.<what>" ("cuda.stream", "opencl.queue"), as listed in the plugin's
+ * documentation. The original still belongs to the application and must outlive this queue:
+ * hw_queue_close() waits for it but does not close it. Work that the application submitted
+ * to it earlier runs before work submitted here, and hw_queue_wait() waits for both.
+ * `options` may be NULL. A NULL handle is passed to the plugin, since it names the default
+ * stream of some vendors.
+ *
+ * Returns HW_UNSUPPORTED if the backend cannot wrap a queue of this kind, or if the options
+ * ask for what the original was not created with. */
 HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device,
                                          const struct hw_queue_options *options,
                                          const char *kind, void *handle,
                                          struct hw_queue **queue);
-/* Waits, then closes. */
+/* Waits for the queue's work, then closes it. To learn of errors in that work, call
+ * hw_queue_wait() first. */
 HW_EXPORT void hw_queue_close(struct hw_queue *queue);
 HW_EXPORT struct hw_device *hw_queue_device(struct hw_queue *queue);
-/* Waits until all submitted work is done; host tensors may be read and changed then. Answers the
- * first error since the last wait, with its text. */
+/* Waits until all work submitted to the queue has completed. After that, host memory used
+ * by its ops may be read, changed and freed. Returns the first error of the work since the
+ * last wait, with its message; the next wait does not return it again. */
 HW_EXPORT enum hw_status hw_queue_wait(struct hw_queue *queue);
 
-/* dst = src, between any two places: host, any device of any backend. Same extents, any strides;
- * converts as struct hw_copy says. Ordered on `queue` only: the caller has waited for what other
- * queues write to src or do with dst. */
+/* dst = src, between any two of host memory, the queue's device and any other device of the
+ * context. The extents must agree; strides are arbitrary; dtypes are converted as by the
+ * copy op (ops.h). The copy is ordered on `queue` only: the caller must have waited for
+ * work on other queues that writes src or uses dst. */
 HW_EXPORT enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
                                  const struct hw_tensor *src);
 
-/* What became of the calls of one op on a queue. */
+/* How the calls of one op on a queue were executed. */
 struct hw_call_stats {
     uint32_t size;
     uint32_t reserved;
     uint64_t calls;          /* submitted and accepted */
-    uint64_t fallbacks;      /* of these, computed by another device */
-    uint64_t fallback_bytes; /* moved there and back */
-    uint64_t staged_bytes;   /* host tensors copied to the device and back */
-    uint64_t copied_views;   /* operands made contiguous first */
+    uint64_t fallbacks;      /* calls that another device computed */
+    uint64_t fallback_bytes; /* bytes copied there and back */
+    uint64_t staged_bytes;   /* bytes of host tensors copied to the device and back */
+    uint64_t copied_views;   /* operands that were made contiguous first */
 };
 HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                                         struct hw_call_stats *stats);
 
 /* ---- Events ---- */
 
-/* flags: enum hw_event_flag. */
+/* Creates an event: a point in a queue's work that others can wait for. flags: bits of enum
+ * hw_event_flag. Returns HW_UNSUPPORTED if the backend has no events; hw_queue_wait()
+ * always works. */
 HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
                                          struct hw_event **event);
-/* It may not have passed yet: what waits for it goes on to. */
+/* Frees the event. It may be called before the event completes: waits that were issued
+ * remain valid, and its callbacks are still called. */
 HW_EXPORT void hw_event_free(struct hw_event *event);
-/* Marks the queue's current end; the event may be recorded again: who waits already waits for
- * what was recorded then. Same device. */
+/* Makes the event complete when the work submitted to `queue` so far has completed. The
+ * queue must belong to the event's device. An event may be recorded again; waits that were
+ * issued earlier still refer to the earlier record. */
 HW_EXPORT enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue);
-/* What is submitted to `queue` from now on starts after the event. Any device: across backends, and
- * where the backend has no other way between its devices, the host waits. An event never recorded
- * is passed. */
+/* Makes work that is submitted to `queue` from now on start after the event. The queue may
+ * belong to any device of the context. Between backends, or if the backend cannot order two
+ * of its own devices, the call itself waits until the event completes. An event that was
+ * never recorded counts as complete. */
 HW_EXPORT enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue);
-/* The host waits. */
+/* Waits in the calling thread until the event completes. */
 HW_EXPORT enum hw_status hw_event_sync(struct hw_event *event);
-/* HW_OK: passed. HW_NOT_READY: not yet; sets no message. */
+/* Returns HW_OK if the event has completed and HW_NOT_READY, without setting the message,
+ * if it is pending. It never waits, and polling is enough to make progress. */
 HW_EXPORT enum hw_status hw_event_query(struct hw_event *event);
-/* fn(user) is called once, from any thread: after the event has passed, or when its device is lost,
- * or when the event is freed, and before hw_close() returns. It calls nothing here. An event may
- * have several. */
+/* Calls fn(user) exactly once: when the event completes, when its device is lost or when
+ * the event is freed, but before hw_close() returns. It may be called from any thread, even
+ * before this function returns, and must not call the library. An event may have several
+ * callbacks. */
 HW_EXPORT enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
                                            void *user);
-/* Milliseconds between two passed events of one device, with HW_EVENT_TIMING, last recorded on
- * queues with HW_QUEUE_TIMING; HW_INVALID for others, HW_NOT_READY if one has not passed. */
+/* Sets `ms` to the milliseconds between two completed events of one device. Both must have
+ * been created with HW_EVENT_TIMING and last recorded on queues with HW_QUEUE_TIMING;
+ * otherwise the result is HW_INVALID. HW_NOT_READY: one of them is pending. */
 HW_EXPORT enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end,
                                           double *ms);
 
 /* ---- Graphs ---- */
 
-/* From here on ops submitted to the queue are checked and collected, not run; buffers must live
- * as long as the graph, host tensors too. HW_INVALID if the queue is recording already. An op that
- * nobody may compute answers HW_UNSUPPORTED when it is submitted, and is no part of the graph. */
+/* Starts recording. Until hw_queue_end(), ops submitted to the queue are checked and
+ * recorded instead of executed. The buffers and the host memory that they use must live as
+ * long as the graph. An op that no device may compute returns HW_UNSUPPORTED as usual and
+ * is not recorded. Returns HW_INVALID if the queue is already recording. */
 HW_EXPORT enum hw_status hw_queue_record(struct hw_queue *queue);
-/* Ends the recording and builds the graph. On an error the recording is dropped. */
+/* Stops recording and builds a graph of the recorded ops. On an error the recording is
+ * discarded. */
 HW_EXPORT enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph);
-/* Submits the whole. What may change between launches is what lies in memory: positions, rows,
- * lengths, data. The queue is one of the graph's device. */
+/* Submits all ops of the graph to `queue`, which must belong to the graph's device. Operand
+ * addresses and shapes are fixed. What may change between launches is the content of
+ * memory: data, positions, rows, lengths. */
 HW_EXPORT enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue);
-/* The caller has waited for all launches. */
+/* Frees the graph. The caller must have waited for all its launches. */
 HW_EXPORT void hw_graph_free(struct hw_graph *graph);
 
 struct hw_graph_info {
     uint32_t size;
     uint32_t nodes;
-    uint32_t segments; /* runs of nodes that one device takes at once */
-    uint32_t built; /* of these, built by the plugin; the others are replayed one by one */
+    uint32_t segments; /* runs of consecutive nodes that are submitted together */
+    uint32_t built;    /* segments that the plugin built; others are replayed op by op */
 };
 HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info);
 
@@ -343,23 +430,29 @@ HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_i
 
 struct hw_kernel;
 
-/* An op that only a plugin has, "<plugin>.<op>"; arguments as of hw_kernel_launch(). */
+/* Submits an op that only one plugin has, "<plugin>.<op>". The plugin's documentation lists
+ * its ops and their signatures; the arguments follow the rules of hw_kernel_launch(). */
 HW_EXPORT enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
                                            const struct hw_arg *args, uint32_t count);
-/* A kernel that the user wrote, for this device; it may be freed before or after any queue, but not
- * while work uses it. HW_INVALID: the description, or the backend's view of it; HW_UNSUPPORTED: the
- * backend takes no kernels; HW_DRIVER: it does not compile, with the compiler's words. */
+/* Compiles a kernel written by the application, for this device. Returns HW_INVALID if the
+ * description is invalid, HW_UNSUPPORTED if the backend does not take kernels, and
+ * HW_DRIVER with the compiler's output if it does not compile. */
 HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
                                           const struct hw_user_kernel *desc,
                                           struct hw_kernel **kernel);
-/* Queues `groups` groups of desc->group work-items. `args` has one argument for each letter of the
- * signature. Tensors lie on the queue's device, with contiguous innermost extents; what is written
- * is neither read-only nor packed. Whether operands overlap, and whether the kernel stays inside of
- * them, nobody checks. HW_UNSUPPORTED: a host tensor that the device can not read, an innermost
- * extent that is not contiguous, or a queue that records a graph. No other device stands in. */
+/* Queues `groups` groups of desc->group work-items. `args` has one argument for each letter
+ * of the kernel's signature. Tensors must lie on the queue's device and have contiguous
+ * innermost extents; those that are written must be neither read-only nor packed. The
+ * library cannot check whether operands overlap, or whether the kernel stays inside them.
+ *
+ * Returns HW_UNSUPPORTED for a host tensor that the device cannot read, for an innermost
+ * extent that is not contiguous, and if the queue is recording a graph. No other device is
+ * tried. */
 HW_EXPORT enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
                                           uint64_t groups, const struct hw_arg *args,
                                           uint32_t count);
+/* Frees the kernel. The caller must have waited for all its launches. It may outlive the
+ * queues that used it. */
 HW_EXPORT void hw_kernel_free(struct hw_kernel *kernel);
 
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)

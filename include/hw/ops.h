@@ -1,30 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* hw/ops.h - THE OP TABLE: what there is to compute.
+/* hw/ops.h - the op table: everything that a device can compute.
  *
- * HW_OPS lists every op once; HW_OPERANDS_<OP> lists its tensors. The enum, the names, the
- * plugin's table, staging, fallback, graphs, conformance and the support table all come from
- * these two. Each op has one documented struct and one typed wrapper below; bindings may as
- * well call hw_submit(), which the wrappers call.
+ * HW_OPS lists every op once, and HW_OPERANDS_<OP> lists its tensors. The enum, the names,
+ * the plugin's table, staging, fallback, graphs, conformance tests and the support table
+ * are all generated from these lists. Each op has one documented struct and one typed
+ * wrapper below. A binding for another language may call hw_submit() directly, as the
+ * wrappers do.
  *
- * For all ops:
- * - Row-major, extents outermost first, any outer strides. Any innermost stride too: an operand
- *   whose innermost extent is not contiguous is copied first, and counted.
- * - Arithmetic accumulates in f32, whatever the storage.
- * - "float" below is any of f32, f16, bf16. Operands that share a letter T have one dtype.
- * - Extents of zero are legal: an empty output is nothing to do, an empty sum is zero.
- * - Outputs overlap no other operand, except where "in place" is written: then the same
- *   address with the same layout.
- * - Operands are tensors of the queue's device or of the host. Host memory is borrowed until
- *   the queue has passed the op: see hw_queue_wait(). A buffer of another device is HW_INVALID.
- * - The struct and the tensors in it are read before the call returns.
- * - A zero in an optional scalar means the default that its field documents.
+ * In C++ the struct and the function of an op share a name, so write the keyword: `struct
+ * hw_softmax op{};`, then hw_softmax(queue, &op). Without `struct`, hw_softmax names the
+ * function.
  *
- * All wrappers answer: HW_OK, the work is done or queued. HW_INVALID: shapes, dtypes, overlap,
- * a buffer of another device; hw_message() names the field; nothing was touched.
- * HW_UNSUPPORTED: no device that the queue may use computes this; the message names op, dtypes
- * and device; nothing was touched. HW_NO_MEMORY, HW_DRIVER, HW_LOST: from the device; the
- * output's contents are undefined. HW_FORKED: the process forked since the queue was opened.
- * One thread at a time for one queue. */
+ * These rules hold for all ops:
+ * - Tensors are row-major with extents outermost first. Outer strides are arbitrary.
+ * - The innermost stride is arbitrary too, but an operand whose innermost extent is not
+ *   contiguous is first copied into scratch memory, which hw_queue_calls() counts. This
+ *   requires the device's `copy` op: without it, such an operand is HW_UNSUPPORTED.
+ * - Sums are accumulated in f32, whatever the storage type.
+ * - "float" below means any of f32, f16, bf16. Operands described with the same letter T
+ *   must have the same dtype.
+ * - Extents of zero are valid: an empty output means there is nothing to do, and an empty
+ *   sum is zero.
+ * - An output must not overlap any other operand, except where "in place" is noted: there,
+ *   it may have the same address and the same layout as the input named.
+ * - Operands lie in buffers of the queue's device or in host memory. A buffer of another
+ *   device is HW_INVALID. Host memory is borrowed until the queue has completed the op: see
+ *   hw_queue_wait().
+ * - The struct and its tensors are read before the call returns; they may live on the
+ *   stack.
+ * - Zero in an optional scalar selects the default that its field documents.
+ * - The same op on the same operands gives the same bits each time, on one device with one
+ *   kernel row. For the CPU plugin this also holds for any number of threads.
+ *
+ * All wrappers return one of:
+ * - HW_OK: the work is done or queued. An error that occurs later is returned by
+ *   hw_queue_wait().
+ * - HW_INVALID: shapes, dtypes or scalars do not fit, outputs overlap, or a buffer belongs
+ *   to another device. hw_message() names the field. Nothing was touched.
+ * - HW_UNSUPPORTED: no device that the queue may use computes this combination. The message
+ *   names the op, the dtypes and the device. Nothing was touched.
+ * - HW_NO_MEMORY, HW_DRIVER, HW_LOST: an error of the device. The contents of the output
+ *   are undefined.
+ * - HW_FORKED: the process has forked since the context was opened. Nothing was touched.
+ *
+ * A queue may be used by one thread at a time. */
 #ifndef HW_OPS_H
 #define HW_OPS_H
 
@@ -34,7 +53,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, name): append only, the order is ABI. */
+/* X(NAME, name): append only, because the order is ABI. */
 #define HW_OPS(X)                                                                          \
     X(MATMUL, matmul)                                                                      \
     X(RMSNORM, rmsnorm)                                                                    \
@@ -58,8 +77,9 @@ enum hw_op {
         HW_OP_COUNT
 };
 
-/* T(op, field, role), in the order of the struct's fields. Roles: IN, OPT_IN (may be absent),
- * WEIGHT (an input that hw_tensor_pack() may have packed), OUT, OPT_OUT, INOUT. */
+/* T(op, field, role), in the order of the struct's fields. Roles: IN, OPT_IN (an input that
+ * may be absent), WEIGHT (an input that may come from hw_tensor_pack()), OUT, OPT_OUT,
+ * INOUT. */
 #define HW_OPERANDS_MATMUL(T)                                                              \
     T(matmul, a, IN) T(matmul, b, WEIGHT) T(matmul, bias, OPT_IN) T(matmul, c, OUT)
 #define HW_OPERANDS_RMSNORM(T)                                                             \
@@ -90,7 +110,7 @@ enum hw_op {
 #define HW_OPERANDS_COPY(T)   T(copy, src, IN) T(copy, dst, OUT)
 #define HW_OPERANDS_ARGMAX(T) T(argmax, x, IN) T(argmax, y, OUT)
 
-/* A struct and a function may share a name in C++ too; one compiler warns of it. */
+/* GCC warns when a C++ struct and a function share a name, which is valid. */
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -98,19 +118,20 @@ enum hw_op {
 
 struct hw_queue;
 
-/* Submits `op` (enum hw_op) with its struct of `size` bytes. The one entry behind all wrappers:
- * a size below what this library knows reads the missing fields as zero; non-zero bytes beyond
- * it are HW_UNSUPPORTED. */
+/* Submits the op `op` (enum hw_op) with its struct of `size` bytes. All wrappers call this.
+ * If `size` is smaller than this library's struct, the missing fields are zero. If it is
+ * larger, the extra bytes must be zero; otherwise the result is HW_UNSUPPORTED, because
+ * this library does not know the field. */
 HW_EXPORT enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args,
                                    size_t size);
 
 /* c[..,M,N] = a[..,M,K] . b[..,K,N] + bias[N]
  *
- * a, bias, c: any float; b: any float, or a block type. Rank 2 to 4; leading extents are batches
- * and broadcast (an extent of 1, or a missing one, repeats). `transpose_b`: b is stored [N,K],
- * the way weights are; block types always are, with blocks along K. `transpose_a`: a is stored
- * [K,M]. K = 0 gives the bias, or zeros. Activations stay in their type unless HW_PRECISION
- * allows less. */
+ * a, bias, c: any float. b: any float or a block type. Rank 2 to 4: the leading extents are
+ * batches and broadcast (an extent that is 1 or missing repeats). transpose_b: b is stored
+ * as [N,K], as weights usually are; a block type requires it, with its blocks along K.
+ * transpose_a: a is stored as [K,M]. K = 0 gives the bias, or zeros. Activations keep their
+ * precision unless HW_PRECISION allows less. */
 struct hw_matmul {
     struct hw_tensor a, b, bias, c;
     uint32_t transpose_a, transpose_b; /* 0 or 1 */
@@ -122,8 +143,9 @@ static inline enum hw_status hw_matmul(struct hw_queue *queue, const struct hw_m
 
 /* y = x * weight / sqrt(mean(x^2) + eps), over the last extent.
  *
- * x, y: T float, same extents; weight: [cols], T or f32, absent means 1. In place allowed. eps
- * has no default. Right for |x| up to 1e18. Zhang and Sennrich, 2019 (arXiv 1910.07467). */
+ * x, y: T float, same extents. weight: [cols], T or f32; absent means 1. May be in place.
+ * eps has no default and must be positive. Accurate for |x| up to 1e18. Zhang and Sennrich,
+ * 2019 (arXiv 1910.07467). */
 struct hw_rmsnorm {
     struct hw_tensor x, weight, y;
     float eps;
@@ -134,11 +156,12 @@ static inline enum hw_status hw_rmsnorm(struct hw_queue *queue, const struct hw_
     return hw_submit(queue, HW_OP_RMSNORM, op, sizeof *op);
 }
 
-/* y = exp(scale x + mask - max) / sum, over the last extent; with `log`, its logarithm.
+/* y = exp(scale x + mask - max) / sum, over the last extent; if `log` is set, its
+ * logarithm.
  *
- * x, y: T float, same extents; mask: T or f32, extents that broadcast to x's from the right,
- * absent means 0. scale: default 1. In place allowed. Stable for every finite input; a row of
- * -inf gives zeros (log: -inf). */
+ * x, y: T float, same extents. mask: T or f32, with extents that broadcast to those of x
+ * from the right; absent means 0. scale: default 1. May be in place. Stable for every
+ * finite input. A row of -inf gives zeros (with `log`: -inf). */
 struct hw_softmax {
     struct hw_tensor x, mask, y;
     float scale;
@@ -149,7 +172,8 @@ static inline enum hw_status hw_softmax(struct hw_queue *queue, const struct hw_
     return hw_submit(queue, HW_OP_SOFTMAX, op, sizeof *op);
 }
 
-/* y = x / (1 + exp(-x)). x, y: T float, same extents. In place allowed. Finite for finite x. */
+/* y = x / (1 + exp(-x)). x, y: T float, same extents. May be in place. Finite for finite
+ * x. */
 struct hw_silu {
     struct hw_tensor x, y;
 };
@@ -158,16 +182,17 @@ static inline enum hw_status hw_silu(struct hw_queue *queue, const struct hw_sil
     return hw_submit(queue, HW_OP_SILU, op, sizeof *op);
 }
 
-/* Rotates pairs of x[..,T,H,D] by the angle position * scale * theta^(-2i/dims) / factors[i],
- * i = 0 .. dims/2 - 1.
+/* Rotates pairs of x[..,T,H,D] by the angle position * scale * theta^(-2i/dims) /
+ * factors[i], i = 0 .. dims/2 - 1.
  *
- * x, y: T float, same extents, rank 3 or 4. In place allowed. Pairs are (i, i + dims/2), or,
- * with `interleaved`, (2i, 2i+1); elements from dims on are copied. positions: i32 [T] on host
- * or device; absent means start, start + 1, ... factors: f32 [dims/2], absent means 1. Angles
- * are accurate to f32 rounding at positions up to 10^6. Su et al., 2021 (arXiv 2104.09864). */
+ * x, y: T float, same extents, rank 3 or 4. May be in place. A pair is (i, i + dims/2) or,
+ * if `interleaved` is set, (2i, 2i+1). Elements from index dims on are copied. positions:
+ * i32 [T], in host or device memory; absent means start, start + 1, ... factors: f32
+ * [dims/2]; absent means 1. Angles are accurate to f32 rounding for positions up to 10^6.
+ * Su et al., 2021 (arXiv 2104.09864). */
 struct hw_rope {
     struct hw_tensor x, positions, factors, y;
-    int64_t start;        /* position of the first token, without `positions` */
+    int64_t start;        /* position of the first token if `positions` is absent */
     int32_t dims;         /* even, at most D; default D */
     uint32_t interleaved; /* 0 or 1 */
     float theta;          /* default 10000 */
@@ -180,18 +205,22 @@ static inline enum hw_status hw_rope(struct hw_queue *queue, const struct hw_rop
 
 /* y = softmax(scale q k^T + bias, masked) . v, per head.
  *
- * q [B,Tq,Hq,D], k [B,Tmax,Hkv,D], v [B,Tmax,Hkv,Dv], y [B,Tq,Hq,Dv]; rank 3 means B = 1. q, y:
- * T float; k, v: one dtype of f32, f16, bf16, q8_0. Hq is a multiple of Hkv (GQA, MQA): query
- * head h reads key head h / (Hq/Hkv). D, Dv up to 256. bias: T or f32, [B|1,Hq|1,Tq|1,Tmax] or
- * fewer leading extents. The keys that count are the first `lengths[b]` (i32 [B], read on the
- * device when the op runs, clamped to 0..Tmax), or, without it, `length`. causal: query i sees
- * keys up to length - Tq + i. window > 0: of these only the last `window`. softcap > 0: scores
- * become softcap * tanh(score / softcap) before bias and mask. A query that sees nothing gets
- * zeros. Never materialises Tq x Tmax. Dao et al., 2022 (arXiv 2205.14135). */
+ * q [B,Tq,Hq,D], k [B,Tmax,Hkv,D], v [B,Tmax,Hkv,Dv], y [B,Tq,Hq,Dv]; rank 3 means B = 1.
+ * q, y: T float. k, v: the same dtype, one of f32, f16, bf16, q8_0. D and Dv are at most
+ * 256. Hq is a multiple of Hkv (GQA, MQA): query head h reads key head h / (Hq/Hkv). bias:
+ * T or f32, [B|1,Hq|1,Tq|1,Tmax] or fewer leading extents.
+ *
+ * The keys in use are the first `lengths[b]` of batch b, or the first `length` if `lengths`
+ * is absent. lengths: i32 [B], read from memory when the op runs and clamped to 0..Tmax.
+ * causal: query i sees keys up to length - Tq + i. window > 0: of these, only the last
+ * `window`. softcap > 0: scores become softcap * tanh(score / softcap) before bias and
+ * mask. A query that sees no key gives zeros.
+ *
+ * The matrix of Tq x Tmax scores is never stored. Dao et al., 2022 (arXiv 2205.14135). */
 struct hw_attention {
     struct hw_tensor q, k, v, bias, lengths, y;
     int64_t length;  /* keys in use; default Tmax */
-    int64_t window;  /* default: no window */
+    int64_t window;  /* default: unlimited */
     float scale;     /* default 1/sqrt(D) */
     float softcap;   /* default: none */
     uint32_t causal; /* 0 or 1 */
@@ -203,8 +232,8 @@ static inline enum hw_status hw_attention(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_ATTENTION, op, sizeof *op);
 }
 
-/* y = a + b. T float; a and b broadcast to y from the right. y may be either input, in place,
- * where that input has y's extents. */
+/* y = a + b. T float; a and b broadcast to y from the right. May be in place in either
+ * input that has the extents of y. */
 struct hw_add {
     struct hw_tensor a, b, y;
 };
@@ -213,7 +242,7 @@ static inline enum hw_status hw_add(struct hw_queue *queue, const struct hw_add 
     return hw_submit(queue, HW_OP_ADD, op, sizeof *op);
 }
 
-/* y = a * b, elementwise. As hw_add(). */
+/* y = a * b, elementwise. Operands as for hw_add(). */
 struct hw_mul {
     struct hw_tensor a, b, y;
 };
@@ -222,9 +251,9 @@ static inline enum hw_status hw_mul(struct hw_queue *queue, const struct hw_mul 
     return hw_submit(queue, HW_OP_MUL, op, sizeof *op);
 }
 
-/* y = silu(gate) * up. T float, same extents, in place (y may be gate or up); or, with `up`
- * absent, gate is [..,2F], gate then up, and y is [..,F], not in place. Shazeer, 2020 (arXiv
- * 2002.05202). */
+/* y = silu(gate) * up. T float, same extents; may be in place in gate or up. If `up` is
+ * absent, gate is [..,2F] and holds gate followed by up, y is [..,F], and the op cannot be
+ * in place. Shazeer, 2020 (arXiv 2002.05202). */
 struct hw_swiglu {
     struct hw_tensor gate, up, y;
 };
@@ -233,8 +262,8 @@ static inline enum hw_status hw_swiglu(struct hw_queue *queue, const struct hw_s
     return hw_submit(queue, HW_OP_SWIGLU, op, sizeof *op);
 }
 
-/* residual += x, stored back rounded to its type; y = rmsnorm(residual as stored). T float, same
- * extents; weight and eps as in hw_rmsnorm(). y may be x, in place. */
+/* residual += x, stored rounded to its dtype; then y = rmsnorm(residual as stored). T
+ * float, same extents; weight and eps as for hw_rmsnorm(). May be in place: y may be x. */
 struct hw_add_rmsnorm {
     struct hw_tensor residual, x, weight, y;
     float eps;
@@ -246,8 +275,9 @@ static inline enum hw_status hw_add_rmsnorm(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_ADD_RMSNORM, op, sizeof *op);
 }
 
-/* y[i,:] = table[rows[i],:]. table: [R,N], any float or block type; rows: i32 [I]; y: [I,N], any
- * float. A row outside 0..R-1 reads as zeros: rows live in device memory and are not checked. */
+/* y[i,:] = table[rows[i],:]. table: [R,N], any float or block type. rows: i32 [I]. y:
+ * [I,N], any float. A row number outside 0..R-1 reads as zeros: it may lie in device
+ * memory, so the call cannot check it. */
 struct hw_get_rows {
     struct hw_tensor table, rows, y;
 };
@@ -257,8 +287,9 @@ static inline enum hw_status hw_get_rows(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_GET_ROWS, op, sizeof *op);
 }
 
-/* table[rows[i],:] = x[i,:]. x: [I,N], any float; rows: i32 [I]; table: [R,N], f32, f16, bf16 or
- * q8_0. A row outside 0..R-1 is skipped. Two equal rows: one of them wins. */
+/* table[rows[i],:] = x[i,:]. x: [I,N], any float. rows: i32 [I]. table: [R,N], f32, f16,
+ * bf16 or q8_0. A row number outside 0..R-1 is skipped. If a row number occurs more than
+ * once, one of its rows is stored; which one is unspecified. */
 struct hw_set_rows {
     struct hw_tensor x, rows, table;
 };
@@ -268,16 +299,17 @@ static inline enum hw_status hw_set_rows(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_SET_ROWS, op, sizeof *op);
 }
 
-/* dst = src, same extents, any strides. Converts between any two floats, dequantises block types
- * to any float, quantises floats to q8_0 and q4_0 as GGML rounds; equal dtypes move bit for bit.
- * As an op it stays on the queue's device and the host; hw_copy() in hw.h goes anywhere. */
+/* dst = src, same extents, any strides. Converts between any two floats, dequantises block
+ * types to any float, and quantises floats to q8_0 and q4_0 with GGML's rounding. Equal
+ * dtypes are copied bit for bit. The op works on the queue's device and host memory;
+ * hw_copy() in hw.h also copies between devices. */
 struct hw_copy {
     struct hw_tensor src, dst;
 };
 
-/* y = index of the largest element of the last extent; the first of equals. x: float; y: i32,
- * x's leading extents, with the last one dropped or 1 (rank 1 in: rank 1, extent 1 out). A NaN
- * counts as the largest. */
+/* y = index of the largest element along the last extent, the first one of equals. A NaN
+ * counts as the largest. x: float. y: i32, with the leading extents of x and the last one
+ * dropped or 1; if x has rank 1, y has rank 1 and extent 1. */
 struct hw_argmax {
     struct hw_tensor x, y;
 };

@@ -1,38 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* hw/plugin.h - the plugin ABI. Reading this file, types.h and ops.h is enough to write a plugin.
+/* hw/plugin.h - the plugin ABI. This header, types.h and ops.h are all that a plugin needs.
  *
- * A plugin is one shared object, hw_<name>.so (.dll, .dylib), that knows one vendor. It exports
- * hw_plugin_entry and nothing else, links no hw library, and carries a manifest that the host
- * reads without loading the file. HW_PLUGIN() at the end of this file makes both. A complete
- * small plugin is tests/plugins/discrete; docs/abi.md tells the story.
+ * A plugin is one shared object, hw_<name>.so (.dll, .dylib), that supports one vendor's
+ * devices. It exports hw_plugin_entry and nothing else, does not link the library, and
+ * carries a manifest that the host (the library) reads without loading the file.
+ * HW_PLUGIN() at the end of this file defines the entry and the manifest. `hw verify
+ * ./hw_<name>.so` tests a plugin. The source tree has two complete plugins in examples/, a
+ * small one in one file and one with memory of its own, and a tutorial in docs/.
  *
- * Rules for every function below
- * - Answers an enum hw_status. The words go to hw_fail(), once, where they are known.
- * - No abort, exit, exception, longjmp, signal handler, print; no change of working directory,
- *   locale, environment or floating-point mode.
- * - A plugin leaves the thread's current vendor context or device as it found it (cuCtxSetCurrent,
- *   hipSetDevice).
- * - Any thread may call; one queue is used by one thread at a time, different queues in
- *   parallel. Handles are the plugin's opaque pointers; strings live as long as the plugin.
- * - A struct hw_buffer in an op, transfer or node lives until the queue has passed (of a node:
- *   until graph_destroy). The op and the transfer themselves, hw_arg, the tensors behind it, and
- *   every `desc` with its strings live only for the call.
- * - The host checks before it calls: pointers are valid, extents and strides agree, operands of
- *   an op lie inside their buffers. It can not check what lies in device memory (rows, lengths,
- *   positions): kernels clamp.
- * - `op` of an op's function, and `args` of supports() and of nodes, have at least op_sizes[op]
- *   bytes: what the host does not know is zero.
- * - Slots left NULL answer HW_UNSUPPORTED, except the required ones.
- * - An error that makes the device's context unusable is HW_LOST, from every call of that device
- *   on. After HW_LOST every function returns promptly: wait, close and free do not hang.
+ * Rules for every function below:
+ * - It returns an enum hw_status. On an error it describes the reason with hw_fail(), once,
+ *   where the reason is known.
+ * - It must not abort, exit, throw an exception, longjmp, install a signal handler or
+ *   print, nor change the working directory, the locale, the environment or the
+ *   floating-point mode.
+ * - It leaves the thread's current vendor context or device as it found it
+ *   (cuCtxSetCurrent, hipSetDevice).
+ * - Any thread may call it. One queue is used by one thread at a time, different queues in
+ *   parallel.
+ * - Handles (self, device, queue, event, ...) are opaque pointers of the plugin, and never
+ *   NULL. A plugin that needs no state of its own for one of them may return the same
+ *   pointer again, say the instance as the device. Strings that it returns live as long as
+ *   the plugin.
+ * - A struct hw_buffer in an op or a transfer lives until the queue has completed it; one
+ *   in a graph's node lives until graph_destroy(). Everything else that is passed in lives
+ *   only for the call: the op, the transfer, hw_arg with its tensors, and every `desc` with
+ *   its strings.
+ * - The host checks arguments before it calls: pointers are valid, extents and strides
+ *   agree, an op's operands lie inside their buffers and on the device. It cannot check
+ *   what lies in device memory (row numbers, lengths, positions): kernels must clamp them.
+ * - The `op` of an op's function, and `args` of supports() and of nodes, have at least
+ *   op_sizes[op] bytes. Fields that the host does not know are zero.
+ * - An optional slot that is NULL means HW_UNSUPPORTED, unless noted otherwise.
+ * - If an error makes a device unusable, that call and every later one on the device return
+ *   HW_LOST. From then on every function returns promptly: wait, close and free must not
+ *   hang.
  *
- * Growth: within an ABI version structs only grow at the end and begin with `size`. The host
- * sets hw_plugin.size to the bytes it has room for; a plugin never writes past it, and the host
- * treats what an older plugin did not write as NULL. So it is with every struct that the host
- * hands over to be filled: hw_answer() writes what fits. The other way round, a plugin that gets
- * a struct with a larger `size` than it knows and non-zero bytes beyond (hw_knows() looks), or a
- * flag, dtype or kind that it does not know, answers HW_UNSUPPORTED: nothing is ignored in
- * silence. */
+ * Growth. Within an ABI version, structs grow only at the end and begin with `size`. The
+ * host sets hw_plugin.size to the bytes that it has room for. A plugin never writes past
+ * that, and the host treats slots that an older plugin did not write as NULL. The same
+ * holds for every struct that the plugin fills for the host: use hw_answer(), which copies
+ * what fits. In the other direction, a plugin may be handed a struct from a newer host. If
+ * hw_knows() reports that a field is set that the plugin does not know, or if a flag, dtype
+ * or kind is unknown, the plugin returns HW_UNSUPPORTED. It never ignores a request
+ * silently. */
 #ifndef HW_PLUGIN_H
 #define HW_PLUGIN_H
 
@@ -47,72 +58,75 @@
 extern "C" {
 #endif
 
-/* The ABI version that this header describes, and the oldest one that a plugin built with it
- * can still serve. The host has such a range, too; the highest common version is used. */
+/* The ABI version that this header describes, and the oldest one that a plugin built with
+ * it can still serve. The host has such a range as well; the highest version in both ranges
+ * is used. */
 #define HW_ABI_VERSION 1
 #define HW_ABI_OLDEST  1
 
 enum hw_precision {
     HW_PRECISION_FP32 = 0, /* f32 inputs stay f32 (default) */
-    HW_PRECISION_FP16 = 1, /* 16-bit or TF32 units may serve f32 inputs */
-    HW_PRECISION_INT8 = 2  /* activations may be quantised against quantised weights */
+    HW_PRECISION_FP16 = 1, /* f32 inputs may be computed in 16-bit or TF32 units */
+    HW_PRECISION_INT8 = 2  /* activations may be quantised where weights are */
 };
 
-/* What hw_host.spawn() runs out of process. */
+/* A helper program for hw_host.spawn() to run. */
 struct hw_spawn {
     uint32_t size;
     uint32_t timeout_ms;
     const char *const *argv; /* NULL-terminated; argv[0] is a path */
-    const void *input;       /* given on standard input */
+    const void *input;       /* the program's standard input */
     uint64_t input_bytes;
-    void *output; /* standard output goes here, at most output_bytes */
+    void *output; /* receives its standard output, at most output_bytes */
     uint64_t output_bytes;
-    uint64_t written; /* answered */
+    uint64_t written; /* set by the host: bytes of output */
     int32_t exit_code;
-    int32_t signal; /* 0: it was not killed */
+    int32_t signal; /* the signal that ended it; 0: none */
 };
 
-/* What the host gives. One per open context; valid until the plugin's close() has returned.
- * A service that the host lacks answers HW_UNSUPPORTED. */
+/* What the host provides to a plugin. There is one per open context; it is valid until the
+ * plugin's close() has returned. A service that this host lacks returns HW_UNSUPPORTED. */
 struct hw_host {
     uint32_t size;
     uint32_t abi_min, abi_max;
     uint32_t precision; /* enum hw_precision */
-    void *instance; /* passed back to every service: two hosts may live in one process */
+    void *instance;     /* first argument of every service; tells contexts apart */
 
-    /* One line for the log, without a newline. */
+    /* Writes one line to the log. `text` has no newline; `level` is an enum
+     * hw_log_level. */
     void (*log)(void *instance, int32_t level, const char *text);
-    /* Sets the thread's message and returns `status`. hw_fail() formats for it. */
+    /* Sets the calling thread's message and returns `status`. hw_fail() formats for it. */
     int32_t (*fail)(void *instance, int32_t status, const char *text);
     /* Runs a helper program and waits for it. */
     int32_t (*spawn)(void *instance, struct hw_spawn *spawn);
 
-    uint64_t memory_limit; /* bytes per device that the host will ask for; 0: no limit */
-    const char *cache_dir; /* the plugin's own directory, made on first use; "": no cache */
-    const char *kernel;    /* HW_KERNEL: see hw_queue_desc.kernel; "": none */
+    uint64_t memory_limit; /* the most bytes the host allocates per device; 0: no limit */
+    const char *cache_dir; /* the plugin's own directory, created on use; "": no cache */
+    const char *kernel;    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset */
     uint32_t threads;      /* threads for a CPU plugin; 0: as many as the process may use */
-    uint32_t abi;          /* the version agreed on; set before open() */
+    uint32_t abi;          /* the ABI version in use; set before open() */
 };
 
-/* The fixed prefix of every buffer: how a plugin finds its own memory in an op's tensors. The
- * host carves buffers out of larger allocations, so `offset` counts from the start of `impl`. It
- * is a multiple of 256, and of hw_device_info.buffer_alignment where that is more; buffers of one
- * `impl` do not overlap. (Of imported memory it is what buffer_import() has set.)
+/* The fixed prefix of every buffer, from which a plugin finds its memory in an op's
+ * tensors. The host divides the plugin's allocations into buffers, so `offset` counts from
+ * the start of `impl`. It is a multiple of 256, and of hw_device_info.buffer_alignment if
+ * that is larger. Buffers of one `impl` do not overlap. For imported memory, `offset` is
+ * what buffer_import() set.
  *
- * `host` is set whenever the host can read and write the memory. It is then mapped for its whole
- * life and coherent: what the queue has passed is seen without another call, and what the host has
- * written is seen by what it submits after that. */
+ * `host` is set whenever the host can read and write the memory. Such memory stays mapped
+ * as long as it exists, and is coherent: without further calls, the host sees what the
+ * queue has completed, and work that is submitted later sees what the host has written. */
 struct hw_buffer {
-    void *impl;   /* the plugin's handle, from buffer_alloc() or buffer_import() */
-    void *host;   /* address of this buffer's first byte for the host; NULL: not visible */
-    void *device; /* the plugin's device */
+    void *impl;      /* the plugin's handle, from buffer_alloc() or buffer_import() */
+    void *host;      /* host address of this buffer's first byte; NULL: not visible */
+    void *device;    /* the plugin's device */
     uint64_t offset; /* bytes from the start of impl to this buffer's first byte */
     uint64_t bytes;
     uint32_t flags; /* bits of enum hw_buffer_flag */
     uint32_t reserved;
 };
 
-/* The host address of `t`'s first element, for plugins that compute in host memory. */
+/* The host address of the first element of `t`, for plugins that compute in host memory. */
 static inline void *hw_tensor_address(const struct hw_tensor *t)
 {
     return (char *)(t->buffer ? t->buffer->host : t->data) + t->offset;
@@ -120,19 +134,21 @@ static inline void *hw_tensor_address(const struct hw_tensor *t)
 
 struct hw_queue_desc {
     uint32_t size;
-    /* bits of enum hw_queue_flag; HW_QUEUE_SYNCHRONOUS is the host's business */
+    /* bits of enum hw_queue_flag; the host implements HW_QUEUE_SYNCHRONOUS by itself */
     uint32_t flags;
-    /* "" or NULL: the best rows. "portable": the last, portable row of each op. Else a
-     * comma-separated list of <op>=<row>, or of <row>, which applies to the op that has it; a
-     * name that no op has is HW_INVALID and lists the rows there are. */
+    /* Which kernel rows to use. "" or NULL: the best. "portable": the last row of each op.
+     * Otherwise a comma-separated list of <op>=<row> or <row>, which applies to the op that
+     * has this row. For an unknown name, queue_open() returns HW_INVALID with a message
+     * that lists the rows. */
     const char *kernel;
 };
 
-/* `rows` rows of `bytes` bytes from one place to another, in the queue's order. A NULL buffer
- * means the host address beside it. Offsets and addresses are those of the first row's first byte;
- * offsets count from the buffer's. Host memory is borrowed until the queue has passed the transfer.
- * Buffers belong to devices of this plugin. Rows of the destination do not overlap, nor do the two
- * places. hw_transfer_host() does all of it between two addresses. */
+/* Copies `rows` rows of `bytes` bytes from one place to another, in the queue's order. Each
+ * side is either a buffer with an offset or, if the buffer is NULL, a host address. Offsets
+ * and addresses refer to the first byte of the first row; offsets count from the start of
+ * the buffer. Host memory is borrowed until the queue has completed the transfer. Buffers
+ * belong to devices of this plugin. Rows of the destination do not overlap each other or
+ * the source. For two host addresses, hw_transfer_host() does everything. */
 struct hw_transfer {
     uint32_t size;
     uint32_t reserved;
@@ -142,13 +158,14 @@ struct hw_transfer {
     const void *src_host;
     uint64_t dst_offset;
     uint64_t src_offset;
-    uint64_t bytes;     /* of a row */
-    uint64_t rows;      /* 0 and 1: one, the pitches do not count */
-    uint64_t dst_pitch; /* from a row's first byte to the next one's: `bytes` at least */
+    uint64_t bytes;     /* per row */
+    uint64_t rows;      /* 0 and 1 both mean one row; the pitches are then unused */
+    uint64_t dst_pitch; /* bytes from one row to the next, at least `bytes` */
     uint64_t src_pitch;
 };
 
-/* Does the transfer, `dst` and `src` being the addresses of its first bytes. */
+/* Does the transfer. `dst` and `src` are the host addresses of the first byte on each
+ * side. */
 static inline void hw_transfer_host(const struct hw_transfer *t, void *dst, const void *src)
 {
     const uint64_t rows = t->rows > 1 ? t->rows : 1;
@@ -158,16 +175,16 @@ static inline void hw_transfer_host(const struct hw_transfer *t, void *dst, cons
                 (size_t)t->bytes);
 }
 
-/* One recorded op: `args` is the op's struct of `bytes` bytes, owned by the host and valid until
- * graph_destroy(). */
+/* One recorded op. `args` is the op's struct of `bytes` bytes; the host owns it, and it is
+ * valid until graph_destroy(). */
 struct hw_node {
     uint32_t op;
     uint32_t bytes;
     const void *args;
 };
 
-/* An op that only this plugin has. The host checks the arguments against the
- * signature, which is written as in struct hw_user_kernel. */
+/* An op that only this plugin has. The host checks the arguments against the signature,
+ * which has the format of hw_user_kernel.signature. */
 struct hw_extension {
     uint32_t size;
     uint32_t reserved;
@@ -177,8 +194,12 @@ struct hw_extension {
     int32_t (*call)(void *self, void *queue, const struct hw_arg *args, uint32_t count);
 };
 
-/* One function per op, NULL where the plugin has none. It queues the work, or does it, and
- * answers HW_UNSUPPORTED before touching anything where no row of its table fits. */
+/* One function per op; NULL if the plugin does not have the op. The function queues the
+ * work or does it. If no kernel of the plugin computes this combination of dtypes and
+ * shapes, it returns HW_UNSUPPORTED before it touches anything, and the host tries another
+ * device. Every innermost extent is contiguous, except for `copy`: the host uses the
+ * plugin's copy to make it so. A plugin without `copy` is not given operands with a strided
+ * innermost extent, which are then HW_UNSUPPORTED. */
 struct hw_plugin_ops {
     uint32_t size;
     uint32_t reserved;
@@ -188,10 +209,10 @@ struct hw_plugin_ops {
 #undef X
 };
 
-/* What the plugin gives. Names in the comments are the parameters that answer. */
+/* What a plugin provides. */
 struct hw_plugin {
     uint32_t size; /* set by the host */
-    uint32_t abi;  /* set by the plugin: the version it speaks with this host */
+    uint32_t abi;  /* set by the plugin: the ABI version that it uses with this host */
     const char *name;
     const char *vendor;
     const char *version;
@@ -200,12 +221,13 @@ struct hw_plugin {
     uint32_t op_count;        /* entries of op_sizes */
     uint32_t reserved;
 
-    /* All from here to transfer() are required.
+    /* Everything from here to transfer() is required.
      *
-     * The instance. open() is the first that may touch a driver: HW_NO_DEVICE, with a message
-     * that names the missing library and the remedy, where the vendor is not installed. Device
-     * indices are stable while the instance lives. When close() has returned, no thread and no
-     * callback of the plugin runs. */
+     * The instance. open() is the first function that may load or call the vendor's driver.
+     * If the vendor's software is not installed, it returns HW_NO_DEVICE with a message
+     * that names the missing library and the remedy. Device indices do not change while the
+     * instance lives. When close() returns, no thread and no callback of the plugin may be
+     * running. */
     int32_t (*open)(const struct hw_host *host, void **self);
     void (*close)(void *self);
     int32_t (*device_count)(void *self, int32_t *count);
@@ -213,40 +235,48 @@ struct hw_plugin {
     int32_t (*device_open)(void *self, int32_t index, void **device);
     void (*device_close)(void *device);
 
-    /* Queues: order of work. queue_wait answers the first error since the last wait, of this queue
-     * alone; queue_close waits first. What was submitted before event_record, event_wait,
-     * graph_launch, or a transfer to the host makes progress without further calls: a plugin that
-     * batches commands submits them there. */
+    /* Queues. Work on a queue runs in order of submission. queue_wait() returns the first
+     * error of this queue since its last wait; queue_close() waits first. Work that was
+     * submitted before event_record(), event_wait(), graph_launch() or a transfer to the
+     * host must make progress without further calls: a plugin that batches commands submits
+     * its batch there. */
     int32_t (*queue_open)(void *device, const struct hw_queue_desc *desc, void **queue);
     void (*queue_close)(void *queue);
     int32_t (*queue_wait)(void *queue);
 
-    /* Memory. buffer_alloc fills impl, host (see struct hw_buffer) and flags; aligned to 256 bytes,
-     * and to hw_device_info.buffer_alignment where that is more. `bytes` are at most
-     * hw_device_info.buffer_max. HW_BUFFER_PINNED comes with HW_BUFFER_HOST_VISIBLE, which asks for
-     * `host`; a plugin that can not do what the flags ask answers HW_UNSUPPORTED. The host pools:
-     * these are called seldom. */
+    /* Memory. buffer_alloc() sets impl, host and flags of the buffer (see struct
+     * hw_buffer). The memory is aligned to 256 bytes, and to
+     * hw_device_info.buffer_alignment if that is larger. `bytes` is at most
+     * hw_device_info.buffer_max. The host sets HW_BUFFER_PINNED only together with
+     * HW_BUFFER_HOST_VISIBLE, which requires `host` to be set. If the plugin cannot provide
+     * what the flags require, it returns HW_UNSUPPORTED. The host pools memory, so these
+     * functions need not be fast. */
     int32_t (*buffer_alloc)(void *device, uint64_t bytes, uint32_t flags,
                             struct hw_buffer *buffer);
     void (*buffer_free)(void *device, struct hw_buffer *buffer);
     int32_t (*transfer)(void *queue, const struct hw_transfer *transfer);
 
-    /* From here on NULL answers HW_UNSUPPORTED, unless it says otherwise.
+    /* Everything from here on is optional: NULL means HW_UNSUPPORTED, unless noted
+     * otherwise.
      *
-     * Events of one device; flags: bits of enum hw_event_flag. event_query: HW_NOT_READY until the
-     * event has passed; asked again, without another call, it reaches HW_OK in the end. An event
-     * never recorded has passed. event_wait and event_callback mean the record that was last at the
-     * call. event_destroy may come before it has passed.
+     * Events of one device. flags: bits of enum hw_event_flag. An event that was never
+     * recorded counts as complete. event_wait() and event_callback() refer to the last
+     * record before the call. event_destroy() may be called before the event completes.
      *
-     * event_wait: the event may belong to another device of this plugin. HW_UNSUPPORTED: the host
-     * waits. HW_LOST: the queue's device is.
+     * event_query() returns HW_NOT_READY until the event completes. Calling it repeatedly,
+     * and nothing else, must lead to HW_OK in the end.
      *
-     * Several callbacks may be registered for an event. Each is called once, from any thread: after
-     * the event has passed, or when the device is lost, or from event_destroy; fn calls nothing of
-     * the plugin.
+     * event_wait(): the event may belong to another device of this plugin. If it returns
+     * HW_UNSUPPORTED, the host waits instead. HW_LOST means that the queue's device is
+     * lost.
      *
-     * event_elapsed: in milliseconds; HW_NOT_READY if one has not passed. The host has seen to
-     * HW_EVENT_TIMING and HW_QUEUE_TIMING. */
+     * event_callback(): several callbacks may be registered for one event. Each is called
+     * exactly once, from any thread: when the event completes, when the device is lost, or
+     * from event_destroy(). fn does not call the plugin.
+     *
+     * event_elapsed(): milliseconds between two events, or HW_NOT_READY if one is pending.
+     * The host has checked that both have HW_EVENT_TIMING and were recorded on queues with
+     * HW_QUEUE_TIMING. */
     int32_t (*event_create)(void *device, uint32_t flags, void **event);
     void (*event_destroy)(void *event);
     int32_t (*event_record)(void *event, void *queue);
@@ -256,44 +286,49 @@ struct hw_plugin {
     int32_t (*event_callback)(void *event, void (*fn)(void *user), void *user);
     int32_t (*event_elapsed)(void *start, void *end, double *ms);
 
-    /* Whether some row of the device computes this; if not, `why` says in words why. Only dtype,
-     * rank, extents, strides, layout and scalars count: `buffer` may be NULL. `scratch`:
-     * bytes of device memory that the op will ask for beyond its operands. Launches nothing. NULL:
-     * nobody can tell without a call, so that hw_device_supports() answers HW_OK for whatever has
-     * a slot; hw verify counts as supported what was computed. */
+    /* Reports whether a kernel of the device computes this op. If not, it returns
+     * HW_UNSUPPORTED and writes the reason to `why`. Only dtype, rank, extents, strides,
+     * layout and scalars count: `buffer` may be NULL. `scratch` receives the bytes of
+     * device memory that the op needs beyond its operands. Nothing is launched. If the slot
+     * is NULL, hw_device_supports() returns HW_OK for every op that has a function, and
+     * only a call can tell; hw verify counts what was really computed. */
     int32_t (*supports)(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch);
-    /* The rows of `op`, best first, the portable one last; HW_END past the end. */
+    /* Describes row `index` of the kernels for `op`: best first, the portable one last.
+     * Returns HW_END past the last row. */
     int32_t (*kernel_info)(void *device, uint32_t op, uint32_t index,
                            struct hw_kernel_info *info);
 
-    /* Graphs. Without graph_build the host replays the nodes one by one. Rows are those of the
-     * queue, which has recorded the nodes; building submits nothing to it. A graph may be launched
-     * again, on any queue of its device, before an earlier launch has passed: a plugin whose graph
-     * has state orders them. */
+    /* Graphs. If graph_build() is NULL or returns HW_UNSUPPORTED, the host replays the
+     * nodes one by one. `queue` is the one that recorded the nodes; the graph uses its
+     * kernel rows. Building submits nothing. A graph may be launched on any queue of its
+     * device, and again before an earlier launch has completed: if the plugin's graph has
+     * state, the plugin orders the launches. */
     int32_t (*graph_build)(void *queue, const struct hw_node *nodes, uint32_t count,
                            void **graph);
     int32_t (*graph_launch)(void *queue, void *graph);
     void (*graph_destroy)(void *graph);
 
-    /* The device's own layout for weights. pack_size answers bytes and a layout id other than 0;
-     * pack writes dst, whose buffer has that many bytes. */
+    /* Private layouts for weights. pack_size() returns the bytes needed and a layout id
+     * other than 0. pack() writes dst, whose buffer has that many bytes. */
     int32_t (*pack_size)(void *device, const struct hw_tensor *src, uint64_t *bytes,
                          uint32_t *layout);
     int32_t (*pack)(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
 
-    /* Wrapping, not copying. Memory and queue stay their maker's: buffer_free and queue_close leave
-     * them, but queue_close waits first as it always does. `kind` is never NULL. "host" is a host
-     * address, which the host has checked; the others are the plugin's, "<plugin>.<what>", listed
-     * in its documentation, and their handles nobody has looked at. HW_UNSUPPORTED: a kind that is
-     * not its own, a flag or an offset that it can not serve. buffer_import fills what buffer_alloc
-     * does, and `offset` where that is how it finds the first byte. */
+    /* Import wraps memory and queues of the application; nothing is copied. They still
+     * belong to the application: buffer_free() and queue_close() do not destroy them, but
+     * queue_close() waits as usual. `kind` is never NULL. "host" is a host address, which
+     * the host has checked. Other kinds are the plugin's own, "<plugin>.<what>", listed in
+     * its documentation, and their handles are unchecked. Return HW_UNSUPPORTED for a
+     * foreign kind, and for a flag or an offset that the plugin cannot serve.
+     * buffer_import() sets the same fields as buffer_alloc(), and `offset` if the plugin
+     * needs it to find the first byte. */
     int32_t (*buffer_import)(void *device, const struct hw_import *desc,
                              struct hw_buffer *buffer);
     int32_t (*queue_import)(void *device, const struct hw_queue_desc *desc,
                             const char *kind, void *handle, void **queue);
 
-    /* Extension ops, by index; HW_END past the end. */
+    /* Describes extension op `index`. Returns HW_END past the last one. */
     int32_t (*extension)(void *device, uint32_t index, struct hw_extension *extension);
 
     /* User kernels. The host has checked the arguments against the signature. */
@@ -303,11 +338,12 @@ struct hw_plugin {
     void (*kernel_destroy)(void *kernel);
 };
 
-/* The one exported symbol. Pure: fills the table and returns, touches no driver, may be called
- * again; HW_PLUGIN() writes it. */
+/* The only exported symbol; HW_PLUGIN() defines it. It fills the table and returns: it must
+ * not touch a driver, and may be called again. */
 HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin);
 
-/* Formats into the host's message and returns `status`: return hw_fail(host, HW_DRIVER, ...). */
+/* Formats the thread's message and returns `status`, so that a function can end with
+ * return hw_fail(host, HW_DRIVER, "cannot open %s", name); */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -322,8 +358,9 @@ hw_fail(const struct hw_host *host, int32_t status, const char *format, ...)
     return host->fail(host->instance, status, text);
 }
 
-/* Answers in a struct of the host's: as much of `from` as both know. Both begin with `size`: the
- * host's says how much room there is, `from`'s is its sizeof. */
+/* Returns a struct to the host: copies as much of `from` as the host has room for. Both
+ * structs begin with `size`: in `to` the host has set the room, in `from` the plugin sets
+ * its sizeof. */
 static inline void hw_answer(void *to, const void *from)
 {
     uint32_t bytes, room;
@@ -336,8 +373,9 @@ static inline void hw_answer(void *to, const void *from)
                bytes - sizeof bytes);
 }
 
-/* Whether a struct of the host's, which begins with `size`, says nothing beyond the `bytes` bytes
- * that the plugin knows of it: if (!hw_knows(desc, sizeof *desc)) return HW_UNSUPPORTED. */
+/* Checks that a struct of the host, which begins with `size`, has only zeros beyond the
+ * `bytes` bytes that the plugin knows: if (!hw_knows(desc, sizeof *desc)) return
+ * HW_UNSUPPORTED. */
 static inline int hw_knows(const void *of, size_t bytes)
 {
     const unsigned char *at = (const unsigned char *)of;
@@ -348,7 +386,8 @@ static inline int hw_knows(const void *of, size_t bytes)
     return bytes >= size;
 }
 
-/* What device_info answers of a device of which nothing can be read, to begin with. */
+/* Device facts with everything marked as unknown. Start from this in device_info(), so that
+ * no device claims the PCI address 0. */
 static inline struct hw_device_info hw_no_facts(void)
 {
     struct hw_device_info info;
@@ -358,28 +397,29 @@ static inline struct hw_device_info hw_no_facts(void)
     return info;
 }
 
-/* The sizes of all op structs, for hw_plugin.op_sizes. */
+/* The sizes of all op structs of this header, for hw_plugin.op_sizes. */
 #define HW_OP_SIZE_(NAME, name) (uint32_t)sizeof(struct hw_##name),
 #define HW_OP_SIZES                                                                        \
     {                                                                                      \
         HW_OPS(HW_OP_SIZE_)                                                                \
     }
 
-/* The manifest: an allocated note that the host reads without loading the file. Its text has
- * one key=value per line; keys unknown to a host are ignored:
+/* The manifest: an allocated note (ELF) or a section, which the host reads without loading
+ * the file. Its text has one key=value per line. A host ignores keys that it does not know.
  *
- *   abi=1-1            oldest and newest ABI version served (required; HW_PLUGIN adds it)
- *   name=cuda          what users call the backend; [a-z0-9_-], at most 31 (required; added)
- *   title=OpenCL       the backend as people write it, at most 31 bytes, no spaces around it;
- *                      default: the name in capitals
- *   vendor=NVIDIA      for people
- *   rank=10            default order, lower first: discrete 10-39, integrated 40-59, generic
- *                      GPU 60-79, CPU 90-99; default 80
- *   match=pci:10de:*   hardware that makes the plugin worth loading (vendor:device, * any); may
- *                      repeat; none: always worth it
- *   needs=libcuda.so.1 a library that it will dlopen; may repeat, or name alternatives a|b
- *   remedy=...         what to do when `needs` is missing
- *   build=...          stamp of the build; equal to the host's: built together
+ *   abi=1-1            oldest and newest ABI version served (HW_PLUGIN adds this line)
+ *   name=cuda          the name of the backend, as users write it; at most 31 characters of
+ *                      a-z, 0-9, _ and - (HW_PLUGIN adds this line)
+ *   title=OpenCL       the name for display, at most 31 bytes; default: the name in
+ *                      capitals
+ *   vendor=NVIDIA      for display
+ *   rank=10            default order, lower first; default 80. Usual ranks: discrete 10-39,
+ *                      integrated 40-59, generic GPU 60-79, CPU 90-99
+ *   match=pci:10de:*   hardware that makes loading the plugin worthwhile (vendor:device, *
+ *                      is any); may repeat; without it the plugin is always loaded
+ *   needs=libcuda.so.1 a library that the plugin will dlopen(); may repeat; a|b: either one
+ *   remedy=...         what the user should do when a library of `needs` is missing
+ *   build=...          stamp of the build; the same as the host's if built together
  */
 #define HW_STRING__(x) #x
 #define HW_STRING_(x)  HW_STRING__(x)
@@ -398,7 +438,7 @@ static inline struct hw_device_info hw_no_facts(void)
         char text[(sizeof(lines) + 3) / 4 * 4];                                            \
     } hw_manifest = { 4, (uint32_t)sizeof(lines), HW_NOTE_TYPE, "hw", lines }
 
-/* Gives the host as much of `table` as it has room for. */
+/* Negotiates the ABI version and gives the host as much of the table as it has room for. */
 static inline int32_t
 hw_plugin_enter_(const struct hw_host *host, struct hw_plugin *plugin, const char *name,
                  int32_t (*fill)(const struct hw_host *host, struct hw_plugin *table))
@@ -422,10 +462,13 @@ hw_plugin_enter_(const struct hw_host *host, struct hw_plugin *plugin, const cha
     return status;
 }
 
-/* At file scope, without a semicolon: HW_PLUGIN("cuda", "vendor=NVIDIA\nrank=10\n", fill) makes
- * the manifest and hw_plugin_entry. `fill` is a static function of the plugin's. It is called
- * when the ABI versions fit and sets the slots of `table`, which are all NULL; it touches no
- * driver and needs to check nothing. */
+/* Defines the manifest and hw_plugin_entry. Write it at file scope, without a semicolon:
+ *
+ *   static int32_t fill(const struct hw_host *host, struct hw_plugin *table);
+ *   HW_PLUGIN("cuda", "vendor=NVIDIA\nrank=10\n", fill)
+ *
+ * fill() is called only if the ABI versions are compatible. It sets the slots of `table`,
+ * which are all NULL, and returns HW_OK. It must not touch a driver. */
 #define HW_PLUGIN(plugin_name, manifest_lines, fill)                                       \
     HW_MANIFEST_("abi=" HW_STRING_(HW_ABI_OLDEST) "-" HW_STRING_(                          \
         HW_ABI_VERSION) "\nname=" plugin_name "\n" manifest_lines);                        \
