@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* replay.c - runs a fuzz target without a fuzzer: on each file named, then on some
- * thousands of mutations of them, the same ones each time.
- *
- * With a fuzzer: clang -g -fsanitize=fuzzer,address,undefined -Iinclude -Icore
- *     tests/fuzz/fuzz_<what>.c core/<...>.c, and tests/fuzz/corpus/<what> for a start. */
+/* replay.c - runs a fuzz target without a fuzzer: on each file named, then on thousands of
+ * mutations of these files, always the same ones. tests/README.md says how to use a fuzzer. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MUTATIONS  20000
-#define MOST_SEEDS 64
+#define MOST_SEEDS 128
 #define MOST_BYTES (1u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

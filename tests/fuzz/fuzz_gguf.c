@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_gguf.c - any bytes as a model file: reading it, its vocabulary, and text by that
- * vocabulary. A fuzzer calls LLVMFuzzerTestOneInput() (clang
- * -fsanitize=fuzzer,address,undefined with these sources); replay.c calls it with the
- * corpus, as an ordinary test. */
+ * vocabulary. */
 #include "shape.h"
 #include "tokenizer.h"
 
