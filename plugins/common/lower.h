@@ -50,12 +50,4 @@ const char *lower(uint32_t op, const void *args, struct lowered *out);
 /* "matmul_vec". */
 const char *portable_name(enum portable kernel);
 
-/* The address that a kernel in host memory takes for an operand. */
-static inline void *lowered_host_pointer(const struct hw_tensor *t)
-{
-    if (!t)
-        return NULL;
-    return t->buffer ? (char *)t->buffer->host - t->buffer->offset : (char *)t->data;
-}
-
 #endif

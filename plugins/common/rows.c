@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernel tables: from an op and its operands to a row, and what people are told of rows. */
+/* Tables of kernels: which row computes an op, and how rows are listed to people. */
 #include "rows.h"
 
 /* ---- operands of an op, from the op table ---- */
@@ -27,19 +27,19 @@ static const struct hw_tensor *tensor_at(const void *args, const struct operand 
     return (const struct hw_tensor *)((const char *)args + operand->offset);
 }
 
-/* The types of the float and block operands that are there. */
+/* The types of the float and block operands that are present. */
 static uint32_t types_of(uint32_t op, const void *args)
 {
     uint32_t types = 0;
     for (const struct operand *o = operands[op]; o->name; o++) {
         const int32_t dtype = tensor_at(args, o)->dtype;
         if (dtype != HW_NONE && dtype != HW_I32)
-            types |= KERNEL_TYPE(dtype & 31);
+            types |= UINT32_C(1) << (dtype & 31);
     }
     return types;
 }
 
-/* ---- text that fills up and stops ---- */
+/* ---- text in a buffer of fixed size; a piece that does not fit is left out ---- */
 
 struct text {
     char *to;
@@ -110,15 +110,14 @@ static bool can_run(const struct kernel_row *row, uint64_t features)
 }
 
 /* "matmul_v4 matmul_v3 matmul rmsnorm_v4 ..." */
-static void list_rows(const struct kernel_table *table, uint64_t features, char *buffer,
-                      size_t size)
+static void list_rows(const struct kernel_choice *choice, char *buffer, size_t size)
 {
     struct text text = { buffer, size, 0 };
     buffer[0] = '\0';
-    for (uint32_t i = 0; i < table->count; i++)
-        if (can_run(&table->rows[i], features)) {
+    for (uint32_t i = 0; i < choice->table->count; i++)
+        if (can_run(&choice->table->rows[i], choice->features)) {
             append(&text, text.length ? " " : "");
-            append(&text, table->rows[i].name);
+            append(&text, choice->table->rows[i].name);
         }
 }
 
@@ -127,91 +126,103 @@ static bool same(const char *name, const char *word, size_t n)
     return strlen(name) == n && memcmp(name, word, n) == 0;
 }
 
-/* Confines an op to one row. */
-static void force(struct kernel_choice *choice, const struct kernel_table *table,
-                  uint32_t row)
+/* Whether no later row computes the same op. */
+static bool is_last(const struct kernel_table *table, uint32_t row)
 {
-    const uint32_t op = table->rows[row].op;
+    for (uint32_t i = row + 1; i < table->count; i++)
+        if (table->rows[i].op == table->rows[row].op)
+            return false;
+    return true;
+}
+
+/* Confines an op to one row. */
+static void force(struct kernel_choice *choice, uint32_t row)
+{
+    const uint32_t op = choice->table->rows[row].op;
     choice->first[op] = (uint16_t)row;
-    choice->last[op] = (uint16_t)(row + 1);
+    choice->end[op] = (uint16_t)(row + 1);
     choice->forced[op] = true;
 }
 
-static void force_portable(struct kernel_choice *choice, const struct kernel_table *table)
+static void force_portable(struct kernel_choice *choice)
 {
-    for (uint32_t i = 0; i < table->count; i++)
-        if (i + 1 == table->count || table->rows[i + 1].op != table->rows[i].op)
-            force(choice, table, i);
+    for (uint32_t i = 0; i < choice->table->count; i++)
+        if (is_last(choice->table, i))
+            force(choice, i);
 }
 
-static int32_t refuse(const struct hw_host *host, const struct kernel_table *table,
-                      uint64_t features, const char *word, size_t n, const char *what)
+/* One word of the list: "portable", "<row>", "<op>=<row>" or "<op>=portable". Returns NULL,
+ * or what is wrong with it. */
+static const char *choose_word(struct kernel_choice *choice, const char *word, size_t n)
 {
-    char rows[800];
-    list_rows(table, features, rows, sizeof rows);
-    return hw_fail(host, HW_INVALID, "kernel \"%.*s\": %s; \"portable\", or of: %s", (int)n,
-                   word, what, rows);
-}
-
-/* One word of the list: "portable", "<row>", "<op>=<row>" or "<op>=portable". */
-static int32_t choose_word(const struct hw_host *host, const struct kernel_table *table,
-                           const char *word, size_t n, struct kernel_choice *choice)
-{
+    const struct kernel_table *table = choice->table;
     const char *equals = memchr(word, '=', n);
     const char *name = equals ? equals + 1 : word;
     const size_t length = n - (size_t)(name - word);
 
     if (same("portable", word, n)) {
-        force_portable(choice, table);
-        return HW_OK;
+        force_portable(choice);
+        return NULL;
     }
     for (uint32_t i = 0; i < table->count; i++) {
         const struct kernel_row *row = &table->rows[i];
-        const bool last = i + 1 == table->count || row[1].op != row->op;
-        const bool portable = equals && last && same("portable", name, length);
+        const bool portable = equals && same("portable", name, length) && is_last(table, i);
         if ((!portable && !same(row->name, name, length)) ||
             (equals && !same(op_name(row->op), word, (size_t)(equals - word))))
             continue;
         if (!can_run(row, choice->features))
-            return refuse(host, table, choice->features, word, n, "not for this device");
-        force(choice, table, i);
-        return HW_OK;
+            return "this device cannot run it";
+        force(choice, i);
+        return NULL;
     }
-    return refuse(host, table, choice->features, word, n, "there is no such row");
+    return "there is no such row";
 }
 
-int32_t kernel_choose(const struct hw_host *host, const struct kernel_table *table,
-                      uint64_t features, const char *spec, struct kernel_choice *choice)
+int32_t kernel_choose(const struct hw_host *host, const char *spec,
+                      struct kernel_choice *choice)
 {
-    memset(choice, 0, sizeof *choice);
-    choice->features = features;
-    for (uint32_t i = 0; i < table->count; i++) {
-        const uint32_t op = table->rows[i].op;
-        if (choice->last[op] == 0)
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        choice->first[op] = choice->end[op] = 0;
+        choice->forced[op] = false;
+    }
+    for (uint32_t i = 0; i < choice->table->count; i++) {
+        const uint32_t op = choice->table->rows[i].op;
+        if (choice->end[op] == 0)
             choice->first[op] = (uint16_t)i;
-        choice->last[op] = (uint16_t)(i + 1);
+        choice->end[op] = (uint16_t)(i + 1);
     }
     for (const char *word = spec ? spec : ""; *word;) {
         const size_t n = strcspn(word, ",");
-        const int32_t status = n ? choose_word(host, table, word, n, choice) : HW_OK;
-        if (status)
-            return status;
+        const char *wrong = n ? choose_word(choice, word, n) : NULL;
+        if (wrong) {
+            char rows[800];
+            list_rows(choice, rows, sizeof rows);
+            return hw_fail(host, HW_INVALID,
+                           "kernel \"%.*s\": %s; use \"portable\" or one of: %s", (int)n,
+                           word, wrong, rows);
+        }
         word += n + (word[n] == ',');
     }
     return HW_OK;
 }
 
-int32_t kernel_select(const struct kernel_table *table, const struct kernel_choice *choice,
-                      uint32_t op, const void *args)
+const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
+                        struct plan *plan)
 {
     const uint32_t types = types_of(op, args);
-    for (uint32_t i = choice->first[op]; i < choice->last[op]; i++) {
-        const struct kernel_row *row = &table->rows[i];
-        if (can_run(row, choice->features) && (types & ~row->dtypes) == 0 &&
-            row->fits(args))
-            return (int32_t)i;
+    const char *why = choice->forced[op]
+                          ? "the row that HW_KERNEL or the queue asks for does not fit"
+                          : "no row fits";
+    for (uint32_t i = choice->first[op]; i < choice->end[op]; i++) {
+        const struct kernel_row *row = &choice->table->rows[i];
+        if (row->op != op || !can_run(row, choice->features) || (types & ~row->types) ||
+            !row->fits(args))
+            continue;
+        why = row->plan(plan, row, args);
+        if (!why)
+            return NULL;
     }
-    return -1;
+    return why;
 }
 
 /* ---- listing ---- */
@@ -222,10 +233,10 @@ static void describe_needs(const struct kernel_table *table, const struct kernel
     struct text text = { buffer, size, 0 };
 
     buffer[0] = '\0';
-    table->needs_in_words(row->needs, buffer, size);
+    table->describe_needs(row->needs, buffer, size);
     text.length = strlen(buffer);
-    for (int32_t dtype = 1; row->dtypes != ANY && dtype < HW_DTYPE_END; dtype++)
-        if (row->dtypes & KERNEL_TYPE(dtype)) {
+    for (int32_t dtype = 1; row->types != ANY_TYPE && dtype < HW_DTYPE_END; dtype++)
+        if (row->types & UINT32_C(1) << dtype) {
             append(&text, text.length ? " " : "");
             append(&text, dtype_name(dtype));
         }
@@ -235,17 +246,17 @@ static void describe_needs(const struct kernel_table *table, const struct kernel
     }
 }
 
-int32_t kernel_list(const struct kernel_table *table, uint64_t features, uint32_t op,
-                    uint32_t index, struct hw_kernel_info *info)
+int32_t kernel_list(const struct kernel_choice *choice, uint32_t op, uint32_t index,
+                    struct hw_kernel_info *info)
 {
     struct hw_kernel_info found = { .size = sizeof found };
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct kernel_row *row = &table->rows[i];
+    for (uint32_t i = 0; i < choice->table->count; i++) {
+        const struct kernel_row *row = &choice->table->rows[i];
         if (row->op != op || index-- != 0)
             continue;
-        found.eligible = can_run(row, features);
+        found.eligible = can_run(row, choice->features);
         snprintf(found.name, sizeof found.name, "%s", row->name);
-        describe_needs(table, row, found.needs, sizeof found.needs);
+        describe_needs(choice->table, row, found.needs, sizeof found.needs);
         hw_answer(info, &found);
         return HW_OK;
     }

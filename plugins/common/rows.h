@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.h - a plugin's table of kernels: which row computes an op on this device.
+/* rows.h - a plugin's table of kernels: which row computes an op on this device, and how.
  *
- * A plugin lists its rows once, in kernels.def:
+ * A plugin lists its rows once, in its kernels.def:
  *
- *   KERNEL(op, row, needs, dtypes, condition)
+ *   ROW(op, row, needs, types, condition, plan)
  *
- * `op` as in HW_OPS; `row`, the name that logs and HW_KERNEL use; `needs`, bits of features
- * that the device must have, whose meaning is the plugin's; `dtypes`, the types that the
- * op's float and block operands may have (F32 | F16 | ANY ...); `condition`, an expression
- * on `op`, a pointer to the op's struct. The first row of an op that fits wins; its last
- * one is the portable one. The rows of one op stand together. In launch.c:
+ * op: as in HW_OPS. row: the name that logs and HW_KERNEL use. needs: feature bits that the
+ * device must have; their meaning is the plugin's. types: what the op's float and block
+ * operands may be, TYPE(F32) | TYPE(F16) or ANY_TYPE. condition: an expression on `op`, a
+ * pointer to the op's struct. plan: the function that prepares a launch of this row.
  *
- *   #define KERNEL KERNEL_FITS
+ * Rows of one op are tried from the first to the last. The last one is the portable one: it
+ * has no needs, takes ANY_TYPE and is what HW_KERNEL=portable selects. A row is chosen
+ * before anything is lowered to a portable kernel, so a row above may compute what no
+ * portable kernel can. The plugin makes its table like this:
+ *
+ *   #define ROW ROW_DECLARE
  *   #include "kernels.def"
- *   #undef KERNEL
- *   #define KERNEL KERNEL_ROW
+ *   #define ROW ROW_ENTRY
  *   static const struct kernel_row rows[] = {
  *   #include "kernels.def"
  *   };
- *   #undef KERNEL
  *
- * No cache: a row is found in a few comparisons, cheaper than a look-up by dtype and shape.
- */
+ * (kernels.def ends with #undef ROW.) Choices are not cached: finding a row takes a few
+ * comparisons, less than a look-up by type and shape. */
 #ifndef COMMON_ROWS_H
 #define COMMON_ROWS_H
 
@@ -29,40 +31,46 @@
 
 #include <stdbool.h>
 
-/* Types of operands, as a row states them. Index operands (i32) are not asked about. */
-#define KERNEL_TYPE(dtype) (UINT32_C(1) << (dtype))
-#define F32                KERNEL_TYPE(HW_F32)
-#define F16                KERNEL_TYPE(HW_F16)
-#define BF16               KERNEL_TYPE(HW_BF16)
-#define Q8_0               KERNEL_TYPE(HW_Q8_0)
-#define Q4_0               KERNEL_TYPE(HW_Q4_0)
-#define ANY                UINT32_MAX
+#define TYPE(NAME) (UINT32_C(1) << HW_##NAME)
+#define ANY_TYPE   UINT32_MAX
+
+/* One call, ready to launch: what code runs, on which addresses, over which grid. Each
+ * plugin defines its own. */
+struct plan;
+struct kernel_row;
+
+/* Fills in `plan` for an op with its checked struct. Returns NULL, or the reason why this
+ * row cannot compute it: then the next row is tried. */
+typedef const char *kernel_plan_fn(struct plan *plan, const struct kernel_row *row,
+                                   const void *args);
 
 struct kernel_row {
     uint32_t op;
-    uint32_t dtypes;
+    uint32_t types; /* bits TYPE(...) of the operands; i32 operands do not count */
     const char *name;
     uint64_t needs;
     const char *condition; /* as it stands in kernels.def */
     bool (*fits)(const void *args);
+    kernel_plan_fn *plan;
 };
 
 struct kernel_table {
     const struct kernel_row *rows;
     uint32_t count;
-    /* Puts a row's `needs` in words, for people: "x86-64-v4"; "" for nothing. */
-    void (*needs_in_words)(uint64_t needs, char *text, size_t size);
+    /* Writes a row's `needs` for people to read: "x86-64-v4"; "" if there are none. */
+    void (*describe_needs)(uint64_t needs, char *text, size_t size);
 };
 
-#define KERNEL_FITS(op_, row, needs_, dtypes_, condition_)                                 \
-    static bool fits_##row(const void *args)                                               \
+#define ROW_DECLARE(op_, row_, needs_, types_, condition_, plan_)                          \
+    kernel_plan_fn plan_;                                                                  \
+    static bool fits_##row_(const void *args)                                              \
     {                                                                                      \
         const struct hw_##op_ *op = args;                                                  \
         (void)op;                                                                          \
         return condition_;                                                                 \
     }
-#define KERNEL_ROW(op_, row, needs_, dtypes_, condition_)                                  \
-    { kernel_op_##op_, dtypes_, #row, needs_, #condition_, fits_##row },
+#define ROW_ENTRY(op_, row_, needs_, types_, condition_, plan_)                            \
+    { kernel_op_##op_, types_, #row_, needs_, #condition_, fits_##row_, plan_ },
 
 /* HW_OP_MATMUL by the name that rows are written with. */
 enum {
@@ -73,26 +81,27 @@ enum {
 
 /* What a queue may choose from: for each op a range of rows, best first. */
 struct kernel_choice {
-    uint64_t features;
-    uint16_t first[HW_OP_COUNT], last[HW_OP_COUNT];
+    const struct kernel_table *table;
+    uint64_t features; /* of the device */
+    uint16_t first[HW_OP_COUNT], end[HW_OP_COUNT];
     bool forced[HW_OP_COUNT];
 };
 
-/* Fills in `choice` for a device with `features`. `spec` is that of hw_queue_desc.kernel. A
- * name that no op has, or a row that the device can not run, is HW_INVALID; the message
- * lists the rows. */
-int32_t kernel_choose(const struct hw_host *host, const struct kernel_table *table,
-                      uint64_t features, const char *spec, struct kernel_choice *choice);
+/* Fills in the rest of `choice`, whose table and features are set. `spec` is that of
+ * hw_queue_desc.kernel. Returns HW_INVALID for a name that no op has and for a row that the
+ * device cannot run; the message lists the rows. */
+int32_t kernel_choose(const struct hw_host *host, const char *spec,
+                      struct kernel_choice *choice);
 
-/* The row that computes this, as an index of the table, or -1. */
-int32_t kernel_select(const struct kernel_table *table, const struct kernel_choice *choice,
-                      uint32_t op, const void *args);
+/* Plans an op with the first row that takes it. Returns NULL, or the reason why none does. */
+const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
+                        struct plan *plan);
 
 /* For hw_plugin.kernel_info: the index-th row of `op`; HW_END past the last. */
-int32_t kernel_list(const struct kernel_table *table, uint64_t features, uint32_t op,
-                    uint32_t index, struct hw_kernel_info *info);
+int32_t kernel_list(const struct kernel_choice *choice, uint32_t op, uint32_t index,
+                    struct hw_kernel_info *info);
 
-/* The operands of an op, as tensors of `args`: "a f32 [4,8], b q8_0 [16,8], ...". */
+/* The operands of an op, as tensors of `args`: "matmul: a f32 [4,8], b q8_0 [16,8]". */
 void kernel_describe(uint32_t op, const void *args, char *text, size_t size);
 
 #endif

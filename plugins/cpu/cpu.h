@@ -4,15 +4,16 @@
  *   driver   facts of the processor, its cores and memory, read and never guessed
  *   threads  the team that shares an op's groups
  *   memory   buffers and transfers
- *   launch   an op becomes a plan (which code, which pointers), a plan is run
+ *   launch   an op becomes a plan (which code, which pointers), a plan is run; the rows
  *   plugin   the ABI's functions, on these */
 #ifndef CPU_H
 #define CPU_H
 
 #include <hw/plugin.h>
 
-#include "common/rows.h"
 #include "common/lower.h"
+#include "common/rows.h"
+#include "portable.h"
 
 #include <stdbool.h>
 
@@ -73,7 +74,6 @@ struct plugin {
 
 struct device {
     const struct hw_host *host;
-    uint64_t features;
     struct kernel_choice choice; /* HW_KERNEL's */
     struct team *team;
 };
@@ -96,6 +96,27 @@ int32_t memory_import(void *device, const struct hw_import *desc, struct hw_buff
 int32_t memory_transfer(void *queue, const struct hw_transfer *transfer);
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
+
+/* Computes groups first .. end - 1 of a planned call. Runs on any thread of the team. */
+typedef void plan_run_fn(const struct plan *plan, int64_t first, int64_t end);
+
+/* What a row's plan function fills in. `op` lives as long as the plan. */
+struct plan {
+    const struct kernel_row *row;
+    const void *op; /* the op's struct */
+    plan_run_fn *run;
+    int64_t groups; /* 0: nothing to do */
+    double work;    /* multiply-adds of all groups, about: weighs the cost of threads */
+    int64_t grain;  /* groups that one thread takes at least; set by launch.c */
+    /* Of rows that compute what the portable kernel does, from the same arguments: */
+    struct lowered lowered;
+    void *pointer[PORTABLE_POINTERS]; /* in the kernel's order */
+    portable_fn *portable;
+};
+
+/* Fills in all but `run`, as the portable kernel of the row's op has it (kernels/args.h
+ * says what its arguments mean). Returns NULL, or why no portable kernel computes this. */
+const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const void *args);
 
 extern const struct hw_plugin_ops launch_ops;
 extern const struct kernel_table launch_kernels;

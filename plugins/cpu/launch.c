@@ -1,43 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops are computed here, within the call: a plan says which code on which addresses, and
- * the team goes through its groups. A graph is a list of plans. */
+/* Ops are computed here, within the call: a plan says which code runs on which addresses,
+ * and the team goes through its groups. A graph is a list of plans. */
 #include "cpu.h"
-#include "portable.h"
 
 #include <stdlib.h>
 
-/* Multiply-adds, as lower() weighs work, that are worth a second thread: about 5 us of one.
- */
+/* Multiply-adds, as struct plan counts work, that are worth a second thread: about 5 us of
+ * one. */
 #define WORTH_A_THREAD 40000.0
 
-/* ---- the table ---- */
-
-static void needs_in_words(uint64_t needs, char *text, size_t size)
-{
-    text[0] = '\0';
-#define TIER(NAME, name, features)                                                         \
-    if (needs & HAS(TIER_##NAME))                                                          \
-        snprintf(text, size, "%s", name);
-#include "cpu.def"
-}
-
-#define KERNEL KERNEL_FITS
-#include "kernels.def"
-#undef KERNEL
-#define KERNEL KERNEL_ROW
-static const struct kernel_row rows[] = {
-#include "kernels.def"
-};
-#undef KERNEL
-
-const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
-                                             needs_in_words };
-
-/* The tier of each row's portable code. */
-#define PORTABLE(op, row, needs, tier) tier,
-static const uint8_t row_tier[] = {
-#include "kernels.def"
-};
+/* ---- the portable rows ---- */
 
 static const struct portable_form *const forms[TIER_COUNT][FORM_COUNT] = {
 #define F(form, tier) [FORM_##form] = &portable_##form##_##tier,
@@ -62,64 +34,121 @@ static enum portable_form_index form_of(const struct lowered *l)
     }
 }
 
-/* ---- plans ---- */
+/* The address that kernels count an operand's offset from. */
+static void *base_of(const struct hw_tensor *t)
+{
+    return t->buffer ? (char *)t->buffer->host - t->buffer->offset : (char *)t->data;
+}
 
-struct plan {
-    portable_fn *run;
-    void *pointer[PORTABLE_POINTERS];
-    int64_t grain; /* groups that one thread takes at least */
-    uint32_t row;
-    struct lowered lowered;
+const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    struct lowered *l = &plan->lowered;
+    const char *why = lower(row->op, args, l);
+    if (why)
+        return why;
+    plan->row = row;
+    plan->op = args;
+    plan->groups = l->groups;
+    plan->work = l->work;
+    for (uint32_t i = 0; i < l->pointers; i++) /* absent ones are not read: any will do */
+        plan->pointer[i] = base_of(l->operand[l->operand[i] ? i : 0]);
+    return NULL;
+}
+
+static void run_portable(const struct plan *plan, int64_t first, int64_t end)
+{
+    plan->portable(plan->pointer, &plan->lowered.args, first, end);
+}
+
+static const char *plan_tier(enum portable_tier tier, struct plan *plan,
+                             const struct kernel_row *row, const void *args)
+{
+    const char *why = plan_lowered(plan, row, args);
+    if (why)
+        return why;
+    plan->run = run_portable;
+    plan->portable = forms[tier][form_of(&plan->lowered)]->kernel[plan->lowered.kernel];
+    return NULL;
+}
+
+/* plan_portable_v3() and the others, which kernels.def names. */
+#define T(tier)                                                                            \
+    kernel_plan_fn plan_portable_##tier;                                                   \
+    const char *plan_portable_##tier(struct plan *plan, const struct kernel_row *row,      \
+                                     const void *args)                                     \
+    {                                                                                      \
+        return plan_tier(TIER_##tier, plan, row, args);                                    \
+    }
+PORTABLE_TIERS(T)
+#undef T
+
+/* ---- the table ---- */
+
+#define ROW ROW_DECLARE
+#include "kernels.def"
+#define ROW ROW_ENTRY
+static const struct kernel_row rows[] = {
+#include "kernels.def"
 };
 
-/* Answers NULL, or why no row computes this. */
+static void describe_needs(uint64_t needs, char *text, size_t size)
+{
+    text[0] = '\0';
+    size_t n = 0;
+#define NEED(bit, name)                                                                    \
+    if (needs & HAS(bit) && n < size)                                                      \
+        n += (size_t)snprintf(text + n, size - n, "%s%s", n ? " " : "", name);
+#define TIER(NAME, name, features)                     NEED(TIER_##NAME, name)
+#define X86(NAME, leaf, subleaf, register, bit, state) NEED(NAME, #NAME)
+#define ARM(NAME, word, bit)                           NEED(ARM_##NAME, #NAME)
+#include "cpu.def"
+#undef NEED
+}
+
+const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
+                                             describe_needs };
+
+/* ---- plans ---- */
+
+/* Returns NULL, or the reason why no row computes this. */
 static const char *plan_make(const struct kernel_choice *choice, uint32_t op,
                              const void *args, struct plan *plan)
 {
-    const char *why = lower(op, args, &plan->lowered);
-    if (why)
+    const char *why = kernel_plan(choice, op, args, plan);
+    if (why || plan->groups == 0)
         return why;
-    const int32_t row = kernel_select(&launch_kernels, choice, op, args);
-    if (row < 0)
-        return choice->forced[op]
-                   ? "the row that HW_KERNEL or the queue asks for does not fit"
-                   : "no row fits";
-
-    const struct lowered *l = &plan->lowered;
-    plan->row = (uint32_t)row;
-    plan->run = forms[row_tier[row]][form_of(l)]->kernel[l->kernel];
-    for (uint32_t i = 0; i < l->pointers; i++) /* absent ones are not read: any will do */
-        plan->pointer[i] = lowered_host_pointer(l->operand[l->operand[i] ? i : 0]);
-    const double each = l->groups ? l->work / (double)l->groups : 0.0;
-    const double grain = each > 0.0 ? WORTH_A_THREAD / each : 1.0;
-    plan->grain = grain < 1.0 ? 1 : grain > (double)l->groups ? l->groups : (int64_t)grain;
+    const double grain = WORTH_A_THREAD / plan->work * (double)plan->groups;
+    plan->grain = grain < 1.0                    ? 1
+                  : grain < (double)plan->groups ? (int64_t)grain
+                                                 : plan->groups;
     return NULL;
 }
 
 static void run_groups(void *user, int64_t first, int64_t end)
 {
     const struct plan *plan = user;
-    plan->run(plan->pointer, &plan->lowered.args, first, end);
+    plan->run(plan, first, end);
 }
 
 static void plan_run(struct team *team, struct plan *plan)
 {
-    if (plan->lowered.groups > 0)
-        team_run(team, run_groups, plan, plan->lowered.groups, plan->grain);
+    if (plan->groups > 0)
+        team_run(team, run_groups, plan, plan->groups, plan->grain);
 }
 
 /* ---- ops ---- */
 
-/* The first call that a row serves on a queue is worth a line for who debugs. */
-static void log_row(struct queue *queue, uint32_t op, const void *args, uint32_t row)
+/* Logs a row the first time that a queue uses it. */
+static void log_row(struct queue *queue, const struct plan *plan)
 {
     char text[400], line[512];
     const struct hw_host *host = queue->device->host;
-    if (queue->logged[row])
+    bool *logged = &queue->logged[plan->row - rows];
+    if (*logged)
         return;
-    queue->logged[row] = true;
-    kernel_describe(op, args, text, sizeof text);
-    snprintf(line, sizeof line, "cpu: row %s for %s", rows[row].name, text);
+    *logged = true;
+    kernel_describe(plan->row->op, plan->op, text, sizeof text);
+    snprintf(line, sizeof line, "row %s for %s", plan->row->name, text);
     host->log(host->instance, HW_LOG_DEBUG, line);
 }
 
@@ -129,7 +158,7 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     const char *why = plan_make(&queue->choice, op, args, &plan);
     if (why)
         return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    log_row(queue, op, args, plan.row);
+    log_row(queue, &plan);
     plan_run(queue->device->team, &plan);
     return HW_OK;
 }
@@ -181,7 +210,7 @@ static int32_t graph_plan(struct graph *graph, struct queue *queue)
         if (why)
             return hw_fail(graph->device->host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i,
                            why);
-        log_row(queue, node->op, node->args, graph->plans[i].row);
+        log_row(queue, &graph->plans[i]);
     }
     graph->choice = queue->choice;
     return HW_OK;

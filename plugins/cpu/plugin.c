@@ -120,10 +120,10 @@ static int32_t device_open(void *self, int32_t index, void **device)
     if (!dev)
         return hw_fail(plugin->host, status, "cpu: out of memory");
     dev->host = plugin->host;
-    dev->features = plugin->machine.features;
     dev->team = team_create(threads_of(plugin), plugin->machine.cores);
-    status = dev->team ? kernel_choose(dev->host, &launch_kernels, dev->features,
-                                       dev->host->kernel, &dev->choice)
+    dev->choice.table = &launch_kernels;
+    dev->choice.features = plugin->machine.features;
+    status = dev->team ? kernel_choose(dev->host, dev->host->kernel, &dev->choice)
                        : hw_fail(dev->host, HW_NO_MEMORY, "cpu: out of memory");
     if (status) {
         device_close(dev);
@@ -138,7 +138,7 @@ static int32_t kernel_info(void *device, uint32_t op, uint32_t index,
                            struct hw_kernel_info *info)
 {
     const struct device *dev = device;
-    return kernel_list(&launch_kernels, dev->features, op, index, info);
+    return kernel_list(&dev->choice, op, index, info);
 }
 
 /* ---- queues ---- */
@@ -155,8 +155,7 @@ static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void *
     made->device = dev;
     made->choice = dev->choice;
     if (desc->kernel && desc->kernel[0]) {
-        const int32_t status = kernel_choose(dev->host, &launch_kernels, dev->features,
-                                             desc->kernel, &made->choice);
+        const int32_t status = kernel_choose(dev->host, desc->kernel, &made->choice);
         if (status) {
             free(made);
             return status;

@@ -143,7 +143,7 @@ static void offsets_of_buffers(void **state)
     op.x.offset = 16;
     const struct lowered l = low(HW_OP_SILU, &op);
     assert_int_equal(l.args.silu.x.offset, 272);
-    assert_ptr_equal((char *)lowered_host_pointer(l.operand[1]) + 272, (char *)x + 16);
+    assert_ptr_equal(l.operand[1], &op.x);
 }
 
 static void copies(void **state)

@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { BYTES = 1 << 20 };
 
@@ -211,9 +212,9 @@ CASE(argmax)
     X(COPY, copy, dst, 15)                                                                 \
     X(ARGMAX, argmax, y, 3)
 
-/* Runs op number `op` on its i-th case; answers its output, or an absent tensor past the
- * end. */
-static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
+/* Runs the i-th case of an op and returns its output; an absent tensor past the last case.
+ * `*taken` is false if the row that `h` is confined to does not take the case. */
+static struct hw_tensor run_case(struct harness *h, uint32_t op, int i, bool *taken)
 {
     static const int32_t floats[] = { HW_F32, HW_F16, HW_BF16 };
     struct hw_tensor output = { .dtype = HW_NONE };
@@ -233,8 +234,9 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i)
     case HW_OP_COUNT:
         break;
     }
-    if (status)
+    if (status && status != HW_UNSUPPORTED)
         fail_msg("op %u, case %d: %s", (unsigned)op, i, h->message);
+    *taken = status == HW_OK;
     return output;
 }
 
@@ -253,13 +255,15 @@ static double tolerance(int32_t dtype)
     }
 }
 
-/* Floats of a case's output, into `values`; answers how many, 0 past the last case. */
+/* Writes the floats of a case's output to `values` and returns how many there are: 0 past
+ * the last case, -1 if the row does not take the case. */
 static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
                          int32_t *dtype)
 {
-    struct hw_tensor y = run_case(h, op, i);
-    if (y.dtype == HW_NONE)
-        return 0;
+    bool taken;
+    struct hw_tensor y = run_case(h, op, i, &taken);
+    if (y.dtype == HW_NONE || !taken)
+        return taken ? 0 : -1;
     *dtype = y.dtype;
     const int64_t n = count(&y);
     if (y.dtype == HW_I32) {
@@ -273,11 +277,13 @@ static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
     return n;
 }
 
-static void compare_rows(uint32_t op, const char *row, int *compared)
+/* Compares a row with the portable one on every case that the row takes; returns how many. */
+static int compare_rows(uint32_t op, const char *row)
 {
     static float expected[BYTES / 4], got[BYTES / 4];
     struct harness reference, other;
     int32_t dtype = 0;
+    int compared = 0;
 
     harness_open(&reference, "portable", 1);
     harness_open(&other, row, 3);
@@ -285,18 +291,23 @@ static void compare_rows(uint32_t op, const char *row, int *compared)
         const int64_t n = values_of(&reference, op, i, expected, &dtype);
         if (n == 0)
             break;
-        assert_int_equal(values_of(&other, op, i, got, &dtype), n);
+        const int64_t m = values_of(&other, op, i, got, &dtype);
+        if (m < 0)
+            continue;
+        assert_int_equal(m, n);
         for (int64_t k = 0; k < n; k++) {
             const double limit = tolerance(dtype) * (1.0 + fabs((double)expected[k]));
             if (!(fabs((double)got[k] - (double)expected[k]) <= limit))
                 fail_msg("%s, case %d, element %lld: %g, the portable row says %g", row, i,
                          (long long)k, (double)got[k], (double)expected[k]);
         }
-        (*compared)++;
+        compared++;
     }
+    assert_true(compared > 0);
     assert_non_null(strstr(other.log, row));
     harness_close(&other);
     harness_close(&reference);
+    return compared;
 }
 
 static void rows_agree(void **state)
@@ -312,7 +323,7 @@ static void rows_agree(void **state)
             if (h.plugin.kernel_info(h.device, op, row, &info) != HW_OK)
                 break;
             if (info.eligible)
-                compare_rows(op, info.name, &compared);
+                compared += compare_rows(op, info.name);
         }
     harness_close(&h);
     assert_true(compared > 150);
@@ -397,8 +408,8 @@ static void graph_replays(void **state)
     assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
     /* Rows are those of the queue that it is built on, then of the one that launches it. */
     assert_int_equal(h.plugin.graph_build(queue, nodes, 2, &graph), HW_OK);
-    assert_non_null(strstr(h.log, "cpu: row add for"));
-    assert_non_null(strstr(h.log, "cpu: row mul for"));
+    assert_non_null(strstr(h.log, "row add for"));
+    assert_non_null(strstr(h.log, "row mul for"));
     for (int turn = 0; turn < 2; turn++) {
         assert_int_equal(h.plugin.graph_launch(turn ? h.queue : queue, graph), HW_OK);
         for (int i = 0; i < 300; i++)
