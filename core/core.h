@@ -155,6 +155,8 @@ struct hw_context {
     struct settings settings;
     hw_log_fn log_fn;
     void *log_user;
+    hw_start_fn start_fn;
+    void *start_user;
     uint32_t flags;
     uint32_t generation;  /* of the process: differs after fork() */
     pthread_mutex_t lock; /* guards the lists of work: queues, buffers, events, graphs */

@@ -61,6 +61,29 @@ bool is_broken(const struct candidate *candidate)
     }
 }
 
+/* From here on the candidate's code runs in this process. */
+static void say_start(struct hw_context *context, const struct candidate *candidate)
+{
+    log_line(context, HW_LOG_DEBUG, "starting %s", candidate->path);
+    if (context->start_fn)
+        context->start_fn(context->start_user, candidate->path);
+}
+
+static void say_started(struct hw_context *context)
+{
+    if (context->start_fn)
+        context->start_fn(context->start_user, NULL);
+}
+
+static bool load_and_probe(struct hw_context *context, struct candidate *candidate)
+{
+    say_start(context, candidate);
+    bool good = climb_stage(context, candidate, STAGE_BIND, load) &&
+                climb_stage(context, candidate, STAGE_PROBE, probe);
+    say_started(context);
+    return good;
+}
+
 /* The load (bind) precedes the probe as long as the probe runs in this process. */
 static void climb(struct hw_context *context, struct candidate *candidate)
 {
@@ -68,14 +91,15 @@ static void climb(struct hw_context *context, struct candidate *candidate)
         enum stage stage;
         stage_fn *run;
     } ladder[] = {
-        { STAGE_LIST, first_of_name }, { STAGE_FILTER, filter },
-        { STAGE_TRUST, trust_check },  { STAGE_PREFLIGHT, preflight },
-        { STAGE_BIND, load },          { STAGE_PROBE, probe },
+        { STAGE_LIST, first_of_name },
+        { STAGE_FILTER, filter },
+        { STAGE_TRUST, trust_check },
+        { STAGE_PREFLIGHT, preflight },
     };
-    for (size_t i = 0; i < sizeof ladder / sizeof *ladder && !candidate->reason; i++)
-        if (!climb_stage(context, candidate, ladder[i].stage, ladder[i].run))
-            break;
-    if (!candidate->reason)
+    bool good = !candidate->reason;
+    for (size_t i = 0; i < sizeof ladder / sizeof *ladder && good; i++)
+        good = climb_stage(context, candidate, ladder[i].stage, ladder[i].run);
+    if (good && load_and_probe(context, candidate))
         candidate->stage = STAGE_BIND;
     else
         log_line(context, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
@@ -143,6 +167,11 @@ static struct hw_context *create_context(const struct hw_options *options)
     if (options->size >= offsetof(struct hw_options, log_user) + sizeof options->log_user) {
         context->log_fn = options->log_fn;
         context->log_user = options->log_user;
+    }
+    if (options->size >=
+        offsetof(struct hw_options, start_user) + sizeof options->start_user) {
+        context->start_fn = options->start_fn;
+        context->start_user = options->start_user;
     }
     return context;
 }

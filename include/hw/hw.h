@@ -97,6 +97,12 @@ HW_EXPORT const char *hw_op_name(uint32_t op);
  * be called from any thread, but never by two at once, and must not call the library. */
 typedef void (*hw_log_fn)(void *user, int32_t level, const char *text);
 
+/* Called with the path of each plugin file before its code runs for the first time (loading it,
+ * its entry, starting it, listing its devices), and with NULL once that is done; on the thread
+ * that called hw_open(). A crash handler or a watchdog can then name the file. Calls nothing of the
+ * library. */
+typedef void (*hw_start_fn)(void *user, const char *path);
+
 enum hw_open_flag {
     /* Succeed even if no device can be used or a setting is invalid, so that hw_explain()
      * can report it. The error is in the report. */
@@ -130,6 +136,8 @@ struct hw_options {
     const char *log;           /* HW_LOG ("warn"): off, error, warn, info, debug */
     hw_log_fn log_fn;          /* receives the log; NULL: standard error */
     void *log_user;
+    hw_start_fn start_fn; /* may be NULL */
+    void *start_user;
 };
 
 /* Opens a context: searches for plugins, loads those that pass the checks and are selected,

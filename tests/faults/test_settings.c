@@ -410,6 +410,31 @@ static void test_broken_said(void **state)
     }
 }
 
+static char started[4096];
+
+static void collect_start(void *user, const char *path)
+{
+    const char *name = path ? strrchr(path, '/') + 1 : "done";
+    assert_ptr_equal(user, started);
+    snprintf(started + strlen(started), sizeof started - strlen(started), "%s ", name);
+}
+
+/* A crash handler has to know whose code is running. */
+static void test_starting(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .start_fn = collect_start, .start_user = started };
+    (void)state;
+    make_directory(lair("starting"));
+    put_plugin(lair("starting"), "good");
+    put_plugin(lair("starting"), "needs_missing"); /* its code never runs */
+    put_plugin(lair("starting"), "open_no_driver");
+    started[0] = '\0';
+    assert_int_equal(open_on(lair("starting"), &options, &context), HW_OK);
+    assert_string_equal(started, "hw_good.so done hw_open_no_driver.so done ");
+    hw_close(context);
+}
+
 /* The report is honest about what is not there yet. */
 static void test_not_yet(void **state)
 {
@@ -476,7 +501,7 @@ int main(void)
         cmocka_unit_test(test_file_size),   cmocka_unit_test(test_file_trust),
         cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_unknown_variable),
         cmocka_unit_test(test_report_size), cmocka_unit_test(test_trust_said),
-        cmocka_unit_test(test_broken_said),
+        cmocka_unit_test(test_broken_said), cmocka_unit_test(test_starting),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
