@@ -23,7 +23,7 @@ void bench_close(struct bench *bench);
 /* Puts the problem's image into both arenas; outputs are filled with `poison`. */
 enum hw_status bench_load(struct bench *bench, int poison);
 /* The device's arena as that of another bench of the same problem, which is quicker.
- * HW_UNSUPPORTED: operands lie on the host, or the device can not copy. */
+ * HW_UNSUPPORTED: operands lie on the host, or the device cannot copy. */
 enum hw_status bench_load_as(struct bench *bench, const struct bench *other);
 /* Gives the host's arena back where no operand lies in it; the bench is not loaded again then. */
 void bench_drop_host(struct bench *bench);

@@ -126,7 +126,7 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 
 /* ---- peaks --------------------------------------------------------------------------------- */
 
-/* Seconds that one call of a case takes on whatever row the device chooses; 0: it can not.
+/* Seconds that one call of a case takes on whatever row the device chooses; 0: it cannot.
  */
 static double seconds_of(struct hw_device *device, const char *text, bool cold)
 {

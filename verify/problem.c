@@ -254,7 +254,7 @@ static void check_present(struct problem *p)
     for (int i = 0; i < p->count; i++)
         if (p->operand[i].dtype == HW_NONE && p->operand[i].role != ROLE_OPT_IN &&
             p->operand[i].role != ROLE_OPT_OUT)
-            problem_fail(p, "%s: can not be absent", p->operand[i].name);
+            problem_fail(p, "%s: cannot be absent", p->operand[i].name);
 }
 
 bool problem_make(struct problem *p, const struct test_case *test, bool numbers)

@@ -10,8 +10,7 @@ struct tester {
     struct hw_device *device;
     const struct verify_filter *filter;
     const char *precision;
-    bool (*result)(void *user, const struct verify_result *result);
-    void *user;
+    const struct verify_calls *calls;
     struct verify_counts *counts;
     enum hw_status status; /* what ended it all */
     const struct test_case *test;
@@ -31,7 +30,7 @@ static bool report(struct tester *t, struct verify_result *result)
     ++*count[result->verdict];
     result->empty = t->problem && problem_is_empty(t->problem);
     t->counts->empty += result->empty && result->verdict == VERIFY_PASSED;
-    return !t->result || t->result(t->user, result);
+    return !t->calls->result || t->calls->result(t->calls->user, result);
 }
 
 /* Both runs of a bench; what they left goes to `arenas`. */
@@ -141,6 +140,8 @@ static bool test_case(void *user, const struct test_case *test)
         return report(t, &result);
     }
     t->problem = &problem;
+    if (t->calls->begin)
+        t->calls->begin(t->calls->user, test->text);
     bool go_on;
     if (oracle_compute(problem.op, &problem.args, problem.operand)) {
         go_on = test_problem(t);
@@ -154,15 +155,13 @@ static bool test_case(void *user, const struct test_case *test)
 }
 
 enum hw_status verify_test(struct hw_device *device, const struct verify_filter *filter,
-                           bool (*result)(void *user, const struct verify_result *result),
-                           void *user, struct verify_counts *counts,
+                           const struct verify_calls *calls, struct verify_counts *counts,
                            char error[VERIFY_ERROR_TEXT])
 {
     struct tester t = { .device = device,
                         .filter = filter,
                         .precision = filter->precision ? filter->precision : "fp32",
-                        .result = result,
-                        .user = user,
+                        .calls = calls,
                         .counts = counts };
     const enum hw_status status = each_case(filter, false, test_case, &t, error);
     return status ? status : t.status;

@@ -70,11 +70,18 @@ static inline uint64_t verify_reached(const struct verify_counts *counts)
     return counts->passed - counts->empty + counts->failed;
 }
 
-/* Calls `result` for each case on each eligible kernel row; false from it ends the run.
- * Adds to `counts`. */
+/* What a run calls; each may be NULL. */
+struct verify_calls {
+    /* Before the device is asked to compute a case. */
+    void (*begin)(void *user, const char *test);
+    /* After each case on each eligible kernel row; false ends the run. */
+    bool (*result)(void *user, const struct verify_result *result);
+    void *user;
+};
+
+/* Runs the cases that the filter leaves. Adds to `counts`. */
 enum hw_status verify_test(struct hw_device *device, const struct verify_filter *filter,
-                           bool (*result)(void *user, const struct verify_result *result),
-                           void *user, struct verify_counts *counts,
+                           const struct verify_calls *calls, struct verify_counts *counts,
                            char error[VERIFY_ERROR_TEXT]);
 
 /* ---- How fast is it? ----------------------------------------------------------------------- */

@@ -47,7 +47,7 @@
     [[ "$output" = *"nothing was tested"* ]]
 }
 
-@test "rows that can not be listed are an error, not the end of the rows" {
+@test "rows that cannot be listed are an error, not the end of the rows" {
     for question in '--test -o silu' '--test -o silu -k oracle' '--perf -p add(shape=3x5) --seconds 0.001'; do
         # shellcheck disable=SC2086 # words
         run "$CHECKOPS" --plugin "$ROWLESS" --quick $question
@@ -78,7 +78,7 @@
     [[ "$output" = *'| `matmul` | stand-in |'* ]]
 }
 
-@test "what a plugin lacks or refuses is no pass, though it can not be asked" {
+@test "what a plugin lacks or refuses is no pass, though it cannot be asked" {
     run "$CHECKOPS" --plugin "$BEGUN" -q -o matmul
     echo "$output"
     [ "$status" = 1 ]

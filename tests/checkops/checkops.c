@@ -372,7 +372,8 @@ static int ask_device(const struct options *options, struct hw_device *device,
         if (!run)
             return complain("out of memory");
         run->options = options;
-        status = verify_test(device, &options->filter, on_result, run, counts, error);
+        const struct verify_calls calls = { .result = on_result, .user = run };
+        status = verify_test(device, &options->filter, &calls, counts, error);
         if (!options->json)
             print_tallies(run, device);
         free(run);

@@ -35,13 +35,13 @@ load common
 refuses()
 {
     fails "$1" "$2"
-    json 'd["schema"] == 1 and d["status"] == '"$1"
+    json 'd["schema"] == 1 and d["exit_status"] == '"$1"
     [[ $stderr == *": $(python3 -c 'import json, sys; print(json.load(sys.stdin)["error"])' <<<"$output")" ]]
 }
 
 @test "JSON has what went wrong, too" {
     hw run /nonexistent.gguf --json
-    refuses 1 "/nonexistent.gguf: can not be opened"
+    refuses 1 "/nonexistent.gguf: cannot be opened"
     for words in devices verify "bench open" "bench copy" "bench ops"; do
         # shellcheck disable=SC2086 # several words, on purpose
         HW_THREADS=-1 hw $words --json
@@ -61,7 +61,7 @@ refuses()
     refuses 2 "--bogus"
     hw run --json $'\xff.gguf'
     [ "$status" -eq 1 ]
-    json 'd["error"] and d["status"] == 1'
+    json 'd["error"] and d["exit_status"] == 1'
     hw run /nonexistent.gguf
     [ -z "$output" ]
 }
@@ -86,7 +86,7 @@ refuses()
         run bash -c '"$@" 2>&1 >/dev/full' _ "$COMMAND" $words
         echo "$words: $status: $output"
         [ "$status" -eq 1 ]
-        [[ $output == *"can not write the output: No space left on device"* ]]
+        [[ $output == *"cannot write the output: No space left on device"* ]]
     done
 }
 
@@ -94,7 +94,7 @@ refuses()
     run bash -c '"$@" 2>&1 >&-' _ "$COMMAND" status
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ $output == *"can not write the output"* ]]
+    [[ $output == *"cannot write the output"* ]]
 }
 
 @test "closed standard input and error are no trouble" {

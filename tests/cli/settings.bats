@@ -106,7 +106,7 @@ wrong()
     wrong 'HW_MEMORY_LIMIT'
 }
 
-@test "a number of threads that can not be" {
+@test "a number of threads that cannot be" {
     for threads in -1 0x two 99999999999; do
         export HW_THREADS=$threads
         wrong "HW_THREADS.*$threads"

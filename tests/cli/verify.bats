@@ -89,7 +89,7 @@ load common
     says 'matmul +- +- +- .*'
 }
 
-@test "what can not be meant" {
+@test "what cannot be meant" {
     needs_cpu
     hw verify cpu -o slu
     fails 2 "did you mean 'silu'"

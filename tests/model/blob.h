@@ -84,7 +84,7 @@ static inline void pad(struct blob *blob, size_t alignment)
         put_u8(blob, 0);
 }
 
-/* The whole file; NULL if it can not be read. */
+/* The whole file; NULL if it cannot be read. */
 static inline uint8_t *slurp(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");

@@ -230,7 +230,7 @@ END
     hw_run "$MODEL" "$MODEL"; refused 2 'not understood'
 }
 
-@test "files that can not be: each is one line with the reason" {
+@test "files that cannot be: each is one line with the reason" {
     head -c 1000 "$MODEL" >short.gguf
     : >empty.gguf
     mkfifo fifo
@@ -241,9 +241,9 @@ END
     hw_run empty.gguf; refused 1 'is empty'
     hw_run text.gguf; refused 1 'is no GGUF file'
     hw_run short.gguf; refused 1 'short.gguf' 'at byte' 'cut short'
-    hw_run "$MODEL" --perplexity nothing; refused 1 'nothing: can not be opened'
+    hw_run "$MODEL" --perplexity nothing; refused 1 'nothing: cannot be opened'
     hw_run "$MODEL" --perplexity empty.gguf; refused 1 'is empty'
-    hw_run "$MODEL" --perplexity .; refused 1 'can not be read'
+    hw_run "$MODEL" --perplexity .; refused 1 'cannot be read'
 }
 
 @test "devices, contexts and memory that are not there" {

@@ -17,7 +17,7 @@ enum { I8 = GGUF_TYPE_I8, F32 = GGUF_TYPE_F32, Q8_0 = GGUF_TYPE_Q8_0 };
 
 static const char *model;
 static uint8_t
-    *fence; /* the first byte that can not be read; in front of it, room for a file */
+    *fence; /* the first byte that cannot be read; in front of it, room for a file */
 static const size_t room = 4 << 20;
 
 static int build_fence(void **state)
@@ -257,9 +257,9 @@ static void test_counts(void **state)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         struct blob tensors = { 0 }, pairs = { 0 }, array = { 0 }, string = { 0 };
         put_header(&tensors, counts[i], 0);
-        assert_refused(&tensors, "can not fit");
+        assert_refused(&tensors, "cannot fit");
         put_header(&pairs, 0, counts[i]);
-        assert_refused(&pairs, "can not fit");
+        assert_refused(&pairs, "cannot fit");
         put_header(&array, 0, 1);
         put_key(&array, "a", GGUF_ARRAY);
         put_u32(&array, GGUF_F64);
@@ -451,10 +451,10 @@ static void test_paths(void **state)
     (void)state;
     static const struct {
         const char *path, *words;
-    } rows[] = { { "no/such/model.gguf", "can not be opened" },
+    } rows[] = { { "no/such/model.gguf", "cannot be opened" },
                  { ".", "is a directory" },
                  { "/dev/null", "is no regular file" },
-                 { "", "can not be opened" } };
+                 { "", "cannot be opened" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fault why = { "" };
         assert_null(gguf_open(rows[i].path, &why));

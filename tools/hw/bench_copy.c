@@ -46,8 +46,8 @@ static void report_copy(const struct bench *bench, const char *direction, int64_
                                     "direction", direction, "bytes", (json_int_t)bytes,
                                     "GB/s", gbps, "us", spread_json(us)));
     if (!out_json)
-        printf("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
-               (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);
+        say("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
+            (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);
 }
 
 /* Times one direction; the first copy, which may touch pages for the first time, does not count. */
@@ -115,8 +115,8 @@ int measure_copies(const struct bench *bench)
         device = report_device(&report, bench->device);
         status = device ? hw_queue_open(device, NULL, &queue) : HW_NO_DEVICE;
         if (!status && !out_json)
-            printf("\ncopies of f32 on %s, %d of each: median, least, 90th percentile\n",
-                   hw_device_name(device), count);
+            say("\ncopies of f32 on %s, %d of each: median, least, 90th percentile\n",
+                hw_device_name(device), count);
         for (int i = 0; i < SIZES && !status; i++)
             status = measure_size(bench, queue, sizes[i], us, count);
         if (status && device)

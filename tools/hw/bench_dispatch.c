@@ -261,10 +261,10 @@ static void report_figures(const struct bench *bench, const char *name,
                   spread_json(figures->direct), "cost", spread_json(figures->cost),
                   "cycles", figures->cost.median * ghz));
     if (!out_json)
-        printf("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
-               figures->library.median, figures->direct.median, ink(BOLD),
-               figures->cost.median, ink(PLAIN), figures->cost.p10, figures->cost.p90,
-               figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
+        say("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
+            figures->library.median, figures->direct.median, ink(BOLD),
+            figures->cost.median, ink(PLAIN), figures->cost.p10, figures->cost.p90,
+            figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
 }
 
 static bool wanted(const struct bench *bench, const char *name)
@@ -355,8 +355,7 @@ int measure_dispatch(const struct bench *bench)
     if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
         goto close;
     if (!out_json)
-        printf(
-            "\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
+        say("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
             "  op         library   direct     cost    p10    p90   cycles   ns@3GHz\n",
             hw_device_name(device), repetitions, CALLS);
     status = run_subjects(bench, repetitions, queue, buffer, &direct);

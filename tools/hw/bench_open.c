@@ -12,6 +12,7 @@
 #include "measure.h"
 #include "output.h"
 #include "report.h"
+#include "watch.h"
 
 #include <hw/hw.h>
 
@@ -47,7 +48,7 @@ static char *read_all(int fd)
 static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t *input)
 {
     int ends[2], state = 0;
-    fflush(stdout);
+    out_flush();
     if (pipe(ends)) {
         perror("hw: bench open: pipe");
         return NULL;
@@ -93,11 +94,12 @@ static json_t *used_files(struct hw_context *context)
 /* {"open", "close": ns, "files", "devices"}, or {"error"}. */
 static json_t *open_once(const json_t *unused)
 {
+    const struct hw_options options = { .size = sizeof options, .start_fn = watch_start };
     struct hw_context *context = NULL;
     (void)unused;
 
     double start = now_ns();
-    enum hw_status status = hw_open(NULL, &context);
+    enum hw_status status = hw_open(&options, &context);
     double opened = now_ns();
     if (status)
         return json_pack("{s:s}", "error", hw_message());
@@ -122,7 +124,7 @@ static json_t *dlopen_once(const json_t *files)
     return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
 }
 
-/* The share of the file's pages that are in memory; 0 if that can not be told. */
+/* The share of the file's pages that are in memory; 0 if that cannot be told. */
 static double resident(int fd, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page,
@@ -151,7 +153,7 @@ static double drop_from_cache(const json_t *files)
         int fd = open(json_string_value(file), O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             continue;
-        fsync(fd); /* pages not written yet can not be dropped */
+        fsync(fd); /* pages not written yet cannot be dropped */
         if (!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) && !fstat(fd, &info)) {
             double share = resident(fd, (size_t)info.st_size);
             most = share > most ? share : most;
@@ -224,8 +226,8 @@ static bool measure_again(struct series *series, size_t count)
 
 static void print_row(const char *words, struct spread spread)
 {
-    printf("  %-44s %s%8.0f%s %8.0f %8.0f\n", words, ink(BOLD), spread.median, ink(PLAIN),
-           spread.min, spread.p90);
+    say("  %-44s %s%8.0f%s %8.0f %8.0f\n", words, ink(BOLD), spread.median, ink(PLAIN),
+        spread.min, spread.p90);
 }
 
 static void report_series(const struct bench *bench, struct series *series)
@@ -275,13 +277,13 @@ static int measure_all(const struct bench *bench, const json_t *files)
            measure_again(&again, (size_t)many);
     if (good) {
         if (!out_json)
-            printf("  %-44s   median      min      p90\n", "");
+            say("  %-44s   median      min      p90\n", "");
         report_series(bench, &cold);
         report_series(bench, &fresh);
         report_series(bench, &again);
         if (!out_json && stayed > 0)
-            printf("  (the kernel kept %.0f %% of a file's pages: in use elsewhere)\n",
-                   100 * stayed);
+            say("  (the kernel kept %.0f %% of a file's pages: in use elsewhere)\n",
+                100 * stayed);
     }
     free(cold.open);
     free(fresh.open);
@@ -304,9 +306,8 @@ int measure_open(const struct bench *bench)
         complain("open: %s", text_of(first, "error"));
     if (files) {
         if (!out_json)
-            printf("\nopening a context with %.0f device%s: microseconds\n",
-                   number_of(first, "devices"),
-                   number_of(first, "devices") == 1 ? "" : "s");
+            say("\nopening a context with %.0f device%s: microseconds\n",
+                number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s");
         status = measure_all(bench, files);
     }
     json_decref(first);

@@ -27,10 +27,10 @@ static void report_peaks(const struct bench *bench, const struct verify_peaks *p
     if (!out_json) {
         const char *dtype;
         json_t *rate;
-        printf("at best: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
+        say("at best: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
         json_object_foreach (flops, dtype, rate)
-            printf("; %s matmul %.1f GFLOP/s", dtype, json_real_value(rate));
-        printf("\n");
+            say("; %s matmul %.1f GFLOP/s", dtype, json_real_value(rate));
+        say("\n");
     }
     json_decref(flops);
 }
@@ -78,14 +78,14 @@ static bool take_timing(void *user, const struct verify_timing *timing)
     if (out_json)
         return !out_is_closed();
     if (*timing->text)
-        printf("  %s: %s\n", timing->test, timing->text);
+        say("  %s: %s\n", timing->test, timing->text);
     else
-        printf("  %s%10.2f%s %8.2f %9.2f %6s  %s%s%s, %s\n", ink(BOLD), seconds * 1e6,
-               ink(PLAIN), gbps, gflops, share_of(timing->peak).text, timing->test,
-               ink(DIM), timing->cold ? " cold" : "",
-               *timing->kernel ? timing->kernel : "its own choice");
-    printf("%s", ink(PLAIN));
-    fflush(stdout);
+        say("  %s%10.2f%s %8.2f %9.2f %6s  %s%s%s, %s\n", ink(BOLD), seconds * 1e6,
+            ink(PLAIN), gbps, gflops, share_of(timing->peak).text, timing->test, ink(DIM),
+            timing->cold ? " cold" : "",
+            *timing->kernel ? timing->kernel : "its own choice");
+    say("%s", ink(PLAIN));
+    out_flush();
     return !out_is_closed();
 }
 
@@ -130,10 +130,10 @@ int measure_ops(const struct bench *bench)
     if ((device = report_device(&report, bench->device))) {
         memset(&peaks, 0, sizeof peaks);
         if (!out_json)
-            printf("\nops on %s\n", hw_device_name(device));
+            say("\nops on %s\n", hw_device_name(device));
         status = bench->no_peaks ? 0 : measure_peaks(bench, device, &peaks);
         if (!status && !out_json)
-            printf("  %10s %8s %9s %6s  case, kernel\n", "us", "GB/s", "GFLOP/s", "peak");
+            say("  %10s %8s %9s %6s  case, kernel\n", "us", "GB/s", "GFLOP/s", "peak");
         if (!status && !bench->words[0])
             status = measure_op(bench, device, NULL, &peaks);
         for (const char **op = bench->words; *op && !status; op++)

@@ -7,7 +7,7 @@
 #define HW_TOOL_COMMAND_H
 
 /* Exit statuses: EXIT_SUCCESS (0); 1: what was asked for failed, or is not so; 2: what was
- * asked can not be understood, and nothing was done. */
+ * asked cannot be understood, and nothing was done. */
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct command {

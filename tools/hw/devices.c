@@ -60,31 +60,31 @@ static void print_list(const char *label, const json_t *list)
     size_t index;
     json_t *word;
 
-    printf("  %-14s", label);
+    say("  %-14s", label);
     json_array_foreach ((json_t *)list, index, word)
-        printf("%s%s", index ? ", " : "", json_string_value(word));
-    printf("%s\n", json_array_size(list) ? "" : "none");
+        say("%s%s", index ? ", " : "", json_string_value(word));
+    say("%s\n", json_array_size(list) ? "" : "none");
 }
 
 static void print_fact(const char *label, const json_t *fact)
 {
     if (json_string_length(fact))
-        printf("  %-14s%s\n", label, json_string_value(fact));
+        say("  %-14s%s\n", label, json_string_value(fact));
     else if (json_integer_value(fact))
-        printf("  %-14s%" JSON_INTEGER_FORMAT "\n", label, json_integer_value(fact));
+        say("  %-14s%" JSON_INTEGER_FORMAT "\n", label, json_integer_value(fact));
 }
 
 static void print_memory(const json_t *facts)
 {
     double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
     if (total > 0)
-        printf("  %-14s%s", "memory", gigabytes((uint64_t)total).text);
+        say("  %-14s%s", "memory", size_text((uint64_t)total).text);
     if (total > 0 && left > 0)
-        printf(" (%s free)", gigabytes((uint64_t)left).text);
-    printf("%s", total > 0 ? "\n" : "");
+        say(" (%s free)", size_text((uint64_t)left).text);
+    say("%s", total > 0 ? "\n" : "");
     if (number_of(facts, "buffer_max") > 0)
-        printf("  %-14sat most %s\n", "buffers",
-               gigabytes((uint64_t)number_of(facts, "buffer_max")).text);
+        say("  %-14sat most %s\n", "buffers",
+            size_text((uint64_t)number_of(facts, "buffer_max")).text);
 }
 
 static void print_kernels(json_t *ops)
@@ -95,9 +95,9 @@ static void print_kernels(json_t *ops)
 
     json_object_foreach (ops, op, rows)
         json_array_foreach (rows, index, row)
-            printf("  %-14s%s%s%s%s\n", index ? "" : op, text_of(row, "name"),
-                   flag_of(row, "eligible") ? "" : " (not for this device)",
-                   *text_of(row, "needs") ? ": " : "", text_of(row, "needs"));
+            say("  %-14s%s%s%s%s\n", index ? "" : op, text_of(row, "name"),
+                flag_of(row, "eligible") ? "" : " (not for this device)",
+                *text_of(row, "needs") ? ": " : "", text_of(row, "needs"));
 }
 
 static void print_device(const json_t *facts, bool first)
@@ -109,10 +109,10 @@ static void print_device(const json_t *facts, bool first)
                { "architecture", "arch" }, { "driver", "driver" }, { "units", "units" } },
   after[] = { { "PCI address", "pci" }, { "UUID", "uuid" } };
 
-    printf("%s%s%s%s\n", ink(BOLD), text_of(facts, "name"), ink(PLAIN),
-           first ? "  (recommended)" : "");
+    say("%s%s%s%s\n", ink(BOLD), text_of(facts, "name"), ink(PLAIN),
+        first ? "  (recommended)" : "");
     if (!flag_of(facts, "selected"))
-        printf("  %snot used%s      %s\n", ink(YELLOW), ink(PLAIN), text_of(facts, "why"));
+        say("  %snot used%s      %s\n", ink(YELLOW), ink(PLAIN), text_of(facts, "why"));
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
         print_fact(before[i].label, json_object_get(facts, before[i].key));
     print_memory(facts);
@@ -158,7 +158,7 @@ static int list_devices(const struct report *report, const char *name, bool kern
     }
     clean_tree(list);
     json_array_foreach (list, index, facts) {
-        printf("%s", index ? "\n" : "");
+        say("%s", index ? "\n" : "");
         print_device(facts, !strcmp(text_of(facts, "name"),
                                     hw_device_name(hw_device_default(report->context))));
     }

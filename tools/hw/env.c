@@ -88,12 +88,12 @@ static void print_setting(const json_t *setting)
     const struct meaning *meaning = find_meaning(name);
     bool unset = !strcmp(source, "default");
 
-    printf("%s%-19s%s %s%-19s", ink(BOLD), name, ink(PLAIN), ink(unset ? PLAIN : GREEN),
-           *value || !meaning ? value : meaning->unset);
-    printf("%s (%s)\n    %s\n", ink(PLAIN), strcmp(source, name) ? source : "environment",
-           text_of(setting, "meaning"));
+    say("%s%-19s%s %s%-19s", ink(BOLD), name, ink(PLAIN), ink(unset ? PLAIN : GREEN),
+        *value || !meaning ? value : meaning->unset);
+    say("%s (%s)\n    %s\n", ink(PLAIN), strcmp(source, name) ? source : "environment",
+        text_of(setting, "meaning"));
     if (*text_of(setting, "note"))
-        printf("    %s%s%s\n", ink(YELLOW), text_of(setting, "note"), ink(PLAIN));
+        say("    %s%s%s\n", ink(YELLOW), text_of(setting, "note"), ink(PLAIN));
 }
 
 static int show_settings(const struct report *report, const char *const *names)
@@ -111,7 +111,7 @@ static int show_settings(const struct report *report, const char *const *names)
         json_array_foreach (settings, index, setting)
             print_setting(setting);
         if (report_error(report))
-            printf("%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));
+            say("%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));
         print_warnings(json_object_get(report->explain, "warnings"), report_error(report));
         json_decref(settings);
     }

@@ -56,10 +56,10 @@ static bool is_implemented(const json_t *explain, const char *stage)
 static void print_stop(const json_t *file, double us)
 {
     const char *remedy = text_of(file, "remedy");
-    printf("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN),
-           us, text_of(file, "reason"), text_of(file, "message"));
+    say("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN), us,
+        text_of(file, "reason"), text_of(file, "message"));
     if (*remedy)
-        printf("  %-22s%s\n", "", remedy);
+        say("  %-22s%s\n", "", remedy);
 }
 
 static void print_ladder(const json_t *explain, const json_t *file)
@@ -74,11 +74,11 @@ static void print_ladder(const json_t *explain, const json_t *file)
             return;
         }
         if (is_implemented(explain, stages[i].name))
-            printf("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN),
-                   us, stages[i].passed);
+            say("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN), us,
+                stages[i].passed);
         else
-            printf("  %s- %-10s%9s  not in this version%s\n", ink(DIM), stages[i].name, "",
-                   ink(PLAIN));
+            say("  %s- %-10s%9s  not in this version%s\n", ink(DIM), stages[i].name, "",
+                ink(PLAIN));
     }
 }
 
@@ -87,16 +87,16 @@ static void print_file(const json_t *explain, const json_t *file)
     const json_t *manifest = json_object_get(file, "manifest");
     const char *version = text_of(file, "version"), *vendor = text_of(manifest, "vendor");
 
-    printf("%s%s%s", ink(BOLD), text_of(file, "file"), ink(PLAIN));
+    say("%s%s%s", ink(BOLD), text_of(file, "file"), ink(PLAIN));
     if (strcmp(text_of(file, "real"), text_of(file, "file")) && *text_of(file, "real"))
-        printf(" -> %s", text_of(file, "real"));
-    printf("\n  %s%s%s%s%s", *text_of(file, "name") ? text_of(file, "name") : "(no name)",
-           *version ? " " : "", version, *vendor ? ", " : "", vendor);
+        say(" -> %s", text_of(file, "real"));
+    say("\n  %s%s%s%s%s", *text_of(file, "name") ? text_of(file, "name") : "(no name)",
+        *version ? " " : "", version, *vendor ? ", " : "", vendor);
     if (json_is_object(manifest))
-        printf(", ABI %.0f to %.0f, rank %.0f%s", number_of(manifest, "abi_min"),
-               number_of(manifest, "abi_max"), number_of(manifest, "rank"),
-               flag_of(manifest, "built_with_library") ? ", built with the library" : "");
-    printf(": %s\n", text_of(file, "state"));
+        say(", ABI %.0f to %.0f, rank %.0f%s", number_of(manifest, "abi_min"),
+            number_of(manifest, "abi_max"), number_of(manifest, "rank"),
+            flag_of(manifest, "built_with_library") ? ", built with the library" : "");
+    say(": %s\n", text_of(file, "state"));
     print_ladder(explain, file);
 }
 
@@ -140,11 +140,11 @@ static void print_files(const json_t *explain)
     json_t *file;
     size_t index;
     json_array_foreach (json_object_get(explain, "candidates"), index, file) {
-        printf("%s", index ? "\n" : "");
+        say("%s", index ? "\n" : "");
         print_file(explain, file);
     }
     if (!json_array_size(json_object_get(explain, "candidates")))
-        printf("No plugin file was found; 'hw status' says where it was looked.\n");
+        say("No plugin file was found; 'hw status' says where it was looked.\n");
 }
 
 static int explain_files(json_t *explain, const char *name)
@@ -158,8 +158,7 @@ static int explain_files(json_t *explain, const char *name)
         clean_tree(explain);
         print_files(explain);
         if (*text_of(explain, "open_error"))
-            printf("\n%sError:%s %s\n", ink(RED), ink(PLAIN),
-                   text_of(explain, "open_error"));
+            say("\n%sError:%s %s\n", ink(RED), ink(PLAIN), text_of(explain, "open_error"));
     }
     return *text_of(explain, "open_error") ? EXIT_FAILED : status;
 }

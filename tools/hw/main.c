@@ -3,6 +3,7 @@
 #include "command.h"
 #include "options.h"
 #include "output.h"
+#include "watch.h"
 
 #include <hw/hw.h>
 #include <hw/plugin.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 static const struct command commands[] = {
-    { "status", "what hardware can be used; for what can not, why and what to do",
+    { "status", "what hardware can be used; for what cannot, why and what to do",
       cmd_status },
     { "devices", "every fact of each device", cmd_devices },
     { "explain", "how far each plugin file got, step by step", cmd_explain },
@@ -46,8 +47,8 @@ static int print_version(void)
                            "library", hw_version_string(), "plugin_abi", HW_ABI_VERSION));
         return 0;
     }
-    printf("hw %s (library %s, plugin ABI %d)\n", HW_BUILD_STAMP, hw_version_string(),
-           HW_ABI_VERSION);
+    say("hw %s (library %s, plugin ABI %d)\n", HW_BUILD_STAMP, hw_version_string(),
+        HW_ABI_VERSION);
     return 0;
 }
 
@@ -61,13 +62,11 @@ static int print_commands(void)
         out_tree(json_pack("{s:i, s:o}", "schema", 1, "commands", list));
         return 0;
     }
-    printf("Transformer math on whatever hardware has a plugin.\n\n"
-           "Usage: hw COMMAND [OPTION...]\n\n");
+    say("Transformer math on whatever hardware has a plugin.\n\n"
+        "Usage: hw COMMAND [OPTION...]\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN),
-               commands[i].summary);
-    printf(
-        "\n"
+        say("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN), commands[i].summary);
+    say("\n"
         "  hw help COMMAND   options and examples of one command\n"
         "  hw --version      version of the command and of the library\n"
         "  --json            with any command: the result as JSON\n\n"
@@ -139,5 +138,8 @@ static int run(int argc, const char **argv)
 int main(int argc, char **argv)
 {
     out_begin();
-    return out_end(run(argc, (const char **)argv));
+    watch_begin();
+    int status = out_end(run(argc, (const char **)argv));
+    watch_end();
+    return status;
 }

@@ -4,6 +4,8 @@
 
 #include "measure.h"
 
+#include "output.h"
+
 #include <hw/hw.h>
 
 #include <sched.h>
@@ -139,6 +141,6 @@ json_t *measure_header(int argc, const char **argv)
 
 void measure_print_header(void)
 {
-    printf("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text,
-           usable_cores(), usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
+    say("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text,
+        usable_cores(), usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
 }

@@ -152,11 +152,11 @@ static void tell_help(const char *command, const struct manual *manual,
 
 static void print_help(poptContext popt, const struct manual *manual)
 {
-    printf("%s\n\n", manual->about);
+    say("%s\n\n", manual->about);
     poptSetOtherOptionHelp(popt, manual->arguments);
-    poptPrintHelp(popt, stdout, 0);
+    poptPrintHelp(popt, out_file, 0);
     if (manual->notes)
-        printf("\nExamples:\n%s\n", manual->notes);
+        say("\nExamples:\n%s\n", manual->notes);
 }
 
 bool options_read(struct arguments *arguments, const struct manual *manual,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* output.c - terminal, colours, JSON, and whether it all arrived. */
-#define _POSIX_C_SOURCE 200809L
+/* output.c - see output.h. */
+#define _DEFAULT_SOURCE /* struct winsize */
 
 #include "output.h"
 
@@ -14,38 +14,57 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 int out_json;
-static const char *complainer = "hw";
-static char *first_complaint; /* in case that JSON has to say it */
-static bool told;             /* a value has been printed */
+FILE *out_file;
+static const char *command_name = "hw";
+static char *first_complaint; /* JSON may have to repeat it */
+static bool told;             /* a JSON value has been printed */
 static bool terminal, colours;
 
-/* A closed standard descriptor would be given to the next file opened, and what is printed
- * would end up in that file. Takes its place with one that fails as the closed one did. */
+/* The next file opened would take the place of a closed standard descriptor, and receive what is
+ * printed there. Puts one in its place that fails as the closed one did. */
 static void keep_open(int fd)
 {
     if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
         (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* From here on, what plugins print goes to standard error. */
+static void take_result(void)
+{
+    int result = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    out_file = result < 0 ? NULL : fdopen(result, "w");
+    if (out_file)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    else
+        out_file = stdout; /* closed: writing fails there, and out_end() says so */
+}
+
 void out_begin(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         keep_open(fd);
-    /* A closed pipe is then an error of a write, which out_end() understands. */
+    /* Writing to a closed pipe then fails with an error, which out_end() understands. */
     signal(SIGPIPE, SIG_IGN);
 
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     terminal = isatty(STDOUT_FILENO);
     colours = terminal && term && *term && strcmp(term, "dumb") && !(no_color && *no_color);
+    take_result();
 }
 
 void out_look_for_json(int argc, const char **argv)
 {
     for (int i = 1; i < argc; i++)
         out_json |= !strcmp(argv[i], "--json");
+}
+
+int out_flush(void)
+{
+    return fflush(out_file);
 }
 
 bool out_is_terminal(void)
@@ -55,19 +74,25 @@ bool out_is_terminal(void)
 
 bool out_is_closed(void)
 {
-    struct pollfd reader = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    struct pollfd reader = { .fd = fileno(out_file), .events = POLLOUT };
     return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR);
 }
 
-/* A program that asked for JSON reads standard output: what went wrong stands there, too,
- * unless the command had an answer all the same. */
+int columns_of(int fd)
+{
+    struct winsize size;
+    return isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size) ? size.ws_col : 0;
+}
+
+/* A program that asked for JSON reads standard output, so the error goes there, too, unless the
+ * command printed a result. */
 static void tell_failure(int status)
 {
-    const char *error = first_complaint ? first_complaint : "it failed";
-    json_t *words = json_string(error);
-    if (!words) /* a name with bytes that are no UTF-8 */
-        words = json_string("it failed; standard error says why");
-    out_tree(json_pack("{s:i, s:o, s:i}", "schema", 1, "error", words, "status", status));
+    json_t *error = json_string(first_complaint ? first_complaint : "the command failed");
+    if (!error) /* a name with bytes that are not UTF-8 */
+        error = json_string("the command failed; standard error has the reason");
+    out_tree(
+        json_pack("{s:i, s:o, s:i}", "schema", 1, "error", error, "exit_status", status));
 }
 
 int out_end(int status)
@@ -76,12 +101,12 @@ int out_end(int status)
         tell_failure(status);
     free(first_complaint);
     first_complaint = NULL;
-    bool lost = ferror(stdout);
+    bool lost = ferror(out_file);
     errno = 0;
-    lost |= fflush(stdout) != 0;
+    lost |= out_flush() != 0;
     if (!lost || out_is_closed())
         return status;
-    complain("can not write the output: %s",
+    complain("cannot write the output: %s",
              errno ? strerror(errno) : "an earlier write failed");
     return EXIT_FAILED;
 }
@@ -93,6 +118,64 @@ const char *ink(enum ink which)
         [RED] = "\033[31m",  [GREEN] = "\033[32m", [YELLOW] = "\033[33m",
     };
     return colours ? codes[which] : "";
+}
+
+void say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vfprintf(out_file, format, args);
+    va_end(args);
+}
+
+/* Columns that `length` bytes of UTF-8 take; escape sequences of ink() take none. */
+static int columns_in(const char *text, size_t length)
+{
+    int columns = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\033')
+            i += strcspn(text + i, "m");
+        else
+            columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    }
+    return columns;
+}
+
+/* A word that is wider than a line is left to the terminal. */
+static void fold(int hang, int width, const char *text)
+{
+    int column = 0;
+    while (*text) {
+        const size_t blanks = strspn(text, " "), word = strcspn(text + blanks, " ");
+        const int columns = columns_in(text, blanks + word);
+        if (column > hang && word && column + columns > width) {
+            fprintf(out_file, "\n%*s%.*s", hang, "", (int)word, text + blanks);
+            column = hang + columns - (int)blanks;
+        } else {
+            fprintf(out_file, "%.*s", (int)(blanks + word), text);
+            column += columns;
+        }
+        text += blanks + word;
+    }
+}
+
+void say_folded(int hang, const char *format, ...)
+{
+    const int width = columns_of(fileno(out_file));
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = width > 0 && length >= 0 ? malloc((size_t)length + 1) : NULL;
+    if (text) {
+        vsnprintf(text, (size_t)length + 1, format, args);
+        fold(hang, width, text);
+        free(text);
+    } else {
+        vfprintf(out_file, format, args);
+    }
+    va_end(args);
 }
 
 /* Control characters are ASCII's, and the C1 set as UTF-8 writes it. */
@@ -113,7 +196,12 @@ void clean_text(char *to, size_t size, const char *text)
 
 void complain_as(const char *command)
 {
-    complainer = command;
+    command_name = command;
+}
+
+const char *complainer(void)
+{
+    return command_name;
 }
 
 void complain(const char *format, ...)
@@ -124,8 +212,8 @@ void complain(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     clean_text(cleaned, sizeof cleaned, text);
-    fflush(stdout);
-    fprintf(stderr, "%s: %s\n", complainer, cleaned);
+    out_flush();
+    fprintf(stderr, "%s: %s\n", command_name, cleaned);
     if (!first_complaint)
         first_complaint = strdup(cleaned);
 }
@@ -133,9 +221,9 @@ void complain(const char *format, ...)
 void out_tree(json_t *tree)
 {
     told = true;
-    /* A failed write shows in ferror(stdout), which out_end() reads. */
-    (void)json_dumpf(tree, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-    putchar('\n');
+    /* A failed write shows in ferror(out_file), which out_end() reads. */
+    (void)json_dumpf(tree, out_file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    fputc('\n', out_file);
     json_decref(tree);
 }
 
@@ -165,10 +253,21 @@ void clean_tree(json_t *tree)
         clean_tree(child);
 }
 
-struct size_text gigabytes(uint64_t bytes)
+struct size_text size_text(uint64_t bytes)
 {
+    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
     struct size_text size;
-    snprintf(size.text, sizeof size.text, "%.2f GB",
-             (double)bytes / (1024.0 * 1024.0 * 1024.0));
+    double value = (double)bytes / 1024;
+    int unit = 0;
+
+    if (bytes < 1024) {
+        snprintf(size.text, sizeof size.text, "%d bytes", (int)bytes);
+        return size;
+    }
+    while (value >= 1024 && unit < 3) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(size.text, sizeof size.text, "%.2f %s", value, units[unit]);
     return size;
 }

@@ -1,51 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* output.h - what every command does with its results: text with colours where they are
- * wanted, or JSON; and never a lost word when the disk is full. */
+/* output.h - the result of a command: text, coloured and folded on a terminal, or JSON; and an
+ * error if any of it could not be written.
+ *
+ * The result goes to `out_file`. Descriptor 1 and `stdout` belong to plugins and their drivers:
+ * out_begin() turns them over to standard error, so that nothing they print gets into the
+ * result. */
 #ifndef HW_TOOL_OUTPUT_H
 #define HW_TOOL_OUTPUT_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* 1: results are JSON. Every command's --json sets it. */
 extern int out_json;
 
-/* First and last thing of main. out_end() answers `status`, or 1 with a message if something
- * that was written did not arrive. If JSON was asked for, and the command failed without a word
- * on standard output, it prints the first complaint there: {"schema", "error", "status"}. A
- * reader that went away early (`hw status | head -1`) had what it wanted and is no failure. */
+/* The standard output that the process was started with. */
+extern FILE *out_file;
+
+/* The first and the last call of main. out_end() returns `status`, or 1 with a message if some
+ * output could not be written. If JSON was asked for and the command failed without a result, it
+ * prints the first complaint instead: {"schema", "error", "exit_status"}. A reader that left
+ * early (`hw status | head -1`) is not an error. */
 void out_begin(void);
 int out_end(int status);
 
-/* Whether standard output is a terminal, and whether its reader has gone. */
+/* Prints to the result. The second form folds the line at blanks where it would pass the edge of
+ * the terminal; the next lines are indented by `hang`. It is not folded elsewhere. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say_folded(int hang, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As fflush(). */
+int out_flush(void);
+
+/* Whether the result goes to a terminal, and whether its reader has gone. */
 bool out_is_terminal(void);
 bool out_is_closed(void);
+
+/* The columns of the terminal behind a descriptor; 0 if it is not a terminal or does not say. */
+int columns_of(int fd);
 
 /* Escape sequences; empty strings unless colours are wanted: on a terminal, TERM is set and not
  * "dumb", NO_COLOR unset or empty (https://no-color.org). */
 enum ink { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 const char *ink(enum ink which);
 
-/* For words that were not understood, and so may hide a --json: looks for it. */
+/* Looks for --json on a command line that could not be parsed. */
 void out_look_for_json(int argc, const char **argv);
 
-/* One line on standard error: "hw status: " and the sentence. Which command it is, main says. */
+/* Prints one line to standard error: "hw status: " and the sentence. main sets the name. */
 void complain_as(const char *command);
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "hw status" */
+const char *complainer(void);
 
-/* Prints `tree` to standard output, indented, and gives up the reference. */
+/* Prints `tree` to the result, indented, and releases the reference. */
 void out_tree(json_t *tree);
 
-/* Names of files and devices are somebody else's words: copies them with whatever could steer a
- * terminal replaced by its escaped form; or does so in every string below `tree`. */
+/* Names of files and devices may hold anything: these replace whatever could control a terminal
+ * by an escaped form, in a copy of one text, or in every string below `tree`. */
 void clean_text(char *to, size_t size, const char *text);
 void clean_tree(json_t *tree);
 
-/* "23.42 GB". GB = 1024^3 bytes, as memory is counted. */
+/* "23.42 GiB", "64.00 MiB", "64.00 KiB", "12 bytes" */
 struct size_text {
     char text[24];
 };
-struct size_text gigabytes(uint64_t bytes);
+struct size_text size_text(uint64_t bytes);
 
 #endif

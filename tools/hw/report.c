@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include "output.h"
+#include "watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,8 @@ bool report_open(struct report *report, const struct hw_options *options)
     own.flags |= HW_OPEN_ANYWAY;
     if (!log || !*log)
         own.log_fn = drop_line;
+    own.start_fn = watch_start;
+    own.start_user = (void *)own.plugin_path_only; /* the user named the file */
     *report = (struct report){ 0 };
     if (hw_open(&own, &report->context)) {
         complain("%s", hw_message());
@@ -106,8 +109,7 @@ void print_warnings(const json_t *warnings, const char *error)
     size_t index;
     json_array_foreach ((json_t *)warnings, index, warning)
         if (!error || strcmp(error, json_string_value(warning)))
-            printf("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN),
-                   json_string_value(warning));
+            say("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(warning));
 }
 
 const char *text_of(const json_t *object, const char *key)

@@ -5,6 +5,7 @@
 #include "command.h"
 #include "options.h"
 #include "output.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -196,11 +197,11 @@ static bool read_file(const char *path, struct text *text, struct fault *why)
     char part[65536];
     bool good = true;
     if (!file)
-        return fault(why, "%s: can not be opened: %s", path, strerror(errno));
+        return fault(why, "%s: cannot be opened: %s", path, strerror(errno));
     for (size_t got; good && (got = fread(part, 1, sizeof part, file)) > 0;)
         good = text_append(text, part, got) || fault(why, "%s: out of memory", path);
     if (good && ferror(file))
-        good = fault(why, "%s: can not be read: %s", path, strerror(errno));
+        good = fault(why, "%s: cannot be read: %s", path, strerror(errno));
     fclose(file);
     if (good && text->length == 0)
         good = fault(why, "%s: is empty, there is nothing to score", path);
@@ -268,7 +269,8 @@ static bool open_model(struct run *run, struct fault *why)
 static bool open_device(struct run *run, struct fault *why)
 {
     const struct hw_options options = { .size = sizeof options,
-                                        .backends = run->words->device };
+                                        .backends = run->words->device,
+                                        .start_fn = watch_start };
     if (hw_open(&options, &run->library))
         return fault(why, "%s%s", run->words->device ? "--device: " : "", hw_message());
     run->device = hw_device_default(run->library);
@@ -315,7 +317,7 @@ static void print_text(const char *bytes, size_t length)
                         (unsigned char)bytes[i + 1] < 0xa0;
         const bool control = c1 || byte == 0x7f ||
                              (byte < ' ' && byte != '\n' && byte != '\t');
-        putchar(out_is_terminal() && control ? '?' : byte);
+        fputc(out_is_terminal() && control ? '?' : byte, out_file);
         i += out_is_terminal() && c1;
     }
 }
@@ -330,11 +332,11 @@ static bool emit(struct run *run, int32_t token, struct fault *why)
     if (out_json || run->text.length == before)
         return true;
     print_text(run->text.bytes + before, run->text.length - before);
-    if (fflush(stdout) == 0)
+    if (out_flush() == 0)
         return true;
     if (!out_is_closed()) {
-        clearerr(stdout); /* told here, with its reason, and not again by out_end() */
-        return fault(why, "can not write the output: %s", strerror(errno));
+        clearerr(out_file); /* told here, with its reason, and not again by out_end() */
+        return fault(why, "cannot write the output: %s", strerror(errno));
     }
     run->ended = "reader gone";
     return true;
@@ -407,9 +409,9 @@ static bool write_text(struct run *run, struct fault *why)
 {
     const char *prompt = run->words->prompt;
     if (prompt && !out_json && out_is_terminal()) {
-        fputs(ink(BOLD), stdout);
+        fputs(ink(BOLD), out_file);
         print_text(prompt, strlen(prompt));
-        fputs(ink(PLAIN), stdout);
+        fputs(ink(PLAIN), out_file);
     }
     run->decoder.started = prompt;
     if (!generate(run, why))
@@ -419,7 +421,7 @@ static bool write_text(struct run *run, struct fault *why)
         return fault(why, "out of memory");
     if (!out_json) {
         print_text(run->text.bytes + before, run->text.length - before);
-        putchar('\n');
+        fputc('\n', out_file);
     }
     return true;
 }
@@ -449,13 +451,13 @@ static bool score_text(struct run *run, struct fault *why)
                                 "from: give a longer text");
     run->ended = p->tokens < p->wanted ? "interrupted" : "end of text";
     if (!out_json) {
-        printf("perplexity %.4f  (%.6f nats a token; ", exp(p->nll / (double)p->tokens),
-               p->nll / (double)p->tokens);
+        say("perplexity %.4f  (%.6f nats a token; ", exp(p->nll / (double)p->tokens),
+            p->nll / (double)p->tokens);
         if (p->tokens < p->wanted)
-            printf("interrupted after %" PRId64 " of %" PRId64, p->tokens, p->wanted);
+            say("interrupted after %" PRId64 " of %" PRId64, p->tokens, p->wanted);
         else
-            printf("%" PRId64, p->tokens);
-        printf(" tokens in windows of %" PRId64 ")\n", llama_context(run->llama));
+            say("%" PRId64, p->tokens);
+        say(" tokens in windows of %" PRId64 ")\n", llama_context(run->llama));
     }
     return true;
 }
@@ -485,7 +487,7 @@ static int run_model(struct run *run)
         complain("%s", why.text);
     else if (out_json)
         run_tell_json(run);
-    else if (fflush(stdout) == 0)
+    else if (out_flush() == 0)
         run_tell(run);
     /* The score of a part is not what was asked for; a text may end anywhere. */
     good = good && run->perplexity.tokens == run->perplexity.wanted;

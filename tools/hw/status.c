@@ -16,7 +16,7 @@
 
 static const struct manual manual = {
     .about =
-        "hw status - what hardware can be used; for what can not, why and what to do\n\n"
+        "hw status - what hardware can be used; for what cannot, why and what to do\n\n"
         "Looks at every plugin file there is, as a program would at its start, and asks those\n"
         "that pass for their devices.",
     .arguments = "[OPTION...]",
@@ -146,18 +146,18 @@ static void print_reason(const json_t *file)
     const char *remedy = text_of(file, "remedy"), *path = text_of(file, "file");
     bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
 
-    printf("    %s%s%s ", ink(choice ? YELLOW : RED),
-           choice ? "Not used:" : "Error:", ink(PLAIN));
+    say("    %s%s%s ", ink(choice ? YELLOW : RED),
+        choice ? "Not used:" : "Error:", ink(PLAIN));
     if (!absence && !strstr(message, path))
-        printf("%s: ", path);
-    printf("%s%s", message, ends_sentence(message) ? "" : ".");
+        say("%s: ", path);
+    say("%s%s", message, ends_sentence(message) ? "" : ".");
     if (*remedy) {
-        printf(" %c%s", first_letter(remedy), remedy + 1);
+        say(" %c%s", first_letter(remedy), remedy + 1);
         if (absence && !ends_sentence(remedy) && !strstr(remedy, "HW_DISABLE"))
-            printf(", or HW_DISABLE=%s to stop looking", text_of(file, "name"));
-        printf("%s", ends_sentence(remedy) ? "" : ".");
+            say(", or HW_DISABLE=%s to stop looking", text_of(file, "name"));
+        say("%s", ends_sentence(remedy) ? "" : ".");
     }
-    printf("\n");
+    say("\n");
 }
 
 static void print_device(const json_t *facts)
@@ -165,15 +165,14 @@ static void print_device(const json_t *facts)
     const char *name = text_of(facts, "device");
     double total = number_of(facts, "memory_total"), left = number_of(facts, "memory_free");
 
-    printf("    [%.0f] %s", number_of(facts, "index"),
-           *name ? name : text_of(facts, "name"));
+    say("    [%.0f] %s", number_of(facts, "index"), *name ? name : text_of(facts, "name"));
     if (total > 0)
-        printf(": %s", gigabytes((uint64_t)total).text);
+        say(": %s", size_text((uint64_t)total).text);
     if (left > 0)
-        printf(" (%s free)", gigabytes((uint64_t)left).text);
+        say(" (%s free)", size_text((uint64_t)left).text);
     if (!flag_of(facts, "selected"))
-        printf(" %s(not used: %s)%s", ink(YELLOW), text_of(facts, "why"), ink(PLAIN));
-    printf("\n");
+        say(" %s(not used: %s)%s", ink(YELLOW), text_of(facts, "why"), ink(PLAIN));
+    say("\n");
 }
 
 static void print_title(const json_t *backend, const char *file)
@@ -181,11 +180,11 @@ static void print_title(const json_t *backend, const char *file)
     const char *name = text_of(backend, "name");
     bool available = flag_of(backend, "available");
 
-    printf("%s%s%s ", ink(available ? GREEN : RED), available ? "✓" : "✗", ink(PLAIN));
+    say("%s%s%s ", ink(available ? GREEN : RED), available ? "✓" : "✗", ink(PLAIN));
     if (*name)
-        printf("%s (%s)\n", text_of(backend, "title"), name);
+        say("%s (%s)\n", text_of(backend, "title"), name);
     else
-        printf("%s\n", file);
+        say("%s\n", file);
 }
 
 static void print_backend(const json_t *backend)
@@ -209,12 +208,11 @@ static void print_directories(const json_t *directories)
     json_t *directory;
     size_t index;
 
-    printf("\nLooked in:\n");
+    say("\nLooked in:\n");
     json_array_foreach ((json_t *)directories, index, directory)
-        printf("    %s (%s): %s\n", text_of(directory, "path"),
-               text_of(directory, "source"), text_of(directory, "state"));
-    printf(
-        "A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
+        say("    %s (%s): %s\n", text_of(directory, "path"), text_of(directory, "source"),
+            text_of(directory, "state"));
+    say("A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
 }
 
 static void print_status(const json_t *status)
@@ -224,13 +222,13 @@ static void print_status(const json_t *status)
     json_t *each;
     size_t index;
 
-    printf("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
+    say("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
     json_array_foreach (json_object_get(status, "backends"), index, each)
         print_backend(each);
-    printf("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
-           *recommended ? recommended : "none");
+    say("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
+        *recommended ? recommended : "none");
     if (*error)
-        printf("%sError:%s %s\n", ink(RED), ink(PLAIN), error);
+        say("%sError:%s %s\n", ink(RED), ink(PLAIN), error);
     print_warnings(json_object_get(status, "warnings"), error);
     print_directories(json_object_get(status, "directories"));
 }

@@ -8,6 +8,7 @@
 #include "options.h"
 #include "output.h"
 #include "report.h"
+#include "watch.h"
 
 #include <hw/hw.h>
 #include <verify.h>
@@ -43,6 +44,7 @@ static const struct manual manual = {
 /* ---- A run over one device ----------------------------------------------------------------- */
 
 struct run {
+    const char *device;
     const char *subject; /* the file as the user called it, or the device */
     bool file;
     struct verify_filter filter;
@@ -78,15 +80,15 @@ static json_t *counts_json(const struct verify_counts *counts)
 static void print_counts(const char *what, const struct verify_counts *counts)
 {
     bool failed = counts->failed > 0;
-    printf("  %-12s %6" PRIu64 " passed  %s%6" PRIu64 " failed%s", what, counts->passed,
-           ink(failed ? RED : PLAIN), counts->failed, ink(PLAIN));
+    say("  %-12s %6" PRIu64 " passed  %s%6" PRIu64 " failed%s", what, counts->passed,
+        ink(failed ? RED : PLAIN), counts->failed, ink(PLAIN));
     if (counts->skipped)
-        printf("  %" PRIu64 " skipped", counts->skipped);
+        say("  %" PRIu64 " skipped", counts->skipped);
     if (counts->unsupported)
-        printf("  %" PRIu64 " not supported", counts->unsupported);
+        say("  %" PRIu64 " not supported", counts->unsupported);
     if (counts->empty && !verify_reached(counts))
-        printf("  (all that passed were empty)");
-    printf("\n");
+        say("  (all that passed were empty)");
+    say("\n");
 }
 
 static void wipe_progress(struct run *run)
@@ -117,7 +119,7 @@ static void next_op(struct run *run, const char *op)
         json_array_append_new(run->ops, counts);
         if (!out_json)
             print_counts(run->op, &run->op_counts);
-        fflush(stdout);
+        out_flush();
     }
     memset(&run->op_counts, 0, sizeof run->op_counts);
     snprintf(run->op, sizeof run->op, "%s", op);
@@ -125,13 +127,13 @@ static void next_op(struct run *run, const char *op)
 
 static void print_failure(const struct run *run, const struct verify_result *result)
 {
-    printf("%sFAILED%s %s, kernel %s: %s\n", ink(RED), ink(PLAIN), result->device,
-           *result->kernel ? result->kernel : "(its own choice)", result->text);
+    say("%sFAILED%s %s, kernel %s: %s\n", ink(RED), ink(PLAIN), result->device,
+        *result->kernel ? result->kernel : "(its own choice)", result->text);
     if (result->error_bound > 0)
-        printf("       error %.3g, allowed %.3g; worst element %.3g, allowed %.3g\n",
-               result->error, result->error_bound, result->worst, result->worst_bound);
-    printf("       again: hw verify %s%s%s -c '%s'\n", run->subject,
-           *result->kernel ? " -k " : "", result->kernel, result->test);
+        say("       error %.3g, allowed %.3g; worst element %.3g, allowed %.3g\n",
+            result->error, result->error_bound, result->worst, result->worst_bound);
+    say("       again: hw verify %s%s%s -c '%s'\n", run->subject,
+        *result->kernel ? " -k " : "", result->kernel, result->test);
 }
 
 static void keep_failure(struct run *run, const struct verify_result *result)
@@ -146,9 +148,18 @@ static void keep_failure(struct run *run, const struct verify_result *result)
         return;
     wipe_progress(run);
     if (run->op_counts.failed > SHOWN_FAILURES)
-        printf("... more failures of %s: --json has them all\n", result->op);
+        say("... more failures of %s: --json has them all\n", result->op);
     else
         print_failure(run, result);
+}
+
+/* So that a crash names the case. */
+static void begin_case(void *user, const char *test)
+{
+    const struct run *run = user;
+    char work[512];
+    snprintf(work, sizeof work, "computing %s on %s", test, run->device);
+    watch_work(work);
 }
 
 static bool take_result(void *user, const struct verify_result *result)
@@ -174,9 +185,11 @@ static json_t *verify_device(struct run *run, struct hw_device *device)
     run->op[0] = '\0';
     memset(&run->counts, 0, sizeof run->counts);
     if (!out_json)
-        printf("%s%s%s\n", ink(BOLD), hw_device_name(device), ink(PLAIN));
-    enum hw_status status = verify_test(device, &run->filter, take_result, run,
-                                        &run->counts, error);
+        say("%s%s%s\n", ink(BOLD), hw_device_name(device), ink(PLAIN));
+    run->device = hw_device_name(device);
+    const struct verify_calls calls = { begin_case, take_result, run };
+    enum hw_status status = verify_test(device, &run->filter, &calls, &run->counts, error);
+    watch_work(NULL);
     next_op(run, "");
     if (status) {
         complain("%s: %s", hw_device_name(device), *error ? error : hw_message());
@@ -256,20 +269,20 @@ static json_t *support_json(struct hw_device *device, const struct verify_matrix
 
 static void print_support(struct hw_device *device, const struct verify_matrix *matrix)
 {
-    printf("%s%-12s%s", ink(BOLD), hw_device_name(device), ink(PLAIN));
+    say("%s%-12s%s", ink(BOLD), hw_device_name(device), ink(PLAIN));
     for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++)
-        printf(" %5s", hw_dtype_name(dtype));
-    printf("\n");
+        say(" %5s", hw_dtype_name(dtype));
+    say("\n");
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        printf("%-12s", hw_op_name(op));
+        say("%-12s", hw_op_name(op));
         for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++) {
             const struct verify_cell *cell = &matrix->cell[op][dtype];
-            printf(" %5s", !cell->asked                     ? ""
-                           : cell->supported == cell->asked ? "yes"
-                           : cell->supported                ? "some"
-                                                            : "-");
+            say(" %5s", !cell->asked                     ? ""
+                        : cell->supported == cell->asked ? "yes"
+                        : cell->supported                ? "some"
+                                                         : "-");
         }
-        printf("\n");
+        say("\n");
     }
 }
 
@@ -298,7 +311,7 @@ static bool print_case(void *user, const char *test, bool perf)
     json_array_append_new(list,
                           json_pack("{s:s, s:b}", "case", test, "measured", (int)perf));
     if (!out_json)
-        printf("%s%s\n", test, perf ? "  (hw bench ops)" : "");
+        say("%s%s\n", test, perf ? "  (hw bench ops)" : "");
     return !out_is_closed();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gguf.c - the GGUF v3 reader. A cursor that can not leave the file walks it once; tables
+/* gguf.c - the GGUF v3 reader. A cursor that cannot leave the file walks it once; tables
  * of pairs and tensors are allocated only after their counts are known to fit in what is
  * left. */
 #define _POSIX_C_SOURCE 200809L
@@ -89,7 +89,7 @@ const char *gguf_type_name(uint32_t type)
     return type < sizeof types / sizeof *types && types[type].name ? types[type].name : "?";
 }
 
-/* ---- A cursor that can not leave the file -------------------------------------------- */
+/* ---- A cursor that cannot leave the file -------------------------------------------- */
 
 struct cursor {
     const struct gguf *file;
@@ -198,7 +198,7 @@ static bool take_count(struct cursor *c, size_t each, uint64_t *count)
         return false;
     if (*count > left(c) / each)
         return bad(c, at,
-                   "a count of %" PRIu64 " can not fit in the %zu bytes left: the file is "
+                   "a count of %" PRIu64 " cannot fit in the %zu bytes left: the file is "
                    "cut short or damaged, " AGAIN,
                    *count, left(c));
     return true;
@@ -446,8 +446,7 @@ static bool read_tensors(struct cursor *c, struct gguf *file)
             return false;
     }
     const size_t padding = (file->alignment - c->at % file->alignment) % file->alignment;
-    const size_t data = c->at +
-                        padding; /* can not overflow: 2^32 beyond a size in memory */
+    const size_t data = c->at + padding; /* cannot overflow: 2^32 beyond a size in memory */
     for (size_t i = 0; i < file->tensor_count; i++) {
         about(c, "tensor", file->tensors[i].name);
         if (!place(c, &file->tensors[i], data))
@@ -541,7 +540,7 @@ static bool map_file(int fd, const char *path, void **bytes, size_t *size,
     *size = (size_t)info.st_size;
     *bytes = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     if (*bytes == MAP_FAILED)
-        return fault(why, "%s: can not be mapped: %s", path, strerror(errno));
+        return fault(why, "%s: cannot be mapped: %s", path, strerror(errno));
     return true;
 }
 
@@ -552,7 +551,7 @@ struct gguf *gguf_open(const char *path, struct fault *why)
     const int fd = open(path,
                         O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
     if (fd < 0) {
-        fault_say(why, "%s: can not be opened: %s", path, strerror(errno));
+        fault_say(why, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
     const bool mapped = map_file(fd, path, &bytes, &size, why);

@@ -8,7 +8,7 @@
  * GGUF specification of the ggml project, version 3, little endian.
  *
  * A struct gguf is immutable after opening: any number of threads may read it. Truncating
- * the file while it is open is the one thing that can not be checked (the OS answers with
+ * the file while it is open is the one thing that cannot be checked (the OS answers with
  * SIGBUS). */
 #ifndef HW_MODEL_GGUF_H
 #define HW_MODEL_GGUF_H

@@ -472,7 +472,7 @@ static enum hw_status step(struct llama *l, int64_t rows)
     return hw_argmax(l->queue, &op);
 }
 
-/* Records the step of one token. This also has the device say what it can not compute,
+/* Records the step of one token. This also has the device say what it cannot compute,
  * before anything is uploaded. */
 static bool record(struct llama *l, struct fault *why)
 {

@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Plugins that crash, hang, exit or print: the command says which one it was. Meson sets DEADLY_PLUGIN, the plugin of
+# deadly.c.
+
+load common
+
+setup_file()
+{
+    [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: the plugin that dies was not built"
+}
+
+# Puts the plugin into a directory of its own, as the only one.
+install_plugin()
+{
+    directory=$BATS_TEST_TMPDIR/plugins
+    mkdir -p "$directory"
+    cp "$DEADLY_PLUGIN" "$directory/hw_deadly.so"
+    chmod 755 "$BATS_TEST_TMPDIR" "$directory" "$directory/hw_deadly.so"
+    export HW_PLUGIN_PATH_ONLY=$directory
+}
+
+@test "a crash while a plugin starts names the plugin and the way out" {
+    install_plugin
+    for words in status devices explain env "bench copy" verify; do
+        for death in segv:139:"segmentation fault" fault:139:"segmentation fault" abort:134:abort; do
+            IFS=: read -r kind code name <<<"$death"
+            # shellcheck disable=SC2086 # several words, on purpose
+            DEADLY=open:$kind hw $words
+            fails "$code" "^hw ${words%% *}: $name while starting $directory/hw_deadly.so. HW_DISABLE=deadly leaves it out$"
+        done
+    done
+    DEADLY=open:segv HW_DISABLE=deadly hw env
+    [ "$status" -eq 1 ] # no device, but alive
+}
+
+@test "a crash of the file that is verified names it, without advice to leave it out" {
+    install_plugin
+    DEADLY=open:segv hw verify "$directory/hw_deadly.so"
+    fails 139 "^hw verify: segmentation fault while starting $directory/hw_deadly.so$"
+}
+
+@test "a crash in an op names the case" {
+    install_plugin
+    DEADLY=silu:segv hw verify -o silu -q
+    [ "$status" -eq 139 ]
+    [[ $stderr =~ "hw verify: segmentation fault while computing silu("[^\ ]+")"\ on\ deadly:0$ ]]
+}
+
+@test "a plugin that calls exit() is a failure, and said" {
+    install_plugin
+    for words in status "verify $directory/hw_deadly.so" "env HW_LOG"; do
+        # shellcheck disable=SC2086 # several words, on purpose
+        DEADLY=open:exit hw $words
+        fails 1 "exit\(\) was called while starting $directory/hw_deadly.so"
+    done
+    DEADLY=open:exit hw status --json
+    json "d['exit_status'] == 1 and 'exit()' in d['error']"
+    DEADLY=silu:exit hw verify -o silu -q
+    [ "$status" -eq 1 ]
+    [[ $stderr =~ "exit() was called while computing silu(" ]]
+}
+
+@test "a plugin that hangs is named, and Ctrl-C ends the wait" {
+    install_plugin
+    run --separate-stderr env DEADLY=open:hang HW_PROBE_TIMEOUT=1 \
+        timeout --foreground -s INT 3 "$COMMAND" status
+    echo "$stderr"
+    [ "$status" -eq 124 ]
+    [[ $stderr == *"hw status: still starting $directory/hw_deadly.so after 1 second; Ctrl-C ends this. HW_DISABLE=deadly leaves it out"* ]]
+    [[ $stderr == *"hw status: interrupted while starting $directory/hw_deadly.so. HW_DISABLE=deadly leaves it out"* ]]
+}
+
+@test "a plugin that is slow is waited for" {
+    install_plugin
+    DEADLY=open:sleep HW_PROBE_TIMEOUT=1 hw status
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"still starting"* ]]
+}
+
+@test "what a plugin prints does not get into the result" {
+    install_plugin
+    DEADLY=open:print hw status --json
+    json "d['recommended'] == 'deadly'"
+    [ "$stderr" = "hello from a driver" ]
+    DEADLY=silu:print hw verify -o silu -q --json
+    json "not d['good']"
+    [[ $stderr == *"hello from a driver"* ]]
+}
+
+@test "HW_LOG=debug names each plugin before its code runs" {
+    install_plugin
+    DEADLY=open:segv HW_LOG=debug hw status
+    [[ $stderr == *"hw: debug: starting $directory/hw_deadly.so"* ]]
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* watch.c - see watch.h. The handlers write() texts that were prepared before. */
+#define _DEFAULT_SOURCE /* sigaltstack() */
+
+#include "watch.h"
+
+#include "command.h"
+#include "output.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, STACK_BYTES = 64 << 10 };
+
+static char doing[6000];  /* "starting /opt/hw/hw_mine.so"; "": nothing that is watched */
+static char advice[600];  /* ". HW_DISABLE=mine leaves it out" */
+static char patience[32]; /* "10 seconds" */
+static pid_t process;
+static bool ended;
+
+static const struct deadly {
+    int number;
+    const char *name;
+} deadly[] = {
+    { SIGSEGV, "segmentation fault" },
+    { SIGBUS, "bus error" },
+    { SIGILL, "illegal instruction" },
+    { SIGFPE, "arithmetic exception" },
+    { SIGABRT, "abort" },
+    { SIGINT, "interrupted" },
+};
+enum { DEADLY = sizeof deadly / sizeof deadly[0] };
+static struct sigaction before[DEADLY];
+
+static void put(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+/* The old handler comes next: that of a sanitizer, or the system's, which ends the process. */
+static void die(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    for (int i = 0; i < DEADLY; i++) {
+        if (deadly[i].number != number)
+            continue;
+        if (doing[0]) {
+            put(complainer());
+            put(": ");
+            put(deadly[i].name);
+            put(" while ");
+            put(doing);
+            put(advice);
+            put("\n");
+        }
+        sigaction(number, &before[i], NULL);
+    }
+    if (info->si_code <= 0) /* sent, by abort() or kill(): a fault comes again by itself */
+        raise(number);
+}
+
+static void run_out_of_patience(int number)
+{
+    (void)number;
+    put(complainer());
+    put(": still ");
+    put(doing);
+    put(" after ");
+    put(patience);
+    put("; Ctrl-C ends this");
+    put(advice);
+    put("\n");
+}
+
+/* A plugin, or the driver that it loads, called exit(): what it was asked for is not done. */
+static void exit_inside(void)
+{
+    if (ended || getpid() != process)
+        return;
+    complain("exit() was called %s%s%s",
+             doing[0] ? "while " : "before the command was done", doing, advice);
+    _exit(out_end(EXIT_FAILED));
+}
+
+static void handle(int number, struct sigaction *old)
+{
+    struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
+    action.sa_sigaction = die;
+    sigemptyset(&action.sa_mask);
+    if (!sigaction(number, NULL, old) && old->sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void watch_begin(void)
+{
+    static char stack[STACK_BYTES]; /* a plugin may have used up the other one */
+    const stack_t own = { .ss_sp = stack, .ss_size = sizeof stack };
+    struct sigaction alarm_action = { .sa_handler = run_out_of_patience,
+                                      .sa_flags = SA_RESTART };
+
+    sigaltstack(&own, NULL);
+    for (int i = 0; i < DEADLY; i++)
+        if (deadly[i].number != SIGINT)
+            handle(deadly[i].number, &before[i]);
+    sigemptyset(&alarm_action.sa_mask);
+    sigaction(SIGALRM, &alarm_action, NULL);
+    process = getpid();
+    atexit(exit_inside);
+}
+
+void watch_end(void)
+{
+    ended = true;
+}
+
+/* Ctrl-C has a meaning of its own elsewhere. */
+static void watch_interrupt(bool on)
+{
+    static bool watched;
+    const int index = DEADLY - 1;
+    if (on && !watched)
+        handle(SIGINT, &before[index]);
+    else if (!on && watched)
+        sigaction(SIGINT, &before[index], NULL);
+    watched = on;
+}
+
+static unsigned seconds_allowed(void)
+{
+    const char *setting = getenv("HW_PROBE_TIMEOUT");
+    const long seconds = setting ? strtol(setting, NULL, 10) : 0;
+    return seconds > 0 && seconds <= MOST_SECONDS ? (unsigned)seconds : DEFAULT_SECONDS;
+}
+
+/* "/opt/hw/hw_mine.so" is of the backend "mine". */
+static void give_advice(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const size_t length = strlen(file);
+
+    if (length > 6 && !strncmp(file, "hw_", 3) && !strcmp(file + length - 3, ".so"))
+        snprintf(advice, sizeof advice, ". HW_DISABLE=%.*s leaves it out", (int)length - 6,
+                 file + 3);
+}
+
+void watch_start(void *user, const char *path)
+{
+    char work[sizeof doing] = "", cleaned[sizeof doing - 16];
+
+    alarm(0);
+    advice[0] = '\0';
+    if (path) {
+        const unsigned seconds = seconds_allowed();
+        clean_text(cleaned, sizeof cleaned, path);
+        snprintf(work, sizeof work, "starting %s", cleaned);
+        if (!user)
+            give_advice(cleaned);
+        snprintf(patience, sizeof patience, "%u second%s", seconds,
+                 seconds == 1 ? "" : "s");
+        watch_work(work);
+        watch_interrupt(true);
+        alarm(seconds);
+    } else {
+        watch_interrupt(false);
+        watch_work(NULL);
+    }
+}
+
+void watch_work(const char *work)
+{
+    doing[0] = '\0';
+    if (work)
+        snprintf(doing, sizeof doing, "%s", work);
+}
