@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* json.c - JSON text that grows in a caller's buffer, and is valid whatever bytes names
  * hold. */
-#include "core.h"
+#include "base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

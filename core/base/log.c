@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* log.c - one line at a time, to the application's function or to standard error. */
-#include "core.h"
+#include "base/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@ static void one_line(char *text)
     }
 }
 
-void log_line(struct hw_context *context, int32_t level, const char *format, ...)
+void log_line(struct log *log, int32_t level, const char *format, ...)
 {
-    if (level > context->settings.log_level)
+    if (level > log->level)
         return;
     char text[1024];
     va_list arguments;
@@ -33,10 +33,10 @@ void log_line(struct hw_context *context, int32_t level, const char *format, ...
     va_end(arguments);
     one_line(text);
 
-    pthread_mutex_lock(&context->log_lock);
-    if (context->log_fn)
-        context->log_fn(context->log_user, level, text);
+    pthread_mutex_lock(&log->lock);
+    if (log->fn)
+        log->fn(log->user, level, text);
     else
         fprintf(stderr, "hw: %s: %s\n", level_name(level), text);
-    pthread_mutex_unlock(&context->log_lock);
+    pthread_mutex_unlock(&log->lock);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* platform_posix.c - what the loader asks the operating system, where POSIX has no answer.
- */
+/* platform_posix.c - questions to the operating system that POSIX alone does not answer. */
 #define _GNU_SOURCE
-#include "open/ladder.h"
+#include "base/platform.h"
+
+#include "base/text.h"
+
+#include <hw/hw.h>
 
 #include <dlfcn.h>
 #include <stdlib.h>

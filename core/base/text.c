@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c - the few things that the loader does with words. */
-#include "open/ladder.h"
+/* text.c - formatting into memory of its own, and the nearest of some names. */
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,9 @@
 /* elf_dynamic.c - bounded reading of what the dynamic section of an ELF object leads to:
  * strings, symbols, versions; and of its notes, where the manifest is. */
 #define _DEFAULT_SOURCE
-#include "object/reader.h"
+#include "object/elf_dynamic.h"
+
+#include <hw/plugin.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +54,7 @@ static void take_entry(struct reader *reader, const ElfW(Dyn) * entry)
 }
 
 /* The system's loader writes into it: the addresses become those in memory. */
-enum reason read_dynamic(struct reader *reader)
+enum object_fault read_dynamic(struct reader *reader)
 {
     const ElfW(Phdr) *segment = reader->segments;
     while (segment->p_type != PT_DYNAMIC)
@@ -66,7 +68,7 @@ enum reason read_dynamic(struct reader *reader)
         return malformed(reader, "its dynamic section lies outside of its segments");
     ElfW(Dyn) *table = malloc((size_t)count * sizeof *table);
     if (!table)
-        return because(reader, REASON_NO_MEMORY, "out of memory");
+        return because(reader, OBJECT_NO_MEMORY, "out of memory");
     bool ended = false;
     if (source_read(reader->source, offset, table, count * sizeof *table))
         for (uint64_t i = 0; i < count && !ended; i++) {
@@ -78,13 +80,13 @@ enum reason read_dynamic(struct reader *reader)
     if (!ended)
         return malformed(reader, "its dynamic section never ends");
     if (reader->tags[TAG_FLAGS_1] & DF_1_PIE)
-        return because(reader, REASON_NOT_SHARED, "a program, not a shared object");
-    return REASON_NONE;
+        return because(reader, OBJECT_NOT_SHARED, "a program, not a shared object");
+    return OBJECT_GOOD;
 }
 
 /* Tables that the system's loader believes without a look: they must lie in the file, and
  * their rows have the size that they should. */
-enum reason check_tables(struct reader *reader)
+enum object_fault check_tables(struct reader *reader)
 {
     static const char relocations[] = "its relocations lie outside of its segments";
     static const struct {
@@ -114,7 +116,7 @@ enum reason check_tables(struct reader *reader)
         (has(reader, DT_FINI) && !executable(reader, reader->tags[DT_FINI])) ||
         has(reader, DT_PREINIT_ARRAY))
         return malformed(reader, "its constructor or destructor is no code");
-    return REASON_NONE;
+    return OBJECT_GOOD;
 }
 
 static const char *string_at(const struct object *object, uint64_t offset)
@@ -128,7 +130,7 @@ static const char *path_at(const struct reader *reader, int tag)
     return has(reader, tag) && *path ? path : NULL;
 }
 
-enum reason read_strings(struct reader *reader)
+enum object_fault read_strings(struct reader *reader)
 {
     struct object *object = reader->object;
     uint64_t bytes = reader->tags[DT_STRSZ];
@@ -136,7 +138,7 @@ enum reason read_strings(struct reader *reader)
         return malformed(reader, "its string table has no size that can be");
     object->strings = malloc((size_t)bytes);
     if (!object->strings)
-        return because(reader, REASON_NO_MEMORY, "out of memory");
+        return because(reader, OBJECT_NO_MEMORY, "out of memory");
     object->strings_size = (size_t)bytes;
     if (!read_memory(reader, reader->tags[DT_STRTAB], object->strings, bytes) ||
         object->strings[bytes - 1] != '\0')
@@ -153,7 +155,7 @@ enum reason read_strings(struct reader *reader)
             return malformed(reader, "its name or a path lies outside of the string table");
     object->rpath = path_at(reader, DT_RPATH);
     object->runpath = path_at(reader, DT_RUNPATH);
-    return REASON_NONE;
+    return OBJECT_GOOD;
 }
 
 /* ---- symbols ---- */
@@ -218,7 +220,7 @@ static bool count_symbols(const struct reader *reader, uint64_t *count)
     return has(reader, DT_HASH);
 }
 
-static enum reason check_entry(struct reader *reader, const ElfW(Sym) * symbol)
+static enum object_fault check_entry(struct reader *reader, const ElfW(Sym) * symbol)
 {
     unsigned type = SYMBOL_TYPE(symbol->st_info), bind = SYMBOL_BIND(symbol->st_info);
     const char *what = symbol->st_shndx == SHN_UNDEF ? "is undefined"
@@ -228,8 +230,8 @@ static enum reason check_entry(struct reader *reader, const ElfW(Sym) * symbol)
                        : !executable(reader, symbol->st_value) ? "lies outside of the code"
                                                                : NULL;
     if (what)
-        return because(reader, REASON_BAD_ENTRY, "its %s %s", ENTRY, what);
-    return REASON_NONE;
+        return because(reader, OBJECT_BAD_ENTRY, "its %s %s", ENTRY, what);
+    return OBJECT_GOOD;
 }
 
 /* What the system's loader may call when it meets the symbol is code. */
@@ -240,7 +242,7 @@ static bool symbol_good(const struct reader *reader, const ElfW(Sym) * symbol)
             symbol->st_shndx == SHN_UNDEF || executable(reader, symbol->st_value));
 }
 
-enum reason find_entry(struct reader *reader)
+enum object_fault find_entry(struct reader *reader)
 {
     uint64_t count = 0, offset;
     if (!has(reader, DT_SYMTAB) || reader->tags[DT_SYMENT] != sizeof(ElfW(Sym)) ||
@@ -249,21 +251,21 @@ enum reason find_entry(struct reader *reader)
         return malformed(reader, "its symbol table or the hash table beside it");
     ElfW(Sym) *symbols = malloc(count ? (size_t)count * sizeof *symbols : 1);
     if (!symbols)
-        return because(reader, REASON_NO_MEMORY, "out of memory");
+        return because(reader, OBJECT_NO_MEMORY, "out of memory");
     reader->symbols = symbols;
     reader->symbol_count = count;
-    enum reason reason = because(reader, REASON_NO_ENTRY, "not a plugin: it exports no %s",
-                                 ENTRY);
+    enum object_fault fault = because(reader, OBJECT_NO_ENTRY,
+                                      "not a plugin: it exports no %s", ENTRY);
     if (!source_read(reader->source, offset, symbols, count * sizeof *symbols))
         return truncated(reader, "symbol table");
     for (uint64_t i = 0; i < count; i++) {
         if (!symbol_good(reader, &symbols[i]))
             return malformed(reader, "a symbol has no name, or no code");
-        if (reason == REASON_NO_ENTRY &&
+        if (fault == OBJECT_NO_ENTRY &&
             strcmp(string_at(reader->object, symbols[i].st_name), ENTRY) == 0)
-            reason = check_entry(reader, &symbols[i]);
+            fault = check_entry(reader, &symbols[i]);
     }
-    return reason;
+    return fault;
 }
 
 /* ---- versions ---- */
@@ -352,14 +354,14 @@ static bool check_numbers(const struct versions *versions)
     return good;
 }
 
-enum reason read_versions(struct reader *reader)
+enum object_fault read_versions(struct reader *reader)
 {
     struct versions versions = { .reader = reader };
     if ((has(reader, TAG_VERNEED) && !read_needed_versions(&versions)) ||
         (has(reader, TAG_VERDEF) && !read_own_versions(&versions)) ||
         (has(reader, TAG_VERSYM) ? !check_numbers(&versions) : versions.highest != 0))
         return malformed(reader, "its versions, or those that it needs of other libraries");
-    return REASON_NONE;
+    return OBJECT_GOOD;
 }
 
 /* ---- notes ---- */
@@ -371,8 +373,8 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 
 /* The manifest is a note of the name "hw". What the linker says of the code in notes of its
  * own is listed twice, and the system's loader believes it. */
-static enum reason scan_notes(struct reader *reader, const char *notes, uint64_t bytes,
-                              uint64_t align, bool manifest)
+static enum object_fault scan_notes(struct reader *reader, const char *notes,
+                                    uint64_t bytes, uint64_t align, bool manifest)
 {
     uint64_t at = 0;
     struct object *object = reader->object;
@@ -387,20 +389,20 @@ static enum reason scan_notes(struct reader *reader, const char *notes, uint64_t
             row.n_namesz > 4 || memcmp(notes + name, "hw", 3) != 0)
             continue;
         if (object->manifest)
-            return because(reader, REASON_BAD_MANIFEST, "carries two manifests");
+            return because(reader, OBJECT_BAD_MANIFEST, "carries two manifests");
         object->manifest = malloc(row.n_descsz ? row.n_descsz : 1);
         if (!object->manifest)
-            return because(reader, REASON_NO_MEMORY, "out of memory");
+            return because(reader, OBJECT_NO_MEMORY, "out of memory");
         memcpy(object->manifest, notes + text, row.n_descsz);
         object->manifest_bytes = row.n_descsz;
     }
-    return REASON_NONE;
+    return OBJECT_GOOD;
 }
 
-enum reason read_notes(struct reader *reader)
+enum object_fault read_notes(struct reader *reader)
 {
-    enum reason reason = REASON_NONE;
-    for (unsigned i = 0; i < reader->header.e_phnum && !reason; i++) {
+    enum object_fault fault = OBJECT_GOOD;
+    for (unsigned i = 0; i < reader->header.e_phnum && !fault; i++) {
         const ElfW(Phdr) *segment = &reader->segments[i];
         if (segment->p_type != PT_NOTE && segment->p_type != PT_GNU_PROPERTY)
             continue;
@@ -410,13 +412,13 @@ enum reason read_notes(struct reader *reader)
             continue; /* none of ours */
         char *notes = malloc(segment->p_filesz ? (size_t)segment->p_filesz : 1);
         if (!notes)
-            return because(reader, REASON_NO_MEMORY, "out of memory");
+            return because(reader, OBJECT_NO_MEMORY, "out of memory");
         if (!source_read(reader->source, segment->p_offset, notes, segment->p_filesz))
-            reason = truncated(reader, "notes");
+            fault = truncated(reader, "notes");
         else
-            reason = scan_notes(reader, notes, segment->p_filesz,
-                                segment->p_align == 8 ? 8 : 4, segment->p_type == PT_NOTE);
+            fault = scan_notes(reader, notes, segment->p_filesz,
+                               segment->p_align == 8 ? 8 : 4, segment->p_type == PT_NOTE);
         free(notes);
     }
-    return reason;
+    return fault;
 }

@@ -3,7 +3,7 @@
  * write lies where the object may write, and what they name is there. And whether all that
  * the system's loader will call (constructors, destructors, resolvers) is code. */
 #define _DEFAULT_SOURCE
-#include "object/reader.h"
+#include "object/elf_relocate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -242,11 +242,11 @@ static bool check_packed(const struct reader *reader)
     return at == end;
 }
 
-enum reason check_relocations(struct reader *reader)
+enum object_fault check_relocations(struct reader *reader)
 {
     const size_t size = sizeof(ElfW(Rela)), short_size = sizeof(ElfW(Rel));
     if (!list_called(reader))
-        return because(reader, REASON_NO_MEMORY, "out of memory");
+        return because(reader, OBJECT_NO_MEMORY, "out of memory");
     if ((TYPES_KNOWN && has(reader, DT_REL)) ||
         !check_rows(reader, DT_RELA, DT_RELASZ, size, reader->tags[TAG_RELACOUNT]) ||
         !check_rows(reader, DT_REL, DT_RELSZ, short_size, 0) ||
@@ -256,5 +256,5 @@ enum reason check_relocations(struct reader *reader)
         return malformed(reader, "a relocation has no type, place or symbol that can be");
     if (!all_code(reader))
         return malformed(reader, "a constructor or destructor is no code");
-    return REASON_NONE;
+    return OBJECT_GOOD;
 }

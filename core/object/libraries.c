@@ -2,7 +2,9 @@
 /* libraries.c - whether the system would find a library, without loading it: see ld.so(8).
  */
 #define _GNU_SOURCE
-#include "object/object.h"
+#include "object/libraries.h"
+
+#include "base/platform.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

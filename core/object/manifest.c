@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* manifest.c - what a plugin says about itself in its note: lines of key=value
  * (hw/plugin.h). */
-#include "open/ladder.h"
+#include "object/manifest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_RANK 80
+
+bool name_valid(const char *name, size_t length)
+{
+    if (length == 0 || length >= NAME_SIZE)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+            return false;
+    }
+    return true;
+}
 
 struct reading {
     struct manifest *manifest;

@@ -2,10 +2,33 @@
 /* object.h - what reading an object file shows, without executing or mapping it. Every
  * offset, size and count of the file is held against the file's size before it is used; the
  * bytes are copied, so a file that shrinks meanwhile is an error and no signal. */
-#ifndef HW_OBJECT_H
-#define HW_OBJECT_H
+#ifndef HW_OBJECT_OBJECT_H
+#define HW_OBJECT_OBJECT_H
 
-#include "open/ladder.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Why a file is not a plugin that this process could load. */
+enum object_fault {
+    OBJECT_GOOD,
+    OBJECT_EMPTY,
+    OBJECT_UNREADABLE,
+    OBJECT_NOT_AN_OBJECT,
+    OBJECT_WRONG_FORMAT,
+    OBJECT_WRONG_CLASS,
+    OBJECT_WRONG_BYTE_ORDER,
+    OBJECT_WRONG_MACHINE,
+    OBJECT_NOT_SHARED,
+    OBJECT_TRUNCATED,
+    OBJECT_MALFORMED,
+    OBJECT_EXECUTABLE_STACK,
+    OBJECT_NO_ENTRY,
+    OBJECT_BAD_ENTRY,
+    OBJECT_BAD_MANIFEST,
+    OBJECT_NO_MEMORY,
+    OBJECT_FAULT_COUNT
+};
 
 /* Bytes to read: of a descriptor, or, with data set, of memory. */
 struct source {
@@ -32,23 +55,14 @@ struct object {
     size_t manifest_bytes;
 };
 
-/* REASON_NONE, or the reason and, in `why`, the words. The object is to be freed in any
+/* OBJECT_GOOD, or a fault with its description in `why`. The caller frees the object in either
  * case. */
-enum reason elf_read(const struct source *source, struct object *object, char *why,
-                     size_t size);
+enum object_fault elf_read(const struct source *source, struct object *object, char *why,
+                           size_t size);
 void object_free(struct object *object);
 
 /* Whether the file starts as an object file of this machine does: what the system looks for
  * when it searches for a library. */
 bool elf_native(int fd);
-
-/* libraries.c */
-enum found { FOUND, NOT_FOUND, UNDECIDED };
-/* Searches for a library as the system would: loaded already, rpath, LD_LIBRARY_PATH,
- * runpath, the system's cache, its directories. `directory` is that of the object
- * ($ORIGIN). UNDECIDED: a path has a word in it that only the system's own loader can
- * replace. */
-enum found library_find(const char *name, const struct object *object,
-                        const char *directory, bool elevated);
 
 #endif

@@ -2,13 +2,41 @@
 /* reader.h - what the parts of the ELF reader share: elf.c (what kind of file, its
  * segments), elf_dynamic.c (what the dynamic section leads to) and elf_relocate.c (what the
  * system's loader will write, and call). */
-#ifndef HW_READER_H
-#define HW_READER_H
+#ifndef HW_OBJECT_READER_H
+#define HW_OBJECT_READER_H
 
 #include "object/object.h"
 
 #include <elf.h>
 #include <link.h>
+
+#if UINTPTR_MAX == UINT64_MAX
+#define NATIVE_CLASS ELFCLASS64
+#else
+#define NATIVE_CLASS ELFCLASS32
+#endif
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define NATIVE_ORDER ELFDATA2LSB
+#else
+#define NATIVE_ORDER ELFDATA2MSB
+#endif
+
+#if defined(__x86_64__)
+#define NATIVE_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define NATIVE_MACHINE EM_RISCV
+#elif defined(__powerpc64__)
+#define NATIVE_MACHINE EM_PPC64
+#elif defined(__s390x__)
+#define NATIVE_MACHINE EM_S390
+#elif defined(__i386__)
+#define NATIVE_MACHINE EM_386
+#elif defined(__arm__)
+#define NATIVE_MACHINE EM_ARM
+#endif
 
 #define MAX_SEGMENTS 256
 #define WORD         sizeof(ElfW(Addr))
@@ -56,11 +84,11 @@ static inline bool has(const struct reader *reader, int tag)
     return reader->present >> tag & 1;
 }
 
-/* Writes the words down and answers the reason. */
-enum reason because(struct reader *reader, enum reason reason, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-enum reason truncated(struct reader *reader, const char *what);
-enum reason malformed(struct reader *reader, const char *what);
+/* Formats the description and returns the fault. */
+enum object_fault because(struct reader *reader, enum object_fault fault,
+                          const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum object_fault truncated(struct reader *reader, const char *what);
+enum object_fault malformed(struct reader *reader, const char *what);
 
 /* Copies bytes out of the file; false if it does not have them. */
 bool source_read(const struct source *source, uint64_t offset, void *to, uint64_t bytes);
@@ -75,14 +103,5 @@ const ElfW(Phdr) * segment_of(const struct reader *reader, uint64_t address, uin
                               uint32_t rights);
 /* Whether there is code at the address. */
 bool executable(const struct reader *reader, uint64_t address);
-
-/* elf_dynamic.c and elf_relocate.c, in this order. */
-enum reason read_dynamic(struct reader *reader);
-enum reason check_tables(struct reader *reader);
-enum reason read_strings(struct reader *reader);
-enum reason find_entry(struct reader *reader);
-enum reason read_notes(struct reader *reader);
-enum reason read_versions(struct reader *reader);
-enum reason check_relocations(struct reader *reader);
 
 #endif

@@ -3,7 +3,12 @@
  * beats the default. Everything is read once, here. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/config.h"
-#include "open/ladder.h"
+
+#include "base/message.h"
+#include "base/platform.h"
+#include "base/text.h"
+#include "open/config_file.h"
+#include "open/config_value.h"
 
 #include <errno.h>
 #include <stdio.h>

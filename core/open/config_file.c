@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* config_file.c - the configuration file: lines of key = value. */
 #define _POSIX_C_SOURCE 200809L
+#include "open/config_file.h"
+
+#include "base/message.h"
+#include "base/text.h"
 #include "open/config.h"
-#include "open/ladder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* config_value.c - what the value of each setting may be, and what it means. */
+#include "open/config_value.h"
+
+#include "base/message.h"
 #include "open/config.h"
-#include "open/ladder.h"
 
 #include <string.h>
 

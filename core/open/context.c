@@ -1,112 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* context.c - opening: every candidate climbs the ladder, and what is left is selected
- * from. */
+/* context.c - opening a context: every candidate climbs the ladder, and devices are selected from
+ * those that arrive; and closing it. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "base/platform.h"
+#include "open/config.h"
 #include "open/ladder.h"
+#include "open/load.h"
+#include "open/registry.h"
+#include "open/scan.h"
+#include "open/select.h"
+#include "run/buffer.h"
+#include "run/fallback.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- fork ---- */
-
-_Atomic uint32_t process_generation;
-
-static void in_child(void)
-{
-    atomic_fetch_add_explicit(&process_generation, 1, memory_order_relaxed);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
-
-enum hw_status guard(const struct hw_context *context)
-{
-    if (!forked(context))
-        return HW_OK;
-    return fail(HW_FORKED,
-                "this context was opened before fork(); drivers do not survive that: "
-                "open another one in this process");
-}
-
-/* ---- the ladder ---- */
-
-typedef bool stage_fn(struct hw_context *context, struct candidate *candidate);
-
-static bool climb_stage(struct hw_context *context, struct candidate *candidate,
-                        enum stage stage, stage_fn *run)
-{
-    candidate->stage = stage;
-    uint64_t start = microseconds_now();
-    bool passed = run(context, candidate);
-    candidate->microseconds[stage] += microseconds_now() - start;
-    return passed;
-}
-
-bool is_broken(const struct candidate *candidate)
-{
-    switch (candidate->reason) {
-    case REASON_NONE:
-    case REASON_OTHER_SYSTEM:
-    case REASON_SHADOWED:
-    case REASON_DUPLICATE:
-    case REASON_NEEDS_LIBRARY:
-    case REASON_NO_HARDWARE:
-    case REASON_NO_DRIVER:
-    case REASON_NO_DEVICE:
-        return false;
-    default:
-        return candidate->stage != STAGE_FILTER;
-    }
-}
-
-/* From here on the candidate's code runs in this process. */
-static void say_start(struct hw_context *context, const struct candidate *candidate)
-{
-    log_line(context, HW_LOG_DEBUG, "starting %s", candidate->path);
-    if (context->start_fn)
-        context->start_fn(context->start_user, candidate->path);
-}
-
-static void say_started(struct hw_context *context)
-{
-    if (context->start_fn)
-        context->start_fn(context->start_user, NULL);
-}
-
-static bool load_and_probe(struct hw_context *context, struct candidate *candidate)
-{
-    say_start(context, candidate);
-    bool good = climb_stage(context, candidate, STAGE_BIND, load) &&
-                climb_stage(context, candidate, STAGE_PROBE, probe);
-    say_started(context);
-    return good;
-}
-
-/* The load (bind) precedes the probe as long as the probe runs in this process. */
-static void climb(struct hw_context *context, struct candidate *candidate)
-{
-    static const struct {
-        enum stage stage;
-        stage_fn *run;
-    } ladder[] = {
-        { STAGE_LIST, first_of_name },
-        { STAGE_FILTER, filter },
-        { STAGE_TRUST, trust_check },
-        { STAGE_PREFLIGHT, preflight },
-    };
-    bool good = !candidate->reason;
-    for (size_t i = 0; i < sizeof ladder / sizeof *ladder && good; i++)
-        good = climb_stage(context, candidate, ladder[i].stage, ladder[i].run);
-    if (good && load_and_probe(context, candidate))
-        candidate->stage = STAGE_BIND;
-    else
-        log_line(context, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
-                 "%s is not used, stopped at %s: %s. Remedy: %s", candidate->path,
-                 stage_name(candidate->stage), candidate->message ? candidate->message : "",
-                 candidate->remedy ? candidate->remedy : "");
-}
 
 /* ---- opening and closing ---- */
 
@@ -123,13 +33,13 @@ static enum hw_status tolerate(struct hw_context *context, enum hw_status status
 static void say_warnings(struct hw_context *context)
 {
     for (const struct note *note = context->settings.warnings; note; note = note->next)
-        log_line(context, HW_LOG_WARN, "%s", note->text);
+        log_line(&context->log, HW_LOG_WARN, "%s", note->text);
 }
 
 static void say_result(struct hw_context *context)
 {
     for (uint32_t i = 0; i < context->device_count; i++)
-        log_line(context, HW_LOG_INFO, "%s: %s%s", context->devices[i]->name,
+        log_line(&context->log, HW_LOG_INFO, "%s: %s%s", context->devices[i]->name,
                  context->devices[i]->info.name, i == 0 ? " (default)" : "");
 }
 
@@ -140,6 +50,7 @@ static enum hw_status open_context(struct hw_context *context,
     uint64_t start = microseconds_now();
     enum hw_status status = tolerate(context,
                                      config_read(&context->settings, options, anyway));
+    context->log.level = context->settings.log_level;
     say_warnings(context);
     if (status || (status = tolerate(context, selection_read(context, anyway))) ||
         (status = tolerate(context, scan(context))))
@@ -159,14 +70,14 @@ static struct hw_context *create_context(const struct hw_options *options)
     if (!context)
         return NULL;
     pthread_mutex_init(&context->lock, NULL);
-    pthread_mutex_init(&context->log_lock, NULL);
-    context->generation = atomic_load_explicit(&process_generation, memory_order_relaxed);
+    pthread_mutex_init(&context->log.lock, NULL);
+    context->generation = watch_forks();
     if (!options)
         return context;
     context->flags = options->flags;
     if (options->size >= offsetof(struct hw_options, log_user) + sizeof options->log_user) {
-        context->log_fn = options->log_fn;
-        context->log_user = options->log_user;
+        context->log.fn = options->log_fn;
+        context->log.user = options->log_user;
     }
     if (options->size >=
         offsetof(struct hw_options, start_user) + sizeof options->start_user) {
@@ -176,13 +87,31 @@ static struct hw_context *create_context(const struct hw_options *options)
     return context;
 }
 
+static void close_all_work(struct hw_context *context)
+{
+    /* Queues first: what they wait for uses all the rest. */
+    while (context->queues)
+        hw_queue_close(context->queues);
+    while (context->graphs)
+        hw_graph_free(context->graphs);
+    while (context->events)
+        hw_event_free(context->events);
+    while (context->kernels)
+        hw_kernel_free(context->kernels);
+    while (context->buffers)
+        hw_buffer_free(&context->buffers->base);
+    fallback_notes_free(context);
+    free(context->closed_counts);
+    context->closed_counts = NULL;
+}
+
 void hw_close(struct hw_context *context)
 {
     /* In a forked child nothing that a driver made may be touched: the memory is left
      * alone. */
-    if (!context || forked(context))
+    if (!context || forked(context->generation))
         return;
-    const struct words words = words_keep(); /* why opening failed, perhaps */
+    const struct saved_message saved = message_save(); /* why opening failed, perhaps */
     close_all_work(context);
     registry_free(context);
     while (context->plugins) {
@@ -194,15 +123,14 @@ void hw_close(struct hw_context *context)
     selection_free(context);
     config_free(&context->settings);
     free(context->open_error);
-    pthread_mutex_destroy(&context->log_lock);
+    pthread_mutex_destroy(&context->log.lock);
     pthread_mutex_destroy(&context->lock);
     free(context);
-    words_restore(&words);
+    message_restore(&saved);
 }
 
 enum hw_status hw_open(const struct hw_options *options, struct hw_context **out)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static _Thread_local bool opening;
     if (!out)
         return fail(HW_INVALID, "hw_open: context may not be NULL");
@@ -219,7 +147,6 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **out
     if (opening)
         return fail(HW_INVALID, "hw_open: called by a plugin that is being opened");
 
-    pthread_once(&once, watch_forks);
     struct hw_context *context = create_context(options);
     if (!context)
         return fail(HW_NO_MEMORY, "out of memory for a context");

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* explain.c - everything a context knows and why, as JSON: docs/explain.md has the schema.
  */
+#include "base/fork.h"
+#include "base/json.h"
 #include "open/config.h"
-#include "open/ladder.h"
+#include "open/registry.h"
+#include "open/scan.h"
+#include "run/fallback.h"
+#include "run/queue.h"
 
 #include <string.h>
 
@@ -107,7 +112,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     put_title(json, c);
     json_string(json, "state", candidate_state(context, c));
     json_string(json, "stage", stage_name(c->stage));
-    json_string(json, "reason", c->reason ? reason_row(c->reason).code : NULL);
+    json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);
     json_string(json, "message", c->message);
     json_string(json, "remedy", c->remedy);
     json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
@@ -197,6 +202,50 @@ static void put_stages(struct json *json)
     json_close(json, ']');
 }
 
+static void add_stats(struct hw_call_stats *sum, const struct call_counts *counts)
+{
+    struct hw_call_stats more = call_stats(counts);
+    sum->calls += more.calls;
+    sum->fallbacks += more.fallbacks;
+    sum->fallback_bytes += more.fallback_bytes;
+    sum->staged_bytes += more.staged_bytes;
+    sum->copied_views += more.copied_views;
+}
+
+static void explain_op(struct json *json, struct hw_context *context, uint32_t device,
+                       uint32_t op)
+{
+    struct hw_call_stats sum = { .size = sizeof sum };
+    if (context->closed_counts)
+        add_stats(&sum, &context->closed_counts[(size_t)device * HW_OP_COUNT + op]);
+    for (struct hw_queue *q = context->queues; q; q = q->next)
+        if (q->device == context->devices[device])
+            add_stats(&sum, &q->calls[op]);
+    if (!sum.calls)
+        return;
+    json_open(json, NULL, '{');
+    json_string(json, "device", context->devices[device]->name);
+    json_string(json, "op", hw_op_name(op));
+    json_number(json, "calls", sum.calls);
+    json_number(json, "fallbacks", sum.fallbacks);
+    json_number(json, "fallback_bytes", sum.fallback_bytes);
+    json_number(json, "staged_bytes", sum.staged_bytes);
+    json_number(json, "copied_views", sum.copied_views);
+    json_close(json, '}');
+}
+
+static void explain_calls(struct json *json, struct hw_context *context)
+{
+    pthread_mutex_lock(&context->lock);
+    json_open(json, "calls", '[');
+    for (uint32_t device = 0; device < context->device_count; device++)
+        for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+            explain_op(json, context, device, op);
+    json_close(json, ']');
+    explain_fallbacks(json, context);
+    pthread_mutex_unlock(&context->lock);
+}
+
 size_t hw_explain(struct hw_context *context, char *text, size_t size)
 {
     struct json json = { .text = text, .size = text ? size : 0 };
@@ -217,7 +266,7 @@ size_t hw_explain(struct hw_context *context, char *text, size_t size)
             put_candidate(&json, context, c);
         json_close(&json, ']');
         put_devices(&json, context);
-        if (!forked(context))
+        if (!forked(context->generation))
             explain_calls(&json, context);
     }
     json_close(&json, '}');

@@ -2,7 +2,11 @@
 /* load.c - stage 7, bind: a plugin comes into the process, and its table into ours, with a
  * function in every hole. */
 #define _GNU_SOURCE
-#include "open/ladder.h"
+#include "open/load.h"
+
+#include "base/message.h"
+#include "open/defaults.h"
+#include "open/witness.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,13 +19,14 @@
 static void host_log(void *instance, int32_t level, const char *text)
 {
     struct plugin *plugin = instance;
-    log_line(plugin->context, level, "%s: %s", plugin->candidate->name, text ? text : "");
+    log_line(&plugin->context->log, level, "%s: %s", plugin->candidate->name,
+             text ? text : "");
 }
 
 static int32_t host_fail(void *instance, int32_t status, const char *text)
 {
     (void)instance;
-    return plugin_says(status, text);
+    return plugin_message_set(status, text);
 }
 
 static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
@@ -47,177 +52,6 @@ static void fill_host(struct plugin *plugin)
         .kernel = settings->value[SETTING_kernel].text,
         .threads = settings->threads,
     };
-}
-
-/* ---- what a plugin left out ---- */
-
-static int32_t missing(const char *what)
-{
-    char text[128];
-    snprintf(text, sizeof text, "the plugin has no %s", what);
-    return plugin_says(HW_UNSUPPORTED, text);
-}
-
-#define MISSING_OP(NAME, name)                                                             \
-    static int32_t missing_##name(void *device, void *queue, const struct hw_##name *op)   \
-    {                                                                                      \
-        (void)device, (void)queue, (void)op;                                               \
-        return missing(#name);                                                             \
-    }
-HW_OPS(MISSING_OP)
-#undef MISSING_OP
-
-static int32_t missing_event_create(void *device, uint32_t flags, void **event)
-{
-    (void)device, (void)flags;
-    *event = NULL;
-    return missing("events");
-}
-
-static void missing_destroy(void *object)
-{
-    (void)object;
-}
-
-static int32_t missing_event(void *event)
-{
-    (void)event;
-    return missing("events");
-}
-
-static int32_t missing_event_queue(void *a, void *b)
-{
-    (void)a, (void)b;
-    return missing("events");
-}
-
-static int32_t missing_event_callback(void *event, void (*fn)(void *user), void *user)
-{
-    (void)event, (void)fn, (void)user;
-    return missing("event callbacks");
-}
-
-static int32_t missing_event_elapsed(void *start, void *end, double *ms)
-{
-    (void)start, (void)end, (void)ms;
-    return missing("event times");
-}
-
-/* A plugin that does not say is asked by submitting: its op answers HW_UNSUPPORTED before
- * it touches anything. hw.h says what this answer is worth. */
-static int32_t missing_supports(void *device, uint32_t op, const void *args, char *why,
-                                size_t why_size, uint64_t *scratch)
-{
-    (void)device, (void)op, (void)args, (void)scratch;
-    if (why_size)
-        why[0] = '\0';
-    return HW_OK;
-}
-
-static int32_t missing_kernel_info(void *device, uint32_t op, uint32_t index,
-                                   struct hw_kernel_info *info)
-{
-    (void)device, (void)op, (void)index, (void)info;
-    return missing("list of kernel rows");
-}
-
-static int32_t missing_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
-                                   void **graph)
-{
-    (void)queue, (void)nodes, (void)count;
-    *graph = NULL;
-    return missing("graphs");
-}
-
-static int32_t missing_graph_launch(void *queue, void *graph)
-{
-    (void)queue, (void)graph;
-    return missing("graphs");
-}
-
-static int32_t missing_pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
-                                 uint32_t *layout)
-{
-    (void)device, (void)src, (void)bytes, (void)layout;
-    return missing("layout of its own for weights");
-}
-
-static int32_t missing_pack(void *queue, const struct hw_tensor *dst,
-                            const struct hw_tensor *src)
-{
-    (void)queue, (void)dst, (void)src;
-    return missing("layout of its own for weights");
-}
-
-static int32_t missing_buffer_import(void *device, const struct hw_import *desc,
-                                     struct hw_buffer *buffer)
-{
-    (void)device, (void)desc, (void)buffer;
-    return missing("import of foreign memory");
-}
-
-static int32_t missing_queue_import(void *device, const struct hw_queue_desc *desc,
-                                    const char *kind, void *handle, void **queue)
-{
-    (void)device, (void)desc, (void)kind, (void)handle;
-    *queue = NULL;
-    return missing("import of foreign queues");
-}
-
-static int32_t missing_extension(void *device, uint32_t index,
-                                 struct hw_extension *extension)
-{
-    (void)device, (void)index, (void)extension; /* there are none */
-    return HW_END;
-}
-
-static int32_t missing_kernel_build(void *device, const struct hw_user_kernel *desc,
-                                    void **kernel)
-{
-    (void)device, (void)desc;
-    *kernel = NULL;
-    return missing("user kernels");
-}
-
-static int32_t missing_kernel_launch(void *queue, void *kernel, uint64_t groups,
-                                     const struct hw_arg *args, uint32_t count)
-{
-    (void)queue, (void)kernel, (void)groups, (void)args, (void)count;
-    return missing("user kernels");
-}
-
-static void fill_holes(struct hw_plugin *table, struct hw_plugin_ops *ops)
-{
-#define FILL(slot, function)                                                               \
-    if (!table->slot)                                                                      \
-        table->slot = function;
-    FILL(event_create, missing_event_create)
-    FILL(event_destroy, missing_destroy)
-    FILL(event_record, missing_event_queue)
-    FILL(event_wait, missing_event_queue)
-    FILL(event_sync, missing_event)
-    FILL(event_query, missing_event)
-    FILL(event_callback, missing_event_callback)
-    FILL(event_elapsed, missing_event_elapsed)
-    FILL(supports, missing_supports)
-    FILL(kernel_info, missing_kernel_info)
-    FILL(graph_build, missing_graph_build)
-    FILL(graph_launch, missing_graph_launch)
-    FILL(graph_destroy, missing_destroy)
-    FILL(pack_size, missing_pack_size)
-    FILL(pack, missing_pack)
-    FILL(buffer_import, missing_buffer_import)
-    FILL(queue_import, missing_queue_import)
-    FILL(extension, missing_extension)
-    FILL(kernel_build, missing_kernel_build)
-    FILL(kernel_launch, missing_kernel_launch)
-    FILL(kernel_destroy, missing_destroy)
-#undef FILL
-#define X(NAME, name)                                                                      \
-    if (!ops->name)                                                                        \
-        ops->name = missing_##name;
-    HW_OPS(X)
-#undef X
 }
 
 /* ---- what the plugin gives ---- */
@@ -344,7 +178,7 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
         return stop(candidate, REASON_BAD_TABLE, "its vendor or version never ends");
     if (!take_ops(plugin))
         return false;
-    fill_holes(&plugin->table, &plugin->ops);
+    defaults_fill(&plugin->table, &plugin->ops);
     plugin->table.size = sizeof plugin->table;
     plugin->host.abi = plugin->table.abi;
     return true;
@@ -363,13 +197,13 @@ static bool enter(struct plugin *plugin)
     memset(&offer.table, 0, sizeof offer.table);
     memset(offer.guard, GUARD, sizeof offer.guard);
     offer.table.size = sizeof offer.table;
-    plugin_asked();
+    plugin_message_clear();
     int32_t status = entry(&plugin->host, &offer.table);
     if (overrun(&offer))
         return stop(candidate, REASON_TABLE_OVERRUN, NULL);
     if (status)
         return stop(candidate, REASON_ENTRY_FAILED, "its hw_plugin_entry answered %s: %s",
-                    hw_status_name(status), plugin_words());
+                    hw_status_name(status), plugin_message());
     return take_table(plugin, &offer.table);
 }
 

@@ -3,7 +3,13 @@
  * plugin that is broken, alien, too new, or lacks its vendor's library stops here without a
  * trace. */
 #define _POSIX_C_SOURCE 200809L
+#include "open/preflight.h"
+
+#include "base/platform.h"
+#include "object/libraries.h"
 #include "object/object.h"
+#include "open/scan.h"
+#include "open/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +134,24 @@ static bool check_libraries(struct hw_context *context, struct candidate *candid
     return true;
 }
 
+static const enum reason reasons[OBJECT_FAULT_COUNT] = {
+    [OBJECT_EMPTY] = REASON_EMPTY,
+    [OBJECT_UNREADABLE] = REASON_UNREADABLE,
+    [OBJECT_NOT_AN_OBJECT] = REASON_NOT_AN_OBJECT,
+    [OBJECT_WRONG_FORMAT] = REASON_WRONG_FORMAT,
+    [OBJECT_WRONG_CLASS] = REASON_WRONG_CLASS,
+    [OBJECT_WRONG_BYTE_ORDER] = REASON_WRONG_BYTE_ORDER,
+    [OBJECT_WRONG_MACHINE] = REASON_WRONG_MACHINE,
+    [OBJECT_NOT_SHARED] = REASON_NOT_SHARED,
+    [OBJECT_TRUNCATED] = REASON_TRUNCATED,
+    [OBJECT_MALFORMED] = REASON_MALFORMED,
+    [OBJECT_EXECUTABLE_STACK] = REASON_EXECUTABLE_STACK,
+    [OBJECT_NO_ENTRY] = REASON_NO_ENTRY,
+    [OBJECT_BAD_ENTRY] = REASON_BAD_ENTRY,
+    [OBJECT_BAD_MANIFEST] = REASON_BAD_MANIFEST,
+    [OBJECT_NO_MEMORY] = REASON_NO_MEMORY,
+};
+
 bool preflight(struct hw_context *context, struct candidate *candidate)
 {
     struct stat info;
@@ -136,12 +160,12 @@ bool preflight(struct hw_context *context, struct candidate *candidate)
     if (fstat(candidate->fd, &info))
         return stop(candidate, REASON_UNREADABLE, NULL);
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };
-    enum reason reason = elf_read(&source, &object, why, sizeof why);
-    bool passed = reason ? stop(candidate, reason, "%s", why)
-                         : check_manifest(candidate, &object) &&
-                               check_name(context, candidate) && check_abi(candidate) &&
-                               check_libc(candidate, &object) &&
-                               check_libraries(context, candidate, &object);
+    enum object_fault fault = elf_read(&source, &object, why, sizeof why);
+    bool passed = fault ? stop(candidate, reasons[fault], "%s", why)
+                        : check_manifest(candidate, &object) &&
+                              check_name(context, candidate) && check_abi(candidate) &&
+                              check_libc(candidate, &object) &&
+                              check_libraries(context, candidate, &object);
     object_free(&object);
     return passed;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* probe.c - stage 5, probe: what running a plugin shows. In this process, until a child
  * does it: so it starts the plugin and lists its devices, and wakes none. */
-#include "open/ladder.h"
+#include "open/probe.h"
+
+#include "base/message.h"
+#include "open/load.h"
+#include "open/registry.h"
+#include "open/witness.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,32 +15,32 @@
 static bool start(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->candidate;
-    plugin_asked();
+    plugin_message_clear();
     int32_t status = plugin->table.open(&plugin->host, &plugin->self);
     plugin->started = status == HW_OK;
     if (plugin->started)
         return true;
     if (status == HW_NO_DEVICE) {
-        stop(candidate, REASON_NO_DRIVER, "%s", plugin_words());
+        stop(candidate, REASON_NO_DRIVER, "%s", plugin_message());
         if (*candidate->manifest->remedy)
             set_remedy(candidate, "%s", candidate->manifest->remedy);
         return false;
     }
     return stop(candidate, REASON_OPEN_FAILED, "it could not start: %s: %s",
-                hw_status_name(status), plugin_words());
+                hw_status_name(status), plugin_message());
 }
 
 static bool count_devices(struct plugin *plugin, int32_t *count)
 {
     struct candidate *candidate = plugin->candidate;
     *count = 0;
-    plugin_asked();
+    plugin_message_clear();
     int32_t status = plugin->table.device_count(plugin->self, count);
     if (status == HW_NO_DEVICE || (status == HW_OK && *count == 0))
         return stop(candidate, REASON_NO_DEVICE, NULL);
     if (status)
         return stop(candidate, REASON_OPEN_FAILED, "it could not list its devices: %s: %s",
-                    hw_status_name(status), plugin_words());
+                    hw_status_name(status), plugin_message());
     if (*count < 0 || *count > MAX_DEVICES)
         return stop(candidate, REASON_BAD_COUNT,
                     "it says that it has %d devices; 1 to %d can be", *count, MAX_DEVICES);

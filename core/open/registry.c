@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* registry.c - the devices there are: their facts, their names, and waking them. */
-#include "open/ladder.h"
+#include "open/registry.h"
+
+#include "base/fork.h"
+#include "base/message.h"
+#include "open/candidate.h"
+#include "run/device.h"
+#include "run/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,10 +68,10 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
                                      .pci_bus = -1,
                                      .pci_device = -1,
                                      .pci_function = -1 };
-    plugin_asked();
+    plugin_message_clear();
     int32_t status = plugin->table.device_info(plugin->self, index, info);
     if (status) {
-        snprintf(why, size, "%s: %s", hw_status_name(status), plugin_words());
+        snprintf(why, size, "%s: %s", hw_status_name(status), plugin_message());
         return false;
     }
     const char *wrong = bad_fact(info);
@@ -137,45 +143,6 @@ void registry_free(struct hw_context *context)
     free(context->unselected);
 }
 
-/* ---- waking ---- */
-
-static enum hw_status wake_locked(struct hw_device *device)
-{
-    if (device->pool)
-        return HW_OK;
-    struct plugin *plugin = device->plugin;
-    int32_t status = HW_OK;
-    if (!device->impl) {
-        void *impl = NULL;
-        plugin_asked();
-        status = plugin->table.device_open(plugin->self, device->index, &impl);
-        if (status)
-            return fail_in(plugin_failed(status), "open device %s: ", device->name);
-        device->impl = impl;
-        log_line(device->context, HW_LOG_INFO, "%s: woken: %s", device->name,
-                 device->info.name);
-    }
-    return pool_create(device, &device->pool);
-}
-
-enum hw_status device_wake(struct hw_device *device)
-{
-    pthread_mutex_lock(&device->lock);
-    enum hw_status status = wake_locked(device);
-    pthread_mutex_unlock(&device->lock);
-    return status;
-}
-
-void device_sleep(struct hw_device *device)
-{
-    if (device->pool)
-        pool_destroy(device->pool);
-    if (device->impl)
-        device->plugin->table.device_close(device->impl);
-    device->pool = NULL;
-    device->impl = NULL;
-}
-
 /* ---- for applications ---- */
 
 uint32_t hw_device_count(struct hw_context *context)
@@ -210,7 +177,7 @@ enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *i
     if (info->size < 2 * sizeof(uint32_t))
         return fail(HW_INVALID, "hw_device_info: info->size is %u; set it to sizeof *info",
                     (unsigned)info->size);
-    enum hw_status status = guard(device->context);
+    enum hw_status status = guard(device->context->generation);
     if (status)
         return status;
     struct hw_device_info facts;
@@ -220,37 +187,5 @@ enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *i
         return fail(HW_DRIVER, "facts of %s: %s", device->name, why);
     facts.size = size;
     memcpy(info, &facts, size);
-    return HW_OK;
-}
-
-enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t index,
-                                struct hw_kernel_info *info)
-{
-    if (!device || !info)
-        return fail(HW_INVALID, "hw_device_kernel: device and info may not be NULL");
-    if (info->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID,
-                    "hw_device_kernel: info->size is %u; set it to sizeof *info",
-                    (unsigned)info->size);
-    if (op >= HW_OP_COUNT)
-        return fail(HW_INVALID, "hw_device_kernel: %u is no op", (unsigned)op);
-    enum hw_status status = guard(device->context);
-    if (status || (status = device_wake(device)))
-        return status;
-    if (op >= device->plugin->table.op_count) /* an older plugin may look into an array */
-        return HW_END;
-    struct hw_kernel_info row = { .size = sizeof row };
-    uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;
-    plugin_asked();
-    int32_t answer = device->plugin->table.kernel_info(device->impl, op, index, &row);
-    if (answer == HW_END)
-        return HW_END;
-    if (answer)
-        return fail_in(plugin_failed(answer), "rows of %s on %s: ", hw_op_name(op),
-                       device->name);
-    row.size = size;
-    row.name[sizeof row.name - 1] = '\0';
-    row.needs[sizeof row.needs - 1] = '\0';
-    memcpy(info, &row, size);
     return HW_OK;
 }

@@ -2,7 +2,11 @@
 /* scan.c - stage 0, list: files named hw_<name>.so in the search directories, sorted, each
  * once; and where a candidate writes down why it stopped. */
 #define _DEFAULT_SOURCE
-#include "open/ladder.h"
+#include "open/scan.h"
+
+#include "base/message.h"
+#include "base/platform.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,91 +20,6 @@
 #define PREFIX         "hw_"
 #define SUFFIX         ".so"
 #define MAX_CANDIDATES 4096 /* files looked at, over all directories */
-
-/* Code, sentence and remedy, a NUL between them. One block and offsets into it: a pointer to
- * each would need a relocation, which is longer than many of the texts. */
-static const struct {
-    char NONE[3];
-#define X(NAME, code, STAGE, sentence, remedy)                                             \
-    char NAME[sizeof code "." sentence "." remedy];
-#include "open/reasons.def"
-#undef X
-} texts = {
-    .NONE = "\0",
-#define X(NAME, code, STAGE, sentence, remedy) .NAME = code "\0" sentence "\0" remedy,
-#include "open/reasons.def"
-#undef X
-};
-
-struct reason_row reason_row(enum reason reason)
-{
-    static const struct {
-        uint16_t text, stage;
-    } rows[REASON_COUNT] = {
-#define X(NAME, code, STAGE, sentence, remedy)                                             \
-    [REASON_##NAME] = { offsetof(__typeof__(texts), NAME), STAGE_##STAGE },
-#include "open/reasons.def"
-#undef X
-    };
-    struct reason_row row = { .stage = rows[reason].stage,
-                              .code = (const char *)&texts + rows[reason].text };
-    row.sentence = row.code + strlen(row.code) + 1;
-    row.remedy = row.sentence + strlen(row.sentence) + 1;
-    return row;
-}
-
-const char *stage_name(enum stage stage)
-{
-    static const char *const names[] = {
-#define X(NAME, name) name,
-        STAGES(X)
-#undef X
-    };
-    return names[stage];
-}
-
-bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
-{
-    const struct reason_row row = reason_row(reason);
-    char text[1024];
-    snprintf(text, sizeof text, "%s", row.sentence);
-    if (format) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(text, sizeof text, format, arguments);
-        va_end(arguments);
-    }
-    free(candidate->message);
-    free(candidate->remedy);
-    candidate->reason = reason;
-    candidate->stage = row.stage;
-    candidate->message = strdup(text);
-    candidate->remedy = strdup(row.remedy);
-    return false;
-}
-
-void set_remedy(struct candidate *candidate, const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    free(candidate->remedy);
-    candidate->remedy = strdup(text);
-}
-
-bool name_valid(const char *name, size_t length)
-{
-    if (length == 0 || length >= NAME_SIZE)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        char c = name[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
-            return false;
-    }
-    return true;
-}
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -276,7 +195,7 @@ static enum hw_status scan_directory(struct hw_context *context, const char *pat
     }
     if (!dir) {
         directory->state = strdup(strerror(errno));
-        log_line(context, level, "plugin directory %s (%s): %s", path, source,
+        log_line(&context->log, level, "plugin directory %s (%s): %s", path, source,
                  strerror(errno));
         return HW_OK;
     }
@@ -335,7 +254,7 @@ enum hw_status scan(struct hw_context *context)
         status = scan_list(context, SETTING_plugin_path);
     else if (*settings->value[SETTING_plugin_path].text ||
              *settings->value[SETTING_plugin_path_only].text)
-        log_line(context, HW_LOG_WARN,
+        log_line(&context->log, HW_LOG_WARN,
                  "plugin paths are ignored in a program with elevated rights");
     if (status)
         return status;

@@ -2,7 +2,14 @@
 /* select.c - stage 1, filter, and what the settings make of the devices that were found:
  * which ones, in which order. */
 #define _POSIX_C_SOURCE 200809L
-#include "open/ladder.h"
+#include "open/select.h"
+
+#include "base/fork.h"
+#include "base/message.h"
+#include "base/text.h"
+#include "open/config.h"
+#include "open/registry.h"
+#include "open/scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -345,7 +352,7 @@ static enum hw_status check_word(struct hw_context *context, const struct word *
     if (status && candidate && candidate->reason &&
         !plugin_has_devices(context, candidate)) {
         if (!is_broken(candidate)) /* else it was said when it stopped */
-            log_line(context, HW_LOG_WARN, "%s", hw_message());
+            log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
         status = HW_OK;
     }
     return status;
@@ -400,7 +407,7 @@ static void warn_unmatched(struct hw_context *context)
     for (size_t i = 0; i < list->count; i++)
         if (!find_candidate(context, &list->words[i])) {
             unknown_word(context, &list->words[i], SETTING_disable);
-            log_line(context, HW_LOG_WARN, "%s", hw_message());
+            log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
             settings_warn(&context->settings, text_format("%s", hw_message()));
         }
 }
@@ -442,7 +449,7 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
         *device = NULL;
     if (!context || !name || !device)
         return fail(HW_INVALID, "hw_device_find: context, name and device may not be NULL");
-    enum hw_status status = guard(context);
+    enum hw_status status = guard(context->generation);
     struct word_list list = { 0 };
     if (status || (status = words_parse(&list, name, "device")))
         return status;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* selector.c - the grammar of lists of backends and devices: see docs/settings.md. */
 #define _POSIX_C_SOURCE 200809L
-#include "open/ladder.h"
+#include "open/selector.h"
+
+#include "base/message.h"
+#include "open/candidate.h"
+#include "open/registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>

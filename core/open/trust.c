@@ -6,7 +6,7 @@
  * nobody else can change what the path leads to, now or later: what is checked here is what
  * is loaded. */
 #define _DEFAULT_SOURCE
-#include "open/ladder.h"
+#include "open/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>

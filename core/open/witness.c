@@ -2,7 +2,7 @@
 /* witness.c - whether a plugin left the process as it found it: what a guest in somebody
  * else's process must not change, as far as it can be seen cheaply. */
 #define _DEFAULT_SOURCE
-#include "open/ladder.h"
+#include "open/witness.h"
 
 #include <fcntl.h>
 #include <float.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* args.c - op structs of other versions, and what a device says about an op without running
  * it. */
-#include "run/exec.h"
+#include "run/args.h"
+
+#include "base/message.h"
+#include "run/queue.h"
 
 #include <string.h>
 
@@ -95,44 +98,6 @@ const void *plugin_args(const struct plugin *plugin, uint32_t op, const void *ar
 int32_t plugin_call(struct hw_queue *queue, uint32_t op, const void *args)
 {
     union plugin_op longer;
-    plugin_asked();
+    plugin_message_clear();
     return op_rows[op].call(queue, plugin_args(queue->device->plugin, op, args, &longer));
-}
-
-/* ---- what a device says ---- */
-
-enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args)
-{
-    char why[256] = "";
-    uint64_t scratch = 0;
-    union plugin_op longer;
-    enum hw_status status = args_known(device->plugin, op, args);
-    if (status)
-        return status;
-    args = plugin_args(device->plugin, op, args, &longer);
-    plugin_asked();
-    status = answered(device, device->plugin->table.supports(device->impl, op, args, why,
-                                                             sizeof why, &scratch));
-    why[sizeof why - 1] = '\0';
-    return status == HW_UNSUPPORTED && why[0] ? fail(status, "%s", why) : status;
-}
-
-enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const void *args,
-                                  size_t size)
-{
-    union any_op copy, as;
-    enum hw_status status;
-    if (!device)
-        return fail(HW_INVALID, "hw_device_supports: device may not be NULL");
-    if ((status = device_usable(device)) || (status = device_wake(device)))
-        return status;
-    if (!(args = args_of_size(op, args, size, &copy, &status)))
-        return status;
-    struct look look = { .device = device, .impl = device->impl, .op = op };
-    if ((status = op_checks[op](args, &look)))
-        return status;
-    /* Nothing is to be done for empty operands, by a plugin that has the op. */
-    status = look.odd & ODD_EMPTY ? args_known(device->plugin, op, args)
-                                  : device_computes(device, op, args, &as);
-    return status ? fail_in(status, "%s on %s: ", hw_op_name(op), device->name) : HW_OK;
 }

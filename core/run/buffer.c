@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* buffer.c - buffers: a block of the device's pool, or memory that somebody else made. */
-#include "run/exec.h"
+#include "run/buffer.h"
+
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "run/device.h"
+#include "run/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +62,7 @@ void buffer_list(struct buffer *buffer)
 {
     struct hw_context *context = buffer->owner->context;
     pthread_mutex_lock(&context->lock);
-    buffer->next = context->buffers;
-    buffer->prev = NULL;
-    if (buffer->next)
-        buffer->next->prev = buffer;
-    context->buffers = buffer;
+    list_add(&context->buffers, buffer);
     pthread_mutex_unlock(&context->lock);
 }
 
@@ -68,12 +70,7 @@ void buffer_unlist(struct buffer *buffer)
 {
     struct hw_context *context = buffer->owner->context;
     pthread_mutex_lock(&context->lock);
-    if (buffer->prev)
-        buffer->prev->next = buffer->next;
-    else
-        context->buffers = buffer->next;
-    if (buffer->next)
-        buffer->next->prev = buffer->prev;
+    list_remove(&context->buffers, buffer);
     pthread_mutex_unlock(&context->lock);
     buffer->next = buffer->prev = NULL;
 }
@@ -83,14 +80,6 @@ void buffer_unlist(struct buffer *buffer)
 static const uint32_t known_flags = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED |
                                     HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY |
                                     HW_BUFFER_ZEROED;
-
-static enum hw_status device_ready(struct hw_device *device, const char *function)
-{
-    if (!device)
-        return fail(HW_INVALID, "%s: device may not be NULL", function);
-    enum hw_status status = device_usable(device);
-    return status ? status : device_wake(device);
-}
 
 enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_t flags,
                                struct hw_buffer **out)
@@ -171,7 +160,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
         return fail(HW_NO_MEMORY, "out of memory for a buffer");
     struct hw_import known = *desc;
     known.size = sizeof known;
-    plugin_asked();
+    plugin_message_clear();
     status = answered(
         device, device->plugin->table.buffer_import(device->impl, &known, &buffer->base));
     if (status) {
@@ -190,51 +179,10 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
 
 void hw_buffer_free(struct hw_buffer *base)
 {
-    if (!base || forked(buffer_of(base)->owner->context))
+    if (!base || forked(buffer_of(base)->owner->context->generation))
         return;
     buffer_unlist(buffer_of(base));
     buffer_drop(buffer_of(base));
-}
-
-/* An event behind the buffer's last use; false: the plugin has none, or none now. */
-static bool mark(struct buffer *buffer, struct hw_queue *queue)
-{
-    const struct hw_plugin *table = &queue->device->plugin->table;
-    if (buffer->owner != queue->device ||
-        table->event_create(queue->device->impl, 0, &buffer->mark))
-        return false;
-    if (table->event_record(buffer->mark, queue->impl)) {
-        table->event_destroy(buffer->mark);
-        return false;
-    }
-    buffer->after = queue;
-    return true;
-}
-
-void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
-{
-    if (!base || forked(buffer_of(base)->owner->context))
-        return;
-    if (!queue) {
-        hw_buffer_free(base);
-        return;
-    }
-    struct buffer *buffer = buffer_of(base);
-    /* A queue of another context may outlive the buffer's pool. */
-    if (buffer->owner->context != queue->device->context) {
-        queue_settle(queue);
-        hw_buffer_free(base);
-        return;
-    }
-    /* An event that can not be had is no failure. */
-    const struct words words = words_keep();
-    buffer_unlist(buffer);
-    if (mark(buffer, queue))
-        pool_give_after(buffer->owner->pool, buffer);
-    else
-        queue_free_later(queue, buffer);
-    plugin_asked();
-    words_restore(&words);
 }
 
 void *hw_buffer_host(struct hw_buffer *buffer)

@@ -5,6 +5,8 @@
  * A check is pure: it reads the op's struct and answers HW_OK, or HW_INVALID with the field
  * and its value in the message. An op of HW_OPS without a check_<op> here does not compile.
  */
+#include "run/check.h"
+
 #include "run/operand.h"
 
 /* FITS(silu, x, FLOATS): operand x of silu is a tensor that can be, of one of these dtypes.

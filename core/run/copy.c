@@ -2,7 +2,16 @@
 /* copy.c - hw_copy(): between any two places, of any device of any plugin. What the queue's
  * device and the host can do is the copy op, or a plain transfer; the rest goes through the
  * host in slices. */
-#include "run/exec.h"
+#include "base/message.h"
+#include "run/args.h"
+#include "run/buffer.h"
+#include "run/check.h"
+#include "run/device.h"
+#include "run/layout.h"
+#include "run/queue.h"
+#include "run/stage.h"
+#include "run/support.h"
+#include "run/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,14 +175,14 @@ static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
 static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
                       const struct hw_tensor *src)
 {
-    const struct words words = words_keep();
+    const struct saved_message saved = message_save();
     struct hw_queue *at;
     if (!queue_of(queue, dst, &at) && at != queue)
         queue_settle(at);
     if (!queue_of(queue, src, &at) && at != queue)
         queue_settle(at);
     queue_settle(queue);
-    words_restore(&words);
+    message_restore(&saved);
 }
 
 /* Two devices of one plugin may know a way of their own. */

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* event.c - events: the plugin's, where it has them. Where it has none nothing is
  * pretended: the calls answer HW_UNSUPPORTED, and hw_queue_wait() is what is left. */
-#include "run/exec.h"
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "run/device.h"
+#include "run/pending.h"
+#include "run/queue.h"
 
 #include <stdlib.h>
 
@@ -20,7 +25,7 @@ static enum hw_status event_ready(struct hw_event *event, const char *function)
 {
     if (!event)
         return fail(HW_INVALID, "%s: event may not be NULL", function);
-    plugin_asked();
+    plugin_message_clear();
     return device_usable(event->device);
 }
 
@@ -52,7 +57,7 @@ enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
         return fail(HW_NO_MEMORY, "out of memory for an event");
     event->device = device;
     event->flags = flags;
-    plugin_asked();
+    plugin_message_clear();
     status = event_answer(
         event, device->plugin->table.event_create(device->impl, flags, &event->impl),
         "hw_event_create");
@@ -62,10 +67,7 @@ enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
     }
     struct hw_context *context = device->context;
     pthread_mutex_lock(&context->lock);
-    event->next = context->events;
-    if (event->next)
-        event->next->prev = event;
-    context->events = event;
+    list_add(&context->events, event);
     pthread_mutex_unlock(&context->lock);
     *out = event;
     return HW_OK;
@@ -73,16 +75,11 @@ enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
 
 void hw_event_free(struct hw_event *event)
 {
-    if (!event || forked(event->device->context))
+    if (!event || forked(event->device->context->generation))
         return;
     struct hw_context *context = event->device->context;
     pthread_mutex_lock(&context->lock);
-    if (event->prev)
-        event->prev->next = event->next;
-    else
-        context->events = event->next;
-    if (event->next)
-        event->next->prev = event->prev;
+    list_remove(&context->events, event);
     pthread_mutex_unlock(&context->lock);
     event->device->plugin->table.event_destroy(event->impl);
     free(event);
@@ -100,13 +97,9 @@ enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
                     event->device->name, queue->device->name);
     if (queue->recording)
         return fail(HW_INVALID, "hw_event_record: the queue is recording a graph");
-    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
-        if (owed->from) {
-            if ((status = queue_settle(queue)))
-                return status;
-            break;
-        }
-    plugin_asked();
+    if (pending_copies(queue) && (status = queue_settle(queue)))
+        return status;
+    plugin_message_clear();
     status = event_answer(
         event, event->device->plugin->table.event_record(event->impl, queue->impl),
         "hw_event_record");

@@ -4,7 +4,14 @@
  * it is counted, said in the log once for each op, dtypes and device, and listed by
  * hw_explain(). */
 #define _POSIX_C_SOURCE 200809L
-#include "run/exec.h"
+#include "run/fallback.h"
+
+#include "base/message.h"
+#include "run/device.h"
+#include "run/layout.h"
+#include "run/queue.h"
+#include "run/support.h"
+#include "run/transfer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +76,7 @@ static void say_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
         note->calls++;
     pthread_mutex_unlock(&context->lock);
     if (fresh)
-        log_line(context, warn ? HW_LOG_WARN : HW_LOG_INFO,
+        log_line(&context->log, warn ? HW_LOG_WARN : HW_LOG_INFO,
                  "%s (%s) runs on %s instead of %s, by way of host memory: %s",
                  hw_op_name(op), dtypes, to->name, queue->device->name, why);
 }

@@ -3,7 +3,17 @@
  * recorded. Runs of nodes that the plugin takes as they are go to its graph_build(); what
  * it does not build is replayed one by one, and what needs the cold path (staging, views,
  * another device) takes it again at each launch. */
-#include "run/exec.h"
+#include "run/graph.h"
+
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "run/args.h"
+#include "run/check.h"
+#include "run/device.h"
+#include "run/fallback.h"
+#include "run/queue.h"
+#include "run/support.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,14 +138,14 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
                                      (uint32_t)plugin_args_size(device->plugin, node->op),
                                      node->args };
     }
-    plugin_asked();
+    plugin_message_clear();
     int32_t answer = device->plugin->table.graph_build(queue->impl, nodes, segment->count,
                                                        &segment->built);
     free(nodes);
     if (answer) {
         segment->built = NULL;
         if (answer == HW_UNSUPPORTED) { /* replayed */
-            plugin_asked();
+            plugin_message_clear();
             return HW_OK;
         }
         return fail_in(answered(device, answer), "build a graph on %s: ", device->name);
@@ -162,7 +172,7 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
     *out = NULL;
     if (!queue)
         return fail(HW_INVALID, "hw_queue_end: queue may not be NULL");
-    enum hw_status status = guard(queue->device->context);
+    enum hw_status status = guard(queue->device->context->generation);
     if (status)
         return status;
     struct hw_graph *graph = queue->recording;
@@ -178,10 +188,7 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
     }
     struct hw_context *context = graph->device->context;
     pthread_mutex_lock(&context->lock);
-    graph->next = context->graphs;
-    if (graph->next)
-        graph->next->prev = graph;
-    context->graphs = graph;
+    list_add(&context->graphs, graph);
     pthread_mutex_unlock(&context->lock);
     *out = graph;
     return HW_OK;
@@ -210,7 +217,7 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
             status = replay(queue, &nodes[i]);
         return status;
     }
-    plugin_asked();
+    plugin_message_clear();
     int32_t answer = graph->device->plugin->table.graph_launch(queue->impl, segment->built);
     if (answer)
         return fail_in(answered(graph->device, answer),
@@ -242,16 +249,11 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
 
 void hw_graph_free(struct hw_graph *graph)
 {
-    if (!graph || forked(graph->device->context))
+    if (!graph || forked(graph->device->context->generation))
         return;
     struct hw_context *context = graph->device->context;
     pthread_mutex_lock(&context->lock);
-    if (graph->prev)
-        graph->prev->next = graph->next;
-    else
-        context->graphs = graph->next;
-    if (graph->next)
-        graph->next->prev = graph->prev;
+    list_remove(&context->graphs, graph);
     pthread_mutex_unlock(&context->lock);
     graph_drop(graph);
 }
@@ -263,7 +265,7 @@ enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info)
     if (info->size < 2 * sizeof(uint32_t))
         return fail(HW_INVALID, "hw_graph_info: info->size is %u; set it to sizeof *info",
                     (unsigned)info->size);
-    enum hw_status status = guard(graph->device->context);
+    enum hw_status status = guard(graph->device->context->generation);
     if (status)
         return status;
     const struct hw_graph_info now = {

@@ -4,25 +4,14 @@
  *
  * These only say yes or no; the words for a no are found again by operand.c. Loops run over
  * all four axes: unused entries are zero, and checked to be. */
-#ifndef HW_OPERAND_H
-#define HW_OPERAND_H
+#ifndef HW_RUN_OPERAND_H
+#define HW_RUN_OPERAND_H
 
-#include "run/exec.h"
-
-/* ---- dtypes ---- */
-
-#define DTYPE(name) (1u << HW_##name)
-enum {
-    FLOATS = DTYPE(F32) | DTYPE(F16) | DTYPE(BF16),
-    BLOCKS = DTYPE(Q8_0) | DTYPE(Q4_0) | DTYPE(Q4_K) | DTYPE(Q5_K) | DTYPE(Q6_K),
-    ANY_DTYPE = (1u << HW_DTYPE_END) - 2
-};
-
-/* Of one element or block: bytes, log2 of its elements, alignment of its address. */
-struct dtype_row {
-    uint8_t bytes, shift, alignment;
-};
-extern const struct dtype_row dtype_rows[16];
+#include "base/likely.h"
+#include "run/check.h"
+#include "run/dtype.h"
+#include "run/layout.h"
+#include "run/ops.h"
 
 /* ---- one operand ---- */
 
@@ -135,30 +124,6 @@ enum hw_status bad_overlap(const struct look *look, uint32_t a, uint32_t b,
                            const char *rule) __attribute__((cold));
 
 /* ---- two operands ---- */
-
-static inline bool share_space(const struct extent_of_bytes *a,
-                               const struct extent_of_bytes *b)
-{
-    return (a->space == b->space) & (a->begin < b->end) & (b->begin < a->end);
-}
-
-/* Whether two tensors whose spans overlap really share no byte. */
-bool interleaved(const struct hw_tensor *a, const struct extent_of_bytes *a_bytes,
-                 const struct hw_tensor *b, const struct extent_of_bytes *b_bytes);
-
-/* Same extents: entries beyond the rank are zero. */
-static inline bool equal_extents(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    return ((a->rank ^ b->rank) | (a->extent[0] ^ b->extent[0]) |
-            (a->extent[1] ^ b->extent[1]) | (a->extent[2] ^ b->extent[2]) |
-            (a->extent[3] ^ b->extent[3])) == 0;
-}
-
-static inline bool equal_strides(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    return ((a->stride[0] ^ b->stride[0]) | (a->stride[1] ^ b->stride[1]) |
-            (a->stride[2] ^ b->stride[2]) | (a->stride[3] ^ b->stride[3])) == 0;
-}
 
 /* Whether output `y` leaves operand `x` alone. */
 static inline bool apart(const struct look *look, const struct hw_tensor *y,

@@ -10,7 +10,13 @@
  *
  * Memory that is to be zero is cleared by the host where it has an address. Elsewhere only the
  * device can clear it, when it makes a chunk: that one is kept as long as its buffer. */
-#include "run/exec.h"
+#include "run/pool.h"
+
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "run/buffer.h"
+#include "run/device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,8 +37,8 @@ struct chunk {
 struct kind {
     uint32_t flags;
     bool large;
-    bool visible;       /* the host has an address of the last chunk */
-    struct block *free; /* linked by next_free */
+    bool visible; /* the host has an address of the last chunk */
+    struct block *free;
     struct kind *next;
 };
 
@@ -63,21 +69,12 @@ static void free_add(struct block *block)
 {
     struct kind *kind = block->chunk->kind;
     block->used = false;
-    block->prev_free = NULL;
-    block->next_free = kind->free;
-    if (kind->free)
-        kind->free->prev_free = block;
-    kind->free = block;
+    list_add(&kind->free, block);
 }
 
 static void free_remove(struct block *block)
 {
-    if (block->prev_free)
-        block->prev_free->next_free = block->next_free;
-    else
-        block->chunk->kind->free = block->next_free;
-    if (block->next_free)
-        block->next_free->prev_free = block->prev_free;
+    list_remove(&block->chunk->kind->free, block);
 }
 
 static void chunk_free(struct pool *pool, struct chunk *chunk)
@@ -89,12 +86,7 @@ static void chunk_free(struct pool *pool, struct chunk *chunk)
             free_remove(block);
         free(block);
     }
-    if (chunk->prev)
-        chunk->prev->next = chunk->next;
-    else
-        pool->chunks = chunk->next;
-    if (chunk->next)
-        chunk->next->prev = chunk->prev;
+    list_remove(&pool->chunks, chunk);
     pool->stats.held -= chunk->memory.bytes;
     pool->device->plugin->table.buffer_free(pool->device->impl, &chunk->memory);
     free(chunk);
@@ -156,7 +148,7 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
 {
     struct hw_device *device = pool->device;
     *memory = (struct hw_buffer){ .device = device->impl, .bytes = bytes, .flags = flags };
-    plugin_asked();
+    plugin_message_clear();
     int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
     if (status)
         return fail_in(answered(device, status),
@@ -195,10 +187,7 @@ static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t 
     kind->visible = chunk->memory.host != NULL;
     chunk->once = flags & HW_BUFFER_ZEROED && !kind->visible;
     chunk->first = whole;
-    chunk->next = pool->chunks;
-    if (chunk->next)
-        chunk->next->prev = chunk;
-    pool->chunks = chunk;
+    list_add(&pool->chunks, chunk);
     pool->stats.held += bytes;
     whole->chunk = chunk;
     whole->length = bytes;
@@ -234,7 +223,7 @@ static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t 
                               bool zeroed)
 {
     struct block *best = NULL;
-    for (struct block *block = kind->free; block; block = block->next_free)
+    for (struct block *block = kind->free; block; block = block->next)
         if (block->length >= bytes && block->length <= most &&
             (!best || block->length < best->length) &&
             (!zeroed || block->chunk->memory.host))
@@ -325,7 +314,7 @@ static bool collect(struct pool *pool, bool wait)
         drop(pool, at);
         any = true;
     }
-    plugin_asked(); /* what they said is no failure */
+    plugin_message_clear(); /* what they said is no failure */
     return any;
 }
 
@@ -380,7 +369,8 @@ static enum hw_status find(struct pool *pool, const struct request *r, struct bl
     const uint64_t buffers = pool->stats.buffers;
     if ((*used = (*found = idle(pool, r, false))))
         return HW_OK;
-    const struct words words = words_keep(); /* what goes wrong on the way is no failure */
+    const struct saved_message saved =
+        message_save(); /* what goes wrong on the way is no failure */
     enum hw_status status = grow(pool, r->kind, r->bytes, r->flags, found);
     if (status == HW_NO_MEMORY) {
         if ((*used = (*found = idle(pool, r, true))))
@@ -389,7 +379,7 @@ static enum hw_status find(struct pool *pool, const struct request *r, struct bl
             status = grow(pool, r->kind, r->bytes, r->flags, found);
     }
     if (!status)
-        words_restore(&words);
+        message_restore(&saved);
     return status;
 }
 
@@ -468,7 +458,7 @@ enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *sta
     if (stats->size < 2 * sizeof(uint32_t))
         return fail(HW_INVALID, "hw_pool_stats: stats->size is %u; set it to sizeof *stats",
                     (unsigned)stats->size);
-    enum hw_status status = guard(device->context);
+    enum hw_status status = guard(device->context->generation);
     if (status || (status = device_wake(device)))
         return status;
     const uint32_t size = stats->size < sizeof *stats ? stats->size
@@ -485,7 +475,7 @@ enum hw_status hw_pool_trim(struct hw_device *device)
 {
     if (!device)
         return fail(HW_INVALID, "hw_pool_trim: device may not be NULL");
-    enum hw_status status = guard(device->context);
+    enum hw_status status = guard(device->context->generation);
     if (status || (status = device_wake(device)))
         return status;
     pthread_mutex_lock(&device->pool->lock);

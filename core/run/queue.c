@@ -1,46 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* queue.c - queues: opening, waiting, what they owe, and what they counted. */
 #define _POSIX_C_SOURCE 200809L
-#include "run/exec.h"
+#include "run/queue.h"
+
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "run/check.h"
+#include "run/device.h"
+#include "run/graph.h"
+#include "run/pending.h"
+#include "run/scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- device and state ---- */
-
-uint32_t device_position(const struct hw_device *device)
-{
-    const struct hw_context *context = device->context;
-    uint32_t i = 0;
-    while (i < context->device_count && context->devices[i] != device)
-        i++;
-    return i;
-}
-
-enum hw_status answered(struct hw_device *device, int32_t status)
-{
-    if (!status)
-        return HW_OK;
-    plugin_failed(status);
-    if (status == HW_LOST && !atomic_exchange(&device->lost, HW_LOST))
-        log_line(device->context, HW_LOG_ERROR, "%s is lost: %s", device->name,
-                 hw_message());
-    return (enum hw_status)status;
-}
-
-enum hw_status device_usable(struct hw_device *device)
-{
-    enum hw_status status = guard(device->context);
-    if (status)
-        return status;
-    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
-        return fail(
-            HW_LOST,
-            "device %s is lost; close its queues and buffers, and open a new context",
-            device->name);
-    return HW_OK;
-}
+/* ---- state ---- */
 
 enum hw_status queue_ready(struct hw_queue *queue, const char *function)
 {
@@ -82,21 +58,13 @@ static enum hw_status reserve_counts(struct hw_context *context)
 static void queue_list(struct hw_queue *queue)
 {
     struct hw_context *context = queue->device->context;
-    queue->next = context->queues;
-    if (queue->next)
-        queue->next->prev = queue;
-    context->queues = queue;
+    list_add(&context->queues, queue);
 }
 
 static void queue_unlist(struct hw_queue *queue)
 {
     struct hw_context *context = queue->device->context;
-    if (queue->prev)
-        queue->prev->next = queue->next;
-    else
-        context->queues = queue->next;
-    if (queue->next)
-        queue->next->prev = queue->prev;
+    list_remove(&context->queues, queue);
 }
 
 /* A queue without the plugin's part. */
@@ -147,7 +115,7 @@ static enum hw_status make(struct hw_device *device, const struct hw_queue_desc 
     enum hw_status status = queue_create(device, desc->flags, &q);
     if (status)
         return status;
-    plugin_asked();
+    plugin_message_clear();
     status = answered(device, origin.kind
                                   ? table->queue_import(device->impl, &asked, origin.kind,
                                                         origin.handle, &q->impl)
@@ -241,132 +209,6 @@ enum hw_status hw_queue_import(struct hw_device *device,
                        queue);
 }
 
-/* ---- scratch and debts ---- */
-
-enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t flags,
-                            struct buffer **buffer)
-{
-    if (flags == 0)
-        for (struct buffer **at = &queue->idle; *at; at = &(*at)->next)
-            if ((*at)->base.bytes >= bytes && (*at)->base.bytes / 4 <= bytes) {
-                *buffer = *at;
-                *at = (*at)->next;
-                return HW_OK;
-            }
-    enum hw_status status = buffer_make(queue->device, bytes, flags, buffer);
-    if (status != HW_NO_MEMORY || (!queue->idle && !queue->busy))
-        return status;
-    status = queue_settle(queue); /* gives back what lies idle */
-    return status ? status : buffer_make(queue->device, bytes, flags, buffer);
-}
-
-#define BUSY_BYTES                                                                         \
-    (UINT64_C(64) << 20) /* host memory in flight before the queue is waited for */
-
-/* Keeps `memory` until the queue has passed; false: there is no room to remember it. */
-static bool keep_busy(struct hw_queue *queue, void *memory)
-{
-    void **list = realloc(queue->busy_memory, (queue->busy_count + 1) * sizeof *list);
-    if (!list)
-        return false;
-    queue->busy_memory = list;
-    list[queue->busy_count++] = memory;
-    return true;
-}
-
-void queue_free_later(struct hw_queue *queue, struct buffer *buffer)
-{
-    buffer->next = queue->busy;
-    queue->busy = buffer;
-}
-
-void scratch_give(struct hw_queue *queue, struct buffer *buffer)
-{
-    if (!buffer)
-        return;
-    /* Device memory is used in the queue's order; pinned memory by the host as well. */
-    if (buffer->base.flags & HW_BUFFER_PINNED) {
-        queue->busy_bytes += buffer->base.bytes;
-        queue_free_later(queue, buffer);
-        return;
-    }
-    buffer->next = queue->idle;
-    queue->idle = buffer;
-}
-
-void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned)
-{
-    *pinned = NULL;
-    if (queue->busy_bytes > BUSY_BYTES)
-        queue_settle(queue);
-    const struct words words = words_keep(); /* ordinary memory will do */
-    struct buffer *buffer;
-    if (bytes <= SIZE_MAX &&
-        !buffer_make(queue->device, bytes, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE,
-                     &buffer)) {
-        scratch_give(queue, buffer);
-        *pinned = &buffer->base;
-        return buffer->base.host;
-    }
-    void *memory = malloc(bytes ? (size_t)bytes : 1);
-    if (memory && !keep_busy(queue, memory)) {
-        free(memory);
-        memory = NULL;
-    }
-    if (!memory) {
-        fail(HW_NO_MEMORY, "out of memory for %llu bytes to stage a tensor in",
-             (unsigned long long)bytes);
-        return NULL;
-    }
-    words_restore(&words);
-    queue->busy_bytes += bytes;
-    return memory;
-}
-
-static void drop_list(struct buffer **list)
-{
-    while (*list) {
-        struct buffer *buffer = *list;
-        *list = buffer->next;
-        buffer_drop(buffer);
-    }
-}
-
-/* The queue has passed, or never will: nothing of it is used any more. */
-static void release(struct hw_queue *queue)
-{
-    drop_list(&queue->idle);
-    drop_list(&queue->busy);
-    pool_passed(queue->device->pool, queue);
-    while (queue->busy_count)
-        free(queue->busy_memory[--queue->busy_count]);
-    queue->busy_bytes = 0;
-}
-
-static void pay(struct hw_queue *queue, bool passed)
-{
-    struct owed *owed = queue->owed, *turned = NULL;
-    queue->owed = NULL;
-    while (owed) { /* the list has the last one first: turn it, later writes win */
-        struct owed *next = owed->next;
-        owed->next = turned;
-        turned = owed;
-        owed = next;
-    }
-    while (turned) {
-        struct owed *next = turned->next;
-        struct hw_tensor from = turned->to;
-        uint64_t bytes;
-        if (passed && turned->from && make_dense(&from, NULL, &bytes)) {
-            from.data = turned->from;
-            from.offset = 0;
-            host_move(&turned->to, &from);
-        }
-        free(turned);
-        turned = next;
-    }
-}
-
 /* ---- waiting ---- */
 
 /* The first error since the last wait is the one to know. */
@@ -396,12 +238,12 @@ static enum hw_status settle_helpers(struct hw_queue *queue)
 enum hw_status queue_settle(struct hw_queue *queue)
 {
     struct hw_device *device = queue->device;
-    plugin_asked();
+    plugin_message_clear();
     enum hw_status status = answered(device, device->plugin->table.queue_wait(queue->impl));
     if (status)
         fail_in(status, "queue on %s: ", device->name);
-    pay(queue, !status);
-    release(queue);
+    pending_finish(queue, !status);
+    scratch_release(queue);
     if (!status)
         status = settle_helpers(queue);
     if (status)
@@ -417,19 +259,19 @@ enum hw_status settle_synchronous(struct hw_queue *queue)
 
 void queue_drain(struct hw_queue *queue)
 {
-    const struct words words = words_keep();
+    const struct saved_message saved = message_save();
     queue_settle(queue);
     for (uint32_t i = 0; i < queue->device->context->device_count; i++)
         if (queue->helpers[i])
             queue_settle(queue->helpers[i]);
-    words_restore(&words);
+    message_restore(&saved);
 }
 
 enum hw_status hw_queue_wait(struct hw_queue *queue)
 {
     if (!queue)
         return fail(HW_INVALID, "hw_queue_wait: queue may not be NULL");
-    enum hw_status status = guard(queue->device->context);
+    enum hw_status status = guard(queue->device->context->generation);
     if (status)
         return status;
     if (queue->recording)
@@ -464,7 +306,7 @@ static void add_counts(struct hw_queue *queue)
 
 void queue_destroy(struct hw_queue *queue)
 {
-    const struct words words = words_keep();
+    const struct saved_message saved = message_save();
     graph_drop(queue->recording);
     queue->recording = NULL;
     queue_settle(queue);
@@ -472,14 +314,14 @@ void queue_destroy(struct hw_queue *queue)
         if (queue->helpers[i])
             queue_destroy(queue->helpers[i]);
     queue->device->plugin->table.queue_close(queue->impl);
-    release(queue);
+    scratch_release(queue);
     queue_free(queue);
-    words_restore(&words);
+    message_restore(&saved);
 }
 
 void hw_queue_close(struct hw_queue *queue)
 {
-    if (!queue || forked(queue->device->context))
+    if (!queue || forked(queue->device->context->generation))
         return;
     struct hw_context *context = queue->device->context;
     pthread_mutex_lock(&context->lock);
@@ -487,24 +329,6 @@ void hw_queue_close(struct hw_queue *queue)
     queue_unlist(queue);
     pthread_mutex_unlock(&context->lock);
     queue_destroy(queue);
-}
-
-void close_all_work(struct hw_context *context)
-{
-    /* Queues first: what they wait for uses all the rest. */
-    while (context->queues)
-        hw_queue_close(context->queues);
-    while (context->graphs)
-        hw_graph_free(context->graphs);
-    while (context->events)
-        hw_event_free(context->events);
-    while (context->kernels)
-        hw_kernel_free(context->kernels);
-    while (context->buffers)
-        hw_buffer_free(&context->buffers->base);
-    fallback_notes_free(context);
-    free(context->closed_counts);
-    context->closed_counts = NULL;
 }
 
 /* ---- queries ---- */
@@ -527,7 +351,7 @@ enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
     return HW_OK;
 }
 
-static struct hw_call_stats stats_of(const struct call_counts *counts)
+struct hw_call_stats call_stats(const struct call_counts *counts)
 {
     return (struct hw_call_stats){
         .size = sizeof(struct hw_call_stats),
@@ -551,55 +375,11 @@ enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
         return fail(HW_INVALID,
                     "hw_queue_calls: stats->size is %u; set it to sizeof *stats",
                     (unsigned)stats->size);
-    enum hw_status status = guard(queue->device->context);
+    enum hw_status status = guard(queue->device->context->generation);
     if (status)
         return status;
-    struct hw_call_stats now = stats_of(&queue->calls[op]);
+    struct hw_call_stats now = call_stats(&queue->calls[op]);
     now.size = stats->size < sizeof now ? stats->size : (uint32_t)sizeof now;
     memcpy(stats, &now, now.size);
     return HW_OK;
-}
-
-static void add_stats(struct hw_call_stats *sum, const struct call_counts *counts)
-{
-    struct hw_call_stats more = stats_of(counts);
-    sum->calls += more.calls;
-    sum->fallbacks += more.fallbacks;
-    sum->fallback_bytes += more.fallback_bytes;
-    sum->staged_bytes += more.staged_bytes;
-    sum->copied_views += more.copied_views;
-}
-
-static void explain_op(struct json *json, struct hw_context *context, uint32_t device,
-                       uint32_t op)
-{
-    struct hw_call_stats sum = { .size = sizeof sum };
-    if (context->closed_counts)
-        add_stats(&sum, &context->closed_counts[(size_t)device * HW_OP_COUNT + op]);
-    for (struct hw_queue *q = context->queues; q; q = q->next)
-        if (q->device == context->devices[device])
-            add_stats(&sum, &q->calls[op]);
-    if (!sum.calls)
-        return;
-    json_open(json, NULL, '{');
-    json_string(json, "device", context->devices[device]->name);
-    json_string(json, "op", hw_op_name(op));
-    json_number(json, "calls", sum.calls);
-    json_number(json, "fallbacks", sum.fallbacks);
-    json_number(json, "fallback_bytes", sum.fallback_bytes);
-    json_number(json, "staged_bytes", sum.staged_bytes);
-    json_number(json, "copied_views", sum.copied_views);
-    json_close(json, '}');
-}
-
-void explain_calls(struct json *json, struct hw_context *context)
-{
-    pthread_mutex_lock(&context->lock);
-    json_open(json, "calls", '[');
-    for (uint32_t device = 0; device < context->device_count; device++)
-        for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-            explain_op(json, context, device, op);
-    json_close(json, ']');
-    explain_fallbacks(json, context);
-    pthread_mutex_unlock(&context->lock);
 }

@@ -2,24 +2,21 @@
 /* stage.c - host tensors on their way to a device that can not read them in place, and back:
  * from where they lie, or by pinned memory, and never past what the queue has yet to do to
  * them. */
-#include "run/exec.h"
+#include "run/stage.h"
+
+#include "base/message.h"
+#include "run/buffer.h"
+#include "run/layout.h"
+#include "run/pending.h"
+#include "run/queue.h"
+#include "run/scratch.h"
+#include "run/transfer.h"
 
 #include <stdlib.h>
 
 #define GATHER_BYTES                                                                       \
     (UINT64_C(1) << 20) /* smaller tensors are gathered in pinned memory first */
 #define DIRECT_RUNS 16  /* tensors in more pieces as well */
-
-/* Memory that the queue has yet to write can not be read or written by the host before. */
-static enum hw_status settle_debts(struct hw_queue *queue, const struct hw_tensor *host)
-{
-    const uint64_t begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
-    const uint64_t end = begin + hw_tensor_bytes(host);
-    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
-        if (begin < owed->end && owed->begin < end)
-            return queue_settle(queue);
-    return HW_OK;
-}
 
 /* Whether it is a buffer's memory, by its address. The queue may be about to write that buffer, or
  * to read it: what is in turn there only its own order says, by transfers from and to where it
@@ -64,7 +61,8 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
                         const struct hw_tensor *host)
 {
     const uint64_t bytes = dense_bytes(to);
-    enum hw_status status = settle_debts(queue, host);
+    /* What the queue has yet to write there, neither host nor device may use before. */
+    enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
     if (status)
         return status;
     count(&queue->calls[op].staged_bytes, bytes);
@@ -85,7 +83,7 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
 {
     const uint64_t bytes = dense_bytes(host);
     const bool direct = move_count(host, from) <= DIRECT_RUNS || in_a_buffer(queue, host);
-    enum hw_status status = settle_debts(queue, host);
+    enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
     if (status)
         return status;
     struct hw_buffer *pinned = NULL;
@@ -105,8 +103,7 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
     owed->end = owed->begin + hw_tensor_bytes(host);
     owed->to = *host;
     owed->from = memory;
-    owed->next = queue->owed;
-    queue->owed = owed;
+    pending_add(queue, owed);
     count(&queue->calls[op].staged_bytes, bytes);
     return HW_OK;
 }

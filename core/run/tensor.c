@@ -1,89 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor.c - tensors: values that say what lies where. Nothing here touches what they point
  * at. */
-#include "run/exec.h"
+#include "base/message.h"
+#include "run/layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- words ---- */
-
-const char *describe(const struct hw_tensor *tensor, char text[DESCRIBE_SIZE])
-{
-    if (tensor->dtype == HW_NONE) {
-        snprintf(text, DESCRIBE_SIZE, "absent");
-        return text;
-    }
-    int n = snprintf(text, DESCRIBE_SIZE, "%s [", hw_dtype_name(tensor->dtype));
-    for (int i = 0; i < tensor->rank && i < HW_MAX_RANK; i++)
-        n += snprintf(text + n, (size_t)(DESCRIBE_SIZE - n), "%s%" PRId64, i ? ", " : "",
-                      tensor->extent[i]);
-    snprintf(text + n, (size_t)(DESCRIBE_SIZE - n), "]");
-    return text;
-}
-
-const char *describe_dtypes(uint32_t dtypes, char text[DESCRIBE_SIZE])
-{
-    int n = 0;
-    text[0] = '\0';
-    for (int32_t d = 1; d < HW_DTYPE_END; d++) {
-        if (!(dtypes >> d & 1))
-            continue;
-        uint32_t rest = dtypes >> d >> 1;
-        n += snprintf(text + n, (size_t)(DESCRIBE_SIZE - n), "%s%s",
-                      n == 0 ? "" : (rest ? ", " : " or "), hw_dtype_name(d));
-    }
-    return text;
-}
-
-/* ---- layout ---- */
-
-bool tensor_empty(const struct hw_tensor *tensor)
-{
-    for (int i = 0; i < tensor->rank; i++)
-        if (tensor->extent[i] == 0)
-            return true;
-    return false;
-}
-
-bool same_extents(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    return a->rank == b->rank && memcmp(a->extent, b->extent, sizeof a->extent) == 0;
-}
-
-bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t *bytes)
-{
-    const int inner = tensor->rank - 1;
-    const int64_t block = hw_dtype_block(tensor->dtype);
-    int64_t stride = hw_dtype_bytes(tensor->dtype);
-    bool empty = tensor_empty(tensor);
-    memset(tensor->stride, 0, sizeof tensor->stride);
-    for (int i = inner; i >= 0; i--) {
-        int64_t extent = i == inner ? tensor->extent[i] / block : tensor->extent[i];
-        if (like && i != inner && like->stride[i] == 0 && extent > 1)
-            continue;
-        tensor->stride[i] = stride;
-        if (!empty && __builtin_mul_overflow(stride, extent, &stride))
-            return false;
-    }
-    *bytes = empty ? 0 : (uint64_t)stride;
-    return true;
-}
-
-bool tensor_dense(const struct hw_tensor *tensor)
-{
-    struct hw_tensor dense = *tensor;
-    uint64_t bytes;
-    if (!make_dense(&dense, NULL, &bytes))
-        return false;
-    for (int i = 0; i < tensor->rank; i++) {
-        int64_t step = i == tensor->rank - 1 ? hw_dtype_block(tensor->dtype) : 1;
-        if (tensor->extent[i] > step && tensor->stride[i] != dense.stride[i])
-            return false;
-    }
-    return true;
-}
 
 uint64_t hw_tensor_bytes(const struct hw_tensor *tensor)
 {

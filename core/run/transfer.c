@@ -2,7 +2,12 @@
 /* transfer.c - bytes from one place to another: rows that lie together in both tensors, at even
  * distances, moved by the host, or by the plugin in the queue's order. hw_copy() over all
  * devices is in copy.c. */
-#include "run/exec.h"
+#include "run/transfer.h"
+
+#include "base/message.h"
+#include "run/device.h"
+#include "run/layout.h"
+#include "run/queue.h"
 
 /* ---- rows ---- */
 
@@ -157,7 +162,7 @@ static enum hw_status transfer_piece(void *user, uint64_t dst, uint64_t src,
         t.src_offset += src;
     else
         t.src_host = (const char *)t.src_host + src;
-    plugin_asked();
+    plugin_message_clear();
     struct hw_device *device = p->queue->device;
     const int32_t answer = device->plugin->table.transfer(p->queue->impl, &t);
     /* HW_LOST does not say which of two devices it is: see peer() in copy.c. */

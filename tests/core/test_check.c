@@ -3,6 +3,9 @@
  * that the operand table knows of, then the scalars and rules of each op; the answer is
  * HW_INVALID, it names op and field, and the plugin was not called. Last, random damage:
  * the short check of ordinary calls never accepts what the whole check refuses. */
+#include "run/check.h"
+#include "run/ops.h"
+#include "run/queue.h"
 #include "world.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 /* test_copy.c - hw_copy() between any two of: the host, the CPU's memory, and two devices of a
  * plugin that knows no way from one to the other; with strides, with conversion, in slices.
  */
+#include "run/queue.h"
 #include "world.h"
 
 static struct world w;
@@ -177,7 +178,7 @@ static void in_slices(void **state)
 static int32_t end_is_gone(void *queue, const struct hw_transfer *transfer)
 {
     (void)queue, (void)transfer;
-    return plugin_says(HW_LOST, "one end is gone");
+    return plugin_message_set(HW_LOST, "one end is gone");
 }
 
 /* A way of the plugin's own has two ends: the other one goes on. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_fallback.c - another device computes what the first one can not, or what its driver failed
  * at; right, counted, and never silent. And what may not be computed again. */
+#include "run/queue.h"
 #include "world.h"
 
 /* ---- another device computes ---- */
@@ -108,7 +109,7 @@ static int32_t broken(const struct hw_tensor *y)
     asked++;
     if (!y->buffer && y->data)
         memset(hw_tensor_address(y), 0xff, hw_tensor_bytes(y));
-    return plugin_says(answer, "the driver says 700");
+    return plugin_message_set(answer, "the driver says 700");
 }
 
 #define BROKEN(name, output)                                                               \
@@ -206,7 +207,7 @@ static int32_t (*real_transfer)(void *queue, const struct hw_transfer *transfer)
 static int32_t transfer_for_a_while(void *queue, const struct hw_transfer *t)
 {
     return transfers_left-- ? real_transfer(queue, t)
-                            : plugin_says(HW_DRIVER, "the bus is on fire");
+                            : plugin_message_set(HW_DRIVER, "the bus is on fire");
 }
 
 /* A call that failed has returned all host memory, whichever step it failed at: operands that
@@ -311,7 +312,7 @@ static int32_t late_add(void *device, void *queue, const struct hw_add *op)
 {
     (void)device, (void)queue, (void)op;
     let_go = doze(refusing);
-    return plugin_says(HW_UNSUPPORTED, "it could after all not");
+    return plugin_message_set(HW_UNSUPPORTED, "it could after all not");
 }
 
 /* It says that it can, takes the operands, and refuses: they stay until it has let go. */
@@ -343,7 +344,7 @@ static int32_t full_silu(void *device, void *queue, const struct hw_silu *op)
 {
     (void)device, (void)queue, (void)op;
     asked++;
-    return plugin_says(HW_NO_MEMORY, "the stand-in is full");
+    return plugin_message_set(HW_NO_MEMORY, "the stand-in is full");
 }
 
 /* Another error of a stand-in is as good as a refusal, while it can not have written what the
@@ -539,14 +540,14 @@ static void other_errors_are_not_retried(void **state)
 static int32_t no_event(void *device, uint32_t flags, void **event)
 {
     (void)device, (void)flags, (void)event;
-    return plugin_says(HW_UNSUPPORTED, "no events here");
+    return plugin_message_set(HW_UNSUPPORTED, "no events here");
 }
 
 static int32_t no_graph(void *queue, const struct hw_node *nodes, uint32_t count,
                         void **graph)
 {
     (void)queue, (void)nodes, (void)count, (void)graph;
-    return plugin_says(HW_UNSUPPORTED, "no graphs here");
+    return plugin_message_set(HW_UNSUPPORTED, "no graphs here");
 }
 
 static int32_t mute_add(void *device, void *queue, const struct hw_add *op)
@@ -588,7 +589,7 @@ static void words_are_of_one_call(void **state)
         fails(HW_INTERNAL, "no reason given", hw_add(w.on_near, &op));
         w.on_near->ops.add = theirs;
     }
-    plugin_says(HW_OK, "said, and succeeded");
+    plugin_message_set(HW_OK, "said, and succeeded");
     table->extension = mute_extension;
     fails(HW_INTERNAL, "extension ops of discrete:0: no reason given",
           hw_extension_call(w.on_near, "discrete.sleep", NULL, 0));

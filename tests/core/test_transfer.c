@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_transfer.c - what the library asks of a plugin's transfer(): which places, and how often. */
+/* transfer.c - what the library asks of a plugin's transfer(): which places, in how many calls. */
+#include "run/queue.h"
+#include "run/transfer.h"
 #include "world.h"
 
 static struct world w;

@@ -5,6 +5,7 @@
  * knows more: it finds zeros where the library knows nothing. An application hands over structs
  * that are shorter or longer than the library's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "run/ops.h"
 #include "world.h"
 
 #include <dlfcn.h>

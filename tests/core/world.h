@@ -4,7 +4,9 @@
 #ifndef HW_WORLD_H
 #define HW_WORLD_H
 
-#include "run/exec.h" /* before cmocka, which has a macro of the name of one of its functions */
+/* Before cmocka, which has a macro of the name of one of its functions. */
+#include "base/message.h"
+#include "core.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

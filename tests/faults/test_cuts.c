@@ -8,7 +8,7 @@
 
 #define MOST_BYTES (4u << 20)
 
-static enum reason answer(const uint8_t *bytes, size_t size)
+static enum object_fault answer(const uint8_t *bytes, size_t size)
 {
     /* A copy of exactly its size, so that a sanitizer sees a byte too far. */
     uint8_t *exact = malloc(size ? size : 1);
@@ -19,10 +19,10 @@ static enum reason answer(const uint8_t *bytes, size_t size)
         abort();
     for (size_t i = 0; i < size; i++)
         exact[i] = bytes[i];
-    enum reason reason = elf_read(&source, &object, why, sizeof why);
+    enum object_fault fault = elf_read(&source, &object, why, sizeof why);
     object_free(&object);
     free(exact);
-    return reason;
+    return fault;
 }
 
 int main(int argc, char **argv)
@@ -32,16 +32,16 @@ int main(int argc, char **argv)
     if (!file)
         return 2;
     size_t size = fread(bytes, 1, sizeof bytes, file);
-    int failed = answer(bytes, size) != REASON_NONE;
+    int failed = answer(bytes, size) != OBJECT_GOOD;
     fclose(file);
     if (failed)
-        fprintf(stderr, "the whole file: %s\n", reason_row(answer(bytes, size)).code);
+        fprintf(stderr, "the whole file: fault %d\n", (int)answer(bytes, size));
     for (size_t cut = 0; cut < size; cut++) {
-        enum reason reason = answer(bytes, cut);
-        if (reason == (cut ? REASON_TRUNCATED : REASON_EMPTY))
+        enum object_fault fault = answer(bytes, cut);
+        if (fault == (cut ? OBJECT_TRUNCATED : OBJECT_EMPTY))
             continue;
         if (failed++ < 8)
-            fprintf(stderr, "cut after %zu bytes: \"%s\"\n", cut, reason_row(reason).code);
+            fprintf(stderr, "cut after %zu bytes: fault %d\n", cut, (int)fault);
     }
     printf("cut after each of %zu bytes\n", size);
     return failed != 0;

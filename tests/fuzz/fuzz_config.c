@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_config.c - configuration files of any bytes, and what they say taken as settings. */
-#include "open/config.h"
+#include "open/config_file.h"
+#include "open/config_value.h"
 
 #include <stdlib.h>
 #include <string.h>

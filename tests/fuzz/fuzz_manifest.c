@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_manifest.c - manifests of any bytes. */
-#include "open/ladder.h"
+#include "object/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>

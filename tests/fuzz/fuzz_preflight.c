@@ -15,14 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              .size = size };
     struct object object;
     char why[256] = "";
-    enum reason reason = elf_read(&source, &object, why, sizeof why);
-    if (reason >= REASON_COUNT || (reason && !why[0]) || !memchr(why, '\0', sizeof why))
+    enum object_fault fault = elf_read(&source, &object, why, sizeof why);
+    if (fault >= OBJECT_FAULT_COUNT || (fault && !why[0]) || !memchr(why, '\0', sizeof why))
         abort();
     /* What it hands out is all there. */
     size_t sum = 0;
-    for (uint32_t i = 0; !reason && i < object.needed_count; i++)
+    for (uint32_t i = 0; !fault && i < object.needed_count; i++)
         sum += strlen(object.needed[i]);
-    for (uint32_t i = 0; !reason && i < object.version_count; i++)
+    for (uint32_t i = 0; !fault && i < object.version_count; i++)
         sum += strlen(object.versions[i]);
     if (sum > SIZE_MAX / 2)
         abort();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_words.c - lists of backends and devices of any text, and globs of it matched against
  * it. */
-#include "open/ladder.h"
+#include "base/text.h"
+#include "open/selector.h"
 
 #include <stdlib.h>
 #include <string.h>

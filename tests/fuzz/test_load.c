@@ -68,9 +68,9 @@ static enum end try(const struct image *image)
     struct source source = { .data = image->bytes, .fd = -1, .size = image->size };
     struct object object;
     char why[256];
-    enum reason reason = elf_read(&source, &object, why, sizeof why);
+    enum object_fault fault = elf_read(&source, &object, why, sizeof why);
     object_free(&object);
-    return reason ? REFUSED : load_in_child(image->fd);
+    return fault ? REFUSED : load_in_child(image->fd);
 }
 
 static enum end try_changed(struct image *image, uint32_t at, uint8_t change)

@@ -16,6 +16,11 @@ function in_tree(path)
 
 function layer(source)
 {
+    if (source ~ /^core\/[a-z]+\//) {
+        sub(/^core\//, "", source)
+        sub(/\/.*/, "", source)
+        return "core " source
+    }
     if (source ~ /^plugins\//) {
         sub(/^plugins\//, "", source)
         sub(/\/.*/, "", source)
@@ -39,7 +44,14 @@ function may_see(source, header, own)
     }
     if (own == "kernels")
         return header ~ /^kernels\//
-    if (own == "core")
+    # base and object stand alone; core/*.h is what both halves work on.
+    if (own == "core base")
+        return header ~ /^(core\/base|include\/hw)\//
+    if (own == "core object")
+        return header ~ /^(core\/object|core\/base|include\/hw)\//
+    if (own == "core run")
+        return header ~ /^(core\/run|core\/base|include\/hw)\// || header ~ /^core\/[a-z]+\.h$/
+    if (own == "core open")
         return header ~ /^(core|include\/hw)\//
     if (own == "verify")
         return header ~ /^(verify|include\/hw)\//

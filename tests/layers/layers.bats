@@ -52,11 +52,11 @@ nothing()
     needed "$LIBRARY" | grep -vE '^(libc\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9]|libffi\.so\.[0-9]+)$' | nothing
 }
 
-@test "the library is under 150 KiB when stripped" {
+@test "the library is under 256 KiB when stripped" {
     strip -o "$BATS_TEST_TMPDIR/stripped" "$LIBRARY"
     size=$(stat -c %s "$BATS_TEST_TMPDIR/stripped")
     echo "$size bytes"
-    [ "$size" -lt $((150 * 1024)) ]
+    [ "$size" -lt $((256 * 1024)) ]
 }
 
 @test "its name has a version in it" {
@@ -97,6 +97,29 @@ nothing()
 
 @test "each directory includes only what its layer may see" {
     "$NINJA" -C "$BUILD" -t deps | awk -v root="$PWD/" -v build="$BUILD/" -f tests/layers/includes.awk | nothing
+}
+
+# includes.awk knows the rooms of core/. What the opening half uses of the running half is listed here.
+@test "the opening half uses only these headers of the running half" {
+    cat >"$BATS_TEST_TMPDIR/allowed" <<EOF
+core/open/context.c run/buffer.h
+core/open/context.c run/fallback.h
+core/open/explain.c run/fallback.h
+core/open/explain.c run/queue.h
+core/open/registry.c run/device.h
+core/open/registry.c run/pool.h
+EOF
+    git grep -E '#include "run/' -- core/open | sed -E 's/:#include "(.*)"/ \1/' | sort >"$BATS_TEST_TMPDIR/used"
+    diff "$BATS_TEST_TMPDIR/allowed" "$BATS_TEST_TMPDIR/used"
+}
+
+@test "each source of core includes its own header first" {
+    for source in $(git ls-files -- 'core/*/*.c'); do
+        header=${source%.c}.h
+        [ -f "$header" ] || continue
+        first=$(grep -m 1 '^#include' "$source")
+        [ "$first" = "#include \"${header#core/}\"" ] || echo "$source: $first"
+    done | nothing
 }
 
 @test "CONTRIBUTING names the files that an op touches" {

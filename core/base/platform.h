@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* platform.h - questions to the operating system. */
+#ifndef HW_BASE_PLATFORM_H
+#define HW_BASE_PLATFORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether the process runs with rights that its user does not have (set-user-ID and so on). */
+bool process_elevated(void);
+uint64_t microseconds_now(void);
+/* The plugin directory beside the running library; see docs/build.md. The caller frees it. */
+char *plugin_directory(bool elevated);
+/* The directory that the C library was loaded from, which is one of the system's. May be NULL;
+ * the caller frees it. */
+char *libc_directory(void);
+/* "2.36"; NULL if the C library is not glibc. */
+const char *libc_version(void);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* candidate.c - where a candidate stopped, and why. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/candidate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct reason_row reason_rows[REASON_COUNT] = {
+    [REASON_NONE] = { "", STAGE_LIST, "", "" },
+#define X(NAME, code, STAGE, sentence, remedy)                                             \
+    [REASON_##NAME] = { code, STAGE_##STAGE, sentence, remedy },
+#include "open/reasons.def"
+#undef X
+};
+
+const char *stage_name(enum stage stage)
+{
+    static const char *const names[] = {
+#define X(NAME, name) name,
+        STAGES(X)
+#undef X
+    };
+    return names[stage];
+}
+
+bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
+{
+    const struct reason_row *row = &reason_rows[reason];
+    char text[1024];
+    snprintf(text, sizeof text, "%s", row->sentence);
+    if (format) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+    }
+    free(candidate->message);
+    free(candidate->remedy);
+    candidate->reason = reason;
+    candidate->stage = row->stage;
+    candidate->message = strdup(text);
+    candidate->remedy = strdup(row->remedy);
+    return false;
+}
+
+void set_remedy(struct candidate *candidate, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    free(candidate->remedy);
+    candidate->remedy = strdup(text);
+}
+
+bool is_broken(const struct candidate *candidate)
+{
+    switch (candidate->reason) {
+    case REASON_NONE:
+    case REASON_OTHER_SYSTEM:
+    case REASON_SHADOWED:
+    case REASON_DUPLICATE:
+    case REASON_NEEDS_LIBRARY:
+    case REASON_NO_HARDWARE:
+    case REASON_NO_DRIVER:
+    case REASON_NO_DEVICE:
+        return false;
+    default:
+        return candidate->stage != STAGE_FILTER;
+    }
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* candidate.h - a file that may be a plugin, how far it came, and why it stopped. */
+#ifndef HW_OPEN_CANDIDATE_H
+#define HW_OPEN_CANDIDATE_H
+
+#include "core.h"
+#include "object/manifest.h"
+
+#include <sys/types.h>
+
+#define STAGES(X)                                                                          \
+    X(LIST, "list")                                                                        \
+    X(FILTER, "filter")                                                                    \
+    X(TRUST, "trust")                                                                      \
+    X(PREFLIGHT, "preflight")                                                              \
+    X(MATCH, "match")                                                                      \
+    X(PROBE, "probe")                                                                      \
+    X(CACHE, "cache")                                                                      \
+    X(BIND, "bind")
+
+enum stage {
+#define X(NAME, name) STAGE_##NAME,
+    STAGES(X)
+#undef X
+        STAGE_COUNT
+};
+
+enum reason {
+    REASON_NONE,
+#define X(NAME, code, STAGE, sentence, remedy) REASON_##NAME,
+#include "open/reasons.def"
+#undef X
+    REASON_COUNT
+};
+
+struct reason_row {
+    const char *code;
+    enum stage stage;
+    const char *sentence;
+    const char *remedy;
+};
+extern const struct reason_row reason_rows[REASON_COUNT];
+const char *stage_name(enum stage stage);
+
+/* A file that was looked at. */
+struct candidate {
+    struct candidate *next;
+    char *path;           /* as found */
+    char *real;           /* absolute, without links; once trusted */
+    char *file;           /* the last part of path */
+    char name[NAME_SIZE]; /* of the backend: from the file's name, then from the manifest */
+    bool explicit_file;   /* named itself by the settings, not found in a directory */
+    int fd;               /* open from trust to bind; -1 otherwise */
+    dev_t device;
+    ino_t inode;
+    struct manifest *manifest; /* NULL before preflight has read it */
+    enum stage stage;          /* the last one reached */
+    enum reason reason;        /* why it stopped; REASON_NONE: it did not */
+    char *message;
+    char *remedy;
+    uint64_t microseconds[STAGE_COUNT];
+    struct plugin *plugin; /* once loaded */
+};
+
+/* Stops the candidate: `format` says what is wrong, NULL: the reason's own sentence.
+ * Answers false, for: return stop(candidate, REASON_EMPTY, NULL). */
+bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same with a remedy that is known better than the reason's own. */
+void set_remedy(struct candidate *candidate, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whether something is wrong with the file itself, not merely that it was not asked for or
+ * that its vendor is not there: worth a warning. */
+bool is_broken(const struct candidate *candidate);
+
+#endif

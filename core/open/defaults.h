@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* defaults.h - functions for the slots that a plugin left empty. */
+#ifndef HW_OPEN_DEFAULTS_H
+#define HW_OPEN_DEFAULTS_H
+
+#include <hw/plugin.h>
+
+/* Fills the empty optional slots of both tables. */
+void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops);
+
+#endif

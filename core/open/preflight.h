@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* preflight.h - stage 3: what reading the file shows, without running it. */
+#ifndef HW_OPEN_PREFLIGHT_H
+#define HW_OPEN_PREFLIGHT_H
+
+#include "open/candidate.h"
+
+bool preflight(struct hw_context *context, struct candidate *candidate);
+
+#endif

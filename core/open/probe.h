@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* probe.h - stage 5: what running a plugin shows. */
+#ifndef HW_OPEN_PROBE_H
+#define HW_OPEN_PROBE_H
+
+#include "open/candidate.h"
+
+bool probe(struct hw_context *context, struct candidate *candidate);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* selector.h - the grammar of HW_BACKENDS: see docs/settings.md. */
+#ifndef HW_OPEN_SELECTOR_H
+#define HW_OPEN_SELECTOR_H
+
+#include "core.h"
+
+/* One word of a list: [!]backend[:device][?]. */
+struct word {
+    char *text;    /* as written, without ! and ? */
+    char *backend; /* a glob */
+    char *device;  /* an index, a PCI address, a UUID or a glob of names; NULL: all */
+    bool removes;
+    bool optional;
+};
+
+#define MAX_WORDS 64
+
+struct word_list {
+    struct word *words;
+    size_t count;
+};
+
+/* HW_INVALID names `source`, the word and the grammar; the list is empty then. */
+enum hw_status words_parse(struct word_list *list, const char *text, const char *source);
+void words_free(struct word_list *list);
+/* Whether `*` (any text) and `?` (any character) match, ignoring the case of ASCII letters.
+ */
+bool glob(const char *pattern, const char *text);
+bool is_glob(const char *pattern);
+bool word_matches(const struct word *word, const struct hw_device *device);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* trust.h - stage 2: who could have written the file. */
+#ifndef HW_OPEN_TRUST_H
+#define HW_OPEN_TRUST_H
+
+#include "open/candidate.h"
+
+bool trust_check(struct hw_context *context, struct candidate *candidate);
+
+#endif

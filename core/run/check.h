@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* check.h - what each op demands of its operands. */
+#ifndef HW_RUN_CHECK_H
+#define HW_RUN_CHECK_H
+
+#include "core.h"
+#include "run/layout.h"
+#include "run/ops.h"
+
+/* What a check finds out besides the answer: what about the operands is not simple. */
+enum odd {
+    ODD_ALWAYS = 1,  /* set in every look: a queue that minds it minds every call */
+    ODD_HOST = 2,    /* an operand lies in host memory */
+    ODD_STRIDED = 4, /* an operand's innermost extent is not contiguous */
+    ODD_EMPTY = 8    /* the outputs are empty: there is nothing to do */
+};
+
+/* One check under way. */
+struct look {
+    struct hw_device *device; /* whose buffers the operands may lie in */
+    void *impl;
+    uint32_t op;
+    uint32_t odd;
+    uint32_t wrong; /* the operand that does not fit, and the dtypes that would */
+    uint32_t dtypes;
+    struct extent_of_bytes bytes[MAX_OPERANDS];
+};
+
+/* Pure: HW_INVALID names the field. */
+typedef enum hw_status check_fn(const void *args, struct look *look);
+extern check_fn *const op_checks[HW_OP_COUNT];
+
+#endif

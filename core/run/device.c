@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* device.c - a device at work: waking it, whether it is usable, what its plugin answered. */
+#include "run/device.h"
+
+#include "base/fork.h"
+#include "base/message.h"
+#include "run/pool.h"
+
+#include <string.h>
+
+/* ---- waking ---- */
+
+static enum hw_status wake_locked(struct hw_device *device)
+{
+    if (device->pool)
+        return HW_OK;
+    struct plugin *plugin = device->plugin;
+    int32_t status = HW_OK;
+    if (!device->impl) {
+        void *impl = NULL;
+        plugin_message_clear();
+        status = plugin->table.device_open(plugin->self, device->index, &impl);
+        if (status)
+            return fail_in(plugin_failed(status), "open device %s: ", device->name);
+        device->impl = impl;
+        log_line(&device->context->log, HW_LOG_INFO, "%s: woken: %s", device->name,
+                 device->info.name);
+    }
+    return pool_create(device, &device->pool);
+}
+
+enum hw_status device_wake(struct hw_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    enum hw_status status = wake_locked(device);
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+void device_sleep(struct hw_device *device)
+{
+    if (device->pool)
+        pool_destroy(device->pool);
+    if (device->impl)
+        device->plugin->table.device_close(device->impl);
+    device->pool = NULL;
+    device->impl = NULL;
+}
+
+/* ---- state ---- */
+
+uint32_t device_position(const struct hw_device *device)
+{
+    const struct hw_context *context = device->context;
+    uint32_t i = 0;
+    while (i < context->device_count && context->devices[i] != device)
+        i++;
+    return i;
+}
+
+enum hw_status answered(struct hw_device *device, int32_t status)
+{
+    if (!status)
+        return HW_OK;
+    plugin_failed(status);
+    if (status == HW_LOST && !atomic_exchange(&device->lost, HW_LOST))
+        log_line(&device->context->log, HW_LOG_ERROR, "%s is lost: %s", device->name,
+                 hw_message());
+    return (enum hw_status)status;
+}
+
+enum hw_status device_usable(struct hw_device *device)
+{
+    enum hw_status status = guard(device->context->generation);
+    if (status)
+        return status;
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return fail(
+            HW_LOST,
+            "device %s is lost; close its queues and buffers, and open a new context",
+            device->name);
+    return HW_OK;
+}
+
+enum hw_status device_ready(struct hw_device *device, const char *function)
+{
+    if (!device)
+        return fail(HW_INVALID, "%s: device may not be NULL", function);
+    enum hw_status status = device_usable(device);
+    return status ? status : device_wake(device);
+}
+
+/* ---- for applications ---- */
+
+enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t index,
+                                struct hw_kernel_info *info)
+{
+    if (!device || !info)
+        return fail(HW_INVALID, "hw_device_kernel: device and info may not be NULL");
+    if (info->size < 2 * sizeof(uint32_t))
+        return fail(HW_INVALID,
+                    "hw_device_kernel: info->size is %u; set it to sizeof *info",
+                    (unsigned)info->size);
+    if (op >= HW_OP_COUNT)
+        return fail(HW_INVALID, "hw_device_kernel: %u is no op", (unsigned)op);
+    enum hw_status status = guard(device->context->generation);
+    if (status || (status = device_wake(device)))
+        return status;
+    if (op >= device->plugin->table.op_count) /* an older plugin may look into an array */
+        return HW_END;
+    struct hw_kernel_info row = { .size = sizeof row };
+    uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;
+    plugin_message_clear();
+    int32_t answer = device->plugin->table.kernel_info(device->impl, op, index, &row);
+    if (answer == HW_END)
+        return HW_END;
+    if (answer)
+        return fail_in(plugin_failed(answer), "rows of %s on %s: ", hw_op_name(op),
+                       device->name);
+    row.size = size;
+    row.name[sizeof row.name - 1] = '\0';
+    row.needs[sizeof row.needs - 1] = '\0';
+    memcpy(info, &row, size);
+    return HW_OK;
+}

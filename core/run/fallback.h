@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* fallback.h - an op that the queue's device cannot compute, computed by another one. */
+#ifndef HW_RUN_FALLBACK_H
+#define HW_RUN_FALLBACK_H
+
+#include "base/json.h"
+#include "core.h"
+
+/* The plugin answered `status`, with its words in the message. */
+enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,
+                             int32_t status);
+enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
+                         enum hw_status status);
+/* HW_OK if fall_back() will ask another device; else its answer. */
+enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
+                             enum hw_status status);
+void fallback_notes_free(struct hw_context *context);
+void explain_fallbacks(struct json *json, struct hw_context *context);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* kernel.c - kernels that the user wrote: the plugin compiles and launches them, the core checks
+ * their arguments. */
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/message.h"
+#include "run/device.h"
+#include "run/queue.h"
+#include "run/signature.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct hw_kernel {
+    struct hw_device *device;
+    void *impl;
+    char *name, *signature;
+    struct hw_kernel *next, *prev;
+};
+
+static char *copy_text(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static void kernel_free(struct hw_kernel *kernel)
+{
+    if (kernel->impl)
+        kernel->device->plugin->table.kernel_destroy(kernel->impl);
+    free(kernel->name);
+    free(kernel->signature);
+    free(kernel);
+}
+
+static enum hw_status check_description(const struct hw_user_kernel *desc)
+{
+    if (desc->size < offsetof(struct hw_user_kernel, blob_bytes) + sizeof desc->blob_bytes)
+        return fail(HW_INVALID,
+                    "hw_kernel_create: desc->size is %u; set it to sizeof *desc",
+                    (unsigned)desc->size);
+    if (!hw_knows(desc, sizeof *desc))
+        return fail(
+            HW_UNSUPPORTED,
+            "hw_kernel_create: desc has fields that a newer library knows; leave them "
+            "zero, or update this one");
+    if (!desc->name || !desc->signature || !desc->group)
+        return fail(HW_INVALID,
+                    "hw_kernel_create: name, signature and group have to be set");
+    if (!desc->source == !desc->blob)
+        return fail(HW_INVALID, "hw_kernel_create: either source or blob has to be set");
+    if (desc->blob && !desc->blob_bytes)
+        return fail(HW_INVALID, "hw_kernel_create: blob is set, and blob_bytes is 0");
+    if (strspn(desc->signature, "toxif") != strlen(desc->signature))
+        return fail(HW_INVALID,
+                    "hw_kernel_create: signature \"%s\" has letters other than t o x i f",
+                    desc->signature);
+    if (strlen(desc->signature) > MAX_ARGUMENTS)
+        return fail(HW_INVALID, "hw_kernel_create: signature has %zu letters, %d can be",
+                    strlen(desc->signature), MAX_ARGUMENTS);
+    return HW_OK;
+}
+
+enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_kernel *desc,
+                                struct hw_kernel **out)
+{
+    if (!out)
+        return fail(HW_INVALID, "hw_kernel_create: kernel may not be NULL");
+    *out = NULL;
+    if (!device || !desc)
+        return fail(HW_INVALID, "hw_kernel_create: device and desc may not be NULL");
+    enum hw_status status = check_description(desc);
+    if (status || (status = device_usable(device)) || (status = device_wake(device)))
+        return status;
+    struct hw_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        return fail(HW_NO_MEMORY, "out of memory for a kernel");
+    kernel->device = device;
+    kernel->name = copy_text(desc->name);
+    kernel->signature = copy_text(desc->signature);
+    if (!kernel->name || !kernel->signature) {
+        kernel_free(kernel);
+        return fail(HW_NO_MEMORY, "out of memory for a kernel");
+    }
+    plugin_message_clear();
+    status = answered(
+        device, device->plugin->table.kernel_build(device->impl, desc, &kernel->impl));
+    if (status) {
+        kernel->impl = NULL;
+        kernel_free(kernel);
+        return fail_in(status, "kernel %s on %s: ", desc->name, device->name);
+    }
+    struct hw_context *context = device->context;
+    pthread_mutex_lock(&context->lock);
+    list_add(&context->kernels, kernel);
+    pthread_mutex_unlock(&context->lock);
+    *out = kernel;
+    return HW_OK;
+}
+
+enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
+                                uint64_t groups, const struct hw_arg *args, uint32_t count)
+{
+    enum hw_status status = queue_ready(queue, "hw_kernel_launch");
+    if (status)
+        return status;
+    if (!kernel)
+        return fail(HW_INVALID, "hw_kernel_launch: kernel may not be NULL");
+    if (kernel->device != queue->device)
+        return fail(HW_INVALID, "hw_kernel_launch: the kernel is of %s, the queue of %s",
+                    kernel->device->name, queue->device->name);
+    if (queue->recording)
+        return fail(HW_UNSUPPORTED, "hw_kernel_launch: user kernels are not recorded");
+    if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
+        return status;
+    plugin_message_clear();
+    status = answered(queue->device, queue->device->plugin->table.kernel_launch(
+                                         queue->impl, kernel->impl, groups, args, count));
+    return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
+                  : settle_synchronous(queue);
+}
+
+void hw_kernel_free(struct hw_kernel *kernel)
+{
+    if (!kernel || forked(kernel->device->context->generation))
+        return;
+    struct hw_context *context = kernel->device->context;
+    pthread_mutex_lock(&context->lock);
+    list_remove(&context->kernels, kernel);
+    pthread_mutex_unlock(&context->lock);
+    kernel_free(kernel);
+}

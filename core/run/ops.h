@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* ops.h - the op table as data: structs, operands, and the functions of each op. */
+#ifndef HW_RUN_OPS_H
+#define HW_RUN_OPS_H
+
+#include <hw/hw.h>
+
+#include <stdbool.h>
+
+enum role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
+
+struct operand {
+    const char *name;
+    uint32_t offset; /* of the tensor in the op's struct */
+    enum role role;
+};
+
+#define MAX_OPERANDS 8
+
+/* Room for any op's struct. */
+union any_op {
+#define X(NAME, name) struct hw_##name name;
+    HW_OPS(X)
+#undef X
+};
+
+/* OPERAND_silu_x and so on: an operand's number within its op. */
+#define T(op, field, role) OPERAND_##op##_##field,
+#define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) OPERANDS_##name };
+HW_OPS(X)
+#undef X
+#undef T
+
+struct op_row {
+    uint32_t size; /* of its struct */
+    uint32_t operand_count;
+    const struct operand *operands;
+    /* Check and call: what hw_submit() does with a struct of the right size. */
+    enum hw_status (*submit)(struct hw_queue *queue, const void *args);
+    /* The plugin's function. */
+    int32_t (*call)(struct hw_queue *queue, const void *args);
+};
+extern const struct op_row op_rows[HW_OP_COUNT];
+
+static inline bool role_reads(enum role role)
+{
+    return role != ROLE_OUT && role != ROLE_OPT_OUT;
+}
+
+static inline bool role_writes(enum role role)
+{
+    return role >= ROLE_OUT;
+}
+
+static inline bool role_optional(enum role role)
+{
+    return role == ROLE_OPT_IN || role == ROLE_OPT_OUT;
+}
+
+static inline struct hw_tensor *operand_in(void *args, const struct operand *operand)
+{
+    return (struct hw_tensor *)(void *)((char *)args + operand->offset);
+}
+
+static inline const struct hw_tensor *operand_at(const void *args,
+                                                 const struct operand *operand)
+{
+    return (const struct hw_tensor *)(const void *)((const char *)args + operand->offset);
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* pending.c - host tensors that a queue has yet to write. */
+#include "run/pending.h"
+
+#include "run/layout.h"
+#include "run/queue.h"
+#include "run/transfer.h"
+
+#include <stdlib.h>
+
+void pending_add(struct hw_queue *queue, struct owed *write)
+{
+    write->next = queue->owed;
+    queue->owed = write;
+}
+
+bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host)
+{
+    const uint64_t begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    const uint64_t end = begin + hw_tensor_bytes(host);
+    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
+        if (begin < owed->end && owed->begin < end)
+            return true;
+    return false;
+}
+
+bool pending_copies(const struct hw_queue *queue)
+{
+    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
+        if (owed->from)
+            return true;
+    return false;
+}
+
+void pending_finish(struct hw_queue *queue, bool completed)
+{
+    struct owed *owed = queue->owed, *turned = NULL;
+    queue->owed = NULL;
+    while (owed) { /* the list has the last one first: turn it, later writes win */
+        struct owed *next = owed->next;
+        owed->next = turned;
+        turned = owed;
+        owed = next;
+    }
+    while (turned) {
+        struct owed *next = turned->next;
+        struct hw_tensor from = turned->to;
+        uint64_t bytes;
+        if (completed && turned->from && make_dense(&from, NULL, &bytes)) {
+            from.data = turned->from;
+            from.offset = 0;
+            host_move(&turned->to, &from);
+        }
+        free(turned);
+        turned = next;
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* pending.h - host tensors that a queue has yet to write. */
+#ifndef HW_RUN_PENDING_H
+#define HW_RUN_PENDING_H
+
+#include "core.h"
+
+/* A host tensor that the queue has yet to write. */
+struct owed {
+    struct owed *next;
+    uint64_t begin, end; /* addresses */
+    struct hw_tensor to; /* the host tensor */
+    void *from; /* its bytes, dense, once the queue has passed; NULL: none to copy */
+};
+
+/* Adds a write to the queue's list; takes `write`. */
+void pending_add(struct hw_queue *queue, struct owed *write);
+/* Whether the queue has yet to write any of these bytes. */
+bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host);
+/* Whether any of them has yet to be copied by the host. */
+bool pending_copies(const struct hw_queue *queue);
+/* Carries them out if the queue has `completed`; forgets them in any case. */
+void pending_finish(struct hw_queue *queue, bool completed);
+
+#endif

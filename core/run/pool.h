@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* pool.h - one pool per device: large pieces of the device's memory, split into blocks. */
+#ifndef HW_RUN_POOL_H
+#define HW_RUN_POOL_H
+
+#include "core.h"
+
+/* Buffers begin at multiples of this, or of more where a device asks for more. */
+#define POOL_GRAIN 256
+
+struct buffer;
+
+/* A piece of a chunk; `offset` and `length` are multiples of the device's buffer_alignment. */
+struct block {
+    struct chunk *chunk;
+    struct block *before, *after; /* in the chunk, by address */
+    struct block *next, *prev;    /* among the free ones of its kind */
+    uint64_t offset, length;
+    bool used;
+};
+enum hw_status pool_create(struct hw_device *device, struct pool **pool);
+void pool_destroy(struct pool *pool);
+
+enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
+                         struct block **block);
+void pool_give(struct pool *pool, struct block *block);
+/* Drops the buffer once its mark has passed, at the latest when memory or numbers are asked
+ * for. */
+void pool_give_after(struct pool *pool, struct buffer *buffer);
+/* The queue has passed: drops what was freed in its order. */
+void pool_passed(struct pool *pool, const struct hw_queue *queue);
+/* What the plugin answered for the whole of the block's chunk. */
+const struct hw_buffer *block_memory(const struct block *block);
+
+#endif

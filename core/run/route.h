@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* route.h - the cold path of a call: operands that the plugin cannot take as they are. */
+#ifndef HW_RUN_ROUTE_H
+#define HW_RUN_ROUTE_H
+
+#include "core.h"
+
+/* What a check found odd and the queue minds. */
+enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* scratch.c - memory that goes in a queue's order: scratch of the device and of the host, and
+ * buffers that are freed once the queue has passed. */
+#include "run/scratch.h"
+
+#include "base/fork.h"
+#include "base/message.h"
+#include "run/buffer.h"
+#include "run/pool.h"
+#include "run/queue.h"
+
+#include <stdlib.h>
+
+enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t flags,
+                            struct buffer **buffer)
+{
+    if (flags == 0)
+        for (struct buffer **at = &queue->idle; *at; at = &(*at)->next)
+            if ((*at)->base.bytes >= bytes && (*at)->base.bytes / 4 <= bytes) {
+                *buffer = *at;
+                *at = (*at)->next;
+                return HW_OK;
+            }
+    enum hw_status status = buffer_make(queue->device, bytes, flags, buffer);
+    if (status != HW_NO_MEMORY || (!queue->idle && !queue->busy))
+        return status;
+    status = queue_settle(queue); /* gives back what lies idle */
+    return status ? status : buffer_make(queue->device, bytes, flags, buffer);
+}
+
+#define BUSY_BYTES                                                                         \
+    (UINT64_C(64) << 20) /* host memory in flight before the queue is waited for */
+
+/* Keeps `memory` until the queue has passed; false: there is no room to remember it. */
+static bool keep_busy(struct hw_queue *queue, void *memory)
+{
+    void **list = realloc(queue->busy_memory, (queue->busy_count + 1) * sizeof *list);
+    if (!list)
+        return false;
+    queue->busy_memory = list;
+    list[queue->busy_count++] = memory;
+    return true;
+}
+
+void queue_free_later(struct hw_queue *queue, struct buffer *buffer)
+{
+    buffer->next = queue->busy;
+    queue->busy = buffer;
+}
+
+void scratch_give(struct hw_queue *queue, struct buffer *buffer)
+{
+    if (!buffer)
+        return;
+    /* Device memory is used in the queue's order; pinned memory by the host as well. */
+    if (buffer->base.flags & HW_BUFFER_PINNED) {
+        queue->busy_bytes += buffer->base.bytes;
+        queue_free_later(queue, buffer);
+        return;
+    }
+    buffer->next = queue->idle;
+    queue->idle = buffer;
+}
+
+void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned)
+{
+    *pinned = NULL;
+    if (queue->busy_bytes > BUSY_BYTES)
+        queue_settle(queue);
+    const struct saved_message saved = message_save(); /* ordinary memory will do */
+    struct buffer *buffer;
+    if (bytes <= SIZE_MAX &&
+        !buffer_make(queue->device, bytes, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE,
+                     &buffer)) {
+        scratch_give(queue, buffer);
+        *pinned = &buffer->base;
+        return buffer->base.host;
+    }
+    void *memory = malloc(bytes ? (size_t)bytes : 1);
+    if (memory && !keep_busy(queue, memory)) {
+        free(memory);
+        memory = NULL;
+    }
+    if (!memory) {
+        fail(HW_NO_MEMORY, "out of memory for %llu bytes to stage a tensor in",
+             (unsigned long long)bytes);
+        return NULL;
+    }
+    message_restore(&saved);
+    queue->busy_bytes += bytes;
+    return memory;
+}
+
+static void drop_list(struct buffer **list)
+{
+    while (*list) {
+        struct buffer *buffer = *list;
+        *list = buffer->next;
+        buffer_drop(buffer);
+    }
+}
+
+/* The queue has passed, or never will: nothing of it is used any more. */
+void scratch_release(struct hw_queue *queue)
+{
+    drop_list(&queue->idle);
+    drop_list(&queue->busy);
+    pool_passed(queue->device->pool, queue);
+    while (queue->busy_count)
+        free(queue->busy_memory[--queue->busy_count]);
+    queue->busy_bytes = 0;
+}
+
+/* ---- for applications ---- */
+
+/* An event behind the buffer's last use; false: the plugin has none, or none now. */
+static bool mark(struct buffer *buffer, struct hw_queue *queue)
+{
+    const struct hw_plugin *table = &queue->device->plugin->table;
+    if (buffer->owner != queue->device ||
+        table->event_create(queue->device->impl, 0, &buffer->mark))
+        return false;
+    if (table->event_record(buffer->mark, queue->impl)) {
+        table->event_destroy(buffer->mark);
+        return false;
+    }
+    buffer->after = queue;
+    return true;
+}
+
+void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
+{
+    if (!base || forked(buffer_of(base)->owner->context->generation))
+        return;
+    if (!queue) {
+        hw_buffer_free(base);
+        return;
+    }
+    struct buffer *buffer = buffer_of(base);
+    /* A queue of another context may outlive the buffer's pool. */
+    if (buffer->owner->context != queue->device->context) {
+        queue_settle(queue);
+        hw_buffer_free(base);
+        return;
+    }
+    /* An event that can not be had is no failure. */
+    const struct saved_message saved = message_save();
+    buffer_unlist(buffer);
+    if (mark(buffer, queue))
+        pool_give_after(buffer->owner->pool, buffer);
+    else
+        queue_free_later(queue, buffer);
+    plugin_message_clear();
+    message_restore(&saved);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* support.c - whether a device computes an op, asked of its plugin without running it. */
+#include "run/support.h"
+
+#include "base/message.h"
+#include "run/args.h"
+#include "run/check.h"
+#include "run/device.h"
+#include "run/layout.h"
+
+#include <string.h>
+
+enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args)
+{
+    char why[256] = "";
+    uint64_t scratch = 0;
+    union plugin_op longer;
+    enum hw_status status = args_known(device->plugin, op, args);
+    if (status)
+        return status;
+    args = plugin_args(device->plugin, op, args, &longer);
+    plugin_message_clear();
+    status = answered(device, device->plugin->table.supports(device->impl, op, args, why,
+                                                             sizeof why, &scratch));
+    why[sizeof why - 1] = '\0';
+    return status == HW_UNSUPPORTED && why[0] ? fail(status, "%s", why) : status;
+}
+
+/* ---- what has to stand in for an operand ---- */
+
+bool innermost_apart(const struct hw_tensor *t)
+{
+    return !t->layout && t->extent[t->rank - 1] > 1 &&
+           t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype);
+}
+
+bool must_stage(const struct hw_device *device, const struct hw_tensor *t)
+{
+    return !t->buffer && !(device->info.features & HW_FEATURE_HOST_TENSORS);
+}
+
+bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_tensor *t)
+{
+    if (t->dtype == HW_NONE || tensor_empty(t))
+        return false;
+    return must_stage(device, t) || (op != HW_OP_COPY && innermost_apart(t));
+}
+
+/* The same elements, contiguous. */
+enum hw_status dense_like(const struct hw_tensor *t, const char *name,
+                          struct hw_tensor *dense, uint64_t *bytes)
+{
+    *dense = *t;
+    return make_dense(dense, t, bytes)
+               ? HW_OK
+               : fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", name);
+}
+
+/* What is empty needs no copy, and no plugin is to mind its strides. */
+void straighten_empty(uint32_t op, struct hw_tensor *t)
+{
+    if (t->dtype != HW_NONE && op != HW_OP_COPY && tensor_empty(t) && innermost_apart(t))
+        make_dense(t, NULL, &(uint64_t){ 0 });
+}
+
+/* Axes that repeat, once. */
+static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
+{
+    struct hw_tensor u = *t;
+    for (int i = 0; i < u.rank - 1; i++)
+        if (dense->stride[i] == 0 && u.extent[i] > 1)
+            u.extent[i] = 1;
+    return u;
+}
+
+struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor *src,
+                            const struct hw_tensor *dense)
+{
+    return (struct hw_copy){ .src = once(src, dense), .dst = once(dst, dense) };
+}
+
+/* ---- what the device computes ---- */
+
+/* Whether a view can be made contiguous, and what was computed there be put back. */
+static enum hw_status can_copy(struct hw_device *device, const struct operand *operand,
+                               const struct hw_tensor *view, const struct hw_tensor *dense)
+{
+    const struct hw_copy in = copy_of_view(dense, view, dense),
+                         out = copy_of_view(view, dense, dense);
+    enum hw_status status = HW_OK;
+    if (role_reads(operand->role))
+        status = plugin_supports(device, HW_OP_COPY, &in);
+    if (!status && role_writes(operand->role))
+        status = plugin_supports(device, HW_OP_COPY, &out);
+    return status ? fail_in(status, "%s is a view, which has to be copied: ", operand->name)
+                  : HW_OK;
+}
+
+static enum hw_status computes(struct hw_device *device, uint32_t op, const void *args)
+{
+    const struct op_row *row = &op_rows[op];
+    enum hw_status status;
+    union any_op dense;
+    memcpy(&dense, args, row->size);
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct operand *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(args, operand);
+        straighten_empty(op, operand_in(&dense, operand));
+        if (must_replace(device, op, t) &&
+            (status = dense_like(t, operand->name, operand_in(&dense, operand),
+                                 &(uint64_t){ 0 })))
+            return status;
+    }
+    status = plugin_supports(device, op, &dense);
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        const struct operand *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(args, operand);
+        if (must_replace(device, op, t) && !must_stage(device, t))
+            status = can_copy(device, operand, t, operand_at(&dense, operand));
+    }
+    return status;
+}
+
+static bool is_transposed(const struct hw_tensor *t)
+{
+    return innermost_apart(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
+}
+
+/* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then. */
+static void say_transposed(struct hw_tensor *t, uint32_t *flag)
+{
+    const int inner = t->rank - 1;
+    const int64_t extent = t->extent[inner], stride = t->stride[inner];
+    t->extent[inner] = t->extent[inner - 1];
+    t->stride[inner] = t->stride[inner - 1];
+    t->extent[inner - 1] = extent;
+    t->stride[inner - 1] = stride;
+    *flag ^= 1;
+}
+
+enum hw_status device_computes(struct hw_device *device, uint32_t op, const void *args,
+                               union any_op *as)
+{
+    const struct hw_matmul *matmul = args;
+    const uint32_t turned = op == HW_OP_MATMUL
+                                ? (uint32_t)is_transposed(&matmul->a) |
+                                      (uint32_t)is_transposed(&matmul->b) << 1
+                                : 0;
+    /* Both by a flag, else one, else none: what no flag says is copied. */
+    for (uint32_t said = turned;; said = (said - 1) & turned) {
+        memcpy(as, args, op_rows[op].size);
+        if (said & 1)
+            say_transposed(&as->matmul.a, &as->matmul.transpose_a);
+        if (said & 2)
+            say_transposed(&as->matmul.b, &as->matmul.transpose_b);
+        const enum hw_status status = computes(device, op, as);
+        if (status != HW_UNSUPPORTED || !said)
+            return status;
+    }
+}
+
+/* ---- for applications ---- */
+
+enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const void *args,
+                                  size_t size)
+{
+    union any_op copy, as;
+    enum hw_status status;
+    if (!device)
+        return fail(HW_INVALID, "hw_device_supports: device may not be NULL");
+    if ((status = device_usable(device)) || (status = device_wake(device)))
+        return status;
+    if (!(args = args_of_size(op, args, size, &copy, &status)))
+        return status;
+    struct look look = { .device = device, .impl = device->impl, .op = op };
+    if ((status = op_checks[op](args, &look)))
+        return status;
+    /* Nothing is to be done for empty operands, by a plugin that has the op. */
+    status = look.odd & ODD_EMPTY ? args_known(device->plugin, op, args)
+                                  : device_computes(device, op, args, &as);
+    return status ? fail_in(status, "%s on %s: ", hw_op_name(op), device->name) : HW_OK;
+}
