@@ -64,7 +64,8 @@ uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     const struct walk w = walk_of(a, b);
     uint64_t calls = w.run ? 1 : 0;
-    for (int i = w.run < ROW_BYTES ? 0 : axes_at_once(&w); i < w.axes; i++)
+    const int first = w.run < ROW_BYTES ? 0 : axes_at_once(&w);
+    for (int i = w.axes; i-- > first;)
         if (__builtin_mul_overflow(calls, (uint64_t)w.n[i], &calls))
             return UINT64_MAX;
     return calls;
