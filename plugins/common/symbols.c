@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* symbols.c - opening a vendor's library and finding its functions. */
+#define _GNU_SOURCE /* dladdr() */
+#include "symbols.h"
+
+/* ---- the system's loader: the one part that differs between systems ---- */
+
+#include <dlfcn.h>
+
+static void *library_open(const char *file)
+{
+    return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+static const char *library_error(void)
+{
+    const char *text = dlerror();
+    return text ? text : "no reason given";
+}
+
+static void *library_symbol(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+/* The file that a symbol of the library is in; NULL if the system does not say. */
+static const char *library_path(void *symbol)
+{
+    Dl_info info;
+    return symbol && dladdr(symbol, &info) ? info.dli_fname : NULL;
+}
+
+/* ---- everywhere ---- */
+
+enum { NAME_BYTES = 128, REASON_BYTES = 512 };
+
+/* Copies the first of the names in `*list` and moves `*list` behind it; false at the end. */
+static bool next_name(const char **list, char name[NAME_BYTES])
+{
+    const size_t length = strcspn(*list, "|");
+
+    if (length == 0)
+        return false;
+    snprintf(name, NAME_BYTES, "%.*s", (int)length, *list);
+    *list += length + ((*list)[length] == '|');
+    return true;
+}
+
+static void *find_symbol(void *library, const char *names)
+{
+    char name[NAME_BYTES];
+    void *symbol = NULL;
+
+    while (!symbol && next_name(&names, name))
+        symbol = library_symbol(library, name);
+    return symbol;
+}
+
+/* Opens the first file that can be opened and leaves its name in `file`. `reasons` gets
+ * what the system says of each that cannot. */
+static void *open_first(const char *files, char file[NAME_BYTES],
+                        char reasons[REASON_BYTES])
+{
+    size_t used = 0;
+
+    while (next_name(&files, file)) {
+        void *library = library_open(file);
+        if (library)
+            return library;
+        const int n = snprintf(reasons + used, REASON_BYTES - used, "%s%s",
+                               used ? "; " : "", library_error());
+        used += n > 0 ? (size_t)n : 0;
+        used = used < REASON_BYTES ? used : REASON_BYTES - 1;
+    }
+    return NULL;
+}
+
+static void store(void *functions, const struct symbol *symbol, void *address)
+{
+    memcpy((char *)functions + symbol->offset, &address, sizeof address);
+}
+
+int32_t symbols_load(const struct hw_host *host, const struct symbol_library *library,
+                     void *functions)
+{
+    char file[NAME_BYTES] = "", reasons[REASON_BYTES] = "no file is named";
+    void *handle = open_first(library->files, file, reasons);
+    const struct symbol *missing = NULL;
+    const char *path = NULL;
+
+    for (uint32_t i = 0; i < library->count; i++) {
+        const struct symbol *symbol = &library->symbols[i];
+        void *address = handle ? find_symbol(handle, symbol->names) : NULL;
+        store(functions, symbol, address);
+        if (!address && symbol->required && !missing)
+            missing = symbol;
+        if (!path)
+            path = library_path(address);
+    }
+    if (handle && !missing)
+        return HW_OK;
+    for (uint32_t i = 0; i < library->count; i++)
+        store(functions, &library->symbols[i], NULL);
+    if (!handle)
+        return hw_fail(host, HW_NO_DEVICE, "cannot open %.200s: %s; %s", library->files,
+                       reasons, library->remedy);
+    return hw_fail(host, HW_NO_DEVICE,
+                   "%s has no function %s, so it is too old for this plugin; %s",
+                   path ? path : file, missing->names, library->remedy);
+}
