@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* cache.h - a directory of compiled programs, shared by all processes of one user.
+ *
+ * An entry is one file, named by its key. It is written under a temporary name and then
+ * renamed, so readers see a whole entry or none, and of two writers the later one wins.
+ * Nothing in the directory is trusted: an entry is used only if it is a regular file that
+ * belongs to this user, nobody else may write to it or to the directory, and its length
+ * and checksum are right. Anything else counts as missing and is replaced by the next
+ * write.
+ *
+ * When a write takes the directory beyond CACHE_BYTES_MAX, the entries that were written
+ * first are removed. Only files with the name of an entry are ever removed. */
+#ifndef COMMON_CACHE_H
+#define COMMON_CACHE_H
+
+#include "sha256.h"
+
+#include <stdbool.h>
+
+enum {
+    CACHE_ENTRY_MAX = 64 << 20, /* bytes of one program */
+    CACHE_BYTES_MAX = 512 << 20 /* of all files together */
+};
+
+/* The program with this key, or NULL; the caller frees it. `*bytes` is its size, never 0. */
+void *cache_read(const char *directory, const uint8_t key[SHA256_BYTES], size_t *bytes);
+
+/* Stores a program; makes the directory, and those above it, if they are missing, for
+ * this user alone. False if that fails; `why` then says what failed and why. */
+bool cache_write(const char *directory, const uint8_t key[SHA256_BYTES], const void *data,
+                 size_t bytes, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* module.c - building programs, and not building them twice. */
+#include "module.h"
+
+#include "cache.h"
+
+#include <stdlib.h>
+
+/* The length goes first, so that text cannot move from one field to the next unnoticed. */
+static void add_field(struct sha256 *hash, const void *data, size_t bytes)
+{
+    const uint64_t length = bytes;
+
+    sha256_add(hash, &length, sizeof length);
+    sha256_add(hash, data, bytes);
+}
+
+static void make_key(const struct module_builder *builder,
+                     const struct module_program *program, uint8_t key[SHA256_BYTES])
+{
+    const char *const fields[] = { builder->build, builder->device, builder->driver,
+                                   program->options };
+    struct sha256 hash;
+
+    sha256_begin(&hash);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        add_field(&hash, fields[i], strlen(fields[i]));
+    for (int i = 0; i < MODULE_PARTS && program->parts[i]; i++)
+        add_field(&hash, program->parts[i]->data, program->parts[i]->bytes);
+    sha256_end(&hash, key);
+}
+
+static char *join_parts(const struct module_program *program)
+{
+    size_t bytes = 1, used = 0;
+
+    for (int i = 0; i < MODULE_PARTS && program->parts[i]; i++)
+        bytes += program->parts[i]->bytes;
+    char *text = malloc(bytes);
+    for (int i = 0; text && i < MODULE_PARTS && program->parts[i]; i++) {
+        memcpy(text + used, program->parts[i]->data, program->parts[i]->bytes);
+        used += program->parts[i]->bytes;
+    }
+    if (text)
+        text[used] = '\0';
+    return text;
+}
+
+static int32_t compile(const struct module_builder *builder,
+                       const struct module_program *program, struct module_image *image)
+{
+    char *text = join_parts(program);
+
+    if (!text)
+        return hw_fail(builder->host, HW_NO_MEMORY, "out of memory for the text of %s",
+                       program->name);
+    const int32_t status = builder->compile(builder->user, program, text, image);
+    free(text);
+    if (status == HW_OK)
+        return HW_OK;
+    image->log[sizeof image->log - 1] = '\0';
+    return hw_fail(builder->host, status, "cannot compile %s for %s: %s", program->name,
+                   builder->device, image->log[0] ? image->log : "no log");
+}
+
+static void store(struct module_builder *builder, const uint8_t key[SHA256_BYTES],
+                  const struct module_image *image)
+{
+    char why[512], line[600];
+
+    if (cache_write(builder->host->cache_dir, key, image->data, image->bytes, why,
+                    sizeof why) ||
+        atomic_exchange(&builder->silent, true))
+        return;
+    snprintf(line, sizeof line, "compiled programs are not kept: %s", why);
+    builder->host->log(builder->host->instance, HW_LOG_DEBUG, line);
+}
+
+static bool load_cached(const struct module_builder *builder,
+                        const uint8_t key[SHA256_BYTES], void **module)
+{
+    size_t bytes = 0;
+    void *data = cache_read(builder->host->cache_dir, key, &bytes);
+    const bool loaded = data && builder->load(builder->user, data, bytes, module) == HW_OK;
+
+    free(data);
+    return loaded;
+}
+
+int32_t module_load(struct module_builder *builder, const struct module_program *program,
+                    void **module)
+{
+    const bool caching = builder->host->cache_dir[0] != '\0';
+    struct module_image image = { 0 };
+    uint8_t key[SHA256_BYTES];
+
+    make_key(builder, program, key);
+    if (caching && load_cached(builder, key, module))
+        return HW_OK;
+    int32_t status = compile(builder, program, &image);
+    if (status == HW_OK)
+        status = builder->load(builder->user, image.data, image.bytes, module);
+    if (status == HW_OK && caching)
+        store(builder, key, &image);
+    free(image.data);
+    return status;
+}
