@@ -161,7 +161,7 @@ static int quantum_q4_0(float value, float inverse)
 {
     const float scaled = value * inverse;
     const float shifted = scaled + 8.5f;
-    const int q = (signed char)shifted;
+    const int q = (int)shifted;
     return q < 15 ? q : 15;
 }
 

@@ -24,7 +24,7 @@ static inline struct buffer *buffer_of(const struct hw_buffer *base)
 
 /* A buffer that the context does not list. */
 enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t flags,
-                           struct buffer **buffer);
+                           struct buffer **out);
 void buffer_drop(struct buffer *buffer);
 void buffer_list(struct buffer *buffer);
 void buffer_unlist(struct buffer *buffer);

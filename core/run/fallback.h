@@ -6,9 +6,9 @@
 #include "base/json.h"
 #include "core.h"
 
-/* The plugin answered `status`, with its words in the message. */
+/* The plugin answered `answer`, with its words in the message. */
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,
-                             int32_t status);
+                             int32_t answer);
 enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
                          enum hw_status status);
 /* HW_OK if fall_back() will ask another device; else its answer. */

@@ -22,7 +22,7 @@ enum hw_status pool_create(struct hw_device *device, struct pool **pool);
 void pool_destroy(struct pool *pool);
 
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
-                         struct block **block);
+                         struct block **out);
 void pool_give(struct pool *pool, struct block *block);
 /* Drops the buffer once its mark has passed, at the latest when memory or numbers are asked
  * for. */

@@ -206,6 +206,14 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
     return HW_OK;
 }
 
+bool kernel_choice_equal(const struct kernel_choice *a, const struct kernel_choice *b)
+{
+    return a->table == b->table && a->features == b->features &&
+           memcmp(a->first, b->first, sizeof a->first) == 0 &&
+           memcmp(a->end, b->end, sizeof a->end) == 0 &&
+           memcmp(a->forced, b->forced, sizeof a->forced) == 0;
+}
+
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan)
 {

@@ -93,6 +93,8 @@ struct kernel_choice {
 int32_t kernel_choose(const struct hw_host *host, const char *spec,
                       struct kernel_choice *choice);
 
+bool kernel_choice_equal(const struct kernel_choice *a, const struct kernel_choice *b);
+
 /* Plans an op with the first row that takes it. Returns NULL, or the reason why none does. */
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan);
@@ -102,6 +104,6 @@ int32_t kernel_list(const struct kernel_choice *choice, uint32_t op, uint32_t in
                     struct hw_kernel_info *info);
 
 /* The operands of an op, as tensors of `args`: "matmul: a f32 [4,8], b q8_0 [16,8]". */
-void kernel_describe(uint32_t op, const void *args, char *text, size_t size);
+void kernel_describe(uint32_t op, const void *args, char *buffer, size_t size);
 
 #endif

@@ -242,9 +242,8 @@ int32_t launch_graph(void *queue, void *graph)
 {
     struct queue *q = queue;
     struct graph *g = graph;
-    const int32_t status = memcmp(&g->choice, &q->choice, sizeof g->choice) == 0
-                               ? HW_OK
-                               : graph_plan(g, q);
+    const int32_t status = kernel_choice_equal(&g->choice, &q->choice) ? HW_OK
+                                                                       : graph_plan(g, q);
     if (status)
         return status;
     for (uint32_t i = 0; i < g->count; i++)

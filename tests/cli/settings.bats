@@ -24,7 +24,8 @@ load common
     says 'HW_MEMORY_LIMIT +8G +\(environment\)'
     says 'HW_FALLBACK +error +\(environment\)'
     HW_FALLBACK=error hw env HW_FALLBACK --json
-    json "[(s['variable'], s['value'], s['source']) for s in d['settings']] == [('HW_FALLBACK', 'error', 'HW_FALLBACK')]"
+    json "[(s['variable'], s['value'], s['source']) for s in d['settings']] == [
+        ('HW_FALLBACK', 'error', 'HW_FALLBACK')]"
 }
 
 @test "env shows values from a file, and its line" {

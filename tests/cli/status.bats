@@ -180,7 +180,8 @@ END
     succeeds
     json "d['devices'][0]['name'] == 'cpu:0' and d['devices'][0]['kind'] == 'cpu'"
     json "d['devices'][0]['units'] >= 1 and d['devices'][0]['pci'] is None"
-    json "{'arch', 'vendor', 'driver', 'uuid', 'features', 'memory_free', 'buffer_max', 'buffer_alignment'} <= set(d['devices'][0])"
+    json "{'arch', 'vendor', 'driver', 'uuid', 'features', 'memory_free', 'buffer_max', 'buffer_alignment'} <= set(
+        d['devices'][0])"
 }
 
 @test "devices takes the name of one, and knows when there is none" {

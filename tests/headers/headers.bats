@@ -53,6 +53,9 @@ compiles_alone()
 
 @test "versions agree with the build's" {
     [ -n "${VERSION-}" ] || skip "not applicable: meson test says which versions to expect"
-    printf '#include <hw/hw.h>\n#include <hw/plugin.h>\nversion HW_VERSION_MAJOR HW_VERSION_MINOR HW_VERSION_PATCH HW_ABI_VERSION\n' |
+    {
+        printf '#include <hw/%s.h>\n' hw plugin
+        echo 'version HW_VERSION_MAJOR HW_VERSION_MINOR HW_VERSION_PATCH HW_ABI_VERSION'
+    } |
         gcc -E -P -I. -x c - | grep -x "version ${VERSION//./ } $ABI_VERSION"
 }

@@ -91,7 +91,7 @@ nothing()
     vendors="$vendors|adreno|pocl|ptx|qualcomm|radeon|rocm|rusticl|spirv|sycl|vulkan"
     # The dialect headers are where the kernels meet the vendors' compilers.
     git ls-files -- core 'kernels/*.[ch]' ':!kernels/dialect' |
-        xargs grep -nIiE "(^|[^[:alpha:]])lib?($vendors)([^[:alpha:]]|$)|(^|[^[:alpha:]])($vendors)([^[:alpha:]]|$)" /dev/null |
+        xargs grep -nIiE "(^|[^[:alpha:]])(lib)?($vendors)([^[:alpha:]]|$)" /dev/null |
         nothing
 }
 

@@ -272,7 +272,8 @@ END
 @test "help says what there is" {
     hw_run --help
     [ "$status" -eq 0 ]
-    for option in --prompt --tokens --temperature --top-k --top-p --seed --device --kv-type --context --perplexity --json; do
+    for option in --prompt --tokens --temperature --top-k --top-p --seed --device --kv-type --context \
+        --perplexity --json; do
         grep -q -- "$option" out
     done
 }

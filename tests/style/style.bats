@@ -16,13 +16,39 @@ files()
     git ls-files -z -- "$@" | grep -zvE '^models/|\.(bin|so|gguf|png|o)$'
 }
 
+# Fails and shows the lines of stdin, if there are any.
+nothing()
+{
+    local lines
+    lines=$(cat)
+    printf '%s\n' "$lines" | head -40
+    [ -z "$lines" ]
+}
+
 # Fails and shows the lines if any file named on stdin has one that matches the pattern.
 none()
 {
     local found
     found=$(LC_ALL=C.UTF-8 xargs -0 grep -nIP -- "$1" /dev/null) || [ $? -lt 125 ] || return 1
-    printf '%s\n' "$found" | head -20
-    [ -z "$found" ]
+    nothing <<<"$found"
+}
+
+scripts()
+{
+    files .ci/run tools/check tools/packages tools/quickstart '*.sh' '*.bash' '*.bats'
+}
+
+# The program that formats C, by whichever name the version is installed that .clang-format is written for.
+formatter()
+{
+    local name
+    for name in clang-format-14 clang-format; do
+        if "$name" --version 2>/dev/null | grep -q 'version 14\.'; then
+            echo "$name"
+            return
+        fi
+    done
+    return 1
 }
 
 @test "no tabs" {
@@ -38,38 +64,67 @@ none()
 }
 
 @test "no invisible or look-alike Unicode" {
-    files | none '[\x{00A0}\x{00AD}\x{034F}\x{061C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180E}\x{2000}-\x{200F}\x{2028}-\x{202F}\x{205F}-\x{206F}\x{3000}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF9}-\x{FFFB}]'
+    spaces='\x{00A0}\x{115F}\x{1160}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}\x{FFA0}'
+    unseen='\x{00AD}\x{034F}\x{061C}\x{17B4}\x{17B5}\x{180E}\x{200B}-\x{200F}\x{2028}-\x{202E}\x{2060}-\x{206F}'
+    files | none "[$spaces$unseen\x{FE00}-\x{FE0F}\x{FEFF}\x{FFF9}-\x{FFFB}]"
 }
 
 @test "the last line ends" {
     bad=$(files | while IFS= read -rd '' file; do
         [ ! -s "$file" ] || [ -z "$(tail -c 1 "$file" | tr '\n' ' ' | tr -d ' ')" ] || echo "$file"
     done)
-    echo "$bad"
-    [ -z "$bad" ]
+    nothing <<<"$bad"
 }
 
 @test "every source starts with its licence" {
-    bad=$(files '*.c' '*.h' '*.def' '*.map' '*.py' '*.sh' '*.bats' '*meson.build' meson_options.txt \
-        tools/quickstart tools/check tools/packages .ci/run | while IFS= read -rd '' file; do
+    bad=$({
+        scripts
+        files '*.c' '*.h' '*.def' '*.map' '*.py' '*.awk' '*meson.build' meson_options.txt
+    } | while IFS= read -rd '' file; do
         head -n 2 "$file" | grep -q 'SPDX-License-Identifier: MIT' || echo "$file"
     done)
-    echo "$bad"
-    [ -z "$bad" ]
+    nothing <<<"$bad"
 }
 
 @test "every C file says what it is for" {
     bad=$(files '*.c' '*.h' | while IFS= read -rd '' file; do
         sed -n '2{/^\/\*/p}' "$file" | grep -q . || echo "$file"
     done)
-    echo "$bad"
-    [ -z "$bad" ]
+    nothing <<<"$bad"
+}
+
+@test "clang-format would change nothing" {
+    format=$(formatter) || skip "missing tool: clang-format 14"
+    files '*.c' '*.h' | xargs -0 "$format" --dry-run 2>&1 |
+        sed -nE "s/^([^ :]+):[0-9]+:.*-Wclang-format-violations.*/\1 is not formatted; this mends it: $format -i \1/p" |
+        sort -u | nothing
+}
+
+@test "codespell finds no misspelt word" {
+    command -v codespell >/dev/null || skip "missing tool: codespell"
+    files | xargs -0 codespell
 }
 
 @test "no line of C is longer than 100 columns" {
     files '*.c' '*.h' | none '^.{101,}'
 }
 
+@test "no line of a script or a build file is longer than 120 columns" {
+    scripts | none '^.{121,}'
+    files '*meson.build' meson_options.txt '*.awk' '*.py' | none '^.{121,}'
+}
+
 @test "nothing left for later, and no path of somebody's machine" {
     files | none '\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b|/hom[e]/|/User[s]/'
+}
+
+@test "each commit message has the form that CONTRIBUTING asks for" {
+    # The rule is younger than the tree. A shallow clone does not have this commit.
+    last_before=b59ab1986ff4d8cbdb3b0d5eeda1793a21cfd75d
+    git merge-base --is-ancestor "$last_before" HEAD 2>/dev/null ||
+        skip "not applicable: the history of this clone does not go back far enough"
+    parts=$(sed -n '/parts:begin/,/parts:end/p' CONTRIBUTING.md | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')
+    [ -n "$parts" ]
+    git log --no-merges --format='commit %h%n%B' "$last_before..HEAD" |
+        awk -v parts="$parts" -f tests/style/messages.awk | nothing
 }

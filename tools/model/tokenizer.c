@@ -85,8 +85,8 @@ static int byte_of(struct gguf_string text)
     static const char digits[] = "0123456789ABCDEF";
     if (text.length != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>')
         return -1;
-    const char *high = memchr(digits, text.bytes[3], 16),
-               *low = memchr(digits, text.bytes[4], 16);
+    const char *high = memchr(digits, text.bytes[3], sizeof digits - 1),
+               *low = memchr(digits, text.bytes[4], sizeof digits - 1);
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 

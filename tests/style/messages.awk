@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+# Reads commit messages, each after a line `commit <hash>`, and prints what is wrong with their form. Variable: parts,
+# the words that a subject may begin with, separated by bars.
+
+function complain(what)
+{
+    print hash ": " what ": " $0
+}
+
+/^commit [0-9a-f]+$/ {
+    hash = $2
+    line = 0
+    next
+}
+{ line++ }
+line == 1 && $0 !~ "^(" parts "): " { complain("the subject does not begin with a part that CONTRIBUTING.md lists") }
+line == 1 && /^[a-z]+: [A-Z][a-z]/ { complain("the subject has a capital letter after the colon") }
+line == 1 && /\.$/ { complain("the subject ends with a full stop") }
+line == 1 && length > 72 { complain("the subject has more than 72 characters") }
+line == 2 && $0 != "" { complain("no blank line after the subject") }
+# A line that cannot be wrapped: a quotation, or one long word.
+line > 2 && length > 90 && !/^    / && /[^ ] +[^ ]/ { complain("a line of the body has more than 90 characters") }
