@@ -46,20 +46,35 @@ compile()
     run ! grep -rF -e "$BUILD" -e "$SOURCE/" "$HOME_OF_HW"
 }
 
-@test "the README's program builds, runs, and prints what the README says" {
-    sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
-    # shellcheck disable=SC2046 # flags, on purpose
-    compile -o program program.c $(pkg-config --cflags --libs hw)
-    HW_BACKENDS=cpu ./program >output
-    cat output
-    grep -qFxf output "$SOURCE/README.md"
+@test "the installed examples build, and the README's prints what the README says" {
+    for example in "$HOME_OF_HW/$DATADIR"/doc/hw/examples/*.c; do
+        name=$(basename "$example" .c)
+        # shellcheck disable=SC2046 # flags, on purpose
+        compile -o "$name" "$example" $(pkg-config --cflags --libs hw)
+        HW_BACKENDS=cpu "./$name" >"$name.output"
+        cat "$name.output"
+    done
+    grep -qFxf rmsnorm.output "$SOURCE/README.md"
+}
+
+@test "the Python example runs" {
+    command -v python3 >/dev/null || skip "not applicable: no python3 here"
+    HW_BACKENDS=cpu python3 "$SOURCE/examples/softmax.py" | tee output
+    [ "$(cat output)" = "cpu:0: 0.090 0.245 0.665" ]
+}
+
+@test "the Rust example builds and runs" {
+    command -v rustc >/dev/null || skip "not applicable: no rustc here"
+    rustc -O -L "$(pkg-config --variable=libdir hw)" -o silu "$SOURCE/examples/silu.rs"
+    HW_BACKENDS=cpu ./silu | tee output
+    [ "$(cat output)" = "-0.269 0.000 0.731" ]
 }
 
 @test "a program finds the library by a path of its own, as docs/build.md says" {
-    sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
     unset LD_LIBRARY_PATH
     # shellcheck disable=SC2046 # flags, on purpose
-    compile -o program program.c $(pkg-config --cflags --libs hw) -Wl,-rpath,"$(pkg-config --variable=libdir hw)"
+    compile -o program "$SOURCE/examples/rmsnorm.c" $(pkg-config --cflags --libs hw) \
+        -Wl,-rpath,"$(pkg-config --variable=libdir hw)"
     HW_BACKENDS=cpu ./program >output
     cat output
     grep -qFxf output "$SOURCE/README.md"
@@ -67,13 +82,12 @@ compile()
 
 @test "meson devenv: the tree that is not installed builds and runs the same" {
     command -v meson >/dev/null || skip "missing tool: meson"
-    sed -n '/program:begin/,/program:end/p' "$SOURCE/README.md" | grep -vE '^(```|<!--)' >program.c
     unset PKG_CONFIG_PATH LD_LIBRARY_PATH
     # shellcheck disable=SC2016 # for the shell within
     HW_BACKENDS=cpu meson devenv -C "$BUILD" sh -ec 'cd "$0"
-        ${CC:-cc} -o program program.c $(pkg-config --cflags --libs hw)
+        ${CC:-cc} -o program "$1/examples/rmsnorm.c" $(pkg-config --cflags --libs hw)
         ./program >output
-        pkg-config --variable=plugindir hw >plugindir' "$PWD"
+        pkg-config --variable=plugindir hw >plugindir' "$PWD" "$SOURCE"
     cat output plugindir
     grep -qFxf output "$SOURCE/README.md"
     [ "$(realpath "$(cat plugindir)")" = "$(realpath "$BUILD/plugins")" ]
