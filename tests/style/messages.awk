@@ -19,4 +19,4 @@ line == 1 && /\.$/ { complain("the subject ends with a full stop") }
 line == 1 && length > 72 { complain("the subject has more than 72 characters") }
 line == 2 && $0 != "" { complain("no blank line after the subject") }
 # A line that cannot be wrapped: a quotation, or one long word.
-line > 2 && length > 90 && !/^    / && /[^ ] +[^ ]/ { complain("a line of the body has more than 90 characters") }
+line > 2 && length > 100 && !/^    / && /[^ ] +[^ ]/ { complain("a line of the body has more than 100 characters") }
