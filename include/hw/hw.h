@@ -3,7 +3,8 @@
  *
  * Open a context, take a device, open a queue on it, submit ops (ops.h), wait for the
  * queue. The rest of this file is for programs that want to know or to decide more. This is
- * a first call, on host memory; complete programs are in examples/ of the source tree:
+ * a first call, on host memory; complete programs are in the folder examples, which is
+ * installed with the documentation:
  *
  *   struct hw_context *context = NULL;
  *   struct hw_queue *queue = NULL;
@@ -97,10 +98,10 @@ HW_EXPORT const char *hw_op_name(uint32_t op);
  * be called from any thread, but never by two at once, and must not call the library. */
 typedef void (*hw_log_fn)(void *user, int32_t level, const char *text);
 
-/* Called with the path of each plugin file before its code runs for the first time (loading it,
- * its entry, starting it, listing its devices), and with NULL once that is done; on the thread
- * that called hw_open(). A crash handler or a watchdog can then name the file. Calls nothing of the
- * library. */
+/* Called with the path of each plugin file before its code runs for the first time (it is
+ * loaded and started, and its devices are listed), and with NULL when that is done, on
+ * the thread that called hw_open(). A crash handler or a watchdog can then name the file.
+ * It must not call the library. */
 typedef void (*hw_start_fn)(void *user, const char *path);
 
 enum hw_open_flag {

@@ -5,8 +5,8 @@
  * devices. It exports hw_plugin_entry and nothing else, does not link the library, and
  * carries a manifest that the host (the library) reads without loading the file.
  * HW_PLUGIN() at the end of this file defines the entry and the manifest. `hw verify
- * ./hw_<name>.so` tests a plugin. The source tree has two complete plugins in examples/, a
- * small one in one file and one with memory of its own, and a tutorial in docs/.
+ * ./hw_<name>.so` tests a plugin. The folders examples and docs, which are installed with
+ * the headers, have complete plugins and a tutorial.
  *
  * Rules for every function below:
  * - It returns an enum hw_status. On an error it describes the reason with hw_fail(), once,
