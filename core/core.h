@@ -30,6 +30,7 @@ struct plugin {
     void *self;   /* from table.open() */
     bool started; /* open() has succeeded, so close() is due */
     struct hw_host host;
+    char *cache_dir;          /* for host.cache_dir; NULL: no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
     struct hw_plugin_ops ops; /* likewise */
     int32_t rank;

@@ -98,6 +98,31 @@ static bool omp_threads(const struct settings *settings, char text[16])
     return true;
 }
 
+/* "$<variable>/<rest>", else "~/<folder>/<rest>", as the XDG Base Directory Specification has
+ * it; NULL if neither variable is an absolute path. */
+static char *user_path(const struct settings *settings, const char *variable,
+                       const char *folder, const char *rest)
+{
+    const char *base = variable_text(settings, variable);
+    const char *home = variable_text(settings, "HOME");
+    if (base && *base == '/')
+        return text_format("%s/%s", base, rest);
+    if (home && *home == '/')
+        return text_format("%s/%s/%s", home, folder, rest);
+    return NULL;
+}
+
+/* The default cache directory, where there can be one. */
+static bool user_cache(const struct settings *settings, char path[VALUE_BYTES])
+{
+    char *text = user_path(settings, "XDG_CACHE_HOME", ".cache", "hw");
+    const bool good = text && config_is_line(text);
+    if (good)
+        strcpy(path, text);
+    free(text);
+    return good;
+}
+
 /* Who decides: the first that says something. */
 static enum hw_status resolve(struct settings *settings, const struct hw_options *options,
                               const struct file_values *file, int setting)
@@ -117,19 +142,16 @@ static enum hw_status resolve(struct settings *settings, const struct hw_options
     char omp[16];
     if (setting == SETTING_threads && omp_threads(settings, omp))
         return keep(value, omp, text_format("OMP_NUM_THREADS"));
+    char cache[VALUE_BYTES];
+    if (setting == SETTING_cache_dir && user_cache(settings, cache))
+        return keep(value, cache, text_format("default"));
     return keep(value, defaults[setting], text_format("default"));
 }
 
 /* The file that nobody named, if it is there. */
 static char *default_file(const struct settings *settings)
 {
-    const char *base = variable_text(settings, "XDG_CONFIG_HOME");
-    const char *home = variable_text(settings, "HOME");
-    char *path = NULL;
-    if (base && *base == '/')
-        path = text_format("%s/hw/hw.conf", base);
-    else if (home && *home == '/')
-        path = text_format("%s/.config/hw/hw.conf", home);
+    char *path = user_path(settings, "XDG_CONFIG_HOME", ".config", "hw/hw.conf");
     if (path && access(path, F_OK) == 0)
         return path;
     free(path);

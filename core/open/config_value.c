@@ -103,17 +103,31 @@ bool config_trust_off(const char *text)
     return strcmp(text, "off") == 0;
 }
 
+/* The first control character, or NULL. */
+static const char *control_character(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return text;
+    return NULL;
+}
+
+bool config_is_line(const char *text)
+{
+    return strlen(text) < VALUE_BYTES && !control_character(text);
+}
+
 static enum hw_status one_line(enum setting setting, const char *text, const char *source)
 {
     if (strlen(text) >= VALUE_BYTES)
         return fail(HW_INVALID, "%s: a value of %s has at most %d bytes, this one %zu",
                     source, setting_variables[setting], VALUE_BYTES - 1, strlen(text));
-    for (const char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return fail(HW_INVALID,
-                        "%s: control character 0x%02x in the value of %s; write it on "
-                        "one line of text",
-                        source, (unsigned char)*p, setting_variables[setting]);
+    const char *control = control_character(text);
+    if (control)
+        return fail(HW_INVALID,
+                    "%s: control character 0x%02x in the value of %s; write it on "
+                    "one line of text",
+                    source, (unsigned char)*control, setting_variables[setting]);
     return HW_OK;
 }
 
@@ -167,6 +181,10 @@ enum hw_status config_apply(struct settings *settings, enum setting setting,
             return bad(source, setting, text,
                        "bytes, or a whole number with K, M, G or T: 8G");
         return HW_OK;
+    case SETTING_cache_dir:
+        return *text == '/' || strcmp(text, "off") == 0
+                   ? HW_OK
+                   : bad(source, setting, text, "an absolute path, or off");
     case SETTING_kernel:
         return kernel_rows(text)
                    ? HW_OK

@@ -10,6 +10,8 @@
 /* Takes a setting's text into the parsed fields. */
 enum hw_status config_apply(struct settings *settings, enum setting setting,
                             const char *text, const char *source);
+/* Whether the text can be a value: not too long, no control characters. */
+bool config_is_line(const char *text);
 /* Whether the text is one of `on` or `off`, for the one setting that the others depend on.
  */
 bool config_trust_off(const char *text);

@@ -25,8 +25,6 @@ static void put_settings(struct json *json, const struct settings *settings)
         if (i == SETTING_probe || i == SETTING_probe_timeout)
             json_string(json, "note",
                         "not yet: plugins are probed in this process, without deadline");
-        if (i == SETTING_cache_dir)
-            json_string(json, "note", "not yet: nothing is cached");
         json_close(json, '}');
     }
     json_close(json, ']');

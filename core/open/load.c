@@ -5,6 +5,7 @@
 #include "open/load.h"
 
 #include "base/message.h"
+#include "base/text.h"
 #include "open/defaults.h"
 #include "open/witness.h"
 
@@ -35,9 +36,17 @@ static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
     return host_fail(instance, HW_UNSUPPORTED, "this library runs no helper programs yet");
 }
 
+/* The plugin's own directory in the cache. It makes it when it has something to keep. */
+static char *cache_directory(const struct plugin *plugin)
+{
+    const char *cache = plugin->context->settings.value[SETTING_cache_dir].text;
+    return *cache == '/' ? text_format("%s/%s", cache, plugin->candidate->name) : NULL;
+}
+
 static void fill_host(struct plugin *plugin)
 {
     const struct settings *settings = &plugin->context->settings;
+    plugin->cache_dir = cache_directory(plugin);
     plugin->host = (struct hw_host){
         .size = sizeof plugin->host,
         .abi_min = HW_ABI_OLDEST,
@@ -48,7 +57,7 @@ static void fill_host(struct plugin *plugin)
         .fail = host_fail,
         .spawn = host_spawn,
         .memory_limit = settings->memory_limit,
-        .cache_dir = "",
+        .cache_dir = plugin->cache_dir ? plugin->cache_dir : "",
         .kernel = settings->value[SETTING_kernel].text,
         .threads = settings->threads,
     };
@@ -267,5 +276,6 @@ void plugin_close(struct plugin *plugin)
 {
     if (plugin->started)
         plugin->table.close(plugin->self);
+    free(plugin->cache_dir);
     free(plugin);
 }

@@ -132,7 +132,7 @@ struct hw_options {
     const char *precision;     /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
     const char *memory_limit;  /* HW_MEMORY_LIMIT: bytes per device, e.g. "8G" */
     const char *config;        /* HW_CONFIG: the configuration file */
-    const char *cache_dir;     /* HW_CACHE_DIR */
+    const char *cache_dir;     /* HW_CACHE_DIR: an absolute path, or "off" */
     const char *kernel;        /* HW_KERNEL: forces kernel rows */
     const char *log;           /* HW_LOG ("warn"): off, error, warn, info, debug */
     hw_log_fn log_fn;          /* receives the log; NULL: standard error */

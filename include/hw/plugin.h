@@ -101,7 +101,7 @@ struct hw_host {
     int32_t (*spawn)(void *instance, struct hw_spawn *spawn);
 
     uint64_t memory_limit; /* the most bytes the host allocates per device; 0: no limit */
-    const char *cache_dir; /* the plugin's own directory, created on use; "": no cache */
+    const char *cache_dir; /* the plugin's own, which it creates if needed; "": none */
     const char *kernel;    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset */
     uint32_t threads;      /* threads for a CPU plugin; 0: as many as the process may use */
     uint32_t abi;          /* the ABI version in use; set before open() */

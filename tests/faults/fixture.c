@@ -25,6 +25,7 @@ static void clear_environment(void)
         unsetenv(names[i]);
     setenv("HOME", root, 1);
     setenv("XDG_CONFIG_HOME", root, 1);
+    unsetenv("XDG_CACHE_HOME");
 }
 
 int lair_open(void **state)

@@ -73,6 +73,7 @@ static const struct {
     { "changes_floats", "changed-process" },
     { "changes_handlers", "changed-process" },
     { "open_no_driver", "no-driver" },
+    { "caches", "open-failed" },
     { "open_fails", "open-failed" },
     { "open_mute", "open-failed" },
     { "open_unknown_status", "open-failed" },

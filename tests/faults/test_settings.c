@@ -139,6 +139,52 @@ static void test_default_file(void **state)
     setenv("XDG_CONFIG_HOME", lair("."), 1);
 }
 
+/* The directory that the host gives to the plugin "caches". */
+static void check_cache_dir(const char *option, const char *expected)
+{
+    struct hw_context *context;
+    const struct hw_options options = { .cache_dir = option, .flags = HW_OPEN_ANYWAY };
+    char reason[4200];
+    open_on(lair("caches"), &options, &context);
+    json_t *json = report(context);
+    snprintf(reason, sizeof reason, "[%s]", expected);
+    const char *said = text_of(candidate(json, lair("caches/hw_caches.so")), "message");
+    if (!strstr(said, reason))
+        fail_msg("\"%s\" does not contain \"%s\"", said, reason);
+    json_decref(json);
+    hw_close(context);
+}
+
+/* $XDG_CACHE_HOME/hw, else ~/.cache/hw, unless the setting names another directory or none. Each
+ * plugin gets a directory in it, which the library does not make. */
+static void test_cache_dir(void **state)
+{
+    char home[64];
+    (void)state;
+    snprintf(home, sizeof home, "%s", getenv("HOME"));
+    make_directory(lair("caches"));
+    put_plugin(lair("caches"), "caches");
+    check_cache_dir(NULL, lair(".cache/hw/caches"));
+    setenv("XDG_CACHE_HOME", lair("xdg"), 1);
+    check_cache_dir(NULL, lair("xdg/hw/caches"));
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    check_cache_dir(NULL, lair(".cache/hw/caches"));
+    setenv("HW_CACHE_DIR", "/elsewhere", 1);
+    check_cache_dir(NULL, "/elsewhere/caches");
+    check_cache_dir("/option", "/option/caches");
+    check_cache_dir("off", "");
+    setenv("HW_CACHE_DIR", "off", 1);
+    check_cache_dir(NULL, "");
+    unsetenv("HW_CACHE_DIR");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", "/line\nbreak", 1); /* cannot be a value */
+    check_cache_dir(NULL, "");
+    unsetenv("HOME");
+    check_cache_dir(NULL, "");
+    setenv("HOME", home, 1);
+    assert_int_not_equal(access(lair(".cache"), F_OK), 0);
+}
+
 /* A caller that was built against an older header has a shorter struct. */
 static void test_old_options(void **state)
 {
@@ -197,6 +243,9 @@ static const struct value values[] = {
     { "HW_MEMORY_LIMIT", "1.5G", "8G" },
     { "HW_MEMORY_LIMIT", "99999999T", "8G" },
     { "HW_MEMORY_LIMIT", "99999999999999999999", "8G" },
+    { "HW_CACHE_DIR", "/var/cache/hw", NULL },
+    { "HW_CACHE_DIR", "off", NULL },
+    { "HW_CACHE_DIR", "cache", "an absolute path, or off" },
     { "HW_LOG", "verbose", "off, error, warn, info or debug" },
     { "HW_KERNEL", "a\nb", "control character 0x0a" },
     { "HW_BACKENDS", "\x1b[31m", "control character 0x1b" },
@@ -481,7 +530,7 @@ static int open_good_lair(void **state)
 int main(void)
 {
     enum { VALUES = sizeof values / sizeof *values, FILES = sizeof files / sizeof *files };
-    static struct CMUnitTest tests[VALUES + FILES + 16];
+    static struct CMUnitTest tests[VALUES + FILES + 17];
     static char names[VALUES + FILES][96];
     size_t count = 0;
     for (size_t i = 0; i < VALUES; i++, count++) {
@@ -495,13 +544,14 @@ int main(void)
                                             (void *)(uintptr_t)&files[i] };
     }
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_precedence),  cmocka_unit_test(test_empty_is_unset),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_default_file),
-        cmocka_unit_test(test_old_options), cmocka_unit_test(test_long_value),
-        cmocka_unit_test(test_file_size),   cmocka_unit_test(test_file_trust),
-        cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_unknown_variable),
-        cmocka_unit_test(test_report_size), cmocka_unit_test(test_trust_said),
-        cmocka_unit_test(test_broken_said), cmocka_unit_test(test_starting),
+        cmocka_unit_test(test_precedence),       cmocka_unit_test(test_empty_is_unset),
+        cmocka_unit_test(test_threads),          cmocka_unit_test(test_default_file),
+        cmocka_unit_test(test_cache_dir),        cmocka_unit_test(test_old_options),
+        cmocka_unit_test(test_long_value),       cmocka_unit_test(test_file_size),
+        cmocka_unit_test(test_file_trust),       cmocka_unit_test(test_not_yet),
+        cmocka_unit_test(test_unknown_variable), cmocka_unit_test(test_report_size),
+        cmocka_unit_test(test_trust_said),       cmocka_unit_test(test_broken_said),
+        cmocka_unit_test(test_starting),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;

@@ -34,7 +34,7 @@ static const struct meaning {
       "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
     { "HW_MEMORY_LIMIT", "none", "the most memory to take, per device: 512M, 8G" },
     { "HW_CONFIG", "none", "a file with any of these, one a line: memory_limit = 8G" },
-    { "HW_CACHE_DIR", "none", "where verdicts and compiled kernels are kept" },
+    { "HW_CACHE_DIR", "none", "where plugins keep compiled programs; off" },
     { "HW_KERNEL", "the best", "kernel rows to force: portable, or op=row,op=row" },
     { "HW_LOG", "", "what is logged to standard error: off, error, warn, info, debug" },
 };
