@@ -46,12 +46,10 @@ static enum hw_status record(struct hw_queue *queue, struct layer *layer)
 /* Upload, compute, download: all queued in this order, and waited for once. */
 static enum hw_status run(struct hw_queue *queue, const struct layer *layer)
 {
-    const struct hw_tensor from = hw_host_2d(input, HW_F32, ROWS, COLS);
-    const struct hw_tensor to = hw_host_2d(output, HW_F32, ROWS, OUT);
     enum hw_status status;
-    if ((status = hw_copy(queue, &layer->x, &from)) ||
+    if ((status = hw_tensor_write(queue, &layer->x, input, sizeof input)) ||
         (status = hw_graph_launch(layer->graph, queue)) ||
-        (status = hw_copy(queue, &to, &layer->y)))
+        (status = hw_tensor_read(queue, &layer->y, output, sizeof output)))
         return status;
     return hw_queue_wait(queue); /* `input` may be changed and `output` read after this */
 }
@@ -66,8 +64,8 @@ static enum hw_status layers(struct hw_context *context)
     if ((status = hw_queue_open(device, NULL, &queue)) ||
         (status = allocate(device, &layer)))
         return status;
-    const struct hw_tensor w = hw_host_2d(weight, HW_F32, OUT, COLS);
-    if ((status = hw_copy(queue, &layer.w, &w)) || (status = record(queue, &layer)))
+    if ((status = hw_tensor_write(queue, &layer.w, weight, sizeof weight)) ||
+        (status = record(queue, &layer)))
         return status;
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < ROWS * COLS; i++)

@@ -32,16 +32,15 @@ static enum hw_status open_all(struct hw_device *device, struct work *w)
 
 static enum hw_status compute(struct work *w)
 {
-    const struct hw_tensor from = hw_host_1d(x, HW_F32, N), to = hw_host_1d(y, HW_F32, N);
     enum hw_status status;
     if ((status = hw_event_record(w->start, w->first)) ||
-        (status = hw_copy(w->first, &w->a, &from)) ||
+        (status = hw_tensor_write(w->first, &w->a, x, sizeof x)) ||
         (status = hw_silu(w->first, &(struct hw_silu){ .x = w->a, .y = w->b })) ||
         (status = hw_event_record(w->done, w->first)) ||
         /* What is submitted to `second` from here on starts after `done`. */
         (status = hw_event_wait(w->done, w->second)) ||
         (status = hw_add(w->second, &(struct hw_add){ .a = w->a, .b = w->b, .y = w->b })) ||
-        (status = hw_copy(w->second, &to, &w->b)))
+        (status = hw_tensor_read(w->second, &w->b, y, sizeof y)))
         return status;
     return hw_queue_wait(w->second);
 }

@@ -55,7 +55,8 @@ static struct hw_tensor bytes_of(struct hw_buffer *buffer, unsigned char *host,
 
 static enum hw_status transfer(struct bench *b, struct hw_tensor dst, struct hw_tensor src)
 {
-    const enum hw_status status = hw_copy(b->queue, &dst, &src);
+    const enum hw_status status = hw_copy(b->queue,
+                                          &(struct hw_copy){ .src = src, .dst = dst });
     return status ? status : hw_queue_wait(b->queue);
 }
 
@@ -128,8 +129,6 @@ enum hw_status bench_submit(struct bench *b)
     const struct problem *p = b->problem;
     const union op_args args = bench_args(b);
 
-    if (p->op == HW_OP_COPY && !strcmp(parameter(&p->parameters, "call"), "hw_copy"))
-        return hw_copy(b->queue, &args.copy.dst, &args.copy.src);
     return hw_submit(b->queue, p->op, &args, op_args_size(p->op));
 }
 

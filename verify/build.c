@@ -448,8 +448,6 @@ static void build_copy(struct problem *p)
     int64_t extent[HW_MAX_RANK] = { 0 };
     const int32_t rank = extents(p, "shape", extent);
 
-    check(p, is(p, "call", "submit") || is(p, "call", "hw_copy"),
-          "call: should be submit or hw_copy");
     make(p, operand_copy_src, dtype(p, "src", ""), rank, extent, text(p, "data"));
     make(p, operand_copy_dst, dtype(p, "dst", "src"), rank, extent, "zero");
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* copy.c - hw_copy(): between any two places, of any device of any plugin. What the queue's
- * device and the host can do is the copy op, or a plain transfer; the rest goes through the
- * host in slices. */
+/* copy.c - copies that need more than the copy op of the queue's device: plain transfers between
+ * the device and the host, and copies between devices, which go through the host in slices
+ * unless the plugin has a way of its own. */
+#include "run/copy.h"
+
 #include "base/message.h"
 #include "run/args.h"
 #include "run/buffer.h"
@@ -13,6 +15,7 @@
 #include "run/support.h"
 #include "run/transfer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,33 +35,29 @@ static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *d
            !dst->buffer != !src->buffer && dst->dtype == src->dtype;
 }
 
-static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
-                                const struct hw_tensor *src)
+static enum hw_status transfer(struct hw_queue *queue, const struct hw_tensor *dst,
+                               const struct hw_tensor *src)
 {
-    const struct hw_copy op = { .src = *src, .dst = *dst };
-    struct look look = { .device = queue->device,
-                         .impl = queue->device_impl,
-                         .op = HW_OP_COPY };
-    if (!may_transfer(queue, dst, src))
-        return hw_submit(queue, HW_OP_COPY, &op, sizeof op);
-    enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
-    if (status)
-        return status;
-    if (move_count(dst, src) > PLAIN_RUNS) {
-        status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
-        if (status != HW_UNSUPPORTED || !queue->inner)
-            return status;
-        status = HW_OK; /* nobody stands in for a helper: piece by piece, then */
-    }
-    if (!(look.odd & ODD_EMPTY))
-        status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
-                             : stage_out(queue, HW_OP_COPY, dst, src);
+    const enum hw_status status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
+                                              : stage_out(queue, HW_OP_COPY, dst, src);
     if (status) {
         queue_drain(queue); /* host memory that it was to read or write is the caller's */
         return status;
     }
     count(&queue->calls[HW_OP_COPY].calls, 1);
-    return HW_OK;
+    return settle_synchronous(queue);
+}
+
+/* No other device stands in for a helper, so what its copy op does not do goes piece by
+ * piece. */
+static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
+                                const struct hw_tensor *src)
+{
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    const enum hw_status status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    return status == HW_UNSUPPORTED && queue->inner && may_transfer(queue, dst, src)
+               ? transfer(queue, dst, src)
+               : status;
 }
 
 /* ---- between devices ---- */
@@ -201,32 +200,38 @@ static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
     return status;
 }
 
-/* The op's own check, which knows one device, on buffers that pretend to be that device's.
- */
+/* The op's own check. */
+static enum hw_status check_here(const struct hw_queue *queue, const struct hw_copy *op,
+                                 bool *empty)
+{
+    struct look look = { .device = queue->device,
+                         .impl = queue->device_impl,
+                         .op = HW_OP_COPY };
+    const enum hw_status status = op_checks[HW_OP_COPY](op, &look);
+    *empty = look.odd & ODD_EMPTY;
+    return status;
+}
+
+/* The same on buffers that pretend to be of the queue's device. */
 static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_tensor *dst,
                                      const struct hw_tensor *src, bool *empty)
 {
     struct hw_copy op = { .src = *src, .dst = *dst };
     struct buffer of_src = { 0 }, of_dst = { 0 };
-    struct look look = { .device = queue->device,
-                         .impl = queue->device_impl,
-                         .op = HW_OP_COPY };
     if (src->layout || dst->layout)
         return fail(HW_INVALID,
-                    "hw_copy: a packed tensor can not be copied; the original can");
+                    "copy: a packed tensor can not be copied; the original can");
     if (src->buffer) {
         of_src.base = *src->buffer;
-        of_src.base.device = look.impl;
+        of_src.base.device = queue->device_impl;
         op.src.buffer = &of_src.base;
     }
     if (dst->buffer) {
         of_dst.base = *dst->buffer;
-        of_dst.base.device = look.impl;
+        of_dst.base.device = queue->device_impl;
         op.dst.buffer = dst->buffer == src->buffer ? op.src.buffer : &of_dst.base;
     }
-    enum hw_status status = op_checks[HW_OP_COPY](&op, &look);
-    *empty = look.odd & ODD_EMPTY;
-    return status;
+    return check_here(queue, &op, empty);
 }
 
 /* One call, and one fallback, however many slices. */
@@ -243,10 +248,10 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
 {
     struct crossing c = { .queue = queue };
     struct hw_call_stats before = { .size = sizeof before };
-    bool empty;
+    bool empty = false;
     if (queue->recording)
         return fail(HW_UNSUPPORTED,
-                    "hw_copy: copies between devices are not recorded in graphs");
+                    "copy: copies between devices are not recorded in graphs");
     enum hw_status status = check_crossing(queue, dst, src, &empty);
     if (status || empty)
         return status;
@@ -256,7 +261,7 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
         c.memory = malloc(SLICE_BYTES);
         c.converted = malloc(SLICE_BYTES);
         status = c.memory && c.converted ? cross(&c, dst, src)
-                                         : fail(HW_NO_MEMORY, "hw_copy: out of memory");
+                                         : fail(HW_NO_MEMORY, "copy: out of memory");
         if (status)
             queue_drain(queue);
         free(c.memory);
@@ -272,25 +277,82 @@ static enum hw_status check_context(const struct hw_queue *queue, const char *op
 {
     if (!t->buffer || buffer_of(t->buffer)->owner->context == queue->device->context)
         return HW_OK;
-    return fail(
-        HW_INVALID,
-        "hw_copy: %s lies in a buffer of another context than the queue; copy it to "
-        "host memory on a queue of its own",
-        operand);
+    return fail(HW_INVALID,
+                "copy: %s lies in a buffer of another context than the queue; copy it to "
+                "host memory on a queue of its own",
+                operand);
 }
 
-enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
-                       const struct hw_tensor *src)
+bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
+                     enum hw_status *status)
 {
-    enum hw_status status = queue_ready(queue, "hw_copy");
-    if (status)
-        return status;
-    if (!dst || !src)
-        return fail(HW_INVALID, "hw_copy: dst and src may not be NULL");
-    if ((status = check_context(queue, "dst", dst)) ||
-        (status = check_context(queue, "src", src)))
-        return status;
-    status = foreign(queue, dst) || foreign(queue, src) ? copy_across(queue, dst, src)
-                                                        : copy_here(queue, dst, src);
-    return status ? status : settle_synchronous(queue);
+    const struct hw_tensor *dst = &op->dst, *src = &op->src;
+    bool empty;
+    if ((*status = check_context(queue, "dst", dst)) ||
+        (*status = check_context(queue, "src", src)))
+        return true;
+    if (foreign(queue, dst) || foreign(queue, src)) {
+        *status = copy_across(queue, dst, src);
+        if (!*status)
+            *status = settle_synchronous(queue);
+        return true;
+    }
+    if (!may_transfer(queue, dst, src))
+        return false;
+    if ((*status = check_here(queue, op, &empty)))
+        return true;
+    if (empty || move_count(dst, src) > PLAIN_RUNS)
+        return false;
+    *status = transfer(queue, dst, src);
+    return true;
+}
+
+/* ---- to and from plain memory ---- */
+
+/* The elements of `tensor`, contiguous, in the caller's memory. */
+static enum hw_status in_callers_memory(const char *function,
+                                        const struct hw_tensor *tensor, const void *data,
+                                        uint64_t bytes, struct hw_tensor *host)
+{
+    char why[FAULT_SIZE], text[DESCRIBE_SIZE];
+    uint64_t needed;
+    if (!tensor)
+        return fail(HW_INVALID, "%s: tensor may not be NULL", function);
+    if (shape_fault(tensor, why))
+        return fail(HW_INVALID, "%s: tensor: %s", function, why);
+    if (tensor->layout)
+        return fail(HW_INVALID, "%s: a packed tensor cannot be read or written", function);
+    *host = *tensor;
+    host->buffer = NULL;
+    host->data = (void *)(uintptr_t)data;
+    host->offset = 0;
+    if (!make_dense(host, NULL, &needed) || needed != bytes)
+        return fail(HW_INVALID,
+                    "%s: bytes is %" PRIu64 "; the elements of %s have %" PRIu64, function,
+                    bytes, describe(tensor, text), needed);
+    if (bytes && !data)
+        return fail(HW_INVALID, "%s: data may not be NULL", function);
+    return HW_OK;
+}
+
+enum hw_status hw_tensor_write(struct hw_queue *queue, const struct hw_tensor *tensor,
+                               const void *data, uint64_t bytes)
+{
+    struct hw_tensor host;
+    enum hw_status status = queue_ready(queue, "hw_tensor_write");
+    if (!status)
+        status = in_callers_memory("hw_tensor_write", tensor, data, bytes, &host);
+    return status ? status
+                  : hw_copy(queue, &(struct hw_copy){ .src = host, .dst = *tensor });
+}
+
+enum hw_status hw_tensor_read(struct hw_queue *queue, const struct hw_tensor *tensor,
+                              void *data, uint64_t bytes)
+{
+    struct hw_tensor host;
+    enum hw_status status = queue_ready(queue, "hw_tensor_read");
+    if (!status)
+        status = in_callers_memory("hw_tensor_read", tensor, data, bytes, &host);
+    return status ? status
+                  : hw_copy(queue, &(struct hw_copy){ .src = *tensor, .dst = host });
 }

@@ -10,6 +10,7 @@
 #include "base/likely.h"
 #include "run/args.h"
 #include "run/check.h"
+#include "run/copy.h"
 #include "run/fallback.h"
 #include "run/ordinary.h"
 #include "run/queue.h"
@@ -27,10 +28,13 @@ HOT bool unusable(const struct hw_queue *queue)
            (uint32_t)atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
 }
 
-/* True if the plugin can be called as it is; else *status is the answer. */
+/* True if the plugin can be called as it is; else *status is the result. A copy may go to
+ * another device, or need no op. */
 static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32_t op,
                                                   const void *args, enum hw_status *status)
 {
+    if (op == HW_OP_COPY && copy_without_op(queue, args, status))
+        return false;
     struct look look = {
         .device = queue->device, .impl = queue->device_impl, .op = op, .odd = ODD_ALWAYS
     };

@@ -17,14 +17,14 @@
  *       fprintf(stderr, "%s\n", hw_message());
  *   hw_close(context);                      <- closes the queue as well
  *
- * Buffers keep data on the device between ops. `host` is a tensor over host memory:
+ * Buffers keep data on the device between ops:
  *
  *   struct hw_tensor t;
  *
  *   if (hw_tensor_alloc(device, 0, HW_F32, 2, extents, &t) ||
- *       hw_copy(queue, &t, &host) ||        <- to the device
+ *       hw_tensor_write(queue, &t, x, bytes) ||        <- to the device
  *       hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }) ||
- *       hw_copy(queue, &host, &t) ||        <- and back
+ *       hw_tensor_read(queue, &t, y, bytes) ||         <- and back
  *       hw_queue_wait(queue))
  *       fprintf(stderr, "%s\n", hw_message());
  *   hw_buffer_free(t.buffer);
@@ -354,12 +354,24 @@ HW_EXPORT struct hw_device *hw_queue_device(struct hw_queue *queue);
  * last wait, with its message; the next wait does not return it again. */
 HW_EXPORT enum hw_status hw_queue_wait(struct hw_queue *queue);
 
-/* dst = src, between any two of host memory, the queue's device and any other device of the
- * context. The extents must agree; strides are arbitrary; dtypes are converted as by the
- * copy op (ops.h). The copy is ordered on `queue` only: the caller must have waited for
- * work on other queues that writes src or uses dst. */
-HW_EXPORT enum hw_status hw_copy(struct hw_queue *queue, const struct hw_tensor *dst,
-                                 const struct hw_tensor *src);
+/* Copies the elements of `tensor` from or to `bytes` bytes of host memory at `data`, where
+ * they lie contiguously, outermost extent first, in the tensor's dtype. `tensor` may lie in
+ * host memory or on any device of the context, and its strides are arbitrary. hw_copy() in
+ * ops.h does the same between any two tensors, and converts dtypes.
+ *
+ * Both functions only queue the work, like an op: `data` is borrowed until hw_queue_wait()
+ * returns. Do not change or free it before, nor read what hw_tensor_read() writes there.
+ * While the queue is recording, the copy is recorded, and each launch reads or writes
+ * `data`.
+ *
+ * Return HW_INVALID if `bytes` is not exactly the size of the elements; otherwise they
+ * return the same as hw_copy(). */
+HW_EXPORT enum hw_status hw_tensor_write(struct hw_queue *queue,
+                                         const struct hw_tensor *tensor, const void *data,
+                                         uint64_t bytes);
+HW_EXPORT enum hw_status hw_tensor_read(struct hw_queue *queue,
+                                        const struct hw_tensor *tensor, void *data,
+                                        uint64_t bytes);
 
 /* How the calls of one op on a queue were executed. */
 struct hw_call_stats {

@@ -24,8 +24,8 @@
  * - An output must not overlap any other operand, except where "in place" is noted: there,
  *   it may have the same address and the same layout as the input named.
  * - Operands lie in buffers of the queue's device or in host memory. A buffer of another
- *   device is HW_INVALID. Host memory is borrowed until the queue has completed the op: see
- *   hw_queue_wait().
+ *   device is HW_INVALID, except in hw_copy(). Host memory is borrowed until the queue has
+ *   completed the op: see hw_queue_wait().
  * - The struct and its tensors are read before the call returns; they may live on the
  *   stack.
  * - Zero in an optional scalar selects the default that its field documents.
@@ -301,11 +301,21 @@ static inline enum hw_status hw_set_rows(struct hw_queue *queue,
 
 /* dst = src, same extents, any strides. Converts between any two floats, dequantises block
  * types to any float, and quantises floats to q8_0 and q4_0 with GGML's rounding. Equal
- * dtypes are copied bit for bit. The op works on the queue's device and host memory;
- * hw_copy() in hw.h also copies between devices. */
+ * dtypes are copied bit for bit.
+ *
+ * This is the one op that takes buffers of other devices: src and dst may each lie in host
+ * memory, on the queue's device or on any other device of the context. The copy is ordered
+ * on `queue` only: the caller must have waited for work on other queues that writes src or
+ * uses dst. A copy between devices is HW_UNSUPPORTED while the queue is recording, and
+ * HW_INVALID in hw_device_supports(), which asks about one device. hw_tensor_write() and
+ * hw_tensor_read() in hw.h copy between a tensor and plain host memory. */
 struct hw_copy {
     struct hw_tensor src, dst;
 };
+static inline enum hw_status hw_copy(struct hw_queue *queue, const struct hw_copy *op)
+{
+    return hw_submit(queue, HW_OP_COPY, op, sizeof *op);
+}
 
 /* y = index of the largest element along the last extent, the first one of equals. A NaN
  * counts as the largest. x: float. y: i32, with the leading extents of x and the last one

@@ -57,9 +57,9 @@ static void between_all_places(void **state)
                 struct hw_tensor a = place(from, HW_F32, 5, 7, from_host);
                 struct hw_tensor b = place(to, HW_F32, 5, 7, to_host);
                 memset(back, 0, sizeof back);
-                ok(hw_copy(queues[q], &a, &source));
-                ok(hw_copy(queues[q], &b, &a));
-                ok(hw_copy(queues[q], &result, &b));
+                ok(copy_between(queues[q], &a, &source));
+                ok(copy_between(queues[q], &b, &a));
+                ok(copy_between(queues[q], &result, &b));
                 ok(hw_queue_wait(queues[q]));
                 assert_memory_equal(back, x, sizeof x);
                 hw_buffer_free(a.buffer);
@@ -76,9 +76,9 @@ static void bit_for_bit(void **state)
                      result = hw_host_2d(back, HW_F32, 2, 2);
     (void)state;
     struct hw_tensor a = place(2, HW_F32, 2, 2, NULL), b = place(3, HW_F32, 2, 2, NULL);
-    ok(hw_copy(w.on_near, &a, &host));
-    ok(hw_copy(w.on_near, &b, &a));
-    ok(hw_copy(w.on_near, &result, &b));
+    ok(copy_between(w.on_near, &a, &host));
+    ok(copy_between(w.on_near, &b, &a));
+    ok(copy_between(w.on_near, &result, &b));
     ok(hw_queue_wait(w.on_near));
     assert_memory_equal(back, bits, sizeof bits);
 }
@@ -89,7 +89,7 @@ static void turned_between_devices(void **state)
     (void)state;
     struct hw_tensor a = put(w.on_near, x, 2, 3), b = place(3, HW_F32, 3, 2, NULL), turned;
     ok(hw_tensor_transpose(&turned, &a, 0, 1));
-    ok(hw_copy(w.on_far, &b, &turned));
+    ok(copy_between(w.on_far, &b, &turned));
     get(w.on_far, &b, got);
     const float expected[6] = { 1, 4, 2, 5, 3, 6 };
     assert_memory_equal(got, expected, sizeof got);
@@ -103,14 +103,91 @@ static void converted_between_devices(void **state)
     for (int i = 0; i < 64; i++)
         x[i] = (float)(i - 32) / 4.0f; /* exact in f16 */
     struct hw_tensor a = put(w.on_near, x, 2, 32), b = place(3, HW_F16, 2, 32, NULL);
-    ok(hw_copy(w.on_near, &b, &a));
+    ok(copy_between(w.on_near, &b, &a));
     get(w.on_far, &b, got);
     assert_memory_equal(got, x, sizeof x);
     struct hw_tensor blocks = place(3, HW_Q8_0, 2, 32, NULL);
-    ok(hw_copy(w.on_far, &blocks, &b));
+    ok(copy_between(w.on_far, &blocks, &b));
     get(w.on_near, &blocks, got);
     for (int i = 0; i < 64; i++)
         assert_true(got[i] > x[i] - 0.1f && got[i] < x[i] + 0.1f);
+}
+
+/* hw_submit() takes a copy wherever it goes, as it takes every other op. */
+static void by_number(void **state)
+{
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, got[6] = { 0 };
+    (void)state;
+    const struct hw_tensor a = put(w.on_near, x, 2, 3), b = place(3, HW_F32, 2, 3, NULL);
+    const struct hw_copy op = { .src = a, .dst = b };
+    ok(hw_submit(w.on_far, HW_OP_COPY, &op, sizeof op));
+    get(w.on_far, &b, got);
+    assert_memory_equal(got, x, sizeof x);
+    fails(HW_INVALID, "discrete:0", hw_device_supports(w.far, HW_OP_COPY, &op, sizeof op));
+}
+
+static void written_and_read(void **state)
+{
+    const float x[6] = { 1, 2, 3, 4, 5, 6 };
+    const float turned[6] = { 1, 4, 2, 5, 3, 6 };
+    const struct hw_tensor absent = { 0 };
+    float got[6], host[6];
+    (void)state;
+    for (int where = 0; where < 4; where++) {
+        const struct hw_tensor t = place(where, HW_F32, 2, 3, host);
+        struct hw_tensor view;
+        ok(hw_tensor_transpose(&view, &t, 0, 1));
+        memset(got, 0, sizeof got);
+        ok(hw_tensor_write(w.on_near, &t, x, sizeof x));
+        ok(hw_tensor_read(w.on_near, &view, got, sizeof got));
+        ok(hw_queue_wait(w.on_near));
+        assert_memory_equal(got, turned, sizeof got);
+        ok(hw_tensor_write(w.on_near, &view, x, sizeof x));
+        ok(hw_tensor_read(w.on_near, &view, got, sizeof got));
+        ok(hw_queue_wait(w.on_near));
+        assert_memory_equal(got, x, sizeof got);
+        fails(HW_INVALID,
+              "hw_tensor_write: bytes is 20; the elements of f32 [2, 3] have 24",
+              hw_tensor_write(w.on_near, &t, x, 20));
+        fails(HW_INVALID, "hw_tensor_read: bytes is 28",
+              hw_tensor_read(w.on_near, &t, got, 28));
+        fails(HW_INVALID, "data may not be NULL",
+              hw_tensor_read(w.on_near, &t, NULL, sizeof got));
+        fails(HW_INVALID, "queue may not be NULL", hw_tensor_write(NULL, &t, x, sizeof x));
+        hw_buffer_free(t.buffer);
+    }
+    fails(HW_INVALID, "tensor may not be NULL", hw_tensor_write(w.on_near, NULL, x, 0));
+    fails(HW_INVALID, "it is absent", hw_tensor_read(w.on_near, &absent, got, 0));
+    const struct hw_tensor none = place(2, HW_F32, 0, 3, NULL);
+    ok(hw_tensor_write(w.on_near, &none, NULL, 0));
+    const struct hw_tensor blocks = place(3, HW_Q8_0, 2, 32, NULL);
+    unsigned char in[68], out[68] = { 0 };
+    for (size_t i = 0; i < sizeof in; i++)
+        in[i] = (unsigned char)(i * 3);
+    ok(hw_tensor_write(w.on_far, &blocks, in, sizeof in));
+    ok(hw_tensor_read(w.on_far, &blocks, out, sizeof out));
+    ok(hw_queue_wait(w.on_far));
+    assert_memory_equal(out, in, sizeof in);
+}
+
+/* What is recorded reads the caller's memory at each launch. */
+static void written_by_a_graph(void **state)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    struct hw_graph *graph;
+    (void)state;
+    const struct hw_tensor t = device_f32(w.near, (int64_t)4, END);
+    ok(hw_queue_record(w.on_near));
+    ok(hw_tensor_write(w.on_near, &t, x, sizeof x));
+    ok(hw_tensor_read(w.on_near, &t, y, sizeof y));
+    ok(hw_queue_end(w.on_near, &graph));
+    for (int i = 0; i < 2; i++) {
+        x[0] = (float)i;
+        ok(hw_graph_launch(graph, w.on_near));
+        ok(hw_queue_wait(w.on_near));
+        assert_memory_equal(y, x, sizeof x);
+    }
+    hw_graph_free(graph);
 }
 
 /* Who stands in for a queue's device is counted, once a call, said, and may be forbidden. The
@@ -130,17 +207,17 @@ static void conversions_are_fallbacks(void **state)
         ok(hw_tensor_alloc(v.cpu, 0, HW_F32, 2, extents, &back));
         const struct hw_call_stats before = calls(v.on_near, HW_OP_COPY);
         if (forbidden)
-            fails(HW_UNSUPPORTED, "HW_FALLBACK=error", hw_copy(v.on_near, &b, &a));
+            fails(HW_UNSUPPORTED, "HW_FALLBACK=error", copy_between(v.on_near, &b, &a));
         else
-            ok(hw_copy(v.on_near, &b, &a));
+            ok(copy_between(v.on_near, &b, &a));
         const struct hw_call_stats after = calls(v.on_near, HW_OP_COPY);
         assert_int_equal(after.calls, before.calls + !forbidden);
         assert_int_equal(after.fallbacks, before.fallbacks + !forbidden);
         assert_int_equal(v.log_lines, !forbidden);
         assert_true(forbidden || strstr(v.log, "copy (f32 f16) runs on cpu:0 instead of "
                                                "discrete:0"));
-        ok(hw_copy(v.on_cpu, &b, &a));
-        ok(hw_copy(v.on_cpu, &back, &b));
+        ok(copy_between(v.on_cpu, &b, &a));
+        ok(copy_between(v.on_cpu, &back, &b));
         get(v.on_cpu, &back, x);
         assert_true(x[0] == 0.0f && x[N - 1] == 0.5f);
         assert_int_equal(calls(v.on_cpu, HW_OP_COPY).fallbacks, 0);
@@ -164,9 +241,9 @@ static void in_slices(void **state)
         struct hw_tensor a = place(2, HW_F32, shapes[k][0], shapes[k][1], NULL);
         struct hw_tensor b = place(3, HW_F32, shapes[k][0], shapes[k][1], NULL);
         memset(back, 0, N * sizeof *back);
-        ok(hw_copy(w.on_near, &a, &host));
-        ok(hw_copy(w.on_near, &b, &a));
-        ok(hw_copy(w.on_far, &result, &b));
+        ok(copy_between(w.on_near, &a, &host));
+        ok(copy_between(w.on_near, &b, &a));
+        ok(copy_between(w.on_far, &result, &b));
         ok(hw_queue_wait(w.on_far));
         assert_memory_equal(back, x, N * sizeof *x);
         hw_buffer_free(a.buffer);
@@ -192,11 +269,13 @@ static void the_end_that_is_lost(void **state)
         const struct hw_tensor a = put(v.on_near, x, 2, 3), b = put(v.on_far, x, 2, 3);
         int32_t (*real)(void *,
                         const struct hw_transfer *) = v.near->plugin->table.transfer;
-        ok(hw_copy(v.on_near, &b, &a)); /* by a helper, which is lost with its device */
+        ok(copy_between(v.on_near, &b,
+                        &a)); /* by a helper, which is lost with its device */
         ok(hw_extension_call(v.on_far, "discrete.lose", NULL, 0));
         assert_int_equal(v.far->plugin->table.queue_wait(v.on_far->impl), HW_LOST);
         v.near->plugin->table.transfer = end_is_gone;
-        fails(HW_LOST, "one end is gone", hw_copy(v.on_near, out ? &b : &a, out ? &a : &b));
+        fails(HW_LOST, "one end is gone",
+              copy_between(v.on_near, out ? &b : &a, out ? &a : &b));
         v.near->plugin->table.transfer = real;
         fails(HW_LOST, "discrete:1 is lost",
               hw_add(v.on_far, &(struct hw_add){ .a = b, .b = b, .y = b }));
@@ -213,13 +292,13 @@ static void what_can_not_be_copied(void **state)
     struct hw_tensor c = place(3, HW_I32, 2, 3, NULL),
                      beyond = place(3, HW_F32, 2, 3, NULL);
     (void)state;
-    fails(HW_INVALID, "dst", hw_copy(w.on_near, &b, &a));
-    fails(HW_INVALID, "dst", hw_copy(w.on_near, &c, &a));
+    fails(HW_INVALID, "dst", copy_between(w.on_near, &b, &a));
+    fails(HW_INVALID, "dst", copy_between(w.on_near, &c, &a));
     beyond.offset = 8;
-    fails(HW_INVALID, "dst", hw_copy(w.on_near, &beyond, &a));
-    fails(HW_INVALID, "src", hw_copy(w.on_near, &a, &beyond));
-    fails(HW_INVALID, "NULL", hw_copy(w.on_near, NULL, &a));
-    fails(HW_INVALID, "NULL", hw_copy(NULL, &b, &a));
+    fails(HW_INVALID, "dst", copy_between(w.on_near, &beyond, &a));
+    fails(HW_INVALID, "src", copy_between(w.on_near, &a, &beyond));
+    fails(HW_INVALID, "NULL", hw_copy(w.on_near, NULL));
+    fails(HW_INVALID, "NULL", copy_between(NULL, &b, &a));
 }
 
 /* What can not be a tensor is seen before anything is counted with it; one side in reach of
@@ -235,17 +314,17 @@ static void what_is_no_tensor(void **state)
         struct hw_tensor a = good, b = host;
         const struct hw_tensor *dst = out ? &b : &a, *src = out ? &a : &b;
         a.dtype = b.dtype = 77;
-        fails(HW_INVALID, "dtype 77", hw_copy(w.on_near, dst, src));
+        fails(HW_INVALID, "dtype 77", copy_between(w.on_near, dst, src));
         a.dtype = b.dtype = -1;
-        fails(HW_INVALID, "dtype -1", hw_copy(w.on_near, dst, src));
+        fails(HW_INVALID, "dtype -1", copy_between(w.on_near, dst, src));
         a.dtype = b.dtype = HW_F32;
         a.rank = b.rank = 300;
-        fails(HW_INVALID, "rank 300", hw_copy(w.on_near, dst, src));
+        fails(HW_INVALID, "rank 300", copy_between(w.on_near, dst, src));
         a.rank = b.rank = 2;
         a.extent[0] = -2;
-        fails(HW_INVALID, "extent[0]", hw_copy(w.on_near, dst, src));
+        fails(HW_INVALID, "extent[0]", copy_between(w.on_near, dst, src));
         a.extent[0] = 1;
-        fails(HW_INVALID, "dst has the extents", hw_copy(w.on_near, dst, src));
+        fails(HW_INVALID, "dst has the extents", copy_between(w.on_near, dst, src));
     }
     assert_int_equal(calls(w.on_near, HW_OP_COPY).calls, before);
 }
@@ -264,9 +343,9 @@ static void many_blocks(void **state)
     ok(hw_tensor_alloc(w.near, HW_BUFFER_ZEROED, HW_Q8_0, 2, extents, &wide));
     ok(hw_tensor_slice(&half, &wide, 1, 32, 64));
     ok(hw_tensor_host(&host, x, HW_Q8_0, 2, half.extent));
-    ok(hw_copy(w.on_cpu, &half, &host));
+    ok(copy_between(w.on_cpu, &half, &host));
     ok(hw_tensor_host(&host, y, HW_Q8_0, 2, half.extent));
-    ok(hw_copy(w.on_cpu, &host, &half));
+    ok(copy_between(w.on_cpu, &host, &half));
     ok(hw_queue_wait(w.on_cpu));
     assert_memory_equal(x, y, sizeof x);
     hw_buffer_free(wide.buffer);
@@ -293,9 +372,9 @@ static void contexts_do_not_mix(void **state)
     for (int where = 1; where < 4; where++) {
         const struct hw_tensor theirs = place(where, HW_F32, 2, 3, NULL);
         fails(HW_INVALID, "src lies in a buffer of another context",
-              hw_copy(queue, &host, &theirs));
+              copy_between(queue, &host, &theirs));
         fails(HW_INVALID, "dst lies in a buffer of another context",
-              hw_copy(queue, &theirs, &host));
+              copy_between(queue, &theirs, &host));
     }
     ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_record(event, w.on_near));
@@ -316,6 +395,9 @@ int main(void)
         cmocka_unit_test(bit_for_bit),
         cmocka_unit_test(turned_between_devices),
         cmocka_unit_test(converted_between_devices),
+        cmocka_unit_test(by_number),
+        cmocka_unit_test(written_and_read),
+        cmocka_unit_test(written_by_a_graph),
         cmocka_unit_test(conversions_are_fallbacks),
         cmocka_unit_test(in_slices),
         cmocka_unit_test(the_end_that_is_lost),

@@ -94,7 +94,7 @@ static void nobody_is_left(void **state)
     world_open(&w, NULL, NULL);
     ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
     ok(hw_tensor_alloc(w.cpu, 0, HW_F32, 2, extents, &back));
-    fails(HW_UNSUPPORTED, "no other device", hw_copy(w.on_cpu, &blocks, &back));
+    fails(HW_UNSUPPORTED, "no other device", copy_between(w.on_cpu, &blocks, &back));
     world_close(&w);
 }
 
@@ -237,11 +237,11 @@ static void who_fails_returns_host_memory(void **state)
         assert_int_equal(hw_event_query(passed), HW_OK);
         transfers_left = left;
         passed = doze(w.on_near);
-        fails(HW_DRIVER, "the bus is on fire", hw_copy(w.on_near, &in_part, &part));
+        fails(HW_DRIVER, "the bus is on fire", copy_between(w.on_near, &in_part, &part));
         assert_int_equal(hw_event_query(passed), HW_OK);
         transfers_left = left;
         passed = doze(w.on_near);
-        fails(HW_DRIVER, "the bus is on fire", hw_copy(w.on_near, &part, &in_part));
+        fails(HW_DRIVER, "the bus is on fire", copy_between(w.on_near, &part, &in_part));
         assert_int_equal(hw_event_query(passed), HW_OK);
         transfers_left = left;
     }
@@ -504,8 +504,7 @@ static void nobody_stands_in_for_a_driver(void **state)
     const struct hw_copy copy = { .src = device_f32(w.near, (int64_t)2, (int64_t)256, END),
                                   .dst = blocks };
     break_queue(w.on_near, HW_DRIVER);
-    not_retried(HW_DRIVER, w.on_near, HW_OP_COPY,
-                hw_submit(w.on_near, HW_OP_COPY, &copy, sizeof copy));
+    not_retried(HW_DRIVER, w.on_near, HW_OP_COPY, hw_copy(w.on_near, &copy));
     assert_non_null(strstr(hw_message(), "no other device computes it either"));
     world_close(&w);
 }

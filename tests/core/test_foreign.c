@@ -478,7 +478,7 @@ static void weights_are_not_written(void **state)
     struct hw_arg args[] = { in(&fixed), in(&y), whole(0), real(1.0) };
     (void)state;
     ok(hw_tensor_alloc(one, HW_BUFFER_READ_ONLY, HW_F32, 1, &four, &fixed));
-    ok(hw_copy(queue, &fixed, &a));
+    ok(copy_between(queue, &fixed, &a));
     ok(hw_kernel_launch(queue, affine, 1, args, 4));
     fails(HW_INVALID, "argument 0 is written, and its buffer is read-only",
           hw_kernel_launch(queue, twice, 1, args, 1));

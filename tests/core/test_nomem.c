@@ -67,12 +67,12 @@ static enum hw_status work(struct hw_context *context, struct hw_queue **queue)
         (s = hw_tensor_alloc(far, HW_BUFFER_ZEROED, HW_F32, 2, extents, &c)) ||
         (s = hw_tensor_host(&hx, x, HW_F32, 2, extents)) ||
         (s = hw_tensor_host(&hy, y, HW_F32, 2, extents)) ||
-        (s = hw_copy(*queue, &a, &hx)) ||
+        (s = copy_between(*queue, &a, &hx)) ||
         (s = hw_add(*queue, &(struct hw_add){ .a = a, .b = hx, .y = b })) ||
         (s = hw_tensor_slice(&view, &hy, 1, 0, 2)) ||
         (s = hw_silu(*queue, &(struct hw_silu){ .x = view, .y = view })) ||
         (s = hw_mul(*queue, &(struct hw_mul){ .a = a, .b = a, .y = b })) ||
-        (s = hw_copy(*queue, &c, &b)) || (s = hw_event_create(near, 0, &event)) ||
+        (s = copy_between(*queue, &c, &b)) || (s = hw_event_create(near, 0, &event)) ||
         (s = hw_event_record(event, *queue)) || (s = hw_queue_record(*queue)))
         return s;
     s = hw_add(*queue, &(struct hw_add){ .a = a, .b = a, .y = b });

@@ -338,10 +338,10 @@ static void synchronous_queues(void **state)
     assert_true(y[3] == 8.0f);
     idle_after(hw_add(queue, &near));
     idle_after(hw_mul(queue, &(struct hw_mul){ .a = c, .b = c, .y = d })); /* elsewhere */
-    idle_after(hw_copy(queue, &d, &c));
-    idle_after(hw_copy(queue, &d, &a));
-    idle_after(hw_copy(queue, &b, &d));
-    idle_after(hw_copy(queue, &far, &d));
+    idle_after(copy_between(queue, &d, &c));
+    idle_after(copy_between(queue, &d, &a));
+    idle_after(copy_between(queue, &b, &d));
+    idle_after(copy_between(queue, &far, &d));
     idle_after(hw_extension_call(queue, "discrete.sleep", &ms, 1));
     idle_after(hw_tensor_pack(queue, &c, &packed));
     ok(hw_kernel_create(w.near, &desc, &kernel));
@@ -352,7 +352,7 @@ static void synchronous_queues(void **state)
         struct hw_queue *recorder = i ? queue : w.on_near;
         ok(hw_queue_record(recorder));
         ok(hw_add(recorder, &near));
-        ok(hw_copy(recorder, &d, &c));
+        ok(copy_between(recorder, &d, &c));
         ok(hw_queue_end(recorder, &graph));
         assert_false(is_idle);
         idle_after(hw_graph_launch(graph, queue));
@@ -379,7 +379,7 @@ static void graphs_are_built_and_replayed(void **state)
     ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
     ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = a, .y = b }));
     ok(hw_mul(w.on_near, &(struct hw_mul){ .a = b, .b = b, .y = c })); /* somebody else's */
-    ok(hw_copy(w.on_near, &a, &c));
+    ok(copy_between(w.on_near, &a, &c));
     struct hw_tensor wrong = a;
     wrong.extent[1] = 3;
     fails(HW_INVALID, "y",
@@ -427,8 +427,7 @@ static void graphs_have_all_ops_of_the_plugin(void **state)
         ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
         ok(hw_matmul(w.on_near, &(struct hw_matmul){ .a = a, .b = b, .c = c }));
         ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = c, .y = d }));
-        ok(hw_submit(w.on_near, HW_OP_COPY, &(struct hw_copy){ .src = d, .dst = e },
-                     sizeof(struct hw_copy)));
+        ok(hw_copy(w.on_near, &(struct hw_copy){ .src = d, .dst = e }));
         if (recorded) {
             ok(hw_queue_end(w.on_near, &graph));
             ok(hw_graph_launch(graph, w.on_near));
@@ -490,7 +489,8 @@ static void what_nobody_computes_is_not_recorded(void **state)
     ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
     const struct hw_tensor plain = device_f32(w.cpu, (int64_t)2, (int64_t)256, END);
     ok(hw_queue_record(w.on_cpu));
-    fails(HW_UNSUPPORTED, "no other device is left", hw_copy(w.on_cpu, &blocks, &plain));
+    fails(HW_UNSUPPORTED, "no other device is left",
+          copy_between(w.on_cpu, &blocks, &plain));
     ok(hw_queue_end(w.on_cpu, &graph));
 }
 
@@ -538,7 +538,7 @@ static void lost_devices_are_lost_alone(void **state)
           hw_device_supports(w.far, HW_OP_SILU, &silu, sizeof silu));
     fails(HW_LOST, "discrete:1", hw_queue_open(w.far, NULL, &queue));
     fails(HW_LOST, "discrete:1", hw_event_record(event, w.on_far));
-    fails(HW_LOST, "discrete:1", hw_copy(w.on_near, &b, &a));
+    fails(HW_LOST, "discrete:1", copy_between(w.on_near, &b, &a));
     ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = b, .y = b }));
     ok(hw_queue_wait(w.on_near));
     assert_true(w.log_lines >= 1);

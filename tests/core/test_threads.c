@@ -48,11 +48,11 @@ static void *compute(void *user)
         struct hw_tensor a = make(job, device), b = make(job, device), view;
         for (int i = 0; i < 32; i++)
             x[i] = (float)(i + job->number + round);
-        TRY(hw_copy(queue, &a, &hx));
+        TRY(copy_between(queue, &a, &hx));
         TRY(hw_add(queue, &(struct hw_add){ .a = a, .b = hx, .y = b }));
         TRY(hw_tensor_slice(&view, &b, 1, 0, 4));
         TRY(hw_mul(queue, &(struct hw_mul){ .a = view, .b = view, .y = view }));
-        TRY(hw_copy(queue, &hy, &b));
+        TRY(copy_between(queue, &hy, &b));
         TRY(hw_queue_wait(queue));
         for (int i = 0; i < 32; i++)
             if (y[i] != (i % 8 < 4 ? 4.0f * x[i] * x[i] : 2.0f * x[i]))

@@ -56,7 +56,7 @@ static void pinned_memory_is_a_buffer(void **state)
     struct hw_tensor a = device_f32(w.near, (int64_t)64, (int64_t)4, END);
     all = host_f32(x, (int64_t)64, (int64_t)8, END);
     ok(hw_tensor_slice(&half, &all, 1, 0, 4));
-    ok(hw_copy(w.on_near, &a, &half));
+    ok(copy_between(w.on_near, &a, &half));
     assert_int_equal(asked.from_pinned, 1);
     all = host_f32(y, (int64_t)64, (int64_t)8, END);
     ok(hw_tensor_transpose(&half, &all, 0, 1)); /* no two elements lie together */
@@ -109,7 +109,7 @@ static void rows_go_in_one_call(void **state)
             ok(hw_tensor_alloc(w.near, HW_BUFFER_ZEROED, HW_F32, f->rank, on_host.extent,
                                &whole));
             if (!outward) /* the device has the gaps */
-                ok(hw_copy(w.on_near, &whole, &on_host));
+                ok(copy_between(w.on_near, &whole, &on_host));
             view = outward ? on_host : whole;
             for (int axis = 0; axis < f->rank; axis++)
                 ok(hw_tensor_slice(&view, &view, axis, f->first[axis], f->end[axis]));
@@ -127,7 +127,7 @@ static void rows_go_in_one_call(void **state)
                 ok(queue_move(w.on_near, &on_device, &view));
                 assert_int_equal(asked.calls, f->calls);
                 packed.data = dense;
-                ok(hw_copy(w.on_near, &packed, &on_device));
+                ok(copy_between(w.on_near, &packed, &on_device));
             } else {
                 packed.data = dense;
                 ok(queue_move(w.on_near, &packed, &view));
@@ -182,8 +182,8 @@ static void nothing_has_no_pieces(void **state)
     far.stride[1] = INT64_C(1) << 62; /* twice that is too much */
     assert_int_equal(move_count(&far, &a), 0);
     asked.calls = 0;
-    ok(hw_copy(w.on_near, &far, &a));
-    ok(hw_copy(w.on_near, &a, &far));
+    ok(copy_between(w.on_near, &far, &a));
+    ok(copy_between(w.on_near, &a, &far));
     ok(hw_queue_wait(w.on_near));
     assert_int_equal(asked.calls, 0);
 }
@@ -211,20 +211,20 @@ static void many_rows_are_transferred(void **state)
                      host = host_f32(y, (int64_t)ROWS, (int64_t)COLS, END);
     ok(hw_tensor_slice(&half, &all, 1, COLS, 2 * COLS));
     asked.calls = 0;
-    ok(hw_copy(w.on_near, &host, &half));
+    ok(copy_between(w.on_near, &host, &half));
     ok(hw_queue_wait(w.on_near));
     assert_int_equal(asked.calls, 1);
     assert_true(y[0] == x[COLS] && y[ROWS * COLS - 1] == x[ROWS * 2 * COLS - 1]);
     ok(hw_tensor_slice(&half, &all, 1, 0, COLS));
     asked.calls = 0;
-    ok(hw_copy(w.on_near, &half, &host));
+    ok(copy_between(w.on_near, &half, &host));
     assert_int_equal(asked.calls, 1);
     get(w.on_near, &all, x);
     assert_true(x[0] == (float)COLS && x[COLS] == (float)COLS);
     assert_int_equal(copied, 0);
     host = host_f32(y, (int64_t)ROWS, (int64_t)1, END);
     ok(hw_tensor_slice(&half, &all, 1, 1, 2));
-    ok(hw_copy(w.on_near, &host, &half));
+    ok(copy_between(w.on_near, &host, &half));
     ok(hw_queue_wait(w.on_near));
     assert_int_equal(copied, 1);
     assert_true(y[0] == (float)COLS + 1);

@@ -92,11 +92,17 @@ struct hw_tensor device_f32(struct hw_device *device, ...)
     return t;
 }
 
+enum hw_status copy_between(struct hw_queue *queue, const struct hw_tensor *dst,
+                            const struct hw_tensor *src)
+{
+    return hw_copy(queue, &(struct hw_copy){ .src = *src, .dst = *dst });
+}
+
 struct hw_tensor put(struct hw_queue *queue, const float *data, int64_t rows, int64_t cols)
 {
     struct hw_tensor t = device_f32(hw_queue_device(queue), rows, cols, END);
     struct hw_tensor host = host_f32(data, rows, cols, END);
-    ok(hw_copy(queue, &t, &host));
+    ok(copy_between(queue, &t, &host));
     ok(hw_queue_wait(queue));
     return t;
 }
@@ -105,7 +111,7 @@ void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data)
 {
     struct hw_tensor host;
     ok(hw_tensor_host(&host, data, HW_F32, tensor->rank, tensor->extent));
-    ok(hw_copy(queue, &host, tensor));
+    ok(copy_between(queue, &host, tensor));
     ok(hw_queue_wait(queue));
 }
 

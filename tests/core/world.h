@@ -40,10 +40,14 @@ void fails_at(enum hw_status wanted, const char *words, enum hw_status status,
 /* Tensors of f32, extents ended by a negative one. */
 struct hw_tensor host_f32(const float *data, ...);
 struct hw_tensor device_f32(struct hw_device *device, ...);
-/* A buffer of the queue's device with these values, by hw_copy(). */
+/* A buffer of the queue's device with these values. */
 struct hw_tensor put(struct hw_queue *queue, const float *data, int64_t rows, int64_t cols);
 /* Its values, whatever the strides; waits. */
 void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data);
+
+/* hw_copy() from src to dst, wherever they lie. */
+enum hw_status copy_between(struct hw_queue *queue, const struct hw_tensor *dst,
+                            const struct hw_tensor *src);
 
 /* Values to compute with: small ones of both signs, exact in f32. */
 void fill(float *x, int n);

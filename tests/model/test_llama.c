@@ -408,7 +408,8 @@ static void put_data(struct blob *blob, struct hw_queue *queue,
     host(&from, tensor->data, dtype_of(tensor->type), extents);
     host(&floats, data, HW_F32, extents);
     const size_t bytes = host(&to, converted, dtype_of(v->type), extents);
-    if (hw_copy(queue, &floats, &from) || hw_copy(queue, &to, &floats) ||
+    if (hw_copy(queue, &(struct hw_copy){ .src = from, .dst = floats }) ||
+        hw_copy(queue, &(struct hw_copy){ .src = floats, .dst = to }) ||
         hw_queue_wait(queue))
         fail_msg("%s", hw_message());
     put(blob, converted, bytes);

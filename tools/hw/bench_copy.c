@@ -57,7 +57,7 @@ static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tenso
     enum hw_status status = HW_OK;
     for (int i = -1; i < count && !status; i++) {
         double start = now_ns();
-        status = hw_copy(queue, to, from);
+        status = hw_copy(queue, &(struct hw_copy){ .src = *from, .dst = *to });
         if (!status)
             status = hw_queue_wait(queue);
         if (i >= 0)

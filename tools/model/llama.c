@@ -253,7 +253,8 @@ static bool upload(struct llama *l, const struct llama_settings *settings,
         if (settings->progress)
             settings->progress(settings->user, done, l->upload_bytes);
         if (hw_tensor_host(&host, from->data, dtype_of(from->type), to->rank, to->extent) ||
-            hw_copy(l->queue, to, &host) || hw_queue_wait(l->queue))
+            hw_copy(l->queue, &(struct hw_copy){ .src = host, .dst = *to }) ||
+            hw_queue_wait(l->queue))
             return failed("upload the weights", why);
         done += from->bytes;
     }
@@ -595,7 +596,6 @@ static bool check_room(const struct llama *l, int64_t count, struct fault *why)
 static enum hw_status send_inputs(struct llama *l, const int32_t *tokens, int64_t rows)
 {
     const struct hw_tensor to = rows_of(l->inputs, 0, 1 + 2 * rows);
-    struct hw_tensor from;
     enum hw_status status = hw_queue_wait(l->queue);
     if (status)
         return status;
@@ -604,10 +604,8 @@ static enum hw_status send_inputs(struct llama *l, const int32_t *tokens, int64_
         l->host_inputs[1 + i] = tokens[i];
         l->host_inputs[1 + rows + i] = (int32_t)(l->length + i);
     }
-    if ((status = hw_tensor_host(&from, l->host_inputs, HW_I32, 1, to.extent)))
-        return status;
     l->length += rows;
-    return hw_copy(l->queue, &to, &from);
+    return hw_tensor_write(l->queue, &to, l->host_inputs, hw_tensor_bytes(&to));
 }
 
 bool llama_feed(struct llama *l, const int32_t *tokens, int64_t count, struct fault *why)
@@ -629,7 +627,8 @@ static bool fetch(struct llama *l, const struct hw_tensor *from, void *data,
 {
     struct hw_tensor to;
     if (hw_tensor_host(&to, data, from->dtype, from->rank, from->extent) ||
-        hw_copy(l->queue, &to, from) || hw_queue_wait(l->queue))
+        hw_copy(l->queue, &(struct hw_copy){ .src = *from, .dst = to }) ||
+        hw_queue_wait(l->queue))
         return failed("run the model", why);
     return true;
 }
