@@ -12,11 +12,11 @@ FUNC float add_rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float
     i64 i = (i64)lid * PIECE;
     for (; i + PIECE <= cols; i += GROUP * PIECE)
         for (int j = 0; j < PIECE; j++) {
-            const float v = unit * load(X, x, i + j);
+            const float v = unit * load(ACT, x, i + j);
             part[j] += v * v;
         }
     for (; i < cols; i++) {
-        const float v = unit * load(X, x, i);
+        const float v = unit * load(ACT, x, i);
         part[0] += v * v;
     }
     return group_sum(sum_of(part, PIECE), scratch, lid);
@@ -38,7 +38,7 @@ KERNEL(add_rmsnorm)
 
     /* Each work-item reads back only what it stored itself: no barrier. */
     for (i64 i = lid; i < a.cols; i += GROUP)
-        store(X, residual, i, load(X, residual, i) + load(X, x, i));
+        store(ACT, residual, i, load(ACT, residual, i) + load(ACT, x, i));
 
     float unit = 1.0f, sum = add_rmsnorm_sum(residual, a.cols, unit, scratch, lid);
     if (!(sum < 1e37f) || sum < 1e-30f) {
@@ -49,9 +49,9 @@ KERNEL(add_rmsnorm)
     const float scale = unit / sqrt_f32(mean + a.eps * unit * unit);
     if (a.has_weight) {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(X, y, i, load(X, residual, i) * scale * load(W, weight, i));
+            store(ACT, y, i, load(ACT, residual, i) * scale * load(WGT, weight, i));
     } else {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(X, y, i, load(X, residual, i) * scale);
+            store(ACT, y, i, load(ACT, residual, i) * scale);
     }
 }

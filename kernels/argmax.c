@@ -28,12 +28,12 @@ KERNEL(argmax)(GLOBAL u8 *y, GLOBAL const u8 *x, ARGS(struct argmax_args) a GRID
     int i = lid * PIECE;
     for (; i + PIECE <= cols; i += GROUP * PIECE)
         for (int j = 0; j < PIECE; j++) {
-            const int key = argmax_key(load(X, x, i + j));
+            const int key = argmax_key(load(ACT, x, i + j));
             best_at[j] = key > best[j] ? i + j : best_at[j];
             best[j] = key > best[j] ? key : best[j];
         }
     for (; i < cols; i++) {
-        const int key = argmax_key(load(X, x, i));
+        const int key = argmax_key(load(ACT, x, i));
         best_at[0] = key > best[0] ? i : best_at[0];
         best[0] = key > best[0] ? key : best[0];
     }

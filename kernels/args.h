@@ -3,9 +3,10 @@
  * between the two: what a kernel computes, what one group of it computes, and how many
  * groups there are.
  *
- * A kernel's pointers come first, outputs before inputs, in the order given at its struct;
- * the struct is last. All dialects have the same list. Absent optional operands may be any
- * pointer, also NULL: the struct says that they are absent, and they are not read.
+ * A kernel's pointers come first: the op's operands in the order of HW_OPERANDS_<OP>, but
+ * its last one, the output, in front of the others. The struct is last. All dialects have
+ * the same list. An absent optional operand may be any pointer, or NULL: the struct says
+ * that it is absent, and it is not read.
  *
  * Everything is in bytes: an operand's `offset` from its pointer, its strides. They are
  * multiples of the element's size (2 for block types), and so is the pointer itself. The
@@ -13,11 +14,12 @@
  * there. 64-bit fields come first and structs are padded to 8, so that no dialect pads
  * differently.
  *
- * Row kernels are compiled for a storage type: -DX=f32|f16|bf16 for activations, and
- * -DW=... for a weight or mask, which may also be f32 (default: X). Kernels with `_type`
- * fields take any mix at run time and are compiled once. The grid is one-dimensional: at
- * most 2^31 - 1 groups. Zero extents are the host's business: no groups, no launch; only
- * k of a matmul may be zero. */
+ * Kernels with `_type` fields take any mix of storage types at run time and are compiled
+ * once. The others are compiled for a type ACT of their activations and a type WGT of
+ * their weight or mask; kernels.def lists both kinds and the pairs of types.
+ *
+ * The grid is one-dimensional, of at most 2^31 - 1 groups. The host launches nothing where
+ * an extent is zero; only k of a matmul may be zero. */
 #ifndef KERNELS_ARGS_H
 #define KERNELS_ARGS_H
 
@@ -69,7 +71,7 @@ struct matmul_args {
     int transpose_a, transpose_b;
 };
 
-/* rmsnorm(y, x, weight): y = x * weight / sqrt(mean(x^2) + eps). -DX, -DW.
+/* rmsnorm(y, x, weight): y = x * weight / sqrt(mean(x^2) + eps).
  * A group: one row. Groups: rows. y may be x. */
 struct rmsnorm_args {
     struct place y, x;
@@ -80,7 +82,7 @@ struct rmsnorm_args {
 };
 
 /* add_rmsnorm(y, residual, x, weight): residual += x, rounded as stored; y =
- * rmsnorm(residual). -DX, -DW. A group: one row. Groups: rows. y may be x. */
+ * rmsnorm(residual). A group: one row. Groups: rows. y may be x. */
 struct add_rmsnorm_args {
     struct place y, residual, x;
     i64 weight_offset;
@@ -90,7 +92,7 @@ struct add_rmsnorm_args {
 };
 
 /* softmax(y, x, mask): y = exp(t - max t) / sum, t = scale * x + mask; log_form: its
- * logarithm. mask_step: 1, or 0 where the mask's last extent is 1. -DX, -DW (the mask).
+ * logarithm. mask_step: 1, or 0 where the mask's last extent is 1. The mask is of type WGT.
  * A group: one row. Groups: rows. y may be x. */
 struct softmax_args {
     struct place y, x, mask;
@@ -99,7 +101,7 @@ struct softmax_args {
     int has_mask, mask_step, log_form;
 };
 
-/* silu(y, x): y = x / (1 + e^-x). -DX. y may be x.
+/* silu(y, x): y = x / (1 + e^-x). y may be x.
  * A group: ELEMENT_SPAN neighbours of a row. Groups: rows * ceil(cols / ELEMENT_SPAN).
  * The host makes rows long: a contiguous tensor is one row. */
 #define ELEMENT_SPAN 4096
@@ -110,7 +112,7 @@ struct silu_args {
 
 /* add(y, a, b), mul(y, a, b): y = a + b, y = a * b. b_step: 1, or 0 where b's last extent
  * is 1 and y's is not; then the host has put that operand in b. flat: 1 where that is so of
- * both. -DX. y may be a or b. Groups as silu. */
+ * both. y may be a or b. Groups as silu. */
 struct binary_args {
     struct place y, a, b;
     i64 n1, n2, cols;
@@ -118,14 +120,14 @@ struct binary_args {
 };
 
 /* swiglu(y, gate, up): y = silu(gate) * up. Packed: the same pointer twice, `up.offset`
- * cols elements after `gate.offset`. -DX. y may be gate or up. Groups as silu. */
+ * cols elements after `gate.offset`. y may be gate or up. Groups as silu. */
 struct swiglu_args {
     struct place y, gate, up;
     i64 n1, n2, cols;
 };
 
 /* rope(y, x, positions, factors): rotates pairs of x[batch, token, head, 0..dims) by the
- * angle position * scale * theta^(-2i/dims) / factors[i]. -DX. y may be x.
+ * angle position * scale * theta^(-2i/dims) / factors[i]. y may be x.
  *
  * Angles are in turns, as fractions of 2^64, so that position * frequency is exact modulo a
  * turn in plain integers: frequency = scale / (2 pi) * 2^64, the first pair's; ratio =
@@ -193,7 +195,7 @@ struct copy_args {
 };
 
 /* argmax(y, x): y[r] = index of the first largest element of row r, as i32; a NaN counts
- * as the largest. -DX. y's stride[0..2] are those of its elements. A group: one row.
+ * as the largest. y's stride[0..2] are those of its elements. A group: one row.
  * Groups: rows. */
 struct argmax_args {
     struct place y, x;

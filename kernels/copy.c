@@ -43,21 +43,20 @@ FUNC int copy_is_dense(int type, i64 step)
 
 KERNEL(copy)(GLOBAL u8 *dst, GLOBAL const u8 *src, ARGS(struct copy_args) a GRID)
 {
-    const i64 spans = (a.cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;
-    const struct index at = index_of(group_id() / spans, a.n1, a.n2);
-    const i64 start = group_id() % spans * ELEMENT_SPAN;
+    const struct span whole = span_of(group_id(), a.n1, a.n2, a.cols);
     struct copy_span s;
     s.dst_step = a.dst_step;
     s.src_step = a.src_step;
-    s.first = start + local_id();
-    s.end = a.cols < start + ELEMENT_SPAN ? a.cols : start + ELEMENT_SPAN;
+    s.first = whole.first + local_id();
+    s.end = whole.end;
 
-    dst += row_at(a.dst, at);
-    src += row_at(a.src, at);
+    dst += row_at(a.dst, whole.at);
+    src += row_at(a.src, whole.at);
     if (copy_is_bits(a.src_type))
         copy_bits(dst, src, a.src_type, s);
     else if (copy_is_dense(a.dst_type, a.dst_step) && copy_is_dense(a.src_type, a.src_step))
-        convert_row(dst, a.dst_type, src, a.src_type, start, s.end - start, local_id());
+        convert_row(dst, a.dst_type, src, a.src_type, whole.first, whole.end - whole.first,
+                    local_id());
     else
         for (i64 i = s.first; i < s.end; i += GROUP)
             store_any(dst + i * s.dst_step, a.dst_type, 0,

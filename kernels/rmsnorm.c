@@ -11,11 +11,11 @@ FUNC float rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float *sc
     i64 i = (i64)lid * PIECE;
     for (; i + PIECE <= cols; i += GROUP * PIECE)
         for (int j = 0; j < PIECE; j++) {
-            const float v = unit * load(X, x, i + j);
+            const float v = unit * load(ACT, x, i + j);
             part[j] += v * v;
         }
     for (; i < cols; i++) {
-        const float v = unit * load(X, x, i);
+        const float v = unit * load(ACT, x, i);
         part[0] += v * v;
     }
     return group_sum(sum_of(part, PIECE), scratch, lid);
@@ -45,9 +45,9 @@ KERNEL(rmsnorm)
     const float scale = unit / sqrt_f32(mean + a.eps * unit * unit);
     if (a.has_weight) {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(X, y, i, load(X, x, i) * scale * load(W, weight, i));
+            store(ACT, y, i, load(ACT, x, i) * scale * load(WGT, weight, i));
     } else {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(X, y, i, load(X, x, i) * scale);
+            store(ACT, y, i, load(ACT, x, i) * scale);
     }
 }

@@ -65,9 +65,9 @@ FUNC float rope_sine(u32 turn)
 FUNC void rope_rotate(GLOBAL u8 *y, GLOBAL const u8 *x, i64 i, i64 j, float cosine,
                       float sine)
 {
-    const float u = load(X, x, i), v = load(X, x, j);
-    store(X, y, i, u * cosine - v * sine);
-    store(X, y, j, v * cosine + u * sine);
+    const float u = load(ACT, x, i), v = load(ACT, x, j);
+    store(ACT, y, i, u * cosine - v * sine);
+    store(ACT, y, j, v * cosine + u * sine);
 }
 
 /* Cosines and sines of pairs first .. first + pairs at one position. */
@@ -126,5 +126,5 @@ KERNEL(rope)
     }
     for (i64 h = lid / LANES; h < a.heads; h += GROUP / LANES)
         for (i64 i = a.dims + lane; i < a.head_dim; i += LANES)
-            store(X, y + h * a.y.stride[2], i, load(X, x + h * a.x.stride[2], i));
+            store(ACT, y + h * a.y.stride[2], i, load(ACT, x + h * a.x.stride[2], i));
 }

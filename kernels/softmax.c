@@ -12,10 +12,10 @@ FUNC void softmax_few(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x
                       GLOBAL const u8 *mask, i64 first, int n)
 {
     for (int j = 0; j < n; j++)
-        t[j] = r.scale * load(X, x, first + j) + r.flat;
+        t[j] = r.scale * load(ACT, x, first + j) + r.flat;
     if (r.masked)
         for (int j = 0; j < n; j++)
-            t[j] += load(W, mask, first + j);
+            t[j] += load(WGT, mask, first + j);
 }
 
 /* t of PIECE elements; -inf, which adds nothing to maximum or sum, beyond the last of
@@ -46,7 +46,7 @@ KERNEL(softmax)
     struct softmax_row r;
     r.scale = a.scale;
     r.masked = a.has_mask && a.mask_step;
-    r.flat = a.has_mask && !a.mask_step ? load(W, mask, 0) : 0.0f;
+    r.flat = a.has_mask && !a.mask_step ? load(WGT, mask, 0) : 0.0f;
 
     float t[PIECE], best[PIECE], part[PIECE];
     for (int j = 0; j < PIECE; j++)
@@ -81,6 +81,6 @@ KERNEL(softmax)
             for (int j = 0; j < PIECE; j++)
                 t[j] = exp_f32(t[j] - top) * scale;
         for (int j = 0; j < n; j++)
-            store(X, y, i + j, t[j]);
+            store(ACT, y, i + j, t[j]);
     }
 }

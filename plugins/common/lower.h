@@ -1,53 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /* lower.h - from an op to the launch of a portable kernel.
  *
- * One function for all ops and all vendors: it names the kernel, the storage types that
- * select its compiled form, its argument struct, its operands in order, and the number of
- * groups. What is left to a plugin is to turn operands into addresses of its own and to
- * launch.
+ * One function for all ops and all vendors: it returns the kernel and its form, the argument
+ * struct, the operands in order, and the number of groups. What is left to a plugin is to
+ * turn operands into addresses of its own and to launch.
  *
- * Pure: no allocation, no memory of the device read; any thread. */
+ * It allocates nothing and does not read operands; any thread may call it. */
 #ifndef COMMON_LOWER_H
 #define COMMON_LOWER_H
 
 #include <hw/plugin.h>
 
-#include "../../kernels/args.h"
-#include "portable.h"
+#include "../../kernels/portable.h"
 
 struct lowered {
+    const char *why; /* NULL, or the reason why no portable kernel computes it */
     enum portable kernel;
-    /* -DX and -DW, enum hw_dtype; HW_NONE where there is no such choice */
-    int32_t x_type, w_type;
+    enum portable_form form; /* which compiled form of it fits the types */
     uint32_t pointers;
-    /* In the kernel's order, outputs first; NULL: absent, and never read. The args count
-     * their offsets from hw_buffer.impl, or from a host tensor's `data`. */
+    /* In the kernel's order, see kernels.def; NULL: absent, and never read. The args count
+     * offsets from hw_buffer.impl, or from a host tensor's `data`. */
     const struct hw_tensor *operand[PORTABLE_POINTERS];
     int64_t groups; /* at most 2^31 - 1; 0: nothing to do, launch nothing */
-    /* about as many multiply-adds as this takes, to weigh the cost of threads */
-    double work;
+    double work;    /* about as many multiply-adds as all groups take */
     uint32_t args_bytes;
-    union {
-        struct matmul_args matmul;
-        struct attention_args attention;
-        struct rows_args rows;
-        struct copy_args copy;
-        struct silu_args silu;
-        struct rope_args rope;
-        struct binary_args binary;
-        struct swiglu_args swiglu;
-        struct argmax_args argmax;
-        struct rmsnorm_args rmsnorm;
-        struct softmax_args softmax;
-        struct add_rmsnorm_args add_rmsnorm;
-    } args;
+    union portable_args args;
 };
 
-/* Lowers op (enum hw_op) with its checked struct. Answers NULL, or in words why no portable
+/* Lowers op (enum hw_op) with its checked struct. Returns NULL, or the reason why no portable
  * kernel computes it. The operands point into `args`. */
 const char *lower(uint32_t op, const void *args, struct lowered *out);
 
-/* "matmul_vec". */
-const char *portable_name(enum portable kernel);
+/* What an entry point is called in a program that holds every form of the kernels:
+ * "matmul_vec", "rmsnorm_f16_f32". */
+void lowered_name(const struct lowered *l, char *text, size_t size);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "common/lower.h"
 #include "common/rows.h"
-#include "portable.h"
 
 #include <stdbool.h>
 

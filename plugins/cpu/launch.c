@@ -11,28 +11,33 @@
 
 /* ---- the portable rows ---- */
 
-static const struct portable_form *const forms[TIER_COUNT][FORM_COUNT] = {
-#define F(form, tier) [FORM_##form] = &portable_##form##_##tier,
-#define T(tier)       [TIER_##tier] = { PORTABLE_FORMS(F, tier) },
-    PORTABLE_TIERS(T)
+/* The tiers that the build compiles each form of the portable kernels for. */
+#if defined(__x86_64__)
+#define TIERS(T, form) T(form, base) T(form, v3) T(form, v4)
+#else
+#define TIERS(T, form) T(form, base)
+#endif
+
+enum tier {
+#define T(form, tier) TIER_##tier,
+    TIERS(T, )
 #undef T
-#undef F
+        TIER_COUNT
 };
 
-static enum portable_form_index form_of(const struct lowered *l)
-{
-    const bool same = l->w_type == l->x_type;
-    switch (l->x_type) {
-    case HW_F32:
-        return FORM_f32;
-    case HW_F16:
-        return same ? FORM_f16 : FORM_f16_f32;
-    case HW_BF16:
-        return same ? FORM_bf16 : FORM_bf16_f32;
-    default:
-        return FORM_mixed;
-    }
-}
+#define T(form, tier) extern const struct portable_kernels portable_##form##_##tier;
+TIERS(T, mixed)
+#define VARIANT(act, wgt) TIERS(T, act##_##wgt)
+#include "../../kernels/kernels.def"
+#undef T
+
+static const struct portable_kernels *const portable[FORM_COUNT][TIER_COUNT] = {
+#define T(form, tier) &portable_##form##_##tier,
+    { TIERS(T, mixed) },
+#define VARIANT(act, wgt) { TIERS(T, act##_##wgt) },
+#include "../../kernels/kernels.def"
+#undef T
+};
 
 /* The address that kernels count an operand's offset from. */
 static void *base_of(const struct hw_tensor *t)
@@ -60,26 +65,26 @@ static void run_portable(const struct plan *plan, int64_t first, int64_t end)
     plan->portable(plan->pointer, &plan->lowered.args, first, end);
 }
 
-static const char *plan_tier(enum portable_tier tier, struct plan *plan,
+static const char *plan_tier(enum tier tier, struct plan *plan,
                              const struct kernel_row *row, const void *args)
 {
     const char *why = plan_lowered(plan, row, args);
     if (why)
         return why;
     plan->run = run_portable;
-    plan->portable = forms[tier][form_of(&plan->lowered)]->kernel[plan->lowered.kernel];
+    plan->portable = portable[plan->lowered.form][tier]->kernel[plan->lowered.kernel];
     return NULL;
 }
 
 /* plan_portable_v3() and the others, which kernels.def names. */
-#define T(tier)                                                                            \
+#define T(form, tier)                                                                      \
     kernel_plan_fn plan_portable_##tier;                                                   \
     const char *plan_portable_##tier(struct plan *plan, const struct kernel_row *row,      \
                                      const void *args)                                     \
     {                                                                                      \
         return plan_tier(TIER_##tier, plan, row, args);                                    \
     }
-PORTABLE_TIERS(T)
+TIERS(T, )
 #undef T
 
 /* ---- the table ---- */

@@ -1,15 +1,42 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Has one compiler accept every portable kernel for every storage type: compile.sh TARGET SOURCE WORK
-# with the source tree's root and a directory for what is made. All kernels go through in one call, or
-# in one per pair of types where the language has no namespaces. Exit status 77: not installed.
+# with the source tree's root and a directory for what is made. MIXED, PLAIN, WEIGHTED and VARIANTS are
+# the lists of kernels/kernels.def, as Meson reads them. All kernels go through in one call, or in one
+# for each variant where the language has no namespaces. Exit status 77: not installed.
 set -eu
 target=$1 source=$2/kernels stub=$2/tests/kernels/metal work=$3/accepted/$1
+: "${MIXED:?}" "${PLAIN:?}" "${WEIGHTED:?}" "${VARIANTS:?}"
 
-mixed='matmul matmul_vec attention get_rows set_rows copy'
-rows='rmsnorm add_rmsnorm softmax silu swiglu rope add mul argmax'
-variants='f32:f32 f16:f16 f16:f32 bf16:bf16 bf16:f32'
-kernels=$(($(echo "$mixed" | wc -w) + $(echo "$rows" | wc -w) * $(echo "$variants" | wc -w)))
+# The kernels that are compiled for a variant.
+kernels_of()
+{
+    if [ "${1%:*}" = "${1#*:}" ]; then
+        echo "$PLAIN $WEIGHTED"
+    else
+        echo "$WEIGHTED"
+    fi
+}
+
+# What is put in front of the kernels of a variant.
+define()
+{
+    act=${1%:*} wgt=${1#*:}
+    printf '#undef ACT\n#undef WGT\n#undef KERNEL_NAME\n'
+    printf '#define ACT %s\n#define WGT %s\n#define KERNEL_NAME(name) name##_%s_%s\n' "$act" "$wgt" "$act" "$wgt"
+}
+
+texts()
+{
+    for text; do
+        cat "$source/$text"
+    done
+}
+
+kernels=$(echo "$MIXED" | wc -w)
+for variant in $VARIANTS; do
+    kernels=$((kernels + $(kernels_of "$variant" | wc -w)))
+done
 
 skip()
 {
@@ -26,20 +53,24 @@ find_program()
     return 1
 }
 
+# What every program begins with, in dialect $1.
+begin()
+{
+    texts "dialect/$1.h" args.h prelude/math.h prelude/storage.h prelude/group.h
+}
+
 # All kernels in one text of dialect $1. A variant is a namespace, and a suffix to its kernels' names.
 assemble()
 {
-    cat "$source/dialect/$1.h" "$source/args.h" "$source/prelude.h"
-    for name in $mixed; do
-        cat "$source/$name.c"
+    begin "$1"
+    for name in $MIXED; do
+        texts "$name.c"
     done
-    for variant in $variants; do
-        x=${variant%:*} w=${variant#*:}
-        printf '#undef X\n#undef W\n#undef KERNEL_NAME\n'
-        printf '#define X %s\n#define W %s\n#define KERNEL_NAME(name) name##_%s_%s\n' "$x" "$w" "$x" "$w"
-        echo "namespace types_${x}_$w {"
-        for name in $rows; do
-            cat "$source/$name.c"
+    for variant in $VARIANTS; do
+        define "$variant"
+        echo "namespace types_${variant%:*}_${variant#*:} {"
+        for name in $(kernels_of "$variant"); do
+            texts "$name.c"
         done
         echo '}'
     done
@@ -60,17 +91,23 @@ mkdir -p "$work"
 case $target in
 opencl)
     clang=$(find_program clang clang-14) || skip clang
-    for variant in $variants; do
-        x=${variant%:*} w=${variant#*:}
-        { cat "$source/dialect/opencl.h" "$source/args.h" "$source/prelude.h"
-          for name in $mixed $rows; do
-              cat "$source/$name.c"
-          done; } >"$work/$x-$w.cl"
-        "$clang" -x cl -cl-std=CL1.2 -target spir64 -Wall -Werror -pedantic -DX="$x" -DW="$w" \
-            -S -emit-llvm -O1 -o "$work/$x-$w.ll" "$work/$x-$w.cl"
+    rm -f "$work"/*.cl "$work"/*.ll
+    { begin opencl
+      for name in $MIXED; do
+          texts "$name.c"
+      done; } >"$work/mixed.cl"
+    for variant in $VARIANTS; do
+        { define "$variant"
+          begin opencl
+          for name in $(kernels_of "$variant"); do
+              texts "$name.c"
+          done; } >"$work/${variant%:*}_${variant#*:}.cl"
+    done
+    for program in "$work"/*.cl; do
+        "$clang" -x cl -cl-std=CL1.2 -target spir64 -Wall -Wno-unused-function -Werror -pedantic \
+            -S -emit-llvm -O1 -o "${program%.cl}.ll" "$program"
     done
     cat "$work"/*.ll >"$work/all.ll"
-    kernels=$((5 * $(echo "$mixed $rows" | wc -w)))
     count "$work/all.ll" '^define .*spir_kernel'
     ;;
 cuda-clang)

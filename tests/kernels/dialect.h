@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dialect.h - what the tests compile kernels with, and run them by: plain C, one work-item
- * per group, or with IN_GROUPS groups of many. KERNEL_NAME, X and W may be defined before. */
+/* dialect.h - what the tests compile kernels with: plain C, one work-item per group, or
+ * with IN_GROUPS groups of many; args.h and the prelude. */
 #ifdef IN_GROUPS
 #include "group.h"
 #else
@@ -9,4 +9,8 @@
 
 #include "args.h"
 
-#include "prelude.h"
+#include "prelude/math.h"
+
+#include "prelude/storage.h"
+
+#include "prelude/group.h"

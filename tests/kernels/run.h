@@ -7,6 +7,8 @@
 
 #include "dialect.h"
 
+#include "portable.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,19 +24,18 @@ struct family {
 };
 extern const struct family values_family, rows_family, products_family, moves_family;
 
-/* ---- groups ---- */
+/* ---- launches ---- */
 
-/* One group: a call, or as many calls at once as the group has work-items. */
-#ifdef IN_GROUPS
-#define GROUP_OF(call) _Pragma("omp parallel num_threads(GROUP)") call
-#else
-#define GROUP_OF(call) call
-#endif
+/* The forms of the kernels: tests_mixed, tests_f16_f32 ... */
+extern const struct portable_kernels tests_mixed;
+#define VARIANT(act, wgt) extern const struct portable_kernels tests_##act##_##wgt;
+#include "kernels.def"
 
-/* All groups of a kernel, whose call has their number as its last argument, g. */
-#define GROUPS_OF(count, call)                                                             \
-    for (int g = 0; g < (count); g++)                                                      \
-    GROUP_OF(call)
+/* LAUNCH(&tests_mixed, copy, groups, &args, dst, src): all groups of a kernel. */
+#define LAUNCH(form, name, groups, args, ...)                                              \
+    launch((form)->kernel[PORTABLE_##name], groups, args,                                  \
+           (const void *const[]){ __VA_ARGS__ })
+void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers);
 
 /* How many pieces of `size` there are in n, the last of which may be smaller. */
 static inline i64 pieces(i64 n, i64 size)

@@ -2,10 +2,6 @@
 /* run_moves.c - what only moves and converts: get_rows, set_rows, copy. */
 #include "run.h"
 
-void get_rows(u8 *, const u8 *, const u8 *, struct rows_args, int);
-void set_rows(u8 *, const u8 *, const u8 *, struct rows_args, int);
-void copy(u8 *, const u8 *, struct copy_args, int);
-
 /* ---- rows of a table ---- */
 
 enum { PICKED = 5, TABLE_ROWS = 7 };
@@ -32,8 +28,8 @@ static void get_rows_case(int to, int from, i64 cols)
             want[r * cols + i] = picked[r] < 0 || picked[r] >= TABLE_ROWS
                                      ? 0
                                      : get(table, picked[r] * cols + i);
-    GROUPS_OF(PICKED,
-              get_rows(y.at, table.at, (const u8 *)picked, rows_args(to, from, cols), g));
+    const struct rows_args a = rows_args(to, from, cols);
+    LAUNCH(&tests_mixed, get_rows, PICKED, &a, y.at, table.at, picked);
     check("get_rows", y, want, 0);
     release();
 }
@@ -66,8 +62,8 @@ static void set_rows_case(int to, int from)
     struct array table = random_array(to, TABLE_ROWS * cols, 1);
     struct array before = new_array(to, TABLE_ROWS * cols);
     memcpy(before.at, table.at, (size_t)bytes_of(to, TABLE_ROWS * cols));
-    GROUPS_OF(PICKED,
-              set_rows(table.at, x.at, (const u8 *)picked, rows_args(to, from, cols), g));
+    const struct rows_args a = rows_args(to, from, cols);
+    LAUNCH(&tests_mixed, set_rows, PICKED, &a, table.at, x.at, picked);
     for (int r = 0; r < TABLE_ROWS; r++)
         for (i64 i = 0; i < cols; i++) {
             const double got = get(table, r * cols + i);
@@ -107,7 +103,7 @@ static void copy_transposed(int to, int from)
                                  .src_type = from };
     for (i64 i = 0; i < rows * cols; i++)
         want[i] = get(src, i % cols * rows + i / cols);
-    GROUPS_OF(rows, copy(dst.at, src.at, a, g));
+    LAUNCH(&tests_mixed, copy, rows, &a, dst.at, src.at);
     check("copy", dst, want, 0);
     release();
 }
@@ -131,8 +127,8 @@ static void copy_blocks(int block, int type)
                                     .dst_type = type,
                                     .src_type = block,
                                     .dst_step = bytes_of(type, 1) };
-    GROUPS_OF(pieces(cols, ELEMENT_SPAN), copy(q.at, x.at, to, g));
-    GROUPS_OF(pieces(cols, ELEMENT_SPAN), copy(y.at, q.at, back, g));
+    LAUNCH(&tests_mixed, copy, pieces(cols, ELEMENT_SPAN), &to, q.at, x.at);
+    LAUNCH(&tests_mixed, copy, pieces(cols, ELEMENT_SPAN), &back, y.at, q.at);
     for (i64 i = 0; i < cols; i++) {
         want[i] = get(q, i);
         if (fabs(want[i] - get(x, i)) > (block == STORAGE_Q8_0 ? 0.005 : 0.13))
@@ -160,7 +156,7 @@ static void copy_bits(int type, int size)
                                  .src_step = ROWS * size,
                                  .dst_type = type,
                                  .src_type = type };
-    GROUPS_OF(ROWS, copy(dst, src, a, g));
+    LAUNCH(&tests_mixed, copy, ROWS, &a, dst, src);
     assert_memory_equal(dst, want, (size_t)(ROWS * COLS * size));
 }
 

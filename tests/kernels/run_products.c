@@ -2,11 +2,6 @@
 /* run_products.c - matmul and attention, in mixes of storage types. */
 #include "run.h"
 
-void matmul(u8 *, const u8 *, const u8 *, const u8 *, struct matmul_args, int);
-void matmul_vec(u8 *, const u8 *, const u8 *, const u8 *, struct matmul_args, int);
-void attention(u8 *, const u8 *, const u8 *, const u8 *, const u8 *, const u8 *,
-               struct attention_args, int);
-
 /* ---- matmul ---- */
 
 struct matmul_shape {
@@ -49,12 +44,12 @@ static void matmul_case(struct matmul_shape s, struct matmul_types type)
                        get(b, s.transpose_b ? x * b_cols + k : k * b_cols + x);
     }
     const u8 *bias_at = type.bias ? bias.at : NULL;
-    GROUPS_OF(2 * pieces(s.m, MATMUL_ROWS) * pieces(s.n, MATMUL_COLS),
-              matmul(c.at, a.at, b.at, bias_at, p, g));
+    LAUNCH(&tests_mixed, matmul, 2 * pieces(s.m, MATMUL_ROWS) * pieces(s.n, MATMUL_COLS),
+           &p, c.at, a.at, b.at, bias_at);
     check("matmul", c, want, 1e-5);
     if (s.m <= MATMUL_VEC_ROWS && s.transpose_b && !s.transpose_a) {
-        GROUPS_OF(2 * pieces(s.n, MATMUL_VEC_COLS),
-                  matmul_vec(d.at, a.at, b.at, bias_at, p, g));
+        LAUNCH(&tests_mixed, matmul_vec, 2 * pieces(s.n, MATMUL_VEC_COLS), &p, d.at, a.at,
+               b.at, bias_at);
         check("matmul_vec", d, want, 1e-5);
     }
     release();
@@ -204,9 +199,10 @@ static void attention_case(struct attention_shape s)
         };
         attention_row(&c, at, scores, want + row * s.value_dim);
     }
-    GROUPS_OF(s.batches * s.kv_heads * pieces(queries / s.kv_heads, ATTENTION_ROWS),
-              attention(y.at, c.q.at, c.k.at, c.v.at, s.bias_type ? c.bias.at : NULL,
-                        s.batches > 1 ? (const u8 *)lengths : NULL, a, g));
+    LAUNCH(&tests_mixed, attention,
+           s.batches * s.kv_heads * pieces(queries / s.kv_heads, ATTENTION_ROWS), &a, y.at,
+           c.q.at, c.k.at, c.v.at, s.bias_type ? c.bias.at : NULL,
+           s.batches > 1 ? lengths : NULL);
     check("attention", y, want, 1e-5);
     release();
 }

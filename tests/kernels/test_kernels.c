@@ -5,6 +5,16 @@
  * right, under sanitizers if built so. */
 #include "run.h"
 
+void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers)
+{
+    for (i64 g = 0; g < groups; g++) {
+#ifdef IN_GROUPS
+#pragma omp parallel num_threads(GROUP)
+#endif
+        kernel((void *const *)pointers, args, g, g + 1);
+    }
+}
+
 /* Also what a test that failed has left. */
 static int teardown(void **state)
 {

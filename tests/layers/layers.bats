@@ -124,7 +124,8 @@ EOF
 
 @test "CONTRIBUTING names the files that an op touches" {
     # add_rmsnorm is in no other op's text, and no example of anything.
-    git grep -lE '(^|[^a-z_])([a-z]+_)?add_rmsnorm' -- include core kernels plugins verify tests/kernels tests/wrong \
+    git grep -lE '(^|[^a-z_])([a-z]+_)?add_rmsnorm' -- include core kernels plugins verify tests/kernels tests/plugin \
+        tests/wrong \
         >"$BATS_TEST_TMPDIR/named"
     # shellcheck disable=SC2016 # the backticks are Markdown's
     sed -n '/op:begin/,/op:end/p' CONTRIBUTING.md | grep -oE '`[a-z_]+/[^` ]+`' | tr -d '\`' |
@@ -137,4 +138,12 @@ EOF
         # shellcheck disable=SC2046 # paths without blanks
         grep -qE '([a-z]+_)?(add_rmsnorm|ADD_RMSNORM)' $(git ls-files -- ":(glob)$pattern") || echo "$pattern"
     done <"$BATS_TEST_TMPDIR/patterns" | nothing
+}
+
+@test "CONTRIBUTING names the files that a type variant touches" {
+    # No other text pairs these two types.
+    git grep -lE "bf16(_|:|, ?|', ')f32" -- kernels plugins tests/kernels tests/plugin >"$BATS_TEST_TMPDIR/named"
+    # shellcheck disable=SC2016 # the backticks are Markdown's
+    sed -n '/variant:begin/,/variant:end/p' CONTRIBUTING.md | grep -oE '`[a-z_]+/[^` ]+`' | tr -d '\`' |
+        diff - "$BATS_TEST_TMPDIR/named"
 }

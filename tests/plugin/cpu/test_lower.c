@@ -55,12 +55,12 @@ static void broadcasts(void **state)
     const struct lowered l = low(HW_OP_ADD, &op);
     assert_ptr_equal(l.operand[1], &op.b);
     assert_ptr_equal(l.operand[2], &op.a);
-    assert_int_equal(l.args.binary.b_step, 0);
-    assert_int_equal(l.args.binary.a.stride[1], 24);
-    assert_int_equal(l.args.binary.a.stride[2], 0);
-    assert_int_equal(l.args.binary.b.stride[1], 0);
-    assert_int_equal(l.args.binary.b.stride[2], 4);
-    assert_int_equal(l.args.binary.cols, 6);
+    assert_int_equal(l.args.add.b_step, 0);
+    assert_int_equal(l.args.add.a.stride[1], 24);
+    assert_int_equal(l.args.add.a.stride[2], 0);
+    assert_int_equal(l.args.add.b.stride[1], 0);
+    assert_int_equal(l.args.add.b.stride[2], 4);
+    assert_int_equal(l.args.add.cols, 6);
     assert_int_equal(l.groups, 20);
 }
 
@@ -79,10 +79,10 @@ static void columns_of_one(void **state)
     assert_int_equal(low(HW_OP_SILU, &silu).groups, 4);
     const struct lowered l = low(HW_OP_ADD, &add);
     assert_ptr_equal(l.operand[2], &add.a);
-    assert_int_equal(l.args.binary.b_step, 0);
-    assert_int_equal(l.args.binary.cols, 4);
+    assert_int_equal(l.args.add.b_step, 0);
+    assert_int_equal(l.args.add.cols, 4);
     add.y.stride[0] = 8;
-    assert_int_equal(low(HW_OP_ADD, &add).args.binary.cols, 1);
+    assert_int_equal(low(HW_OP_ADD, &add).args.add.cols, 1);
     copy.dst.stride[0] = 68;
     assert_int_equal(low(HW_OP_COPY, &copy).args.copy.cols, 32);
     assert_int_equal(low(HW_OP_COPY, &copy).args.copy.dst.stride[2], 68);
@@ -97,8 +97,8 @@ static void both_repeat(void **state)
                                .y = TENSOR(y, HW_F32, 2, 3, 5, 33) };
     (void)state;
     const struct lowered l = low(HW_OP_MUL, &op);
-    assert_int_equal(l.args.binary.flat, 1);
-    assert_int_equal(l.args.binary.b_step, 0);
+    assert_int_equal(l.args.mul.flat, 1);
+    assert_int_equal(l.args.add.b_step, 0);
     assert_int_equal(l.groups, 30);
 }
 
@@ -126,7 +126,7 @@ static void few_rows_take_the_dot_product(void **state)
     struct lowered l;
     (void)state;
     l = low(HW_OP_MATMUL, &op);
-    assert_int_equal(l.kernel, PORTABLE_MATMUL_VEC);
+    assert_int_equal(l.kernel, PORTABLE_matmul_vec);
     assert_int_equal(l.args.matmul.b.stride[2], 68);
     assert_null(l.operand[3]);
     op.transpose_b = 0;

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Operands of one shape, cut into as few and as long rows as their strides allow. */
+#include "lowering.h"
+
+/* Extents and each operand's strides, outermost first, for operands that broadcast to the
+ * first. */
+struct shape {
+    int rank, operands;
+    int64_t extent[HW_MAX_RANK];
+    int64_t stride[HW_MAX_RANK][MAX_OPERANDS];
+};
+
+/* Axis `i` goes on where the next inner one, kept at `last`, ends. */
+static bool continues(const struct shape *s, int i, int last)
+{
+    for (int k = 0; k < s->operands; k++) {
+        int64_t whole;
+        if (__builtin_mul_overflow(s->extent[last], s->stride[last][k], &whole) ||
+            s->stride[i][k] != whole)
+            return false;
+    }
+    return true;
+}
+
+/* Drops extents of 1 and merges axes that follow each other in all operands. */
+static void merge(struct shape *s)
+{
+    struct shape kept = { .operands = s->operands };
+    int last = HW_MAX_RANK; /* kept axes fill up from the end */
+    for (int i = s->rank - 1; i >= 0; i--) {
+        int64_t both;
+        if (s->extent[i] == 1)
+            continue;
+        kept.extent[last - 1] = s->extent[i];
+        memcpy(kept.stride[last - 1], s->stride[i], sizeof s->stride[i]);
+        if (last < HW_MAX_RANK && continues(&kept, last - 1, last) &&
+            !__builtin_mul_overflow(kept.extent[last], s->extent[i], &both))
+            kept.extent[last] = both;
+        else
+            last--;
+    }
+    s->rank = HW_MAX_RANK - last;
+    for (int i = 0; i < s->rank; i++) {
+        s->extent[i] = kept.extent[last + i];
+        memcpy(s->stride[i], kept.stride[last + i], sizeof s->stride[i]);
+    }
+}
+
+/* Bytes of one element of a row; with blocks it is `unit` elements, whole blocks of all. */
+static int64_t step_of(const struct hw_tensor *t, int64_t unit)
+{
+    return unit / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype);
+}
+
+static int64_t unit_of(const struct hw_tensor *const *t, int operands)
+{
+    int64_t unit = 1;
+    for (int k = 0; k < operands; k++)
+        if (hw_dtype_block(t[k]->dtype) > unit)
+            unit = hw_dtype_block(t[k]->dtype);
+    return unit;
+}
+
+static struct shape shape_of(const struct hw_tensor *const *t, int operands, int64_t unit)
+{
+    struct shape s = { .rank = t[0]->rank, .operands = operands };
+    for (int i = 0; i < s.rank; i++) {
+        const int axis = s.rank - 1 - i;
+        s.extent[i] = axis == 0 ? t[0]->extent[i] / unit : t[0]->extent[i];
+        for (int k = 0; k < operands; k++)
+            s.stride[i][k] = axis == 0 && unit > 1 ? step_of(t[k], unit)
+                                                   : stride_of(t[k], axis);
+    }
+    merge(&s);
+    return s;
+}
+
+/* The last axis that is left need not be the innermost one, which may have had extent 1. */
+static bool is_along_row(const struct shape *s, const struct hw_tensor *const *t,
+                         int64_t unit, enum steps steps)
+{
+    for (int k = 0; k < s->operands && s->rank > 0; k++) {
+        const int64_t step = s->stride[s->rank - 1][k];
+        if (steps != STEPS_ANY && step != step_of(t[k], unit) &&
+            !(steps == STEPS_NEIGHBOURS_OR_SAME && k > 0 && step == 0))
+            return false;
+    }
+    return s->rank > 0;
+}
+
+bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
+               enum steps steps, struct rows *rows)
+{
+    const int64_t unit = unit_of(t, operands);
+    const struct shape s = shape_of(t, operands, unit);
+    const int outer = is_along_row(&s, t, unit, steps) ? s.rank - 1 : s.rank;
+
+    if (outer > 3) {
+        refuse(out, NOT_CONTIGUOUS);
+        return false;
+    }
+    *rows = (struct rows){ .outer = { 1, 1, 1 } };
+    rows->cols = outer < s.rank ? s.extent[outer] * unit : unit;
+    for (int k = 0; k < operands; k++) {
+        rows->place[k].offset = offset_of(t[k]);
+        rows->step[k] = outer < s.rank && unit == 1 ? s.stride[outer][k] : step_of(t[k], 1);
+        for (int i = 0; i < outer; i++)
+            rows->place[k].stride[3 - outer + i] = s.stride[i][k];
+    }
+    for (int i = 0; i < outer; i++)
+        rows->outer[3 - outer + i] = s.extent[i];
+    return true;
+}
+
+void set_span_groups(struct lowered *out, const struct rows *rows, double work)
+{
+    int64_t spans;
+    if (__builtin_mul_overflow(rows->outer[2], pieces(rows->cols, ELEMENT_SPAN), &spans)) {
+        refuse(out, TOO_MANY_GROUPS);
+        return;
+    }
+    const double count = (double)rows->outer[0] * (double)rows->outer[1] *
+                         (double)rows->outer[2];
+    set_groups(out, rows->outer[0], rows->outer[1], spans,
+               count * (double)rows->cols * work);
+}

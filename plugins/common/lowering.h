@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* lowering.h - what the files lower_<family>.c share: one function for each op, which
+ * lower() calls, and the questions that they ask of tensors. */
+#ifndef COMMON_LOWERING_H
+#define COMMON_LOWERING_H
+
+#include "lower.h"
+
+#include <stdbool.h>
+
+/* One per op, for lower(): sets the args and the groups, the form and the kernel where they
+ * are not the usual ones, or refuses. `out` arrives with the operands and with the kernel
+ * that has the op's name. */
+#define X(NAME, name) void lower_##name(const struct hw_##name *op, struct lowered *out);
+HW_OPS(X)
+#undef X
+
+#define NOT_CONTIGUOUS  "the innermost extent of an operand is not contiguous"
+#define UNKNOWN_TYPE    "block types other than q8_0 and q4_0 have no portable kernel yet"
+#define TOO_MANY_GROUPS "more than 2^31 - 1 groups"
+
+/* ---- tensors ---- */
+
+static inline bool present(const struct hw_tensor *t)
+{
+    return t->dtype != HW_NONE;
+}
+
+static inline bool is_float(const struct hw_tensor *t)
+{
+    return t->dtype == HW_F32 || t->dtype == HW_F16 || t->dtype == HW_BF16;
+}
+
+static inline bool is_block(const struct hw_tensor *t)
+{
+    return t->dtype == HW_Q8_0 || t->dtype == HW_Q4_0;
+}
+
+/* Axes count from the innermost, which is 0. A missing one has extent 1. */
+static inline int64_t extent_of(const struct hw_tensor *t, int axis)
+{
+    return axis < t->rank ? t->extent[t->rank - 1 - axis] : 1;
+}
+
+/* An extent of 1 repeats. */
+static inline int64_t stride_of(const struct hw_tensor *t, int axis)
+{
+    return extent_of(t, axis) == 1 ? 0 : t->stride[t->rank - 1 - axis];
+}
+
+static inline int64_t cols_of(const struct hw_tensor *t)
+{
+    return t->extent[t->rank - 1];
+}
+
+static inline bool is_dense(const struct hw_tensor *t)
+{
+    return !present(t) || cols_of(t) <= 1 ||
+           t->stride[t->rank - 1] == hw_dtype_bytes(t->dtype);
+}
+
+static inline int64_t pieces(int64_t n, int64_t piece)
+{
+    return n / piece + (n % piece != 0);
+}
+
+/* From where an operand's address is counted to its first element. */
+int64_t offset_of(const struct hw_tensor *t);
+
+/* The rows along the innermost axis: the strides of the three outer ones. */
+struct place place_of(const struct hw_tensor *t);
+
+/* ---- what a lowering says; the first refusal counts ---- */
+
+static inline void refuse(struct lowered *out, const char *why)
+{
+    if (!out->why)
+        out->why = why;
+}
+
+/* Refuses a tensor whose rows have gaps between their elements. */
+static inline void want_dense(struct lowered *out, const struct hw_tensor *t)
+{
+    if (!is_dense(t))
+        refuse(out, NOT_CONTIGUOUS);
+}
+
+/* Selects the form that is compiled for the type of `x`, and of `weight` unless that is NULL
+ * or absent. */
+void want_form(struct lowered *out, const struct hw_tensor *x,
+               const struct hw_tensor *weight);
+
+/* a * b * c groups, and the work of all of them. */
+void set_groups(struct lowered *out, int64_t a, int64_t b, int64_t c, double work);
+
+/* One group for each row of `t`; `work` for each element. */
+void set_row_groups(struct lowered *out, const struct hw_tensor *t, double work);
+
+/* ---- lower_shape.c: as few and as long rows as the strides of operands allow ---- */
+
+#define MAX_OPERANDS 3
+
+/* Rows of up to three outer extents, `step` bytes from element to element. */
+struct rows {
+    struct place place[MAX_OPERANDS];
+    int64_t step[MAX_OPERANDS];
+    int64_t outer[3], cols;
+};
+
+/* How far apart the elements of a row may be for a kernel. */
+enum steps {
+    STEPS_NEIGHBOURS,         /* not at all */
+    STEPS_NEIGHBOURS_OR_SAME, /* or an input repeats one element */
+    STEPS_ANY
+};
+
+/* The longest rows of operands that have the shape of the first one, or broadcast to it.
+ * False, and refused, if there is no way to cut them into rows. */
+bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
+               enum steps steps, struct rows *rows);
+
+/* One group for each ELEMENT_SPAN elements of a row; `work` for each element. */
+void set_span_groups(struct lowered *out, const struct rows *rows, double work);
+
+#endif
