@@ -183,6 +183,14 @@ FUNC int round_q8(float x)
     return i + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
+/* 1 / d, or 0 where that is infinite: for zeros, and for a block whose scale d is so small
+ * that it is 0 in f16 and that no x / d would fit an integer. */
+FUNC float inverse_of(float d)
+{
+    const float inverse = 1.0f / d;
+    return abs_f32(inverse) < f32_of_bits(0x7f800000u) ? inverse : 0.0f;
+}
+
 /* d = max |x| / 127, q = round(x / d). */
 FUNC void store_q8_0(GLOBAL u8 *block, PRIVATE const float *x)
 {
@@ -192,7 +200,7 @@ FUNC void store_q8_0(GLOBAL u8 *block, PRIVATE const float *x)
         top = u > top ? u : top;
     }
     const float d = f32_of_bits(top) / 127.0f;
-    const float id = d != 0.0f ? 1.0f / d : 0.0f;
+    const float id = inverse_of(d);
     store_f16(block, 0, d);
     for (int i = 0; i < BLOCK; i++)
         block[2 + i] = (u8)round_q8(mul_exact(x[i], id));
@@ -211,7 +219,7 @@ FUNC void store_q4_0(GLOBAL u8 *block, PRIVATE const float *x)
     for (int i = 0; i < BLOCK; i++)
         m = abs_f32(x[i]) > abs_f32(m) ? x[i] : m;
     const float d = m / -8.0f;
-    const float id = d != 0.0f ? 1.0f / d : 0.0f;
+    const float id = inverse_of(d);
     store_f16(block, 0, d);
     for (int i = 0; i < BLOCK / 2; i++) {
         const int low = round_q4(mul_exact(x[i], id));

@@ -199,9 +199,33 @@ static void test_quantisers(void **state)
     }
 }
 
+/* The scale of a block so small that 1 / scale is infinite is 0 in f16, so every element
+ * decodes to 0: the codes are those of zeros. */
+static void test_tiny_blocks(void **state)
+{
+    static const float sizes[] = { 1e-45f, 1e-40f, 1e-38f, 3e-37f };
+    (void)state;
+    for (size_t n = 0; n < COUNT(sizes); n++) {
+        const float zeros[32] = { 0.0f };
+        float x[32];
+        u8 got[34], want[34];
+        for (int i = 0; i < 32; i++)
+            x[i] = i % 2 ? sizes[n] : -sizes[n] / 2;
+        store_q8_0(got, x);
+        store_q8_0(want, zeros);
+        assert_memory_equal(got, want, 34);
+        if (sizes[n] > 2e-38f) /* q4_0 has codes for these still */
+            continue;
+        store_q4_0(got, x);
+        store_q4_0(want, zeros);
+        assert_memory_equal(got + 2, want + 2, 16); /* the scale may be -0 */
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_storage_is_dtype), cmocka_unit_test(test_f16_round_trip),
     cmocka_unit_test(test_f16_rounding),     cmocka_unit_test(test_bf16),
     cmocka_unit_test(test_functions),        cmocka_unit_test(test_quantisers),
+    cmocka_unit_test(test_tiny_blocks),
 };
 const struct family values_family = { tests, COUNT(tests) };
