@@ -13,9 +13,7 @@
     X(FILTER, "filter")                                                                    \
     X(TRUST, "trust")                                                                      \
     X(PREFLIGHT, "preflight")                                                              \
-    X(MATCH, "match")                                                                      \
     X(PROBE, "probe")                                                                      \
-    X(CACHE, "cache")                                                                      \
     X(BIND, "bind")
 
 enum stage {

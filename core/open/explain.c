@@ -194,7 +194,6 @@ static void put_stages(struct json *json)
     for (int i = 0; i < STAGE_COUNT; i++) {
         json_open(json, NULL, '{');
         json_string(json, "name", stage_name((enum stage)i));
-        json_bool(json, "implemented", i != STAGE_MATCH && i != STAGE_CACHE);
         json_close(json, '}');
     }
     json_close(json, ']');

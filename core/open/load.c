@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* load.c - stage 7, bind: a plugin comes into the process, and its table into ours, with a
+/* load.c - the stage bind: a plugin comes into the process, and its table into ours, with a
  * function in every hole. */
 #define _GNU_SOURCE
 #include "open/load.h"
@@ -30,12 +30,6 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
     return plugin_message_set(status, text);
 }
 
-static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
-{
-    (void)spawn;
-    return host_fail(instance, HW_UNSUPPORTED, "this library runs no helper programs yet");
-}
-
 /* The plugin's own directory in the cache. It makes it when it has something to keep. */
 static char *cache_directory(const struct plugin *plugin)
 {
@@ -55,7 +49,6 @@ static void fill_host(struct plugin *plugin)
         .instance = plugin,
         .log = host_log,
         .fail = host_fail,
-        .spawn = host_spawn,
         .memory_limit = settings->memory_limit,
         .cache_dir = plugin->cache_dir ? plugin->cache_dir : "",
         .kernel = settings->value[SETTING_kernel].text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* load.h - stage 7, bind: a plugin into the process, and out of use. */
+/* load.h - the stage bind: a plugin into the process, and out of use. */
 #ifndef HW_OPEN_LOAD_H
 #define HW_OPEN_LOAD_H
 

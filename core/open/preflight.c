@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preflight.c - stage 3, preflight: what reading the file shows. Nothing of it runs, so a
+/* preflight.c - the stage preflight: what reading the file shows. Nothing of it runs, so a
  * plugin that is broken, alien, too new, or lacks its vendor's library stops here without a
  * trace. */
 #define _POSIX_C_SOURCE 200809L

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preflight.h - stage 3: what reading the file shows, without running it. */
+/* preflight.h - the stage preflight: what reading the file shows, without running it. */
 #ifndef HW_OPEN_PREFLIGHT_H
 #define HW_OPEN_PREFLIGHT_H
 

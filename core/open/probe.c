@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.c - stage 5, probe: what running a plugin shows. In this process, until a child
+/* probe.c - the stage probe: what running a plugin shows. In this process, until a child
  * does it: so it starts the plugin and lists its devices, and wakes none. */
 #include "open/probe.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scan.c - stage 0, list: files named hw_<name>.so in the search directories, sorted, each
+/* scan.c - the stage list: files named hw_<name>.so in the search directories, sorted, each
  * once; and where a candidate writes down why it stopped. */
 #define _DEFAULT_SOURCE
 #include "open/scan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scan.h - stage 0, list: the files there are, and the places that were searched. */
+/* scan.h - the stage list: the files there are, and the places that were searched. */
 #ifndef HW_OPEN_SCAN_H
 #define HW_OPEN_SCAN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* select.c - stage 1, filter, and what the settings make of the devices that were found:
+/* select.c - the stage filter, and what the settings make of the devices that were found:
  * which ones, in which order. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/select.h"
@@ -113,7 +113,7 @@ void selection_free(struct hw_context *context)
     free(context->selection);
 }
 
-/* ---- stage 1 ---- */
+/* ---- the stage filter ---- */
 
 bool filter(struct hw_context *context, struct candidate *candidate)
 {

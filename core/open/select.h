@@ -15,7 +15,7 @@ struct selection {
  * gives way to its default; the error is answered all the same. */
 enum hw_status selection_read(struct hw_context *context, bool anyway);
 void selection_free(struct hw_context *context);
-/* Stage 1. */
+/* The stage filter. */
 bool filter(struct hw_context *context, struct candidate *candidate);
 /* Orders the devices that were found, and moves those that the settings ask for from the
  * list of the unselected to the context's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trust.c - stage 2, trust: who could have written the file, or put another in its place.
+/* trust.c - the stage trust: who could have written the file, or put another in its place.
  *
  * The path is walked as the system would walk it, link by link. When every directory on the
  * way belongs to root or to the user, and nobody else may rename what lies in it, then

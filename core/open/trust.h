@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trust.h - stage 2: who could have written the file. */
+/* trust.h - the stage trust: who could have written the file. */
 #ifndef HW_OPEN_TRUST_H
 #define HW_OPEN_TRUST_H
 

@@ -70,20 +70,6 @@ enum hw_precision {
     HW_PRECISION_INT8 = 2  /* activations may be quantised where weights are */
 };
 
-/* A helper program for hw_host.spawn() to run. */
-struct hw_spawn {
-    uint32_t size;
-    uint32_t timeout_ms;
-    const char *const *argv; /* NULL-terminated; argv[0] is a path */
-    const void *input;       /* the program's standard input */
-    uint64_t input_bytes;
-    void *output; /* receives its standard output, at most output_bytes */
-    uint64_t output_bytes;
-    uint64_t written; /* set by the host: bytes of output */
-    int32_t exit_code;
-    int32_t signal; /* the signal that ended it; 0: none */
-};
-
 /* What the host provides to a plugin. There is one per open context; it is valid until the
  * plugin's close() has returned. A service that this host lacks returns HW_UNSUPPORTED. */
 struct hw_host {
@@ -97,8 +83,6 @@ struct hw_host {
     void (*log)(void *instance, int32_t level, const char *text);
     /* Sets the calling thread's message and returns `status`. hw_fail() formats for it. */
     int32_t (*fail)(void *instance, int32_t status, const char *text);
-    /* Runs a helper program and waits for it. */
-    int32_t (*spawn)(void *instance, struct hw_spawn *spawn);
 
     uint64_t memory_limit; /* the most bytes the host allocates per device; 0: no limit */
     const char *cache_dir; /* the plugin's own, which it creates if needed; "": none */

@@ -79,7 +79,6 @@ static const struct {
     { "open_unknown_status", "open-failed" },
     { "open_endless_message", "open-failed" },
     { "open_null_message", "" },
-    { "open_spawns", "" },
     { "open_reenters", "" },
     { "count_none", "no-device" },
     { "count_negative", "bad-count" },

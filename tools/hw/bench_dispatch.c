@@ -45,12 +45,6 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
     return status;
 }
 
-static int32_t host_spawn(void *instance, struct hw_spawn *spawn)
-{
-    (void)spawn;
-    return host_fail(instance, HW_UNSUPPORTED, "no helper programs here");
-}
-
 static void direct_close(struct direct *direct)
 {
     if (direct->memory.impl)
@@ -100,7 +94,6 @@ static bool direct_open(struct direct *direct, const char *path, int32_t index)
                   .instance = direct,
                   .log = host_log,
                   .fail = host_fail,
-                  .spawn = host_spawn,
                   .cache_dir = "",
                   .kernel = "",
                   .threads = 1,

@@ -16,8 +16,8 @@ static const struct manual manual = {
         "hw explain - how far each plugin file got, step by step\n\n"
         "Each file climbs the same ladder: list (is it named like a plugin), filter (do the\n"
         "settings want it), trust (who could have written it), preflight (what is in it, without\n"
-        "running it), match (is there hardware for it), probe (does it run), cache (what is\n"
-        "known from before), bind (into the process). Where it stops, there is a reason.",
+        "running it), probe (does it run), bind (into the process). Where it stops, there is a\n"
+        "reason.",
     .arguments = "[OPTION...] [NAME]",
     .notes =
         "  hw explain                     every file\n"
@@ -36,22 +36,10 @@ static const struct stage {
     { "filter", "wanted by the settings" },
     { "trust", "only its owner, or root, could have written it" },
     { "preflight", "a plugin for this machine that needs nothing that is missing" },
-    { "match", "there may be hardware for it" },
     { "probe", "loads, answers, has devices" },
-    { "cache", "known from before" },
     { "bind", "in use" },
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
-
-static bool is_implemented(const json_t *explain, const char *stage)
-{
-    json_t *each;
-    size_t index;
-    json_array_foreach (json_object_get(explain, "stages"), index, each)
-        if (!strcmp(text_of(each, "name"), stage))
-            return flag_of(each, "implemented");
-    return false;
-}
 
 static void print_stop(const json_t *file, double us)
 {
@@ -62,7 +50,7 @@ static void print_stop(const json_t *file, double us)
         say("  %-22s%s\n", "", remedy);
 }
 
-static void print_ladder(const json_t *explain, const json_t *file)
+static void print_ladder(const json_t *file)
 {
     const json_t *times = json_object_get(file, "microseconds");
     bool stopped = *text_of(file, "reason");
@@ -73,16 +61,12 @@ static void print_ladder(const json_t *explain, const json_t *file)
             print_stop(file, us);
             return;
         }
-        if (is_implemented(explain, stages[i].name))
-            say("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN), us,
-                stages[i].passed);
-        else
-            say("  %s- %-10s%9s  not in this version%s\n", ink(DIM), stages[i].name, "",
-                ink(PLAIN));
+        say("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN), us,
+            stages[i].passed);
     }
 }
 
-static void print_file(const json_t *explain, const json_t *file)
+static void print_file(const json_t *file)
 {
     const json_t *manifest = json_object_get(file, "manifest");
     const char *version = text_of(file, "version"), *vendor = text_of(manifest, "vendor");
@@ -97,7 +81,7 @@ static void print_file(const json_t *explain, const json_t *file)
             number_of(manifest, "abi_max"), number_of(manifest, "rank"),
             flag_of(manifest, "built_with_library") ? ", built with the library" : "");
     say(": %s\n", text_of(file, "state"));
-    print_ladder(explain, file);
+    print_ladder(file);
 }
 
 /* Whether NAME is the file's, by path, by the path's last part, or by backend. */
@@ -141,7 +125,7 @@ static void print_files(const json_t *explain)
     size_t index;
     json_array_foreach (json_object_get(explain, "candidates"), index, file) {
         say("%s", index ? "\n" : "");
-        print_file(explain, file);
+        print_file(file);
     }
     if (!json_array_size(json_object_get(explain, "candidates")))
         say("No plugin file was found; 'hw status' says where it was looked.\n");

@@ -124,8 +124,7 @@ static bool is_one_of(const char *reason, const char *const *list)
 static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
                                        NULL };
 /* These may be so for good: the way to silence them is worth a word, the file's path is not. */
-static const char *const absences[] = { "needs-library", "no-driver", "no-device",
-                                        "no-hardware", NULL };
+static const char *const absences[] = { "needs-library", "no-driver", "no-device", NULL };
 
 static bool ends_sentence(const char *text)
 {
