@@ -16,7 +16,7 @@
     X(plugin_path, "HW_PLUGIN_PATH", "")                                                   \
     X(plugin_path_only, "HW_PLUGIN_PATH_ONLY", "")                                         \
     X(trust, "HW_TRUST", "on")                                                             \
-    X(probe, "HW_PROBE", "child")                                                          \
+    X(probe, "HW_PROBE", "inproc")                                                         \
     X(probe_timeout, "HW_PROBE_TIMEOUT", "10")                                             \
     X(threads, "HW_THREADS", "")                                                           \
     X(precision, "HW_PRECISION", "fp32")                                                   \
@@ -54,8 +54,7 @@ struct settings {
     enum fallback_mode fallback;
     enum hw_precision precision;
     uint64_t memory_limit;
-    uint32_t threads; /* 0: as many as the process may use */
-    uint32_t probe_timeout_ms;
+    uint32_t threads;  /* 0: as many as the process may use */
     int32_t log_level; /* 0: off */
     bool trust;
     bool elevated;         /* AT_SECURE: no variable and no file is honoured */

@@ -57,27 +57,15 @@ static bool byte_count(const char *text, uint64_t *bytes)
     return *end == '\0' || strcmp(end, "B") == 0;
 }
 
-static enum hw_status apply_number(enum setting setting, const char *text,
-                                   const char *source, uint64_t limit, const char *right,
-                                   uint32_t *value)
+/* Of 1 to `limit`. */
+static bool whole_number(const char *text, uint64_t limit, uint32_t *value)
 {
     const char *end;
     uint64_t n;
     if (!number(text, &end, limit, &n) || *end || n == 0)
-        return bad(source, setting, text, right);
+        return false;
     *value = (uint32_t)n;
-    return HW_OK;
-}
-
-static enum hw_status apply_choice(enum setting setting, const char *text,
-                                   const char *source, const char *const *list,
-                                   const char *right, int32_t *value)
-{
-    int32_t found = choice(text, list);
-    if (found < 0)
-        return bad(source, setting, text, right);
-    *value = found;
-    return HW_OK;
+    return true;
 }
 
 /* "portable", "<row>" or "<op>=<row>", commas between them. Which rows there are is known
@@ -131,66 +119,105 @@ static enum hw_status one_line(enum setting setting, const char *text, const cha
     return HW_OK;
 }
 
+/* ---- what the value of each setting may be ---- */
+
+static bool take_fallback(struct settings *settings, const char *text)
+{
+    const int32_t picked = choice(text,
+                                  (const char *const[]){ "allow", "warn", "error", NULL });
+    settings->fallback = (enum fallback_mode)(picked < 0 ? FALLBACK_WARN : picked);
+    return picked >= 0;
+}
+
+static bool take_trust(struct settings *settings, const char *text)
+{
+    const int32_t picked = choice(text, (const char *const[]){ "off", "on", NULL });
+    settings->trust = picked != 0 || settings->elevated;
+    return picked >= 0;
+}
+
+static bool take_probe(struct settings *settings, const char *text)
+{
+    (void)settings;
+    return strcmp(text, "inproc") == 0;
+}
+
+static bool take_probe_timeout(struct settings *settings, const char *text)
+{
+    (void)settings; /* the command has a deadline, the library has none */
+    return whole_number(text, 3600, &(uint32_t){ 0 });
+}
+
+static bool take_threads(struct settings *settings, const char *text)
+{
+    return whole_number(text, 4096, &settings->threads);
+}
+
+static bool take_precision(struct settings *settings, const char *text)
+{
+    const int32_t picked = choice(text,
+                                  (const char *const[]){ "fp32", "fp16", "int8", NULL });
+    settings->precision = (enum hw_precision)(picked < 0 ? 0 : picked);
+    return picked >= 0;
+}
+
+static bool take_memory_limit(struct settings *settings, const char *text)
+{
+    return byte_count(text, &settings->memory_limit);
+}
+
+static bool take_cache_dir(struct settings *settings, const char *text)
+{
+    (void)settings;
+    return *text == '/' || strcmp(text, "off") == 0;
+}
+
+static bool take_kernel(struct settings *settings, const char *text)
+{
+    (void)settings;
+    return kernel_rows(text);
+}
+
+static bool take_log(struct settings *settings, const char *text)
+{
+    const int32_t picked = choice(
+        text, (const char *const[]){ "off", "error", "warn", "info", "debug", NULL });
+    settings->log_level = picked < 0 ? HW_LOG_WARN : picked;
+    return picked >= 0;
+}
+
+/* Lists and paths have no row: they are checked where they are used. */
+static const struct {
+    bool (*take)(struct settings *settings, const char *text); /* false: not a value */
+    const char *accepted;
+} rows[SETTING_COUNT] = {
+    [SETTING_fallback] = { take_fallback, "allow, warn or error" },
+    [SETTING_trust] = { take_trust, "on or off" },
+    [SETTING_probe] = { take_probe, "inproc" },
+    [SETTING_probe_timeout] = { take_probe_timeout, "seconds, 1 to 3600" },
+    [SETTING_threads] = { take_threads, "a number of threads, 1 to 4096" },
+    [SETTING_precision] = { take_precision, "fp32, fp16 or int8" },
+    [SETTING_memory_limit] = { take_memory_limit,
+                               "bytes, or a whole number with K, M, G or T: 8G" },
+    [SETTING_cache_dir] = { take_cache_dir, "an absolute path, or off" },
+    [SETTING_kernel] = { take_kernel,
+                         "portable, <row> or <op>=<row>, commas between them" },
+    [SETTING_log] = { take_log, "off, error, warn, info or debug" },
+};
+
 enum hw_status config_apply(struct settings *settings, enum setting setting,
                             const char *text, const char *source)
 {
-    static const char *const fallbacks[] = { "allow", "warn", "error", NULL };
-    static const char *const switches[] = { "off", "on", NULL };
-    static const char *const probes[] = { "child", "inproc", NULL };
-    static const char *const precisions[] = { "fp32", "fp16", "int8", NULL };
-    static const char *const levels[] = { "off", "error", "warn", "info", "debug", NULL };
-
-    int32_t picked = 0;
-    enum hw_status status = one_line(setting, text, source);
+    const enum hw_status status = one_line(setting, text, source);
     if (status || !*text)
         return status;
-    switch (setting) {
-    case SETTING_fallback:
-        status = apply_choice(setting, text, source, fallbacks, "allow, warn or error",
-                              &picked);
-        if (!status)
-            settings->fallback = (enum fallback_mode)picked;
-        return status;
-    case SETTING_trust:
-        status = apply_choice(setting, text, source, switches, "on or off", &picked);
-        if (!status)
-            settings->trust = picked == 1 || settings->elevated;
-        return status;
-    case SETTING_probe:
-        return apply_choice(setting, text, source, probes, "child or inproc", &picked);
-    case SETTING_precision:
-        status = apply_choice(setting, text, source, precisions, "fp32, fp16 or int8",
-                              &picked);
-        if (!status)
-            settings->precision = (enum hw_precision)picked;
-        return status;
-    case SETTING_log:
-        return apply_choice(setting, text, source, levels,
-                            "off, error, warn, info or debug", &settings->log_level);
-    case SETTING_probe_timeout:
-        status = apply_number(setting, text, source, 3600, "seconds, 1 to 3600",
-                              &settings->probe_timeout_ms);
-        if (!status)
-            settings->probe_timeout_ms *= 1000;
-        return status;
-    case SETTING_threads:
-        return apply_number(setting, text, source, 4096, "a number of threads, 1 to 4096",
-                            &settings->threads);
-    case SETTING_memory_limit:
-        if (!byte_count(text, &settings->memory_limit))
-            return bad(source, setting, text,
-                       "bytes, or a whole number with K, M, G or T: 8G");
-        return HW_OK;
-    case SETTING_cache_dir:
-        return *text == '/' || strcmp(text, "off") == 0
-                   ? HW_OK
-                   : bad(source, setting, text, "an absolute path, or off");
-    case SETTING_kernel:
-        return kernel_rows(text)
-                   ? HW_OK
-                   : bad(source, setting, text,
-                         "portable, <row> or <op>=<row>, commas between them");
-    default: /* lists, paths and row names are read by those who use them */
-        return HW_OK;
-    }
+    if (setting == SETTING_probe && strcmp(text, "child") == 0)
+        return fail(
+            HW_UNSUPPORTED,
+            "%s: HW_PROBE=child is not supported: this version probes plugins in the "
+            "process of the application; use inproc",
+            source);
+    return !rows[setting].take || rows[setting].take(settings, text)
+               ? HW_OK
+               : bad(source, setting, text, rows[setting].accepted);
 }

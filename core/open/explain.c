@@ -20,11 +20,6 @@ static void put_settings(struct json *json, const struct settings *settings)
         json_string(json, "variable", setting_variables[i]);
         json_string(json, "value", settings->value[i].text);
         json_string(json, "source", settings->value[i].source);
-        if (i == SETTING_probe)
-            json_string(json, "effective", "inproc");
-        if (i == SETTING_probe || i == SETTING_probe_timeout)
-            json_string(json, "note",
-                        "not yet: plugins are probed in this process, without deadline");
         json_close(json, '}');
     }
     json_close(json, ']');

@@ -218,7 +218,7 @@ static const struct value values[] = {
     { "HW_FALLBACK", "Allow", "allow, warn or error" },
     { "HW_TRUST", "yes", "on or off" },
     { "HW_PROBE", "inproc", NULL },
-    { "HW_PROBE", "thread", "child or inproc" },
+    { "HW_PROBE", "thread", "would be inproc" },
     { "HW_PROBE_TIMEOUT", "3600", NULL },
     { "HW_PROBE_TIMEOUT", "0", "seconds, 1 to 3600" },
     { "HW_PROBE_TIMEOUT", "10s", "seconds, 1 to 3600" },
@@ -484,22 +484,14 @@ static void test_starting(void **state)
     hw_close(context);
 }
 
-/* The report is honest about what is not there yet. */
-static void test_not_yet(void **state)
+/* A probe in a child process is refused, not ignored. */
+static void test_probe_child(void **state)
 {
     struct hw_context *context;
     (void)state;
-    assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
-    json_t *json = report(context), *row;
-    size_t i;
-    json_array_foreach (json_object_get(json, "settings"), i, row) {
-        if (strcmp(text_of(row, "name"), "probe") == 0) {
-            assert_string_equal(text_of(row, "value"), "child");
-            assert_string_equal(text_of(row, "effective"), "inproc");
-        }
-    }
-    json_decref(json);
-    hw_close(context);
+    assert_int_equal(open_good((struct hw_options){ .probe = "child" }, &context),
+                     HW_UNSUPPORTED);
+    assert_non_null(strstr(hw_message(), "HW_PROBE=child is not supported"));
 }
 
 /* snprintf's manners, and a report of nothing. */
@@ -548,7 +540,7 @@ int main(void)
         cmocka_unit_test(test_threads),          cmocka_unit_test(test_default_file),
         cmocka_unit_test(test_cache_dir),        cmocka_unit_test(test_old_options),
         cmocka_unit_test(test_long_value),       cmocka_unit_test(test_file_size),
-        cmocka_unit_test(test_file_trust),       cmocka_unit_test(test_not_yet),
+        cmocka_unit_test(test_file_trust),       cmocka_unit_test(test_probe_child),
         cmocka_unit_test(test_unknown_variable), cmocka_unit_test(test_report_size),
         cmocka_unit_test(test_trust_said),       cmocka_unit_test(test_broken_said),
         cmocka_unit_test(test_starting),
