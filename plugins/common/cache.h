@@ -22,8 +22,9 @@ enum {
     CACHE_BYTES_MAX = 512 << 20 /* of all files together */
 };
 
-/* The program with this key, or NULL; the caller frees it. `*bytes` is its size, never 0. */
-void *cache_read(const char *directory, const uint8_t key[SHA256_BYTES], size_t *bytes);
+/* The program with this key in the directory `path`, or NULL; the caller frees it. `*bytes`
+ * is its size, never 0. */
+void *cache_read(const char *path, const uint8_t key[SHA256_BYTES], size_t *bytes);
 
 /* Stores a program; makes the directory, and those above it, if they are missing, for
  * this user alone. False if that fails; `why` then says what failed and why. */

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Usage: tidy.sh BUILD - runs clang-tidy, as .clang-tidy says, over what BUILD compiles of core, examples, plugins,
+# tools and verify.
+set -u
+
+build=$1
+cd "$(dirname "$0")/../.." || exit 1
+program=clang-tidy-14
+command -v "$program" >/dev/null || program=clang-tidy
+if ! command -v "$program" >/dev/null; then
+    echo "missing tool: clang-tidy"
+    exit 77
+fi
+mapfile -t sources < <(sed -nE 's/.*"file": "(\.\.\/)+((core|examples|plugins|tools|verify)\/.*\.c)".*/\2/p' \
+    "$build/compile_commands.json" | sort -u)
+if [ ${#sources[@]} -eq 0 ]; then
+    echo "not applicable: the build directory is not in the tree"
+    exit 77
+fi
+printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -n 4 "$program" -p "$build" --quiet 2>&1 |
+    grep -v ' warnings\? generated\.$'
+exit "${PIPESTATUS[1]}"
