@@ -35,51 +35,53 @@ static const char *source_of(const struct hw_context *context, enum setting s)
 }
 
 /* HW_DISABLE and HW_REQUIRE need less than the whole grammar. */
-static enum hw_status check_plain(const struct word_list *list, const char *source,
+static enum hw_status check_plain(const struct selector_list *list, const char *source,
                                   bool devices)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const struct word *word = &list->words[i];
-        if (word->removes || word->optional)
+        const struct selector *selector = &list->items[i];
+        if (selector->removes || selector->optional)
             return fail(HW_INVALID,
                         "%s: \"%s\": no ! and no ? here; those are for HW_BACKENDS", source,
-                        word->text);
-        if (word->device && !devices)
+                        selector->text);
+        if (selector->device && !devices)
             return fail(HW_INVALID,
                         "%s: \"%s\": names of backends only; to exclude a device write "
                         "!%s in HW_BACKENDS",
-                        source, word->text, word->text);
+                        source, selector->text, selector->text);
     }
     return HW_OK;
 }
 
 /* A list of nothing but removals means: everything else. */
-static enum hw_status imply_rest(struct word_list *list)
+static enum hw_status imply_rest(struct selector_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (!list->words[i].removes)
+        if (!list->items[i].removes)
             return HW_OK;
-    if (list->count == MAX_WORDS)
-        return fail(HW_INVALID, "HW_BACKENDS: over %d words", MAX_WORDS);
-    struct word *word = &list->words[list->count++];
-    word->text = strdup("*");
-    word->backend = strdup("*");
-    return word->text && word->backend ? HW_OK : fail(HW_NO_MEMORY, "out of memory");
+    if (list->count == MAX_SELECTORS)
+        return fail(HW_INVALID, "HW_BACKENDS: over %d words", MAX_SELECTORS);
+    struct selector *selector = &list->items[list->count++];
+    selector->text = strdup("*");
+    selector->backend = strdup("*");
+    return selector->text && selector->backend ? HW_OK
+                                               : fail(HW_NO_MEMORY, "out of memory");
 }
 
-static enum hw_status read_list(struct hw_context *context, struct word_list *list,
+static enum hw_status read_list(struct hw_context *context, struct selector_list *list,
                                 enum setting setting, bool anyway)
 {
     const char *source = source_of(context, setting);
-    enum hw_status status = words_parse(list, setting_of(context, setting)->text, source);
+    enum hw_status status = selectors_parse(list, setting_of(context, setting)->text,
+                                            source);
     if (!status && setting != SETTING_backends)
         status = check_plain(list, source, setting == SETTING_require);
     if (status && anyway && status != HW_NO_MEMORY) {
-        words_free(list);
-        if (words_parse(list, "", "default"))
+        selectors_free(list);
+        if (selectors_parse(list, "", "default"))
             return HW_NO_MEMORY;
     }
-    if (list->words && setting == SETTING_backends && imply_rest(list))
+    if (list->items && setting == SETTING_backends && imply_rest(list))
         return HW_NO_MEMORY;
     return status;
 }
@@ -107,9 +109,9 @@ void selection_free(struct hw_context *context)
 {
     if (!context->selection)
         return;
-    words_free(&context->selection->backends);
-    words_free(&context->selection->disable);
-    words_free(&context->selection->require);
+    selectors_free(&context->selection->backends);
+    selectors_free(&context->selection->disable);
+    selectors_free(&context->selection->require);
     free(context->selection);
 }
 
@@ -120,19 +122,19 @@ bool filter(struct hw_context *context, struct candidate *candidate)
     const struct selection *selection = context->selection;
     const struct setting_value *value = setting_of(context, SETTING_disable);
     for (size_t i = 0; i < selection->disable.count; i++)
-        if (glob(selection->disable.words[i].backend, candidate->name))
+        if (glob(selection->disable.items[i].backend, candidate->name))
             return stop(candidate, REASON_DISABLED, "disabled by \"%s\" in disable (%s)",
-                        selection->disable.words[i].text, value->source);
+                        selection->disable.items[i].text, value->source);
     value = setting_of(context, SETTING_backends);
     bool wanted = false;
     for (size_t i = 0; i < selection->backends.count; i++) {
-        const struct word *word = &selection->backends.words[i];
-        if (!glob(word->backend, candidate->name))
+        const struct selector *selector = &selection->backends.items[i];
+        if (!glob(selector->backend, candidate->name))
             continue;
-        if (word->removes && !word->device)
+        if (selector->removes && !selector->device)
             return stop(candidate, REASON_DISABLED, "disabled by \"!%s\" in backends (%s)",
-                        word->text, value->source);
-        wanted = wanted || !word->removes;
+                        selector->text, value->source);
+        wanted = wanted || !selector->removes;
     }
     return wanted || stop(candidate, REASON_NOT_SELECTED,
                           "backends (%s) asks for \"%s\" only", value->source, value->text);
@@ -171,13 +173,13 @@ static void set_why(struct hw_device *device, char *why)
     device->why = why;
 }
 
-static const struct word *removed_by(const struct selection *selection,
-                                     const struct hw_device *device)
+static const struct selector *removed_by(const struct selection *selection,
+                                         const struct hw_device *device)
 {
     for (size_t i = 0; i < selection->backends.count; i++)
-        if (selection->backends.words[i].removes &&
-            word_matches(&selection->backends.words[i], device))
-            return &selection->backends.words[i];
+        if (selection->backends.items[i].removes &&
+            selector_matches(&selection->backends.items[i], device))
+            return &selection->backends.items[i];
     return NULL;
 }
 
@@ -201,19 +203,19 @@ static const struct hw_device *same_hardware(const struct hw_context *context,
 }
 
 /* Moves what the word asks for to the selected devices; how many devices it matched. */
-static uint32_t pick(struct hw_context *context, const struct word *word)
+static uint32_t pick(struct hw_context *context, const struct selector *selector)
 {
     uint32_t matched = 0, kept = 0;
     for (uint32_t i = 0; i < context->device_count; i++)
-        matched += word_matches(word, context->devices[i]);
+        matched += selector_matches(selector, context->devices[i]);
     for (uint32_t i = 0; i < context->unselected_count; i++) {
         struct hw_device *device = context->unselected[i];
-        const struct word *removal = removed_by(context->selection, device);
+        const struct selector *removal = removed_by(context->selection, device);
         /* Whoever names a backend means it; shadows are for what comes in by a glob. */
-        const struct hw_device *shadow = is_glob(word->backend)
+        const struct hw_device *shadow = is_glob(selector->backend)
                                              ? same_hardware(context, device)
                                              : NULL;
-        bool wanted = word_matches(word, device);
+        bool wanted = selector_matches(selector, device);
         matched += wanted && !removal;
         if (wanted && !removal && !shadow) {
             set_why(device, NULL);
@@ -241,11 +243,11 @@ static bool was_found(const struct candidate *candidate)
 
 /* The plugin that the word means: one that works, if there is any. */
 static const struct candidate *find_candidate(const struct hw_context *context,
-                                              const struct word *word)
+                                              const struct selector *selector)
 {
     const struct candidate *found = NULL;
     for (const struct candidate *c = context->candidates; c; c = c->next) {
-        if (!was_found(c) || !glob(word->backend, c->name))
+        if (!was_found(c) || !glob(selector->backend, c->name))
             continue;
         if (!c->reason)
             return c;
@@ -255,34 +257,35 @@ static const struct candidate *find_candidate(const struct hw_context *context,
     return found;
 }
 
-static void append(char *text, size_t size, const char *words)
+static void append(char *text, size_t size, const char *more)
 {
     size_t length = strlen(text);
-    snprintf(text + length, size - length, "%s%s", length ? ", " : "", words);
+    snprintf(text + length, size - length, "%s%s", length ? ", " : "", more);
 }
 
 /* Says which there are, and where the list has a word for it, how to do without. */
-static enum hw_status unknown_word(const struct hw_context *context,
-                                   const struct word *word, enum setting setting)
+static enum hw_status unknown_selector(const struct hw_context *context,
+                                       const struct selector *selector,
+                                       enum setting setting)
 {
     char found[512] = "", optional[256] = "";
-    const char *names[MAX_WORDS];
+    const char *names[MAX_SELECTORS];
     size_t count = 0;
     for (const struct candidate *c = context->candidates; c; c = c->next) {
         if (!was_found(c))
             continue;
         append(found, sizeof found, c->name);
-        if (count < MAX_WORDS)
+        if (count < MAX_SELECTORS)
             names[count++] = c->name;
     }
-    const char *near = nearest(word->backend, names, count);
+    const char *near = nearest(selector->backend, names, count);
     if (setting == SETTING_backends)
         snprintf(optional, sizeof optional, ". Write \"%s?\" if it may be missing",
-                 word->text);
-    return fail(HW_NO_DEVICE,
-                "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s",
-                source_of(context, setting), word->text, near ? "; did you mean \"" : "",
-                near ? near : "", near ? "\"?" : "", *found ? found : "none", optional);
+                 selector->text);
+    return fail(
+        HW_NO_DEVICE, "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s",
+        source_of(context, setting), selector->text, near ? "; did you mean \"" : "",
+        near ? near : "", near ? "\"?" : "", *found ? found : "none", optional);
 }
 
 static void list_devices(const struct hw_context *context, char *text, size_t size)
@@ -306,49 +309,50 @@ static bool plugin_has_devices(const struct hw_context *context,
     return false;
 }
 
-static enum hw_status stopped(const struct candidate *candidate, const struct word *word,
-                              const char *source)
+static enum hw_status stopped(const struct candidate *candidate,
+                              const struct selector *selector, const char *source)
 {
     return fail(HW_NO_DEVICE, "%s: \"%s\" can not be used: %s. Remedy: %s", source,
-                word->text, candidate->message, candidate->remedy);
+                selector->text, candidate->message, candidate->remedy);
 }
 
 /* HW_NO_DEVICE, with the words for it. */
-static enum hw_status word_failed(const struct hw_context *context, const struct word *word,
-                                  enum setting setting)
+static enum hw_status selector_failed(const struct hw_context *context,
+                                      const struct selector *selector, enum setting setting)
 {
-    const struct candidate *candidate = find_candidate(context, word);
+    const struct candidate *candidate = find_candidate(context, selector);
     if (!candidate)
-        return unknown_word(context, word, setting);
+        return unknown_selector(context, selector, setting);
     if (candidate->reason)
-        return stopped(candidate, word, source_of(context, setting));
+        return stopped(candidate, selector, source_of(context, setting));
     char found[1024] = "";
     for (uint32_t i = 0; i < context->device_count + context->unselected_count; i++) {
         const struct hw_device *device =
             i < context->device_count ? context->devices[i]
                                       : context->unselected[i - context->device_count];
         /* Why a device is not used is of interest if it is the one that was meant. */
-        bool meant = device->why && word_matches(word, device);
+        bool meant = device->why && selector_matches(selector, device);
         char line[256];
         snprintf(line, sizeof line, "%s (%s)", device->name,
                  meant ? device->why : device->info.name);
-        if (glob(word->backend, device->plugin->candidate->name))
+        if (glob(selector->backend, device->plugin->candidate->name))
             append(found, sizeof found, line);
     }
     return fail(HW_NO_DEVICE, "%s: \"%s\": no such device; there are: %s",
-                source_of(context, setting), word->text, found);
+                source_of(context, setting), selector->text, found);
 }
 
 /* A word that matched nothing. A backend that was found but stopped leaves the others to
  * serve, with a warning; anything else is an error. */
-static enum hw_status check_word(struct hw_context *context, const struct word *word)
+static enum hw_status check_selector(struct hw_context *context,
+                                     const struct selector *selector)
 {
-    if (word->optional || strcmp(word->text, "*") == 0)
+    if (selector->optional || strcmp(selector->text, "*") == 0)
         return HW_OK;
-    const struct candidate *candidate = find_candidate(context, word);
+    const struct candidate *candidate = find_candidate(context, selector);
     enum hw_status status = HW_OK;
-    if (!word->removes || !candidate)
-        status = word_failed(context, word, SETTING_backends);
+    if (!selector->removes || !candidate)
+        status = selector_failed(context, selector, SETTING_backends);
     if (status && candidate && candidate->reason &&
         !plugin_has_devices(context, candidate)) {
         if (!is_broken(candidate)) /* else it was said when it stopped */
@@ -362,11 +366,11 @@ static enum hw_status check_word(struct hw_context *context, const struct word *
  * found. */
 static enum hw_status nothing_selected(struct hw_context *context)
 {
-    const struct word_list *list = &context->selection->backends;
+    const struct selector_list *list = &context->selection->backends;
     for (size_t i = 0; i < list->count; i++)
-        if (!list->words[i].removes && !is_glob(list->words[i].backend) &&
-            find_candidate(context, &list->words[i]))
-            return word_failed(context, &list->words[i], SETTING_backends);
+        if (!list->items[i].removes && !is_glob(list->items[i].backend) &&
+            find_candidate(context, &list->items[i]))
+            return selector_failed(context, &list->items[i], SETTING_backends);
     char reasons[1536] = "";
     for (const struct candidate *c = context->candidates; c; c = c->next) {
         char line[512];
@@ -389,24 +393,24 @@ static enum hw_status nothing_selected(struct hw_context *context)
 
 static enum hw_status check_required(struct hw_context *context)
 {
-    const struct word_list *list = &context->selection->require;
+    const struct selector_list *list = &context->selection->require;
     for (size_t i = 0; i < list->count; i++) {
         bool there = false;
         for (uint32_t j = 0; j < context->device_count && !there; j++)
-            there = word_matches(&list->words[i], context->devices[j]);
+            there = selector_matches(&list->items[i], context->devices[j]);
         if (there)
             continue;
-        return word_failed(context, &list->words[i], SETTING_require);
+        return selector_failed(context, &list->items[i], SETTING_require);
     }
     return HW_OK;
 }
 
 static void warn_unmatched(struct hw_context *context)
 {
-    const struct word_list *list = &context->selection->disable;
+    const struct selector_list *list = &context->selection->disable;
     for (size_t i = 0; i < list->count; i++)
-        if (!find_candidate(context, &list->words[i])) {
-            unknown_word(context, &list->words[i], SETTING_disable);
+        if (!find_candidate(context, &list->items[i])) {
+            unknown_selector(context, &list->items[i], SETTING_disable);
             log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
             settings_warn(&context->settings, text_format("%s", hw_message()));
         }
@@ -414,7 +418,7 @@ static void warn_unmatched(struct hw_context *context)
 
 enum hw_status select_devices(struct hw_context *context)
 {
-    const struct word_list *list = &context->selection->backends;
+    const struct selector_list *list = &context->selection->backends;
     const struct setting_value *value = setting_of(context, SETTING_backends);
     uint32_t total = context->unselected_count;
     context->devices = calloc(total ? total : 1, sizeof *context->devices);
@@ -429,9 +433,9 @@ enum hw_status select_devices(struct hw_context *context)
         set_why(context->unselected[i],
                 text_format("backends (%s) does not ask for it", value->source));
     for (size_t i = 0; i < list->count; i++) {
-        uint32_t matched = list->words[i].removes ? 0 : pick(context, &list->words[i]);
+        uint32_t matched = list->items[i].removes ? 0 : pick(context, &list->items[i]);
         if (matched == 0 && !first)
-            first = check_word(context, &list->words[i]);
+            first = check_selector(context, &list->items[i]);
     }
     if (first)
         return first;
@@ -450,25 +454,25 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
     if (!context || !name || !device)
         return fail(HW_INVALID, "hw_device_find: context, name and device may not be NULL");
     enum hw_status status = guard(context->generation);
-    struct word_list list = { 0 };
-    if (status || (status = words_parse(&list, name, "device")))
+    struct selector_list list = { 0 };
+    if (status || (status = selectors_parse(&list, name, "device")))
         return status;
-    if (list.count != 1 || list.words[0].removes || list.words[0].optional) {
-        words_free(&list);
+    if (list.count != 1 || list.items[0].removes || list.items[0].optional) {
+        selectors_free(&list);
         return fail(HW_INVALID, "device \"%s\": one name, such as cpu or cpu:0", name);
     }
     for (uint32_t i = 0; i < context->device_count && !*device; i++)
-        if (word_matches(&list.words[0], context->devices[i]))
+        if (selector_matches(&list.items[0], context->devices[i]))
             *device = context->devices[i];
-    const struct candidate *candidate = find_candidate(context, &list.words[0]);
+    const struct candidate *candidate = find_candidate(context, &list.items[0]);
     if (!*device && candidate && candidate->reason) {
-        status = stopped(candidate, &list.words[0], "device");
+        status = stopped(candidate, &list.items[0], "device");
     } else if (!*device) {
         char found[1024];
         list_devices(context, found, sizeof found);
         status = fail(HW_NO_DEVICE, "device \"%s\": no such device; there are: %s", name,
                       found);
     }
-    words_free(&list);
+    selectors_free(&list);
     return status;
 }

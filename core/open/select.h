@@ -8,7 +8,7 @@
 
 /* The lists of the settings. */
 struct selection {
-    struct word_list backends, disable, require;
+    struct selector_list backends, disable, require;
 };
 
 /* Reads the lists, which filter() and select_devices() go by. With `anyway` a list in error

@@ -16,11 +16,11 @@
     "is an "                                                                               \
     "index, a PCI address, a UUID or a part of a name with *"
 
-static enum hw_status bad_word(const char *source, const char *word, size_t length,
-                               const char *what)
+static enum hw_status bad_selector(const char *source, const char *text, size_t length,
+                                   const char *what)
 {
     return fail(HW_INVALID, "%s: \"%.*s\": %s; %s", source,
-                (int)(length < 200 ? length : 200), word, what, GRAMMAR);
+                (int)(length < 200 ? length : 200), text, what, GRAMMAR);
 }
 
 static bool backend_character(char c)
@@ -29,83 +29,84 @@ static bool backend_character(char c)
            c == '_' || c == '-' || c == '*' || c == '?';
 }
 
-static enum hw_status parse_word(struct word *word, const char *text, size_t length,
-                                 const char *source)
+static enum hw_status parse_selector(struct selector *selector, const char *text,
+                                     size_t length, const char *source)
 {
     const char *whole = text;
     size_t whole_length = length;
     if (length && *text == '!') {
-        word->removes = true;
+        selector->removes = true;
         text++;
         length--;
     }
     if (length && text[length - 1] == '?') {
-        word->optional = true;
+        selector->optional = true;
         length--;
     }
     if (length == 0)
-        return bad_word(source, whole, whole_length, "a word is missing");
+        return bad_selector(source, whole, whole_length, "a word is missing");
     const char *colon = memchr(text, ':', length);
     size_t backend = colon ? (size_t)(colon - text) : length;
     if (backend == 0)
-        return bad_word(source, whole, whole_length, "the backend is missing");
+        return bad_selector(source, whole, whole_length, "the backend is missing");
     for (size_t i = 0; i < backend; i++)
         if (!backend_character(text[i]))
-            return bad_word(source, whole, whole_length,
-                            "the name of a backend has letters, digits, _ and - only");
+            return bad_selector(source, whole, whole_length,
+                                "the name of a backend has letters, digits, _ and - only");
     if (colon && backend + 1 == length)
-        return bad_word(source, whole, whole_length,
-                        "the device is missing after the colon");
-    word->text = strndup(text, length);
-    word->backend = strndup(text, backend);
-    word->device = colon ? strndup(colon + 1, length - backend - 1) : NULL;
-    if (!word->text || !word->backend || (colon && !word->device))
+        return bad_selector(source, whole, whole_length,
+                            "the device is missing after the colon");
+    selector->text = strndup(text, length);
+    selector->backend = strndup(text, backend);
+    selector->device = colon ? strndup(colon + 1, length - backend - 1) : NULL;
+    if (!selector->text || !selector->backend || (colon && !selector->device))
         return fail(HW_NO_MEMORY, "out of memory for %s", source);
     return HW_OK;
 }
 
-static enum hw_status add_word(struct word_list *list, const char *text, size_t length,
-                               const char *source)
+static enum hw_status add_selector(struct selector_list *list, const char *text,
+                                   size_t length, const char *source)
 {
-    if (list->count == MAX_WORDS)
-        return fail(HW_INVALID, "%s: over %d words", source, MAX_WORDS);
+    if (list->count == MAX_SELECTORS)
+        return fail(HW_INVALID, "%s: over %d words", source, MAX_SELECTORS);
     while (length && *text == ' ') {
         text++;
         length--;
     }
     while (length && text[length - 1] == ' ')
         length--;
-    return parse_word(&list->words[list->count++], text, length, source);
+    return parse_selector(&list->items[list->count++], text, length, source);
 }
 
-enum hw_status words_parse(struct word_list *list, const char *text, const char *source)
+enum hw_status selectors_parse(struct selector_list *list, const char *text,
+                               const char *source)
 {
-    *list = (struct word_list){ .words = calloc(MAX_WORDS, sizeof *list->words) };
-    if (!list->words)
+    *list = (struct selector_list){ .items = calloc(MAX_SELECTORS, sizeof *list->items) };
+    if (!list->items)
         return fail(HW_NO_MEMORY, "out of memory for %s", source);
     enum hw_status status = HW_OK;
     while (!status && *text) {
         size_t length = strcspn(text, ",");
-        status = add_word(list, text, length, source);
+        status = add_selector(list, text, length, source);
         text += length;
         if (*text == ',' && !*++text && !status)
             status = fail(HW_INVALID, "%s: a comma with no word after it; %s", source,
                           GRAMMAR);
     }
     if (status)
-        words_free(list);
+        selectors_free(list);
     return status;
 }
 
-void words_free(struct word_list *list)
+void selectors_free(struct selector_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        free(list->words[i].text);
-        free(list->words[i].backend);
-        free(list->words[i].device);
+        free(list->items[i].text);
+        free(list->items[i].backend);
+        free(list->items[i].device);
     }
-    free(list->words);
-    *list = (struct word_list){ 0 };
+    free(list->items);
+    *list = (struct selector_list){ 0 };
 }
 
 static char lower(char c)
@@ -159,8 +160,8 @@ static bool device_matches(const char *pattern, const struct hw_device *device)
            (*uuid && glob(bare, uuid)) || glob(pattern, device->info.name);
 }
 
-bool word_matches(const struct word *word, const struct hw_device *device)
+bool selector_matches(const struct selector *selector, const struct hw_device *device)
 {
-    return glob(word->backend, device->plugin->candidate->name) &&
-           (!word->device || device_matches(word->device, device));
+    return glob(selector->backend, device->plugin->candidate->name) &&
+           (!selector->device || device_matches(selector->device, device));
 }

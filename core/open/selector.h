@@ -6,7 +6,7 @@
 #include "core.h"
 
 /* One word of a list: [!]backend[:device][?]. */
-struct word {
+struct selector {
     char *text;    /* as written, without ! and ? */
     char *backend; /* a glob */
     char *device;  /* an index, a PCI address, a UUID or a glob of names; NULL: all */
@@ -14,20 +14,21 @@ struct word {
     bool optional;
 };
 
-#define MAX_WORDS 64
+#define MAX_SELECTORS 64
 
-struct word_list {
-    struct word *words;
+struct selector_list {
+    struct selector *items;
     size_t count;
 };
 
 /* HW_INVALID names `source`, the word and the grammar; the list is empty then. */
-enum hw_status words_parse(struct word_list *list, const char *text, const char *source);
-void words_free(struct word_list *list);
+enum hw_status selectors_parse(struct selector_list *list, const char *text,
+                               const char *source);
+void selectors_free(struct selector_list *list);
 /* Whether `*` (any text) and `?` (any character) match, ignoring the case of ASCII letters.
  */
 bool glob(const char *pattern, const char *text);
 bool is_glob(const char *pattern);
-bool word_matches(const struct word *word, const struct hw_device *device);
+bool selector_matches(const struct selector *selector, const struct hw_device *device);
 
 #endif

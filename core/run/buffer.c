@@ -14,11 +14,11 @@
 /* ---- without the context's list ---- */
 
 /* All of `base` is known. */
-static void set_place(struct buffer *buffer)
+static void set_address(struct buffer *buffer)
 {
     const struct hw_buffer *base = &buffer->base;
-    buffer->place = base->host ? (uint64_t)(uintptr_t)base->host
-                               : (uint64_t)(uintptr_t)base->impl + base->offset;
+    buffer->address = base->host ? (uint64_t)(uintptr_t)base->host
+                                 : (uint64_t)(uintptr_t)base->impl + base->offset;
 }
 
 enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t flags,
@@ -41,7 +41,7 @@ enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t fl
     if (memory->host)
         buffer->base.host = (char *)memory->host + buffer->block->offset;
     buffer->owner = device;
-    set_place(buffer);
+    set_address(buffer);
     *out = buffer;
     return HW_OK;
 }
@@ -161,7 +161,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
     struct hw_import known = *desc;
     known.size = sizeof known;
     plugin_message_clear();
-    status = answered(
+    status = device_result(
         device, device->plugin->table.buffer_import(device->impl, &known, &buffer->base));
     if (status) {
         free(buffer);
@@ -171,7 +171,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
     buffer->base.bytes = desc->bytes;
     buffer->base.flags |= desc->flags;
     buffer->owner = device;
-    set_place(buffer);
+    set_address(buffer);
     buffer_list(buffer);
     *out = &buffer->base;
     return HW_OK;

@@ -8,7 +8,7 @@
 /* What a struct hw_buffer * of this library's points to. */
 struct buffer {
     struct hw_buffer base;
-    uint64_t place; /* of its first byte: the host's address, or by the plugin's handle */
+    uint64_t address; /* of its first byte: the host's address, or by the plugin's handle */
     struct hw_device *owner;
     struct block *block;        /* NULL: imported */
     struct hw_tensor packed;    /* what hw_tensor_pack() made of it; layout 0: nothing */

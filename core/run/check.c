@@ -17,16 +17,17 @@ HW_OPS(X)
 #undef X
 #undef T
 #define FITS(name, field, dtypes)                                                          \
-    fits(look, &op->field, OPERAND_##name##_##field, (enum role)ROLE_OF_##name##_##field,  \
-         dtypes)
-#define APART(name, y, x)                                                                  \
-    apart(look, &op->y, OPERAND_##name##_##y, &op->x, OPERAND_##name##_##x)
-#define APART_OR_SAME(name, y, x)                                                          \
-    apart_or_same(look, &op->y, OPERAND_##name##_##y, &op->x, OPERAND_##name##_##x)
+    operand_fits(check, &op->field, OPERAND_##name##_##field,                              \
+                 (enum operand_role)ROLE_OF_##name##_##field, dtypes)
+#define DISJOINT(name, y, x)                                                               \
+    operands_disjoint(check, &op->y, OPERAND_##name##_##y, &op->x, OPERAND_##name##_##x)
+#define DISJOINT_OR_SAME(name, y, x)                                                       \
+    operands_disjoint_or_same(check, &op->y, OPERAND_##name##_##y, &op->x,                 \
+                              OPERAND_##name##_##x)
 #define MISMATCH(name, a, b, rule)                                                         \
-    mismatch(look, op, OPERAND_##name##_##a, OPERAND_##name##_##b, rule)
+    bad_shapes(check, op, OPERAND_##name##_##a, OPERAND_##name##_##b, rule)
 #define OVERLAP(name, y, x, rule)                                                          \
-    bad_overlap(look, OPERAND_##name##_##y, OPERAND_##name##_##x, rule)
+    bad_overlap(check, OPERAND_##name##_##y, OPERAND_##name##_##x, rule)
 
 #define SAME_AS(tensor) (1u << (tensor).dtype)
 
@@ -68,9 +69,10 @@ static bool present(const struct hw_tensor *t)
     return t->dtype != HW_NONE;
 }
 
-static enum hw_status flag_check(const struct look *look, const char *field, uint32_t value)
+static enum hw_status flag_check(const struct check *check, const char *field,
+                                 uint32_t value)
 {
-    return likely(value <= 1) ? HW_OK : bad_integer(look, field, value, "0 or 1 can be");
+    return likely(value <= 1) ? HW_OK : bad_integer(check, field, value, "0 or 1 can be");
 }
 
 /* ---- one check per op, in the order of the table ---- */
@@ -88,21 +90,21 @@ static bool batches_agree(const struct hw_tensor *a, const struct hw_tensor *b,
     return good;
 }
 
-static enum hw_status check_matmul(const struct hw_matmul *op, struct look *look)
+static enum hw_status check_matmul(const struct hw_matmul *op, struct check *check)
 {
     enum hw_status status;
     if (!FITS(matmul, a, FLOATS) || !FITS(matmul, b, FLOATS | BLOCKS) ||
         !FITS(matmul, bias, FLOATS) || !FITS(matmul, c, FLOATS))
-        return misfit(look, op);
-    if (unlikely((status = flag_check(look, "transpose_a", op->transpose_a)) ||
-                 (status = flag_check(look, "transpose_b", op->transpose_b))))
+        return bad_operand(check, op);
+    if (unlikely((status = flag_check(check, "transpose_a", op->transpose_a)) ||
+                 (status = flag_check(check, "transpose_b", op->transpose_b))))
         return status;
     if (unlikely(op->a.rank < 2))
         return MISMATCH(matmul, a, c, "a has rank 2 to 4");
     if (unlikely(op->b.rank < 2))
         return MISMATCH(matmul, b, c, "b has rank 2 to 4");
     if (unlikely(!op->transpose_b && (BLOCKS >> op->b.dtype & 1)))
-        return bad_integer(look, "transpose_b", 0,
+        return bad_integer(check, "transpose_b", 0,
                            "b in blocks is stored [N,K]: set it to 1");
     const int64_t m = axis(&op->a, op->transpose_a ? 0 : 1),
                   k = axis(&op->a, op->transpose_a ? 1 : 0);
@@ -117,21 +119,21 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct look *look
         return MISMATCH(matmul, a, b, "leading extents do not broadcast to c's");
     if (unlikely(present(&op->bias) && (op->bias.rank != 1 || op->bias.extent[0] != n)))
         return MISMATCH(matmul, bias, c, "bias is [N]");
-    if (unlikely(!APART(matmul, c, a)))
+    if (unlikely(!DISJOINT(matmul, c, a)))
         return OVERLAP(matmul, c, a, not_here);
-    if (unlikely(!APART(matmul, c, b)))
+    if (unlikely(!DISJOINT(matmul, c, b)))
         return OVERLAP(matmul, c, b, not_here);
-    if (unlikely(!APART(matmul, c, bias)))
+    if (unlikely(!DISJOINT(matmul, c, bias)))
         return OVERLAP(matmul, c, bias, not_here);
     return HW_OK;
 }
 
 /* eps has no default; zero in it is a field that was forgotten. */
-static enum hw_status eps_check(const struct look *look, float eps)
+static enum hw_status eps_check(const struct check *check, float eps)
 {
     if (likely(eps > 0.0f && finite(eps)))
         return HW_OK;
-    return bad_value(look, "eps", (double)eps, "it has no default and has to be above 0");
+    return bad_value(check, "eps", (double)eps, "it has no default and has to be above 0");
 }
 
 static uint32_t same_or_f32(const struct hw_tensor *t)
@@ -139,80 +141,80 @@ static uint32_t same_or_f32(const struct hw_tensor *t)
     return 1u << t->dtype | DTYPE(F32);
 }
 
-static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct look *look)
+static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct check *check)
 {
     if (!FITS(rmsnorm, x, FLOATS) || !FITS(rmsnorm, weight, same_or_f32(&op->x)) ||
         !FITS(rmsnorm, y, SAME_AS(op->x)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(op->reserved))
-        return bad_integer(look, "reserved", op->reserved, NO_MEANING);
+        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(rmsnorm, y, x, "y has the extents of x");
     if (unlikely(present(&op->weight) &&
                  (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
         return MISMATCH(rmsnorm, weight, x, "weight has x's last extent");
-    if (unlikely(!APART_OR_SAME(rmsnorm, y, x)))
+    if (unlikely(!DISJOINT_OR_SAME(rmsnorm, y, x)))
         return OVERLAP(rmsnorm, y, x, in_place);
-    if (unlikely(!APART(rmsnorm, y, weight)))
+    if (unlikely(!DISJOINT(rmsnorm, y, weight)))
         return OVERLAP(rmsnorm, y, weight, read_too);
-    return eps_check(look, op->eps);
+    return eps_check(check, op->eps);
 }
 
-static enum hw_status check_softmax(const struct hw_softmax *op, struct look *look)
+static enum hw_status check_softmax(const struct hw_softmax *op, struct check *check)
 {
     if (!FITS(softmax, x, FLOATS) || !FITS(softmax, mask, same_or_f32(&op->x)) ||
         !FITS(softmax, y, SAME_AS(op->x)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(softmax, y, x, "y has the extents of x");
     if (unlikely(present(&op->mask) && !broadcasts(&op->mask, &op->x)))
         return MISMATCH(softmax, mask, x, "mask does not broadcast to x");
-    if (unlikely(!APART_OR_SAME(softmax, y, x)))
+    if (unlikely(!DISJOINT_OR_SAME(softmax, y, x)))
         return OVERLAP(softmax, y, x, in_place);
-    if (unlikely(!APART(softmax, y, mask)))
+    if (unlikely(!DISJOINT(softmax, y, mask)))
         return OVERLAP(softmax, y, mask, read_too);
     if (unlikely(!finite(op->scale)))
-        return bad_value(look, "scale", (double)op->scale, "it has to be finite");
-    return flag_check(look, "log", op->log);
+        return bad_value(check, "scale", (double)op->scale, "it has to be finite");
+    return flag_check(check, "log", op->log);
 }
 
-static enum hw_status check_silu(const struct hw_silu *op, struct look *look)
+static enum hw_status check_silu(const struct hw_silu *op, struct check *check)
 {
     if (!FITS(silu, x, FLOATS) || !FITS(silu, y, SAME_AS(op->x)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(silu, y, x, "y has the extents of x");
-    if (unlikely(!APART_OR_SAME(silu, y, x)))
+    if (unlikely(!DISJOINT_OR_SAME(silu, y, x)))
         return OVERLAP(silu, y, x, in_place);
     return HW_OK;
 }
 
 /* The scalars of rope. */
-static enum hw_status check_angles(const struct hw_rope *op, const struct look *look)
+static enum hw_status check_angles(const struct hw_rope *op, const struct check *check)
 {
     const int64_t d = cols(&op->x), dims = op->dims ? op->dims : d;
     if (unlikely(dims < 0 || dims > d || dims % 2))
-        return bad_integer(look, "dims", dims, "it is even, and at most x's last extent");
+        return bad_integer(check, "dims", dims, "it is even, and at most x's last extent");
     if (unlikely(!(op->theta >= 0.0f) || !finite(op->theta)))
-        return bad_value(look, "theta", (double)op->theta,
+        return bad_value(check, "theta", (double)op->theta,
                          "it has to be above 0, or 0 for 10000");
     if (unlikely(!finite(op->scale)))
-        return bad_value(look, "scale", (double)op->scale, "it has to be finite");
+        return bad_value(check, "scale", (double)op->scale, "it has to be finite");
     int64_t last;
     if (unlikely(__builtin_add_overflow(op->start, op->x.extent[op->x.rank - 3], &last)))
-        return bad_integer(look, "start", op->start,
+        return bad_integer(check, "start", op->start,
                            "positions can not be counted in 63 bits");
     if (unlikely(present(&op->factors) &&
                  (op->factors.rank != 1 || op->factors.extent[0] != dims / 2)))
         return MISMATCH(rope, factors, x, "factors are [dims / 2]");
-    return flag_check(look, "interleaved", op->interleaved);
+    return flag_check(check, "interleaved", op->interleaved);
 }
 
-static enum hw_status check_rope(const struct hw_rope *op, struct look *look)
+static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
 {
     if (!FITS(rope, x, FLOATS) || !FITS(rope, positions, DTYPE(I32)) ||
         !FITS(rope, factors, DTYPE(F32)) || !FITS(rope, y, SAME_AS(op->x)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(rope, y, x, "y has the extents of x");
     if (unlikely(op->x.rank < 3))
@@ -220,18 +222,18 @@ static enum hw_status check_rope(const struct hw_rope *op, struct look *look)
     if (unlikely(present(&op->positions) &&
                  (op->positions.rank != 1 || op->positions.extent[0] != axis(&op->x, 2))))
         return MISMATCH(rope, positions, x, "positions are [T]");
-    if (unlikely(!APART_OR_SAME(rope, y, x)))
+    if (unlikely(!DISJOINT_OR_SAME(rope, y, x)))
         return OVERLAP(rope, y, x, in_place);
-    if (unlikely(!APART(rope, y, positions)))
+    if (unlikely(!DISJOINT(rope, y, positions)))
         return OVERLAP(rope, y, positions, read_too);
-    if (unlikely(!APART(rope, y, factors)))
+    if (unlikely(!DISJOINT(rope, y, factors)))
         return OVERLAP(rope, y, factors, read_too);
-    return check_angles(op, look);
+    return check_angles(op, check);
 }
 
 #define MAX_HEAD 256
 
-static enum hw_status check_heads(const struct hw_attention *op, const struct look *look)
+static enum hw_status check_heads(const struct hw_attention *op, const struct check *check)
 {
     const struct hw_tensor *q = &op->q, *k = &op->k, *v = &op->v, *y = &op->y;
     if (unlikely(q->rank < 3))
@@ -264,79 +266,80 @@ static enum hw_status check_heads(const struct hw_attention *op, const struct lo
     return HW_OK;
 }
 
-static enum hw_status check_scores(const struct hw_attention *op, const struct look *look)
+static enum hw_status check_scores(const struct hw_attention *op, const struct check *check)
 {
     if (unlikely(op->length < 0 || op->length > axis(&op->k, 2)))
-        return bad_integer(look, "length", op->length, "0 (for Tmax) to Tmax can be");
+        return bad_integer(check, "length", op->length, "0 (for Tmax) to Tmax can be");
     if (unlikely(op->window < 0))
-        return bad_integer(look, "window", op->window, "it is not negative");
+        return bad_integer(check, "window", op->window, "it is not negative");
     if (unlikely(!finite(op->scale)))
-        return bad_value(look, "scale", (double)op->scale, "it has to be finite");
+        return bad_value(check, "scale", (double)op->scale, "it has to be finite");
     if (unlikely(!(op->softcap >= 0.0f) || !finite(op->softcap)))
-        return bad_value(look, "softcap", (double)op->softcap,
+        return bad_value(check, "softcap", (double)op->softcap,
                          "it is finite and not negative");
-    return flag_check(look, "causal", op->causal);
+    return flag_check(check, "causal", op->causal);
 }
 
-static enum hw_status check_attention(const struct hw_attention *op, struct look *look)
+static enum hw_status check_attention(const struct hw_attention *op, struct check *check)
 {
     if (!FITS(attention, q, FLOATS) || !FITS(attention, k, FLOATS | DTYPE(Q8_0)) ||
         !FITS(attention, v, SAME_AS(op->k)) ||
         !FITS(attention, bias, same_or_f32(&op->q)) ||
         !FITS(attention, lengths, DTYPE(I32)) || !FITS(attention, y, SAME_AS(op->q)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(op->reserved))
-        return bad_integer(look, "reserved", op->reserved, NO_MEANING);
-    enum hw_status status = check_heads(op, look);
+        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
+    enum hw_status status = check_heads(op, check);
     if (unlikely(status))
         return status;
-    if (unlikely(!APART(attention, y, q)))
+    if (unlikely(!DISJOINT(attention, y, q)))
         return OVERLAP(attention, y, q, not_here);
-    if (unlikely(!APART(attention, y, k)))
+    if (unlikely(!DISJOINT(attention, y, k)))
         return OVERLAP(attention, y, k, not_here);
-    if (unlikely(!APART(attention, y, v)))
+    if (unlikely(!DISJOINT(attention, y, v)))
         return OVERLAP(attention, y, v, not_here);
-    if (unlikely(!APART(attention, y, bias)))
+    if (unlikely(!DISJOINT(attention, y, bias)))
         return OVERLAP(attention, y, bias, read_too);
-    if (unlikely(!APART(attention, y, lengths)))
+    if (unlikely(!DISJOINT(attention, y, lengths)))
         return OVERLAP(attention, y, lengths, read_too);
-    return check_scores(op, look);
+    return check_scores(op, check);
 }
 
-static enum hw_status check_add(const struct hw_add *op, struct look *look)
+static enum hw_status check_add(const struct hw_add *op, struct check *check)
 {
     if (!FITS(add, a, FLOATS) || !FITS(add, b, SAME_AS(op->a)) ||
         !FITS(add, y, SAME_AS(op->a)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(!broadcasts(&op->a, &op->y)))
         return MISMATCH(add, a, y, "a does not broadcast to y");
     if (unlikely(!broadcasts(&op->b, &op->y)))
         return MISMATCH(add, b, y, "b does not broadcast to y");
-    if (unlikely(!APART_OR_SAME(add, y, a)))
+    if (unlikely(!DISJOINT_OR_SAME(add, y, a)))
         return OVERLAP(add, y, a, in_place);
-    if (unlikely(!APART_OR_SAME(add, y, b)))
+    if (unlikely(!DISJOINT_OR_SAME(add, y, b)))
         return OVERLAP(add, y, b, in_place);
     return HW_OK;
 }
 
-static enum hw_status check_mul(const struct hw_mul *op, struct look *look)
+static enum hw_status check_mul(const struct hw_mul *op, struct check *check)
 {
     if (!FITS(mul, a, FLOATS) || !FITS(mul, b, SAME_AS(op->a)) ||
         !FITS(mul, y, SAME_AS(op->a)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(!broadcasts(&op->a, &op->y)))
         return MISMATCH(mul, a, y, "a does not broadcast to y");
     if (unlikely(!broadcasts(&op->b, &op->y)))
         return MISMATCH(mul, b, y, "b does not broadcast to y");
-    if (unlikely(!APART_OR_SAME(mul, y, a)))
+    if (unlikely(!DISJOINT_OR_SAME(mul, y, a)))
         return OVERLAP(mul, y, a, in_place);
-    if (unlikely(!APART_OR_SAME(mul, y, b)))
+    if (unlikely(!DISJOINT_OR_SAME(mul, y, b)))
         return OVERLAP(mul, y, b, in_place);
     return HW_OK;
 }
 
 /* gate and up in one tensor, [..,2F]. */
-static enum hw_status check_packed_gate(const struct hw_swiglu *op, const struct look *look)
+static enum hw_status check_packed_gate(const struct hw_swiglu *op,
+                                        const struct check *check)
 {
     bool good = op->gate.rank == op->y.rank && cols(&op->gate) % 2 == 0 &&
                 cols(&op->gate) / 2 == cols(&op->y);
@@ -344,38 +347,39 @@ static enum hw_status check_packed_gate(const struct hw_swiglu *op, const struct
         good &= axis(&op->gate, i) == axis(&op->y, i);
     if (unlikely(!good))
         return MISMATCH(swiglu, gate, y, "without up, gate is [..,2F] and y is [..,F]");
-    if (unlikely(!APART(swiglu, y, gate)))
+    if (unlikely(!DISJOINT(swiglu, y, gate)))
         return OVERLAP(swiglu, y, gate, "not in place without up");
     return HW_OK;
 }
 
-static enum hw_status check_swiglu(const struct hw_swiglu *op, struct look *look)
+static enum hw_status check_swiglu(const struct hw_swiglu *op, struct check *check)
 {
     if (!FITS(swiglu, gate, FLOATS) || !FITS(swiglu, up, SAME_AS(op->gate)) ||
         !FITS(swiglu, y, SAME_AS(op->gate)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (!present(&op->up))
-        return check_packed_gate(op, look);
+        return check_packed_gate(op, check);
     if (unlikely(!equal_extents(&op->gate, &op->y)))
         return MISMATCH(swiglu, y, gate, "y has the extents of gate");
     if (unlikely(!equal_extents(&op->up, &op->y)))
         return MISMATCH(swiglu, y, up, "y has the extents of up");
-    if (unlikely(!APART_OR_SAME(swiglu, y, gate)))
+    if (unlikely(!DISJOINT_OR_SAME(swiglu, y, gate)))
         return OVERLAP(swiglu, y, gate, in_place);
-    if (unlikely(!APART_OR_SAME(swiglu, y, up)))
+    if (unlikely(!DISJOINT_OR_SAME(swiglu, y, up)))
         return OVERLAP(swiglu, y, up, in_place);
     return HW_OK;
 }
 
-static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op, struct look *look)
+static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
+                                        struct check *check)
 {
     if (!FITS(add_rmsnorm, residual, FLOATS) ||
         !FITS(add_rmsnorm, x, SAME_AS(op->residual)) ||
         !FITS(add_rmsnorm, weight, same_or_f32(&op->residual)) ||
         !FITS(add_rmsnorm, y, SAME_AS(op->residual)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(op->reserved))
-        return bad_integer(look, "reserved", op->reserved, NO_MEANING);
+        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->residual)))
         return MISMATCH(add_rmsnorm, x, residual, "x has the extents of residual");
     if (unlikely(!equal_extents(&op->y, &op->residual)))
@@ -383,17 +387,17 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op, struct 
     if (unlikely(present(&op->weight) &&
                  (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
         return MISMATCH(add_rmsnorm, weight, x, "weight has x's last extent");
-    if (unlikely(!APART(add_rmsnorm, residual, x)))
+    if (unlikely(!DISJOINT(add_rmsnorm, residual, x)))
         return OVERLAP(add_rmsnorm, residual, x, read_too);
-    if (unlikely(!APART(add_rmsnorm, residual, weight)))
+    if (unlikely(!DISJOINT(add_rmsnorm, residual, weight)))
         return OVERLAP(add_rmsnorm, residual, weight, read_too);
-    if (unlikely(!APART(add_rmsnorm, y, residual)))
+    if (unlikely(!DISJOINT(add_rmsnorm, y, residual)))
         return OVERLAP(add_rmsnorm, y, residual, "both are written");
-    if (unlikely(!APART_OR_SAME(add_rmsnorm, y, x)))
+    if (unlikely(!DISJOINT_OR_SAME(add_rmsnorm, y, x)))
         return OVERLAP(add_rmsnorm, y, x, in_place);
-    if (unlikely(!APART(add_rmsnorm, y, weight)))
+    if (unlikely(!DISJOINT(add_rmsnorm, y, weight)))
         return OVERLAP(add_rmsnorm, y, weight, read_too);
-    return eps_check(look, op->eps);
+    return eps_check(check, op->eps);
 }
 
 /* `narrow` is [I,N], rows are [I], the table [R,N]. */
@@ -406,28 +410,28 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op, struct 
             return MISMATCH(name, rows, narrow, "rows are [I]");                           \
     } while (0)
 
-static enum hw_status check_get_rows(const struct hw_get_rows *op, struct look *look)
+static enum hw_status check_get_rows(const struct hw_get_rows *op, struct check *check)
 {
     if (!FITS(get_rows, table, FLOATS | BLOCKS) || !FITS(get_rows, rows, DTYPE(I32)) ||
         !FITS(get_rows, y, FLOATS))
-        return misfit(look, op);
+        return bad_operand(check, op);
     CHECK_ROWS(get_rows, y);
-    if (unlikely(!APART(get_rows, y, table)))
+    if (unlikely(!DISJOINT(get_rows, y, table)))
         return OVERLAP(get_rows, y, table, not_here);
-    if (unlikely(!APART(get_rows, y, rows)))
+    if (unlikely(!DISJOINT(get_rows, y, rows)))
         return OVERLAP(get_rows, y, rows, read_too);
     return HW_OK;
 }
 
-static enum hw_status check_set_rows(const struct hw_set_rows *op, struct look *look)
+static enum hw_status check_set_rows(const struct hw_set_rows *op, struct check *check)
 {
     if (!FITS(set_rows, x, FLOATS) || !FITS(set_rows, rows, DTYPE(I32)) ||
         !FITS(set_rows, table, FLOATS | DTYPE(Q8_0)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     CHECK_ROWS(set_rows, x);
-    if (unlikely(!APART(set_rows, table, x)))
+    if (unlikely(!DISJOINT(set_rows, table, x)))
         return OVERLAP(set_rows, table, x, not_here);
-    if (unlikely(!APART(set_rows, table, rows)))
+    if (unlikely(!DISJOINT(set_rows, table, rows)))
         return OVERLAP(set_rows, table, rows, read_too);
     return HW_OK;
 }
@@ -439,24 +443,24 @@ static uint32_t copies_to(const struct hw_tensor *src)
     return own | (own & FLOATS ? FLOATS | BLOCKS : 0) | (own & BLOCKS ? FLOATS : 0);
 }
 
-static enum hw_status check_copy(const struct hw_copy *op, struct look *look)
+static enum hw_status check_copy(const struct hw_copy *op, struct check *check)
 {
     if (!FITS(copy, src, ANY_DTYPE) || !FITS(copy, dst, copies_to(&op->src)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     if (unlikely(op->src.layout))
         return MISMATCH(copy, src, dst,
                         "a packed tensor can not be copied; the original can");
     if (unlikely(!equal_extents(&op->src, &op->dst)))
         return MISMATCH(copy, dst, src, "dst has the extents of src");
-    if (unlikely(!APART(copy, dst, src)))
+    if (unlikely(!DISJOINT(copy, dst, src)))
         return OVERLAP(copy, dst, src, not_here);
     return HW_OK;
 }
 
-static enum hw_status check_argmax(const struct hw_argmax *op, struct look *look)
+static enum hw_status check_argmax(const struct hw_argmax *op, struct check *check)
 {
     if (!FITS(argmax, x, FLOATS) || !FITS(argmax, y, DTYPE(I32)))
-        return misfit(look, op);
+        return bad_operand(check, op);
     const int rank = op->x.rank;
     const bool kept = op->y.rank == rank && cols(&op->y) == 1;
     bool good = kept || op->y.rank == rank - 1;
@@ -467,7 +471,7 @@ static enum hw_status check_argmax(const struct hw_argmax *op, struct look *look
                         "y has x's leading extents, the last one dropped or 1");
     if (unlikely(cols(&op->x) == 0 && !tensor_empty(&op->y)))
         return MISMATCH(argmax, x, y, "of no elements none is the largest");
-    if (unlikely(!APART(argmax, y, x)))
+    if (unlikely(!DISJOINT(argmax, y, x)))
         return OVERLAP(argmax, y, x, not_here);
     return HW_OK;
 }
@@ -475,9 +479,9 @@ static enum hw_status check_argmax(const struct hw_argmax *op, struct look *look
 /* ---- the table ---- */
 
 #define X(NAME, name)                                                                      \
-    static enum hw_status run_##name(const void *args, struct look *look)                  \
+    static enum hw_status run_##name(const void *args, struct check *check)                \
     {                                                                                      \
-        return check_##name(args, look);                                                   \
+        return check_##name(args, check);                                                  \
     }
 HW_OPS(X)
 #undef X

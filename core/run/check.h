@@ -7,27 +7,27 @@
 #include "run/layout.h"
 #include "run/ops.h"
 
-/* What a check finds out besides the answer: what about the operands is not simple. */
-enum odd {
-    ODD_ALWAYS = 1,  /* set in every look: a queue that minds it minds every call */
-    ODD_HOST = 2,    /* an operand lies in host memory */
-    ODD_STRIDED = 4, /* an operand's innermost extent is not contiguous */
-    ODD_EMPTY = 8    /* the outputs are empty: there is nothing to do */
+/* What a check finds out besides its result: what is not simple about the operands. */
+enum trait {
+    TRAIT_ALWAYS = 1,  /* always set; a queue that selects it checks every call in full */
+    TRAIT_HOST = 2,    /* an operand lies in host memory */
+    TRAIT_STRIDED = 4, /* an operand's innermost extent is not contiguous */
+    TRAIT_EMPTY = 8    /* the outputs are empty: there is nothing to do */
 };
 
 /* One check under way. */
-struct look {
+struct check {
     struct hw_device *device; /* whose buffers the operands may lie in */
     void *impl;
     uint32_t op;
-    uint32_t odd;
+    uint32_t traits;
     uint32_t wrong; /* the operand that does not fit, and the dtypes that would */
     uint32_t dtypes;
-    struct extent_of_bytes bytes[MAX_OPERANDS];
+    struct byte_range bytes[MAX_OPERANDS];
 };
 
 /* Pure: HW_INVALID names the field. */
-typedef enum hw_status check_fn(const void *args, struct look *look);
+typedef enum hw_status check_fn(const void *args, struct check *check);
 extern check_fn *const op_checks[HW_OP_COUNT];
 
 #endif

@@ -204,11 +204,11 @@ static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
 static enum hw_status check_here(const struct hw_queue *queue, const struct hw_copy *op,
                                  bool *empty)
 {
-    struct look look = { .device = queue->device,
-                         .impl = queue->device_impl,
-                         .op = HW_OP_COPY };
-    const enum hw_status status = op_checks[HW_OP_COPY](op, &look);
-    *empty = look.odd & ODD_EMPTY;
+    struct check check = { .device = queue->device,
+                           .impl = queue->device_impl,
+                           .op = HW_OP_COPY };
+    const enum hw_status status = op_checks[HW_OP_COPY](op, &check);
+    *empty = check.traits & TRAIT_EMPTY;
     return status;
 }
 

@@ -58,7 +58,7 @@ uint32_t device_position(const struct hw_device *device)
     return i;
 }
 
-enum hw_status answered(struct hw_device *device, int32_t status)
+enum hw_status device_result(struct hw_device *device, int32_t status)
 {
     if (!status)
         return HW_OK;

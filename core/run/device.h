@@ -14,7 +14,7 @@ enum hw_status device_usable(struct hw_device *device);
 /* The same, awake, or HW_INVALID: the first line of every entry with a device that is used. */
 enum hw_status device_ready(struct hw_device *device, const char *function);
 /* What the plugin answered: notes that a device is lost. */
-enum hw_status answered(struct hw_device *device, int32_t status);
+enum hw_status device_result(struct hw_device *device, int32_t status);
 /* Position in the context's list. */
 uint32_t device_position(const struct hw_device *device);
 

@@ -35,7 +35,7 @@ static enum hw_status event_answer(struct hw_event *event, int32_t status,
 {
     if (status == HW_OK || status == HW_NOT_READY)
         return (enum hw_status)status;
-    return fail_in(answered(event->device, status), "%s on %s: ", function,
+    return fail_in(device_result(event->device, status), "%s on %s: ", function,
                    event->device->name);
 }
 
@@ -137,7 +137,7 @@ enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
     if (answer == HW_UNSUPPORTED)
         return hw_event_sync(event);
     if (answer)
-        return fail_in(answered(queue->device, answer),
+        return fail_in(device_result(queue->device, answer),
                        "hw_event_wait on %s: ", queue->device->name);
     return HW_OK;
 }

@@ -19,7 +19,8 @@ static enum hw_status find_extension(struct hw_device *device, const char *name,
         plugin_message_clear();
         int32_t status = device->plugin->table.extension(device->impl, i, found);
         if (status && status != HW_END)
-            return fail_in(answered(device, status), "extension ops of %s: ", device->name);
+            return fail_in(device_result(device, status),
+                           "extension ops of %s: ", device->name);
         if (status)
             break;
         if (found->name && found->signature && found->call &&
@@ -44,8 +45,8 @@ enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
         (status = check_arguments(queue, name, extension.signature, args, count)))
         return status;
     plugin_message_clear();
-    status = answered(queue->device,
-                      extension.call(extension.self, queue->impl, args, count));
+    status = device_result(queue->device,
+                           extension.call(extension.self, queue->impl, args, count));
     return status ? fail_in(status, "%s on %s: ", name, queue->device->name)
                   : settle_synchronous(queue);
 }

@@ -146,7 +146,7 @@ static enum hw_status describe_all(struct detour *d, const void *args)
 
 static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor *t)
 {
-    const struct operand *operand = &op_rows[d->op].operands[i];
+    const struct operand_row *operand = &op_rows[d->op].operands[i];
     struct hw_tensor *host = operand_in(&d->args, operand);
     const uint64_t bytes = hw_tensor_bytes(host);
     if (!(d->memory[i] = malloc((size_t)bytes + 1)))
@@ -311,7 +311,7 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,
                              int32_t answer)
 {
-    enum hw_status status = answered(queue->device, answer);
+    enum hw_status status = device_result(queue->device, answer);
     if (status == HW_UNSUPPORTED || (status == HW_DRIVER && may_retry(op, args)))
         return fall_back(queue, op, args, status);
     return fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);

@@ -20,7 +20,7 @@
 
 struct node {
     uint32_t op;
-    uint32_t odd;
+    uint32_t traits;
     bool simple; /* the plugin takes it as it is */
     void *args;  /* of plugin_args_size() bytes */
 };
@@ -66,7 +66,7 @@ enum hw_status hw_queue_record(struct hw_queue *queue)
     if (!(queue->recording = calloc(1, sizeof *queue->recording)))
         return fail(HW_NO_MEMORY, "out of memory for a graph");
     queue->recording->device = queue->device;
-    queue_set_minds(queue);
+    queue_set_cold_traits(queue);
     return HW_OK;
 }
 
@@ -84,10 +84,10 @@ static bool make_room(struct hw_graph *graph)
 }
 
 enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
-                         uint32_t odd)
+                         uint32_t traits)
 {
     struct hw_graph *graph = queue->recording;
-    if (odd & ODD_EMPTY)
+    if (traits & TRAIT_EMPTY)
         return HW_OK;
     void *copy = calloc(1, plugin_args_size(queue->device->plugin, op));
     if (!copy || !make_room(graph)) {
@@ -95,7 +95,8 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
         return fail(HW_NO_MEMORY, "out of memory for a node of a graph");
     }
     memcpy(copy, args, op_rows[op].size);
-    graph->nodes[graph->count++] = (struct node){ .op = op, .odd = odd, .args = copy };
+    graph->nodes[graph->count++] =
+        (struct node){ .op = op, .traits = traits, .args = copy };
     return HW_OK;
 }
 
@@ -106,7 +107,7 @@ static bool simple(struct hw_queue *queue, const struct node *node)
 {
     const struct plugin *plugin = queue->device->plugin;
     const uint32_t op = node->op;
-    return !(node->odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS) &&
+    return !(node->traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
            op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
            plugin_supports(queue->device, op, node->args) == HW_OK;
 }
@@ -148,7 +149,8 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
             plugin_message_clear();
             return HW_OK;
         }
-        return fail_in(answered(device, answer), "build a graph on %s: ", device->name);
+        return fail_in(device_result(device, answer),
+                       "build a graph on %s: ", device->name);
     }
     graph->built_count += segment->built != NULL;
     return HW_OK;
@@ -180,7 +182,7 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
         return fail(HW_INVALID,
                     "hw_queue_end: the queue is not recording; hw_queue_record() begins");
     queue->recording = NULL;
-    queue_set_minds(queue);
+    queue_set_cold_traits(queue);
     if ((status = queue_ready(queue, "hw_queue_end")) ||
         (status = build_all(queue, graph))) {
         graph_drop(graph);
@@ -220,7 +222,7 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
     plugin_message_clear();
     int32_t answer = graph->device->plugin->table.graph_launch(queue->impl, segment->built);
     if (answer)
-        return fail_in(answered(graph->device, answer),
+        return fail_in(device_result(graph->device, answer),
                        "launch a graph on %s: ", graph->device->name);
     for (uint32_t i = 0; i < segment->count; i++)
         count(&queue->calls[nodes[i].op].calls, 1);

@@ -6,7 +6,7 @@
 #include "core.h"
 
 enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
-                         uint32_t odd);
+                         uint32_t traits);
 void graph_drop(struct hw_graph *graph);
 
 #endif

@@ -84,7 +84,7 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
         return fail(HW_NO_MEMORY, "out of memory for a kernel");
     }
     plugin_message_clear();
-    status = answered(
+    status = device_result(
         device, device->plugin->table.kernel_build(device->impl, desc, &kernel->impl));
     if (status) {
         kernel->impl = NULL;
@@ -115,8 +115,9 @@ enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel
     if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
         return status;
     plugin_message_clear();
-    status = answered(queue->device, queue->device->plugin->table.kernel_launch(
-                                         queue->impl, kernel->impl, groups, args, count));
+    status = device_result(
+        queue->device, queue->device->plugin->table.kernel_launch(queue->impl, kernel->impl,
+                                                                  groups, args, count));
     return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
                   : settle_synchronous(queue);
 }

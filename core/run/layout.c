@@ -49,11 +49,6 @@ bool tensor_empty(const struct hw_tensor *tensor)
     return false;
 }
 
-bool same_extents(const struct hw_tensor *a, const struct hw_tensor *b)
-{
-    return a->rank == b->rank && memcmp(a->extent, b->extent, sizeof a->extent) == 0;
-}
-
 bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t *bytes)
 {
     const int inner = tensor->rank - 1;
@@ -238,8 +233,8 @@ static bool within_period(const struct hw_tensor *t, int64_t period, uint64_t *s
     return bytes <= period;
 }
 
-static bool apart_in_period(const struct hw_tensor *a, uint64_t a_begin,
-                            const struct hw_tensor *b, uint64_t b_begin, int64_t period)
+static bool disjoint_in_period(const struct hw_tensor *a, uint64_t a_begin,
+                               const struct hw_tensor *b, uint64_t b_begin, int64_t period)
 {
     uint64_t a_span, b_span, p = (uint64_t)period;
     if (!within_period(a, period, &a_span) || !within_period(b, period, &b_span))
@@ -250,17 +245,17 @@ static bool apart_in_period(const struct hw_tensor *a, uint64_t a_begin,
 
 /* As columns of one matrix, or heads of one projection, are: seen modulo a stride of
  * either, the two cover different bytes. Sound: where it answers yes, no byte is shared. */
-bool interleaved(const struct hw_tensor *a, const struct extent_of_bytes *a_bytes,
-                 const struct hw_tensor *b, const struct extent_of_bytes *b_bytes)
+bool interleaved(const struct hw_tensor *a, const struct byte_range *a_bytes,
+                 const struct hw_tensor *b, const struct byte_range *b_bytes)
 {
     if (a->layout || b->layout)
         return false;
     for (int i = 0; i < HW_MAX_RANK; i++) {
         if (i < a->rank && a->stride[i] > 0 &&
-            apart_in_period(a, a_bytes->begin, b, b_bytes->begin, a->stride[i]))
+            disjoint_in_period(a, a_bytes->begin, b, b_bytes->begin, a->stride[i]))
             return true;
         if (i < b->rank && b->stride[i] > 0 &&
-            apart_in_period(a, a_bytes->begin, b, b_bytes->begin, b->stride[i]))
+            disjoint_in_period(a, a_bytes->begin, b, b_bytes->begin, b->stride[i]))
             return true;
     }
     return false;

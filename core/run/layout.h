@@ -8,7 +8,7 @@
 
 /* Where an operand's bytes lie: host addresses, or offsets in a buffer that the host can
  * not see. Empty operands lie nowhere. */
-struct extent_of_bytes {
+struct byte_range {
     const void *space; /* NULL: the host's */
     uint64_t begin, end;
 };
@@ -29,21 +29,19 @@ const char *describe_dtypes(uint32_t dtypes, char text[DESCRIBE_SIZE]);
 bool tensor_empty(const struct hw_tensor *tensor);
 /* Whether all elements follow each other, in order. */
 bool tensor_dense(const struct hw_tensor *tensor);
-bool same_extents(const struct hw_tensor *a, const struct hw_tensor *b);
 /* Sets the strides of a contiguous tensor, and answers its bytes; false if too large. With
  * `like`, an extent that `like` repeats (stride 0) stays repeated, the innermost excepted.
  */
 bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t *bytes);
 
-static inline bool share_space(const struct extent_of_bytes *a,
-                               const struct extent_of_bytes *b)
+static inline bool share_space(const struct byte_range *a, const struct byte_range *b)
 {
     return (a->space == b->space) & (a->begin < b->end) & (b->begin < a->end);
 }
 
 /* Whether two tensors whose spans overlap really share no byte. */
-bool interleaved(const struct hw_tensor *a, const struct extent_of_bytes *a_bytes,
-                 const struct hw_tensor *b, const struct extent_of_bytes *b_bytes);
+bool interleaved(const struct hw_tensor *a, const struct byte_range *a_bytes,
+                 const struct hw_tensor *b, const struct byte_range *b_bytes);
 
 /* Same extents: entries beyond the rank are zero. */
 static inline bool equal_extents(const struct hw_tensor *a, const struct hw_tensor *b)

@@ -11,11 +11,11 @@
 
 /* Nobody but its device knows what lies in a packed tensor: it is used whole, as it was
  * made. */
-bool packed_fits(const struct look *look, const struct hw_tensor *t,
-                 struct extent_of_bytes *where)
+bool packed_fits(const struct check *check, const struct hw_tensor *t,
+                 struct byte_range *where)
 {
     const struct hw_buffer *buffer = t->buffer;
-    if (!t->layout || !buffer || buffer->device != look->impl ||
+    if (!t->layout || !buffer || buffer->device != check->impl ||
         (t->reserved[0] | t->reserved[1] | t->reserved[2]))
         return false;
     const struct hw_tensor *made = &buffer_of(buffer)->packed;
@@ -23,33 +23,33 @@ bool packed_fits(const struct look *look, const struct hw_tensor *t,
         !equal_extents(made, t))
         return false;
     const uint64_t begin = (uint64_t)(uintptr_t)buffer->host;
-    *where = (struct extent_of_bytes){ buffer->host ? NULL : buffer, begin,
-                                       begin + buffer->bytes };
+    *where = (struct byte_range){ buffer->host ? NULL : buffer, begin,
+                                  begin + buffer->bytes };
     return true;
 }
 
 /* ---- words ---- */
 
-static const char *name_of(const struct look *look, uint32_t operand)
+static const char *name_of(const struct check *check, uint32_t operand)
 {
-    return op_rows[look->op].operands[operand].name;
+    return op_rows[check->op].operands[operand].name;
 }
 
-static enum hw_status other_device(const struct look *look, const struct hw_tensor *t)
+static enum hw_status other_device(const struct check *check, const struct hw_tensor *t)
 {
     const struct hw_device *owner = buffer_of(t->buffer)->owner;
     return fail(HW_INVALID,
                 "%s: %s lies in a buffer of device %s, the queue is on %s; use hw_copy() "
                 "to move it",
-                hw_op_name(look->op), name_of(look, look->wrong), owner ? owner->name : "?",
-                look->device->name);
+                hw_op_name(check->op), name_of(check, check->wrong),
+                owner ? owner->name : "?", check->device->name);
 }
 
-enum hw_status misfit(const struct look *look, const void *args)
+enum hw_status bad_operand(const struct check *check, const void *args)
 {
-    const struct operand *operand = &op_rows[look->op].operands[look->wrong];
+    const struct operand_row *operand = &op_rows[check->op].operands[check->wrong];
     const struct hw_tensor *t = operand_at(args, operand);
-    const char *op = hw_op_name(look->op);
+    const char *op = hw_op_name(check->op);
     char text[DESCRIBE_SIZE], names[DESCRIBE_SIZE], why[FAULT_SIZE];
 
     if (t->rank == -1) /* hw_host_1d() and its kind: the message has the reason */
@@ -58,11 +58,11 @@ enum hw_status misfit(const struct look *look, const void *args)
         return fail(HW_INVALID, "%s: %s is missing (dtype 0)", op, operand->name);
     if (shape_fault(t, why))
         return fail(HW_INVALID, "%s: %s: %s", op, operand->name, why);
-    if (!(look->dtypes >> t->dtype & 1))
+    if (!(check->dtypes >> t->dtype & 1))
         return fail(HW_INVALID, "%s: %s is %s; its dtype may be %s here", op, operand->name,
-                    describe(t, text), describe_dtypes(look->dtypes, names));
-    if (t->buffer && t->buffer->device != look->impl)
-        return other_device(look, t);
+                    describe(t, text), describe_dtypes(check->dtypes, names));
+    if (t->buffer && t->buffer->device != check->impl)
+        return other_device(check, t);
     if (t->buffer && role_writes(operand->role) && t->buffer->flags & HW_BUFFER_READ_ONLY)
         return fail(HW_INVALID, "%s: %s is written, and its buffer is read-only", op,
                     operand->name);
@@ -77,32 +77,32 @@ enum hw_status misfit(const struct look *look, const void *args)
     return fail(HW_INTERNAL, "%s: %s was refused without a reason", op, operand->name);
 }
 
-enum hw_status mismatch(const struct look *look, const void *args, uint32_t a, uint32_t b,
-                        const char *rule)
+enum hw_status bad_shapes(const struct check *check, const void *args, uint32_t a,
+                          uint32_t b, const char *rule)
 {
-    const struct operand *rows = op_rows[look->op].operands;
+    const struct operand_row *rows = op_rows[check->op].operands;
     char a_text[DESCRIBE_SIZE], b_text[DESCRIBE_SIZE];
-    return fail(HW_INVALID, "%s: %s is %s, %s is %s: %s", hw_op_name(look->op),
+    return fail(HW_INVALID, "%s: %s is %s, %s is %s: %s", hw_op_name(check->op),
                 rows[a].name, describe(operand_at(args, &rows[a]), a_text), rows[b].name,
                 describe(operand_at(args, &rows[b]), b_text), rule);
 }
 
-enum hw_status bad_value(const struct look *look, const char *field, double value,
+enum hw_status bad_value(const struct check *check, const char *field, double value,
                          const char *rule)
 {
-    return fail(HW_INVALID, "%s: %s is %g: %s", hw_op_name(look->op), field, value, rule);
+    return fail(HW_INVALID, "%s: %s is %g: %s", hw_op_name(check->op), field, value, rule);
 }
 
-enum hw_status bad_integer(const struct look *look, const char *field, int64_t value,
+enum hw_status bad_integer(const struct check *check, const char *field, int64_t value,
                            const char *rule)
 {
-    return fail(HW_INVALID, "%s: %s is %" PRId64 ": %s", hw_op_name(look->op), field, value,
-                rule);
+    return fail(HW_INVALID, "%s: %s is %" PRId64 ": %s", hw_op_name(check->op), field,
+                value, rule);
 }
 
-enum hw_status bad_overlap(const struct look *look, uint32_t a, uint32_t b,
+enum hw_status bad_overlap(const struct check *check, uint32_t a, uint32_t b,
                            const char *rule)
 {
-    return fail(HW_INVALID, "%s: %s overlaps %s: %s", hw_op_name(look->op),
-                name_of(look, a), name_of(look, b), rule);
+    return fail(HW_INVALID, "%s: %s overlaps %s: %s", hw_op_name(check->op),
+                name_of(check, a), name_of(check, b), rule);
 }

@@ -46,20 +46,20 @@ static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row ro
 }
 
 /* Whether the bytes of a tensor lie inside its buffer, or the address space; and where. */
-static inline bool locate(struct look *look, const struct hw_tensor *t, uint64_t span,
-                          uint64_t alignment, bool writes, struct extent_of_bytes *where)
+static inline bool locate(struct check *check, const struct hw_tensor *t, uint64_t span,
+                          uint64_t alignment, bool writes, struct byte_range *where)
 {
     const struct hw_buffer *buffer = t->buffer;
     uint64_t begin = t->offset, end;
     bool bad = false;
     where->space = NULL;
     if (buffer) {
-        bad = (buffer->device != look->impl) | __builtin_add_overflow(begin, span, &end) |
+        bad = (buffer->device != check->impl) | __builtin_add_overflow(begin, span, &end) |
               (end > buffer->bytes) | (writes && buffer->flags & HW_BUFFER_READ_ONLY);
         begin += (uint64_t)(uintptr_t)buffer->host;
         where->space = buffer->host ? NULL : buffer;
     } else {
-        look->odd |= ODD_HOST;
+        check->traits |= TRAIT_HOST;
         bad = t->data == NULL && span != 0;
         bad |= __builtin_add_overflow(begin, (uint64_t)(uintptr_t)t->data, &begin);
         bad |= __builtin_add_overflow(begin, span, &end);
@@ -70,30 +70,30 @@ static inline bool locate(struct look *look, const struct hw_tensor *t, uint64_t
 }
 
 /* A packed tensor has the layout of its device; out of line. */
-bool packed_fits(const struct look *look, const struct hw_tensor *t,
-                 struct extent_of_bytes *where);
+bool packed_fits(const struct check *check, const struct hw_tensor *t,
+                 struct byte_range *where);
 
-/* Whether operand number `index` may be what it is; false leaves the rest to misfit(). */
-static inline bool fits(struct look *look, const struct hw_tensor *t, uint32_t index,
-                        enum role role, uint32_t dtypes)
+/* Whether operand number `index` may be what it is; false leaves the rest to bad_operand(). */
+static inline bool operand_fits(struct check *check, const struct hw_tensor *t,
+                                uint32_t index, enum operand_role role, uint32_t dtypes)
 {
-    struct extent_of_bytes *where = &look->bytes[index];
-    look->wrong = index;
-    look->dtypes = dtypes;
+    struct byte_range *where = &check->bytes[index];
+    check->wrong = index;
+    check->dtypes = dtypes;
     if (role_optional(role) && t->dtype == HW_NONE) {
-        *where = (struct extent_of_bytes){ 0 };
+        *where = (struct byte_range){ 0 };
         return true;
     }
     if (unlikely((uint32_t)t->dtype >= HW_DTYPE_END || !(dtypes >> t->dtype & 1) ||
                  (uint32_t)t->rank - 1u >= HW_MAX_RANK))
         return false;
     if (unlikely(t->layout | t->reserved[0] | t->reserved[1] | t->reserved[2]))
-        return role == ROLE_WEIGHT && packed_fits(look, t, where);
+        return role == ROLE_WEIGHT && packed_fits(check, t, where);
     const struct dtype_row row = dtype_rows[t->dtype];
     const struct axes a = axes_of(t, row);
     const int64_t cols = t->extent[t->rank - 1], step = t->stride[t->rank - 1];
     const bool strided = (cols > 1) & (step != row.bytes);
-    look->odd |= strided ? ODD_STRIDED : 0;
+    check->traits |= strided ? TRAIT_STRIDED : 0;
     if (unlikely((a.signs < 0) | a.overflow | (a.unused != 0) |
                  ((a.strides & (row.alignment - 1)) != 0) |
                  ((cols & ((INT64_C(1) << row.shift) - 1)) != 0) |
@@ -101,44 +101,46 @@ static inline bool fits(struct look *look, const struct hw_tensor *t, uint32_t i
         return false;
     const uint64_t span = a.count ? (uint64_t)a.span : 0;
     if (role_writes(role))
-        look->odd |= span ? 0 : ODD_EMPTY;
+        check->traits |= span ? 0 : TRAIT_EMPTY;
     if (unlikely(role_writes(role) && a.folded && span))
         if (tensor_fault(t, true, (char[FAULT_SIZE]){ 0 }))
             return false;
     /* Read-only memory is filled by copies. */
-    return locate(look, t, span, row.alignment, role_writes(role) && look->op != HW_OP_COPY,
-                  where);
+    return locate(check, t, span, row.alignment,
+                  role_writes(role) && check->op != HW_OP_COPY, where);
 }
 
 /* HW_INVALID for the operand that did not fit. */
-enum hw_status misfit(const struct look *look, const void *args) __attribute__((cold));
+enum hw_status bad_operand(const struct check *check, const void *args)
+    __attribute__((cold));
 /* HW_INVALID: operands `a` and `b`, with their shapes, break `rule`. */
-enum hw_status mismatch(const struct look *look, const void *args, uint32_t a, uint32_t b,
-                        const char *rule) __attribute__((cold));
+enum hw_status bad_shapes(const struct check *check, const void *args, uint32_t a,
+                          uint32_t b, const char *rule) __attribute__((cold));
 /* HW_INVALID: a scalar field. */
-enum hw_status bad_value(const struct look *look, const char *field, double value,
+enum hw_status bad_value(const struct check *check, const char *field, double value,
                          const char *rule) __attribute__((cold));
-enum hw_status bad_integer(const struct look *look, const char *field, int64_t value,
+enum hw_status bad_integer(const struct check *check, const char *field, int64_t value,
                            const char *rule) __attribute__((cold));
-enum hw_status bad_overlap(const struct look *look, uint32_t a, uint32_t b,
+enum hw_status bad_overlap(const struct check *check, uint32_t a, uint32_t b,
                            const char *rule) __attribute__((cold));
 
 /* ---- two operands ---- */
 
 /* Whether output `y` leaves operand `x` alone. */
-static inline bool apart(const struct look *look, const struct hw_tensor *y,
-                         uint32_t y_index, const struct hw_tensor *x, uint32_t x_index)
+static inline bool operands_disjoint(const struct check *check, const struct hw_tensor *y,
+                                     uint32_t y_index, const struct hw_tensor *x,
+                                     uint32_t x_index)
 {
-    const struct extent_of_bytes *a = &look->bytes[y_index], *b = &look->bytes[x_index];
+    const struct byte_range *a = &check->bytes[y_index], *b = &check->bytes[x_index];
     return likely(!share_space(a, b)) || interleaved(y, a, x, b);
 }
 
 /* The same, or exactly in place. */
-static inline bool apart_or_same(const struct look *look, const struct hw_tensor *y,
-                                 uint32_t y_index, const struct hw_tensor *x,
-                                 uint32_t x_index)
+static inline bool operands_disjoint_or_same(const struct check *check,
+                                             const struct hw_tensor *y, uint32_t y_index,
+                                             const struct hw_tensor *x, uint32_t x_index)
 {
-    const struct extent_of_bytes *a = &look->bytes[y_index], *b = &look->bytes[x_index];
+    const struct byte_range *a = &check->bytes[y_index], *b = &check->bytes[x_index];
     if (likely(!share_space(a, b)))
         return true;
     return (a->begin == b->begin && x->dtype == y->dtype && equal_extents(x, y) &&

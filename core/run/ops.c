@@ -35,15 +35,16 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
 {
     if (op == HW_OP_COPY && copy_without_op(queue, args, status))
         return false;
-    struct look look = {
-        .device = queue->device, .impl = queue->device_impl, .op = op, .odd = ODD_ALWAYS
-    };
-    *status = op_checks[op](args, &look);
+    struct check check = { .device = queue->device,
+                           .impl = queue->device_impl,
+                           .op = op,
+                           .traits = TRAIT_ALWAYS };
+    *status = op_checks[op](args, &check);
     if (*status)
         return false;
-    if (!(look.odd & queue->minds[op]))
+    if (!(check.traits & queue->cold_traits[op]))
         return true;
-    *status = route(queue, op, args, look.odd);
+    *status = route(queue, op, args, check.traits);
     return false;
 }
 
@@ -55,7 +56,7 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
     static enum hw_status submit_##name(struct hw_queue *queue, const void *args)          \
     {                                                                                      \
         enum hw_status status;                                                             \
-        if (unlikely(queue->minds[HW_OP_##NAME] & ODD_ALWAYS ||                            \
+        if (unlikely(queue->cold_traits[HW_OP_##NAME] & TRAIT_ALWAYS ||                    \
                      !ordinary_##name(queue, args)) &&                                     \
             !check_whole(queue, HW_OP_##NAME, args, &status))                              \
             return status;                                                                 \
@@ -72,7 +73,7 @@ HW_OPS(X)
 
 #define T(op, field, role) { #field, offsetof(struct hw_##op, field), ROLE_##role },
 #define X(NAME, name)                                                                      \
-    static const struct operand operands_##name[] = { HW_OPERANDS_##NAME(T) };             \
+    static const struct operand_row operands_##name[] = { HW_OPERANDS_##NAME(T) };         \
     _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \
                    #name ": more operands than MAX_OPERANDS");
 HW_OPS(X)

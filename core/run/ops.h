@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-enum role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
+enum operand_role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
 
-struct operand {
+struct operand_row {
     const char *name;
     uint32_t offset; /* of the tensor in the op's struct */
-    enum role role;
+    enum operand_role role;
 };
 
 #define MAX_OPERANDS 8
@@ -34,7 +34,7 @@ HW_OPS(X)
 struct op_row {
     uint32_t size; /* of its struct */
     uint32_t operand_count;
-    const struct operand *operands;
+    const struct operand_row *operands;
     /* Check and call: what hw_submit() does with a struct of the right size. */
     enum hw_status (*submit)(struct hw_queue *queue, const void *args);
     /* The plugin's function. */
@@ -42,28 +42,28 @@ struct op_row {
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 
-static inline bool role_reads(enum role role)
+static inline bool role_reads(enum operand_role role)
 {
     return role != ROLE_OUT && role != ROLE_OPT_OUT;
 }
 
-static inline bool role_writes(enum role role)
+static inline bool role_writes(enum operand_role role)
 {
     return role >= ROLE_OUT;
 }
 
-static inline bool role_optional(enum role role)
+static inline bool role_optional(enum operand_role role)
 {
     return role == ROLE_OPT_IN || role == ROLE_OPT_OUT;
 }
 
-static inline struct hw_tensor *operand_in(void *args, const struct operand *operand)
+static inline struct hw_tensor *operand_in(void *args, const struct operand_row *operand)
 {
     return (struct hw_tensor *)(void *)((char *)args + operand->offset);
 }
 
 static inline const struct hw_tensor *operand_at(const void *args,
-                                                 const struct operand *operand)
+                                                 const struct operand_row *operand)
 {
     return (const struct hw_tensor *)(const void *)((const char *)args + operand->offset);
 }

@@ -21,9 +21,9 @@
 
 /* Two or one of a tensor's words at a time. */
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
-typedef uint64_t word __attribute__((may_alias));
+typedef uint64_t aliased __attribute__((may_alias));
 #define PAIR(t, field) (*(const pair *)&(t)->field)
-#define WORD(t, field) (*(const word *)&(t)->field)
+#define U64(t, field)  (*(const aliased *)&(t)->field)
 /* The same of a form that was seen, whose address is known to be even. */
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
 _Static_assert(offsetof(struct seen_form, like.offset) % sizeof(even_pair) == 0 &&
@@ -95,8 +95,8 @@ HOT bool is_zero(pair bits)
 
 /* Where the operand begins, as a number that can be compared: exact on the host, else as
  * good as the plugin's handles. 0: not in ordinary reach of the queue's device. */
-HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor *t,
-                            const struct seen_form *form, bool written)
+HOT uint64_t ordinary_address(const struct hw_queue *queue, const struct hw_tensor *t,
+                              const struct seen_form *form, bool written)
 {
     const struct hw_buffer *buffer = t->buffer;
     const uint64_t offset = t->offset, reach = form->reach;
@@ -112,18 +112,18 @@ HOT uint64_t ordinary_place(const struct hw_queue *queue, const struct hw_tensor
         reach > buffer->bytes - offset ||
         (written && (buffer->flags & HW_BUFFER_READ_ONLY)))
         return 0;
-    return offset + buffer_of(buffer)->place;
+    return offset + buffer_of(buffer)->address;
 }
 
 /* Of two places; the numbers may wrap. */
-HOT bool apart(uint64_t a, uint64_t a_reach, uint64_t b, uint64_t b_reach)
+HOT bool ranges_disjoint(uint64_t a, uint64_t a_reach, uint64_t b, uint64_t b_reach)
 {
     return b - a >= a_reach && a - b >= b_reach;
 }
 
-HOT bool apart_or_same(uint64_t a, uint64_t b, uint64_t reach)
+HOT bool ranges_disjoint_or_same(uint64_t a, uint64_t b, uint64_t reach)
 {
-    return a == b || apart(a, reach, b, reach);
+    return a == b || ranges_disjoint(a, reach, b, reach);
 }
 
 /* ---- ordinary calls ---- */
@@ -137,9 +137,9 @@ HOT bool ordinary_silu(struct hw_queue *queue, const struct hw_silu *op)
     if (unlikely(!is_zero(unlike(&op->x, seen) | unlike(&op->y, seen)) || !seen->reach) &&
         !(see_form(seen, &op->x, FLOATS) && is_zero(unlike(&op->y, seen))))
         return false;
-    const uint64_t x = ordinary_place(queue, &op->x, seen, false);
-    const uint64_t y = ordinary_place(queue, &op->y, seen, true);
-    return x && y && apart_or_same(y, x, seen->reach);
+    const uint64_t x = ordinary_address(queue, &op->x, seen, false);
+    const uint64_t y = ordinary_address(queue, &op->y, seen, true);
+    return x && y && ranges_disjoint_or_same(y, x, seen->reach);
 }
 
 /* a, b and y alike, y apart from the others or in their place. */
@@ -151,11 +151,11 @@ SHARED bool ordinary_binary(struct hw_queue *queue, struct seen_form *seen,
                  !seen->reach) &&
         !(see_form(seen, a, FLOATS) && is_zero(unlike(b, seen) | unlike(y, seen))))
         return false;
-    const uint64_t at_a = ordinary_place(queue, a, seen, false);
-    const uint64_t at_b = ordinary_place(queue, b, seen, false);
-    const uint64_t at_y = ordinary_place(queue, y, seen, true);
-    return at_a && at_b && at_y && apart_or_same(at_y, at_a, seen->reach) &&
-           apart_or_same(at_y, at_b, seen->reach);
+    const uint64_t at_a = ordinary_address(queue, a, seen, false);
+    const uint64_t at_b = ordinary_address(queue, b, seen, false);
+    const uint64_t at_y = ordinary_address(queue, y, seen, true);
+    return at_a && at_b && at_y && ranges_disjoint_or_same(at_y, at_a, seen->reach) &&
+           ranges_disjoint_or_same(at_y, at_b, seen->reach);
 }
 
 HOT bool ordinary_add(struct hw_queue *queue, const struct hw_add *op)
@@ -200,11 +200,11 @@ HOT bool ordinary_rmsnorm(struct hw_queue *queue, const struct hw_rmsnorm *op)
                  !seen->reach) &&
         !(see_rows(seen, &op->x, &op->weight) && is_zero(unlike(&op->y, seen))))
         return false;
-    const uint64_t x = ordinary_place(queue, &op->x, seen, false);
-    const uint64_t weight = ordinary_place(queue, &op->weight, seen + 1, false);
-    const uint64_t y = ordinary_place(queue, &op->y, seen, true);
-    return x && weight && y && apart_or_same(y, x, seen->reach) &&
-           apart(y, seen->reach, weight, seen[1].reach) &&
+    const uint64_t x = ordinary_address(queue, &op->x, seen, false);
+    const uint64_t weight = ordinary_address(queue, &op->weight, seen + 1, false);
+    const uint64_t y = ordinary_address(queue, &op->y, seen, true);
+    return x && weight && y && ranges_disjoint_or_same(y, x, seen->reach) &&
+           ranges_disjoint(y, seen->reach, weight, seen[1].reach) &&
            ordinary_eps(op->eps, op->reserved);
 }
 
@@ -217,15 +217,15 @@ HOT bool ordinary_add_rmsnorm(struct hw_queue *queue, const struct hw_add_rmsnor
         !(see_rows(seen, &op->x, &op->weight) &&
           is_zero(unlike(&op->residual, seen) | unlike(&op->y, seen))))
         return false;
-    const uint64_t residual = ordinary_place(queue, &op->residual, seen, true);
-    const uint64_t x = ordinary_place(queue, &op->x, seen, false);
-    const uint64_t weight = ordinary_place(queue, &op->weight, seen + 1, false);
-    const uint64_t y = ordinary_place(queue, &op->y, seen, true);
-    return residual && x && weight && y && apart_or_same(y, x, seen->reach) &&
-           apart(residual, seen->reach, x, seen->reach) &&
-           apart(residual, seen->reach, y, seen->reach) &&
-           apart(residual, seen->reach, weight, seen[1].reach) &&
-           apart(y, seen->reach, weight, seen[1].reach) &&
+    const uint64_t residual = ordinary_address(queue, &op->residual, seen, true);
+    const uint64_t x = ordinary_address(queue, &op->x, seen, false);
+    const uint64_t weight = ordinary_address(queue, &op->weight, seen + 1, false);
+    const uint64_t y = ordinary_address(queue, &op->y, seen, true);
+    return residual && x && weight && y && ranges_disjoint_or_same(y, x, seen->reach) &&
+           ranges_disjoint(residual, seen->reach, x, seen->reach) &&
+           ranges_disjoint(residual, seen->reach, y, seen->reach) &&
+           ranges_disjoint(residual, seen->reach, weight, seen[1].reach) &&
+           ranges_disjoint(y, seen->reach, weight, seen[1].reach) &&
            ordinary_eps(op->eps, op->reserved);
 }
 
@@ -248,7 +248,7 @@ SHARED bool see_matmul(struct seen_matmul *seen, const struct hw_matmul *op)
     if (op->a.extent[1 - ta] != op->b.extent[tb] || op->a.extent[ta] != op->c.extent[0] ||
         op->b.extent[1 - tb] != op->c.extent[1])
         return false;
-    seen->transposes = WORD(op, transpose_a);
+    seen->transposes = U64(op, transpose_a);
     return see_form(&seen->a, &op->a, FLOATS) &&
            see_form(&seen->b, &op->b, FLOATS | BLOCKS) &&
            see_form(&seen->c, &op->c, FLOATS);
@@ -260,14 +260,14 @@ HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
     struct seen_matmul *seen = &queue->seen_matmul[shape_slot(op)];
     if (unlikely(!is_zero(unlike(&op->a, &seen->a) | unlike(&op->b, &seen->b) |
                           unlike(&op->c, &seen->c)) ||
-                 seen->transposes != WORD(op, transpose_a) || !seen->c.reach) &&
+                 seen->transposes != U64(op, transpose_a) || !seen->c.reach) &&
         !see_matmul(seen, op))
         return false;
-    const uint64_t a = ordinary_place(queue, &op->a, &seen->a, false);
-    const uint64_t b = ordinary_place(queue, &op->b, &seen->b, false);
-    const uint64_t c = ordinary_place(queue, &op->c, &seen->c, true);
-    return a && b && c && apart(c, seen->c.reach, a, seen->a.reach) &&
-           apart(c, seen->c.reach, b, seen->b.reach) && !op->bias.dtype;
+    const uint64_t a = ordinary_address(queue, &op->a, &seen->a, false);
+    const uint64_t b = ordinary_address(queue, &op->b, &seen->b, false);
+    const uint64_t c = ordinary_address(queue, &op->c, &seen->c, true);
+    return a && b && c && ranges_disjoint(c, seen->c.reach, a, seen->a.reach) &&
+           ranges_disjoint(c, seen->c.reach, b, seen->b.reach) && !op->bias.dtype;
 }
 
 /* The others cost more than their check. */

@@ -17,7 +17,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     struct hw_tensor dst = *weights;
     uint64_t bytes = 0;
     plugin_message_clear();
-    enum hw_status status = answered(
+    enum hw_status status = device_result(
         device,
         device->plugin->table.pack_size(device->impl, weights, &bytes, &dst.layout));
     if (!status && !dst.layout)
@@ -29,7 +29,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     dst.offset = 0;
     memset(dst.stride, 0, sizeof dst.stride);
     plugin_message_clear();
-    status = answered(device, device->plugin->table.pack(queue->impl, &dst, weights));
+    status = device_result(device, device->plugin->table.pack(queue->impl, &dst, weights));
     if (status) {
         /* What it queued before that may still write there. */
         queue_free_later(queue, buffer);

@@ -8,42 +8,42 @@
 
 #include <stdlib.h>
 
-void pending_add(struct hw_queue *queue, struct owed *write)
+void pending_add(struct hw_queue *queue, struct pending_write *write)
 {
-    write->next = queue->owed;
-    queue->owed = write;
+    write->next = queue->pending;
+    queue->pending = write;
 }
 
 bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host)
 {
     const uint64_t begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
     const uint64_t end = begin + hw_tensor_bytes(host);
-    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
-        if (begin < owed->end && owed->begin < end)
+    for (const struct pending_write *write = queue->pending; write; write = write->next)
+        if (begin < write->end && write->begin < end)
             return true;
     return false;
 }
 
 bool pending_copies(const struct hw_queue *queue)
 {
-    for (const struct owed *owed = queue->owed; owed; owed = owed->next)
-        if (owed->from)
+    for (const struct pending_write *write = queue->pending; write; write = write->next)
+        if (write->from)
             return true;
     return false;
 }
 
 void pending_finish(struct hw_queue *queue, bool completed)
 {
-    struct owed *owed = queue->owed, *turned = NULL;
-    queue->owed = NULL;
-    while (owed) { /* the list has the last one first: turn it, later writes win */
-        struct owed *next = owed->next;
-        owed->next = turned;
-        turned = owed;
-        owed = next;
+    struct pending_write *write = queue->pending, *turned = NULL;
+    queue->pending = NULL;
+    while (write) { /* the list has the last one first: turn it, later writes win */
+        struct pending_write *next = write->next;
+        write->next = turned;
+        turned = write;
+        write = next;
     }
     while (turned) {
-        struct owed *next = turned->next;
+        struct pending_write *next = turned->next;
         struct hw_tensor from = turned->to;
         uint64_t bytes;
         if (completed && turned->from && make_dense(&from, NULL, &bytes)) {

@@ -6,15 +6,15 @@
 #include "core.h"
 
 /* A host tensor that the queue has yet to write. */
-struct owed {
-    struct owed *next;
+struct pending_write {
+    struct pending_write *next;
     uint64_t begin, end; /* addresses */
     struct hw_tensor to; /* the host tensor */
     void *from; /* its bytes, dense, once the queue has passed; NULL: none to copy */
 };
 
 /* Adds a write to the queue's list; takes `write`. */
-void pending_add(struct hw_queue *queue, struct owed *write);
+void pending_add(struct hw_queue *queue, struct pending_write *write);
 /* Whether the queue has yet to write any of these bytes. */
 bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host);
 /* Whether any of them has yet to be copied by the host. */

@@ -151,7 +151,7 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     plugin_message_clear();
     int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
     if (status)
-        return fail_in(answered(device, status),
+        return fail_in(device_result(device, status),
                        "%s: %" PRIu64 " bytes asked for, %" PRIu64
                        " taken by this process: ",
                        device->name, bytes, pool->stats.held);

@@ -25,21 +25,21 @@ enum hw_status queue_ready(struct hw_queue *queue, const char *function)
     return device_usable(queue->device);
 }
 
-void queue_set_minds(struct hw_queue *queue)
+void queue_set_cold_traits(struct hw_queue *queue)
 {
     const struct plugin *plugin = queue->device->plugin;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        uint32_t minds = ODD_EMPTY;
+        uint32_t cold_traits = TRAIT_EMPTY;
         if (op != HW_OP_COPY) /* takes any strides */
-            minds |= ODD_STRIDED;
+            cold_traits |= TRAIT_STRIDED;
         if (!queue->host_tensors)
-            minds |= ODD_HOST;
+            cold_traits |= TRAIT_HOST;
         /* Waited for afterwards; or a plugin of another age: an older one may not know all fields
          * that are set, a newer one reads further than the caller's struct goes. */
         if (queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS ||
             op >= plugin->table.op_count || plugin->table.op_sizes[op] != op_rows[op].size)
-            minds |= ODD_ALWAYS;
-        queue->minds[op] = minds;
+            cold_traits |= TRAIT_ALWAYS;
+        queue->cold_traits[op] = cold_traits;
     }
 }
 
@@ -86,7 +86,7 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     q->ops = device->plugin->ops;
     q->flags = flags;
     q->host_tensors = device->info.features & HW_FEATURE_HOST_TENSORS;
-    queue_set_minds(q);
+    queue_set_cold_traits(q);
     *queue = q;
     return HW_OK;
 }
@@ -116,10 +116,10 @@ static enum hw_status make(struct hw_device *device, const struct hw_queue_desc 
     if (status)
         return status;
     plugin_message_clear();
-    status = answered(device, origin.kind
-                                  ? table->queue_import(device->impl, &asked, origin.kind,
-                                                        origin.handle, &q->impl)
-                                  : table->queue_open(device->impl, &asked, &q->impl));
+    status = device_result(
+        device, origin.kind ? table->queue_import(device->impl, &asked, origin.kind,
+                                                  origin.handle, &q->impl)
+                            : table->queue_open(device->impl, &asked, &q->impl));
     if (status) {
         queue_free(q);
         return fail_in(status, "%s a queue on %s: ", origin.kind ? "import" : "open",
@@ -239,7 +239,8 @@ enum hw_status queue_settle(struct hw_queue *queue)
 {
     struct hw_device *device = queue->device;
     plugin_message_clear();
-    enum hw_status status = answered(device, device->plugin->table.queue_wait(queue->impl));
+    enum hw_status status = device_result(device,
+                                          device->plugin->table.queue_wait(queue->impl));
     if (status)
         fail_in(status, "queue on %s: ", device->name);
     pending_finish(queue, !status);

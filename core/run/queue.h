@@ -36,8 +36,8 @@ struct seen_matmul {
 struct hw_queue {
     /* What hw_submit() reads. */
     uint32_t generation;
-    bool host_tensors;           /* the device reads and writes any host address */
-    uint32_t minds[HW_OP_COUNT]; /* bits of enum odd that take the cold path */
+    bool host_tensors;                 /* the device reads and writes any host address */
+    uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */
     struct hw_device *device;
     void *device_impl;
     void *impl;
@@ -55,7 +55,7 @@ struct hw_queue {
     uint64_t busy_bytes;
     void **busy_memory; /* of malloc, likewise */
     uint32_t busy_count;
-    struct owed *owed;
+    struct pending_write *pending;
     enum hw_status error; /* of deferred work, until the next wait */
     char *error_text;
     struct hw_queue *next, *prev;
@@ -66,8 +66,8 @@ enum hw_status queue_ready(struct hw_queue *queue, const char *function);
 enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *desc,
                           struct hw_queue **queue);
 void queue_destroy(struct hw_queue *queue);
-/* Waits and pays what is owed. An error is kept for the next hw_queue_wait(), and answered.
- */
+/* Waits, then carries out the pending writes. An error is returned, and kept for the next
+ * hw_queue_wait(). */
 enum hw_status queue_settle(struct hw_queue *queue);
 /* The last step of every call that was accepted: a HW_QUEUE_SYNCHRONOUS queue has passed it when it
  * returns. */
@@ -78,6 +78,6 @@ void queue_drain(struct hw_queue *queue);
 enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
                             struct hw_queue **helper);
 /* Which operands take the cold path on this queue. */
-void queue_set_minds(struct hw_queue *queue);
+void queue_set_cold_traits(struct hw_queue *queue);
 
 #endif

@@ -38,7 +38,7 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
     const struct hw_copy copy = copy_of_view(dst, src, dense);
     int32_t status = plugin_call(queue, HW_OP_COPY, &copy);
     if (status)
-        return fail_in(answered(queue->device, status),
+        return fail_in(device_result(queue->device, status),
                        "%s: making a view contiguous on %s: ", hw_op_name(call->op),
                        queue->device->name);
     count(&queue->calls[call->op].copied_views, 1);
@@ -48,7 +48,7 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
 /* The operand's stand-in in scratch, with its contents if the op reads them. */
 static enum hw_status replace(struct call *call, uint32_t index)
 {
-    const struct operand *operand = &op_rows[call->op].operands[index];
+    const struct operand_row *operand = &op_rows[call->op].operands[index];
     const struct hw_tensor *t = operand_at(&call->whole, operand);
     struct hw_tensor *dense = operand_in(&call->args, operand);
     uint64_t bytes;
@@ -113,27 +113,28 @@ static enum hw_status call_routed(struct call *call, const void *given)
 
 /* What nobody may compute is refused now, and not at each launch. */
 static enum hw_status record(struct hw_queue *queue, uint32_t op, const void *args,
-                             uint32_t odd)
+                             uint32_t traits)
 {
     union any_op as;
-    enum hw_status status = odd & ODD_EMPTY ? HW_OK
-                                            : device_computes(queue->device, op, args, &as);
+    enum hw_status status = traits & TRAIT_EMPTY
+                                ? HW_OK
+                                : device_computes(queue->device, op, args, &as);
     if (status == HW_UNSUPPORTED)
         status = may_fall_back(queue, op, args, status);
-    return status ? status : graph_add(queue, op, args, odd);
+    return status ? status : graph_add(queue, op, args, traits);
 }
 
-enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd)
+enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t traits)
 {
     struct call call = { .queue = queue, .op = op };
     if (queue->recording)
-        return record(queue, op, args, odd);
-    if (odd & ODD_EMPTY) {
+        return record(queue, op, args, traits);
+    if (traits & TRAIT_EMPTY) {
         count(&queue->calls[op].calls, 1);
         return HW_OK;
     }
     memcpy(&call.whole, args, op_rows[op].size);
-    enum hw_status status = odd & queue->minds[op] & ~(uint32_t)ODD_ALWAYS
+    enum hw_status status = traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS
                                 ? device_computes(queue->device, op, args, &call.whole)
                                 : args_known(queue->device->plugin, op, args);
     if (!status) {

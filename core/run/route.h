@@ -5,7 +5,8 @@
 
 #include "core.h"
 
-/* What a check found odd and the queue minds. */
-enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint32_t odd);
+/* A call with these traits, some of which are among the cold ones of the queue. */
+enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args,
+                     uint32_t traits);
 
 #endif

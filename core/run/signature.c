@@ -22,8 +22,8 @@ static enum hw_status check_place(struct hw_queue *queue, const char *name, uint
     if (t->buffer && writes && t->buffer->flags & HW_BUFFER_READ_ONLY)
         return fail(HW_INVALID, "%s: argument %u is written, and its buffer is read-only",
                     name, (unsigned)i);
-    struct look look = { .impl = queue->device_impl };
-    if (t->layout && (writes || !packed_fits(&look, t, &(struct extent_of_bytes){ 0 })))
+    struct check check = { .impl = queue->device_impl };
+    if (t->layout && (writes || !packed_fits(&check, t, &(struct byte_range){ 0 })))
         return fail(
             HW_INVALID,
             "%s: argument %u is packed (layout %u); a packed tensor is an input, as "

@@ -87,23 +87,23 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
     if (status)
         return status;
     struct hw_buffer *pinned = NULL;
-    struct owed *owed = calloc(1, sizeof *owed);
-    void *memory = direct || !owed ? NULL : scratch_host(queue, bytes, &pinned);
-    if (!owed || (!direct && !memory)) {
-        free(owed);
+    struct pending_write *write = calloc(1, sizeof *write);
+    void *memory = direct || !write ? NULL : scratch_host(queue, bytes, &pinned);
+    if (!write || (!direct && !memory)) {
+        free(write);
         return fail(HW_NO_MEMORY, "out of memory for a tensor on its way to the host");
     }
     const struct hw_tensor scattered = direct ? *host
                                               : in_host_memory(host, memory, pinned);
     if ((status = queue_move(queue, &scattered, from))) {
-        free(owed);
+        free(write);
         return status;
     }
-    owed->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
-    owed->end = owed->begin + hw_tensor_bytes(host);
-    owed->to = *host;
-    owed->from = memory;
-    pending_add(queue, owed);
+    write->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    write->end = write->begin + hw_tensor_bytes(host);
+    write->to = *host;
+    write->from = memory;
+    pending_add(queue, write);
     count(&queue->calls[op].staged_bytes, bytes);
     return HW_OK;
 }

@@ -20,15 +20,15 @@ enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void
         return status;
     args = plugin_args(device->plugin, op, args, &longer);
     plugin_message_clear();
-    status = answered(device, device->plugin->table.supports(device->impl, op, args, why,
-                                                             sizeof why, &scratch));
+    status = device_result(device, device->plugin->table.supports(
+                                       device->impl, op, args, why, sizeof why, &scratch));
     why[sizeof why - 1] = '\0';
     return status == HW_UNSUPPORTED && why[0] ? fail(status, "%s", why) : status;
 }
 
 /* ---- what has to stand in for an operand ---- */
 
-bool innermost_apart(const struct hw_tensor *t)
+bool innermost_strided(const struct hw_tensor *t)
 {
     return !t->layout && t->extent[t->rank - 1] > 1 &&
            t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype);
@@ -43,7 +43,7 @@ bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_t
 {
     if (t->dtype == HW_NONE || tensor_empty(t))
         return false;
-    return must_stage(device, t) || (op != HW_OP_COPY && innermost_apart(t));
+    return must_stage(device, t) || (op != HW_OP_COPY && innermost_strided(t));
 }
 
 /* The same elements, contiguous. */
@@ -59,7 +59,7 @@ enum hw_status dense_like(const struct hw_tensor *t, const char *name,
 /* What is empty needs no copy, and no plugin is to mind its strides. */
 void straighten_empty(uint32_t op, struct hw_tensor *t)
 {
-    if (t->dtype != HW_NONE && op != HW_OP_COPY && tensor_empty(t) && innermost_apart(t))
+    if (t->dtype != HW_NONE && op != HW_OP_COPY && tensor_empty(t) && innermost_strided(t))
         make_dense(t, NULL, &(uint64_t){ 0 });
 }
 
@@ -82,7 +82,7 @@ struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor 
 /* ---- what the device computes ---- */
 
 /* Whether a view can be made contiguous, and what was computed there be put back. */
-static enum hw_status can_copy(struct hw_device *device, const struct operand *operand,
+static enum hw_status can_copy(struct hw_device *device, const struct operand_row *operand,
                                const struct hw_tensor *view, const struct hw_tensor *dense)
 {
     const struct hw_copy in = copy_of_view(dense, view, dense),
@@ -103,7 +103,7 @@ static enum hw_status computes(struct hw_device *device, uint32_t op, const void
     union any_op dense;
     memcpy(&dense, args, row->size);
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        const struct operand *operand = &row->operands[i];
+        const struct operand_row *operand = &row->operands[i];
         const struct hw_tensor *t = operand_at(args, operand);
         straighten_empty(op, operand_in(&dense, operand));
         if (must_replace(device, op, t) &&
@@ -113,7 +113,7 @@ static enum hw_status computes(struct hw_device *device, uint32_t op, const void
     }
     status = plugin_supports(device, op, &dense);
     for (uint32_t i = 0; i < row->operand_count && !status; i++) {
-        const struct operand *operand = &row->operands[i];
+        const struct operand_row *operand = &row->operands[i];
         const struct hw_tensor *t = operand_at(args, operand);
         if (must_replace(device, op, t) && !must_stage(device, t))
             status = can_copy(device, operand, t, operand_at(&dense, operand));
@@ -123,11 +123,11 @@ static enum hw_status computes(struct hw_device *device, uint32_t op, const void
 
 static bool is_transposed(const struct hw_tensor *t)
 {
-    return innermost_apart(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
+    return innermost_strided(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
 }
 
 /* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then. */
-static void say_transposed(struct hw_tensor *t, uint32_t *flag)
+static void use_transpose_flag(struct hw_tensor *t, uint32_t *flag)
 {
     const int inner = t->rank - 1;
     const int64_t extent = t->extent[inner], stride = t->stride[inner];
@@ -150,9 +150,9 @@ enum hw_status device_computes(struct hw_device *device, uint32_t op, const void
     for (uint32_t said = turned;; said = (said - 1) & turned) {
         memcpy(as, args, op_rows[op].size);
         if (said & 1)
-            say_transposed(&as->matmul.a, &as->matmul.transpose_a);
+            use_transpose_flag(&as->matmul.a, &as->matmul.transpose_a);
         if (said & 2)
-            say_transposed(&as->matmul.b, &as->matmul.transpose_b);
+            use_transpose_flag(&as->matmul.b, &as->matmul.transpose_b);
         const enum hw_status status = computes(device, op, as);
         if (status != HW_UNSUPPORTED || !said)
             return status;
@@ -172,11 +172,11 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
         return status;
     if (!(args = args_of_size(op, args, size, &copy, &status)))
         return status;
-    struct look look = { .device = device, .impl = device->impl, .op = op };
-    if ((status = op_checks[op](args, &look)))
+    struct check check = { .device = device, .impl = device->impl, .op = op };
+    if ((status = op_checks[op](args, &check)))
         return status;
     /* Nothing is to be done for empty operands, by a plugin that has the op. */
-    status = look.odd & ODD_EMPTY ? args_known(device->plugin, op, args)
-                                  : device_computes(device, op, args, &as);
+    status = check.traits & TRAIT_EMPTY ? args_known(device->plugin, op, args)
+                                        : device_computes(device, op, args, &as);
     return status ? fail_in(status, "%s on %s: ", hw_op_name(op), device->name) : HW_OK;
 }

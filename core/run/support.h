@@ -17,7 +17,7 @@ enum hw_status device_computes(struct hw_device *device, uint32_t op, const void
 
 /* ---- what has to stand in for an operand ---- */
 
-bool innermost_apart(const struct hw_tensor *t);
+bool innermost_strided(const struct hw_tensor *t);
 /* Whether the operand is in host memory that the device cannot reach. */
 bool must_stage(const struct hw_device *device, const struct hw_tensor *t);
 bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_tensor *t);

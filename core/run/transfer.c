@@ -169,7 +169,7 @@ static enum hw_status transfer_piece(void *user, uint64_t dst, uint64_t src,
     /* HW_LOST does not say which of two devices it is: see peer() in copy.c. */
     const bool two = t.dst && t.src && t.dst->device != t.src->device;
     const enum hw_status status = two && answer ? plugin_failed(answer)
-                                                : answered(device, answer);
+                                                : device_result(device, answer);
     return status ? fail_in(status, "transfer of %llu bytes on %s: ",
                             (unsigned long long)(t.bytes * t.rows), device->name)
                   : HW_OK;

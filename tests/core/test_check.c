@@ -278,7 +278,7 @@ static void each_operand_is_checked(void **state)
         for (uint32_t i = 0; i < op_rows[op].operand_count; i++)
             for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
                 /* Any two equal dtypes can be copied. */
-                const struct operand *operand = &op_rows[op].operands[i];
+                const struct operand_row *operand = &op_rows[op].operands[i];
                 if (op == HW_OP_COPY && ways[k].damage == other_dtype && i == 0)
                     continue;
                 union any_op u = valid(op);
@@ -293,7 +293,7 @@ static void extents_agree(void **state)
     (void)state;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
-            const struct operand *operand = &op_rows[op].operands[i];
+            const struct operand_row *operand = &op_rows[op].operands[i];
             const union any_op good = valid(op);
             const int32_t rank = operand_at(&good, operand)->rank;
             for (int32_t axis = 0; axis < rank; axis++) {
@@ -316,7 +316,7 @@ static void missing_operands(void **state)
     (void)state;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
-            const struct operand *operand = &op_rows[op].operands[i];
+            const struct operand_row *operand = &op_rows[op].operands[i];
             union any_op u = valid(op);
             memset(operand_in(&u, operand), 0, sizeof(struct hw_tensor));
             if (!role_optional(operand->role))
@@ -333,8 +333,8 @@ static void outputs_overlap_nothing(void **state)
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (uint32_t y = 0; y < op_rows[op].operand_count; y++)
             for (uint32_t x = 0; x < op_rows[op].operand_count; x++) {
-                const struct operand *out = &op_rows[op].operands[y],
-                                     *in = &op_rows[op].operands[x];
+                const struct operand_row *out = &op_rows[op].operands[y],
+                                         *in = &op_rows[op].operands[x];
                 if (x == y || !role_writes(out->role))
                     continue;
                 union any_op u = valid(op);
@@ -350,7 +350,7 @@ static void elements_of_outputs_lie_apart(void **state)
     (void)state;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
-            const struct operand *operand = &op_rows[op].operands[i];
+            const struct operand_row *operand = &op_rows[op].operands[i];
             union any_op u = valid(op);
             struct hw_tensor *t = operand_in(&u, operand);
             if (!role_writes(operand->role))
@@ -372,7 +372,7 @@ static void operands_lie_in_their_buffers(void **state)
     ok(hw_buffer_alloc(world.cpu, 1 << 16, HW_BUFFER_READ_ONLY, &read_only));
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
-            const struct operand *operand = &op_rows[op].operands[i];
+            const struct operand_row *operand = &op_rows[op].operands[i];
             union any_op u = valid(op);
             if (hw_tensor_bytes(operand_in(&u, operand)) > 8) {
                 operand_in(&u, operand)->buffer = buffer;
@@ -558,14 +558,14 @@ static void short_and_whole_check_agree(void **state)
         for (uint32_t n = random_below(4); n > 0; n--)
             damage(operand_in(&u, &row->operands[random_below(row->operand_count)]),
                    operand_at(&u, &row->operands[random_below(row->operand_count)]));
-        struct look look = { .device = world.cpu, .impl = world.cpu->impl, .op = op };
-        const enum hw_status whole = op_checks[op](&u, &look);
-        if (!whole && look.odd & ODD_STRIDED)
+        struct check check = { .device = world.cpu, .impl = world.cpu->impl, .op = op };
+        const enum hw_status whole = op_checks[op](&u, &check);
+        if (!whole && check.traits & TRAIT_STRIDED)
             continue; /* scratch would be taken: route.c is about those */
         const uint32_t before = plugin_calls;
         const enum hw_status answer = submit(op, &u);
         assert_int_equal(answer, whole);
-        assert_int_equal(plugin_calls - before, !whole && !(look.odd & ODD_EMPTY));
+        assert_int_equal(plugin_calls - before, !whole && !(check.traits & TRAIT_EMPTY));
         accepted += !whole;
         rejected += whole != HW_OK;
         assert_true(whole == HW_OK || whole == HW_INVALID);

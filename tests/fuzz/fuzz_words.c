@@ -12,26 +12,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
-    struct word_list list;
+    struct selector_list list;
     if (!text)
         return 0;
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
-    enum hw_status status = words_parse(&list, text, "fuzz");
-    if (status && (list.words || list.count || !hw_message()[0]))
+    enum hw_status status = selectors_parse(&list, text, "fuzz");
+    if (status && (list.items || list.count || !hw_message()[0]))
         abort();
     for (size_t i = 0; i < list.count; i++) {
-        struct word *word = &list.words[i];
-        if (!word->backend[0] || (word->device && !word->device[0]))
+        struct selector *selector = &list.items[i];
+        if (!selector->backend[0] || (selector->device && !selector->device[0]))
             abort();
-        if (!is_glob(word->backend) && !glob(word->backend, word->backend))
+        if (!is_glob(selector->backend) && !glob(selector->backend, selector->backend))
             abort();
-        if (word->device)
-            (void)glob(word->device, text);
-        (void)nearest(word->backend, (const char *const[]){ word->text, text, "cpu" }, 3);
+        if (selector->device)
+            (void)glob(selector->device, text);
+        (void)nearest(selector->backend,
+                      (const char *const[]){ selector->text, text, "cpu" }, 3);
     }
-    words_free(&list);
+    selectors_free(&list);
     free(text);
     return 0;
 }
