@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu.h - the insides of the CPU plugin: which file does what.
  *
- *   driver   facts of the processor, its cores and memory, read and never guessed
- *   threads  the team that shares an op's groups
+ *   plugin   the instance, and the table of what the plugin does
+ *   device   the device: its facts, opening and closing it
+ *   queue    queues
+ *   event    events
  *   memory   buffers and transfers
  *   launch   an op becomes a plan (which code, which pointers), a plan is run; the rows
- *   plugin   the ABI's functions, on these */
+ *   graph    lists of plans
+ *   machine  facts of the processor, its cores and memory, read and never guessed
+ *   threads  the team that shares an op's groups */
 #ifndef CPU_H
 #define CPU_H
 
@@ -16,7 +20,7 @@
 
 #include <stdbool.h>
 
-/* ---- driver.c ------------------------------------------------------------------------------ */
+/* ---- machine.c ----------------------------------------------------------------------------- */
 
 /* Feature bits of struct machine; the names are those of cpu.def. Tiers are bits like
  * others. */
@@ -83,8 +87,33 @@ struct queue {
     bool logged[]; /* by row: whether its first call was */
 };
 
-/* HW_UNSUPPORTED: a field or a flag that came after this plugin. */
+/* Returns HW_UNSUPPORTED: `what` sets a flag or a field that this plugin does not know. */
 int32_t too_new(const struct hw_host *host, const char *what);
+
+/* ---- device.c ------------------------------------------------------------------------------ */
+
+int32_t device_count(void *self, int32_t *count);
+int32_t device_info(void *self, int32_t index, struct hw_device_info *info);
+int32_t device_open(void *self, int32_t index, void **device);
+void device_close(void *device);
+int32_t device_kernel(void *device, uint32_t op, uint32_t index,
+                      struct hw_kernel_info *info);
+
+/* ---- queue.c ------------------------------------------------------------------------------- */
+
+int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue);
+void queue_close(void *queue);
+int32_t queue_wait(void *queue);
+
+/* ---- event.c ------------------------------------------------------------------------------- */
+
+int32_t event_create(void *device, uint32_t flags, void **event);
+void event_destroy(void *event);
+int32_t event_record(void *event, void *queue);
+int32_t event_wait(void *queue, void *event);
+int32_t event_passed(void *event);
+int32_t event_callback(void *event, void (*fn)(void *user), void *user);
+int32_t event_elapsed(void *start, void *end, double *ms);
 
 /* ---- memory.c ------------------------------------------------------------------------------ */
 
@@ -122,9 +151,16 @@ extern const struct kernel_table launch_kernels;
 
 int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch);
-int32_t launch_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
-                           void **graph);
-int32_t launch_graph(void *queue, void *graph);
-void launch_graph_destroy(void *graph);
+
+/* Plans an op with the queue's rows. Returns NULL, or the reason why no row computes it. */
+const char *launch_plan(struct queue *queue, uint32_t op, const void *args,
+                        struct plan *plan);
+void launch_run(struct queue *queue, struct plan *plan);
+
+/* ---- graph.c ------------------------------------------------------------------------------- */
+
+int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **graph);
+int32_t graph_launch(void *queue, void *graph);
+void graph_destroy(void *graph);
 
 #endif

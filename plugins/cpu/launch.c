@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops are computed here, within the call: a plan says which code runs on which addresses,
- * and the team goes through its groups. A graph is a list of plans. */
+ * and the team goes through its groups. */
 #include "cpu.h"
-
-#include <stdlib.h>
 
 /* Multiply-adds, as struct plan counts work, that are worth a second thread: about 5 us of
  * one. */
@@ -135,12 +133,6 @@ static void run_groups(void *user, int64_t first, int64_t end)
     plan->run(plan, first, end);
 }
 
-static void plan_run(struct team *team, struct plan *plan)
-{
-    if (plan->groups > 0)
-        team_run(team, run_groups, plan, plan->groups, plan->grain);
-}
-
 /* ---- ops ---- */
 
 /* Logs a row the first time that a queue uses it. */
@@ -157,14 +149,28 @@ static void log_row(struct queue *queue, const struct plan *plan)
     host->log(host->instance, HW_LOG_DEBUG, line);
 }
 
+const char *launch_plan(struct queue *queue, uint32_t op, const void *args,
+                        struct plan *plan)
+{
+    const char *why = plan_make(&queue->choice, op, args, plan);
+    if (!why)
+        log_row(queue, plan);
+    return why;
+}
+
+void launch_run(struct queue *queue, struct plan *plan)
+{
+    if (plan->groups > 0)
+        team_run(queue->device->team, run_groups, plan, plan->groups, plan->grain);
+}
+
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
     struct plan plan;
-    const char *why = plan_make(&queue->choice, op, args, &plan);
+    const char *why = launch_plan(queue, op, args, &plan);
     if (why)
         return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    log_row(queue, &plan);
-    plan_run(queue->device->team, &plan);
+    launch_run(queue, &plan);
     return HW_OK;
 }
 
@@ -189,74 +195,10 @@ int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
     const struct device *dev = device;
     struct plan plan;
     const char *reason = op < HW_OP_COUNT ? plan_make(&dev->choice, op, args, &plan)
-                                          : "no such op here";
+                                          : "this plugin does not know the op";
     if (scratch)
         *scratch = 0;
     if (why && why_size)
         snprintf(why, why_size, "%s", reason ? reason : "");
     return reason ? HW_UNSUPPORTED : HW_OK;
-}
-
-/* ---- graphs ---- */
-
-struct graph {
-    struct device *device;
-    struct kernel_choice choice; /* what the plans were made with */
-    const struct hw_node *nodes; /* the host's */
-    uint32_t count;
-    struct plan plans[];
-};
-
-static int32_t graph_plan(struct graph *graph, struct queue *queue)
-{
-    for (uint32_t i = 0; i < graph->count; i++) {
-        const struct hw_node *node = &graph->nodes[i];
-        const char *why = plan_make(&queue->choice, node->op, node->args, &graph->plans[i]);
-        if (why)
-            return hw_fail(graph->device->host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i,
-                           why);
-        log_row(queue, &graph->plans[i]);
-    }
-    graph->choice = queue->choice;
-    return HW_OK;
-}
-
-int32_t launch_graph_build(void *queue, const struct hw_node *nodes, uint32_t count,
-                           void **graph)
-{
-    struct device *dev = ((struct queue *)queue)->device;
-    struct graph *made = calloc(1, sizeof *made + count * sizeof made->plans[0]);
-    if (!made)
-        return hw_fail(dev->host, HW_NO_MEMORY,
-                       "cpu: out of memory for a graph of %u nodes", (unsigned)count);
-    made->device = dev;
-    made->nodes = nodes;
-    made->count = count;
-    const int32_t status = graph_plan(made, queue);
-    if (status) {
-        free(made);
-        return status;
-    }
-    *graph = made;
-    return HW_OK;
-}
-
-/* A queue that was told to use other rows than the one that the graph was built on plans
- * it anew. */
-int32_t launch_graph(void *queue, void *graph)
-{
-    struct queue *q = queue;
-    struct graph *g = graph;
-    const int32_t status = kernel_choice_equal(&g->choice, &q->choice) ? HW_OK
-                                                                       : graph_plan(g, q);
-    if (status)
-        return status;
-    for (uint32_t i = 0; i < g->count; i++)
-        plan_run(q->device->team, &g->plans[i]);
-    return HW_OK;
-}
-
-void launch_graph_destroy(void *graph)
-{
-    free(graph);
 }
