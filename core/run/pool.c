@@ -163,8 +163,15 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     if (memory->flags & HW_BUFFER_HOST_VISIBLE && !memory->host) {
         device->plugin->table.buffer_free(device->impl, memory);
         return fail(HW_INTERNAL,
-                    "%s: its plugin gave host-visible memory without an address",
-                    device->name);
+                    "%s: plugin %s allocated host-visible memory without an address",
+                    device->name, device->plugin->table.name);
+    }
+    if ((uintptr_t)memory->host % grain(pool)) {
+        device->plugin->table.buffer_free(device->impl, memory);
+        return fail(HW_INTERNAL,
+                    "%s: plugin %s allocated memory at %p, which is not a multiple of "
+                    "%" PRIu64,
+                    device->name, device->plugin->table.name, memory->host, grain(pool));
     }
     return HW_OK;
 }

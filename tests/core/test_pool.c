@@ -401,6 +401,32 @@ static void host_is_an_address(void **state)
     world_close(&w);
 }
 
+static int32_t misaligned(void *device, uint64_t bytes, uint32_t flags,
+                          struct hw_buffer *buffer)
+{
+    const int32_t status = honest(device, bytes, flags, buffer);
+    buffer->host = (char *)buffer->host + 24;
+    return status;
+}
+
+/* Applications are promised multiples of 256. */
+static void memory_is_aligned(void **state)
+{
+    struct world w;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    const uint64_t held = stats(w.near).held;
+    honest = w.near->plugin->table.buffer_alloc;
+    w.near->plugin->table.buffer_alloc = misaligned;
+    fails(HW_INTERNAL, "plugin discrete",
+          hw_buffer_alloc(w.near, 10 * MB, HW_BUFFER_HOST_VISIBLE, &b));
+    assert_non_null(strstr(hw_message(), "multiple of 256"));
+    w.near->plugin->table.buffer_alloc = honest;
+    assert_int_equal(stats(w.near).held, held);
+    world_close(&w);
+}
+
 static void imported_memory_is_not_copied(void **state)
 {
     struct world w;
@@ -460,6 +486,7 @@ int main(void)
         cmocka_unit_test(without_events_a_wait_gives_back),
         cmocka_unit_test(buffers_are_as_the_device_says),
         cmocka_unit_test(host_is_an_address),
+        cmocka_unit_test(memory_is_aligned),
         cmocka_unit_test(imported_memory_is_not_copied),
         cmocka_unit_test(wrong_arguments),
     };
