@@ -106,7 +106,10 @@ enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t
     if (!tensor)
         return fail(HW_INVALID, "hw_tensor_alloc: tensor may not be NULL");
     struct hw_tensor t;
+    char why[FAULT_SIZE];
     enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_alloc");
+    if (!status && shape_fault(&t, why))
+        status = fail(HW_INVALID, "hw_tensor_alloc: %s", why);
     if (status || (status = hw_buffer_alloc(device, hw_tensor_bytes(&t), flags, &t.buffer)))
         return refuse(tensor, status);
     *tensor = t;

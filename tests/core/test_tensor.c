@@ -110,12 +110,27 @@ static void views_of_buffers(void **state)
     world_close(&w);
 }
 
+/* hw_tensor_alloc() refuses what the other constructors refuse. */
+static void allocated(void **state)
+{
+    struct world w;
+    struct hw_tensor t;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_tensor_alloc(w.near, 0, HW_Q8_0, 1, &(int64_t){ 64 }, &t));
+    hw_buffer_free(t.buffer);
+    fails(HW_INVALID, "extent[0] is 33",
+          hw_tensor_alloc(w.near, 0, HW_Q8_0, 1, &(int64_t){ 33 }, &t));
+    assert_int_equal(t.dtype, HW_NONE);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constructors),     cmocka_unit_test(refusals),
         cmocka_unit_test(slices),           cmocka_unit_test(turned_and_reshaped),
-        cmocka_unit_test(views_of_buffers),
+        cmocka_unit_test(views_of_buffers), cmocka_unit_test(allocated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
