@@ -53,7 +53,11 @@ const char *plugin_message(void)
 
 enum hw_status plugin_failed(int32_t status)
 {
-    fail((enum hw_status)status, "%s", plugin_message());
+    if (said[0])
+        fail((enum hw_status)status, "%s", said);
+    else
+        fail((enum hw_status)status, "the plugin returned %s without a message",
+             hw_status_name(status));
     plugin_message_clear();
     return (enum hw_status)status;
 }

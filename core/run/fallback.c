@@ -116,6 +116,7 @@ struct detour {
     bool lifted;                /* it has */
     void *memory[MAX_OPERANDS]; /* for what is away */
     uint64_t bytes;             /* moved */
+    char unopened[512];         /* why a device that might compute it did not open */
 };
 
 /* The operands as they will be on the host: where they are in its reach, or dense in memory that
@@ -237,8 +238,12 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
         struct hw_device *device = context->devices[i];
         struct hw_queue *helper;
         union any_op as;
-        if (queue_helper(d->queue, device, &helper) ||
-            device_computes(device, d->op, &d->args, &as))
+        if (queue_helper(d->queue, device, &helper)) {
+            if (!d->unopened[0])
+                snprintf(d->unopened, sizeof d->unopened, "%s", hw_message());
+            continue;
+        }
+        if (device_computes(device, d->op, &d->args, &as))
             continue;
         enum hw_status status = lift_all(d, args);
         if (status)
@@ -268,25 +273,26 @@ static bool may_detour(const struct hw_queue *queue)
            device_position(queue->device) + 1 < context->device_count;
 }
 
-/* `why`, with what was asked in front and why nobody stands in behind. */
+/* Fails with `why`, what was asked in front of it, and behind it why no other device computes
+ * the op; `unopened` is the error of one that did not open, or "". */
 static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
-                             enum hw_status status, const char *why)
+                             enum hw_status status, const char *why, const char *unopened)
 {
-    const char *nobody = "no other device computes it either";
+    const char *others = "no other device computes it";
     char dtypes[64] = "";
     if (queue->device->context->settings.fallback == FALLBACK_ERROR)
-        nobody = "HW_FALLBACK=error allows no other device";
+        others = "HW_FALLBACK=error allows no other device";
     else if (!may_detour(queue))
-        nobody = "no other device is left to compute it";
+        others = "no other device is left to compute it";
     write_dtypes(op, args, dtypes);
-    return fail(status, "%s (%s) on %s: %s; %s", hw_op_name(op), dtypes,
-                queue->device->name, why, nobody);
+    return fail(status, "%s (%s) on %s: %s; %s%s%s", hw_op_name(op), dtypes,
+                queue->device->name, why, others, *unopened ? ": " : "", unopened);
 }
 
 enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status)
 {
-    return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message());
+    return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message(), "");
 }
 
 enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
@@ -296,7 +302,7 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     char why[512];
     snprintf(why, sizeof why, "%s", hw_message());
     if (!may_detour(queue))
-        return refuse(queue, op, args, status, why);
+        return refuse(queue, op, args, status, why, "");
     enum hw_status moved = describe_all(&d, args);
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
@@ -305,7 +311,8 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
     /* HW_DRIVER stays: the output may have been touched */
-    return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why) : moved;
+    return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why, d.unopened)
+                                   : moved;
 }
 
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,

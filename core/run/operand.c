@@ -38,11 +38,17 @@ static const char *name_of(const struct check *check, uint32_t operand)
 static enum hw_status other_device(const struct check *check, const struct hw_tensor *t)
 {
     const struct hw_device *owner = buffer_of(t->buffer)->owner;
+    if (owner->context != check->device->context)
+        return fail(
+            HW_INVALID,
+            "%s: %s lies in a buffer of another context; copy it to host memory on a "
+            "queue of that context",
+            hw_op_name(check->op), name_of(check, check->wrong));
     return fail(HW_INVALID,
                 "%s: %s lies in a buffer of device %s, the queue is on %s; use hw_copy() "
                 "to move it",
-                hw_op_name(check->op), name_of(check, check->wrong),
-                owner ? owner->name : "?", check->device->name);
+                hw_op_name(check->op), name_of(check, check->wrong), owner->name,
+                check->device->name);
 }
 
 enum hw_status bad_operand(const struct check *check, const void *args)

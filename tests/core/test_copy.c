@@ -375,6 +375,8 @@ static void contexts_do_not_mix(void **state)
               copy_between(queue, &host, &theirs));
         fails(HW_INVALID, "dst lies in a buffer of another context",
               copy_between(queue, &theirs, &host));
+        fails(HW_INVALID, "x lies in a buffer of another context",
+              hw_silu(queue, &(struct hw_silu){ .x = theirs, .y = theirs }));
     }
     ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_record(event, w.on_near));

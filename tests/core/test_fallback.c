@@ -505,7 +505,7 @@ static void nobody_stands_in_for_a_driver(void **state)
                                   .dst = blocks };
     break_queue(w.on_near, HW_DRIVER);
     not_retried(HW_DRIVER, w.on_near, HW_OP_COPY, hw_copy(w.on_near, &copy));
-    assert_non_null(strstr(hw_message(), "no other device computes it either"));
+    assert_non_null(strstr(hw_message(), "no other device computes it"));
     world_close(&w);
 }
 
@@ -585,14 +585,63 @@ static void words_are_of_one_call(void **state)
         w.on_near->ops.add = mute_add;
         if (i == 1)
             hw_buffer_free_after(t.buffer, w.on_near);
-        fails(HW_INTERNAL, "no reason given", hw_add(w.on_near, &op));
+        fails(HW_INTERNAL, "returned HW_INTERNAL without a message",
+              hw_add(w.on_near, &op));
         w.on_near->ops.add = theirs;
     }
     plugin_message_set(HW_OK, "said, and succeeded");
     table->extension = mute_extension;
-    fails(HW_INTERNAL, "extension ops of discrete:0: no reason given",
+    fails(HW_INTERNAL,
+          "extension ops of discrete:0: the plugin returned HW_INTERNAL without a message",
           hw_extension_call(w.on_near, "discrete.sleep", NULL, 0));
     world_close(&w);
+}
+
+static int32_t silent_silu(void *device, void *queue, const struct hw_silu *op)
+{
+    (void)device, (void)queue, (void)op;
+    return HW_DRIVER;
+}
+
+/* A plugin that says nothing: the message has its status. */
+static void a_silent_driver(void **state)
+{
+    struct world w;
+    float x[2] = { 1, 2 };
+    (void)state;
+    world_open(&w, "error", NULL);
+    const struct hw_tensor t = put(w.on_near, x, 1, 2);
+    w.on_near->ops.silu = silent_silu;
+    fails(HW_DRIVER, "returned HW_DRIVER",
+          hw_silu(w.on_near, &(struct hw_silu){ .x = t, .y = t }));
+    const struct hw_tensor y = put(w.on_near, x, 1, 2);
+    fails(HW_DRIVER, "returned HW_DRIVER",
+          hw_silu(w.on_near, &(struct hw_silu){ .x = t, .y = y }));
+    world_close(&w);
+}
+
+/* The device that could stand in cannot be used: the message says why. */
+static void a_stand_in_that_does_not_open(void **state)
+{
+    float x[2] = { 1, 2 };
+    struct hw_context *context;
+    struct hw_device *device;
+    struct hw_queue *queue;
+    struct hw_options options = { .size = sizeof options,
+                                  .backends = "discrete:0,cpu",
+                                  .kernel = "silu=silu_v9",
+                                  .fallback = "allow",
+                                  .plugin_path_only = getenv("HW_TEST_PLUGINS") };
+    (void)state;
+    ok(hw_open(&options, &context));
+    ok(hw_device_find(context, "discrete:0", &device));
+    ok(hw_queue_open(device, &(struct hw_queue_options){ .size = 16, .kernel = "portable" },
+                     &queue));
+    const struct hw_tensor t = host_f32(x, (int64_t)2, END);
+    queue->ops.silu = broken_silu;
+    answer = HW_UNSUPPORTED;
+    fails(HW_UNSUPPORTED, "silu_v9", hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }));
+    hw_close(context);
 }
 
 int main(void)
@@ -613,6 +662,8 @@ int main(void)
         cmocka_unit_test(graphs_are_retried_by_the_node),
         cmocka_unit_test(nobody_stands_in_for_a_driver),
         cmocka_unit_test(other_errors_are_not_retried),
+        cmocka_unit_test(a_silent_driver),
+        cmocka_unit_test(a_stand_in_that_does_not_open),
         cmocka_unit_test(words_are_of_one_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
