@@ -32,7 +32,9 @@ static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row ro
     const int inner = t->rank - 1;
     for (int i = HW_MAX_RANK - 1; i >= 0; i--) {
         const int64_t extent = t->extent[i], stride = t->stride[i];
-        const int64_t steps = (i == inner ? extent >> row.shift : extent) - 1;
+        /* Wraps for the smallest extent, which is refused by its sign. */
+        const int64_t blocks = i == inner ? extent >> row.shift : extent;
+        const int64_t steps = (int64_t)((uint64_t)blocks - 1);
         int64_t reach;
         a.signs |= extent | stride;
         a.unused |= i <= inner ? 0 : extent | stride;

@@ -171,8 +171,10 @@ static enum hw_status make_public(struct hw_device *device,
                     "them zero, or update this one",
                     function);
     if (options)
-        memcpy(&given, options,
-               options->size < sizeof given ? options->size : sizeof given);
+        given.flags = options->flags;
+    if (options &&
+        options->size >= offsetof(struct hw_queue_options, kernel) + sizeof given.kernel)
+        given.kernel = options->kernel;
     if (given.flags & ~(uint32_t)(HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING))
         return fail(HW_INVALID, "%s: unknown flags 0x%x", function, (unsigned)given.flags);
     const struct setting_value *kernel = &device->context->settings.value[SETTING_kernel];

@@ -213,6 +213,11 @@ static void negative_extent(struct hw_tensor *t)
 {
     t->extent[0] = -1;
 }
+static void smallest_extent(struct hw_tensor *t)
+{
+    t->extent[0] =
+        INT64_MIN; /* the undefined behaviour sanitizer sees a difference from 1 */
+}
 static void huge_extent(struct hw_tensor *t)
 {
     t->extent[0] = INT64_MAX;
@@ -267,10 +272,10 @@ static void each_operand_is_checked(void **state)
 #define WAY(name) { #name, name }
         WAY(no_dtype),        WAY(other_dtype),     WAY(negative_dtype),
         WAY(rank_zero),       WAY(rank_five),       WAY(rank_negative),
-        WAY(negative_extent), WAY(huge_extent),     WAY(negative_stride),
-        WAY(huge_stride),     WAY(odd_stride),      WAY(odd_address),
-        WAY(no_address),      WAY(wrapping_offset), WAY(beyond_rank),
-        WAY(reserved_word),   WAY(strange_layout),
+        WAY(negative_extent), WAY(smallest_extent), WAY(huge_extent),
+        WAY(negative_stride), WAY(huge_stride),     WAY(odd_stride),
+        WAY(odd_address),     WAY(no_address),      WAY(wrapping_offset),
+        WAY(beyond_rank),     WAY(reserved_word),   WAY(strange_layout),
 #undef WAY
     };
     (void)state;
@@ -509,8 +514,8 @@ static uint32_t random_below(uint32_t n)
 
 static void damage(struct hw_tensor *t, const struct hw_tensor *other)
 {
-    static const int64_t values[] = { -1, 0,  1,  2,  4,         8,        16,
-                                      32, 36, 48, 64, INT32_MAX, INT64_MAX };
+    static const int64_t values[] = { -1, 0,  1,  2,  4,         8,         16,
+                                      32, 36, 48, 64, INT32_MAX, INT64_MAX, INT64_MIN };
     const int64_t value = values[random_below(sizeof values / sizeof *values)];
     const uint32_t axis = random_below(4);
     switch (random_below(10)) {

@@ -556,6 +556,20 @@ static void all_sizes_are_answered(void **state)
         }
 }
 
+/* An older application's options end where they say, in the middle of a field too. */
+static void options_end_where_they_say(void **state)
+{
+    struct pair *p = *state;
+    struct hw_queue *queue;
+    struct hw_queue_options options = { .kernel = "no such row" };
+    for (options.size = 8; options.size < sizeof options; options.size++) {
+        ok(hw_queue_open(p->cpu, &options, &queue));
+        hw_queue_close(queue);
+    }
+    options.size = sizeof options;
+    fails(HW_INVALID, "no such row", hw_queue_open(p->cpu, &options, &queue));
+}
+
 static void what_is_no_call(void **state)
 {
     struct pair *p = *state;
@@ -620,6 +634,7 @@ int main(void)
         FORBIDDEN(shorter_structs_mean_zero),
         ALLOWED(longer_structs_may_add_zeros),
         ALLOWED(all_sizes_are_answered),
+        ALLOWED(options_end_where_they_say),
         ALLOWED(what_is_no_call),
     };
     return cmocka_run_group_tests(tests, make_edge, NULL);
