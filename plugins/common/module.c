@@ -6,6 +6,39 @@
 
 #include <stdlib.h>
 
+static bool has_suffix(const char *name, const char *suffix)
+{
+    const size_t length = strlen(name), tail = strlen(suffix);
+
+    return length >= tail && strcmp(name + length - tail, suffix) == 0;
+}
+
+static bool is_source_of(const char *name, const char *kernel)
+{
+    const size_t length = strlen(kernel);
+
+    return strncmp(name, kernel, length) == 0 && strcmp(name + length, ".c") == 0;
+}
+
+bool module_parts(struct module_program *program, const struct embedded *list,
+                  const char *kernel)
+{
+    const struct embedded *source = NULL;
+    int count = 0;
+
+    memset(program->parts, 0, sizeof program->parts);
+    for (; list->name; list++) {
+        if (is_source_of(list->name, kernel))
+            source = list;
+        if (has_suffix(list->name, ".h") && count < MODULE_PARTS)
+            program->parts[count++] = list;
+    }
+    if (!source || count >= MODULE_PARTS)
+        return false;
+    program->parts[count] = source;
+    return true;
+}
+
 /* The length goes first, so that text cannot move from one field to the next unnoticed. */
 static void add_field(struct sha256 *hash, const void *data, size_t bytes)
 {

@@ -19,6 +19,7 @@
 #include <hw/plugin.h>
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum { MODULE_PARTS = 16, MODULE_LOG_BYTES = 768 };
 
@@ -28,11 +29,17 @@ struct module_program {
     const struct embedded *parts[MODULE_PARTS]; /* the text, in order; NULL ends it */
 };
 
+/* Makes the text one portable kernel: the headers of an embedded list, in its order, and
+ * <kernel>.c. False if the list has no such kernel. */
+bool module_parts(struct module_program *program, const struct embedded *list,
+                  const char *kernel);
+
 /* What compile() returns. */
 struct module_image {
     void *data; /* from malloc(); module_load() frees it */
     size_t bytes;
-    char log[MODULE_LOG_BYTES]; /* the compiler's words, cut off if need be; "" at first */
+    char
+        log[MODULE_LOG_BYTES]; /* the compiler's output, cut off if too long; "" at first */
 };
 
 /* How programs are built for one device. device_open() fills it in; all strings stay

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Has one compiler accept every portable kernel for every storage type: compile.sh TARGET SOURCE WORK
-# with the source tree's root and a directory for what is made. MIXED, PLAIN, WEIGHTED and VARIANTS are
-# the lists of kernels/kernels.def, as Meson reads them. All kernels go through in one call, or in one
+# with the source tree's root and a directory for what is made. HEADERS, MIXED, PLAIN, WEIGHTED and
+# VARIANTS are the lists that kernels/meson.build makes. All kernels go through in one call, or in one
 # for each variant where the language has no namespaces. Exit status 77: not installed.
 set -eu
 target=$1 source=$2/kernels stub=$2/tests/kernels/metal work=$3/accepted/$1
-: "${MIXED:?}" "${PLAIN:?}" "${WEIGHTED:?}" "${VARIANTS:?}"
+: "${HEADERS:?}" "${MIXED:?}" "${PLAIN:?}" "${WEIGHTED:?}" "${VARIANTS:?}"
 
 # The kernels that are compiled for a variant.
 kernels_of()
@@ -56,7 +56,8 @@ find_program()
 # What every program begins with, in dialect $1.
 begin()
 {
-    texts "dialect/$1.h" args.h prelude/math.h prelude/storage.h prelude/group.h
+    # shellcheck disable=SC2086 # a list of files
+    texts "dialect/$1.h" $HEADERS
 }
 
 # All kernels in one text of dialect $1. A variant is a namespace, and a suffix to its kernels' names.
