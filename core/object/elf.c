@@ -9,7 +9,7 @@
 #include "object/elf_relocate.h"
 #include "object/reader.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ static enum object_fault check_header(struct reader *reader)
     if (have == 0)
         return because(reader, OBJECT_EMPTY, "the file is empty");
     if (!source_read(reader->source, 0, header, have))
-        return because(reader, OBJECT_UNREADABLE, "can not be read: %s", strerror(errno));
+        return truncated(reader, "header");
     size_t magic = have < SELFMAG ? have : SELFMAG;
     if (memcmp(header->e_ident, ELFMAG, magic) != 0)
         return foreign(reader, header->e_ident, have);
@@ -137,6 +137,10 @@ static enum object_fault check_load(struct reader *reader, const ElfW(Phdr) * se
         return malformed(reader, "a segment lies outside of what memory there can be");
     if ((align & (align - 1)) || (segment->p_vaddr - segment->p_offset) % align)
         return malformed(reader, "a segment is out of alignment");
+    /* The tables that the system's loader believes lie beside the file's header. A relocation
+     * that writes there could change what was checked. */
+    if (segment->p_offset == 0 && segment->p_filesz && (segment->p_flags & PF_W))
+        return malformed(reader, "the segment of its header can be written to");
     /* Whole pages are mapped, and a later segment's replace those of an earlier one. */
     if (segment->p_vaddr / page * page < *end ||
         (segment->p_filesz && segment->p_offset < *file_end))
@@ -184,7 +188,8 @@ static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
                segment->p_align - 1 < 1u << 24 &&
                (segment->p_align & (segment->p_align - 1)) == 0 &&
                (segment->p_filesz == 0 ||
-                locate(reader, segment->p_vaddr, segment->p_filesz, &offset));
+                (segment->p_vaddr != 0 && /* where glibc takes the image for absent */
+                 locate(reader, segment->p_vaddr, segment->p_filesz, &offset)));
     case PT_GNU_RELRO:
         return segment->p_memsz == 0 || can_protect(reader, segment);
     case PT_PHDR:
@@ -250,28 +255,48 @@ static enum object_fault read_segments(struct reader *reader)
     return check_segments(reader);
 }
 
-enum object_fault elf_read(const struct source *source, struct object *object, char *why,
-                           size_t size)
+typedef enum object_fault step_fn(struct reader *reader);
+
+static enum object_fault read_steps(struct source *source, struct object *object, char *why,
+                                    size_t size, step_fn *const *steps)
 {
-    static enum object_fault (*const steps[])(struct reader *) = {
-        check_header, read_segments, read_dynamic,  check_tables,      read_strings,
-        find_entry,   read_notes,    read_versions, check_relocations,
-    };
-    *object = (struct object){ 0 };
     struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader)
+    if (!reader) {
+        snprintf(why, size, "out of memory");
         return OBJECT_NO_MEMORY;
+    }
     reader->source = source;
     reader->object = object;
     reader->why = why;
     reader->why_size = size;
     enum object_fault fault = OBJECT_GOOD;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && !fault; i++)
-        fault = steps[i](reader);
+    while (*steps && !fault)
+        fault = (*steps++)(reader);
+    if (fault && source->error)
+        fault = because(reader, OBJECT_UNREADABLE, "can not be read: %s",
+                        strerror(source->error));
     free(reader->symbols);
     free(reader->called);
     free(reader);
     return fault;
+}
+
+enum object_fault elf_read(struct source *source, struct object *object, char *why,
+                           size_t size)
+{
+    static step_fn *const steps[] = {
+        check_header, read_segments, read_dynamic,      check_tables,
+        read_strings, read_symbols,  find_entry,        check_symbols,
+        read_notes,   read_versions, check_relocations, NULL,
+    };
+    *object = (struct object){ 0 };
+    return read_steps(source, object, why, size, steps);
+}
+
+enum object_fault elf_check_library(struct source *source, char *why, size_t size)
+{
+    static step_fn *const steps[] = { check_header, read_segments, NULL };
+    return read_steps(source, NULL, why, size, steps);
 }
 
 void object_free(struct object *object)

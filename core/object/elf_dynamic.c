@@ -6,6 +6,7 @@
 
 #include <hw/plugin.h>
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,9 @@
 
 #define MAX_DYNAMIC 65536
 #define MAX_STRINGS (64u << 20)
-#define MAX_SYMBOLS (4u << 20)
+#define MAX_SYMBOLS (1u << 20)
 #define MAX_NOTE    (64u << 10)
-#define MAX_ROWS    65536 /* of the tables of versions */
+#define MAX_ROWS    4096 /* of the tables of versions */
 #define ENTRY       "hw_plugin_entry"
 
 /* ---- the dynamic section ---- */
@@ -68,7 +69,7 @@ enum object_fault read_dynamic(struct reader *reader)
         return malformed(reader, "its dynamic section lies outside of its segments");
     ElfW(Dyn) *table = malloc((size_t)count * sizeof *table);
     if (!table)
-        return because(reader, OBJECT_NO_MEMORY, "out of memory");
+        return no_memory(reader);
     bool ended = false;
     if (source_read(reader->source, offset, table, count * sizeof *table))
         for (uint64_t i = 0; i < count && !ended; i++) {
@@ -138,7 +139,7 @@ enum object_fault read_strings(struct reader *reader)
         return malformed(reader, "its string table has no size that can be");
     object->strings = malloc((size_t)bytes);
     if (!object->strings)
-        return because(reader, OBJECT_NO_MEMORY, "out of memory");
+        return no_memory(reader);
     object->strings_size = (size_t)bytes;
     if (!read_memory(reader, reader->tags[DT_STRTAB], object->strings, bytes) ||
         object->strings[bytes - 1] != '\0')
@@ -148,8 +149,9 @@ enum object_fault read_strings(struct reader *reader)
         if (!(object->needed[i] = string_at(object, reader->needed[i])))
             return malformed(reader,
                              "the name of a library lies outside of the string table");
-    static const uint8_t names[] = { DT_SONAME, DT_RPATH, DT_RUNPATH, TAG_AUXILIARY,
-                                     TAG_FILTER };
+    static const uint8_t names[] = { DT_SONAME, DT_RPATH, DT_RUNPATH };
+    if (has(reader, TAG_AUXILIARY) || has(reader, TAG_FILTER))
+        return malformed(reader, "it stands in for another library");
     for (size_t i = 0; i < sizeof names; i++)
         if (!string_at(object, reader->tags[names[i]]))
             return malformed(reader, "its name or a path lies outside of the string table");
@@ -160,71 +162,81 @@ enum object_fault read_strings(struct reader *reader)
 
 /* ---- symbols ---- */
 
+static enum object_fault bad_symbols(struct reader *reader)
+{
+    return malformed(reader, "its symbol table or the hash table beside it");
+}
+
 /* The GNU hash table does not say how many symbols there are: the last one of the last
  * chain is the last of all. The system's loader divides by the number of buckets, masks
  * with the number of words, and follows chains to their end, all without a look. */
-static bool count_by_chains(const struct reader *reader, uint64_t *count)
+static enum object_fault count_by_chains(struct reader *reader)
 {
     uint32_t header[4]; /* buckets, first symbol, words of the filter, shift */
     uint64_t offset, table = reader->tags[TAG_GNU_HASH];
     if (!read_memory(reader, table, header, sizeof header) || header[0] == 0 ||
         header[0] > MAX_SYMBOLS || header[2] == 0 || header[2] > MAX_SYMBOLS ||
         (header[2] & (header[2] - 1)) || header[3] >= 32)
-        return false;
+        return bad_symbols(reader);
     uint64_t buckets = table + sizeof header + (uint64_t)header[2] * WORD;
     uint64_t chains = buckets + (uint64_t)header[0] * 4;
     uint32_t *bucket = calloc(header[0], 4), top = 0, link = 0;
-    bool good = bucket && locate(reader, table, chains - table, &offset) &&
+    if (!bucket)
+        return no_memory(reader);
+    bool good = locate(reader, table, chains - table, &offset) &&
                 read_memory(reader, buckets, bucket, (uint64_t)header[0] * 4);
     for (uint32_t i = 0; good && i < header[0]; i++) {
         good = bucket[i] == 0 || bucket[i] >= header[1];
         top = bucket[i] > top ? bucket[i] : top;
     }
     free(bucket);
-    *count = header[1];
+    reader->symbol_count = header[1];
     for (uint64_t i = top; good && top && !(link & 1); i++) {
         good = i < MAX_SYMBOLS &&
                read_memory(reader, chains + (i - header[1]) * 4, &link, 4);
-        *count = i + 1;
+        reader->symbol_count = i + 1;
     }
-    return good;
+    return good ? OBJECT_GOOD : bad_symbols(reader);
 }
 
 /* The older table says it. Its chains are lists: each ends, and together they have each
  * symbol once at most. */
-static bool count_by_table(const struct reader *reader, uint64_t *count)
+static enum object_fault count_by_table(struct reader *reader)
 {
     uint32_t header[2]; /* buckets, chains: as many as symbols */
     uint64_t table = reader->tags[DT_HASH], steps = 0;
     if (!read_memory(reader, table, header, sizeof header) || header[0] == 0 ||
         header[0] > MAX_SYMBOLS || header[1] > MAX_SYMBOLS)
-        return false;
+        return bad_symbols(reader);
     size_t links = (size_t)header[0] + header[1];
     uint32_t *link = malloc(links * 4);
-    bool good = link && read_memory(reader, table + sizeof header, link, links * 4);
+    if (!link)
+        return no_memory(reader);
+    bool good = read_memory(reader, table + sizeof header, link, links * 4);
     for (uint32_t i = 0; good && i < header[0]; i++)
         for (uint32_t at = link[i]; at && good; at = good ? link[header[0] + at] : 0)
             good = at < header[1] && ++steps < header[1];
     free(link);
-    *count = header[1];
-    return good;
+    reader->symbol_count = header[1];
+    return good ? OBJECT_GOOD : bad_symbols(reader);
 }
 
 /* Where there are two tables, the system's loader takes the GNU one. */
-static bool count_symbols(const struct reader *reader, uint64_t *count)
+static enum object_fault count_symbols(struct reader *reader)
 {
-    if (has(reader, DT_HASH) && !count_by_table(reader, count))
-        return false;
+    enum object_fault fault = has(reader, DT_HASH) ? count_by_table(reader) : OBJECT_GOOD;
+    if (fault)
+        return fault;
     if (has(reader, TAG_GNU_HASH))
-        return count_by_chains(reader, count);
-    return has(reader, DT_HASH);
+        return count_by_chains(reader);
+    return has(reader, DT_HASH) ? OBJECT_GOOD : bad_symbols(reader);
 }
 
 static enum object_fault check_entry(struct reader *reader, const ElfW(Sym) * symbol)
 {
     unsigned type = SYMBOL_TYPE(symbol->st_info), bind = SYMBOL_BIND(symbol->st_info);
-    const char *what = symbol->st_shndx == SHN_UNDEF ? "is undefined"
-                       : type != STT_FUNC            ? "is no function"
+    const char *what = !is_defined(symbol)  ? "is undefined"
+                       : type != STT_FUNC   ? "is no function"
                        : bind == STB_WEAK   ? "is weak, so another library may replace it"
                        : bind != STB_GLOBAL ? "is local"
                        : !executable(reader, symbol->st_value) ? "lies outside of the code"
@@ -234,38 +246,56 @@ static enum object_fault check_entry(struct reader *reader, const ElfW(Sym) * sy
     return OBJECT_GOOD;
 }
 
-/* What the system's loader may call when it meets the symbol is code. */
+/* The system's loader takes a symbol with a value for a definition, one of a thread's memory
+ * even without; and may call it when it meets it. The names of versions have no section. */
 static bool symbol_good(const struct reader *reader, const ElfW(Sym) * symbol)
 {
-    return string_at(reader->object, symbol->st_name) &&
-           (SYMBOL_TYPE(symbol->st_info) != STT_GNU_IFUNC ||
-            symbol->st_shndx == SHN_UNDEF || executable(reader, symbol->st_value));
+    unsigned type = SYMBOL_TYPE(symbol->st_info);
+    if (!string_at(reader->object, symbol->st_name))
+        return false;
+    if (symbol->st_shndx == SHN_UNDEF)
+        return symbol->st_value == 0 && (type != STT_TLS || has(reader, TAG_GNU_HASH));
+    if (!is_defined(symbol))
+        return type == STT_OBJECT;
+    return type != STT_GNU_IFUNC || executable(reader, symbol->st_value);
+}
+
+enum object_fault read_symbols(struct reader *reader)
+{
+    uint64_t offset;
+    if (!has(reader, DT_SYMTAB) || reader->tags[DT_SYMENT] != sizeof(ElfW(Sym)))
+        return bad_symbols(reader);
+    enum object_fault fault = count_symbols(reader);
+    if (fault)
+        return fault;
+    uint64_t bytes = reader->symbol_count * sizeof(ElfW(Sym));
+    if (!locate(reader, reader->tags[DT_SYMTAB], bytes, &offset))
+        return bad_symbols(reader);
+    reader->symbols = malloc(bytes ? (size_t)bytes : 1);
+    if (!reader->symbols)
+        return no_memory(reader);
+    return source_read(reader->source, offset, reader->symbols, bytes)
+               ? OBJECT_GOOD
+               : truncated(reader, "symbol table");
 }
 
 enum object_fault find_entry(struct reader *reader)
 {
-    uint64_t count = 0, offset;
-    if (!has(reader, DT_SYMTAB) || reader->tags[DT_SYMENT] != sizeof(ElfW(Sym)) ||
-        !count_symbols(reader, &count) ||
-        !locate(reader, reader->tags[DT_SYMTAB], count * sizeof(ElfW(Sym)), &offset))
-        return malformed(reader, "its symbol table or the hash table beside it");
-    ElfW(Sym) *symbols = malloc(count ? (size_t)count * sizeof *symbols : 1);
-    if (!symbols)
-        return because(reader, OBJECT_NO_MEMORY, "out of memory");
-    reader->symbols = symbols;
-    reader->symbol_count = count;
-    enum object_fault fault = because(reader, OBJECT_NO_ENTRY,
-                                      "not a plugin: it exports no %s", ENTRY);
-    if (!source_read(reader->source, offset, symbols, count * sizeof *symbols))
-        return truncated(reader, "symbol table");
-    for (uint64_t i = 0; i < count; i++) {
-        if (!symbol_good(reader, &symbols[i]))
-            return malformed(reader, "a symbol has no name, or no code");
-        if (fault == OBJECT_NO_ENTRY &&
-            strcmp(string_at(reader->object, symbols[i].st_name), ENTRY) == 0)
-            fault = check_entry(reader, &symbols[i]);
+    for (uint64_t i = 0; i < reader->symbol_count; i++) {
+        const ElfW(Sym) *symbol = &reader->symbols[i];
+        const char *name = string_at(reader->object, symbol->st_name);
+        if (name && strcmp(name, ENTRY) == 0)
+            return check_entry(reader, symbol);
     }
-    return fault;
+    return because(reader, OBJECT_NO_ENTRY, "not a plugin: it exports no %s", ENTRY);
+}
+
+enum object_fault check_symbols(struct reader *reader)
+{
+    for (uint64_t i = 0; i < reader->symbol_count; i++)
+        if (!symbol_good(reader, &reader->symbols[i]))
+            return malformed(reader, "a symbol has no name, or no code");
+    return OBJECT_GOOD;
 }
 
 /* ---- versions ---- */
@@ -279,6 +309,11 @@ struct versions {
     unsigned highest; /* number of a version */
 };
 
+static enum object_fault bad_versions(struct reader *reader)
+{
+    return malformed(reader, "its versions, or those that it needs of other libraries");
+}
+
 static const char *version_name(struct versions *versions, uint64_t offset, unsigned number)
 {
     number &= 0x7fff;
@@ -288,7 +323,9 @@ static const char *version_name(struct versions *versions, uint64_t offset, unsi
 
 static bool is_needed(const struct object *object, const char *library)
 {
-    for (uint32_t i = 0; library && i < object->needed_count; i++)
+    if (!library || strnlen(library, PATH_MAX) == PATH_MAX)
+        return false;
+    for (uint32_t i = 0; i < object->needed_count; i++)
         if (strcmp(object->needed[i], library) == 0)
             return true;
     return false;
@@ -341,27 +378,29 @@ static bool read_own_versions(struct versions *versions)
 }
 
 /* A number for each symbol, of a version that there is. */
-static bool check_numbers(const struct versions *versions)
+static enum object_fault check_numbers(const struct versions *versions)
 {
-    const struct reader *reader = versions->reader;
+    struct reader *reader = versions->reader;
     size_t count = (size_t)reader->symbol_count;
     uint16_t *numbers = malloc(count * 2 + 1);
-    bool good = numbers &&
-                read_memory(reader, reader->tags[TAG_VERSYM], numbers, count * 2);
+    if (!numbers)
+        return no_memory(reader);
+    bool good = read_memory(reader, reader->tags[TAG_VERSYM], numbers, count * 2);
     for (size_t i = 0; i < count && good; i++)
         good = (numbers[i] & 0x7fff) <= versions->highest;
     free(numbers);
-    return good;
+    return good ? OBJECT_GOOD : bad_versions(reader);
 }
 
 enum object_fault read_versions(struct reader *reader)
 {
     struct versions versions = { .reader = reader };
     if ((has(reader, TAG_VERNEED) && !read_needed_versions(&versions)) ||
-        (has(reader, TAG_VERDEF) && !read_own_versions(&versions)) ||
-        (has(reader, TAG_VERSYM) ? !check_numbers(&versions) : versions.highest != 0))
-        return malformed(reader, "its versions, or those that it needs of other libraries");
-    return OBJECT_GOOD;
+        (has(reader, TAG_VERDEF) && !read_own_versions(&versions)))
+        return bad_versions(reader);
+    if (has(reader, TAG_VERSYM))
+        return check_numbers(&versions);
+    return versions.highest == 0 ? OBJECT_GOOD : bad_versions(reader);
 }
 
 /* ---- notes ---- */
@@ -392,7 +431,7 @@ static enum object_fault scan_notes(struct reader *reader, const char *notes,
             return because(reader, OBJECT_BAD_MANIFEST, "carries two manifests");
         object->manifest = malloc(row.n_descsz ? row.n_descsz : 1);
         if (!object->manifest)
-            return because(reader, OBJECT_NO_MEMORY, "out of memory");
+            return no_memory(reader);
         memcpy(object->manifest, notes + text, row.n_descsz);
         object->manifest_bytes = row.n_descsz;
     }
@@ -412,7 +451,7 @@ enum object_fault read_notes(struct reader *reader)
             continue; /* none of ours */
         char *notes = malloc(segment->p_filesz ? (size_t)segment->p_filesz : 1);
         if (!notes)
-            return because(reader, OBJECT_NO_MEMORY, "out of memory");
+            return no_memory(reader);
         if (!source_read(reader->source, segment->p_offset, notes, segment->p_filesz))
             fault = truncated(reader, "notes");
         else

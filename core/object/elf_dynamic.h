@@ -9,7 +9,9 @@
 enum object_fault read_dynamic(struct reader *reader);
 enum object_fault check_tables(struct reader *reader);
 enum object_fault read_strings(struct reader *reader);
+enum object_fault read_symbols(struct reader *reader);
 enum object_fault find_entry(struct reader *reader);
+enum object_fault check_symbols(struct reader *reader);
 enum object_fault read_notes(struct reader *reader);
 enum object_fault read_versions(struct reader *reader);
 

@@ -16,17 +16,24 @@
 #define SYMBOL_OF(info) ELF32_R_SYM(info)
 #endif
 
+/* Of other machines the types of relocations are not known here. */
+#if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
+
+#define MAX_RELOCATIONS (4u << 20)
+#define PLACES          (8 * WORD - 1) /* that one packed word can name */
+
 /* What a relocation puts into its place. */
 enum kind {
+    UNKNOWN,
     NOTHING,
     RELATIVE, /* an address of the object */
     RESOLVED, /* what a function of the object answers */
-    SYMBOL,   /* an address or a number of the symbol */
-    SLOT,     /* the symbol's address, nothing added */
+    SYMBOL,   /* the symbol's address and a number */
+    SLOT,     /* the symbol's address */
     THREAD,   /* of a thread's memory */
-    UNKNOWN
 };
 
+/* All that linkers write into shared objects of position-independent code. */
 static const struct {
     uint16_t type;
     uint8_t bytes, kind;
@@ -34,19 +41,15 @@ static const struct {
     { 0, 0, NOTHING },
 #if defined(__x86_64__)
     { R_X86_64_64, 8, SYMBOL },
-    { R_X86_64_PC32, 4, SYMBOL },
-    { R_X86_64_GLOB_DAT, WORD, SLOT },
-    { R_X86_64_JUMP_SLOT, WORD, SLOT },
-    { R_X86_64_RELATIVE, WORD, RELATIVE },
-    { R_X86_64_32, 4, SYMBOL },
+    { R_X86_64_GLOB_DAT, 8, SLOT },
+    { R_X86_64_JUMP_SLOT, 8, SLOT },
+    { R_X86_64_RELATIVE, 8, RELATIVE },
     { R_X86_64_DTPMOD64, 8, THREAD },
     { R_X86_64_DTPOFF64, 8, THREAD },
     { R_X86_64_TPOFF64, 8, THREAD },
-    { R_X86_64_SIZE32, 4, SYMBOL },
-    { R_X86_64_SIZE64, 8, SYMBOL },
-    { R_X86_64_TLSDESC, 2 * WORD, THREAD },
-    { R_X86_64_IRELATIVE, WORD, RESOLVED },
-#elif defined(__aarch64__)
+    { R_X86_64_TLSDESC, 16, THREAD },
+    { R_X86_64_IRELATIVE, 8, RESOLVED },
+#else
     { R_AARCH64_ABS64, 8, SYMBOL },
     { R_AARCH64_GLOB_DAT, 8, SLOT },
     { R_AARCH64_JUMP_SLOT, 8, SLOT },
@@ -58,14 +61,6 @@ static const struct {
     { R_AARCH64_IRELATIVE, 8, RESOLVED },
 #endif
 };
-
-/* Of other machines the types are not known here; then only places and symbols are looked
- * at. */
-#if defined(__x86_64__) || defined(__aarch64__)
-#define TYPES_KNOWN 1
-#else
-#define TYPES_KNOWN 0
-#endif
 
 /* ---- what will be called ---- */
 
@@ -96,7 +91,7 @@ static uint8_t *called_at(const struct reader *reader, uint64_t place, unsigned 
 static bool list_called(struct reader *reader)
 {
     size_t count = length_of(reader, DT_INIT_ARRAYSZ) + length_of(reader, DT_FINI_ARRAYSZ);
-    if (!TYPES_KNOWN || count == 0)
+    if (count == 0)
         return true;
     reader->called = calloc(count + 1, 1);
     if (reader->called)
@@ -115,8 +110,7 @@ static bool all_code(const struct reader *reader)
 /* The dynamic section is the system's loader's own. */
 static bool may_write(const struct reader *reader, uint64_t place, unsigned bytes)
 {
-    bool text = has(reader, DT_TEXTREL) || (reader->tags[DT_FLAGS] & DF_TEXTREL);
-    return segment_of(reader, place, bytes, text ? 0 : PF_W) &&
+    return segment_of(reader, place, bytes, PF_W) &&
            (place + bytes <= reader->dynamic->p_vaddr ||
             place >= reader->dynamic->p_vaddr + reader->dynamic->p_filesz);
 }
@@ -136,7 +130,7 @@ static bool check_value(const struct reader *reader, const ElfW(Rela) * row, enu
     if (index >= reader->symbol_count)
         return false;
     const ElfW(Sym) *symbol = &reader->symbols[index];
-    bool defined = symbol->st_shndx != SHN_UNDEF;
+    bool defined = is_defined(symbol);
     switch (kind) {
     case NOTHING:
         return index == 0;
@@ -157,55 +151,31 @@ static bool check_value(const struct reader *reader, const ElfW(Rela) * row, enu
                    : (symbol->st_info & 15) == STT_TLS &&
                          (defined ? reader->tls != NULL : !stays_home(symbol));
     default:
-        return !TYPES_KNOWN;
+        return false;
     }
 }
 
-static bool check_relocation(const struct reader *reader, const ElfW(Rela) * row,
-                             bool relative)
+/* The first `relative` rows are taken for relative unseen. */
+static bool check_relocation(const struct reader *reader, const char *bytes_of_row,
+                             uint64_t *relative)
 {
     enum kind kind = UNKNOWN;
-    unsigned bytes = WORD;
+    unsigned bytes = 0;
     bool code = false;
+    ElfW(Rela) row;
+    memcpy(&row, bytes_of_row, sizeof row);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].type == TYPE_OF(row->r_info)) {
+        if (types[i].type == TYPE_OF(row.r_info)) {
             kind = types[i].kind;
             bytes = types[i].bytes;
         }
-    if (!check_value(reader, row, kind, &code) ||
-        (relative && TYPES_KNOWN && kind != RELATIVE))
+    if (!check_value(reader, &row, kind, &code) || (*relative && kind != RELATIVE))
         return false;
+    *relative -= *relative != 0;
     if (kind == NOTHING)
         return true;
-    uint8_t *mark = called_at(reader, row->r_offset, bytes);
-    return may_write(reader, row->r_offset, bytes) && (!mark || (code && !(*mark)++));
-}
-
-/* A table of rows of `size` bytes. The first `relative` ones are taken for relative unseen. */
-static bool check_rows(const struct reader *reader, int address, int bytes, size_t size,
-                       uint64_t relative)
-{
-    char rows[4096];
-    uint64_t at = reader->tags[address],
-             left = has(reader, address) ? reader->tags[bytes] : 0;
-    if (left % size || relative > left / size)
-        return false;
-    while (left) {
-        size_t part = sizeof rows / size * size;
-        part = left < part ? (size_t)left : part;
-        if (!read_memory(reader, at, rows, part))
-            return false;
-        for (size_t i = 0; i < part; i += size) {
-            ElfW(Rela) row = { 0 };
-            memcpy(&row, rows + i, size);
-            if (!check_relocation(reader, &row, relative != 0))
-                return false;
-            relative -= relative != 0;
-        }
-        at += part;
-        left -= part;
-    }
-    return true;
+    uint8_t *mark = called_at(reader, row.r_offset, bytes);
+    return may_write(reader, row.r_offset, bytes) && (!mark || (code && !(*mark)++));
 }
 
 /* A place that holds an address of the object already. */
@@ -219,42 +189,81 @@ static bool check_place(const struct reader *reader, uint64_t place)
 }
 
 /* Relative ones, packed: an even word is a place, an odd one says by its other bits which of
- * the next places follow. */
-static bool check_packed(const struct reader *reader)
+ * the places from `next` follow. */
+static bool check_packed(const struct reader *reader, const char *bytes_of_row,
+                         uint64_t *next)
 {
-    uint64_t where = 0, at = reader->tags[DT_RELR];
-    uint64_t end = at + (has(reader, DT_RELR) ? reader->tags[DT_RELRSZ] : 0);
-    for (; at + WORD <= end; at += WORD) {
-        ElfW(Addr) word;
-        if (!read_memory(reader, at, &word, WORD))
-            return false;
-        if (!(word & 1)) {
-            if (!check_place(reader, word))
-                return false;
-            where = (uint64_t)word + WORD;
-            continue;
-        }
-        for (uint64_t place = where; word >>= 1; place += WORD)
-            if ((word & 1) && !check_place(reader, place))
-                return false;
-        where += (8 * WORD - 1) * WORD;
+    ElfW(Addr) word;
+    memcpy(&word, bytes_of_row, sizeof word);
+    if (!(word & 1)) {
+        *next = (uint64_t)word + WORD;
+        return check_place(reader, word);
     }
-    return at == end;
+    for (uint64_t place = *next; word >>= 1; place += WORD)
+        if ((word & 1) && !check_place(reader, place))
+            return false;
+    *next += PLACES * WORD;
+    return true;
+}
+
+/* A table that may be there: rows of `row` bytes, each of which stands for `places` places at most. */
+struct table {
+    uint8_t address, bytes, row, places;
+    bool (*check)(const struct reader *reader, const char *row, uint64_t *state);
+};
+
+static enum object_fault check_table(struct reader *reader, const struct table *table,
+                                     uint64_t state)
+{
+    uint64_t at = reader->tags[table->address];
+    uint64_t left = has(reader, table->address) ? reader->tags[table->bytes] : 0;
+    uint64_t rows = left / table->row;
+    reader->places += rows * table->places; /* rows lie in the file: this is no overflow */
+    if (reader->places > MAX_RELOCATIONS)
+        return malformed(reader, "it has too many relocations");
+    bool good = left % table->row == 0 && state <= rows;
+    while (good && left) {
+        size_t part = sizeof reader->block / table->row * table->row;
+        part = left < part ? (size_t)left : part;
+        good = read_memory(reader, at, reader->block, part);
+        for (size_t i = 0; i < part && good; i += table->row)
+            good = table->check(reader, reader->block + i, &state);
+        at += part;
+        left -= part;
+    }
+    return good
+               ? OBJECT_GOOD
+               : malformed(reader, "a relocation has no type, place or symbol that can be");
 }
 
 enum object_fault check_relocations(struct reader *reader)
 {
-    const size_t size = sizeof(ElfW(Rela)), short_size = sizeof(ElfW(Rel));
+    static const struct table tables[] = {
+        { DT_RELA, DT_RELASZ, sizeof(ElfW(Rela)), 1, check_relocation },
+        { DT_JMPREL, DT_PLTRELSZ, sizeof(ElfW(Rela)), 1, check_relocation },
+        { DT_RELR, DT_RELRSZ, WORD, PLACES, check_packed },
+    };
     if (!list_called(reader))
-        return because(reader, OBJECT_NO_MEMORY, "out of memory");
-    if ((TYPES_KNOWN && has(reader, DT_REL)) ||
-        !check_rows(reader, DT_RELA, DT_RELASZ, size, reader->tags[TAG_RELACOUNT]) ||
-        !check_rows(reader, DT_REL, DT_RELSZ, short_size, 0) ||
-        !check_rows(reader, DT_JMPREL, DT_PLTRELSZ,
-                    reader->tags[DT_PLTREL] == DT_REL ? short_size : size, 0) ||
-        !check_packed(reader))
+        return no_memory(reader);
+    if (has(reader, DT_REL))
         return malformed(reader, "a relocation has no type, place or symbol that can be");
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        uint64_t relative = i == 0 ? reader->tags[TAG_RELACOUNT] : 0;
+        enum object_fault fault = check_table(reader, &tables[i], relative);
+        if (fault)
+            return fault;
+    }
     if (!all_code(reader))
         return malformed(reader, "a constructor or destructor is no code");
     return OBJECT_GOOD;
 }
+
+#else
+
+enum object_fault check_relocations(struct reader *reader)
+{
+    (void)reader;
+    return OBJECT_GOOD;
+}
+
+#endif

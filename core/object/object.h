@@ -35,6 +35,7 @@ struct source {
     const uint8_t *data;
     int fd;
     uint64_t size;
+    int error; /* errno of a read that failed */
 };
 
 #define MAX_NEEDED   256
@@ -57,9 +58,11 @@ struct object {
 
 /* OBJECT_GOOD, or a fault with its description in `why`. The caller frees the object in either
  * case. */
-enum object_fault elf_read(const struct source *source, struct object *object, char *why,
+enum object_fault elf_read(struct source *source, struct object *object, char *why,
                            size_t size);
 void object_free(struct object *object);
+/* Whether a library is whole: its header and segments alone, as elf_read() checks them. */
+enum object_fault elf_check_library(struct source *source, char *why, size_t size);
 
 /* Whether the file starts as an object file of this machine does: what the system looks for
  * when it searches for a library. */

@@ -30,7 +30,12 @@ enum object_fault malformed(struct reader *reader, const char *what)
                    what);
 }
 
-bool source_read(const struct source *source, uint64_t offset, void *to, uint64_t bytes)
+enum object_fault no_memory(struct reader *reader)
+{
+    return because(reader, OBJECT_NO_MEMORY, "out of memory");
+}
+
+bool source_read(struct source *source, uint64_t offset, void *to, uint64_t bytes)
 {
     uint64_t end;
     if (__builtin_add_overflow(offset, bytes, &end) || end > source->size)
@@ -43,8 +48,10 @@ bool source_read(const struct source *source, uint64_t offset, void *to, uint64_
         ssize_t got = pread(source->fd, p, (size_t)bytes, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
+        if (got < 0)
+            source->error = errno;
         if (got <= 0)
-            return false; /* the file shrank, or the disk failed */
+            return false; /* at 0 the file has shrunk */
         p += got;
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;
@@ -52,7 +59,7 @@ bool source_read(const struct source *source, uint64_t offset, void *to, uint64_
     return true;
 }
 
-bool in_file(const struct source *source, uint64_t offset, uint64_t bytes)
+bool in_file(struct source *source, uint64_t offset, uint64_t bytes)
 {
     uint64_t end;
     return !__builtin_add_overflow(offset, bytes, &end) && end <= source->size;

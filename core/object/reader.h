@@ -38,7 +38,7 @@
 #define NATIVE_MACHINE EM_ARM
 #endif
 
-#define MAX_SEGMENTS 256
+#define MAX_SEGMENTS 64
 #define WORD         sizeof(ElfW(Addr))
 
 /* Since glibc 2.36. */
@@ -62,7 +62,7 @@ enum {
 };
 
 struct reader {
-    const struct source *source;
+    struct source *source;
     struct object *object;
     char *why;
     size_t why_size;
@@ -77,7 +77,15 @@ struct reader {
     ElfW(Sym) * symbols;
     uint64_t symbol_count;
     uint8_t *called; /* a byte for each constructor and destructor: whether it is code */
+    uint64_t places; /* that relocations write to, at most */
+    char block[4096];
 };
+
+/* Whether the object itself has the symbol. Above SHN_LORESERVE there are no sections. */
+static inline bool is_defined(const ElfW(Sym) * symbol)
+{
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < SHN_LORESERVE;
+}
 
 static inline bool has(const struct reader *reader, int tag)
 {
@@ -89,10 +97,11 @@ enum object_fault because(struct reader *reader, enum object_fault fault,
                           const char *format, ...) __attribute__((format(printf, 3, 4)));
 enum object_fault truncated(struct reader *reader, const char *what);
 enum object_fault malformed(struct reader *reader, const char *what);
+enum object_fault no_memory(struct reader *reader);
 
 /* Copies bytes out of the file; false if it does not have them. */
-bool source_read(const struct source *source, uint64_t offset, void *to, uint64_t bytes);
-bool in_file(const struct source *source, uint64_t offset, uint64_t bytes);
+bool source_read(struct source *source, uint64_t offset, void *to, uint64_t bytes);
+bool in_file(struct source *source, uint64_t offset, uint64_t bytes);
 /* The file offset of `bytes` bytes at `address`; false if no segment has them all in the
  * file. */
 bool locate(const struct reader *reader, uint64_t address, uint64_t bytes,

@@ -28,21 +28,19 @@ const char *stage_name(enum stage stage)
 
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
 {
-    const struct reason_row *row = &reason_rows[reason];
     char text[1024];
-    snprintf(text, sizeof text, "%s", row->sentence);
+    free(candidate->message);
+    free(candidate->remedy);
+    candidate->message = candidate->remedy = NULL;
+    candidate->reason = reason;
+    candidate->stage = reason_rows[reason].stage;
     if (format) {
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(text, sizeof text, format, arguments);
         va_end(arguments);
+        candidate->message = strdup(text);
     }
-    free(candidate->message);
-    free(candidate->remedy);
-    candidate->reason = reason;
-    candidate->stage = row->stage;
-    candidate->message = strdup(text);
-    candidate->remedy = strdup(row->remedy);
     return false;
 }
 
@@ -55,6 +53,17 @@ void set_remedy(struct candidate *candidate, const char *format, ...)
     va_end(arguments);
     free(candidate->remedy);
     candidate->remedy = strdup(text);
+}
+
+const char *message_of(const struct candidate *candidate)
+{
+    return candidate->message ? candidate->message
+                              : reason_rows[candidate->reason].sentence;
+}
+
+const char *remedy_of(const struct candidate *candidate)
+{
+    return candidate->remedy ? candidate->remedy : reason_rows[candidate->reason].remedy;
 }
 
 bool is_broken(const struct candidate *candidate)

@@ -54,8 +54,8 @@ struct candidate {
     struct manifest *manifest; /* NULL before preflight has read it */
     enum stage stage;          /* the last one reached */
     enum reason reason;        /* why it stopped; REASON_NONE: it did not */
-    char *message;
-    char *remedy;
+    char *message;             /* NULL: the sentence of the reason; see message_of() */
+    char *remedy;              /* NULL: the remedy of the reason; see remedy_of() */
     uint64_t microseconds[STAGE_COUNT];
     struct plugin *plugin; /* once loaded */
 };
@@ -67,6 +67,10 @@ bool stop(struct candidate *candidate, enum reason reason, const char *format, .
 /* The same with a remedy that is known better than the reason's own. */
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Why the candidate stopped, and what to do about it. */
+const char *message_of(const struct candidate *candidate);
+const char *remedy_of(const struct candidate *candidate);
 
 /* Whether something is wrong with the file itself, not merely that it was not asked for or
  * that its vendor is not there: worth a warning. */

@@ -106,8 +106,8 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     json_string(json, "state", candidate_state(context, c));
     json_string(json, "stage", stage_name(c->stage));
     json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);
-    json_string(json, "message", c->message);
-    json_string(json, "remedy", c->remedy);
+    json_string(json, "message", c->reason ? message_of(c) : NULL);
+    json_string(json, "remedy", c->reason ? remedy_of(c) : NULL);
     json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
     put_manifest(json, c->manifest);
     json_open(json, "microseconds", '{');

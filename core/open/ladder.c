@@ -65,6 +65,5 @@ void climb(struct hw_context *context, struct candidate *candidate)
     else
         log_line(&context->log, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
                  "%s is not used, stopped at %s: %s. Remedy: %s", candidate->path,
-                 stage_name(candidate->stage), candidate->message ? candidate->message : "",
-                 candidate->remedy ? candidate->remedy : "");
+                 stage_name(candidate->stage), message_of(candidate), remedy_of(candidate));
 }

@@ -313,7 +313,7 @@ static enum hw_status stopped(const struct candidate *candidate,
                               const struct selector *selector, const char *source)
 {
     return fail(HW_NO_DEVICE, "%s: \"%s\" can not be used: %s. Remedy: %s", source,
-                selector->text, candidate->message, candidate->remedy);
+                selector->text, message_of(candidate), remedy_of(candidate));
 }
 
 /* HW_NO_DEVICE, with the words for it. */
@@ -375,7 +375,7 @@ static enum hw_status nothing_selected(struct hw_context *context)
     for (const struct candidate *c = context->candidates; c; c = c->next) {
         char line[512];
         snprintf(line, sizeof line, "%s: %s", c->name[0] ? c->name : c->file,
-                 c->message ? c->message : "its devices are excluded");
+                 c->reason ? message_of(c) : "its devices are excluded");
         append(reasons, sizeof reasons, line);
     }
     if (*reasons)

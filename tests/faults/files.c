@@ -213,6 +213,9 @@ IMAGE_FAULT(make_tls_zeros, ElfW(Phdr) *tls = segment(&image, PT_GNU_EH_FRAME);
             tls->p_align = 32; tls->p_type = PT_TLS)
 IMAGE_FAULT(make_relro_early, segment(&image, PT_GNU_RELRO)->p_vaddr -= 4;
             segment(&image, PT_GNU_RELRO)->p_memsz += 4)
+IMAGE_FAULT(make_tls_zero, ElfW(Phdr) *tls = segment(&image, PT_GNU_EH_FRAME);
+            tls->p_vaddr = 0; tls->p_filesz = 16; tls->p_memsz = 32; tls->p_align = 8;
+            tls->p_type = PT_TLS)
 IMAGE_FAULT(make_tls_align, segment(&image, PT_GNU_EH_FRAME)->p_align = 0;
             segment(&image, PT_GNU_EH_FRAME)->p_type = PT_TLS)
 IMAGE_FAULT(make_relro_outside, segment(&image, PT_GNU_RELRO)->p_vaddr = 0)
@@ -225,6 +228,11 @@ IMAGE_FAULT(make_soname, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 30;
             dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_SONAME)
 IMAGE_FAULT(make_filter, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 30;
             dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_FILTER)
+IMAGE_FAULT(make_filter_empty, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 0;
+            dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_FILTER)
+IMAGE_FAULT(make_auxiliary_empty, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 0;
+            dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_AUXILIARY)
+IMAGE_FAULT(make_load_writable, segment(&image, PT_LOAD)->p_flags |= PF_W)
 IMAGE_FAULT(make_preinit, dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_PREINIT_ARRAY)
 IMAGE_FAULT(make_init_zero, dynamic(&image, DT_INIT)->d_un.d_ptr = 0)
 IMAGE_FAULT(make_init_array_size, dynamic(&image, DT_INIT_ARRAYSZ)->d_tag = DT_DEBUG)
@@ -234,6 +242,8 @@ IMAGE_FAULT(make_symbol_name, TABLE(ElfW(Sym), DT_SYMTAB)[1].st_name = 1 << 30)
 IMAGE_FAULT(make_symbol_resolver,
             TABLE(ElfW(Sym), DT_SYMTAB)[1].st_info = STT_GNU_IFUNC | STB_GLOBAL << 4;
             TABLE(ElfW(Sym), DT_SYMTAB)[1].st_shndx = 1)
+IMAGE_FAULT(make_symbol_absolute, TABLE(ElfW(Sym), DT_SYMTAB)[1].st_shndx = SHN_ABS)
+IMAGE_FAULT(make_symbol_value, TABLE(ElfW(Sym), DT_SYMTAB)[1].st_value = 64)
 IMAGE_FAULT(make_version_number, TABLE(uint16_t, DT_VERSYM)[1] = 77)
 IMAGE_FAULT(make_version_numbers, dynamic(&image, DT_VERSYM)->d_tag = DT_DEBUG)
 IMAGE_FAULT(make_version_library, TABLE(ElfW(Verneed), DT_VERNEED)->vn_file++)
@@ -294,6 +304,7 @@ RELOCATION_FAULT(make_rela_copy, GLOB_DAT, RETYPE(R_X86_64_COPY, R_AARCH64_COPY)
 RELOCATION_FAULT(make_rela_thread, GLOB_DAT, RETYPE(R_X86_64_TPOFF64, R_AARCH64_TLS_TPREL))
 RELOCATION_FAULT(make_rela_no_thread, RELATIVE,
                  RETYPE(R_X86_64_TPOFF64, R_AARCH64_TLS_TPREL))
+RELOCATION_FAULT(make_rela_size, GLOB_DAT, RETYPE(R_X86_64_SIZE64, R_AARCH64_COPY))
 RELOCATION_FAULT(make_rela_named, GLOB_DAT, RETYPE(R_X86_64_RELATIVE, R_AARCH64_RELATIVE))
 RELOCATION_FAULT(make_rela_none, GLOB_DAT, RETYPE(R_X86_64_NONE, R_AARCH64_NONE))
 RELOCATION_FAULT(make_rela_local, GLOB_DAT, symbol_of(&image, row)->st_info &= 15)
@@ -319,12 +330,31 @@ IMAGE_FAULT(make_rela_none_but_rel, dynamic(&image, DT_RELACOUNT)->d_un.d_ptr = 
             dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_RELSZ;
             dynamic(&image, DT_PLTGOT)->d_un.d_val = 16;
             dynamic(&image, DT_PLTGOT)->d_tag = DT_RELENT)
+/* A segment of zeros, which takes no room on disk: rows that do nothing, without end. */
+IMAGE_FAULT(make_rela_endless, ElfW(Phdr) *more = segment(&image, PT_GNU_EH_FRAME);
+            more->p_type = PT_LOAD; more->p_flags = PF_R; more->p_align = 1 << 16;
+            more->p_offset = more->p_vaddr = 1 << 24;
+            more->p_filesz = more->p_memsz = (ElfW(Addr))24 << 24;
+            dynamic(&image, DT_RELA)->d_un.d_ptr = more->p_vaddr;
+            dynamic(&image, DT_RELASZ)->d_un.d_val = more->p_filesz;
+            dynamic(&image, DT_RELACOUNT)->d_un.d_val = 0)
 IMAGE_FAULT(make_relr, dynamic(&image, DT_RELACOUNT)->d_tag = 36 /* DT_RELR */)
 IMAGE_FAULT(make_constructor, constructor(&image)->r_addend = 64)
 IMAGE_FAULT(make_constructor_none, constructor(&image)->r_offset += 8)
+IMAGE_FAULT(make_constructor_part, Elf64_Rela *row = constructor(&image);
+            RETYPE(R_X86_64_PC32, R_AARCH64_COPY);
+            dynamic(&image, DT_RELACOUNT)->d_un.d_val = 0)
 IMAGE_FAULT(make_constructor_half, constructor(&image)->r_offset += 4)
 #endif
 #undef IMAGE_FAULT
+
+#if defined(RELOCATIONS)
+static void make_rela_sparse(const char *directory, char path[4096])
+{
+    make_rela_endless(directory, path);
+    assert_int_equal(truncate(path, (off_t)25 << 24), 0);
+}
+#endif
 
 /* hw_hashed.so has the older hash table: its chains never end, or lead out of the table. */
 static void make_table(const char *directory, char path[4096], uint32_t link)
@@ -344,6 +374,26 @@ static void make_table_endless(const char *directory, char path[4096])
 static void make_table_outside(const char *directory, char path[4096])
 {
     make_table(directory, path, 1 << 30);
+}
+
+/* The entry has no section: its address is taken as it is. */
+static void make_entry_absolute(const char *directory, char path[4096])
+{
+    struct image image = load_image();
+    const char *names = TABLE(char, DT_STRTAB);
+    ElfW(Sym) *symbol = TABLE(ElfW(Sym), DT_SYMTAB);
+    while (strcmp(names + symbol->st_name, "hw_plugin_entry") != 0)
+        symbol++;
+    symbol->st_shndx = SHN_ABS;
+    write_image(&image, image.size, directory, path);
+}
+
+/* By the older hash table, a variable of a thread that is not defined is found as if it were. */
+static void make_symbol_thread(const char *directory, char path[4096])
+{
+    struct image image = load_image_of("hashed");
+    TABLE(ElfW(Sym), DT_SYMTAB)[1].st_info = STT_TLS | STB_GLOBAL << 4;
+    write_image(&image, image.size, directory, path);
 }
 
 /* A note that says that it is longer than all. */
@@ -598,6 +648,7 @@ const struct made made_faults[] = {
     { "elf_load_unreadable", "malformed", make_load_unreadable, false },
     { "elf_tls_outside", "malformed", make_tls_outside, false },
     { "elf_tls_zeros", "", make_tls_zeros, false },
+    { "elf_tls_zero", "malformed", make_tls_zero, false },
     { "elf_tls_align", "malformed", make_tls_align, false },
     { "elf_relro_outside", "malformed", make_relro_outside, false },
     { "elf_relro_early", "", make_relro_early, false },
@@ -607,6 +658,9 @@ const struct made made_faults[] = {
     { "elf_property", "malformed", make_property, false },
     { "elf_soname", "malformed", make_soname, false },
     { "elf_filter", "malformed", make_filter, false },
+    { "elf_filter_empty", "malformed", make_filter_empty, false },
+    { "elf_auxiliary_empty", "malformed", make_auxiliary_empty, false },
+    { "elf_load_writable", "malformed", make_load_writable, false },
     { "elf_preinit", "malformed", make_preinit, false },
     { "elf_init_zero", "malformed", make_init_zero, false },
     { "elf_init_array_size", "malformed", make_init_array_size, false },
@@ -616,6 +670,10 @@ const struct made made_faults[] = {
     { "elf_table_outside", "malformed", make_table_outside, false },
     { "elf_symbol_name", "malformed", make_symbol_name, false },
     { "elf_symbol_resolver", "malformed", make_symbol_resolver, false },
+    { "elf_symbol_absolute", "malformed", make_symbol_absolute, false },
+    { "elf_symbol_value", "malformed", make_symbol_value, false },
+    { "elf_symbol_thread", "malformed", make_symbol_thread, false },
+    { "elf_entry_absolute", "bad-entry", make_entry_absolute, false },
     { "elf_version_number", "malformed", make_version_number, false },
     { "elf_version_numbers", "malformed", make_version_numbers, false },
     { "elf_version_library", "malformed", make_version_library, false },
@@ -630,6 +688,7 @@ const struct made made_faults[] = {
     { "elf_rela_copy", "malformed", make_rela_copy, false },
     { "elf_rela_thread", "malformed", make_rela_thread, false },
     { "elf_rela_no_thread", "malformed", make_rela_no_thread, false },
+    { "elf_rela_size", "malformed", make_rela_size, false },
     { "elf_rela_named", "malformed", make_rela_named, false },
     { "elf_rela_none", "malformed", make_rela_none, false },
     { "elf_rela_local", "malformed", make_rela_local, false },
@@ -640,6 +699,7 @@ const struct made made_faults[] = {
     { "elf_rela_resolver", "malformed", make_rela_resolver, false },
     { "elf_rela_many", "malformed", make_rela_many, false },
     { "elf_rela_too_many", "malformed", make_rela_too_many, false },
+    { "elf_rela_sparse", "malformed", make_rela_sparse, false },
     { "elf_rela_half", "malformed", make_rela_half, false },
     { "elf_rela_entry", "malformed", make_rela_entry, false },
     { "elf_rela_no_entry", "malformed", make_rela_no_entry, false },
@@ -650,6 +710,7 @@ const struct made made_faults[] = {
     { "elf_relr", "malformed", make_relr, false },
     { "elf_constructor", "malformed", make_constructor, false },
     { "elf_constructor_none", "malformed", make_constructor_none, false },
+    { "elf_constructor_part", "malformed", make_constructor_part, false },
     { "elf_constructor_half", "malformed", make_constructor_half, false },
 #endif
     { "elf_verneed", "malformed", make_verneed, false },

@@ -69,6 +69,26 @@ static unsigned count_descriptors(void)
     return count;
 }
 
+/* Whatever failed, no file is called damaged that is not; and what the system had no room for
+ * is not called missing. */
+static void check_reasons(const json_t *json, int error)
+{
+    static const char *const own[] = { "hw_text.so", "hw_needs_missing.so" };
+    bool no_room = error == 0 || error == EMFILE || error == ENOMEM;
+    size_t i;
+    json_t *entry;
+    json_array_foreach (json_object_get(json, "candidates"), i, entry) {
+        const char *file = strrchr(text_of(entry, "file"), '/') + 1;
+        const char *reason = text_of(entry, "reason");
+        bool expected = strcmp(file, own[0]) == 0 || strcmp(file, own[1]) == 0;
+        if (*reason && !*text_of(entry, "message"))
+            fail_msg("%s: %s without a message", file, reason);
+        if (no_room && !expected &&
+            (strcmp(reason, "malformed") == 0 || strcmp(reason, "needs-library") == 0))
+            fail_msg("%s: %s: %s", file, reason, text_of(entry, "message"));
+    }
+}
+
 /* One opening in which the n-th call fails; whether there were so many. */
 static bool open_with(unsigned n, int error, uint32_t flags)
 {
@@ -85,8 +105,11 @@ static bool open_with(unsigned n, int error, uint32_t flags)
     assert_int_equal(status == HW_OK, context != NULL);
     if (status)
         assert_true(hw_message()[0] != '\0');
-    if (context)
-        json_decref(report(context));
+    if (context) {
+        json_t *json = report(context);
+        check_reasons(json, error);
+        json_decref(json);
+    }
     hw_close(context);
     return reached;
 }

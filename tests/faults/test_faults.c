@@ -196,6 +196,17 @@ static void test_words(void **state)
     hw_close(context);
 }
 
+/* How long it takes to check a file is bounded. */
+static void test_many_relocations(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    assert_int_equal(open_on(lair("elf_rela_sparse"),
+                             &(struct hw_options){ .backends = "plain" }, &context),
+                     HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "it has too many relocations"));
+}
+
 /* What is wrong with a name: its letters, or its length. */
 static void test_long_name(void **state)
 {
@@ -489,13 +500,21 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),   cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),   cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),       cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_links),  cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_holes),      cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_titles),     cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),
+        cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),
+        cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_many_relocations),
+        cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
