@@ -14,6 +14,9 @@ char *plugin_directory(bool elevated);
 /* The directory that the C library was loaded from, which is one of the system's. May be NULL;
  * the caller frees it. */
 char *libc_directory(void);
+/* Whether users or groups other than the file's own have rights of their own to it: an access
+ * control list. True if that cannot be told. */
+bool has_access_list(const char *path);
 /* "2.36"; NULL if the C library is not glibc. */
 const char *libc_version(void);
 

@@ -8,9 +8,11 @@
 #include <hw/hw.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
@@ -41,6 +43,17 @@ char *libc_directory(void)
         return NULL;
     return text_format("%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname),
                        info.dli_fname);
+}
+
+bool has_access_list(const char *path)
+{
+#if defined(__linux__)
+    return lgetxattr(path, "system.posix_acl_access", NULL, 0) >= 0 ||
+           (errno != ENODATA && errno != ENOTSUP);
+#else
+    (void)path;
+    return true;
+#endif
 }
 
 const char *libc_version(void)

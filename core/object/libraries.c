@@ -5,11 +5,12 @@
 #include "object/libraries.h"
 
 #include "base/platform.h"
+#include "base/text.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,17 +19,28 @@
 struct search {
     const char *name;
     const char *directory; /* $ORIGIN */
+    char *path;            /* of what was found */
     bool undecided;
 };
 
-/* A file of another machine is passed over, as the system does. */
-static bool loadable(const char *path)
+/* After a failed call: notes whether it says nothing about the file. Returns false. */
+static bool no_answer(struct search *search)
+{
+    search->undecided |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return false;
+}
+
+/* A file for another machine is passed over, as the system does. */
+static bool loadable(struct search *search, const char *path)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool good = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && elf_native(fd);
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return no_answer(search);
+    errno = 0;
+    bool good = (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && elf_native(fd)) ||
+                no_answer(search);
+    close(fd);
     return good;
 }
 
@@ -38,37 +50,39 @@ static bool loaded(const char *name)
     if (library)
         dlclose(library);
     else
-        dlerror(); /* clears the message, which nobody asked for */
+        dlerror(); /* drops the message */
     return library != NULL;
 }
 
-static bool in_directory(const char *directory, size_t length, const char *name)
+/* Takes `path`, which is NULL if there was no memory for it. */
+static bool at_path(struct search *search, char *path)
 {
-    char path[PATH_MAX];
-    int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, directory, name);
-    return written > 0 && (size_t)written < sizeof path && loadable(path);
+    if (!path)
+        return no_answer(search);
+    if (!loadable(search, path)) {
+        free(path);
+        return false;
+    }
+    search->path = path;
+    return true;
 }
 
-/* One directory of a list, with $ORIGIN replaced. The other words ($LIB, $PLATFORM) are
- * known to the system's loader alone. */
+/* One directory of a list, with $ORIGIN replaced. Only the system's loader knows the other
+ * variables ($LIB, $PLATFORM). An empty entry is the current directory. */
 static bool in_element(struct search *search, const char *element, size_t length)
 {
     static const char *const origins[] = { "$ORIGIN", "${ORIGIN}" };
     if (length == 0)
-        return in_directory(".", 1, search->name);
-    if (length >= PATH_MAX)
-        return false;
+        return at_path(search, text_format("./%s", search->name));
     if (!memchr(element, '$', length))
-        return in_directory(element, length, search->name);
+        return at_path(search, text_format("%.*s/%s", (int)length, element, search->name));
     for (size_t i = 0; i < 2; i++) {
         size_t word = strlen(origins[i]);
-        if (length < word || memcmp(element, origins[i], word) != 0 ||
-            memchr(element + word, '$', length - word))
-            continue;
-        char path[2 * PATH_MAX];
-        int written = snprintf(path, sizeof path, "%s%.*s", search->directory,
-                               (int)(length - word), element + word);
-        return in_directory(path, (size_t)written, search->name);
+        if (length >= word && memcmp(element, origins[i], word) == 0 &&
+            !memchr(element + word, '$', length - word))
+            return at_path(search,
+                           text_format("%s%.*s/%s", search->directory, (int)(length - word),
+                                       element + word, search->name));
     }
     search->undecided = true;
     return false;
@@ -78,7 +92,7 @@ static bool in_list(struct search *search, const char *list)
 {
     for (const char *element = list; element;) {
         size_t length = strcspn(element, ":;");
-        if (in_element(search, element, length))
+        if (length < PATH_MAX && in_element(search, element, length))
             return true;
         element = element[length] ? element + length + 1 : NULL;
     }
@@ -109,7 +123,7 @@ static const char *cache_string(const char *cache, size_t bytes, uint32_t offset
                                                                           : NULL;
 }
 
-static bool search_cache(const char *cache, size_t bytes, const char *name)
+static bool search_cache(struct search *search, const char *cache, size_t bytes)
 {
     static const char old[] = "ld.so-1.7.0", magic[] = "glibc-ld.so.cache1.1";
     struct cache_header header;
@@ -134,24 +148,26 @@ static bool search_cache(const char *cache, size_t bytes, const char *name)
         memcpy(&entry, cache + sizeof header + i * sizeof entry, sizeof entry);
         const char *key = cache_string(cache, bytes, entry.name);
         const char *path = cache_string(cache, bytes, entry.path);
-        if (key && path && strcmp(key, name) == 0 && loadable(path))
+        if (key && path && strcmp(key, search->name) == 0 && loadable(search, path))
             return true;
     }
     return false;
 }
 
-static bool in_cache(const char *name)
+static bool in_cache(struct search *search)
 {
     struct stat info;
     int fd = open(CACHE, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return no_answer(search);
     bool found = false;
     if (fstat(fd, &info) == 0 && info.st_size > 0 && info.st_size <= CACHE_BYTES) {
         size_t bytes = (size_t)info.st_size;
         char *cache = malloc(bytes);
-        if (cache && pread(fd, cache, bytes, 0) == info.st_size)
-            found = search_cache(cache, bytes, name);
+        if (!cache)
+            no_answer(search);
+        else if (pread(fd, cache, bytes, 0) == info.st_size)
+            found = search_cache(search, cache, bytes);
         free(cache);
     }
     close(fd);
@@ -160,30 +176,45 @@ static bool in_cache(const char *name)
 
 /* ---- in the order of the system ---- */
 
-static bool in_system(const char *name)
+static bool in_system(struct search *search)
 {
     static const char *const directories[] = { "/lib", "/usr/lib", "/lib64", "/usr/lib64",
                                                "/usr/local/lib" };
     char *libc = libc_directory();
-    bool found = libc && in_directory(libc, strlen(libc), name);
+    bool found = libc && at_path(search, text_format("%s/%s", libc, search->name));
     free(libc);
     for (size_t i = 0; i < sizeof directories / sizeof *directories && !found; i++)
-        found = in_directory(directories[i], strlen(directories[i]), name);
+        found = at_path(search, text_format("%s/%s", directories[i], search->name));
     return found;
 }
 
-enum found library_find(const char *name, const struct object *object,
-                        const char *directory, bool elevated)
+static bool by_variable(struct search *search, bool elevated)
+{
+    const char *list = elevated ? NULL : getenv("LD_LIBRARY_PATH");
+    return list && *list && in_list(search, list);
+}
+
+struct library library_find(const char *name, const struct object *object,
+                            const char *directory, bool elevated)
 {
     struct search search = { .name = name, .directory = directory };
-    const char *variable = elevated ? NULL : getenv("LD_LIBRARY_PATH");
-    if (strchr(name, '/'))
-        return loadable(name) ? FOUND : strchr(name, '$') ? UNDECIDED : NOT_FOUND;
-    if (loaded(name) ||
-        (object->rpath && !object->runpath && in_list(&search, object->rpath)) ||
-        (variable && *variable && in_list(&search, variable)) ||
-        (object->runpath && in_list(&search, object->runpath)) || in_cache(name) ||
-        in_system(name))
-        return FOUND;
-    return search.undecided ? UNDECIDED : NOT_FOUND;
+    const char *rpath = object->runpath ? NULL : object->rpath;
+    bool own = true;
+    if (strchr(name, '/')) {
+        search.undecided = strchr(name, '$') != NULL;
+        at_path(&search, strdup(name));
+    } else if (loaded(name)) {
+        return (struct library){ FOUND, NULL, false };
+    } else if (!(rpath && in_list(&search, rpath))) {
+        own = false;
+        if (!by_variable(&search, elevated))
+            own = object->runpath && in_list(&search, object->runpath);
+        if (!search.path && (in_cache(&search) || in_system(&search))) {
+            free(search.path);
+            return (struct library){ FOUND, NULL, false };
+        }
+    }
+    if (search.path)
+        return (struct library){ FOUND, search.path, own };
+    return (struct library){ search.undecided ? UNDECIDED : NOT_FOUND, NULL, false };
 }

@@ -5,12 +5,22 @@
 
 #include "object/object.h"
 
-enum found { FOUND, NOT_FOUND, UNDECIDED };
-/* Searches for a library as the system would: loaded already, rpath, LD_LIBRARY_PATH,
- * runpath, the system's cache, its directories. `directory` is that of the object
- * ($ORIGIN). UNDECIDED: a path has a word in it that only the system's own loader can
- * replace. */
-enum found library_find(const char *name, const struct object *object,
-                        const char *directory, bool elevated);
+enum found {
+    NOT_FOUND,
+    FOUND,
+    UNDECIDED /* only the system's loader can tell, or the process has no descriptors left */
+};
+
+struct library {
+    enum found found;
+    /* Of a file that no system directory has, else NULL; the caller frees it. */
+    char *path;
+    bool own; /* the object itself says where: by rpath, runpath or a name with a slash */
+};
+
+/* Searches for a library as the system would: loaded already, rpath, LD_LIBRARY_PATH, runpath, the
+ * system's cache, its directories. `directory` is that of the object ($ORIGIN). */
+struct library library_find(const char *name, const struct object *object,
+                            const char *directory, bool elevated);
 
 #endif

@@ -6,12 +6,11 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "open/config.h"
+#include "open/trust.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define CONFIG_FILE "configuration file %s: "
@@ -114,21 +113,8 @@ static ssize_t read_all(int fd, char *text, size_t size)
     return (ssize_t)have;
 }
 
-static enum hw_status load_open(struct file_values *values, const char *path, bool trust,
-                                int fd)
+static enum hw_status load_open(struct file_values *values, const char *path, int fd)
 {
-    struct stat info;
-    if (fstat(fd, &info) || !S_ISREG(info.st_mode))
-        return fail(HW_IO, CONFIG_FILE "not a regular file" OTHER_FILE, path);
-    if (trust && info.st_uid != 0 && info.st_uid != geteuid())
-        return fail(HW_UNTRUSTED,
-                    CONFIG_FILE "it belongs to user %u; chown it to yourself, or set "
-                                "HW_TRUST=off",
-                    path, (unsigned)info.st_uid);
-    if (trust && (info.st_mode & S_IWOTH))
-        return fail(HW_UNTRUSTED,
-                    CONFIG_FILE "others may write to it; chmod o-w, or set HW_TRUST=off",
-                    path);
     char *text = malloc(CONFIG_FILE_BYTES + 1);
     if (!text)
         return fail(HW_NO_MEMORY, "out of memory for the settings");
@@ -145,13 +131,28 @@ static enum hw_status load_open(struct file_values *values, const char *path, bo
     return status;
 }
 
+static enum hw_status not_opened(const char *path, const struct distrust *why)
+{
+    switch (why->reason) {
+    case REASON_NO_MEMORY:
+        return fail(HW_NO_MEMORY, "out of memory for the settings");
+    case REASON_UNTRUSTED_OWNER:
+    case REASON_UNTRUSTED_MODE:
+    case REASON_UNTRUSTED_PATH:
+        return fail(HW_UNTRUSTED, CONFIG_FILE "%s. Remedy: %s", path, why->message,
+                    reason_rows[why->reason].remedy);
+    default:
+        return fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, why->message);
+    }
+}
+
 enum hw_status config_load(struct file_values *values, const char *path, bool trust)
 {
-    /* O_NONBLOCK: a FIFO would wait for its writer. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct distrust why;
+    int fd = trust_open(path, trust, NULL, &why);
     if (fd < 0)
-        return fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, strerror(errno));
-    enum hw_status status = load_open(values, path, trust, fd);
+        return not_opened(path, &why);
+    enum hw_status status = load_open(values, path, fd);
     close(fd);
     return status;
 }

@@ -17,8 +17,8 @@ struct file_values {
  * path, line and remedy. */
 enum hw_status config_parse(struct file_values *values, const char *text, size_t bytes,
                             const char *path);
-/* Reads the file at `path`; a file that is not there is HW_IO, one that others may write to
- * HW_UNTRUSTED, unless `trust` is false. */
+/* Reads the file at `path`. HW_IO if it cannot be read; with `trust`, HW_UNTRUSTED if others
+ * than root and the user can write to it or replace it. */
 enum hw_status config_load(struct file_values *values, const char *path, bool trust);
 void file_values_free(struct file_values *values);
 

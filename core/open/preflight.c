@@ -10,11 +10,13 @@
 #include "object/object.h"
 #include "open/scan.h"
 #include "open/select.h"
+#include "open/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool check_manifest(struct candidate *candidate, const struct object *object)
 {
@@ -82,58 +84,6 @@ static bool check_libc(struct candidate *candidate, const struct object *object)
     return true;
 }
 
-/* Where the plugin lies: what $ORIGIN means in it. */
-static void directory_of(const struct candidate *candidate, char *directory, size_t size)
-{
-    int length = (int)(strrchr(candidate->real, '/') - candidate->real);
-    snprintf(directory, size, "%.*s", length, candidate->real);
-}
-
-static bool missing(struct candidate *candidate, const char *library)
-{
-    const struct manifest *manifest = candidate->manifest;
-    stop(candidate, REASON_NEEDS_LIBRARY, "needs %.200s%s%s%s: not found", library,
-         *manifest->vendor ? " (" : "", manifest->vendor, *manifest->vendor ? ")" : "");
-    set_remedy(candidate, "%s, or HW_DISABLE=%s to stop looking",
-               *manifest->remedy ? manifest->remedy : "install it", candidate->name);
-    return false;
-}
-
-/* "a|b": one of them is enough. */
-static enum found find_any(const char *names, const struct object *object,
-                           const char *directory, bool elevated)
-{
-    enum found best = NOT_FOUND;
-    while (*names && best != FOUND) {
-        char name[256];
-        size_t length = strcspn(names, "|");
-        if (length && length < sizeof name) {
-            memcpy(name, names, length);
-            name[length] = '\0';
-            enum found found = library_find(name, object, directory, elevated);
-            best = found == NOT_FOUND ? best : found;
-        }
-        names += length + (names[length] == '|');
-    }
-    return best;
-}
-
-static bool check_libraries(struct hw_context *context, struct candidate *candidate,
-                            const struct object *object)
-{
-    const struct manifest *manifest = candidate->manifest;
-    bool elevated = context->settings.elevated;
-    char directory[4096];
-    directory_of(candidate, directory, sizeof directory);
-    for (uint32_t i = 0; i < object->needed_count; i++)
-        if (library_find(object->needed[i], object, directory, elevated) == NOT_FOUND)
-            return missing(candidate, object->needed[i]);
-    for (uint32_t i = 0; i < manifest->need_count; i++)
-        if (find_any(manifest->needs[i], object, directory, elevated) == NOT_FOUND)
-            return missing(candidate, manifest->needs[i]);
-    return true;
-}
-
 static const enum reason reasons[OBJECT_FAULT_COUNT] = {
     [OBJECT_EMPTY] = REASON_EMPTY,
     [OBJECT_UNREADABLE] = REASON_UNREADABLE,
@@ -152,20 +102,113 @@ static const enum reason reasons[OBJECT_FAULT_COUNT] = {
     [OBJECT_NO_MEMORY] = REASON_NO_MEMORY,
 };
 
+static bool missing(struct candidate *candidate, const char *library)
+{
+    const struct manifest *manifest = candidate->manifest;
+    stop(candidate, REASON_NEEDS_LIBRARY, "needs %.200s%s%s%s: not found", library,
+         *manifest->vendor ? " (" : "", manifest->vendor, *manifest->vendor ? ")" : "");
+    set_remedy(candidate, "%s, or HW_DISABLE=%s to stop looking",
+               *manifest->remedy ? manifest->remedy : "install it", candidate->name);
+    return false;
+}
+
+struct needs {
+    struct hw_context *context;
+    struct candidate *candidate;
+    const struct object *object;
+    char *directory; /* of the plugin: what $ORIGIN means in it */
+};
+
+/* Of "a|b", one is enough. */
+static struct library find_any(const struct needs *needs, const char *names)
+{
+    struct library best = { NOT_FOUND, NULL, false };
+    while (*names && best.found != FOUND) {
+        size_t length = strcspn(names, "|");
+        char *name = strndup(names, length);
+        struct library library = { UNDECIDED, NULL, false };
+        if (name)
+            library = library_find(name, needs->object, needs->directory,
+                                   needs->context->settings.elevated);
+        free(name);
+        best = library.found == NOT_FOUND ? best : library;
+        names += length + (names[length] == '|');
+    }
+    return best;
+}
+
+/* A truncated library would kill the process. Where the plugin itself says where to look, others
+ * might have put a library of theirs; where the environment says it, that holds for the whole
+ * process. */
+static bool check_library(const struct needs *needs, const struct library *library)
+{
+    struct candidate *candidate = needs->candidate;
+    struct distrust distrust;
+    struct stat info;
+    char why[256] = "cannot be read";
+    bool checked = library->own && needs->context->settings.trust;
+    if (checked && *library->path != '/')
+        return stop(candidate, REASON_UNTRUSTED_PATH,
+                    "it takes its library %s from the current directory", library->path);
+    int fd = trust_open(library->path, checked, NULL, &distrust);
+    if (fd < 0)
+        return stop(candidate, distrust.reason, "its library %s: %s", library->path,
+                    distrust.message);
+    struct source source = { .fd = fd };
+    enum object_fault fault = OBJECT_UNREADABLE;
+    if (fstat(fd, &info) == 0) {
+        source.size = (uint64_t)info.st_size;
+        fault = elf_check_library(&source, why, sizeof why);
+    }
+    close(fd);
+    return !fault ||
+           stop(candidate, reasons[fault], "its library %s: %s", library->path, why);
+}
+
+static bool check_need(const struct needs *needs, const char *names)
+{
+    struct library library = find_any(needs, names);
+    bool good = library.found != NOT_FOUND || missing(needs->candidate, names);
+    if (library.path)
+        good = check_library(needs, &library);
+    free(library.path);
+    return good;
+}
+
+static bool check_libraries(struct hw_context *context, struct candidate *candidate,
+                            const struct object *object)
+{
+    const struct manifest *manifest = candidate->manifest;
+    const size_t length = (size_t)(strrchr(candidate->real, '/') - candidate->real);
+    struct needs needs = { context, candidate, object, strndup(candidate->real, length) };
+    bool good = needs.directory || stop(candidate, REASON_NO_MEMORY, NULL);
+    for (uint32_t i = 0; i < object->needed_count && good; i++)
+        good = check_need(&needs, object->needed[i]);
+    for (uint32_t i = 0; i < manifest->need_count && good; i++)
+        good = check_need(&needs, manifest->needs[i]);
+    free(needs.directory);
+    return good;
+}
+
 bool preflight(struct hw_context *context, struct candidate *candidate)
 {
     struct stat info;
-    struct object object;
     char why[256] = "";
-    if (fstat(candidate->fd, &info))
+    struct object *object = malloc(sizeof *object);
+    if (!object)
+        return stop(candidate, REASON_NO_MEMORY, NULL);
+    if (fstat(candidate->fd, &info)) {
+        free(object);
         return stop(candidate, REASON_UNREADABLE, NULL);
+    }
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };
-    enum object_fault fault = elf_read(&source, &object, why, sizeof why);
+    enum object_fault fault = elf_read(&source, object, why, sizeof why);
     bool passed = fault ? stop(candidate, reasons[fault], "%s", why)
-                        : check_manifest(candidate, &object) &&
+                        : check_manifest(candidate, object) &&
                               check_name(context, candidate) && check_abi(candidate) &&
-                              check_libc(candidate, &object) &&
-                              check_libraries(context, candidate, &object);
-    object_free(&object);
+                              check_libc(candidate, object) &&
+                              check_libraries(context, candidate, object);
+    object_free(object);
+    free(object);
     return passed;
 }

@@ -8,9 +8,12 @@
 #define _DEFAULT_SOURCE
 #include "open/trust.h"
 
+#include "base/platform.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +23,14 @@
 #define MAX_LINKS 40 /* as many as the system follows */
 
 struct walk {
-    struct candidate *candidate;
+    struct distrust *why;
     bool checked;            /* owners and modes count */
     bool sticky;             /* the directory reached is one where all may make files */
     unsigned links;          /* followed so far */
     char real[PATH_MAX];     /* reached so far, without links; "" is the root */
     char rest[2 * PATH_MAX]; /* still to go */
+    char target[PATH_MAX];   /* of a link */
+    char joined[2 * PATH_MAX];
 };
 
 static bool ours(const struct stat *info)
@@ -33,28 +38,47 @@ static bool ours(const struct stat *info)
     return info->st_uid == 0 || info->st_uid == geteuid();
 }
 
-/* Group write is harmless where the group is root's, or the owner's alone: by the custom of
- * user-private groups, the one with the user's own number. */
-static bool others_write(const struct stat *info)
+/* Says why the walk ends here; returns false. */
+__attribute__((format(printf, 3, 4))) static bool
+refuse(struct walk *walk, enum reason reason, const char *format, ...)
 {
-    bool group = info->st_gid != 0 && info->st_gid != info->st_uid;
-    return (info->st_mode & S_IWOTH) || ((info->st_mode & S_IWGRP) && group);
+    va_list arguments;
+    walk->why->reason = reason;
+    va_start(arguments, format);
+    vsnprintf(walk->why->message, sizeof walk->why->message, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* Who else can write to it; NULL: nobody. Group write is harmless if the group is root's, or the owner's alone: by the custom of
+ * user-private groups, the one with the user's own number. With an access control list, the
+ * group's bits are the most that any entry of the list grants. */
+static const char *other_writers(const char *path, const struct stat *info)
+{
+    if (info->st_mode & S_IWOTH)
+        return "all users";
+    if (!(info->st_mode & S_IWGRP))
+        return NULL;
+    if (info->st_gid != 0 && info->st_gid != info->st_uid)
+        return "the members of its group";
+    return has_access_list(path) ? "users in its access control list" : NULL;
 }
 
 static bool check_directory(struct walk *walk, const struct stat *info)
 {
     const char *path = walk->real[0] ? walk->real : "/";
-    walk->sticky = (info->st_mode & S_ISVTX) && others_write(info);
+    const char *writers = other_writers(path, info);
+    walk->sticky = (info->st_mode & S_ISVTX) && writers;
     if (!walk->checked)
         return true;
     if (!ours(info))
-        return stop(walk->candidate, REASON_UNTRUSTED_PATH,
-                    "the directory %s belongs to user %u, who may replace the file", path,
-                    (unsigned)info->st_uid);
-    if (others_write(info) && !walk->sticky)
-        return stop(walk->candidate, REASON_UNTRUSTED_PATH,
-                    "others may write to the directory %s (mode %04o)", path,
-                    (unsigned)(info->st_mode & 07777));
+        return refuse(walk, REASON_UNTRUSTED_PATH,
+                      "the directory %s belongs to user %u, who can replace the file", path,
+                      (unsigned)info->st_uid);
+    if (writers && !walk->sticky)
+        return refuse(walk, REASON_UNTRUSTED_PATH,
+                      "%s can write to the directory %s (mode %04o)", writers, path,
+                      (unsigned)(info->st_mode & 07777));
     return true;
 }
 
@@ -63,7 +87,7 @@ static bool path_error(struct walk *walk, int error)
     enum reason reason = error == ENOENT || error == ENOTDIR ? REASON_MISSING
                          : error == ELOOP                    ? REASON_LINK_LOOP
                                                              : REASON_UNREADABLE;
-    return stop(walk->candidate, reason, "%s: %s", walk->real, strerror(error));
+    return refuse(walk, reason, "%s: %s", walk->real, strerror(error));
 }
 
 /* Puts the link's text in front of what is still to go. */
@@ -72,19 +96,19 @@ static bool follow(struct walk *walk, const struct stat *info, size_t parent)
     if (++walk->links > MAX_LINKS)
         return path_error(walk, ELOOP);
     if (walk->checked && walk->sticky && !ours(info))
-        return stop(walk->candidate, REASON_UNTRUSTED_PATH,
-                    "the link %s belongs to user %u, who may change it", walk->real,
-                    (unsigned)info->st_uid);
-    char target[PATH_MAX], joined[sizeof walk->rest];
-    ssize_t length = readlink(walk->real, target, sizeof target - 1);
+        return refuse(walk, REASON_UNTRUSTED_PATH,
+                      "the link %s belongs to user %u, who can change it", walk->real,
+                      (unsigned)info->st_uid);
+    ssize_t length = readlink(walk->real, walk->target, sizeof walk->target - 1);
     if (length < 0)
         return path_error(walk, errno);
-    target[length] = '\0';
-    int joined_length = snprintf(joined, sizeof joined, "%s/%s", target, walk->rest);
-    if (joined_length < 0 || (size_t)joined_length >= sizeof joined)
+    walk->target[length] = '\0';
+    int joined = snprintf(walk->joined, sizeof walk->joined, "%s/%s", walk->target,
+                          walk->rest);
+    if (joined < 0 || (size_t)joined >= sizeof walk->joined)
         return path_error(walk, ENAMETOOLONG);
-    memcpy(walk->rest, joined, (size_t)joined_length + 1);
-    walk->real[target[0] == '/' ? 0 : parent] = '\0';
+    memcpy(walk->rest, walk->joined, (size_t)joined + 1);
+    walk->real[walk->target[0] == '/' ? 0 : parent] = '\0';
     return true;
 }
 
@@ -148,56 +172,87 @@ static const char *kind_of(mode_t mode)
 static bool check_file(struct walk *walk, const struct stat *info)
 {
     if (!S_ISREG(info->st_mode))
-        return stop(walk->candidate, REASON_NOT_A_FILE, "%s, not a regular file",
-                    kind_of(info->st_mode));
+        return refuse(walk, REASON_NOT_A_FILE, "%s, not a regular file",
+                      kind_of(info->st_mode));
     if (walk->checked && !ours(info))
-        return stop(walk->candidate, REASON_UNTRUSTED_OWNER, "it belongs to user %u",
-                    (unsigned)info->st_uid);
-    if (walk->checked && others_write(info))
-        return stop(walk->candidate, REASON_UNTRUSTED_MODE,
-                    "others may write to it (mode %04o)",
-                    (unsigned)(info->st_mode & 07777));
+        return refuse(walk, REASON_UNTRUSTED_OWNER, "it belongs to user %u",
+                      (unsigned)info->st_uid);
+    const char *writers = walk->checked ? other_writers(walk->real, info) : NULL;
+    if (writers)
+        return refuse(walk, REASON_UNTRUSTED_MODE, "%s can write to it (mode %04o)",
+                      writers, (unsigned)(info->st_mode & 07777));
     return true;
 }
 
-/* From the root to the file; the candidate has its real path and a descriptor then. */
-static bool walk_path(struct walk *walk)
+/* From the root to the file. */
+static bool walk_path(struct walk *walk, struct stat *info)
 {
     char name[NAME_MAX + 2];
-    struct stat info, opened;
-    if (lstat("/", &info))
+    if (lstat("/", info))
         return path_error(walk, errno);
-    if (!check_directory(walk, &info))
+    if (!check_directory(walk, info))
         return false;
     while (next_name(walk, name))
-        if (!step(walk, name, &info))
+        if (!step(walk, name, info))
             return false;
-    if (!check_file(walk, &info))
-        return false;
+    return check_file(walk, info);
+}
 
-    struct candidate *candidate = walk->candidate;
-    candidate->fd = open(walk->real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (candidate->fd < 0 || fstat(candidate->fd, &opened))
-        return path_error(walk, errno);
-    if (opened.st_dev != info.st_dev || opened.st_ino != info.st_ino)
-        return stop(candidate, REASON_CHANGED_FILE, NULL);
-    candidate->real = strdup(walk->real);
-    return candidate->real || stop(candidate, REASON_NO_MEMORY, NULL);
+static int open_walked(struct walk *walk, const struct stat *info)
+{
+    struct stat opened;
+    int fd = open(walk->real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &opened))
+        path_error(walk, errno);
+    else if (opened.st_dev == info->st_dev && opened.st_ino == info->st_ino)
+        return fd;
+    else
+        refuse(walk, REASON_CHANGED_FILE, "%s", reason_rows[REASON_CHANGED_FILE].sentence);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* A relative path begins in the current directory. */
+static bool start(struct walk *walk, const char *path)
+{
+    size_t length = 0;
+    if (*path != '/') {
+        if (!getcwd(walk->rest, PATH_MAX - 1))
+            return path_error(walk, errno);
+        length = strlen(walk->rest);
+        walk->rest[length++] = '/';
+    }
+    if (strlen(path) >= PATH_MAX)
+        return refuse(walk, REASON_UNREADABLE, "its path is longer than %d bytes",
+                      PATH_MAX - 1);
+    strcpy(walk->rest + length, path);
+    return true;
+}
+
+int trust_open(const char *path, bool checked, char **real, struct distrust *why)
+{
+    struct walk *walk = malloc(sizeof *walk);
+    struct stat info;
+    int fd = -1;
+    *why = (struct distrust){ REASON_NO_MEMORY, "out of memory" };
+    if (!walk)
+        return -1;
+    *walk = (struct walk){ .why = why, .checked = checked };
+    if (start(walk, path) && walk_path(walk, &info))
+        fd = open_walked(walk, &info);
+    if (fd >= 0 && real && !(*real = strdup(walk->real))) {
+        close(fd);
+        fd = -1;
+    }
+    free(walk);
+    return fd;
 }
 
 bool trust_check(struct hw_context *context, struct candidate *candidate)
 {
-    struct walk *walk = malloc(sizeof *walk);
-    if (!walk)
-        return stop(candidate, REASON_NO_MEMORY, NULL);
-    *walk = (struct walk){ .candidate = candidate, .checked = context->settings.trust };
-    bool passed = strlen(candidate->path) < PATH_MAX;
-    if (passed) {
-        strcpy(walk->rest, candidate->path);
-        passed = walk_path(walk);
-    } else {
-        stop(candidate, REASON_UNREADABLE, "its path has over %d bytes", PATH_MAX - 1);
-    }
-    free(walk);
-    return passed;
+    struct distrust why;
+    candidate->fd = trust_open(candidate->path, context->settings.trust, &candidate->real,
+                               &why);
+    return candidate->fd >= 0 || stop(candidate, why.reason, "%s", why.message);
 }

@@ -127,7 +127,7 @@ END
     export HW_PLUGIN_PATH_ONLY=$directory
     hw status
     [ "$status" -eq 1 ]
-    says '    Error: .*others may write.*chmod.*'
+    says '    Error: .*all users can write.*chmod.*'
     says 'Recommended backend: none'
 }
 

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- no objects ---- */
@@ -532,6 +533,29 @@ PLAIN_FAULT(make_group_writes, chown(path, (uid_t)-1, 12345) || chmod(path, 0664
 PLAIN_FAULT(make_owner, chown(path, 12345, (gid_t)-1))
 #undef PLAIN_FAULT
 
+/* An access control list that lets user 12345 write: the system's own form of it. Where the
+ * file system has none, everybody may write, which is refused as well. */
+static void make_access_list(const char *directory, char path[4096])
+{
+    static const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, rights;
+            uint32_t id;
+        } rows[5];
+    } list = { 2,
+               { { 0x01, 6, UINT32_MAX }, /* the owner */
+                 { 0x02, 6, 12345 },      /* a user */
+                 { 0x04, 4, UINT32_MAX }, /* the group */
+                 { 0x10, 6, UINT32_MAX }, /* the mask */
+                 { 0x20, 4, UINT32_MAX } } /* everybody else */ };
+    put_plain(directory, path);
+    if (setxattr(path, "system.posix_acl_access", &list, sizeof list, 0)) {
+        print_message("# not applicable: no access control lists in %s\n", directory);
+        assert_int_equal(chmod(path, 0646), 0);
+    }
+}
+
 /* The search directory belongs to the fixture alone, so it can not be the bad one: a link
  * leads to a plugin below a directory that belongs to somebody else. */
 static void make_path_owner(const char *directory, char path[4096])
@@ -742,6 +766,7 @@ const struct made made_faults[] = {
     { "others_write", "untrusted-mode", make_others_write, false },
     { "own_group_writes", "", make_own_group_writes, true },
     { "group_writes", "untrusted-mode", make_group_writes, true },
+    { "access_list", "untrusted-mode", make_access_list, false },
     { "owner", "untrusted-owner", make_owner, true },
     { "path_owner", "untrusted-path", make_path_owner, true },
     { "hard_link", "duplicate", make_hard_link, false },

@@ -147,15 +147,17 @@ static void test_calls(void **state)
 
 static int make_plugins(void **state)
 {
-    static const char *const names[] = { "good",         "zoo",  "count_million",
-                                         "needs_one_of", "view", "needs_missing",
-                                         "open_fails" };
+    static const char *const names[] = { "good",         "zoo",   "count_million",
+                                         "needs_one_of", "view",  "needs_missing",
+                                         "open_fails",   "beside" };
     static const char text[] = "# settings\nthreads = 2\nlog = off\n";
     if (lair_open(state))
         return -1;
     make_directory(lair("plugins"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         put_plugin(lair("plugins"), names[i]);
+    assert_int_equal(symlink("hw_plain.so", lair("plugins/libbeside.so.1")), 0);
+    put_plugin(lair("plugins"), "plain");
     assert_int_equal(symlink("hw_good.so", lair("plugins/hw_link.so")), 0);
     write_file(lair("plugins/hw_text.so"), text, sizeof text - 1);
     write_file(lair("hw.conf"), text, sizeof text - 1);

@@ -289,7 +289,7 @@ static void test_trust_off(void **state)
     assert_int_equal(chmod(lair("trust/hw_good.so"), 0644), 0);
     assert_int_equal(chmod(lair("trust"), 0777), 0);
     assert_int_equal(open_on(lair("trust"), NULL, &context), HW_NO_DEVICE);
-    assert_non_null(strstr(hw_message(), "others may write to the directory"));
+    assert_non_null(strstr(hw_message(), "all users can write to the directory"));
     assert_int_equal(open_on(lair("trust"), &options, &context), HW_OK);
     hw_close(context);
 }
@@ -459,6 +459,67 @@ static void test_two_contexts(void **state)
     }
 }
 
+/* A library beside the plugin that the plugin itself says it needs: others must not be able to write
+ * to it, and it must be whole. */
+static void test_beside(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    const struct {
+        mode_t mode;
+        bool cut;
+        const char *reason;
+    } rows[] = { { 0644, false, "" },
+                 { 0646, false, "untrusted-mode" },
+                 { 0644, true, "truncated" } };
+    size_t size;
+    unsigned char *bytes = read_file(built("plain"), &size);
+    (void)state;
+    make_directory(lair("beside"));
+    put_plugin(lair("beside"), "beside");
+    assert_int_equal(open_on(lair("beside"), NULL, &context), HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "libbeside.so.1"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_file(lair("beside/libbeside.so.1"), bytes, rows[i].cut ? size / 2 : size);
+        assert_int_equal(chmod(lair("beside/libbeside.so.1"), rows[i].mode), 0);
+        assert_int_equal(open_on(lair("beside"), &options, &context), HW_OK);
+        json_t *json = report(context);
+        const json_t *entry = candidate(json, lair("beside/hw_beside.so"));
+        check_reason(entry, rows[i].reason);
+        if (*rows[i].reason)
+            assert_non_null(strstr(text_of(entry, "message"), "/libbeside.so.1: "));
+        json_decref(json);
+        hw_close(context);
+    }
+    free(bytes);
+}
+
+/* A library of the environment is every program's: only whether it is whole is looked at. */
+static void test_library_path(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    size_t size;
+    unsigned char *bytes = read_file(built("plain"), &size);
+    (void)state;
+    make_directory(lair("path"));
+    make_directory(lair("elsewhere"));
+    put_plugin(lair("path"), "beside");
+    write_file(lair("elsewhere/libbeside.so.1"), bytes, size);
+    assert_int_equal(chmod(lair("elsewhere/libbeside.so.1"), 0666), 0);
+    setenv("LD_LIBRARY_PATH", lair("elsewhere"), 1);
+    for (int cut = 0; cut < 2; cut++) {
+        assert_int_equal(open_on(lair("path"), &options, &context), HW_OK);
+        json_t *json = report(context);
+        check_reason(candidate(json, lair("path/hw_beside.so")), cut ? "truncated" : "");
+        json_decref(json);
+        hw_close(context);
+        assert_int_equal(truncate(lair("elsewhere/libbeside.so.1"), 1000), 0);
+    }
+    unsetenv("LD_LIBRARY_PATH");
+    free(bytes);
+}
+
 static unsigned count_descriptors(void)
 {
     unsigned count = 0;
@@ -513,6 +574,8 @@ int main(void)
         cmocka_unit_test(test_holes),
         cmocka_unit_test(test_two_contexts),
         cmocka_unit_test(test_many_relocations),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_library_path),
         cmocka_unit_test(test_titles),
         cmocka_unit_test(test_descriptors),
     };

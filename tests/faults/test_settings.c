@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,7 +379,8 @@ static void test_file_trust(void **state)
     write_config("trust = off\n");
     assert_int_equal(chmod(lair("hw.conf"), 0666), 0);
     assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
-    assert_non_null(strstr(hw_message(), "others may write to it; chmod o-w"));
+    assert_non_null(
+        strstr(hw_message(), "all users can write to it (mode 0666). Remedy: Run chmod"));
     options.trust = "off";
     assert_int_equal(open_good(options, &context), HW_OK);
     hw_close(context);
@@ -386,9 +388,52 @@ static void test_file_trust(void **state)
     if (chown(lair("hw.conf"), 12345, (gid_t)-1) == 0) { /* root may */
         options.trust = "on";
         assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
-        assert_non_null(strstr(hw_message(), "it belongs to user 12345; chown"));
-        assert_int_equal(chown(lair("hw.conf"), geteuid(), (gid_t)-1), 0);
+        assert_non_null(
+            strstr(hw_message(), "it belongs to user 12345. Remedy: Run chown"));
+        assert_int_equal(chown(lair("hw.conf"), geteuid(), 12345), 0);
+        assert_int_equal(chmod(lair("hw.conf"), 0664), 0);
+        assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
+        assert_non_null(strstr(hw_message(), "the members of its group can write to it"));
+        assert_int_equal(chown(lair("hw.conf"), geteuid(), getegid()), 0);
     }
+    assert_int_equal(chmod(lair("hw.conf"), 0644), 0);
+}
+
+/* And so is the way to it: others must not be able to put another file in its place. */
+static void test_file_path_trust(void **state)
+{
+    struct hw_context *context;
+    char config[4096];
+    struct hw_options options = { .config = strcpy(config, lair("etc/hw.conf")) };
+    (void)state;
+    make_directory(lair("etc"));
+    make_directory(lair("etc/open"));
+    write_file(lair("etc/open/hw.conf"), "", 0);
+    assert_int_equal(symlink("open/hw.conf", lair("etc/hw.conf")), 0);
+    assert_int_equal(open_good(options, &context), HW_OK);
+    hw_close(context);
+    assert_int_equal(chmod(lair("etc/open"), 0777), 0);
+    assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
+    assert_non_null(strstr(hw_message(), "all users can write to the directory"));
+    options.trust = "off";
+    assert_int_equal(open_good(options, &context), HW_OK);
+    hw_close(context);
+}
+
+/* A relative path starts in the working directory. */
+static void test_file_relative(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    write_file(lair("relative.conf"), "threads = none\n", 15);
+    int back = open(".", O_RDONLY | O_DIRECTORY);
+    assert_true(back >= 0 && chdir(lair(".")) == 0);
+    enum hw_status status = open_good((struct hw_options){ .config = "relative.conf" },
+                                      &context);
+    assert_int_equal(fchdir(back), 0);
+    close(back);
+    assert_int_equal(status, HW_INVALID);
+    assert_non_null(strstr(hw_message(), "relative.conf:1: \"none\""));
 }
 
 /* ---- what is said ---- */
@@ -453,7 +498,7 @@ static void test_broken_said(void **state)
         warned[0] = '\0';
         assert_int_equal(open_on(lair("broken"), &options, &context), HW_OK);
         assert_non_null(strstr(warned, "hw_cut.so is not used, stopped at preflight: the "
-                                       "file ends within its header. Remedy: install it"));
+                                       "file ends within its header. Remedy: Install it"));
         assert_ptr_equal(strchr(warned, '\n') + 1, strrchr(warned, '\0')); /* once */
         hw_close(context);
     }
@@ -522,7 +567,7 @@ static int open_good_lair(void **state)
 int main(void)
 {
     enum { VALUES = sizeof values / sizeof *values, FILES = sizeof files / sizeof *files };
-    static struct CMUnitTest tests[VALUES + FILES + 17];
+    static struct CMUnitTest tests[VALUES + FILES + 32];
     static char names[VALUES + FILES][96];
     size_t count = 0;
     for (size_t i = 0; i < VALUES; i++, count++) {
@@ -541,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_cache_dir),        cmocka_unit_test(test_old_options),
         cmocka_unit_test(test_long_value),       cmocka_unit_test(test_file_size),
         cmocka_unit_test(test_file_trust),       cmocka_unit_test(test_probe_child),
+        cmocka_unit_test(test_file_path_trust),  cmocka_unit_test(test_file_relative),
         cmocka_unit_test(test_unknown_variable), cmocka_unit_test(test_report_size),
         cmocka_unit_test(test_trust_said),       cmocka_unit_test(test_broken_said),
         cmocka_unit_test(test_starting),
