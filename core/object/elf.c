@@ -303,4 +303,5 @@ void object_free(struct object *object)
 {
     free(object->strings);
     free(object->manifest);
+    free(object->undefined);
 }

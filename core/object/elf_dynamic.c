@@ -378,29 +378,49 @@ static bool read_own_versions(struct versions *versions)
 }
 
 /* A number for each symbol, of a version that there is. */
-static enum object_fault check_numbers(const struct versions *versions)
+static enum object_fault check_numbers(const struct versions *versions, uint16_t *numbers)
 {
     struct reader *reader = versions->reader;
-    size_t count = (size_t)reader->symbol_count;
-    uint16_t *numbers = malloc(count * 2 + 1);
-    if (!numbers)
-        return no_memory(reader);
-    bool good = read_memory(reader, reader->tags[TAG_VERSYM], numbers, count * 2);
-    for (size_t i = 0; i < count && good; i++)
-        good = (numbers[i] & 0x7fff) <= versions->highest;
-    free(numbers);
-    return good ? OBJECT_GOOD : bad_versions(reader);
+    const uint64_t count = reader->symbol_count;
+    if (!has(reader, TAG_VERSYM))
+        return versions->highest == 0 ? OBJECT_GOOD : bad_versions(reader);
+    if (!read_memory(reader, reader->tags[TAG_VERSYM], numbers, count * sizeof *numbers))
+        return bad_versions(reader);
+    for (uint64_t i = 0; i < count; i++)
+        if ((numbers[i] & 0x7fff) > versions->highest)
+            return bad_versions(reader);
+    return OBJECT_GOOD;
+}
+
+/* Those of a number above VER_NDX_GLOBAL are asked of one library by name. */
+static void list_undefined(struct reader *reader, const uint16_t *numbers)
+{
+    struct object *object = reader->object;
+    for (uint64_t i = 0; i < reader->symbol_count; i++) {
+        const ElfW(Sym) *symbol = &reader->symbols[i];
+        if (symbol->st_shndx == SHN_UNDEF && SYMBOL_BIND(symbol->st_info) == STB_GLOBAL &&
+            (numbers[i] & 0x7fff) <= VER_NDX_GLOBAL)
+            object->undefined[object->undefined_count++] = string_at(object,
+                                                                     symbol->st_name);
+    }
 }
 
 enum object_fault read_versions(struct reader *reader)
 {
     struct versions versions = { .reader = reader };
+    const size_t count = (size_t)reader->symbol_count;
     if ((has(reader, TAG_VERNEED) && !read_needed_versions(&versions)) ||
         (has(reader, TAG_VERDEF) && !read_own_versions(&versions)))
         return bad_versions(reader);
-    if (has(reader, TAG_VERSYM))
-        return check_numbers(&versions);
-    return versions.highest == 0 ? OBJECT_GOOD : bad_versions(reader);
+    uint16_t *numbers = calloc(count + 1, sizeof *numbers);
+    reader->object->undefined = calloc(count + 1, sizeof *reader->object->undefined);
+    enum object_fault fault = numbers && reader->object->undefined
+                                  ? check_numbers(&versions, numbers)
+                                  : no_memory(reader);
+    if (!fault)
+        list_undefined(reader, numbers);
+    free(numbers);
+    return fault;
 }
 
 /* ---- notes ---- */

@@ -50,6 +50,9 @@ struct object {
     /* symbol versions that it asks other libraries for */
     const char *versions[MAX_VERSIONS];
     uint32_t version_count;
+    /* functions and variables that it needs, and that no version ties to a library */
+    const char **undefined;
+    size_t undefined_count;
     const char *rpath; /* or NULL */
     const char *runpath;
     char *manifest; /* the text of the note; NULL: it has none */

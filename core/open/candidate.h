@@ -51,6 +51,7 @@ struct candidate {
     int fd;               /* open from trust to bind; -1 otherwise */
     dev_t device;
     ino_t inode;
+    struct object *object;     /* what reading it showed; from preflight to bind */
     struct manifest *manifest; /* NULL before preflight has read it */
     enum stage stage;          /* the last one reached */
     enum reason reason;        /* why it stopped; REASON_NONE: it did not */

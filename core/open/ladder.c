@@ -3,12 +3,15 @@
 #include "open/ladder.h"
 
 #include "base/platform.h"
+#include "object/object.h"
 #include "open/load.h"
 #include "open/preflight.h"
 #include "open/probe.h"
 #include "open/scan.h"
 #include "open/select.h"
 #include "open/trust.h"
+
+#include <stdlib.h>
 
 typedef bool stage_fn(struct hw_context *context, struct candidate *candidate);
 
@@ -60,7 +63,12 @@ void climb(struct hw_context *context, struct candidate *candidate)
     bool good = !candidate->reason;
     for (size_t i = 0; i < sizeof ladder / sizeof *ladder && good; i++)
         good = climb_stage(context, candidate, ladder[i].stage, ladder[i].run);
-    if (good && load_and_probe(context, candidate))
+    good = good && load_and_probe(context, candidate);
+    if (candidate->object)
+        object_free(candidate->object);
+    free(candidate->object);
+    candidate->object = NULL;
+    if (good)
         candidate->stage = STAGE_BIND;
     else
         log_line(&context->log, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,

@@ -6,11 +6,13 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "object/object.h"
 #include "open/defaults.h"
 #include "open/witness.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -211,32 +213,97 @@ static bool enter(struct plugin *plugin)
 
 /* ---- into the process and out ---- */
 
-/* The checks were made on the open descriptor; the name must still lead to that file.
- * Nobody but root and the user could have changed that (trust.c), but those two install
- * software. */
-static bool same_file(const struct candidate *candidate)
+static bool same_file(const struct stat *a, const struct stat *b)
 {
-    struct stat checked, named;
-    return fstat(candidate->fd, &checked) == 0 && stat(candidate->real, &named) == 0 &&
-           checked.st_dev == named.st_dev && checked.st_ino == named.st_ino &&
-           checked.st_size == named.st_size &&
-           checked.st_mtim.tv_sec == named.st_mtim.tv_sec &&
-           checked.st_mtim.tv_nsec == named.st_mtim.tv_nsec;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* The libraries in the process, which are never unloaded, each with the file that it came from. */
+struct loaded {
+    struct loaded *next;
+    void *library;
+    struct stat file;
+};
+
+/* dlopen() knows a library again by its path, whatever file is there by now. */
+static bool came_from(struct candidate *candidate, void *library, const struct stat *file)
+{
+    static struct loaded *_Atomic all;
+    struct loaded *first = atomic_load(&all);
+    for (const struct loaded *other = first; other; other = other->next) {
+        if (other->library != library)
+            continue;
+        if (same_file(&other->file, file))
+            return true;
+        stop(candidate, REASON_CHANGED_FILE,
+             "the program runs the code of an earlier version of the file");
+        set_remedy(candidate, "Restart the program");
+        return false;
+    }
+    struct loaded *entry = malloc(sizeof *entry);
+    if (!entry)
+        return stop(candidate, REASON_NO_MEMORY, NULL);
+    *entry = (struct loaded){ first, library, *file };
+    while (!atomic_compare_exchange_weak(&all, &entry->next, entry))
+        ;
+    return true;
+}
+
+static bool not_linked(struct candidate *candidate, const char *symbol, size_t length)
+{
+    stop(candidate, REASON_LOAD_FAILED, "no library that it is linked with defines %.*s",
+         (int)length, symbol);
+    set_remedy(candidate,
+               "Link it with the library that defines %.*s (mathematical functions: -lm)",
+               (int)length, symbol);
+    return false;
+}
+
+/* What the program happens to have in it, another program may not. Names that begin with two
+ * underscores belong to the compiler, whose runtime (that of a sanitizer, say) is the
+ * program's. */
+static bool check_linked(struct candidate *candidate, void *library)
+{
+    const struct object *object = candidate->object;
+    for (size_t i = 0; i < object->undefined_count; i++) {
+        const char *symbol = object->undefined[i];
+        if (strncmp(symbol, "__", 2) != 0 && !dlsym(library, symbol))
+            return not_linked(candidate, symbol, strlen(symbol));
+    }
+    return true;
+}
+
+static bool load_failed(struct candidate *candidate)
+{
+    static const char undefined[] = "undefined symbol: ";
+    const char *error = dlerror();
+    const char *symbol = error ? strstr(error, undefined) : NULL;
+    if (!symbol)
+        return stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s",
+                    error ? error : "no reason given");
+    symbol += sizeof undefined - 1;
+    return not_linked(candidate, symbol, strcspn(symbol, ", ("));
+}
+
+/* The checks were made on the open descriptor; the name must still lead to that file. Only root
+ * and the user can have changed that (trust.c), but those two install software. */
 static bool load_library(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->candidate;
-    if (!same_file(candidate))
+    struct stat checked, named;
+    if (fstat(candidate->fd, &checked) || stat(candidate->real, &named) ||
+        !same_file(&checked, &named))
         return stop(candidate, REASON_CHANGED_FILE, NULL);
     /* By its name: the linker's $ORIGIN, debuggers and profilers all go by it. */
     plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
-    if (!plugin->library) {
-        const char *words = dlerror();
-        return stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s",
-                    words ? words : "no reason given");
-    }
-    return same_file(candidate) || stop(candidate, REASON_CHANGED_FILE, NULL);
+    if (!plugin->library)
+        return load_failed(candidate);
+    if (stat(candidate->real, &named) || !same_file(&checked, &named))
+        return stop(candidate, REASON_CHANGED_FILE, NULL);
+    return came_from(candidate, plugin->library, &checked) &&
+           check_linked(candidate, plugin->library);
 }
 
 bool load(struct hw_context *context, struct candidate *candidate)

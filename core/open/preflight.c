@@ -194,21 +194,16 @@ bool preflight(struct hw_context *context, struct candidate *candidate)
 {
     struct stat info;
     char why[256] = "";
-    struct object *object = malloc(sizeof *object);
+    struct object *object = candidate->object = calloc(1, sizeof *object);
     if (!object)
         return stop(candidate, REASON_NO_MEMORY, NULL);
-    if (fstat(candidate->fd, &info)) {
-        free(object);
+    if (fstat(candidate->fd, &info))
         return stop(candidate, REASON_UNREADABLE, NULL);
-    }
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };
     enum object_fault fault = elf_read(&source, object, why, sizeof why);
-    bool passed = fault ? stop(candidate, reasons[fault], "%s", why)
-                        : check_manifest(candidate, object) &&
-                              check_name(context, candidate) && check_abi(candidate) &&
-                              check_libc(candidate, object) &&
-                              check_libraries(context, candidate, object);
-    object_free(object);
-    free(object);
-    return passed;
+    if (fault)
+        return stop(candidate, reasons[fault], "%s", why);
+    return check_manifest(candidate, object) && check_name(context, candidate) &&
+           check_abi(candidate) && check_libc(candidate, object) &&
+           check_libraries(context, candidate, object);
 }

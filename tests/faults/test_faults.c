@@ -47,6 +47,7 @@ static const struct {
     { "packed", "" },
     { "threads", "" },
     { "symbol_undefined", "load-failed" },
+    { "libm_missing", "load-failed" },
     { "replaces_itself", "changed-file" },
     { "entry_fails", "entry-failed" },
     { "entry_mute", "abi-answer" },
@@ -520,6 +521,49 @@ static void test_library_path(void **state)
     free(bytes);
 }
 
+/* What is missing is the linking, not the installation. */
+static void test_undefined(void **state)
+{
+    static const char *const rows[][2] = { { "libm_missing", "expf" },
+                                           { "symbol_undefined", "hw_nobody_has_this" } };
+    struct hw_context *context;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(open_on(lair("%s", rows[i][0]),
+                                 &(struct hw_options){ .backends = rows[i][0] }, &context),
+                         HW_NO_DEVICE);
+        char remedy[128];
+        snprintf(remedy, sizeof remedy, "Link it with the library that defines %s",
+                 rows[i][1]);
+        assert_non_null(strstr(hw_message(), remedy));
+    }
+}
+
+/* A file that replaces one whose code is in the process: that code would run under its name. */
+static void test_replaced(void **state)
+{
+    struct hw_context *context;
+    size_t size;
+    unsigned char *bytes = read_file(built("good"), &size);
+    (void)state;
+    make_directory(lair("replaced"));
+    put_plugin(lair("replaced"), "good");
+    assert_int_equal(open_on(lair("replaced"), NULL, &context), HW_OK);
+    hw_close(context);
+    write_file(lair("replaced/new"), bytes, size);
+    free(bytes);
+    assert_int_equal(rename(lair("replaced/new"), lair("replaced/hw_good.so")), 0);
+    assert_int_equal(open_on(lair("replaced"),
+                             &(struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context),
+                     HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("replaced/hw_good.so"));
+    check_reason(entry, "changed-file");
+    assert_string_equal(text_of(entry, "remedy"), "Restart the program");
+    json_decref(json);
+    hw_close(context);
+}
+
 static unsigned count_descriptors(void)
 {
     unsigned count = 0;
@@ -573,6 +617,8 @@ int main(void)
         cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_holes),
         cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_undefined),
+        cmocka_unit_test(test_replaced),
         cmocka_unit_test(test_many_relocations),
         cmocka_unit_test(test_beside),
         cmocka_unit_test(test_library_path),
