@@ -206,7 +206,8 @@ static bool check_packed(const struct reader *reader, const char *bytes_of_row,
     return true;
 }
 
-/* A table that may be there: rows of `row` bytes, each of which stands for `places` places at most. */
+/* A table of relocations, if the object has it. A row has `row` bytes and stands for at most
+ * `places` places. */
 struct table {
     uint8_t address, bytes, row, places;
     bool (*check)(const struct reader *reader, const char *row, uint64_t *state);

@@ -77,6 +77,8 @@ bool is_broken(const struct candidate *candidate)
     case REASON_NO_DRIVER:
     case REASON_NO_DEVICE:
         return false;
+    case REASON_BAD_NAME: /* of what may be no plugin at all, without hw_ */
+        return strncmp(candidate->file, "hw_", 3) == 0;
     default:
         return candidate->stage != STAGE_FILTER;
     }

@@ -17,35 +17,101 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX         "hw_"
-#define SUFFIX         ".so"
-#define MAX_CANDIDATES 4096 /* files looked at, over all directories */
+#define PREFIX    "hw_"
+#define SUFFIX    ".so"
+#define MAX_FILES 4096 /* listed of one directory */
 
-static bool ends_in(const char *text, const char *end)
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), tail = strlen(end);
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* What the name of a file says: the backend, or why it is none. A file that the settings
- * name may be called anything; then its manifest has the word. */
-static void read_name(struct candidate *candidate)
+static bool is_plugin_name(const char *file)
 {
-    const char *name = candidate->file + strlen(PREFIX);
-    if (strncmp(candidate->file, PREFIX, strlen(PREFIX)) != 0)
+    return begins_with(file, PREFIX) && ends_with(file, SUFFIX);
+}
+
+static bool is_foreign_name(const char *file)
+{
+    return begins_with(file, PREFIX) &&
+           (ends_with(file, ".dll") || ends_with(file, ".dylib"));
+}
+
+/* What precedes ".so" or ".so.<version>"; false if neither ends the name. */
+static bool stem_of(const char *file, size_t *stem, bool *versioned)
+{
+    size_t length = strlen(file), tail = strlen(SUFFIX), end = length;
+    while (end && strchr(".0123456789", file[end - 1]))
+        end--;
+    *versioned = end < length;
+    *stem = end > tail ? end - tail : 0;
+    return *stem && strncmp(file + *stem, SUFFIX, tail) == 0;
+}
+
+/* The part of a misnamed plugin's name that is the backend's, as far as one can guess. */
+static const char *guess(const char *file)
+{
+    static const char *const starts[] = { "hw_", "hw-", "libhw_", "libhw-" };
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (begins_with(file, starts[i]))
+            return file + strlen(starts[i]);
+    return file;
+}
+
+/* mine.so, libhw_mine.so, hw-mine.so, hw_mine.so.1: what people call a plugin by mistake. Other
+ * libraries may lie beside plugins. */
+static bool is_misnamed(const char *file)
+{
+    size_t stem;
+    bool versioned;
+    return stem_of(file, &stem, &versioned) &&
+           (guess(file) != file ? guess(file) < file + stem
+                                : !versioned && !begins_with(file, "lib"));
+}
+
+static void stop_misnamed(struct candidate *candidate)
+{
+    const char *name = guess(candidate->file);
+    char right[NAME_SIZE] = "";
+    size_t stem, length;
+    bool versioned;
+    stop(candidate, REASON_BAD_NAME, NULL);
+    if (!stem_of(candidate->file, &stem, &versioned) || name > candidate->file + stem)
         return;
-    if (!ends_in(candidate->file, SUFFIX)) {
-        stop(candidate, REASON_OTHER_SYSTEM, NULL);
+    length = (size_t)(candidate->file + stem - name);
+    if (length >= NAME_SIZE) {
+        stop(candidate, REASON_BAD_NAME,
+             "the <name> in hw_<name>.so has %zu bytes; at most %d are allowed", length,
+             NAME_SIZE - 1);
         return;
     }
-    size_t length = strlen(name) - strlen(SUFFIX);
-    if (name_valid(name, length))
-        memcpy(candidate->name, name, length);
-    else if (length < NAME_SIZE)
-        stop(candidate, REASON_BAD_NAME, NULL);
-    else
-        stop(candidate, REASON_BAD_NAME,
-             "the <name> in hw_<name>.so has %zu bytes, over %d", length, NAME_SIZE - 1);
+    for (size_t i = 0; i < length; i++)
+        right[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] - 'A' + 'a' : name[i]);
+    if (name_valid(right, length))
+        set_remedy(candidate, "Rename it to " PREFIX "%s" SUFFIX, right);
+}
+
+/* A file that the settings name may be called anything; then its manifest says its name. */
+static void read_name(struct candidate *candidate)
+{
+    const char *file = candidate->file, *name = file + strlen(PREFIX);
+    if (is_foreign_name(file)) {
+        stop(candidate, REASON_OTHER_SYSTEM, NULL);
+    } else if (is_plugin_name(file)) {
+        size_t length = strlen(name) - strlen(SUFFIX);
+        if (name_valid(name, length))
+            memcpy(candidate->name, name, length);
+        else
+            stop_misnamed(candidate);
+    } else if (!candidate->explicit_file) {
+        stop_misnamed(candidate);
+    }
 }
 
 /* As the system's loader passes over a library of another machine: a file that could not
@@ -70,29 +136,36 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
     return true;
 }
 
-static enum hw_status add_candidate(struct hw_context *context, const char *directory,
-                                    const char *file, bool explicit_file)
+static void candidate_free(struct candidate *candidate)
 {
-    struct candidate **end = &context->candidates;
-    size_t count = 0;
-    for (; *end; end = &(*end)->next)
-        count++;
-    if (count == MAX_CANDIDATES)
-        return fail(HW_INVALID,
-                    "%s: over %d plugin files in all; clear the directories out", directory,
-                    MAX_CANDIDATES);
+    if (candidate->fd >= 0)
+        close(candidate->fd);
+    free(candidate->path);
+    free(candidate->real);
+    free(candidate->file);
+    free(candidate->message);
+    free(candidate->remedy);
+    free(candidate->manifest);
+    free(candidate);
+}
+
+/* NULL: out of memory. */
+static struct candidate *candidate_create(const char *directory, const char *file,
+                                          bool explicit_file)
+{
     struct candidate *candidate = calloc(1, sizeof *candidate);
     if (!candidate)
-        return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+        return NULL;
+    uint64_t start = microseconds_now();
     candidate->fd = -1;
     candidate->explicit_file = explicit_file;
     candidate->path = *directory ? text_format("%s/%s", directory, file) : strdup(file);
-    *end = candidate;
     const char *slash = candidate->path ? strrchr(candidate->path, '/') : NULL;
     candidate->file = candidate->path ? strdup(slash ? slash + 1 : candidate->path) : NULL;
-    if (!candidate->file)
-        return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    uint64_t start = microseconds_now();
+    if (!candidate->file) {
+        candidate_free(candidate);
+        return NULL;
+    }
     read_name(candidate);
     struct stat info;
     if (stat(candidate->path, &info) == 0) {
@@ -100,6 +173,24 @@ static enum hw_status add_candidate(struct hw_context *context, const char *dire
         candidate->inode = info.st_ino;
     }
     candidate->microseconds[STAGE_LIST] = microseconds_now() - start;
+    return candidate;
+}
+
+/* A misnamed link to a file that is listed anyway is left out: such as ldconfig makes. */
+static enum hw_status add_candidate(struct hw_context *context, const char *directory,
+                                    const char *file, bool explicit_file)
+{
+    struct candidate *candidate = candidate_create(directory, file, explicit_file);
+    if (!candidate)
+        return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+    struct candidate **end = &context->candidates;
+    for (; *end; end = &(*end)->next)
+        if (!is_plugin_name(candidate->file) && candidate->reason && candidate->inode &&
+            (*end)->inode == candidate->inode && (*end)->device == candidate->device) {
+            candidate_free(candidate);
+            return HW_OK;
+        }
+    *end = candidate;
     return HW_OK;
 }
 
@@ -116,12 +207,6 @@ static struct directory *add_directory(struct hw_context *context, const char *p
     directory->path = strdup(path);
     directory->source = strdup(source);
     return directory->path && directory->source ? directory : NULL;
-}
-
-static bool is_plugin_name(const char *file)
-{
-    return strncmp(file, PREFIX, strlen(PREFIX)) == 0 &&
-           (ends_in(file, SUFFIX) || ends_in(file, ".dll") || ends_in(file, ".dylib"));
 }
 
 static int compare(const void *a, const void *b)
@@ -148,17 +233,32 @@ static bool names_add(struct names *names, const char *name)
     return names->list[names->count] && ++names->count;
 }
 
-static enum hw_status scan_open(struct hw_context *context, const char *path, DIR *dir)
+static bool is_listed(const char *file)
+{
+    return is_plugin_name(file) || is_foreign_name(file) || is_misnamed(file);
+}
+
+static enum hw_status scan_open(struct hw_context *context, struct directory *directory,
+                                DIR *dir)
 {
     struct names names = { 0 };
     enum hw_status status = HW_OK;
     for (struct dirent *entry; !status && (entry = readdir(dir));)
-        if (is_plugin_name(entry->d_name) && !names_add(&names, entry->d_name))
+        if (is_listed(entry->d_name) && !names_add(&names, entry->d_name))
             status = fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     if (names.count)
         qsort(names.list, names.count, sizeof *names.list, compare);
-    for (size_t i = 0; i < names.count && !status; i++)
-        status = add_candidate(context, path, names.list[i], false);
+    if (names.count > MAX_FILES) {
+        directory->state = text_format("read in part: it has %zu plugin files, and the "
+                                       "first %d are listed",
+                                       names.count, MAX_FILES);
+        log_line(&context->log, HW_LOG_WARN, "plugin directory %s: %s", directory->path,
+                 directory->state ? directory->state : "");
+    } else {
+        directory->state = strdup("read");
+    }
+    for (size_t i = 0; i < names.count && i < MAX_FILES && !status; i++)
+        status = add_candidate(context, directory->path, names.list[i], false);
     for (size_t i = 0; i < names.count; i++)
         free(names.list[i]);
     free(names.list);
@@ -199,8 +299,7 @@ static enum hw_status scan_directory(struct hw_context *context, const char *pat
                  strerror(errno));
         return HW_OK;
     }
-    directory->state = strdup("read");
-    enum hw_status status = scan_open(context, path, dir);
+    enum hw_status status = scan_open(context, directory, dir);
     closedir(dir);
     return status;
 }
@@ -226,7 +325,7 @@ static enum hw_status scan_entry(struct hw_context *context, const char *path,
             "write the whole path",
             source, path);
     struct stat info;
-    if (ends_in(path, SUFFIX) || (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)))
+    if (ends_with(path, SUFFIX) || (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)))
         return scan_file(context, path, source);
     return scan_directory(context, path, source, true);
 }
@@ -273,15 +372,7 @@ void scan_free(struct hw_context *context)
     while (context->candidates) {
         struct candidate *candidate = context->candidates;
         context->candidates = candidate->next;
-        if (candidate->fd >= 0)
-            close(candidate->fd);
-        free(candidate->path);
-        free(candidate->real);
-        free(candidate->file);
-        free(candidate->message);
-        free(candidate->remedy);
-        free(candidate->manifest);
-        free(candidate);
+        candidate_free(candidate);
     }
     while (context->directories) {
         struct directory *directory = context->directories;

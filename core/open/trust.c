@@ -50,9 +50,9 @@ refuse(struct walk *walk, enum reason reason, const char *format, ...)
     return false;
 }
 
-/* Who else can write to it; NULL: nobody. Group write is harmless if the group is root's, or the owner's alone: by the custom of
- * user-private groups, the one with the user's own number. With an access control list, the
- * group's bits are the most that any entry of the list grants. */
+/* Who else can write to it; NULL: no other user. Group write is harmless if the group is root's, or
+ * the owner's alone: by the custom of user-private groups, the one with the owner's own number.
+ * With an access control list, the group's bits are the most that any entry of it grants. */
 static const char *other_writers(const char *path, const struct stat *info)
 {
     if (info->st_mode & S_IWOTH)

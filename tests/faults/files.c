@@ -591,6 +591,10 @@ static void named(const char *directory, char path[4096], const char *name)
 NAME_FAULT(make_name_none, "hw_.so")
 NAME_FAULT(make_name_upper, "hw_Plain.so")
 NAME_FAULT(make_name_control, "hw_pl\x1b[31main\n.so")
+NAME_FAULT(make_name_alone, "plain.so")
+NAME_FAULT(make_name_lib, "libhw_plain.so")
+NAME_FAULT(make_name_dash, "hw-plain.so")
+NAME_FAULT(make_name_version, "hw_plain.so.1")
 NAME_FAULT(make_name_space, "hw_pl ain.so")
 NAME_FAULT(make_name_quote, "hw_\"pl\\ain.so")
 NAME_FAULT(make_name_dll, "hw_plain.dll")
@@ -773,6 +777,10 @@ const struct made made_faults[] = {
     { "name_none", "bad-name", make_name_none, false },
     { "name_upper", "bad-name", make_name_upper, false },
     { "name_control", "bad-name", make_name_control, false },
+    { "name_alone", "bad-name", make_name_alone, false },
+    { "name_lib", "bad-name", make_name_lib, false },
+    { "name_dash", "bad-name", make_name_dash, false },
+    { "name_version", "bad-name", make_name_version, false },
     { "name_space", "bad-name", make_name_space, false },
     { "name_quote", "bad-name", make_name_quote, false },
     { "name_bytes", "bad-name", make_name_bytes, false },

@@ -217,7 +217,73 @@ static void test_long_name(void **state)
     write_file(lair("long/hw_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.so"), "", 0); /* 32 */
     assert_int_equal(open_on(lair("long"), NULL, &context), HW_NO_DEVICE);
     assert_non_null(
-        strstr(hw_message(), "the <name> in hw_<name>.so has 32 bytes, over 31"));
+        strstr(hw_message(), "the <name> in hw_<name>.so has 32 bytes; at most 31"));
+}
+
+/* A name that a plugin might have by mistake is listed, with the right one; what else lies in
+ * the directory is not. */
+static void test_misnamed(void **state)
+{
+    static const char *const others[] = { "libplain.so", "libhw.so.1",
+                                          "README",      "hw_plain.so.conf",
+                                          "hw_plain.c",  "plain.so.1",
+                                          ".so" };
+    static const char *const wrong[][2] = {
+        { "Mine.so", "Rename it to hw_mine.so" },
+        { "libhw_mine.so", "Rename it to hw_mine.so" },
+        { "hw-mine.so", "Rename it to hw_mine.so" },
+        { "hw_mine.so.1.2", "Rename it to hw_mine.so" },
+        { "hw_Mine.so", "Rename it to hw_mine.so" },
+        { "hw_m ine.so", "Rename it" },
+    };
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("misnamed_all"));
+    put_plugin(lair("misnamed_all"), "good");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        write_file(lair("misnamed_all/%s", others[i]), "", 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        write_file(lair("misnamed_all/%s", wrong[i][0]), "", 0);
+    /* The names of one plugin that ldconfig makes. */
+    assert_int_equal(symlink("hw_good.so", lair("misnamed_all/hw_good.so.1")), 0);
+    assert_int_equal(open_on(lair("misnamed_all"), NULL, &context), HW_OK);
+    json_t *json = report(context);
+    assert_int_equal(json_array_size(json_object_get(json, "candidates")),
+                     1 + sizeof wrong / sizeof *wrong);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const json_t *entry = candidate(json, lair("misnamed_all/%s", wrong[i][0]));
+        check_reason(entry, "bad-name");
+        assert_string_equal(text_of(entry, "remedy"), wrong[i][1]);
+    }
+    json_decref(json);
+    hw_close(context);
+}
+
+/* A directory with more files than are listed: the others serve. */
+static void test_many_files(void **state)
+{
+    enum { FILES = 4097 };
+    struct hw_context *context;
+    char path[8192];
+    (void)state;
+    make_directory(lair("many"));
+    make_directory(lair("few"));
+    put_plugin(lair("many"), "good");
+    put_plugin(lair("few"), "plain");
+    for (int i = 0; i < FILES; i++)
+        write_file(lair("many/hw_x%04d.so", i), "", 0);
+    snprintf(path, sizeof path, "%s:%s", lair("many"), lair("few"));
+    assert_int_equal(open_on(path, NULL, &context), HW_OK);
+    json_t *json = report(context);
+    check_good(context, json, lair("many/hw_good.so"));
+    check_reason(candidate(json, lair("few/hw_plain.so")), "");
+    assert_null(candidate(json, lair("many/hw_x4096.so")));
+    const json_t *entry = json_array_get(json_object_get(json, "directories"), 0);
+    assert_string_equal(
+        text_of(entry, "state"),
+        "read in part: it has 4098 plugin files, and the first 4096 are listed");
+    json_decref(json);
+    hw_close(context);
 }
 
 /* The manifest's, whose last byte is no UTF-8; without one, or of a file that was not read,
@@ -460,8 +526,8 @@ static void test_two_contexts(void **state)
     }
 }
 
-/* A library beside the plugin that the plugin itself says it needs: others must not be able to write
- * to it, and it must be whole. */
+/* A library that the plugin finds beside itself: other users must not be able to write to it, and
+ * it must be whole. */
 static void test_beside(void **state)
 {
     struct hw_context *context;
@@ -618,6 +684,8 @@ int main(void)
         cmocka_unit_test(test_holes),
         cmocka_unit_test(test_two_contexts),
         cmocka_unit_test(test_undefined),
+        cmocka_unit_test(test_misnamed),
+        cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_replaced),
         cmocka_unit_test(test_many_relocations),
         cmocka_unit_test(test_beside),
