@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c - the names of statuses, dtypes and ops, and the version of the library. */
+#include "base/message.h"
+
 #include <hw/hw.h>
+
+#include <string.h>
 
 uint32_t hw_version(void)
 {
@@ -38,12 +42,28 @@ const char *hw_dtype_name(int32_t dtype)
     }
 }
 
+static const char *const op_names[] = {
+#define X(NAME, name) #name,
+    HW_OPS(X)
+#undef X
+};
+
 const char *hw_op_name(uint32_t op)
 {
-    static const char *const names[] = {
-#define X(NAME, name) #name,
-        HW_OPS(X)
+    return op < HW_OP_COUNT ? op_names[op] : "?";
+}
+
+enum hw_status hw_op_find(const char *name, uint32_t *op)
+{
+#define X(NAME, name) " " #name
+    static const char names[] = HW_OPS(X);
 #undef X
-    };
-    return op < HW_OP_COUNT ? names[op] : "?";
+    if (!name || !op)
+        return fail(HW_INVALID, "hw_op_find: name and op may not be NULL");
+    *op = 0;
+    for (uint32_t i = 0; i < HW_OP_COUNT; i++)
+        if (!strcmp(name, op_names[i]))
+            return *op = i, HW_OK;
+    return fail(HW_UNSUPPORTED, "hw_op_find: this library has no op '%s'; it has%s", name,
+                names);
 }

@@ -11,14 +11,14 @@
 
 /* FITS(silu, x, FLOATS): operand x of silu is a tensor that can be, of one of these dtypes.
  * The role comes from the op table. */
-#define T(op, field, role) ROLE_OF_##op##_##field = ROLE_##role,
+#define T(op, field, role) ROLE_OF_##op##_##field = HW_ROLE_##role,
 #define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) ROLES_##name };
 HW_OPS(X)
 #undef X
 #undef T
 #define FITS(name, field, dtypes)                                                          \
     operand_fits(check, &op->field, OPERAND_##name##_##field,                              \
-                 (enum operand_role)ROLE_OF_##name##_##field, dtypes)
+                 (enum hw_role)ROLE_OF_##name##_##field, dtypes)
 #define DISJOINT(name, y, x)                                                               \
     operands_disjoint(check, &op->y, OPERAND_##name##_##y, &op->x, OPERAND_##name##_##x)
 #define DISJOINT_OR_SAME(name, y, x)                                                       \

@@ -210,7 +210,7 @@ static bool may_retry(uint32_t op, const void *args)
 {
     const struct op_row *row = &op_rows[op];
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        if (row->operands[i].role == ROLE_INOUT)
+        if (row->operands[i].role == HW_ROLE_INOUT)
             return false;
         const struct hw_tensor *y = operand_at(args, &row->operands[i]);
         for (uint32_t k = 0; k < row->operand_count && role_writes(row->operands[i].role);

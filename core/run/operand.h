@@ -77,7 +77,7 @@ bool packed_fits(const struct check *check, const struct hw_tensor *t,
 
 /* Whether operand number `index` may be what it is; false leaves the rest to bad_operand(). */
 static inline bool operand_fits(struct check *check, const struct hw_tensor *t,
-                                uint32_t index, enum operand_role role, uint32_t dtypes)
+                                uint32_t index, enum hw_role role, uint32_t dtypes)
 {
     struct byte_range *where = &check->bytes[index];
     check->wrong = index;
@@ -90,7 +90,7 @@ static inline bool operand_fits(struct check *check, const struct hw_tensor *t,
                  (uint32_t)t->rank - 1u >= HW_MAX_RANK))
         return false;
     if (unlikely(t->layout | t->reserved[0] | t->reserved[1] | t->reserved[2]))
-        return role == ROLE_WEIGHT && packed_fits(check, t, where);
+        return role == HW_ROLE_WEIGHT && packed_fits(check, t, where);
     const struct dtype_row row = dtype_rows[t->dtype];
     const struct axes a = axes_of(t, row);
     const int64_t cols = t->extent[t->rank - 1], step = t->stride[t->rank - 1];

@@ -71,7 +71,7 @@ HW_OPS(X)
 
 /* ---- the table ---- */
 
-#define T(op, field, role) { #field, offsetof(struct hw_##op, field), ROLE_##role },
+#define T(op, field, role) { #field, offsetof(struct hw_##op, field), HW_ROLE_##role },
 #define X(NAME, name)                                                                      \
     static const struct operand_row operands_##name[] = { HW_OPERANDS_##NAME(T) };         \
     _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \

@@ -7,12 +7,10 @@
 
 #include <stdbool.h>
 
-enum operand_role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
-
 struct operand_row {
     const char *name;
     uint32_t offset; /* of the tensor in the op's struct */
-    enum operand_role role;
+    enum hw_role role;
 };
 
 #define MAX_OPERANDS 8
@@ -42,19 +40,19 @@ struct op_row {
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 
-static inline bool role_reads(enum operand_role role)
+static inline bool role_reads(enum hw_role role)
 {
-    return role != ROLE_OUT && role != ROLE_OPT_OUT;
+    return role != HW_ROLE_OUT && role != HW_ROLE_OPT_OUT;
 }
 
-static inline bool role_writes(enum operand_role role)
+static inline bool role_writes(enum hw_role role)
 {
-    return role >= ROLE_OUT;
+    return role >= HW_ROLE_OUT;
 }
 
-static inline bool role_optional(enum operand_role role)
+static inline bool role_optional(enum hw_role role)
 {
-    return role == ROLE_OPT_IN || role == ROLE_OPT_OUT;
+    return role == HW_ROLE_OPT_IN || role == HW_ROLE_OPT_OUT;
 }
 
 static inline struct hw_tensor *operand_in(void *args, const struct operand_row *operand)

@@ -91,6 +91,31 @@ HW_EXPORT const char *hw_message(void);
 HW_EXPORT const char *hw_status_name(int32_t status);
 HW_EXPORT const char *hw_dtype_name(int32_t dtype);
 HW_EXPORT const char *hw_op_name(uint32_t op);
+/* Sets `op` to the number of the op with this name, for hw_submit(). Returns HW_UNSUPPORTED if
+ * this library has no such op; the message lists the names. */
+HW_EXPORT enum hw_status hw_op_find(const char *name, uint32_t *op);
+
+/* A field of an op's struct. With these, a binding for another language can fill in the struct
+ * of any op without a declaration of its own. `hw abi` prints all of them, and the layout of
+ * every other struct. */
+struct hw_field_info {
+    uint32_t size; /* set by the caller */
+    int32_t type;  /* enum hw_field_type */
+    int32_t role;  /* enum hw_role, if it is a tensor */
+    uint32_t offset;
+    uint32_t bytes;
+    uint32_t reserved;
+    const char *name;
+    /* What the value zero means: "1", "10000", "1/sqrt(D)", "unlimited". For a tensor,
+     * "absent". "0" if it is just the number, "" if the field must be set. */
+    const char *zero;
+};
+/* Describes field `index` of the struct of `op`, in the order of the struct. Set info->size
+ * first. Returns HW_END past the last field, without setting the message. */
+HW_EXPORT enum hw_status hw_op_field(uint32_t op, uint32_t index,
+                                     struct hw_field_info *info);
+/* The size in bytes of the struct of `op`, as this library knows it; 0 for an unknown op. */
+HW_EXPORT size_t hw_op_size(uint32_t op);
 
 /* ---- Contexts ---- */
 
@@ -294,26 +319,72 @@ HW_EXPORT enum hw_status hw_tensor_pack(struct hw_queue *queue,
                                         const struct hw_tensor *weights,
                                         struct hw_tensor *packed);
 
-/* Contiguous host tensors by value, for use inside an op's struct. Invalid arguments give a
- * tensor of rank -1, which every op refuses with HW_INVALID; to learn why, call
- * hw_tensor_host(). */
-static inline struct hw_tensor hw_host_1d(const void *data, int32_t dtype, int64_t n)
+/* Contiguous tensors by value, for use inside an op's struct: hw_host_*() over host memory,
+ * hw_view_*() over `buffer` from byte `offset` on. Extents are listed outermost first. Invalid
+ * arguments give a tensor of rank -1, which every op refuses with HW_INVALID and the
+ * reason. */
+static inline struct hw_tensor hw_host_(const void *data, int32_t dtype, int32_t rank,
+                                        const int64_t *extents)
 {
     struct hw_tensor tensor;
-    if (hw_tensor_host(&tensor, data, dtype, 1, &n))
+    if (hw_tensor_host(&tensor, data, dtype, rank, extents))
         tensor.rank = -1;
     return tensor;
+}
+static inline struct hw_tensor hw_view_(struct hw_buffer *buffer, uint64_t offset,
+                                        int32_t dtype, int32_t rank, const int64_t *extents)
+{
+    struct hw_tensor tensor;
+    if (hw_tensor_view(&tensor, buffer, offset, dtype, rank, extents))
+        tensor.rank = -1;
+    return tensor;
+}
+static inline struct hw_tensor hw_host_1d(const void *data, int32_t dtype, int64_t n)
+{
+    return hw_host_(data, dtype, 1, &n);
 }
 static inline struct hw_tensor hw_host_2d(const void *data, int32_t dtype, int64_t rows,
                                           int64_t cols)
 {
-    struct hw_tensor tensor;
-    int64_t extents[2];
-    extents[0] = rows;
-    extents[1] = cols;
-    if (hw_tensor_host(&tensor, data, dtype, 2, extents))
-        tensor.rank = -1;
-    return tensor;
+    const int64_t extents[2] = { rows, cols };
+    return hw_host_(data, dtype, 2, extents);
+}
+static inline struct hw_tensor hw_host_3d(const void *data, int32_t dtype, int64_t planes,
+                                          int64_t rows, int64_t cols)
+{
+    const int64_t extents[3] = { planes, rows, cols };
+    return hw_host_(data, dtype, 3, extents);
+}
+static inline struct hw_tensor hw_host_4d(const void *data, int32_t dtype, int64_t batches,
+                                          int64_t planes, int64_t rows, int64_t cols)
+{
+    const int64_t extents[4] = { batches, planes, rows, cols };
+    return hw_host_(data, dtype, 4, extents);
+}
+static inline struct hw_tensor hw_view_1d(struct hw_buffer *buffer, uint64_t offset,
+                                          int32_t dtype, int64_t n)
+{
+    return hw_view_(buffer, offset, dtype, 1, &n);
+}
+static inline struct hw_tensor hw_view_2d(struct hw_buffer *buffer, uint64_t offset,
+                                          int32_t dtype, int64_t rows, int64_t cols)
+{
+    const int64_t extents[2] = { rows, cols };
+    return hw_view_(buffer, offset, dtype, 2, extents);
+}
+static inline struct hw_tensor hw_view_3d(struct hw_buffer *buffer, uint64_t offset,
+                                          int32_t dtype, int64_t planes, int64_t rows,
+                                          int64_t cols)
+{
+    const int64_t extents[3] = { planes, rows, cols };
+    return hw_view_(buffer, offset, dtype, 3, extents);
+}
+static inline struct hw_tensor hw_view_4d(struct hw_buffer *buffer, uint64_t offset,
+                                          int32_t dtype, int64_t batches, int64_t planes,
+                                          int64_t rows, int64_t cols)
+{
+    const int64_t extents[4] = { batches, planes, rows, cols };
+    return hw_view_(buffer, offset, dtype, 4, extents);
 }
 
 /* ---- Queues ---- */

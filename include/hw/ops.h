@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* hw/ops.h - the op table: everything that a device can compute.
  *
- * HW_OPS lists every op once, and HW_OPERANDS_<OP> lists its tensors. The enum, the names,
- * the plugin's table, staging, fallback, graphs, conformance tests and the support table
- * are all generated from these lists. Each op has one documented struct and one typed
- * wrapper below. A binding for another language may call hw_submit() directly, as the
- * wrappers do.
+ * HW_OPS lists every op once, HW_OPERANDS_<OP> lists its tensors and HW_SCALARS_<OP> its
+ * other fields. The enum, the names, the plugin's table, staging, fallback, graphs,
+ * conformance tests, hw_op_field() and the support table are all generated from these
+ * lists. Each op has one documented struct and one typed wrapper below. A binding for
+ * another language may call hw_submit() directly, as the wrappers do.
  *
  * In C++ the struct and the function of an op share a name, so write the keyword: `struct
  * hw_softmax op{};`, then hw_softmax(queue, &op). Without `struct`, hw_softmax names the
@@ -77,9 +77,17 @@ enum hw_op {
         HW_OP_COUNT
 };
 
-/* T(op, field, role), in the order of the struct's fields. Roles: IN, OPT_IN (an input that
- * may be absent), WEIGHT (an input that may come from hw_tensor_pack()), OUT, OPT_OUT,
- * INOUT. */
+/* What an op does with a tensor. */
+enum hw_role {
+    HW_ROLE_IN = 0,
+    HW_ROLE_OPT_IN = 1, /* may be absent */
+    HW_ROLE_WEIGHT = 2, /* an input that may come from hw_tensor_pack() */
+    HW_ROLE_OUT = 3,
+    HW_ROLE_OPT_OUT = 4, /* may be absent */
+    HW_ROLE_INOUT = 5    /* read, then written */
+};
+
+/* T(op, field, role), in the order of the struct's fields. */
 #define HW_OPERANDS_MATMUL(T)                                                              \
     T(matmul, a, IN) T(matmul, b, WEIGHT) T(matmul, bias, OPT_IN) T(matmul, c, OUT)
 #define HW_OPERANDS_RMSNORM(T)                                                             \
@@ -109,6 +117,46 @@ enum hw_op {
     T(set_rows, x, IN) T(set_rows, rows, IN) T(set_rows, table, INOUT)
 #define HW_OPERANDS_COPY(T)   T(copy, src, IN) T(copy, dst, OUT)
 #define HW_OPERANDS_ARGMAX(T) T(argmax, x, IN) T(argmax, y, OUT)
+
+/* The type of a field of an op's struct. */
+enum hw_field_type {
+    HW_FIELD_TENSOR = 1,  /* struct hw_tensor */
+    HW_FIELD_I32 = 2,     /* int32_t */
+    HW_FIELD_I64 = 3,     /* int64_t */
+    HW_FIELD_F32 = 4,     /* float */
+    HW_FIELD_FLAG = 5,    /* uint32_t: 0 or 1 */
+    HW_FIELD_RESERVED = 6 /* uint32_t: must be 0 */
+};
+
+/* S(op, field, type, zero): the fields after the tensors, in the order of the struct. `zero`
+ * is what the value 0 means, where that is not the number itself; "": 0 is invalid. */
+#define HW_SCALARS_MATMUL(S)                                                               \
+    S(matmul, transpose_a, FLAG, "0") S(matmul, transpose_b, FLAG, "0")
+#define HW_SCALARS_RMSNORM(S) S(rmsnorm, eps, F32, "") S(rmsnorm, reserved, RESERVED, "0")
+#define HW_SCALARS_SOFTMAX(S) S(softmax, scale, F32, "1") S(softmax, log, FLAG, "0")
+#define HW_SCALARS_SILU(S)
+#define HW_SCALARS_ROPE(S)                                                                 \
+    S(rope, start, I64, "0")                                                               \
+    S(rope, dims, I32, "D")                                                                \
+    S(rope, interleaved, FLAG, "0")                                                        \
+    S(rope, theta, F32, "10000")                                                           \
+    S(rope, scale, F32, "1")
+#define HW_SCALARS_ATTENTION(S)                                                            \
+    S(attention, length, I64, "Tmax")                                                      \
+    S(attention, window, I64, "unlimited")                                                 \
+    S(attention, scale, F32, "1/sqrt(D)")                                                  \
+    S(attention, softcap, F32, "none")                                                     \
+    S(attention, causal, FLAG, "0")                                                        \
+    S(attention, reserved, RESERVED, "0")
+#define HW_SCALARS_ADD(S)
+#define HW_SCALARS_MUL(S)
+#define HW_SCALARS_SWIGLU(S)
+#define HW_SCALARS_ADD_RMSNORM(S)                                                          \
+    S(add_rmsnorm, eps, F32, "") S(add_rmsnorm, reserved, RESERVED, "0")
+#define HW_SCALARS_GET_ROWS(S)
+#define HW_SCALARS_SET_ROWS(S)
+#define HW_SCALARS_COPY(S)
+#define HW_SCALARS_ARGMAX(S)
 
 /* GCC warns when a C++ struct and a function share a name, which is valid. */
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)

@@ -4,7 +4,7 @@
 
 load common
 
-commands="status devices explain env run verify bench"
+commands="status devices explain env run verify bench abi"
 
 @test "without a word: what there is, and where to start" {
     hw

@@ -345,7 +345,7 @@ static void outputs_overlap_nothing(void **state)
                 union any_op u = valid(op);
                 operand_in(&u, out)->data = (char *)operand_in(&u, in)->data + 4;
                 if (out->role !=
-                    ROLE_INOUT) /* its bytes follow: part of x lies in front of y */
+                    HW_ROLE_INOUT) /* its bytes follow: part of x lies in front of y */
                     refused(op, &u, in->name, "overlap");
             }
 }

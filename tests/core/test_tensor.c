@@ -92,6 +92,39 @@ static void turned_and_reshaped(void **state)
 }
 
 /* Views end where their buffer ends. */
+/* The same tensor as the constructor makes from a list of extents. */
+static void by_value(void **state)
+{
+    static const int64_t extents[] = { 2, 3, 2, 4 };
+    struct world w;
+    struct hw_tensor t;
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    ok(hw_buffer_alloc(w.near, 256, 0, &b));
+    for (int32_t rank = 1; rank <= 4; rank++) {
+        const int64_t *e = extents + 4 - rank;
+        const struct hw_tensor hosts[] = { hw_host_1d(data, HW_F32, 4),
+                                           hw_host_2d(data, HW_F32, 2, 4),
+                                           hw_host_3d(data, HW_F32, 3, 2, 4),
+                                           hw_host_4d(data, HW_F32, 2, 3, 2, 4) },
+                               views[] = { hw_view_1d(b, 64, HW_F32, 4),
+                                           hw_view_2d(b, 64, HW_F32, 2, 4),
+                                           hw_view_3d(b, 64, HW_F32, 3, 2, 4),
+                                           hw_view_4d(b, 64, HW_F32, 2, 3, 2, 4) };
+        ok(hw_tensor_host(&t, data, HW_F32, rank, e));
+        assert_memory_equal(&t, &hosts[rank - 1], sizeof t);
+        ok(hw_tensor_view(&t, b, 64, HW_F32, rank, e));
+        assert_memory_equal(&t, &views[rank - 1], sizeof t);
+    }
+    const struct hw_tensor long_one = hw_view_2d(b, 64, HW_F32, 7, 7);
+    assert_int_equal(long_one.rank, -1);
+    fails(HW_INVALID, "do not fit into its buffer of 256 bytes",
+          hw_silu(w.on_near, &(struct hw_silu){ .x = hw_view_2d(b, 64, HW_F32, 7, 7),
+                                                .y = hw_view_2d(b, 0, HW_F32, 2, 2) }));
+    world_close(&w);
+}
+
 static void views_of_buffers(void **state)
 {
     struct world w;
@@ -131,6 +164,7 @@ int main(void)
         cmocka_unit_test(constructors),     cmocka_unit_test(refusals),
         cmocka_unit_test(slices),           cmocka_unit_test(turned_and_reshaped),
         cmocka_unit_test(views_of_buffers), cmocka_unit_test(allocated),
+        cmocka_unit_test(by_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

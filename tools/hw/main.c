@@ -21,6 +21,7 @@ static const struct command commands[] = {
     { "run", "text from a model file, or the perplexity of a text", cmd_run },
     { "verify", "hold a plugin's results against a reference", cmd_verify },
     { "bench", "measure calls, opening, copies and ops", cmd_bench },
+    { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
