@@ -78,7 +78,7 @@
     [[ "$output" = *'| `matmul` | stand-in |'* ]]
 }
 
-@test "what a plugin lacks or refuses is no pass, though it cannot be asked" {
+@test "ops that a plugin lacks or rejects do not pass, even if supports() is missing" {
     run "$CHECKOPS" --plugin "$BEGUN" -q -o matmul
     echo "$output"
     [ "$status" = 1 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# bench: that it measures and says so; what the figures are is no test.
+# bench: it measures and prints. No test depends on the figures.
 
 load common
 

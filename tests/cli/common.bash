@@ -20,7 +20,7 @@ setup()
 hw()
 {
     run --separate-stderr "$COMMAND" "$@"
-    # What the sanitizers say is no answer.
+    # Without the messages of the sanitizers.
     if [[ $stderr == *Sanitizer* || $stderr == *"runtime error"* ]]; then
         printf '%s\n' "$stderr"
         return 1

@@ -66,7 +66,7 @@ refuses()
     [ -z "$output" ]
 }
 
-@test "a reader that leaves early is no failure" {
+@test "a reader that closes the pipe early is not a failure" {
     needs_cpu
     export errors=$BATS_TEST_TMPDIR/errors result=$BATS_TEST_TMPDIR/result
     for words in status "status --json" "explain --json" help env; do
@@ -97,7 +97,7 @@ refuses()
     [[ $output == *"cannot write the output"* ]]
 }
 
-@test "closed standard input and error are no trouble" {
+@test "closed standard input and error do no harm" {
     needs_cpu
     run bash -c '"$@" <&- 2>&-' _ "$COMMAND" status
     [ "$status" -eq 0 ]

@@ -63,7 +63,7 @@ load common
     json "len(d['warnings']) == 1"
 }
 
-@test "env warns of a variable that is no setting, with the nearest name" {
+@test "env warns of a variable that is not a setting, with the nearest name" {
     needs_cpu
     HW_BACKEND=cpu hw env
     [ "$status" -eq 0 ]
@@ -100,7 +100,7 @@ wrong()
     [ "$status" -eq 0 ]
 }
 
-@test "a limit that is no size" {
+@test "a limit that is not a size" {
     export HW_MEMORY_LIMIT=8X
     wrong 'HW_MEMORY_LIMIT.*8X'
     export HW_MEMORY_LIMIT=99999999999999999999G

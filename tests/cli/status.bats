@@ -65,7 +65,7 @@ make_directory()
     says '✗ DISCRETE \(discrete\)'
 }
 
-@test "a file that is no plugin has one line, with path, reason and remedy" {
+@test "a file that is not a plugin has one line, with path, reason and remedy" {
     make_directory
     : >"$directory/hw_empty.so"
     echo "not a plugin" >"$directory/hw_words.so"

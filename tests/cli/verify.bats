@@ -33,7 +33,7 @@ load common
     says ' +all +[1-9][0-9]* passed +0 failed.*'
 }
 
-@test "a file that is no plugin, with its reason" {
+@test "a file that is not a plugin, with its reason" {
     chmod 755 "$BATS_TEST_TMPDIR"
     echo "not a plugin" >"$BATS_TEST_TMPDIR/hw_words.so"
     hw verify "$BATS_TEST_TMPDIR/hw_words.so"

@@ -125,7 +125,7 @@ commands="status devices explain env run verify bench abi"
     fails 2 "--json=yes"
 }
 
-@test "a word as long as the system takes is no trouble" {
+@test "a word as long as the system accepts" {
     long=$(printf 'x%.0s' {1..5000})
     hw "$long"
     fails 2 "no such command"
@@ -135,7 +135,7 @@ commands="status devices explain env run verify bench abi"
     fails 2 "not understood"
 }
 
-@test "words that are no text do not reach the terminal as they are" {
+@test "words that are not text are escaped on the terminal" {
     hw $'\e[31mred'
     fails 2 'x1b'
     [[ $stderr != *$'\e'* ]]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_check.c - what a call may not be. Every operand of every op is made wrong in every way
- * that the operand table knows of, then the scalars and rules of each op; the answer is
- * HW_INVALID, it names op and field, and the plugin was not called. Last, random damage:
- * the short check of ordinary calls never accepts what the whole check refuses. */
+/* test_check.c - invalid calls. Every operand of every op is made wrong in every way
+ * that the operand table allows, then each scalar and each rule of an op. Each call must
+ * return HW_INVALID and name op and field, and must not reach the plugin. The last test
+ * damages operands at random: the short check of ordinary calls must never accept what
+ * the full check rejects. */
 #include "run/check.h"
 #include "run/ops.h"
 #include "run/queue.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_copy.c - hw_copy() between any two of: the host, the CPU's memory, and two devices of a
- * plugin that knows no way from one to the other; with strides, with conversion, in slices.
- */
+/* test_copy.c - hw_copy() between any two of: the host, the CPU's memory, and two
+ * devices of a plugin that cannot copy between them; with strides, conversion and
+ * slices. */
 #include "run/queue.h"
 #include "world.h"
 
@@ -67,7 +67,7 @@ static void between_all_places(void **state)
             }
 }
 
-/* Bits that are no numbers survive: nothing goes through arithmetic. */
+/* NaN payloads survive: a copy without conversion does no arithmetic. */
 static void bit_for_bit(void **state)
 {
     const uint32_t bits[4] = { 0x7fa00001, 0xff812345, 0x80000000, 0x00000001 };
@@ -301,7 +301,7 @@ static void what_can_not_be_copied(void **state)
     fails(HW_INVALID, "NULL", copy_between(NULL, &b, &a));
 }
 
-/* What can not be a tensor is seen before anything is counted with it; one side in reach of
+/* An invalid tensor is rejected before anything is counted with it; one side in reach of
  * the host and one not is where bytes are moved without the copy op. */
 static void what_is_no_tensor(void **state)
 {

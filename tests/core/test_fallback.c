@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_fallback.c - another device computes what the first one can not, or what its driver failed
- * at; right, counted, and never silent. And what may not be computed again. */
+/* test_fallback.c - an op that the first device cannot compute, or whose driver call
+ * failed, is computed by another device: correctly, counted and logged. Also the ops
+ * that must not be computed a second time. */
 #include "run/queue.h"
 #include "world.h"
 
@@ -347,8 +348,8 @@ static int32_t full_silu(void *device, void *queue, const struct hw_silu *op)
     return plugin_message_set(HW_NO_MEMORY, "the stand-in is full");
 }
 
-/* Another error of a stand-in is as good as a refusal, while it can not have written what the
- * op reads. */
+/* If the second device fails as well, the next one is tried, as long as the failed one cannot
+ * have written an input of the op. */
 static void a_stand_in_that_fails(void **state)
 {
     struct world w;
@@ -498,7 +499,7 @@ static void nobody_stands_in_for_a_driver(void **state)
     break_queue(w.on_cpu, HW_DRIVER);
     not_retried(HW_DRIVER, w.on_cpu, HW_OP_ADD, hw_add(w.on_cpu, &op));
     assert_non_null(strstr(hw_message(), "no other device is left"));
-    /* All others say that they can not: the driver's error is the answer, since the output may
+    /* All others reject the op: the driver's error is the answer, since the output may
      * have been touched. */
     ok(hw_tensor_alloc(w.near, 0, HW_Q4_K, 2, extents, &blocks));
     const struct hw_copy copy = { .src = device_f32(w.near, (int64_t)2, (int64_t)256, END),

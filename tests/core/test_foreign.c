@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_foreign.c - what others made, and what the user wrote: imported queues and memory stay their
- * maker's, and kernels get what their signature says or nothing. On tests/plugins/foreign.c,
- * whose API this program speaks itself, as an application that brings its own stream would. */
+/* test_foreign.c - imported queues and memory, and user kernels. Imports remain their
+ * owner's property; a kernel gets the arguments that its signature declares, or the
+ * launch fails. Uses tests/plugins/foreign.c and calls its vendor API directly, as an
+ * application with a stream of its own would. */
 #include "../plugins/foreign.h"
 #include "world.h"
 
@@ -152,7 +153,7 @@ static void queues_that_are_none(void **state)
     fails(HW_INVALID, "kind", hw_queue_import(one, NULL, NULL, &theirs, &imported));
     assert_null(imported);
     imported = queue;
-    fails(HW_INVALID, "import a queue on foreign:0: NULL is no queue",
+    fails(HW_INVALID, "import a queue on foreign:0: NULL is not a queue handle",
           hw_queue_import(one, NULL, FOREIGN_QUEUE, NULL, &imported));
     assert_null(imported);
     imported = queue;
@@ -211,7 +212,7 @@ static void memory_that_the_host_can_not_see(void **state)
     struct hw_buffer *buffer;
     (void)state;
     for (int i = 0; i < 2; i++) {
-        fails(HW_UNSUPPORTED, "can not see", hw_buffer_alloc(one, 1000, flags[i], &buffer));
+        fails(HW_UNSUPPORTED, "cannot see", hw_buffer_alloc(one, 1000, flags[i], &buffer));
         assert_null(buffer);
     }
     fails(HW_INVALID, "NULL", hw_buffer_alloc(one, 8, 0, NULL));
@@ -343,7 +344,8 @@ static void memory_that_is_none(void **state)
     fails(HW_UNSUPPORTED, "hw_buffer_import on foreign:0: memory of kind \"host\"",
           import(one, "host", cells, sizeof cells, &buffer));
     assert_null(buffer);
-    fails(HW_INVALID, "NULL is no memory", import(one, FOREIGN_MEMORY, NULL, 16, &buffer));
+    fails(HW_INVALID, "NULL is not a memory handle",
+          import(one, FOREIGN_MEMORY, NULL, 16, &buffer));
     fails(HW_INVALID, "17 bytes from byte 0 on of memory that has 16",
           import(one, FOREIGN_MEMORY, &theirs, 17, &buffer));
     assert_null(buffer);
@@ -486,7 +488,7 @@ static void weights_are_not_written(void **state)
     fails(HW_INVALID, "argument 1 is written, and its buffer is read-only",
           hw_kernel_launch(queue, affine, 1, args, 4));
     holds(queue, &fixed, 1, 2, 3, 4);
-    /* A packed tensor is an input, as it was made; its layout is no licence. */
+    /* A packed tensor is an input, as it was made; its layout does not make it an output. */
     ok(hw_tensor_pack(queue, &a, &packed));
     args[0] = in(&packed);
     fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, twice, 1, args, 1));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_nomem.c - memory runs out at the first allocation, the second, the third ... of a program
- * that opens a context, computes on every path and closes. Whatever fails says HW_NO_MEMORY
- * or works all the same; nothing crashes, hangs or leaks (LeakSanitizer's to find).
+/* test_nomem.c - the first allocation fails, then the second, the third and so on, in a
+ * program that opens a context, computes on every path and closes. Each call either
+ * returns HW_NO_MEMORY or works; nothing crashes, hangs or leaks (LeakSanitizer checks
+ * the last).
  *
- * The linker sends the library's allocations here (--wrap); plugins keep theirs. */
+ * The linker redirects the library's allocations to this file (--wrap), not those of
+ * plugins. */
 #define _POSIX_C_SOURCE 200809L
 #include "world.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_order.c - what happens when: asynchronous work, events, recorded graphs, errors that come
- * later, lost devices, forks, and closing with everything left open. */
+/* test_order.c - order and time: asynchronous work, events, recorded graphs, errors that
+ * arrive late, lost devices, forks, and closing a context with objects still open. */
 #define _POSIX_C_SOURCE 200809L
 #include "world.h"
 

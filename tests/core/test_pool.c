@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_pool.c - the memory of a device: hits without the driver, joining, limits, zeros, order,
- * imports. */
+/* test_pool.c - the memory pool of a device: reuse without a driver call, merging,
+ * limits, zeroed memory, order of reuse, imports. */
 #include "world.h"
 
 #define MB (UINT64_C(1) << 20)
@@ -176,7 +176,7 @@ static void zeroed_memory_is_not_hoarded(void **state)
     world_close(&w);
 }
 
-/* A chunk of which a little is used can not be given back. */
+/* A chunk that is still partly used is not returned to the driver. */
 static void little_is_not_cut_from_much(void **state)
 {
     struct world w;
@@ -359,7 +359,7 @@ static void buffers_are_as_the_device_says(void **state)
     hw_buffer_free(b[0]);
     fails(HW_NO_MEMORY, "largest", hw_buffer_alloc(w.far, 48 * MB + 1, 0, &b[0]));
     assert_null(b[0]);
-    /* What small requests share is no larger either. */
+    /* Chunks shared by small requests are no larger either. */
     ok(hw_pool_trim(w.far));
     w.far->info.buffer_max = 2 * MB;
     ok(hw_buffer_alloc(w.far, 100, 0, &b[0]));

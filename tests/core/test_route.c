@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_route.c - the cold path: staging of host tensors and views made contiguous, each right and
- * counted, and what is refused instead. fallback.c goes on where the device can not. */
+/* test_route.c - the slow path: host tensors are staged and views are made contiguous,
+ * correctly and counted; and the cases that are rejected. test_fallback.c covers ops
+ * that the device cannot compute. */
 #include "world.h"
 
 /* ---- host tensors ---- */
@@ -215,7 +216,7 @@ static int32_t supports_fewer_flags(void *device, uint32_t op, const void *args,
     return HW_UNSUPPORTED;
 }
 
-/* A flag that the plugin does not take is no way to say it: the view is copied then. */
+/* The plugin rejects the flag that would describe the view, so the view is copied. */
 static void views_are_said_as_the_plugin_takes_them(void **state)
 {
     static const uint32_t refusals[] = { 0, 1, 2, 3 }, copies[] = { 0, 1, 1, 2 };

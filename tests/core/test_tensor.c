@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_tensor.c - constructors and views: what they make, and what they refuse, leaving an
- * absent tensor. */
+/* test_tensor.c - constructors and views of tensors: what they return, and that an
+ * invalid call returns an absent tensor. */
 #include "world.h"
 
 static float data[64];

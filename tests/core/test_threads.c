@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_threads.c - different queues in parallel, on one device and several, while others read
- * the report and allocate. A race is ThreadSanitizer's to find; wrong results are found
- * here. */
+/* test_threads.c - several queues, on one device and on several, used in parallel while
+ * other threads allocate and read the report. ThreadSanitizer finds the races; this
+ * program finds wrong results. */
 #include "world.h"
 
 #include <stdio.h>

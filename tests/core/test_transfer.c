@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer.c - what the library asks of a plugin's transfer(): which places, in how many calls. */
+/* test_transfer.c - the library's calls of a plugin's transfer(): which places, and how
+ * often. */
 #include "run/queue.h"
 #include "run/transfer.h"
 #include "world.h"
@@ -155,7 +156,7 @@ static void rows_go_in_one_call(void **state)
         }
 }
 
-/* What repeats in the source is no row of it: its pitch would be less than a row. */
+/* A repeated source is not transferred as rows: its pitch would be less than a row. */
 static void what_repeats_goes_row_by_row(void **state)
 {
     float x[40], y[4][40];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* test_versions.c - library, plugin and application of different ages. tests/plugins/older.c knows
- * fewer ops, shorter structs and fewer slots than the library: what it does not know goes to
- * another device, or is refused by name, and is never left out in silence. tests/plugins/newer.c
- * knows more: it finds zeros where the library knows nothing. An application hands over structs
- * that are shorter or longer than the library's. */
+/* test_versions.c - library, plugin and application of different ages.
+ * tests/plugins/older.c has fewer ops, shorter structs and fewer slots than the library:
+ * an op or field that it does not know goes to another device or is rejected by name,
+ * and is never ignored. tests/plugins/newer.c has more: it finds zeros in the fields
+ * that the library does not know. The applications here pass structs that are shorter or
+ * longer than the library's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "run/ops.h"
 #include "world.h"
@@ -14,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes that end where a page begins that can not be read: who reads past them is seen. */
+/* Bytes followed by an unreadable page: reading past their end crashes. */
 static unsigned char *edge;
 
 static int make_edge(void **state)
@@ -235,7 +236,8 @@ static void ops_past_its_last_are_refused_by_name(void **state)
     assert_int_equal(hw_device_kernel(p->older, HW_OP_SILU, 1, &info), HW_END);
     assert_int_equal(hw_device_kernel(p->older, HW_OP_ADD, 0, &info), HW_END);
     assert_int_equal(hw_device_kernel(p->older, HW_OP_ARGMAX, 0, &info), HW_END);
-    assert_non_null(strstr(hw_message(), "add came after")); /* the end is no failure */
+    assert_non_null(
+        strstr(hw_message(), "add came after")); /* the end of the table is not a failure */
 }
 
 /* What lies behind the end of its table is nobody's function. */
@@ -500,7 +502,7 @@ static void shorter_structs_mean_zero(void **state)
     ok(hw_graph_launch(graph, p->on_cpu));
     ok(hw_queue_wait(p->on_cpu));
     equal(y, shares, 4);
-    /* eps has no default: without it the op can not be meant. */
+    /* eps has no default: a zero is an error. */
     const struct hw_rmsnorm norm = { .x = op.x, .y = op.y, .eps = 1e-5f };
     fails(HW_INVALID, "eps",
           hw_submit(p->on_cpu, HW_OP_RMSNORM, &norm, offsetof(struct hw_rmsnorm, eps)));

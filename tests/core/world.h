@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* world.h - what the tests of the executing half share: a context with the CPU and the test
- * device with separate memory, and few words for tensors and expectations. */
+/* world.h - shared by the tests of core/run: a context with the CPU and the test devices
+ * with separate memory, and short functions for tensors and expectations. */
 #ifndef HW_WORLD_H
 #define HW_WORLD_H
 

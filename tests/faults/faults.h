@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.h - the faults that are files, made when the tests run: see files.c. */
+/* faults.h - faulty files, made while the tests run: see files.c. */
 #ifndef FAULTS_H
 #define FAULTS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* files.c - faults that are files: what is no object, objects with one thing wrong, and
- * files that the file system makes odd. */
+/* files.c - faulty files: files that are not objects, objects with one defect, and
+ * unusual kinds of files. */
 #define _GNU_SOURCE
 #include "faults.h"
 
@@ -556,7 +556,7 @@ static void make_access_list(const char *directory, char path[4096])
     }
 }
 
-/* The search directory belongs to the fixture alone, so it can not be the bad one: a link
+/* The search directory belongs to the fixture alone, so it cannot be the bad one: a link
  * leads to a plugin below a directory that belongs to somebody else. */
 static void make_path_owner(const char *directory, char path[4096])
 {

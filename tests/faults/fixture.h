@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fixture.h - what the tests of the loader share: directories to put files into, opening a
+/* fixture.h - shared by the tests of the loader: directories for plugin files, opening a
  * context on them, and reading its report. */
 #ifndef FIXTURE_H
 #define FIXTURE_H

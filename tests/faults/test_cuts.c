@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cuts.c - a good plugin cut off after every number of bytes: never taken for whole, since
- * the system's loader would die of it; and the whole one is. */
+/* test_cuts.c - a good plugin truncated at every length is rejected, because the
+ * system's loader would crash on it; the complete file is accepted. */
 #include "object/object.h"
 
 #include <stdio.h>

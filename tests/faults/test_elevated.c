@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* test_elevated.c - a program with somebody else's rights (set-user-ID) opens a context: no
- * variable, no file and no option may lead it to a plugin, or turn a check off.
+/* test_elevated.c - a program that runs with another user's rights (set-user-ID) opens a
+ * context: no variable, file or option may make it load a plugin or turn a check off.
  *
- * Run by root it makes a set-user-ID copy of itself and runs that as a user who is neither;
- * linked with the library's objects, because the system's loader finds no library by a
- * relative path then. */
+ * Run as root, the program makes a set-user-ID copy of itself and runs the copy as a
+ * third user. It links the library's objects, because the system's loader ignores
+ * relative library paths in such a program. */
 #define _GNU_SOURCE
 #include <hw/hw.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_failures.c - opening a context while the system fails it: each allocation once, and each
- * call on files once with each of several errors. Whatever happens, there is an answer, a
- * report that is JSON, and nothing is left behind. The linker puts the functions below in
- * front of the system's
- * (--wrap), for the library's objects alone. */
+/* test_failures.c - opening a context while the system fails: each allocation once, and
+ * each file call once with each of several errors. hw_open() must always return, the
+ * report must be valid JSON, and nothing may leak. The linker puts the functions below
+ * in front of the system's (--wrap), for the library's objects alone. */
 #define _GNU_SOURCE
 #include "fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_faults.c - bad files and bad plugins, each with the one reason that it must be given,
- * each beside a good plugin that must be found and used all the same. */
+/* test_faults.c - bad files and bad plugins. Each must be reported with its one reason,
+ * and the good plugin beside it must still be found and used. */
 #define _GNU_SOURCE
 #include "faults.h"
 
@@ -151,7 +151,7 @@ static void test_fault(void **state)
     check_good(context, json, lair("%s/hw_good.so", fault->name));
     json_decref(json);
     hw_close(context);
-    fesetround(FE_TONEAREST); /* the one change that the library can not take back */
+    fesetround(FE_TONEAREST); /* the one change that the library cannot undo */
 }
 
 /* All of them at once, in one directory. */
@@ -385,7 +385,7 @@ static void test_shadowed(void **state)
     hw_close(context);
 }
 
-/* A file that can not even be tried does not keep the next one of its name from being used.
+/* An unusable file does not keep the next one of its name from being used.
  */
 static void test_passed_over(void **state)
 {
@@ -405,7 +405,7 @@ static void test_passed_over(void **state)
     hw_close(context);
 }
 
-/* Nor does a link that can not be tried keep the file that it leads to from being used. */
+/* Nor does an unusable link keep its target from being used. */
 static void test_bad_links(void **state)
 {
     struct hw_context *context;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_selection.c - what HW_BACKENDS and its like make of the devices there are. The zoo (rank
- * 20) has four: 0 software, 1 integrated, 2 and 3 discrete; view (rank 60) shows 2 and 3
- * once more; good (rank 80) has one; open_no_driver is found, and can not be used. */
+/* test_selection.c - how HW_BACKENDS and the other settings select devices. The plugin
+ * zoo (rank 20) has four: 0 software, 1 integrated, 2 and 3 discrete. The plugin view
+ * (rank 60) shows 2 and 3 once more. The plugin good (rank 80) has one. The plugin
+ * open_no_driver is found but unusable. */
 #define _GNU_SOURCE
 #include "fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_settings.c - the sixteen settings: who decides, what a value may be, what is said about
- * the rest. */
+/* test_settings.c - the settings: which source wins, which values are valid, and the
+ * messages about the rest. */
 #define _GNU_SOURCE
 #include "fixture.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_config.c - configuration files of any bytes, and what they say taken as settings. */
+/* fuzz_config.c - configuration files of arbitrary bytes, whose values are then applied
+ * as settings. */
 #include "open/config_file.h"
 #include "open/config_value.h"
 

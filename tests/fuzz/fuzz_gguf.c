@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_gguf.c - any bytes as a model file: reading it, its vocabulary, and text by that
- * vocabulary. */
+/* fuzz_gguf.c - arbitrary bytes as a model file: the reader, the tokenizer, and text
+ * encoded with it. */
 #include "shape.h"
 #include "tokenizer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_manifest.c - manifests of any bytes. */
+/* fuzz_manifest.c - manifests of arbitrary bytes. */
 #include "object/manifest.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_preflight.c - the ELF reader on any bytes: an answer, and no byte out of bounds. */
+/* fuzz_preflight.c - the ELF reader on arbitrary bytes: it returns, and reads no byte
+ * out of bounds. */
 #include "object/object.h"
 
 #include <stdlib.h>

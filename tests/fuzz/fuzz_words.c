@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_words.c - lists of backends and devices of any text, and globs of it matched against
- * it. */
+/* fuzz_words.c - backend and device lists of arbitrary text, and their globs matched
+ * against the same text. */
 #include "base/text.h"
 #include "open/selector.h"
 

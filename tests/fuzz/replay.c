@@ -31,7 +31,7 @@ static int read_seed(const char *path, struct seed *seed)
     FILE *file = fopen(path, "rb");
     seed->bytes = malloc(MOST_BYTES);
     if (!file || !seed->bytes) {
-        fprintf(stderr, "%s can not be read\n", path);
+        fprintf(stderr, "%s cannot be read\n", path);
         return 1;
     }
     seed->size = fread(seed->bytes, 1, MOST_BYTES, file);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* test_load.c - what preflight lets pass does not kill the process that loads it: each byte of a
- * plugin's tables is changed in some ways, and what the ELF reader still takes for whole is
- * loaded, and unloaded, by a child.
+/* test_load.c - a file that passes preflight does not kill the process that loads it.
+ * Each byte of a plugin's tables is changed in several ways; each file that the ELF
+ * reader still accepts is loaded and unloaded by a child process.
  *
- * Tables are all that comes before the code (header, segments, symbols, versions,
- * relocations) and the dynamic section. A changed table may also lead into the midst of a
- * function, or to another one, which makes it another program and is not to be seen by
- * reading. So the code is taken out before: every instruction of the plugin returns, and
- * whoever dies died of the tables.
+ * The tables are everything in front of the code (header, segments, symbols, versions,
+ * relocations) and the dynamic section. A changed table may also point into the middle
+ * of a function or to another function. That is a different program, which no reader can
+ * detect. The code is therefore replaced first: every instruction of the plugin is a
+ * return, so a child that dies was killed by the tables.
  *
- * load [-n <most>] <plugin> ...    -n: that many changes of each, evenly spread; else all */
+ * Usage: test_load [-n COUNT] PLUGIN...   -n: this many changes per plugin, evenly
+ * spread (default: all) */
 #define _GNU_SOURCE
 #include "object/object.h"
 
@@ -124,7 +125,7 @@ static int sweep(const char *path, struct image *image, size_t most)
     prepare(image);
     if (write(image->fd, image->bytes, image->size) != (ssize_t)image->size ||
         try(image) != LOADED) {
-        printf("%s: can not be loaded as it is\n", path);
+        printf("%s: cannot be loaded unchanged\n", path);
         return 2;
     }
     size_t total = image->count * sizeof changes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles a source with NVRTC, without any include path: nvrtc SOURCE PTX. Exit status
- * 77 where the library is not installed. */
+/* Compiles a source file with NVRTC, without an include path: nvrtc SOURCE PTX. The exit
+ * status is 77 if the library is not installed. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* run.h - what the files run_*.c share: arrays of any storage type, the comparison with a
- * definition in double precision, and how the groups of a kernel are run. Each of these files
- * is a family of tests, which test_kernels.c puts together. */
+/* run.h - shared by the files run_*.c: arrays of any storage type, comparison with a
+ * definition in double precision, and running the groups of a kernel. Each of these
+ * files is one family of tests; test_kernels.c runs them all. */
 #ifndef KERNELS_TEST_RUN_H
 #define KERNELS_TEST_RUN_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* run_moves.c - what only moves and converts: get_rows, set_rows, copy. */
+/* run_moves.c - the kernels that move and convert data: get_rows, set_rows, copy. */
 #include "run.h"
 
 /* ---- rows of a table ---- */
 
 enum { PICKED = 5, TABLE_ROWS = 7 };
-/* Two of them are no rows of the table. */
+/* Two of them are outside the table. */
 static const int picked[PICKED] = { 6, 0, -1, 7, 3 };
 
 static struct rows_args rows_args(int to, int from, i64 cols)

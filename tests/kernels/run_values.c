@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* run_values.c - what the kernels stand on: conversions between storage types, all of them,
- * and the functions of the prelude. */
+/* run_values.c - the base of all kernels: every conversion between storage types, and
+ * the functions of the prelude. */
 #include "run.h"
 
 #include <hw/types.h>

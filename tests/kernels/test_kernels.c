@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The portable kernels, run as plain C on ragged sizes against definitions in double
- * precision, and the conversions and functions under them, swept exhaustively. The
- * conformance suite asks more of whole plugins; this asks whether the kernel text is
- * right, under sanitizers if built so. */
+/* test_kernels.c - the portable kernels, run as plain C on ragged sizes and compared
+ * with definitions in double precision; and the conversions and functions they use,
+ * tested exhaustively. The conformance suite tests whole plugins; this program tests the
+ * kernel text, also under sanitizers. */
 #include "run.h"
 
 void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers)

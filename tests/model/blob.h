@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blob.h - writes GGUF files into memory, sound ones and lying ones, for the tests here. */
+/* blob.h - writes valid and invalid GGUF files into memory. */
 #ifndef HW_TEST_BLOB_H
 #define HW_TEST_BLOB_H
 

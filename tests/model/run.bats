@@ -188,7 +188,7 @@ END
     grep -q '^ops' err
 }
 
-@test "a perplexity that Ctrl-C cut short is no success, and says how far it got" {
+@test "a perplexity that Ctrl-C cut short fails, and says how far it got" {
     yes 'Before we proceed any further, hear me speak.' | head -n 3000 >text
     # The first window, of 8 tokens, has to be done by then, and the last not.
     for delay in 0.2 0.5 1 2 4 8 16; do

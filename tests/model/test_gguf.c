@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_gguf.c - the GGUF reader takes a good file and refuses every bad one with one
+/* test_gguf.c - the GGUF reader accepts a good file and rejects each bad one with one
  * sentence that names file, place and reason. Bad files end where readable memory ends:
- * reading one byte beyond is a crash, with or without sanitizers. */
+ * reading one byte too far crashes, with or without sanitizers. */
 #define _DEFAULT_SOURCE
 #include "blob.h"
 #include "gguf.h"

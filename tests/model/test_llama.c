@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_llama.c - a real model through the library, on every device there is: the golden
- * tokens and scores; every KV cache type, weight type, form of rope and of output against
- * each other; and metadata that lie.
+/* test_llama.c - a real model through the library, on every device present: the golden
+ * tokens and scores; every KV cache type, weight type, form of rope and of output
+ * compared with each other; and invalid metadata.
  *
- * Variants are made from the one model file, in memory, by changing what they differ in. */
+ * Variants are made in memory by changing the one model file. */
 #include "blob.h"
 #include "llama.h"
 #include "perplexity.h"

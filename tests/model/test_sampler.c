@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_sampler.c - greedy is the first of the best; chance follows the probabilities,
- * within what top-k and top-p leave; a seed repeats itself; scores that are no numbers are
- * never chosen. */
+/* test_sampler.c - greedy sampling takes the first of the best scores; random sampling
+ * follows the probabilities within top-k and top-p; a seed gives the same sequence
+ * again; a NaN score is never chosen. */
 #include "sampler.h"
 
 #include <math.h>

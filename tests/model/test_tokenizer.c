@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_tokenizer.c - the ids of the golden file; agreement with the definition of the
- * encoding, written the slow way; text that comes back as it was; streams cut anywhere;
- * vocabularies that lie. */
+/* test_tokenizer.c - the ids of the golden file; agreement with a slow encoder written
+ * from the definition; text that survives encoding and decoding; streams cut anywhere;
+ * invalid vocabularies. */
 #include "blob.h"
 #include "tokenizer.h"
 

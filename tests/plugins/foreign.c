@@ -72,7 +72,7 @@ static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
 {
     if (flags & (HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED))
         return hw_fail(((struct device *)device)->host, HW_UNSUPPORTED,
-                       "the host can not see its memory");
+                       "the host cannot see its memory");
     unsigned char *address = calloc(1, bytes);
     int32_t status = memory_make(device, address, false, &buffer->impl);
     if (status)
@@ -90,7 +90,7 @@ static int32_t buffer_import(void *self, const struct hw_import *desc,
         return hw_fail(device->host, HW_UNSUPPORTED, "memory of kind \"%s\" is not its own",
                        desc->kind);
     if (!memory)
-        return hw_fail(device->host, HW_INVALID, "NULL is no memory");
+        return hw_fail(device->host, HW_INVALID, "NULL is not a memory handle");
     if (desc->offset + desc->bytes > memory->bytes)
         return hw_fail(device->host, HW_INVALID,
                        "%llu bytes from byte %llu on of memory that has %llu",
@@ -162,7 +162,7 @@ static int32_t queue_import(void *self, const struct hw_queue_desc *desc, const 
         return hw_fail(device->host, HW_UNSUPPORTED,
                        "queues of kind \"%s\" are not its own", kind);
     if (!theirs)
-        return hw_fail(device->host, HW_INVALID, "NULL is no queue");
+        return hw_fail(device->host, HW_INVALID, "NULL is not a queue handle");
     if (desc->flags & HW_QUEUE_TIMING && !theirs->timed)
         return hw_fail(device->host, HW_UNSUPPORTED, "a queue that is not timed");
     return queue_make(device, desc, handle, out);

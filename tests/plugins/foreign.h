@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.h - the API of a vendor who does not exist: memory and queues that a program may
- * have made before it opened a context, and foreign.c wraps. A queue runs nothing before it is
- * finished, so that a wait that is missing shows. One thread at a time. */
+/* foreign.h - the API of an invented vendor: memory and queues that a program may create
+ * before it opens a context, and that foreign.c wraps. A queue runs nothing until it is
+ * finished, so that a missing wait shows. Not thread-safe. */
 #ifndef FOREIGN_H
 #define FOREIGN_H
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* minimal.h - a plugin, whole and correct, with one device that has no op and whose memory is
- * the host's: the start of each plugin that is about something else, and what each bad plugin
- * is but for one mistake. Instance, device and queue are the host, for its words.
+/* minimal.h - a complete, correct plugin with one device, without ops, whose memory is
+ * the host's. Each plugin that is about something else starts from it, and each bad
+ * plugin is this one with one mistake. Instance, device and queue are all the host
+ * table, for its message functions.
  *
- * Before it includes this a plugin defines NAME, and may define LINES (of the manifest), DEVICE
- * (the name of its device), CHANGES (it has a function change(), which replaces or adds slots
- * of the table), and NO_PLUGIN (it has a manifest and an entry of its own, which calls fill()). */
+ * A plugin defines NAME before it includes this file. It may also define LINES (of the
+ * manifest), DEVICE (the name of its device), CHANGES (it has a function change(), which
+ * replaces or adds slots of the table), and NO_PLUGIN (it has its own manifest and
+ * entry, which calls fill()). */
 #include <hw/plugin.h>
 
 #include <stdlib.h>

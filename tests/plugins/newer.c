@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* newer.c - a plugin from after the library. Its header went on: there is an op behind the last
- * one, and the structs of silu and copy have fields that the library has never heard of. Each
- * means something where it is not zero, which is what it always has to be: the plugin says
- * HW_INTERNAL if it is not. */
+/* newer.c - a plugin that is newer than the library. Its header has one more op, and
+ * more fields in the structs of silu and copy. Each of these fields must be zero: the
+ * plugin returns HW_INTERNAL if it is not. */
 #define NAME  "newer"
 #define LINES "vendor=nobody\nrank=99\n"
 #define CHANGES

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* null.c - a plugin whose every op answers at once and computes nothing. Not for results: it
- * is what `hw bench dispatch` measures the library against, where a plugin's own work would
- * drown what a call costs. Its one device says so in its name, and is chosen after all others. */
+/* null.c - a plugin whose every op returns at once and computes nothing. `hw bench
+ * dispatch` uses it to measure the library's cost per call, which the work of a real
+ * plugin would hide. The name of its one device says so, and the device is ranked last. */
 #define NAME   "null"
 #define LINES  "vendor=nobody\nrank=99\n"
 #define DEVICE "Null device, computes nothing"

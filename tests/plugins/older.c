@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* older.c - a plugin from before the library. Its header ended earlier: its table has no slot
- * after graph_destroy, its op table four ops, it states the sizes of five, and matmul and
- * softmax had nothing behind their tensors yet.
+/* older.c - a plugin that is older than the library. Its table ends after graph_destroy,
+ * its op table has four ops, it states the sizes of five, and its structs of matmul and
+ * softmax end after the tensors.
  *
- * Behind its tables lies memory that nobody may read, and what it did not write of the host's
- * table is poisoned. It is never to hear of an op or a field that it does not know: it says
- * HW_INTERNAL if it does, or computes what is wrong. */
+ * Unreadable memory follows its tables, and the part of the host's table that it did not
+ * write is poisoned. It must never get an op or a field that it does not know: it then
+ * returns HW_INTERNAL or computes a wrong result. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #define NAME            "older"
 #define NO_PLUGIN
@@ -190,7 +190,7 @@ static void graph_destroy(void *graph)
 
 /* ---- the tables ---- */
 
-/* A copy that ends where a page begins that can not be read; NULL: no memory for one. It is
+/* A copy followed by an unreadable page; NULL if there is no memory for it. It is
  * never given back, as other tables of plugins are not. */
 static const void *at_an_edge(const void *table, size_t bytes)
 {

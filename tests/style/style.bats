@@ -6,7 +6,7 @@ setup()
 {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     if ! git rev-parse --git-dir >/dev/null 2>&1; then
-        skip "not applicable: this tree is no git checkout"
+        skip "not applicable: this tree is not a git checkout"
     fi
 }
 

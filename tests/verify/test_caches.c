@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_caches.c - the sizes of caches as sysfs tells them, of processors that are not here. */
+/* test_caches.c - cache sizes as sysfs describes them, for invented processors. */
 #define _XOPEN_SOURCE 700 /* mkdtemp(), nftw() */
 #include "caches.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_oracle.c - who doubts the doubter: number formats against their definitions, over all
- * codes, and the oracle on cases small enough to be computed by hand. */
+/* test_oracle.c - the oracle itself: number formats against their definitions, over all
+ * codes, and ops small enough to compute by hand. */
 #include "oracle.h"
 #include "storage.h"
 

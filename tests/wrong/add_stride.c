@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: rows are taken to lie one after the other. */
+/* wrong: row strides are ignored, as if the rows were contiguous. */
 #include "reference.h"
 
 static int32_t add(void *device, void *queue, const struct hw_add *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: of equals the last one wins. */
+/* wrong: among equal elements the last one wins. */
 #include "reference.h"
 
 static int32_t argmax(void *device, void *queue, const struct hw_argmax *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: lengths that lie in memory are not clamped from below: they read as full. */
+/* wrong: a negative length in memory is not clamped to zero; the full length is used. */
 #include "reference.h"
 
 static int32_t attention(void *device, void *queue, const struct hw_attention *op)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* begun.c - a plugin that its author has just begun: silu of f32 vectors is right, softmax is
- * a slot that refuses everything, the other slots are empty. It has no supports() and lists no
- * rows, so that only a call tells what it computes. */
+/* begun.c - an unfinished plugin: silu of f32 vectors is right, softmax rejects
+ * everything, the other slots are empty. It has no supports() and lists no rows, so only
+ * a call shows what it computes. */
 #include "reference.h"
 
 static int32_t silu(void *device, void *queue, const struct hw_silu *op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: of a transfer of several rows only the first one is moved. The memory is said to be the
- * device's own, so that copies from and to the host are transfers. */
+/* wrong: a transfer of several rows moves only the first one. The memory is declared to
+ * be the device's own, so that copies to and from the host are transfers. */
 #include "reference.h"
 
 static struct hw_plugin right;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: a row outside the table reads as its last one, not as zeros. */
+/* wrong: a row outside the table reads as the last row, not as zeros. */
 #include "reference.h"
 
 static int32_t get_rows(void *device, void *queue, const struct hw_get_rows *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: f32 operands lose 13 bits of their significands, as tensor cores like them. */
+/* wrong: f32 operands lose 13 bits of their significands, as in TF32. */
 #include "reference.h"
 
 static int32_t matmul(void *device, void *queue, const struct hw_matmul *op)

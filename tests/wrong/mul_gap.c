@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: whole strides are written, not only the elements of a row. */
+/* wrong: the gaps between rows are written as well. */
 #include "reference.h"
 
 static int32_t mul(void *device, void *queue, const struct hw_mul *op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reference.c - every op by the oracle, in host memory, when it is called. Slow, and right:
- * the conformance tests must find nothing to say about it. */
+/* reference.c - computes every op with the oracle, in host memory, during the call. Slow
+ * and right: the conformance tests must accept it. */
 #include "reference.h"
 
 #include "oracle.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* right.c - the reference, unspoilt: the tests must pass all of it. */
+/* right.c - the unchanged reference: it must pass every test. */
 #include "reference.h"
 
 static int32_t fill(const struct hw_host *host, struct hw_plugin *table)

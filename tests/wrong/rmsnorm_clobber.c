@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: the input serves as scratch memory. */
+/* wrong: the input is used as scratch memory. */
 #include "reference.h"
 
 static int32_t rmsnorm(void *device, void *queue, const struct hw_rmsnorm *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: angles are products of f32. */
+/* wrong: angles are computed in f32. */
 #include "reference.h"
 
 static int32_t rope(void *device, void *queue, const struct hw_rope *op)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rowless.c - right, but its rows cannot be listed: for tests of what verify says then. */
+/* rowless.c - right, but its rows cannot be listed: for tests of what verify reports
+ * then. */
 #include "reference.h"
 
 static const struct hw_host *words;

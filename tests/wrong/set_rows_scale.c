@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: q8_0 divides by the scale as it is stored, not as it was computed. */
+/* wrong: q8_0 divides by the scale after rounding it for storage, not by the computed
+ * one. */
 #include "reference.h"
 
 static int32_t set_rows(void *device, void *queue, const struct hw_set_rows *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: of a row that is no multiple of four the last element is never written. */
+/* wrong: if the row length is not a multiple of four, the last element is not written. */
 #include "reference.h"
 
 static int32_t silu(void *device, void *queue, const struct hw_silu *op)

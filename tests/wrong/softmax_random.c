@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: the last bit of the first element depends on how often it was asked. */
+/* wrong: the last bit of the first element depends on the number of calls. */
 #include "reference.h"
 
 static int32_t softmax(void *device, void *queue, const struct hw_softmax *op)

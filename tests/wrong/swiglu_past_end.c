@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: one element more than there are is written. */
+/* wrong: one element too many is written. */
 #include "reference.h"
 
 static int32_t swiglu(void *device, void *queue, const struct hw_swiglu *op)

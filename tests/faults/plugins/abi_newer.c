@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Serves ABI versions that are not there yet. */
+/* Serves only ABI versions that do not exist yet. */
 #define NO_PLUGIN
 #define NAME "abi_newer"
 #include "minimal.h"

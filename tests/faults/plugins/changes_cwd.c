@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It changes the working directory. */
+/* Changes the working directory. */
 #define _POSIX_C_SOURCE 200809L
 #define NAME            "changes_cwd"
 #define CHANGES

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It changes the rounding of floats. */
+/* Changes the rounding mode of floating point. */
 #define NAME "changes_floats"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It takes a signal. */
+/* Installs a signal handler. */
 #define _POSIX_C_SOURCE 200809L
 #define NAME            "changes_handlers"
 #define CHANGES

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It changes the locale. */
+/* Changes the locale. */
 #define NAME "changes_locale"
 #define CHANGES
 #include "minimal.h"

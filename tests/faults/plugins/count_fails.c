@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It can not list its devices. */
+/* Fails to list its devices. */
 #define NAME "count_fails"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A million devices. */
+/* Reports a million devices. */
 #define NAME "count_million"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A negative number of devices. */
+/* Reports a negative number of devices. */
 #define NAME "count_negative"
 #define CHANGES
 #include "minimal.h"

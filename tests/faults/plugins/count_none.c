@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It works, and there is no device. */
+/* Works, but finds no device. */
 #define NAME "count_none"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entry answers an error, with words. */
+/* The entry returns an error with a message. */
 #define NO_PLUGIN
 #define NAME "entry_fails"
 #include "minimal.h"

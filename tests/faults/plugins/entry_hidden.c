@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entry is there, and not exported. */
+/* The entry exists but is not exported. */
 __attribute__((visibility("hidden"), used)) int hw_plugin_entry(void);
 
 int hw_plugin_entry(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entry answers success and does nothing. */
+/* The entry returns success and does nothing. */
 #define NO_PLUGIN
 #define NAME "entry_mute"
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entry is used, and defined nowhere. */
+/* The entry is used but defined nowhere. */
 int hw_plugin_entry(void);
 __attribute__((visibility("default"))) int hw_plugin_other(void);
 

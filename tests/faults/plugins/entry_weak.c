@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entry is weak: which library's it would be is an accident of order. */
+/* The entry is weak: load order would decide which library's entry runs. */
 #define NO_PLUGIN
 #define NAME "entry_weak"
 #include "minimal.h"

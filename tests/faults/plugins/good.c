@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* The good one: whatever lies beside it, it is found and used. */
+/* The good one: it must be found and used, whatever lies beside it. */
 #define NAME "good"
 #include "minimal.h"

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* With the older hash table alone, which chains in lists. */
+/* Has only the older hash table, which chains symbols in lists. */
 #define NAME "hashed"
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers begin at multiples of what is no power of two. */
+/* Its buffer alignment is not a power of two. */
 #define NAME "info_alignment"
 #define CHANGES
 #include "minimal.h"

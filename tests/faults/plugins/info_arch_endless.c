@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The architecture of its device has no end. */
+/* The architecture string of its device is not terminated. */
 #define NAME "info_arch_endless"
 #define CHANGES
 #include "minimal.h"

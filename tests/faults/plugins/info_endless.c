@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The name of its device has no end. */
+/* The name of its device is not terminated. */
 #define NAME "info_endless"
 #define CHANGES
 #include "minimal.h"

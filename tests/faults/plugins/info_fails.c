@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It has no facts about its device. */
+/* Fails to describe its device. */
 #define NAME "info_fails"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A kind of device that this host does not know, and a name of odd bytes: it is used. */
+/* A device kind that this host does not know, and a name of odd bytes: it is used. */
 #define NAME "info_kind"
 #define CHANGES
 #include "minimal.h"

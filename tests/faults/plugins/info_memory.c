@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* More memory is free than there is. */
+/* Reports more free memory than memory. */
 #define NAME "info_memory"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest holds control characters. */
+/* The manifest contains control characters. */
 #define NO_PLUGIN
 #define NAME "manifest_control"
 #include "minimal.h"

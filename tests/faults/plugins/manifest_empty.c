@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A manifest of no text. */
+/* The manifest is empty. */
 #define NO_PLUGIN
 #define NAME "manifest_empty"
 #include "minimal.h"

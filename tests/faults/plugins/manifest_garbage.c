@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest has a line that is no key=value. */
+/* A line of the manifest is not key=value. */
 #define NO_PLUGIN
 #define NAME "manifest_garbage"
 #include "minimal.h"

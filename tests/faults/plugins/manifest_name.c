@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A name with characters that a name can not have. */
+/* The name contains characters that a name must not contain. */
 #define NO_PLUGIN
 #define NAME "manifest_name"
 #include "minimal.h"

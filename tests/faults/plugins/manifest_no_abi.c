@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest says nothing about ABI versions. */
+/* The manifest does not state ABI versions. */
 #define NO_PLUGIN
 #define NAME "manifest_no_abi"
 #include "minimal.h"

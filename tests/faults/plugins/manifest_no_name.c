@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest says no name. */
+/* The manifest does not state a name. */
 #define NO_PLUGIN
 #define NAME "manifest_no_name"
 #include "minimal.h"

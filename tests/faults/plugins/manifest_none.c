@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An entry, and no manifest. */
+/* Has an entry but no manifest. */
 #define NO_PLUGIN
 #define NAME "manifest_none"
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A rank that is no number. */
+/* The rank is not a number. */
 #define NO_PLUGIN
 #define NAME "manifest_rank"
 #include "minimal.h"

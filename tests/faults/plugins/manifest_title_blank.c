@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A title that shows nothing. */
+/* A title of blanks. */
 #define NAME  "manifest_title_blank"
 #define LINES "title= \n"
 #include "minimal.h"

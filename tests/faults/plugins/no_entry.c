@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A shared object like any other: it exports something, and no entry. */
+/* An ordinary shared object: it exports a symbol, but no entry. */
 __attribute__((visibility("default"))) int hw_plugin_other(void);
 
 int hw_plugin_other(void)

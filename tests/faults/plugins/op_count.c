@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It states the sizes of more ops than there can be. */
+/* States the sizes of more ops than the limit. */
 #define NAME "op_count"
 #define CHANGES
 #include "minimal.h"

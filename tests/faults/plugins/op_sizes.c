@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It states sizes of ops that can not be. */
+/* States impossible sizes of ops. */
 #define NAME "op_sizes"
 #define CHANGES
 #include "minimal.h"

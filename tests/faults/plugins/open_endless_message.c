@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It can not start, and does not stop talking. */
+/* Fails to open, with a message that is too long. */
 #define NAME "open_endless_message"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It can not start, and says why. */
+/* Fails to open, with a message. */
 #define NAME "open_fails"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It can not start, and says nothing. */
+/* Fails to open, without a message. */
 #define NAME "open_mute"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* There is no driver; it says so as it should. */
+/* Reports a missing driver, in the documented way. */
 #define NAME  "open_no_driver"
 #define LINES "remedy=Install nowhere\n"
 #define CHANGES

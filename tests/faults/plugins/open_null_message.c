@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It calls the host with no text at all, and then goes on: it is used. */
+/* Passes NULL as a message to the host and then continues: it is used. */
 #define NAME "open_null_message"
 #define CHANGES
 #include "minimal.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It opens a context of its own while it is being opened: that is refused, and it is used.
- */
+/* Opens a context while it is being opened: that call fails, and the plugin is used. */
 #define _GNU_SOURCE
 #define NAME "open_reenters"
 #define CHANGES

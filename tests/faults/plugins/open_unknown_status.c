@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It answers a status that this host does not know. */
+/* Returns a status that this host does not know. */
 #define NAME "open_unknown_status"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of ops that ends within a slot. */
+/* The size of its op table ends inside a slot. */
 #define NAME "ops_half"
 #define CHANGES
 #include "minimal.h"

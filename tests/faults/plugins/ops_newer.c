@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of ops of a later version: it is used. */
+/* An op table of a later version: it is used. */
 #define NAME "ops_newer"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of ops whose size can not be. */
+/* The size of its op table is impossible. */
 #define NAME "ops_size"
 #define CHANGES
 #include "minimal.h"

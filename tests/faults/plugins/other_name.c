@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Its file is called otherwise. */
+/* Its file name states another plugin name. */
 #define NAME "this_name"
 #include "minimal.h"

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* With packed relative relocations, where the linker makes them. */
+/* Has packed relative relocations, if the linker makes them. */
 #define NAME "packed"
 #include "minimal.h"

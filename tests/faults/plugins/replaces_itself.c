@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Its constructor puts another file in its place: what was checked is not what is there. */
+/* Its constructor replaces its file, so that the file on disk is not the one that was
+ * checked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #define NAME "replaces_itself"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A function that no library has. */
+/* Calls a function that no library defines. */
 #define NAME "symbol_undefined"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table answers an ABI version that nobody agreed on. */
+/* The table states an ABI version that was not negotiated. */
 #define NAME "table_abi"
 #define CHANGES
 #include "minimal.h"

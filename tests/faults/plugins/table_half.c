@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table that ends within a slot. */
+/* The size of its table ends inside a slot. */
 #define NAME "table_half"
 #define CHANGES
 #include "minimal.h"

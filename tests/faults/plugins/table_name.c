@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table says another name than the manifest. */
+/* The table states another name than the manifest. */
 #define NAME "table_name"
 #define CHANGES
 #include "minimal.h"

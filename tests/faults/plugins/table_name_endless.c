@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The name in the table has no end. */
+/* The name in the table is not terminated. */
 #define NAME "table_name_endless"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No table of ops. */
+/* The table has no op table. */
 #define NAME "table_no_ops"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes past the end of the table that it was given. */
+/* Writes past the end of the table that the host gave it. */
 #define NO_PLUGIN
 #define NAME "table_overrun"
 #include "minimal.h"

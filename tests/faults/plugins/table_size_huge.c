@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table that says that it is larger than the room for it. */
+/* The table states a size larger than its room. */
 #define NO_PLUGIN
 #define NAME "table_size_huge"
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table that says that it has no bytes. */
+/* The table states a size of zero. */
 #define NO_PLUGIN
 #define NAME "table_size_zero"
 #include "minimal.h"

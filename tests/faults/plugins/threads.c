@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* With memory of each thread's own that begins as zeros, by the linker gold where it is there. */
+/* Has thread-local memory that begins as zeros; linked by gold if that is installed. */
 #define NAME "threads"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two devices at one PCI address. */
+/* Two devices with one PCI address. */
 #define NAME "twins_pci"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The wolves of zoo.c once more, through another vendor's API. */
+/* The two wolves of zoo.c (its discrete devices) once more, as another vendor's API
+ * shows them. */
 #define NAME  "view"
 #define LINES "rank=60\n"
 #define CHANGES

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of many kinds, for the selection: see tests/faults/test_selection.c. */
+/* Devices of many kinds, for tests/faults/test_selection.c. */
 #define NAME  "zoo"
 #define LINES "rank=20\n"
 #define CHANGES

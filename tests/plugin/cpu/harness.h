@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* harness.h - the smallest host that a plugin runs under: loads the file that HW_CPU_PLUGIN
- * names, remembers the last message. For tests of the plugin itself, without the library.
- */
+/* harness.h - the smallest host that a plugin runs under: it loads the file that
+ * HW_CPU_PLUGIN names and keeps the last message. For tests of the plugin itself,
+ * without the library. */
 #ifndef HARNESS_H
 #define HARNESS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU plugin's side of the ABI: negotiation, facts, memory, events. */
+/* test_entry.c - the CPU plugin's side of the ABI: negotiation, facts, memory, events. */
 #include "harness.h"
 
 static void table_is_filled(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the CPU plugin reads of the machine: the real one, held against what a shell would
- * say, and invented ones, as trees of files under a directory of their own. */
+/* test_machine.c - what the CPU plugin reports about the machine: this one, compared
+ * with what shell commands say, and invented ones, made as trees of files. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 

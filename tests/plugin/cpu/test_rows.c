@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the CPU plugin's table: each one that this processor can run computes what the
- * portable one computes, on ragged shapes and every storage type; and the table is chosen
- * from as asked. What is right is the conformance's business; here rows are held against
- * each other. */
+/* test_rows.c - the rows of the CPU plugin's table: each row that this processor can run
+ * computes what the portable row computes, on ragged shapes and every storage type; and
+ * HW_KERNEL selects rows as documented. The conformance suite compares with the right
+ * result; this program compares rows with each other. */
 #include "harness.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The team of threads: every group exactly once, whoever calls, however many threads there
- * are. */
+/* test_team.c - the thread team runs every group exactly once, for any caller and any
+ * number of threads. */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include "cpu.h"
 
