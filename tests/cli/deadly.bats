@@ -5,14 +5,10 @@
 
 load common
 
-setup_file()
-{
-    [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: the plugin that dies was not built"
-}
-
 # Puts the plugin into a directory of its own, as the only one.
 install_plugin()
 {
+    [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: the plugin that dies was not built"
     directory=$BATS_TEST_TMPDIR/plugins
     mkdir -p "$directory"
     cp "$DEADLY_PLUGIN" "$directory/hw_deadly.so"
