@@ -263,9 +263,8 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
     case_each(sift, &sieve);
     if (sieve.kept)
         return HW_OK;
-    snprintf(error, VERIFY_ERROR_TEXT, "no case %s%s%s%s%s", perf ? "to measure" : "",
+    snprintf(error, VERIFY_ERROR_TEXT, "no case%s%s%s%s%s", perf ? " to measure" : "",
              filter->op ? " of " : "", filter->op ? filter->op : "",
-             filter->pattern ? " fits the pattern " : "",
-             filter->pattern ? filter->pattern : "");
+             filter->pattern ? " matches " : "", filter->pattern ? filter->pattern : "");
     return HW_INVALID;
 }

@@ -88,11 +88,13 @@ static void name_byte(const struct problem *p, uint64_t byte, char *text, size_t
         before = o;
         past = byte - tensor.offset - span;
     }
-    if (before)
-        snprintf(text, size, "a byte was written %llu past the end of %s",
-                 (unsigned long long)past, before->name);
+    if (!before)
+        snprintf(text, size, "a byte before the first operand was written");
+    else if (past == 0)
+        snprintf(text, size, "the first byte past the end of %s was written", before->name);
     else
-        snprintf(text, size, "a byte was written before the first operand");
+        snprintf(text, size, "a byte %llu past the end of %s was written",
+                 (unsigned long long)past, before->name);
 }
 
 /* ---- the questions ------------------------------------------------------------------------- */
@@ -220,11 +222,7 @@ static void ask_close(struct judge *j, const struct operand *o)
     if (error <= bound && worst <= worst_bound)
         return;
     name_element(o, worst_at, element, sizeof element);
-    snprintf(judgement->text, sizeof judgement->text,
-             "%s: error %.3g (at most %.3g), worst %.3g units (at most %g): %s is %.9g, "
-             "should be "
-             "%.9g",
-             o->name, error, bound, worst, worst_bound, element,
+    snprintf(judgement->text, sizeof judgement->text, "%s is %.9g, should be %.9g", element,
              storage_read(o->dtype, j->packed[0], worst_at), o->want[worst_at]);
 }
 

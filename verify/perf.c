@@ -126,8 +126,8 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 
 /* ---- peaks --------------------------------------------------------------------------------- */
 
-/* Seconds that one call of a case takes on whatever row the device chooses; 0: it cannot.
- */
+/* Seconds that one call of a case takes at best (the first tenth of the samples), on the row that
+ * the device chooses; 0: the device cannot compute it. */
 static double seconds_of(struct hw_device *device, const char *text, bool cold)
 {
     char error[VERIFY_ERROR_TEXT];
@@ -143,13 +143,13 @@ static double seconds_of(struct hw_device *device, const char *text, bool cold)
     if (!bench_supports(device, &problem) && !hw_queue_open(device, NULL, &queue)) {
         if (!sets_open(&sets, &problem, queue, cold)) {
             if (measure(&sets, queue, 0.1, &timing))
-                timing.median = 0;
+                timing.low = 0;
             sets_close(&sets);
         }
         hw_queue_close(queue);
     }
     problem_clear(&problem);
-    return timing.median;
+    return timing.low;
 }
 
 /* Bytes per second of a copy that no cache holds; of a small one where that takes long
@@ -209,21 +209,28 @@ struct timer {
     const struct problem *problem;
 };
 
-static void add_floor(const struct timer *t, struct verify_timing *timing)
+/* The peak of memory is that of a copy which no cache holds, so a warm case that memory limits
+ * has nothing to be compared with. */
+static double least_seconds(const struct timer *t, const struct verify_timing *timing)
+{
+    const double peak_flops = t->peaks->flops[t->problem->operand[0].dtype];
+    const double moving = t->peaks->copy > 0 ? timing->bytes / t->peaks->copy : 0;
+    const double computing = peak_flops > 0 ? timing->flops / peak_flops : 0;
+
+    if (computing >= moving)
+        return computing;
+    return timing->cold ? moving : 0;
+}
+
+static void add_rates(const struct timer *t, struct verify_timing *timing)
 {
     const struct problem *p = t->problem;
     const struct cost cost = oracle_cost(p->op, &p->args, p->operand);
-    const double peak_flops = t->peaks->flops[p->operand[0].dtype];
-    double floor = 0;
 
     timing->flops = cost.flops;
     timing->bytes = cost.read + cost.written;
-    if (t->peaks->copy > 0)
-        floor = timing->bytes / t->peaks->copy;
-    if (peak_flops > 0 && timing->flops / peak_flops > floor)
-        floor = timing->flops / peak_flops;
     if (timing->median > 0)
-        timing->peak = floor / timing->median;
+        timing->peak = least_seconds(t, timing) / timing->median;
 }
 
 static bool report(struct timer *t, struct verify_timing *timing)
@@ -252,7 +259,7 @@ static bool time_row(void *user, struct hw_queue *queue, const char *row)
         else if (fallbacks_of(queue, t->problem->op) != before)
             timing.text = "another device computed it";
         else
-            add_floor(t, &timing);
+            add_rates(t, &timing);
         go_on = report(t, &timing);
         sets_close(&sets);
         if (timing.text[0])

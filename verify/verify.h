@@ -46,9 +46,9 @@ enum verify_verdict {
 /* One case on one kernel row. Strings live until the callback returns. */
 struct verify_result {
     const char *device;
-    const char *op;
+    const char *op;     /* "memory" if the device's buffers are wrong */
     const char *kernel; /* "" where the device lists no rows: what it chose */
-    const char *test;   /* the case, printable, its own reproduction */
+    const char *test;   /* the case, printable, its own reproduction; "" for memory */
     enum verify_verdict verdict;
     /* The worst output: ||out - want|| / ||want||, and its worst element in units of what
      * rounding may cost there; each with its bound. Zero where the answer is exact or there

@@ -81,14 +81,14 @@ struct tally {
 
 struct test_run {
     const struct options *options;
-    struct tally op[HW_OP_COUNT];
-    char why[HW_OP_COUNT][200];
+    struct tally op[HW_OP_COUNT + 1]; /* the last is about memory */
+    char why[HW_OP_COUNT + 1][200];
 };
 
 static uint32_t op_number(const char *name)
 {
     uint32_t op = 0;
-    while (op + 1 < HW_OP_COUNT && strcmp(hw_op_name(op), name))
+    while (op < HW_OP_COUNT && strcmp(hw_op_name(op), name))
         op++;
     return op;
 }
@@ -106,9 +106,9 @@ static void print_result(const struct verify_result *r)
            *r->kernel ? " by " : "", r->kernel);
     if (*r->text)
         printf("    %s\n", r->text);
-    else if (r->error_bound > 0)
-        printf("    error %.3g of %.3g, worst %.3g of %.3g units\n", r->error,
-               r->error_bound, r->worst, r->worst_bound);
+    if (r->error_bound > 0)
+        printf("    error %.3g (at most %.3g), worst element %.3g units (at most %.3g)\n",
+               r->error, r->error_bound, r->worst, r->worst_bound);
 }
 
 static void print_result_json(const struct verify_result *r)
@@ -157,13 +157,13 @@ static bool on_result(void *user, const struct verify_result *r)
 
 static void print_tallies(const struct test_run *run, struct hw_device *device)
 {
-    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+    for (uint32_t op = 0; op <= HW_OP_COUNT; op++) {
         const struct tally *t = &run->op[op];
         const struct verify_counts *c = &t->counts;
         if (c->passed + c->failed + c->skipped + c->unsupported == 0)
             continue;
-        printf("%-10s %-12s %5llu passed", hw_device_name(device), hw_op_name(op),
-               (unsigned long long)c->passed);
+        printf("%-10s %-12s %5llu passed", hw_device_name(device),
+               op < HW_OP_COUNT ? hw_op_name(op) : "memory", (unsigned long long)c->passed);
         if (c->failed)
             printf(", %llu FAILED", (unsigned long long)c->failed);
         if (c->skipped)
