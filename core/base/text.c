@@ -28,30 +28,40 @@ static char lower(char c)
 
 #define NEAR_LENGTH 40
 
-/* Levenshtein's distance: the characters to insert, delete or replace. */
+static unsigned char least(unsigned char a, unsigned char b)
+{
+    return a < b ? a : b;
+}
+
+/* The number of edits between two words: a character inserted, deleted or replaced, or two
+ * neighbours swapped (Damerau, 1964, each character edited once). */
 static size_t distance(const char *a, const char *b)
 {
-    size_t length = strlen(b), row[NEAR_LENGTH + 1];
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; *a; i++, a++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            size_t best = diagonal + (lower(*a) != lower(b[j - 1]));
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
+    const size_t rows = strlen(a), columns = strlen(b);
+    unsigned char d[NEAR_LENGTH + 1][NEAR_LENGTH + 1];
+
+    for (size_t i = 0; i <= rows; i++)
+        for (size_t j = 0; j <= columns; j++) {
+            if (!i || !j) {
+                d[i][j] = (unsigned char)(i + j);
+                continue;
+            }
+            const int differ = lower(a[i - 1]) != lower(b[j - 1]);
+            unsigned char best = (unsigned char)(d[i - 1][j - 1] + differ);
+            best = least(best, (unsigned char)(d[i - 1][j] + 1));
+            best = least(best, (unsigned char)(d[i][j - 1] + 1));
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                lower(a[i - 2]) == lower(b[j - 1]))
+                best = least(best, (unsigned char)(d[i - 2][j - 2] + 1));
+            d[i][j] = best;
         }
-    }
-    return row[length];
+    return d[rows][columns];
 }
 
 const char *nearest(const char *name, const char *const *list, size_t count)
 {
-    /* More than a third of the letters wrong is another word. */
-    size_t length = strlen(name), best = length / 3 + 1;
+    /* With more than a quarter of the letters wrong it is another word. */
+    size_t length = strlen(name), best = length < 8 ? 1 : length / 4;
     const char *found = NULL;
     if (length > NEAR_LENGTH)
         return NULL;

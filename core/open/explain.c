@@ -6,6 +6,7 @@
 #include "open/config.h"
 #include "open/registry.h"
 #include "open/scan.h"
+#include "run/args.h"
 #include "run/fallback.h"
 #include "run/queue.h"
 
@@ -95,6 +96,19 @@ static void put_title(struct json *json, const struct candidate *c)
     json_string(json, "title", given ? c->manifest->title : capitals);
 }
 
+static void put_ops(struct json *json, const struct plugin *plugin)
+{
+    if (!plugin) {
+        json_string(json, "ops", NULL);
+        return;
+    }
+    json_open(json, "ops", '[');
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        if (plugin_has(plugin, op))
+            json_string(json, NULL, hw_op_name(op));
+    json_close(json, ']');
+}
+
 static void put_candidate(struct json *json, const struct hw_context *context,
                           const struct candidate *c)
 {
@@ -110,6 +124,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     json_string(json, "remedy", c->reason ? remedy_of(c) : NULL);
     json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
     put_manifest(json, c->manifest);
+    put_ops(json, c->plugin);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)
         json_number(json, stage_name((enum stage)i), c->microseconds[i]);

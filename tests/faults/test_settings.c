@@ -444,14 +444,18 @@ static void test_unknown_variable(void **state)
     (void)state;
     setenv("HW_BACKEND", "good", 1);
     setenv("HW_UNICORN_OF_THE_DAY", "1", 1);
+    setenv("HW_FOO", "1", 1); /* as many letters as HW_LOG, and nothing like it */
+    setenv("HW_THRAEDS", "1", 1);
     setenv("HW_TEST_SOMETHING", "1", 1);
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
     assert_non_null(
         strstr(warned, "HW_BACKEND: no setting is called so; did you mean HW_BACKENDS?"));
     assert_non_null(strstr(warned, "HW_UNICORN_OF_THE_DAY: no setting is called so\n"));
+    assert_null(strstr(warned, "HW_LOG"));
+    assert_non_null(strstr(warned, "did you mean HW_THREADS?"));
     assert_null(strstr(warned, "HW_TEST_"));
     json_t *json = report(context);
-    assert_int_equal(json_array_size(json_object_get(json, "warnings")), 2);
+    assert_int_equal(json_array_size(json_object_get(json, "warnings")), 4);
     json_decref(json);
     hw_close(context);
     assert_int_equal(open_good((struct hw_options){ .log = "error" }, &context), HW_OK);
@@ -459,6 +463,8 @@ static void test_unknown_variable(void **state)
     hw_close(context);
     unsetenv("HW_BACKEND");
     unsetenv("HW_UNICORN_OF_THE_DAY");
+    unsetenv("HW_FOO");
+    unsetenv("HW_THRAEDS");
     unsetenv("HW_TEST_SOMETHING");
 }
 

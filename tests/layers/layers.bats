@@ -104,6 +104,7 @@ nothing()
     cat >"$BATS_TEST_TMPDIR/allowed" <<EOF
 core/open/context.c run/buffer.h
 core/open/context.c run/fallback.h
+core/open/explain.c run/args.h
 core/open/explain.c run/fallback.h
 core/open/explain.c run/queue.h
 core/open/registry.c run/device.h
