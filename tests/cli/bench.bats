@@ -47,12 +47,20 @@ load common
     json "all(r['open']['median'] > 0 for r in d['results'])"
 }
 
+@test "sizes are powers of two and say so" {
+    needs_cpu
+    hw bench copy --repetitions=1
+    succeeds
+    says ' +host to device +64.00 KiB +[0-9.]+ GB/s .*'
+    says ' +host to device +64.00 MiB +[0-9.]+ GB/s .*'
+}
+
 @test "copy measures every direction" {
     needs_cpu
     hw bench copy --repetitions=2 --json
     succeeds
     json "{r['direction'] for r in d['results']} == {'host to device', 'device to device', 'device to host'}"
-    json "all(r['GB/s'] > 0 for r in d['results'])"
+    json "all(r['gb_per_s'] > 0 for r in d['results'])"
 }
 
 @test "ops measures each kernel" {
@@ -60,14 +68,18 @@ load common
     hw bench ops silu --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=3x129)' --json
     succeeds
     json "len(d['results']) >= 1 and all(r['op'] == 'silu' and r['kernel'] for r in d['results'])"
-    json "all(r['time']['median'] > 0 and r['GB/s'] > 0 for r in d['results'])"
+    json "all(r['time']['median'] > 0 and r['gb_per_s'] > 0 for r in d['results'])"
     # No cache may hold what takes turns: 2 x 4 bytes an element, 256 MB at least.
     hw bench ops silu --kernel silu --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=32x1024)' --json
     json "{r['sets'] for r in d['results'] if not r['cold']} == {1}"
     json "all(r['sets'] * 2 * 4 * 32 * 1024 > 250e6 for r in d['results'] if r['cold'])"
     hw bench ops silu --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=3x129)'
     succeeds
-    says ' +[0-9.]+ +[0-9.]+ +[0-9.]+ .*silu\(.*'
+    says ' +us +p10 +p90 +GB/s +GFLOP/s +peak .*'
+    says ' +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ .*silu\(.*'
+    hw bench ops silu --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=3x129)' --csv
+    succeeds
+    [[ ${lines[0]} == bench,op,kernel,case,*time.median* ]]
 }
 
 @test "a measurement, an op or a device that is none" {
@@ -77,8 +89,9 @@ load common
     fails 2 "did you mean 'silu'"
     hw bench ops slu
     fails 2 "did you mean 'silu'"
+    [ -z "$output" ] # nothing was printed before
     hw bench ops --seconds=-1
-    fails 2 "want more than 0"
+    fails 2 "must be more than 0"
     hw bench open twice
     fails 2 "twice"
     hw bench copy --device nonsense

@@ -28,6 +28,18 @@ load common
         ('HW_FALLBACK', 'error', 'HW_FALLBACK')]"
 }
 
+@test "env takes a name as the file writes it, and prints CSV" {
+    needs_cpu
+    hw env fallback
+    succeeds
+    says 'HW_FALLBACK +warn +\(default\)'
+    hw env fallbakc
+    fails 2 "HW_FALLBAKC: no such setting; did you mean 'HW_FALLBACK'"
+    hw env --csv
+    succeeds
+    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 16 ]
+}
+
 @test "env shows values from a file, and its line" {
     needs_cpu
     printf '# mine\nfallback = allow\n' >"$BATS_TEST_TMPDIR/hw.conf"

@@ -45,22 +45,22 @@ make_directory()
     export HW_TRUST=off HW_PLUGIN_PATH_ONLY=$TEST_PLUGINS
     hw status
     succeeds
-    says '✓ Discrete test device \(discrete\)'
+    says '✓ Discrete test device \(discrete\).*'
     says '✓ NULL \(null\)'
     hw status --json
     json "{('Discrete test device', 'discrete'), ('NULL', 'null')} <= {(b['title'], b['name']) for b in d['backends']}"
     HW_DISABLE=discrete hw status
-    says '✗ DISCRETE \(discrete\)'
+    says '- DISCRETE \(discrete\)'
 }
 
 @test "of two files of one name the one that works says the title" {
     make_directory
     cp "$TEST_PLUGINS/hw_discrete.so" "$directory/"
     HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory:$TEST_PLUGINS hw status
-    says '✓ Discrete test device \(discrete\)'
+    says '✓ Discrete test device \(discrete\).*'
     head -c 1000 "$TEST_PLUGINS/hw_discrete.so" >"$directory/hw_discrete.so"
     HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory:$TEST_PLUGINS hw status
-    says '✓ Discrete test device \(discrete\)'
+    says '✓ Discrete test device \(discrete\).*'
     HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory hw status
     says '✗ DISCRETE \(discrete\)'
 }
@@ -128,7 +128,7 @@ END
     hw status
     [ "$status" -eq 1 ]
     says '    Error: .*all users can write.*chmod.*'
-    says 'Recommended backend: none'
+    says 'Recommended backend: none: see the error above'
 }
 
 @test "a file whose name could steer a terminal does not" {
@@ -144,7 +144,7 @@ END
     HW_PLUGIN_PATH_ONLY=$directory hw status
     [ "$status" -eq 1 ]
     says 'Error: no plugin was found.*'
-    says 'Recommended backend: none'
+    says 'Recommended backend: none: see the error above'
     says "    $directory .*"
     says '.*hw_<name>.so.*'
 }
@@ -153,8 +153,56 @@ END
     needs_cpu
     HW_DISABLE=cpu hw status
     [ "$status" -eq 1 ]
-    says '✗ CPU \(cpu\)'
+    says '- CPU \(cpu\)'
     says '    Not used: .*HW_DISABLE.*'
+}
+
+@test "an invalid setting comes first, and nothing is recommended" {
+    needs_cpu
+    for setting in HW_LOG=loud HW_THREADS=0; do
+        run --separate-stderr env "$setting" "$COMMAND" status
+        [ "$status" -eq 1 ]
+        [[ ${lines[0]} == "Error: ${setting%=*}: "* ]]
+        says '✓ CPU \(cpu\)'
+        says 'Recommended backend: none: see the error above'
+        [ "$(grep -c ^Error <<<"$output")" -eq 1 ]
+    done
+    HW_THREADS=0 hw status --json
+    json "d['recommended'] is None and d['error']"
+    HW_PLUGIN_PATH=relative hw status
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == "Error: HW_PLUGIN_PATH: "* && $output != *"Looked in:"* ]]
+}
+
+@test "a plugin with few ops is listed with their number" {
+    export HW_TRUST=off HW_PLUGIN_PATH_ONLY=${DEADLY_PLUGIN-}
+    [ -n "$HW_PLUGIN_PATH_ONLY" ] || skip "not applicable: a plugin of one op was not built"
+    hw status
+    says '✓ DEADLY \(deadly\) \(1 of [0-9]+ ops\)'
+    hw status --json
+    json "d['backends'][0]['ops'] == ['silu']"
+}
+
+@test "many files are no trouble" {
+    make_directory
+    for i in {1..2000}; do
+        : >"$directory/hw_n$i.so"
+    done
+    HW_PLUGIN_PATH_ONLY=$directory hw status --json
+    json "len(d['backends']) == 2000"
+}
+
+@test "long lines are folded at blanks, on a terminal" {
+    make_directory
+    : >"$directory/hw_empty.so"
+    HW_PLUGIN_PATH_ONLY=$directory run on_terminal "stty cols 60; $COMMAND status; $COMMAND explain"
+    output=$(printf '%s\n' "$output" | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g')
+    printf '%s\n' "$output"
+    # Only a word that is longer than a line passes the edge.
+    python3 -c '
+import sys
+sys.exit(any(len(line) > 60 and len(line.split()) > 2 for line in sys.stdin.read().split("\n")))' <<<"$output"
+    says '        [A-Za-z].*'
 }
 
 @test "what status says, it says as JSON" {
@@ -194,6 +242,39 @@ END
     fails 1 "cpu:0"
     HW_DISABLE=cpu hw devices
     fails 1 "."
+}
+
+@test "devices in one line each, and as CSV" {
+    needs_cpu
+    hw devices -l
+    succeeds
+    says 'cpu:0 +cpu +[0-9.]+ [GT]iB  .+'
+    [ "${#lines[@]}" -eq 1 ]
+    hw devices --csv
+    succeeds
+    python3 -c '
+import csv, sys
+rows = list(csv.DictReader(sys.stdin))
+assert rows[0]["name"] == "cpu:0" and int(rows[0]["memory_total"]) > 0, rows' <<<"$output"
+}
+
+@test "devices and explain take a plugin file that is not installed" {
+    [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: the plugin was not built"
+    export HW_TRUST=off
+    hw devices "$DEADLY_PLUGIN"
+    succeeds
+    says 'deadly:0  \(recommended\)'
+    [[ $output != *cpu:0* ]]
+    hw explain "$DEADLY_PLUGIN"
+    succeeds
+    says "$DEADLY_PLUGIN"
+    says ' +✓ bind .*'
+    hw bench copy -r 1 -d "$DEADLY_PLUGIN" # has no op for copies on the device
+    fails 1 'deadly:0'
+    hw devices /nonexistent/hw_none.so
+    fails 1 '/nonexistent/hw_none.so: No such file'
+    hw explain /nonexistent/hw_none.so
+    fails 1 '/nonexistent/hw_none.so: No such file'
 }
 
 @test "devices --kernels names the rows of the ops" {

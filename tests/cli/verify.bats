@@ -40,9 +40,9 @@ load common
     fails 1 "hw_words.so: stopped at preflight"
     mkdir "$BATS_TEST_TMPDIR/hw_folder.so"
     hw verify "$BATS_TEST_TMPDIR/hw_folder.so"
-    fails 1 "hw_folder.so: is a directory, no plugin file"
+    fails 1 "hw_folder.so: is a directory"
     hw verify "$BATS_TEST_TMPDIR/hw_none.so"
-    fails 1 "hw_none.so: no such file"
+    fails 1 "hw_none.so: No such file"
 }
 
 @test "a case is its own reproduction line" {
@@ -73,13 +73,13 @@ load common
     [ -n "${BEGUN-}" ] || skip "not applicable: built without the wrong plugins"
     hw verify "$BEGUN" -q -o silu
     succeeds
-    says ' +silu +[1-9][0-9]* passed +0 failed +[1-9][0-9]* not supported'
+    says ' +silu +[1-9][0-9]* passed +0 failed +[1-9][0-9]* unsupported'
     hw verify "$BEGUN" -q -o matmul
-    says ' +matmul +0 passed +0 failed +[1-9][0-9]* not supported'
-    fails 1 'begun:0: it has computed no case'
+    says ' +matmul +0 passed +0 failed +[1-9][0-9]* unsupported'
+    fails 1 'begun:0: the device computed no case'
     hw verify "$BEGUN" -q -o softmax
     says ' +softmax +[1-9][0-9]* passed .*all that passed were empty.*'
-    fails 1 'begun:0: it has computed no case'
+    fails 1 'begun:0: the device computed no case'
     hw verify "$BEGUN" -q -o softmax --json
     [ "$status" -eq 1 ]
     json "not d['good'] and d['devices'][0]['counts']['empty'] == d['devices'][0]['counts']['passed'] > 0"
@@ -98,7 +98,7 @@ load common
     hw verify cpu -c 'silu(type=f33)'
     fails 1 "f33"
     hw verify cpu -k no_such_kernel
-    fails 1 "no_such_kernel: no kernel of cpu:0 is called so"
+    fails 1 "no_such_kernel: cpu:0 has no kernel of that name"
 }
 
 @test "a wrong plugin fails, with the line that shows it again" {
@@ -111,7 +111,59 @@ load common
     [ -n "$again" ]
     eval "hw $again" # quoted by the command itself
     [ "$status" -eq 1 ]
+    hw verify "$WRONG" -q -o silu -v
+    [ "$(grep -c 'again: hw verify' <<<"$output")" -gt 10 ]
     hw verify "$WRONG" -q -o silu --json
     [ "$status" -eq 1 ]
     json "not d['good'] and d['devices'][0]['failures'][0]['case']"
+}
+
+@test "why cases are unsupported, counted" {
+    [ -n "${BEGUN-}" ] || skip "not applicable: built without the wrong plugins"
+    hw verify "$BEGUN" -q -o silu
+    says ' +[1-9][0-9]* unsupported: .*the plugin has no copy'
+    hw verify "$BEGUN" -q -o matmul
+    says ' +[1-9][0-9]* unsupported: the plugin has no matmul'
+    hw verify "$BEGUN" -q -o matmul --json
+    json "d['devices'][0]['ops'][0]['reasons'][0]['reason'] == 'the plugin has no matmul'"
+    json "d['devices'][0]['ops'][0]['reasons'][0]['count'] == d['devices'][0]['counts']['unsupported']"
+}
+
+@test "every case, and the table as CSV" {
+    needs_cpu
+    hw verify cpu -q -o argmax --verbose
+    succeeds
+    says 'passed argmax\(.*\), kernel argmax.*'
+    hw verify cpu -q -o argmax --csv
+    succeeds
+    [ "${lines[0]}" = "device,op,passed,empty,failed,skipped,unsupported" ]
+    [[ ${lines[1]} == cpu:0,argmax,* ]]
+    hw verify cpu --support --csv
+    [[ ${lines[1]} == cpu:0,matmul,f32,* ]]
+}
+
+@test "buffers that are not aligned are a failure" {
+    [ -n "${UNALIGNED-}" ] || skip "not applicable: built without the wrong plugins"
+    hw verify "$UNALIGNED" -q -o silu
+    [ "$status" -eq 1 ]
+    [[ $output == *FAILED* && $output == *"multiple of 256"* ]]
+}
+
+@test "a plugin that exports more than its entry is told" {
+    [ -n "${SLOPPY_PLUGIN-}" ] || skip "not applicable: the plugin was not built"
+    export HW_TRUST=off
+    hw verify "$SLOPPY_PLUGIN" -q -o silu
+    says 'Warning: .*hw_sloppy.so exports sloppy_helper besides hw_plugin_entry.*'
+    hw verify "$SLOPPY_PLUGIN" -q -o silu --json
+    json "d['files'][0]['exports'] == ['sloppy_helper']"
+    hw verify "$DEADLY_PLUGIN" -q -o silu --json
+    json "d['files'][0]['exports'] == []"
+}
+
+@test "progress stays on one line of the terminal" {
+    needs_cpu
+    run on_terminal "stty cols 50; $COMMAND verify cpu -q -o attention"
+    printf '%s\n' "$output" | tr '\r' '\n' | sed 's/\x1b\[[0-9;]*[mK]//g' >"$BATS_TEST_TMPDIR/lines"
+    grep -q 'attention: ' "$BATS_TEST_TMPDIR/lines"
+    awk '/attention: .*passed, .*failed: / && length($0) > 49 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/lines"
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.c - `hw bench`: measures, and says on what and how often. */
+/* bench.c - `hw bench`: measures, and prints on what and how often. */
 #include "bench.h"
 
 #include "command.h"
@@ -12,16 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool takes_no_words(const char **words)
+{
+    if (words[0])
+        complain("%s: unexpected argument; see hw bench --help", words[0]);
+    return !words[0];
+}
+
+/* open is first: it needs a process that has not opened anything. */
 static const struct measurement {
     const char *name;
     int (*run)(const struct bench *bench);
-    bool unasked; /* quick enough to run when no name is given */
+    bool (*accepts)(const char **words);
+    bool by_default; /* quick enough to run when no name is given */
 } measurements[] = {
-    { "open", measure_open,
-      true }, /* first: it wants a process that has not opened anything */
-    { "dispatch", measure_dispatch, true },
-    { "copy", measure_copies, true },
-    { "ops", measure_ops, false },
+    { "open", measure_open, takes_no_words, true },
+    { "dispatch", measure_dispatch, dispatch_accepts, true },
+    { "copy", measure_copies, takes_no_words, true },
+    { "ops", measure_ops, ops_accepts, false },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
@@ -32,20 +40,22 @@ static const struct manual manual = {
         "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
         "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
         "  open              opening and closing a context: in a new process, and again\n"
-        "  copy              copies from host to device, on the device, and back, in GB/s\n"
-        "  ops [OP...]       the ops, in GB/s and GFLOP/s\n\n"
-        "Without a name: open, dispatch and copy. Figures are medians, with what the best and the\n"
-        "worst stray to beside them; both sides of a comparison are measured in turns.",
+        "  copy              copies from host to device, on the device, and back\n"
+        "  ops [OP...]       the ops\n\n"
+        "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
+        "10th percentile and the 90th percentile; two things that are compared are measured\n"
+        "alternately.",
     .arguments = "[OPTION...] [dispatch|open|copy|ops [OP...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
         "  HW_BACKENDS=cpu hw bench open           only this backend\n"
-        "  hw bench ops matmul --device cpu:0      one op on one device\n\n"
-        "GB/s counts 10^9 bytes.",
+        "  hw bench ops matmul --device cpu:0      one op on one device\n"
+        "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n\n"
+        "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",
 };
 
-/* Its index, or -1, and said. */
+/* The index of a measurement, or -1 with a complaint. */
 static int find_measurement(const char *name)
 {
     const char *names[MEASUREMENTS + 1] = { NULL };
@@ -62,20 +72,24 @@ static int run_all(const struct bench *bench)
 {
     int status = 0;
     for (int i = 0; i < MEASUREMENTS && !status; i++)
-        if (measurements[i].unasked)
+        if (measurements[i].by_default)
             status = measurements[i].run(bench);
     return status;
 }
 
 static int measure_words(struct bench *bench, int which, int argc, const char **argv)
 {
+    if (which >= 0 && !measurements[which].accepts(bench->words))
+        return EXIT_USAGE;
     json_t *result = measure_header(argc, argv);
 
     bench->results = json_array();
-    if (!out_json)
+    if (out_is_text())
         measure_print_header();
     int status = which < 0 ? run_all(bench) : measurements[which].run(bench);
     json_object_set_new(result, "results", bench->results);
+    if (out_csv && !out_json && !status)
+        out_csv_rows(bench->results);
     if (out_json && !status)
         out_tree(result);
     else
@@ -90,16 +104,17 @@ int cmd_bench(int argc, const char **argv)
     int which = -1, status;
     const struct poptOption table[] = {
         { "device", 'd', POPT_ARG_STRING, &device, 0,
-          "measure this one (the recommended one)", "BACKEND[:N]" },
+          "the device to measure (the recommended one)", "BACKEND[:N]|FILE.so" },
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
-          "how often: dispatch, open, copy (2000, 25, 20)", "N" },
-        { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0, "how long: each of ops (0.2)",
-          "S" },
+          "dispatch, open, copy: how often to measure (2000, 25, 20)", "N" },
+        { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
+          "ops: how long to measure each (0.2)", "S" },
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,
-          "ops: cases with this text, or one whole case", "CASE" },
-        { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: this kernel only", "NAME" },
+          "ops: only cases that contain this text, or one whole case", "CASE" },
+        { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: only this kernel", "NAME" },
         { "no-peaks", '\0', POPT_ARG_NONE, &bench.no_peaks, 0,
-          "ops: without the share of what the device can do at best", NULL },
+          "ops: do not measure the peaks of the device, which takes a while", NULL },
+        OPTION_CSV,
         OPTIONS_COMMON,
         POPT_TABLEEND
     };
@@ -111,13 +126,13 @@ int cmd_bench(int argc, const char **argv)
     if (bench.repetitions == UNNAMED)
         bench.repetitions = 0;
     else if (bench.repetitions < 1 || bench.repetitions > MOST_REPETITIONS) {
-        complain("--repetitions=%d: want 1 to %d", bench.repetitions, MOST_REPETITIONS);
+        complain("--repetitions=%d: must be 1 to %d", bench.repetitions, MOST_REPETITIONS);
         goto done;
     }
     if (bench.seconds == UNNAMED)
         bench.seconds = 0;
     else if (!(bench.seconds > 0 && bench.seconds <= MOST_SECONDS)) {
-        complain("--seconds=%g: want more than 0, and at most %d", bench.seconds,
+        complain("--seconds=%g: must be more than 0 and at most %d", bench.seconds,
                  MOST_SECONDS);
         goto done;
     }

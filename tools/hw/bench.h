@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.h - the measurements that `hw bench` has; each is a file. Each appends what it found to
- * `results` (an array) and, unless JSON is wanted, prints it. They answer the exit status. */
+/* bench.h - the measurements of `hw bench`; each is a file. Each appends its figures to `results`
+ * (an array), prints them if the result is text, and returns the exit status. */
 #ifndef HW_TOOL_BENCH_H
 #define HW_TOOL_BENCH_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 struct bench {
-    const char *device;  /* as hw_device_find() takes it; NULL: the recommended one */
-    int repetitions;     /* 0: as many as the measurement finds right */
-    double seconds;      /* for each op; 0: as verify/ finds right */
-    const char *pattern; /* of cases, as struct verify_filter; NULL: all */
+    const char *device;  /* as report_device() takes it; NULL: the recommended one */
+    int repetitions;     /* 0: the measurement's own default */
+    double seconds;      /* for each op; 0: the default of verify/ */
+    const char *pattern; /* of cases, as in struct verify_filter; NULL: all */
     const char *kernel;  /* likewise */
-    int no_peaks;        /* 1: does not measure what the device can do at best */
-    const char **words;  /* what is left to choose, NULL-terminated */
+    int no_peaks;        /* 1: does not measure the peaks of the device */
+    const char **words;  /* the ops to measure, NULL-terminated; none: all */
     json_t *results;
 };
+
+/* Whether these are ops that the measurement has; complains if not. */
+bool dispatch_accepts(const char **words);
+bool ops_accepts(const char **words);
 
 int measure_dispatch(const struct bench *bench);
 int measure_open(const struct bench *bench);

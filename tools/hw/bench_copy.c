@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_copy.c - how fast bytes get to a device, move on it, and come back. */
+/* bench_copy.c - how fast bytes are copied to a device, on it, and back. */
 #include "bench.h"
 #include "command.h"
 #include "measure.h"
@@ -44,13 +44,14 @@ static void report_copy(const struct bench *bench, const char *direction, int64_
     json_array_append_new(bench->results,
                           json_pack("{s:s, s:s, s:I, s:f, s:o}", "bench", "copy",
                                     "direction", direction, "bytes", (json_int_t)bytes,
-                                    "GB/s", gbps, "us", spread_json(us)));
-    if (!out_json)
-        say("  %-18s %8.2f MB %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
-            (double)bytes / 1e6, ink(BOLD), gbps, ink(PLAIN), us.median, us.min, us.p90);
+                                    "gb_per_s", gbps, "us", spread_json(us)));
+    if (out_is_text())
+        say("  %-18s %10s %s%8.2f%s GB/s %10.1f us %10.1f %10.1f\n", direction,
+            size_text((uint64_t)bytes).text, ink(BOLD), gbps, ink(PLAIN), us.median, us.min,
+            us.p90);
 }
 
-/* Times one direction; the first copy, which may touch pages for the first time, does not count. */
+/* Times one direction. The first copy is not counted: it may touch pages for the first time. */
 static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tensor *to,
                                    const struct hw_tensor *from, double *us, int count)
 {
@@ -106,16 +107,11 @@ int measure_copies(const struct bench *bench)
     struct report report;
     enum hw_status status = HW_NO_MEMORY;
 
-    if (bench->words[0]) {
-        complain("copy: %s: not understood; see hw bench --help", bench->words[0]);
-        free(us);
-        return EXIT_USAGE;
-    }
-    if (us && report_open(&report, NULL)) {
+    if (us && report_open_for(&report, bench->device, NULL)) {
         device = report_device(&report, bench->device);
         status = device ? hw_queue_open(device, NULL, &queue) : HW_NO_DEVICE;
-        if (!status && !out_json)
-            say("\ncopies of f32 on %s, %d of each: median, least, 90th percentile\n",
+        if (!status && out_is_text())
+            say("\ncopies of f32 on %s, %d of each: median, minimum, 90th percentile\n",
                 hw_device_name(device), count);
         for (int i = 0; i < SIZES && !status; i++)
             status = measure_size(bench, queue, sizes[i], us, count);

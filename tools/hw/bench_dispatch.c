@@ -149,7 +149,7 @@ static void fill_add(union op_args *args, const struct hw_tensor *t)
     args->add = (struct hw_add){ .a = t[0], .b = t[1], .y = t[2] };
 }
 
-/* The two loops are alike but for the call. */
+/* The two loops differ only in the call. */
 #define BOTH_WAYS(name)                                                                    \
     static int32_t library_##name(struct hw_queue *queue, const union op_args *args,       \
                                   int calls)                                               \
@@ -228,7 +228,7 @@ static int32_t measure(const struct subject *subject, const struct pair *pair,
     int32_t status = HW_OK;
 
     for (size_t i = 0; i < count && !status; i++) {
-        /* Who comes first changes each time: what the first finds cold, the second does not. */
+        /* The order alternates, since the second finds warm what the first found cold. */
         if (i % 2)
             direct[i] = time_direct(subject, pair, &status);
         library[i] = time_library(subject, pair, &status);
@@ -253,13 +253,14 @@ static void report_figures(const struct bench *bench, const char *name,
                   "unit", "ns per call", "library", spread_json(figures->library), "direct",
                   spread_json(figures->direct), "cost", spread_json(figures->cost),
                   "cycles", figures->cost.median * ghz));
-    if (!out_json)
+    if (out_is_text())
         say("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
             figures->library.median, figures->direct.median, ink(BOLD),
             figures->cost.median, ink(PLAIN), figures->cost.p10, figures->cost.p90,
             figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
 }
 
+/* Whether an op was asked for: by name, or by naming none. */
 static bool wanted(const struct bench *bench, const char *name)
 {
     bool any = !bench->words[0];
@@ -268,7 +269,7 @@ static bool wanted(const struct bench *bench, const char *name)
     return any;
 }
 
-/* Tensors of one element, apart from each other, in one buffer. */
+/* Tensors of one element in one buffer, a cache line and more apart. */
 static bool make_tensors(struct hw_tensor *tensors, struct hw_buffer *buffer)
 {
     const int64_t extents[] = { 1, 1 };
@@ -312,13 +313,13 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
     return 0;
 }
 
-static bool known_words(const struct bench *bench)
+bool dispatch_accepts(const char **words)
 {
     const char *names[SUBJECTS + 1] = { NULL };
     for (int i = 0; i < SUBJECTS; i++)
         names[i] = subjects[i].name;
-    for (const char **word = bench->words; *word; word++)
-        if (!is_known("op here", *word, names))
+    for (; *words; words++)
+        if (!is_known("op to measure here", *words, names))
             return false;
     return true;
 }
@@ -334,9 +335,7 @@ int measure_dispatch(const struct bench *bench)
     int repetitions = bench->repetitions ? bench->repetitions : REPETITIONS;
     int status = EXIT_FAILED;
 
-    if (!known_words(bench))
-        return EXIT_USAGE;
-    if (!report_open(&report, &options))
+    if (!report_open_for(&report, bench->device, &options))
         return EXIT_FAILED;
     if (!(device = report_device(&report, bench->device)))
         goto close;
@@ -347,7 +346,7 @@ int measure_dispatch(const struct bench *bench)
     }
     if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
         goto close;
-    if (!out_json)
+    if (out_is_text())
         say("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
             "  op         library   direct     cost    p10    p90   cycles   ns@3GHz\n",
             hw_device_name(device), repetitions, CALLS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_ops.c - how fast the ops are, kernel by kernel, beside what the device can do at best. */
+/* bench_ops.c - how fast each kernel of each op is, compared with the peaks of the device. */
 #include "bench.h"
 #include "command.h"
 #include "measure.h"
@@ -24,10 +24,10 @@ static void report_peaks(const struct bench *bench, const struct verify_peaks *p
                           json_pack("{s:s, s:s, s:f, s:O}", "bench", "peaks", "unit",
                                     "GB/s, GFLOP/s", "copy", peaks->copy / 1e9, "matmul",
                                     flops));
-    if (!out_json) {
+    if (out_is_text()) {
         const char *dtype;
         json_t *rate;
-        say("at best: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
+        say("peaks: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
         json_object_foreach (flops, dtype, rate)
             say("; %s matmul %.1f GFLOP/s", dtype, json_real_value(rate));
         say("\n");
@@ -46,7 +46,7 @@ static int measure_peaks(const struct bench *bench, struct hw_device *device,
     return 0;
 }
 
-/* "37%"; "-" where what is possible is not known. */
+/* "37%"; "-" where there is no peak to compare with. */
 struct share {
     char text[16];
 };
@@ -58,34 +58,41 @@ static struct share share_of(double peak)
     return share;
 }
 
+static double rate(double amount, double seconds)
+{
+    return seconds > 0 ? amount / seconds / 1e9 : 0;
+}
+
+static json_t *timing_json(const struct verify_timing *t)
+{
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
+        "bench", "ops", "op", t->op, "kernel", t->kernel, "case", t->test, "cold",
+        (int)t->cold, "sets", t->sets, "samples", t->samples, "unit", "us", "time", "p10",
+        t->low * 1e6, "median", t->median * 1e6, "p90", t->high * 1e6, "gb_per_s",
+        rate(t->bytes, t->median), "gflop_per_s", rate(t->flops, t->median), "peak",
+        t->peak > 0 ? json_real(t->peak) : json_null(), "text", t->text);
+}
+
+static void print_timing(const struct verify_timing *t)
+{
+    if (*t->text)
+        say_folded(4, "  %s: %s\n", t->test, t->text);
+    else
+        say("  %s%10.2f%s %9.2f %9.2f %8.2f %9.2f %6s  %s%s%s, %s%s\n", ink(BOLD),
+            t->median * 1e6, ink(PLAIN), t->low * 1e6, t->high * 1e6,
+            rate(t->bytes, t->median), rate(t->flops, t->median), share_of(t->peak).text,
+            t->test, ink(DIM), t->cold ? " cold" : "",
+            *t->kernel ? t->kernel : "its own choice", ink(PLAIN));
+    out_flush();
+}
+
 static bool take_timing(void *user, const struct verify_timing *timing)
 {
     const struct bench *bench = user;
-    const double seconds = timing->median;
-    const double gbps = seconds > 0 ? timing->bytes / seconds / 1e9 : 0;
-    const double gflops = seconds > 0 ? timing->flops / seconds / 1e9 : 0;
-
-    json_array_append_new(
-        bench->results,
-        json_pack(
-            "{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
-            "bench", "ops", "op", timing->op, "kernel", timing->kernel, "case",
-            timing->test, "cold", (int)timing->cold, "sets", timing->sets, "samples",
-            timing->samples, "unit", "us", "time", "p10", timing->low * 1e6, "median",
-            seconds * 1e6, "p90", timing->high * 1e6, "GB/s", gbps, "GFLOP/s", gflops,
-            "peak", timing->peak > 0 ? json_real(timing->peak) : json_null(), "text",
-            timing->text));
-    if (out_json)
-        return !out_is_closed();
-    if (*timing->text)
-        say("  %s: %s\n", timing->test, timing->text);
-    else
-        say("  %s%10.2f%s %8.2f %9.2f %6s  %s%s%s, %s\n", ink(BOLD), seconds * 1e6,
-            ink(PLAIN), gbps, gflops, share_of(timing->peak).text, timing->test, ink(DIM),
-            timing->cold ? " cold" : "",
-            *timing->kernel ? timing->kernel : "its own choice");
-    say("%s", ink(PLAIN));
-    out_flush();
+    json_array_append_new(bench->results, timing_json(timing));
+    if (out_is_text())
+        print_timing(timing);
     return !out_is_closed();
 }
 
@@ -104,7 +111,7 @@ static int measure_op(const struct bench *bench, struct hw_device *device, const
     return EXIT_FAILED;
 }
 
-static bool known_ops(const char **words)
+bool ops_accepts(const char **words)
 {
     const char *ops[HW_OP_COUNT + 1] = { NULL };
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
@@ -123,17 +130,16 @@ int measure_ops(const struct bench *bench)
     struct report report;
     int status = EXIT_FAILED;
 
-    if (!known_ops(bench->words))
-        return EXIT_USAGE;
-    if (!report_open(&report, &options))
+    if (!report_open_for(&report, bench->device, &options))
         return EXIT_FAILED;
     if ((device = report_device(&report, bench->device))) {
         memset(&peaks, 0, sizeof peaks);
-        if (!out_json)
+        if (out_is_text())
             say("\nops on %s\n", hw_device_name(device));
         status = bench->no_peaks ? 0 : measure_peaks(bench, device, &peaks);
-        if (!status && !out_json)
-            say("  %10s %8s %9s %6s  case, kernel\n", "us", "GB/s", "GFLOP/s", "peak");
+        if (!status && out_is_text())
+            say("  %10s %9s %9s %8s %9s %6s  case, kernel\n", "us", "p10", "p90", "GB/s",
+                "GFLOP/s", "peak");
         if (!status && !bench->words[0])
             status = measure_op(bench, device, NULL, &peaks);
         for (const char **op = bench->words; *op && !status; op++)

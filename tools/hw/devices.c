@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* devices.c - `hw devices`: every fact of each device, those not used too. */
+/* devices.c - `hw devices`: all facts about each device, including those that are not used. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -12,18 +12,20 @@
 
 static const struct manual manual = {
     .about =
-        "hw devices - every fact of each device\n\n"
-        "In order of preference; the first is the recommended one. A fact that the device does\n"
-        "not tell is left out, never guessed.",
-    .arguments = "[OPTION...] [DEVICE]",
+        "hw devices - all facts about each device\n\n"
+        "In order of preference; the first one is recommended. A fact that the device does not\n"
+        "report is left out, never guessed.",
+    .arguments = "[OPTION...] [DEVICE|FILE.so]",
     .notes = "  hw devices                   all of them\n"
+             "  hw devices -l                one line each\n"
              "  hw devices cpu:0             one, by backend:index, PCI address or UUID\n"
+             "  hw devices ./hw_mine.so      those of a plugin file, installed or not\n"
              "  hw devices --kernels         with the kernels of each op, best first\n"
              "  hw devices --json | jq -r '.devices[].name'\n\n"
-             "Exit status 1: there is no device.",
+             "The exit status is 1 if there is no device.",
 };
 
-/* The rows of one op, best first; NULL if the device does not tell. */
+/* The rows of one op, best first; NULL if the device does not list them. */
 static json_t *rows_json(struct hw_device *device, uint32_t op)
 {
     struct hw_kernel_info row = { .size = sizeof row };
@@ -123,9 +125,24 @@ static void print_device(const json_t *facts, bool first)
     print_fact("kernels", json_object_get(facts, "kernels_error"));
 }
 
-/* ---- All ----------------------------------------------------------------------------------- */
+/* "cpu:0    cpu       23.54 GiB  AMD EPYC" */
+static void print_line(const json_t *facts)
+{
+    const double total = number_of(facts, "memory_total");
+    const char *name = text_of(facts, "device");
 
-/* Those of the report, or the one called `only`; with kernels, which wakes the devices. */
+    say("%-12s %-10s %12s  %s%s\n", text_of(facts, "name"), text_of(facts, "kind"),
+        total > 0 ? size_text((uint64_t)total).text : "-", *name ? name : "-",
+        flag_of(facts, "selected") ? "" : "  (not used)");
+}
+
+/* ---- The command --------------------------------------------------------------------------- */
+
+struct wishes {
+    int kernels, lines;
+};
+
+/* Those of the report, or the one called `only`. Asking for kernels wakes the devices. */
 static json_t *devices_json(const struct report *report, const char *only, bool kernels)
 {
     json_t *list = json_array(), *facts;
@@ -143,34 +160,53 @@ static json_t *devices_json(const struct report *report, const char *only, bool 
     return list;
 }
 
-static int list_devices(const struct report *report, const char *name, bool kernels)
+static void print_devices(const struct report *report, json_t *list, bool lines)
+{
+    const char *first = hw_device_name(hw_device_default(report->context));
+    json_t *facts;
+    size_t index;
+
+    clean_tree(list);
+    json_array_foreach (list, index, facts) {
+        if (lines) {
+            print_line(facts);
+            continue;
+        }
+        say("%s", index ? "\n" : "");
+        print_device(facts, !strcmp(text_of(facts, "name"), first));
+    }
+}
+
+static int list_devices(const struct report *report, const char *name,
+                        const struct wishes *wishes)
 {
     struct hw_device *first = report_device(report, name);
     if (!first)
         return EXIT_FAILED;
 
-    json_t *list = devices_json(report, name ? hw_device_name(first) : NULL, kernels),
-           *facts;
-    size_t index;
+    const char *only = name && !report->file ? hw_device_name(first) : NULL;
+    json_t *list = devices_json(report, only, wishes->kernels);
     if (out_json) {
         out_tree(json_pack("{s:i, s:o}", "schema", 1, "devices", list));
         return 0;
     }
-    clean_tree(list);
-    json_array_foreach (list, index, facts) {
-        say("%s", index ? "\n" : "");
-        print_device(facts, !strcmp(text_of(facts, "name"),
-                                    hw_device_name(hw_device_default(report->context))));
-    }
+    if (out_csv)
+        out_csv_rows(list);
+    else
+        print_devices(report, list, wishes->lines);
     json_decref(list);
     return 0;
 }
 
 int cmd_devices(int argc, const char **argv)
 {
-    int kernels = 0, status;
-    const struct poptOption table[] = { { "kernels", 'k', POPT_ARG_NONE, &kernels, 0,
-                                          "with each op's kernels, best first", NULL },
+    struct wishes wishes = { 0 };
+    int status;
+    const struct poptOption table[] = { { "list", 'l', POPT_ARG_NONE, &wishes.lines, 0,
+                                          "one line for each device", NULL },
+                                        { "kernels", 'k', POPT_ARG_NONE, &wishes.kernels, 0,
+                                          "add the kernels of each op, best first", NULL },
+                                        OPTION_CSV,
                                         OPTIONS_COMMON,
                                         POPT_TABLEEND };
     struct arguments arguments;
@@ -178,8 +214,8 @@ int cmd_devices(int argc, const char **argv)
 
     if (options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
         status = EXIT_FAILED;
-        if (report_open(&report, NULL)) {
-            status = list_devices(&report, arguments.words[0], kernels);
+        if (report_open_for(&report, arguments.words[0], NULL)) {
+            status = list_devices(&report, arguments.words[0], &wishes);
             report_close(&report);
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* env.c - `hw env`: every setting with its effective value, where that came from, and what it
- * means; and variables that look like settings and are none. */
+/* env.c - `hw env`: every setting with its effective value, its source and its meaning; and
+ * variables that look like settings but are not. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -8,50 +8,73 @@
 
 #include <hw/hw.h>
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What each means, for people; the library knows the values and their sources. */
+/* The library knows the values and their sources; this is what each one means. */
 static const struct meaning {
     const char *variable, *unset, *text;
 } meanings[] = {
     { "HW_BACKENDS", "",
-      "order and choice: 'cuda,*': that first, then the rest; '!opencl': not that" },
-    { "HW_DISABLE", "none", "backends never to touch, as patterns: 'opencl,ro*'" },
+      "order and choice: 'cuda,*' is that one first, then the rest; '!opencl' excludes it" },
+    { "HW_DISABLE", "none", "backends that are never loaded, as patterns: 'opencl,ro*'" },
     { "HW_REQUIRE", "none", "fail rather than run without this backend" },
-    { "HW_FALLBACK", "", "what an op that its device lacks may do: allow, warn, error" },
+    { "HW_FALLBACK", "",
+      "when a device lacks an op, another one may compute it: allow, warn, error (may not)" },
     { "HW_PLUGIN_PATH", "none",
-      "directories, or plugin files, looked at before the built-in directory" },
+      "directories or plugin files, searched before the built-in directory" },
     { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
-    { "HW_TRUST", "", "on: files that others may write to are refused; off" },
+    { "HW_TRUST", "", "on: refuse files that other users can write to; off: load them" },
     { "HW_PROBE", "",
-      "where a plugin is tried out first: inproc, in the process of the application" },
-    { "HW_PROBE_TIMEOUT", "", "seconds that a plugin may take to start; `hw` then stops" },
-    { "HW_THREADS", "the usable cores",
-      "CPU threads; OMP_NUM_THREADS counts where this is not set" },
+      "where a plugin is tried first: inproc, in the process of the program" },
+    { "HW_PROBE_TIMEOUT", "",
+      "seconds after which `hw` says which plugin is still starting" },
+    { "HW_THREADS", "the usable cores", "CPU threads; OMP_NUM_THREADS is used if not set" },
     { "HW_PRECISION", "",
-      "fp32: f32 inputs stay f32; fp16: 16-bit units may serve; int8: activations too" },
-    { "HW_MEMORY_LIMIT", "none", "the most memory to take, per device: 512M, 8G" },
-    { "HW_CONFIG", "none", "a file with any of these, one a line: memory_limit = 8G" },
-    { "HW_CACHE_DIR", "none", "where plugins keep compiled programs; off" },
-    { "HW_KERNEL", "the best", "kernel rows to force: portable, or op=row,op=row" },
+      "fp32: products of f32 stay f32; fp16: may use 16-bit units; int8: activations too" },
+    { "HW_MEMORY_LIMIT", "none",
+      "the most memory to use on each device: 512M, 8G (K, M, G are 1024, 1024^2, 1024^3)" },
+    { "HW_CONFIG", "none", "a file with settings, one on each line: memory_limit = 8G" },
+    { "HW_CACHE_DIR", "none", "where plugins keep compiled programs; off: nowhere" },
+    { "HW_KERNEL", "the best", "kernels to force: portable, or op=kernel,op=kernel" },
     { "HW_LOG", "", "what is logged to standard error: off, error, warn, info, debug" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 
 static const struct manual manual = {
     .about =
-        "hw env - the settings: effective value, where it came from, meaning\n\n"
-        "An option of the program wins over the environment, the environment over the\n"
-        "configuration file, that over the default. They are read once, when a context is opened.",
+        "hw env - the settings: effective value, source, meaning\n\n"
+        "An option of the program takes precedence over the environment, the environment over\n"
+        "the configuration file, and the file over the default. Settings are read once, when a\n"
+        "context is opened.",
     .arguments = "[OPTION...] [NAME...]",
     .notes =
         "  hw env                       all of them\n"
-        "  hw env HW_BACKENDS           one\n"
-        "  HW_MEMORY_LIMIT=8G hw env    is it understood?\n\n"
-        "Exit status 1: with these settings no context can be opened; the reason is shown.",
+        "  hw env fallback              one, by its name in the file or by its variable\n"
+        "  HW_MEMORY_LIMIT=8G hw env    is this value accepted?\n\n"
+        "The exit status is 1 if no context can be opened with these settings; the reason is\n"
+        "shown.",
 };
+
+/* HW_FALLBACK, for "fallback" too. */
+struct variable {
+    char name[64];
+};
+static struct variable variable_of(const char *name)
+{
+    struct variable variable = { "HW_" };
+    size_t length = strlen(name);
+
+    if (!strncmp(name, "HW_", 3) || length + 4 > sizeof variable.name) {
+        snprintf(variable.name, sizeof variable.name, "%s", name);
+        return variable;
+    }
+    for (size_t i = 0; i <= length; i++)
+        variable.name[3 + i] = (char)toupper((unsigned char)name[i]);
+    return variable;
+}
 
 static const struct meaning *find_meaning(const char *variable)
 {
@@ -61,7 +84,7 @@ static const struct meaning *find_meaning(const char *variable)
     return NULL;
 }
 
-/* The library's list of settings, with the meaning added to each, and only those named. */
+/* The settings that are named, or all of them, each with its meaning. */
 static json_t *settings_json(const struct report *report, const char *const *names)
 {
     json_t *settings = json_array(), *setting;
@@ -72,7 +95,7 @@ static json_t *settings_json(const struct report *report, const char *const *nam
         const struct meaning *meaning = find_meaning(name);
         bool wanted = !names[0];
         for (const char *const *word = names; *word; word++)
-            wanted |= !strcmp(*word, name);
+            wanted |= !strcmp(variable_of(*word).name, name);
         if (!wanted)
             continue;
         json_object_set_new(setting, "meaning", json_string(meaning ? meaning->text : ""));
@@ -90,10 +113,10 @@ static void print_setting(const json_t *setting)
 
     say("%s%-19s%s %s%-19s", ink(BOLD), name, ink(PLAIN), ink(unset ? PLAIN : GREEN),
         *value || !meaning ? value : meaning->unset);
-    say("%s (%s)\n    %s\n", ink(PLAIN), strcmp(source, name) ? source : "environment",
-        text_of(setting, "meaning"));
+    say("%s (%s)\n", ink(PLAIN), strcmp(source, name) ? source : "environment");
+    say_folded(4, "    %s\n", text_of(setting, "meaning"));
     if (*text_of(setting, "note"))
-        say("    %s%s%s\n", ink(YELLOW), text_of(setting, "note"), ink(PLAIN));
+        say_folded(4, "    %s%s%s\n", ink(YELLOW), text_of(setting, "note"), ink(PLAIN));
 }
 
 static int show_settings(const struct report *report, const char *const *names)
@@ -105,13 +128,16 @@ static int show_settings(const struct report *report, const char *const *names)
         out_tree(json_pack("{s:i, s:o, s:O, s:O}", "schema", 1, "settings", settings,
                            "warnings", json_object_get(report->explain, "warnings"),
                            "error", json_object_get(report->explain, "open_error")));
+    } else if (out_csv) {
+        out_csv_rows(settings);
+        json_decref(settings);
     } else {
         clean_tree(settings);
         clean_tree(report->explain);
         json_array_foreach (settings, index, setting)
             print_setting(setting);
         if (report_error(report))
-            say("%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));
+            say_folded(4, "%sError:%s %s\n", ink(RED), ink(PLAIN), report_error(report));
         print_warnings(json_object_get(report->explain, "warnings"), report_error(report));
         json_decref(settings);
     }
@@ -120,7 +146,7 @@ static int show_settings(const struct report *report, const char *const *names)
 
 int cmd_env(int argc, const char **argv)
 {
-    const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
+    const struct poptOption table[] = { OPTION_CSV, OPTIONS_COMMON, POPT_TABLEEND };
     const char *names[MEANINGS + 1] = { NULL };
     struct arguments arguments;
     struct report report;
@@ -130,7 +156,7 @@ int cmd_env(int argc, const char **argv)
         names[i] = meanings[i].variable;
     bool ready = options_read(&arguments, &manual, table, argc, argv, MEANINGS, &status);
     for (int i = 0; ready && i < arguments.count; i++)
-        if (!is_known("setting", arguments.words[i], names)) {
+        if (!is_known("setting", variable_of(arguments.words[i]).name, names)) {
             status = EXIT_USAGE;
             ready = false;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c - `hw explain`: how far up the ladder each plugin file got, step by step; or all
- * that the library knows, as JSON. */
+/* explain.c - `hw explain`: how far up the ladder each plugin file got, stage by stage; or
+ * everything that the library knows, as JSON. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -13,30 +13,30 @@
 
 static const struct manual manual = {
     .about =
-        "hw explain - how far each plugin file got, step by step\n\n"
-        "Each file climbs the same ladder: list (is it named like a plugin), filter (do the\n"
-        "settings want it), trust (who could have written it), preflight (what is in it, without\n"
-        "running it), probe (does it run), bind (into the process). Where it stops, there is a\n"
-        "reason.",
-    .arguments = "[OPTION...] [NAME]",
+        "hw explain - how far each plugin file got, stage by stage\n\n"
+        "Each file passes through the same stages: list (is it named like a plugin), filter (do\n"
+        "the settings want it), trust (who can write to it), preflight (is it sound; read, not\n"
+        "run), probe (does it run), bind (into the process). A file that stops has a reason and\n"
+        "a remedy.",
+    .arguments = "[OPTION...] [BACKEND|FILE.so]",
     .notes =
         "  hw explain                     every file\n"
-        "  hw explain cuda                files of this backend\n"
-        "  hw explain /opt/hw/hw_foo.so   one file\n"
-        "  hw explain --json              all that the library knows: files, settings, devices,\n"
-        "                                 selection, calls (hw_explain() as it is)\n\n"
-        "Exit status 1: NAME is none that was looked at, or no file got to the end.",
+        "  hw explain cuda                the files of this backend\n"
+        "  hw explain ./hw_mine.so        one file, installed or not\n"
+        "  hw explain --json              everything the library knows: files, settings,\n"
+        "                                 devices, selection, calls (hw_explain() as it is)\n\n"
+        "The exit status is 1 if no file was found, or none passed all stages.",
 };
 
-/* What each stage asks, in the words for its having passed. */
+/* What it means that a file passed a stage. */
 static const struct stage {
     const char *name, *passed;
 } stages[] = {
     { "list", "named like a plugin, and the first of its name" },
     { "filter", "wanted by the settings" },
-    { "trust", "only its owner, or root, could have written it" },
-    { "preflight", "a plugin for this machine that needs nothing that is missing" },
-    { "probe", "loads, answers, has devices" },
+    { "trust", "writable only by its owner or root" },
+    { "preflight", "a sound plugin for this machine, with everything that it needs" },
+    { "probe", "loads, starts and lists its devices" },
     { "bind", "in use" },
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
@@ -44,10 +44,10 @@ enum { STAGES = sizeof stages / sizeof stages[0] };
 static void print_stop(const json_t *file, double us)
 {
     const char *remedy = text_of(file, "remedy");
-    say("  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"), ink(PLAIN), us,
-        text_of(file, "reason"), text_of(file, "message"));
+    say_folded(24, "  %s✗ %-10s%s%7.0f us  %s: %s\n", ink(RED), text_of(file, "stage"),
+               ink(PLAIN), us, text_of(file, "reason"), text_of(file, "message"));
     if (*remedy)
-        say("  %-22s%s\n", "", remedy);
+        say_folded(24, "  %-22sRemedy: %s\n", "", remedy);
 }
 
 static void print_ladder(const json_t *file)
@@ -61,8 +61,8 @@ static void print_ladder(const json_t *file)
             print_stop(file, us);
             return;
         }
-        say("  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name, ink(PLAIN), us,
-            stages[i].passed);
+        say_folded(24, "  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name,
+                   ink(PLAIN), us, stages[i].passed);
     }
 }
 
@@ -84,7 +84,7 @@ static void print_file(const json_t *file)
     print_ladder(file);
 }
 
-/* Whether NAME is the file's, by path, by the path's last part, or by backend. */
+/* Whether the name is that of the file, of the last part of its path, or of its backend. */
 static bool is_named(const json_t *file, const char *name)
 {
     const char *path = text_of(file, "file"), *last = strrchr(path, '/');
@@ -92,7 +92,7 @@ static bool is_named(const json_t *file, const char *name)
            !strcmp(name, text_of(file, "name")) || (last && !strcmp(name, last + 1));
 }
 
-/* Leaves only the files of that name in the report; false, and said, if there is none. */
+/* Keeps only the files of that name in the report; false if there are none. */
 static bool keep_named(json_t *explain, const char *name)
 {
     json_t *kept = json_array(), *file;
@@ -102,10 +102,9 @@ static bool keep_named(json_t *explain, const char *name)
         if (is_named(file, name))
             json_array_append(kept, file);
     bool found = json_array_size(kept) > 0;
-    json_object_set_new(explain, "candidates", kept);
-    if (!found)
-        complain("%s: no such backend or plugin file was found; 'hw explain' lists all",
-                 name);
+    if (found)
+        json_object_set(explain, "candidates", kept);
+    json_decref(kept);
     return found;
 }
 
@@ -128,13 +127,11 @@ static void print_files(const json_t *explain)
         print_file(file);
     }
     if (!json_array_size(json_object_get(explain, "candidates")))
-        say("No plugin file was found; 'hw status' says where it was looked.\n");
+        say("No plugin file was found; 'hw status' lists the directories.\n");
 }
 
-static int explain_files(json_t *explain, const char *name)
+static int explain_files(json_t *explain)
 {
-    if (name && !keep_named(explain, name))
-        return EXIT_FAILED;
     int status = any_used(explain) ? 0 : EXIT_FAILED;
     if (out_json)
         out_tree(json_incref(explain));
@@ -142,9 +139,29 @@ static int explain_files(json_t *explain, const char *name)
         clean_tree(explain);
         print_files(explain);
         if (*text_of(explain, "open_error"))
-            say("\n%sError:%s %s\n", ink(RED), ink(PLAIN), text_of(explain, "open_error"));
+            say_folded(4, "\n%sError:%s %s\n", ink(RED), ink(PLAIN),
+                       text_of(explain, "open_error"));
     }
     return *text_of(explain, "open_error") ? EXIT_FAILED : status;
+}
+
+/* A file that is not where plugins are looked for is tried alone. */
+static int explain_named(struct report *report, const char *name)
+{
+    if (!name || keep_named(report->explain, name))
+        return explain_files(report->explain);
+    if (!is_plugin_file(name)) {
+        complain("%s: no backend or plugin file of that name was found; 'hw explain' lists "
+                 "all",
+                 name);
+        return EXIT_FAILED;
+    }
+    struct report alone;
+    if (!report_open_for(&alone, name, NULL))
+        return EXIT_FAILED;
+    int status = explain_files(alone.explain);
+    report_close(&alone);
+    return status;
 }
 
 int cmd_explain(int argc, const char **argv)
@@ -157,7 +174,7 @@ int cmd_explain(int argc, const char **argv)
     if (options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
         status = EXIT_FAILED;
         if (report_open(&report, NULL)) {
-            status = explain_files(report.explain, arguments.words[0]);
+            status = explain_named(&report, arguments.words[0]);
             report_close(&report);
         }
     }

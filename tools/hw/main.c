@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* main.c - `hw`: finds the command that is meant, and runs it. */
+/* main.c - `hw`: finds the command and runs it. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -12,20 +12,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int print_version(void)
+{
+    if (hw_version() >> 8 != HW_VERSION >> 8)
+        complain("built with the headers of version %d.%d, but the library is version %s",
+                 HW_VERSION_MAJOR, HW_VERSION_MINOR, hw_version_string());
+    if (out_json) {
+        out_tree(json_pack("{s:i, s:s, s:s, s:i}", "schema", 1, "version", HW_BUILD_STAMP,
+                           "library", hw_version_string(), "plugin_abi", HW_ABI_VERSION));
+        return 0;
+    }
+    say("hw %s (library %s, plugin ABI %d)\n", HW_BUILD_STAMP, hw_version_string(),
+        HW_ABI_VERSION);
+    return 0;
+}
+
+static int cmd_version(int argc, const char **argv)
+{
+    static const struct manual manual = {
+        .about = "hw version - versions of the command, the library and the plugin ABI",
+        .arguments = "[OPTION...]",
+        .notes = "  hw version\n"
+                 "  hw version --json",
+    };
+    const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
+    struct arguments arguments;
+    int status;
+
+    if (options_read(&arguments, &manual, table, argc, argv, 0, &status))
+        status = print_version();
+    options_close(&arguments);
+    return status;
+}
+
 static const struct command commands[] = {
-    { "status", "what hardware can be used; for what cannot, why and what to do",
+    { "status", "which hardware can be used; for the rest, why not and what to do",
       cmd_status },
-    { "devices", "every fact of each device", cmd_devices },
-    { "explain", "how far each plugin file got, step by step", cmd_explain },
-    { "env", "the settings: value, where it came from, meaning", cmd_env },
+    { "devices", "all facts about each device", cmd_devices },
+    { "explain", "how far each plugin file got, stage by stage", cmd_explain },
+    { "env", "the settings: value, source, meaning", cmd_env },
     { "run", "text from a model file, or the perplexity of a text", cmd_run },
-    { "verify", "hold a plugin's results against a reference", cmd_verify },
+    { "verify", "compare a plugin's results with a reference", cmd_verify },
     { "bench", "measure calls, opening, copies and ops", cmd_bench },
     { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi },
+    { "version", "versions of the command, the library and the plugin ABI", cmd_version },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-/* NULL, and said, if there is none of that name. */
+/* NULL, and said, if there is no command of that name. */
 static const struct command *find_command(const char *name)
 {
     const char *names[COMMANDS + 1] = { NULL };
@@ -38,21 +72,6 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int print_version(void)
-{
-    if (hw_version() >> 8 != HW_VERSION >> 8)
-        complain("built with the headers of %d.%d, running on library %s", HW_VERSION_MAJOR,
-                 HW_VERSION_MINOR, hw_version_string());
-    if (out_json) {
-        out_tree(json_pack("{s:i, s:s, s:s, s:i}", "schema", 1, "version", HW_BUILD_STAMP,
-                           "library", hw_version_string(), "plugin_abi", HW_ABI_VERSION));
-        return 0;
-    }
-    say("hw %s (library %s, plugin ABI %d)\n", HW_BUILD_STAMP, hw_version_string(),
-        HW_ABI_VERSION);
-    return 0;
-}
-
 static int print_commands(void)
 {
     if (out_json) {
@@ -63,15 +82,15 @@ static int print_commands(void)
         out_tree(json_pack("{s:i, s:o}", "schema", 1, "commands", list));
         return 0;
     }
-    say("Transformer math on whatever hardware has a plugin.\n\n"
+    say("Transformer math on any hardware that has a plugin.\n\n"
         "Usage: hw COMMAND [OPTION...]\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
         say("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN), commands[i].summary);
     say("\n"
         "  hw help COMMAND   options and examples of one command\n"
-        "  hw --version      version of the command and of the library\n"
         "  --json            with any command: the result as JSON\n\n"
-        "Start with 'hw status'. Exit status: 0, 1 (it failed), 2 (it was not understood).\n");
+        "Start with 'hw status'. The exit status is 0 on success, 1 on failure or a negative\n"
+        "result, and 2 on a usage error.\n");
     return 0;
 }
 
@@ -100,7 +119,7 @@ static int help(int argc, const char **argv)
     return command ? run_command(command, 2, words) : EXIT_USAGE;
 }
 
-/* The options before the command's name are ours, the rest is the command's. */
+/* Options before the command's name are read here, the rest by the command. */
 static int run(int argc, const char **argv)
 {
     int version = 0, status, own = 1;

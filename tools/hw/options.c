@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.c - popt, with a suggestion for what is misspelt. */
+/* options.c - reads a command line with popt, and suggests the nearest name for a misspelt one. */
 #include "options.h"
 
 #include "command.h"
@@ -49,8 +49,10 @@ static int distance(const char *a, const char *b)
 
 const char *nearest(const char *word, const char *const *list)
 {
+    /* With more than a quarter of the letters wrong it is another word. */
+    const int length = (int)strlen(word), limit = length < 8 ? 1 : length / 4;
     const char *best = NULL;
-    int limit = 1 + (int)strlen(word) / 3, best_distance = limit + 1;
+    int best_distance = limit + 1;
 
     for (; *list; list++) {
         bool begins = strlen(word) > 1 && !strncmp(*list, word, strlen(word));
@@ -194,7 +196,7 @@ bool options_read(struct arguments *arguments, const struct manual *manual,
     while (arguments->words[arguments->count])
         arguments->count++;
     if (arguments->count > most) {
-        complain("%s: not understood; see %s --help", arguments->words[most], argv[0]);
+        complain("%s: unexpected argument; see %s --help", arguments->words[most], argv[0]);
         *status = EXIT_USAGE;
         return false;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h - reading a command's words with popt, and what --help says. */
+/* options.h - reads a command line with popt, and prints the help. */
 #ifndef HW_TOOL_OPTIONS_H
 #define HW_TOOL_OPTIONS_H
 
@@ -10,14 +10,14 @@
 struct manual {
     const char *about;     /* what the command does; first line first */
     const char *arguments; /* "[OPTION...] FILE" */
-    const char *notes;     /* after "Examples:"; then environment, exit status */
+    const char *notes;     /* the examples; then environment and exit status */
 };
 
-/* A command's words. Strings that options took are the caller's to free; words[] lives until
- * options_close(). */
+/* A parsed command line. The caller frees the strings that options were set to; words[] is valid
+ * until options_close(). */
 struct arguments {
     poptContext popt;
-    const char **words; /* what is no option, NULL-terminated */
+    const char **words; /* the arguments that are not options, NULL-terminated */
     int count;
 };
 
@@ -28,19 +28,24 @@ extern struct poptOption options_common[];
         NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Everywhere:", NULL         \
     }
 
-/* False if the command ends here, with the exit status that is answered in *status: --help was
- * asked for and printed, or a word is wrong and said to be. More than `most` words that are no
- * options is wrong. options_close() either way. */
+/* --csv: for commands whose result is a table. */
+#define OPTION_CSV                                                                         \
+    {                                                                                      \
+        "csv", '\0', POPT_ARG_NONE, &out_csv, 0, "print the table as CSV", NULL            \
+    }
+
+/* Returns false if the command ends here, with its exit status in *status: --help was printed, or
+ * an error was. More than `most` arguments that are not options are an error. Call options_close()
+ * in either case. */
 bool options_read(struct arguments *arguments, const struct manual *manual,
                   const struct poptOption *table, int argc, const char **argv, int most,
                   int *status);
 void options_close(struct arguments *arguments);
 
-/* The word of the NULL-terminated list that was probably meant; NULL if none is near. */
+/* The word of the NULL-terminated list that was probably meant, or NULL. */
 const char *nearest(const char *word, const char *const *list);
 
-/* Whether the list has `word`; if not, says so: "opne: no such measurement; did you mean
- * 'open'?" */
+/* Whether the list has `word`. If not, prints "opne: no such measurement; did you mean 'open'?" */
 bool is_known(const char *what, const char *word, const char *const *list);
 
 #endif

@@ -17,7 +17,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-int out_json;
+int out_json, out_csv;
 FILE *out_file;
 static const char *command_name = "hw";
 static char *first_complaint; /* JSON may have to repeat it */
@@ -60,6 +60,11 @@ void out_look_for_json(int argc, const char **argv)
 {
     for (int i = 1; i < argc; i++)
         out_json |= !strcmp(argv[i], "--json");
+}
+
+bool out_is_text(void)
+{
+    return !out_json && !out_csv;
 }
 
 int out_flush(void)
@@ -225,6 +230,79 @@ void out_tree(json_t *tree)
     (void)json_dumpf(tree, out_file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     fputc('\n', out_file);
     json_decref(tree);
+}
+
+/* Adds the members of an object to a flat one, inner names behind a dot. */
+static void flatten(json_t *flat, const char *prefix, json_t *object)
+{
+    const char *key;
+    json_t *value;
+    char name[256];
+
+    json_object_foreach (object, key, value) {
+        snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object(value))
+            flatten(flat, name, value);
+        else if (!json_is_array(value))
+            json_object_set(flat, name, value);
+    }
+}
+
+static void print_csv_text(const char *text)
+{
+    if (!strpbrk(text, "\",\r\n")) {
+        fputs(text, out_file);
+        return;
+    }
+    fputc('"', out_file);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out_file);
+        fputc(*text, out_file);
+    }
+    fputc('"', out_file);
+}
+
+static void print_csv_value(const json_t *value)
+{
+    if (json_is_string(value))
+        print_csv_text(json_string_value(value));
+    else if (json_is_integer(value))
+        say("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        say("%.10g", json_real_value(value));
+    else if (json_is_boolean(value))
+        say("%s", json_is_true(value) ? "true" : "false");
+}
+
+void out_csv_rows(const json_t *rows)
+{
+    json_t *columns = json_object(), *flat = json_array(), *row, *unused;
+    const char *column;
+    size_t index, at;
+
+    json_array_foreach ((json_t *)rows, index, row) {
+        json_t *one = json_object();
+        flatten(one, "", row);
+        json_object_update_missing(columns, one);
+        json_array_append_new(flat, one);
+    }
+    at = 0;
+    json_object_foreach (columns, column, unused) {
+        fputs(at++ ? "," : "", out_file);
+        print_csv_text(column);
+    }
+    fputc('\n', out_file);
+    json_array_foreach (flat, index, row) {
+        at = 0;
+        json_object_foreach (columns, column, unused) {
+            fputs(at++ ? "," : "", out_file);
+            print_csv_value(json_object_get(row, column));
+        }
+        fputc('\n', out_file);
+    }
+    json_decref(columns);
+    json_decref(flat);
 }
 
 static void clean_string(json_t *string)

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* 1: results are JSON. Every command's --json sets it. */
-extern int out_json;
+/* 1: the result is JSON, or its table is CSV: --json and --csv set them. JSON wins. */
+extern int out_json, out_csv;
 
 /* The standard output that the process was started with. */
 extern FILE *out_file;
@@ -30,6 +30,9 @@ int out_end(int status);
  * the terminal; the next lines are indented by `hang`. It is not folded elsewhere. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_folded(int hang, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether the result is text for people: neither JSON nor CSV. */
+bool out_is_text(void);
 
 /* As fflush(). */
 int out_flush(void);
@@ -57,6 +60,11 @@ const char *complainer(void);
 
 /* Prints `tree` to the result, indented, and releases the reference. */
 void out_tree(json_t *tree);
+
+/* Prints an array of objects as CSV (RFC 4180), a header line first. Its columns are the keys of
+ * all rows in the order of their first use; members of inner objects are "outer.inner". Arrays are
+ * left out. */
+void out_csv_rows(const json_t *rows);
 
 /* Names of files and devices may hold anything: these replace whatever could control a terminal
  * by an escaped form, in a copy of one text, or in every string below `tree`. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - asks the library what it knows, and finds things in the answer. */
+#define _XOPEN_SOURCE 700 /* realpath() */
+
 #include "report.h"
 
 #include "output.h"
 #include "watch.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void drop_line(void *user, int32_t level, const char *text)
 {
@@ -57,8 +60,52 @@ bool report_open(struct report *report, const struct hw_options *options)
     return false;
 }
 
+bool is_plugin_file(const char *word)
+{
+    const size_t length = strlen(word);
+    return strchr(word, '/') || (length > 3 && !strcmp(word + length - 3, ".so"));
+}
+
+/* The absolute path of a plugin file; NULL, and said, if it is not a file. The caller frees it. */
+static char *plugin_file(const char *word)
+{
+    char *path = realpath(word, NULL);
+    struct stat about;
+    if (!path || stat(path, &about)) {
+        complain("%s: %s", word, strerror(errno));
+    } else if (S_ISDIR(about.st_mode)) {
+        complain("%s: is a directory; name the plugin file in it", word);
+    } else {
+        return path;
+    }
+    free(path);
+    return NULL;
+}
+
+bool report_open_for(struct report *report, const char *word,
+                     const struct hw_options *options)
+{
+    struct hw_options own = { .size = sizeof own };
+    if (!word || !is_plugin_file(word))
+        return report_open(report, options);
+    char *file = plugin_file(word);
+    if (!file)
+        return false;
+    if (options)
+        own = *options;
+    own.plugin_path_only = file;
+    own.backends = "*";
+    if (report_open(report, &own)) {
+        report->file = file;
+        return true;
+    }
+    free(file);
+    return false;
+}
+
 void report_close(struct report *report)
 {
+    free(report->file);
     json_decref(report->explain);
     hw_close(report->context);
     *report = (struct report){ 0 };
@@ -69,21 +116,37 @@ const char *report_error(const struct report *report)
     return json_string_value(json_object_get(report->explain, "open_error"));
 }
 
+/* Why the file that was asked for has no device. */
+static void complain_of_file(const struct report *report, const char *word)
+{
+    const json_t *file = json_array_get(json_object_get(report->explain, "candidates"), 0);
+    if (*text_of(file, "message"))
+        complain("%s: stopped at %s (%s): %s. Remedy: %s", word, text_of(file, "stage"),
+                 text_of(file, "reason"), text_of(file, "message"),
+                 text_of(file, "remedy"));
+    else
+        complain("%s: %s", word,
+                 report_error(report) ? report_error(report) : "it has no device");
+}
+
 struct hw_device *report_device(const struct report *report, const char *name)
 {
-    struct hw_device *device = NULL;
+    struct hw_device *device = hw_device_default(report->context);
 
-    if (report_error(report)) {
+    if (report->file && !device)
+        complain_of_file(report, name);
+    else if (report_error(report))
         complain("%s", report_error(report));
-        return NULL;
-    }
-    if (!name)
-        device = hw_device_default(report->context);
-    else if (hw_device_find(report->context, name, &device))
+    else if (!name || report->file) {
+        if (!device)
+            complain("no device can be used; 'hw status' has the reasons");
+        return device;
+    } else if (hw_device_find(report->context, name, &device)) {
         complain("%s", hw_message());
-    if (!name && !device)
-        complain("no device can be used; 'hw status' says why");
-    return device;
+    } else {
+        return device;
+    }
+    return NULL;
 }
 
 int device_index(struct hw_device *device)

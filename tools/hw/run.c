@@ -19,22 +19,24 @@
 
 static const struct manual manual = {
     .about =
-        "hw run - text from a model, or a text's perplexity by it\n\n"
-        "Reads GGUF files of the llama architecture. The text goes to standard output as\n"
-        "it is produced, what it took to standard error. Without --temperature the most\n"
-        "probable token is taken each time, so that a text repeats itself exactly.",
+        "hw run - text from a model file, or the perplexity of a text\n\n"
+        "Reads GGUF files of the llama architecture. The text goes to standard output as it is\n"
+        "produced, the summary to standard error. Without --temperature the most probable token\n"
+        "is always taken, so the same prompt gives the same text.",
     .arguments = "[OPTION...] MODEL.gguf",
-    .notes = "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
-             "  hw run MODEL.gguf --prompt 'Once' --temperature 0.8 --top-p 0.95 --seed 1\n"
-             "  hw run MODEL.gguf --device cpu --kv-type q8_0 --json\n"
-             "  hw run MODEL.gguf --perplexity text.txt\n\n"
-             "Ctrl-C ends the text; the summary still comes. Exit status 1: it failed, or\n"
-             "the perplexity is of a part of the text, since Ctrl-C ended it.",
+    .notes =
+        "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
+        "  hw run MODEL.gguf --prompt 'Once' --temperature 0.8 --top-p 0.95 --seed 1\n"
+        "  fortune | hw run MODEL.gguf --prompt -\n"
+        "  hw run MODEL.gguf --device cpu --kv-type q8_0 --json\n"
+        "  hw run MODEL.gguf --perplexity text.txt\n\n"
+        "Ctrl-C ends the text; the summary is still printed. The exit status is 1 on failure,\n"
+        "and if Ctrl-C cut a perplexity short.",
 };
 
 enum { DEFAULT_COUNT = 128, MAX_SCORES = 4 << 20 };
 
-/* ---- What the command line says ---- */
+/* ---- The options ---- */
 
 static bool whole(const char *option, const char *word, int64_t low, int64_t high,
                   int64_t *value)
@@ -45,8 +47,8 @@ static bool whole(const char *option, const char *word, int64_t low, int64_t hig
     errno = 0;
     const long long number = strtoll(word, &end, 10);
     if (errno || end == word || *end || number < low || number > high) {
-        complain("%s: '%s' is no whole number from %" PRId64 " to %" PRId64, option, word,
-                 low, high);
+        complain("%s: '%s' must be a whole number from %" PRId64 " to %" PRId64, option,
+                 word, low, high);
         return false;
     }
     *value = number;
@@ -61,7 +63,7 @@ static bool real(const char *option, const char *word, double low, double high,
         return true;
     const double number = strtod(word, &end);
     if (end == word || *end || !(number >= low && number <= high)) {
-        complain("%s: '%s' is no number from %g to %g", option, word, low, high);
+        complain("%s: '%s' must be a number from %g to %g", option, word, low, high);
         return false;
     }
     *value = number;
@@ -80,7 +82,7 @@ static bool read_kv_type(const char *word, int32_t *type)
     return true;
 }
 
-/* Another one for each run, however quickly they follow each other. */
+/* Different for each run, however quickly runs follow each other. */
 static int64_t seed_of_chance(void)
 {
     struct timespec time;
@@ -89,25 +91,25 @@ static int64_t seed_of_chance(void)
     return (int64_t)((moment ^ (uint64_t)getpid() << 24) & INT32_MAX);
 }
 
-/* What is left out with --perplexity: it draws nothing. */
-static bool fits_perplexity(const struct words *w)
+/* --perplexity generates nothing, and a prompt has one source. */
+static bool fits_together(const struct words *w)
 {
     const struct {
         const char *option, *word;
-    } rows[] = { { "--prompt", w->prompt },
-                 { "--tokens", w->count },
-                 { "--temperature", w->temperature },
-                 { "--top-k", w->top_k },
-                 { "--top-p", w->top_p },
+    } rows[] = { { "--prompt", w->prompt }, { "--prompt-file", w->prompt_file },
+                 { "--tokens", w->count },  { "--temperature", w->temperature },
+                 { "--top-k", w->top_k },   { "--top-p", w->top_p },
                  { "--seed", w->seed } };
     for (size_t i = 0; w->perplexity && i < sizeof rows / sizeof *rows; i++)
         if (rows[i].word)
             return complain("%s and --perplexity exclude each other", rows[i].option),
                    false;
+    if (w->prompt && w->prompt_file)
+        return complain("--prompt and --prompt-file exclude each other"), false;
     return true;
 }
 
-/* Nothing has been opened yet when these are refused. */
+/* Nothing has been opened yet if this fails. */
 static bool read_words(struct run *run)
 {
     const struct words *w = run->words;
@@ -124,8 +126,8 @@ static bool read_words(struct run *run)
         (w->kv_type && !read_kv_type(w->kv_type, &run->kv_type)))
         return false;
     if (w->prompt && !*w->prompt)
-        return complain("--prompt is empty: leave it out to begin a text"), false;
-    if (!fits_perplexity(w))
+        return complain("--prompt is empty; leave it out to begin a text"), false;
+    if (!fits_together(w))
         return false;
     if (!w->seed)
         seed = seed_of_chance();
@@ -143,7 +145,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Drawn at most every 50 ms, and taken away when done. Nothing but a terminal gets one. */
+/* Drawn on a terminal at most every 50 ms, and removed when done. */
 static void draw_bar(const char *what, uint64_t done, uint64_t total)
 {
     static const char full[] = "##############################";
@@ -181,7 +183,7 @@ static void interrupt(int signal_number)
     interrupted = 1;
 }
 
-/* The first one ends the text, a second one the program. */
+/* The first Ctrl-C ends the text, the second one the program. */
 static void catch_interrupts(void)
 {
     struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
@@ -191,26 +193,64 @@ static void catch_interrupts(void)
 
 /* ---- Opening ---- */
 
+/* Adds everything that the stream has, up to the longest text that the tokenizer takes. */
+static bool read_stream(FILE *stream, const char *name, struct text *text,
+                        struct fault *why)
+{
+    char part[65536];
+    for (size_t got; (got = fread(part, 1, sizeof part, stream)) > 0;) {
+        if (!text_append(text, part, got))
+            return fault(why, "%s: out of memory", name);
+        if (text->length > TOKENIZER_TEXT)
+            return fault(why, "%s: is longer than %s: give a shorter text", name,
+                         size_text(TOKENIZER_TEXT).text);
+    }
+    return !ferror(stream) || fault(why, "%s: cannot be read: %s", name, strerror(errno));
+}
+
 static bool read_file(const char *path, struct text *text, struct fault *why)
 {
     FILE *file = fopen(path, "rb");
-    char part[65536];
-    bool good = true;
     if (!file)
         return fault(why, "%s: cannot be opened: %s", path, strerror(errno));
-    for (size_t got; good && (got = fread(part, 1, sizeof part, file)) > 0;)
-        good = text_append(text, part, got) || fault(why, "%s: out of memory", path);
-    if (good && ferror(file))
-        good = fault(why, "%s: cannot be read: %s", path, strerror(errno));
+    bool good = read_stream(file, path, text, why);
     fclose(file);
     if (good && text->length == 0)
-        good = fault(why, "%s: is empty, there is nothing to score", path);
+        good = fault(why, "%s: is empty", path);
     return good;
 }
 
-/* A text goes on behind its prompt, so an EOS that the file wants there is dropped; the
- * windows of --perplexity have their own BOS. Text never makes these tokens: see
- * tokenizer_encode(). Where one token is both, the first of a text is BOS. */
+/* The last line feed of a file or of standard input ends its last line, not the prompt. */
+static void drop_line_feed(struct text *text)
+{
+    if (text->length && text->bytes[text->length - 1] == '\n')
+        text->bytes[--text->length] = '\0';
+}
+
+static bool read_prompt(struct run *run, struct fault *why)
+{
+    const char *prompt = run->words->prompt, *file = run->words->prompt_file;
+    const bool typed = prompt && strcmp(prompt, "-");
+    bool good = true;
+
+    run->prompted = prompt || file;
+    if (typed)
+        good = text_append(&run->input, prompt, strlen(prompt)) ||
+               fault(why, "out of memory");
+    else if (file)
+        good = read_file(file, &run->input, why);
+    else if (prompt)
+        good = read_stream(stdin, "standard input", &run->input, why);
+    if (good && run->prompted && !typed)
+        drop_line_feed(&run->input);
+    if (good && run->prompted && !run->input.length)
+        good = fault(why, "the prompt is empty; leave it out to begin a text");
+    return good;
+}
+
+/* The text continues the prompt, so an EOS at its end is dropped; the windows of --perplexity have
+ * their own BOS. Text never becomes one of these tokens: see tokenizer_encode(). If one token is
+ * both, the first of a text is BOS. */
 static void drop_ends(struct run *run, bool bos)
 {
     struct tokens *tokens = &run->prompt;
@@ -225,23 +265,16 @@ static void drop_ends(struct run *run, bool bos)
 
 static bool encode(struct run *run, struct fault *why)
 {
-    const char *prompt = run->words->prompt ? run->words->prompt : "";
-    struct text text = { 0 };
-    bool good;
-    if (run->words->perplexity)
-        good = read_file(run->words->perplexity, &text, why);
-    else
-        good = text_append(&text, prompt, strlen(prompt)) || fault(why, "out of memory");
-    good = good &&
-           tokenizer_encode(run->tokenizer, text.bytes, text.length, &run->prompt, why);
-    free(text.bytes);
-    if (!good)
+    const bool scored = run->words->perplexity;
+    const bool good = scored ? read_file(run->words->perplexity, &run->input, why)
+                             : read_prompt(run, why);
+    if (!good || !tokenizer_encode(run->tokenizer, run->input.bytes, run->input.length,
+                                   &run->prompt, why))
         return false;
-    drop_ends(run, run->words->perplexity);
+    drop_ends(run, scored);
     if (run->prompt.count == 0)
-        return fault(why, "%s: no token to begin with: %s", run->path,
-                     run->words->perplexity ? "give a longer text"
-                                            : "give a text to go on with (--prompt)");
+        return fault(why, "%s: there is no token to begin with; %s", run->path,
+                     scored ? "give a longer text" : "give a text to continue (--prompt)");
     return true;
 }
 
@@ -257,15 +290,15 @@ static bool open_model(struct run *run, struct fault *why)
         return fault(
             why,
             "%s: %" PRId32 " tokens in 'tokenizer.ggml.tokens', but a vocabulary of "
-            "%" PRId64 " (%s.vocab_size, or the rows of the embedding): convert the "
+            "%" PRId64 " (%s.vocab_size, or the rows of the embedding); convert the "
             "model again",
             run->path, tokenizer_size(run->tokenizer), run->shape.tokens,
             run->shape.architecture);
-    return encode(run, why);
+    return true;
 }
 
-/* --device speaks the language of HW_BACKENDS: "cuda:0" is that and nothing else,
- * "cuda,cpu" lets the one fall back on the other. What is not named is not woken. */
+/* --device takes the same values as HW_BACKENDS: "cuda:0" is that device alone, "cuda,cpu" allows
+ * the second as fallback. Devices that are not named are not woken. */
 static bool open_device(struct run *run, struct fault *why)
 {
     const struct hw_options options = { .size = sizeof options,
@@ -274,17 +307,17 @@ static bool open_device(struct run *run, struct fault *why)
     if (hw_open(&options, &run->library))
         return fault(why, "%s%s", run->words->device ? "--device: " : "", hw_message());
     run->device = hw_device_default(run->library);
-    return run->device || fault(why, "no device can be used: see 'hw status'");
+    return run->device || fault(why, "no device can be used; see 'hw status'");
 }
 
-/* The cache gets room for what this run can fill, the model's whole context at most. */
+/* The cache has room for what this run can fill, at most the model's context. */
 static bool load(struct run *run, struct fault *why)
 {
     const int64_t limit = run->shape.context, prompt = (int64_t)run->prompt.count;
     int64_t context = run->context;
     if (context > limit)
-        return fault(why, "--context %" PRId64 ": the model was made for %" PRId64, context,
-                     limit);
+        return fault(why, "--context %" PRId64 ": the model allows at most %" PRId64,
+                     context, limit);
     if (!context)
         context = run->words->perplexity || prompt + run->count > limit
                       ? limit
@@ -292,7 +325,7 @@ static bool load(struct run *run, struct fault *why)
     if (!run->words->perplexity && prompt >= context)
         return fault(why,
                      "the prompt has %" PRId64 " tokens, the context %" PRId64
-                     ": shorten it, so that there is room for an answer",
+                     "; shorten the prompt to leave room for the text",
                      prompt, context);
     const int64_t rows = MAX_SCORES / run->shape.vocabulary;
     const struct llama_settings settings = {
@@ -307,8 +340,8 @@ static bool load(struct run *run, struct fault *why)
 
 /* ---- Text ---- */
 
-/* What a model writes may not steer a terminal: of the control characters (ASCII's, and the
- * C1 set as UTF-8 writes it) only line feed and tab get there. */
+/* A model must not control the terminal: of the control characters (ASCII, and C1 as UTF-8) only
+ * line feed and tab are printed there. */
 static void print_text(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -322,7 +355,7 @@ static void print_text(const char *bytes, size_t length)
     }
 }
 
-/* Adds a token to the text, and prints what of it is complete. */
+/* Adds a token to the text, and prints the characters that are complete. */
 static bool emit(struct run *run, int32_t token, struct fault *why)
 {
     const size_t before = run->text.length;
@@ -335,15 +368,15 @@ static bool emit(struct run *run, int32_t token, struct fault *why)
     if (out_flush() == 0)
         return true;
     if (!out_is_closed()) {
-        clearerr(out_file); /* told here, with its reason, and not again by out_end() */
+        clearerr(out_file); /* reported here, with its reason, and not again by out_end() */
         return fault(why, "cannot write the output: %s", strerror(errno));
     }
     run->ended = "reader gone";
     return true;
 }
 
-/* The first token is chosen on the host in any case, so that scores which are no numbers
- * are noticed; greedy ones after it on the device. */
+/* The first token is always chosen on the host, so that scores that are not numbers are noticed;
+ * later greedy ones are chosen on the device. */
 static bool choose(struct run *run, struct sampler *sampler, float *scores, int32_t *token,
                    struct fault *why)
 {
@@ -353,11 +386,11 @@ static bool choose(struct run *run, struct sampler *sampler, float *scores, int3
         return false;
     *token = sampler_choose(sampler, scores);
     return *token >= 0 ||
-           fault(why, "the model's scores are no numbers: its weights are damaged, "
-                      "or a kernel is wrong (see 'hw verify')");
+           fault(why, "the model's scores are not numbers; its weights are damaged, or a "
+                      "kernel is wrong (see 'hw verify')");
 }
 
-/* Goes on until something ends the text; `token` is the first. */
+/* Generates until something ends the text; `token` is the first. */
 static bool go_on(struct run *run, struct sampler *sampler, float *scores, int32_t token,
                   struct fault *why)
 {
@@ -404,25 +437,25 @@ static bool generate(struct run *run, struct fault *why)
     return good;
 }
 
-/* On a terminal the prompt stands in front, so that the whole reads as one. */
+/* On a terminal the prompt is printed first, so that the text reads as a whole. */
 static bool write_text(struct run *run, struct fault *why)
 {
-    const char *prompt = run->words->prompt;
-    if (prompt && !out_json && out_is_terminal()) {
+    if (run->prompted && !out_json && out_is_terminal()) {
         fputs(ink(BOLD), out_file);
-        print_text(prompt, strlen(prompt));
+        print_text(run->input.bytes, run->input.length);
         fputs(ink(PLAIN), out_file);
     }
-    run->decoder.started = prompt;
+    run->decoder.started = run->prompted;
     if (!generate(run, why))
         return false;
     const size_t before = run->text.length;
     if (!tokenizer_decode_end(&run->decoder, &run->text))
         return fault(why, "out of memory");
-    if (!out_json) {
+    if (out_json)
+        return true;
+    if (run->text.length > before)
         print_text(run->text.bytes + before, run->text.length - before);
-        fputc('\n', out_file);
-    }
+    fputc('\n', out_file);
     return true;
 }
 
@@ -447,8 +480,8 @@ static bool score_text(struct run *run, struct fault *why)
     if (p->tokens == 0)
         return fault(why, interrupted
                               ? "interrupted before the first window was done"
-                              : "one token alone has nothing that it could be predicted "
-                                "from: give a longer text");
+                              : "a single token cannot be scored, since nothing precedes "
+                                "it; give a longer text");
     run->ended = p->tokens < p->wanted ? "interrupted" : "end of text";
     if (!out_json) {
         say("perplexity %.4f  (%.6f nats a token; ", exp(p->nll / (double)p->tokens),
@@ -462,7 +495,7 @@ static bool score_text(struct run *run, struct fault *why)
     return true;
 }
 
-/* ---- All ---- */
+/* ---- The command ---- */
 
 static void close_all(struct run *run)
 {
@@ -473,12 +506,43 @@ static void close_all(struct run *run)
     free(run->prompt.ids);
     free(run->generated);
     free(run->text.bytes);
+    free(run->input.bytes);
+}
+
+/* The file is mapped: where another process truncates it, reading it is a bus error. */
+static void watch_model(const struct run *run)
+{
+    char work[5000];
+    snprintf(work, sizeof work,
+             "using %.4096s, which is mapped and may have been truncated", run->path);
+    watch_work(work);
+}
+
+static bool open_all(struct run *run, struct fault *why)
+{
+    const double start = now();
+    double reading; /* of the prompt, perhaps from a person */
+
+    watch_model(run);
+    if (!open_model(run, why))
+        return false;
+    reading = now();
+    if (!encode(run, why))
+        return false;
+    reading = now() - reading;
+    if (!open_device(run, why))
+        return false;
+    watch_model(run); /* opening the device watched the plugins */
+    if (!load(run, why))
+        return false;
+    run->load_seconds = now() - start - reading;
+    return true;
 }
 
 static int run_model(struct run *run)
 {
     static struct fault why; /* large */
-    bool good = open_model(run, &why) && open_device(run, &why) && load(run, &why);
+    bool good = open_all(run, &why);
     if (good) {
         catch_interrupts();
         good = run->words->perplexity ? score_text(run, &why) : write_text(run, &why);
@@ -497,8 +561,9 @@ static int run_model(struct run *run)
 
 static void free_words(struct words *w)
 {
-    char *all[] = { w->prompt,  w->perplexity,  w->device, w->kv_type, w->count,
-                    w->context, w->temperature, w->top_k,  w->top_p,   w->seed };
+    char *all[] = { w->prompt,  w->prompt_file, w->perplexity, w->device,
+                    w->kv_type, w->count,       w->context,    w->temperature,
+                    w->top_k,   w->top_p,       w->seed };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -507,25 +572,29 @@ int cmd_run(int argc, const char **argv)
 {
     struct words w = { 0 };
     const struct poptOption table[] = {
-        { "prompt", 'p', POPT_ARG_STRING, &w.prompt, 0, "the text to go on with", "TEXT" },
+        { "prompt", 'p', POPT_ARG_STRING, &w.prompt, 0,
+          "the text to continue; -: read it from standard input", "TEXT" },
+        { "prompt-file", 'f', POPT_ARG_STRING, &w.prompt_file, 0,
+          "read the text to continue from a file", "FILE" },
         { "tokens", 'n', POPT_ARG_STRING, &w.count, 0, "how many tokens to produce (128)",
           "N" },
         { "temperature", 't', POPT_ARG_STRING, &w.temperature, 0,
-          "0: the most probable token each time (0)", "T" },
+          "divides the scores; 0: always the most probable token (0)", "T" },
         { "top-k", '\0', POPT_ARG_STRING, &w.top_k, 0,
-          "of the K most probable only (0: of all)", "K" },
+          "draw from the K most probable tokens (0: from all)", "K" },
         { "top-p", '\0', POPT_ARG_STRING, &w.top_p, 0,
-          "of the most probable that together reach P only (1: of all)", "P" },
+          "draw from the most probable tokens that together reach P (1: from all)", "P" },
         { "seed", '\0', POPT_ARG_STRING, &w.seed, 0,
-          "of chance, 0 to 2^63-1 (another one each time)", "S" },
+          "of the random numbers, 0 to 2^63-1 (different each time)", "S" },
         { "device", 'd', POPT_ARG_STRING, &w.device, 0,
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
         { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,
-          "of the KV cache: f32, f16, bf16, q8_0 (f32)", "TYPE" },
+          "type of the KV cache: f32, f16, bf16, q8_0 (f32)", "TYPE" },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
-          "room for so many tokens (what is needed; the model's for --perplexity)", "N" },
-        { "perplexity", '\0', POPT_ARG_STRING, &w.perplexity, 0, "score a text instead",
-          "FILE" },
+          "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
+          "N" },
+        { "perplexity", '\0', POPT_ARG_STRING, &w.perplexity, 0,
+          "score this text instead of producing one", "FILE" },
         OPTIONS_COMMON,
         POPT_TABLEEND,
     };
@@ -536,7 +605,7 @@ int cmd_run(int argc, const char **argv)
         run.path = arguments.words[0];
         status = EXIT_USAGE;
         if (!run.path)
-            complain("no model is named; see %s --help", argv[0]);
+            complain("the model file is missing; see %s --help", argv[0]);
         else if (read_words(&run))
             status = run_model(&run);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.h - one run of `hw run`: what was asked for, what is open, what came out. */
+/* run.h - one run of `hw run`: its options, what is open, its results. */
 #ifndef HW_TOOL_RUN_H
 #define HW_TOOL_RUN_H
 
@@ -8,24 +8,26 @@
 #include "sampler.h"
 #include "tokenizer.h"
 
-/* Options as popt reads them; NULL: not given. */
+/* The options as popt reads them; NULL: not given. */
 struct words {
-    char *prompt, *perplexity, *device, *kv_type, *count, *context, *temperature, *top_k,
-        *top_p, *seed;
+    char *prompt, *prompt_file, *perplexity, *device, *kv_type, *count, *context,
+        *temperature, *top_k, *top_p, *seed;
 };
 
 struct run {
     const char *path;
     const struct words *words;
     int64_t count;   /* tokens to generate */
-    int64_t context; /* asked for; 0: what is needed */
+    int64_t context; /* from --context; 0: as much as needed */
     int32_t kv_type;
     struct sampler_settings sampling;
 
     struct gguf *file;
     struct shape shape;
     struct tokenizer *tokenizer;
-    struct tokens prompt; /* or, for --perplexity, the text */
+    struct text input;    /* the prompt, or, for --perplexity, the text */
+    bool prompted;        /* there is a prompt */
+    struct tokens prompt; /* the input as tokens */
     struct hw_context *library;
     struct hw_device *device;
     struct llama *llama;
@@ -35,13 +37,13 @@ struct run {
     struct decoder decoder;
     struct text text;
     const char *ended; /* why the text ends here */
-    double prompt_seconds, step_seconds;
+    double load_seconds, prompt_seconds, step_seconds;
     int64_t steps; /* decode steps in that time */
     struct perplexity perplexity;
 };
 
-/* What it took: rates, device, memory, which ops ran where. On standard error; or, with the
- * text or the score itself, as one JSON object on standard output. */
+/* Prints rates, device, memory, and which ops ran where: to standard error, or, together with the
+ * text or the score, as one JSON object. */
 void run_tell(const struct run *run);
 void run_tell_json(const struct run *run);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* run_summary.c - what a run took, measured: for a person, and as JSON. */
+/* run_summary.c - the measured summary of a run: for people, and as JSON. */
 #define _POSIX_C_SOURCE 200809L
 #include "output.h"
+#include "report.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -10,16 +11,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which device computed how many ops; `moved` lists those that were computed elsewhere.
- * Copies are what went to the device and back, and are not counted. */
+/* How many ops the device computed, and which ones other devices did. Copies only move data to the
+ * device and back, and are not counted. */
 struct tally {
     uint64_t own, elsewhere, bytes;
-    json_t *moved;
+    json_t *moved;   /* {op: count} */
+    json_t *devices; /* {device: count} */
 };
 
-static struct tally count_ops(struct hw_queue *queue)
+/* Which devices computed what fell back, as the library's report has it. */
+static json_t *count_devices(struct hw_context *context)
 {
-    struct tally tally = { .moved = json_object() };
+    struct report report = { .context = context };
+    json_t *devices = json_object(), *row;
+    size_t index;
+
+    if (!report_read(&report))
+        return devices;
+    json_array_foreach (json_object_get(report.explain, "fallbacks"), index, row) {
+        const char *device = text_of(row, "computed_by");
+        const json_int_t before = json_integer_value(json_object_get(devices, device));
+        if (*device && strcmp(text_of(row, "op"), hw_op_name(HW_OP_COPY)))
+            json_object_set_new(devices, device,
+                                json_integer(before + (json_int_t)number_of(row, "calls")));
+    }
+    json_decref(report.explain);
+    return devices;
+}
+
+static struct tally count_ops(const struct run *run)
+{
+    struct hw_queue *queue = llama_queue(run->llama);
+    struct tally tally = { .moved = json_object(), .devices = count_devices(run->library) };
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         struct hw_call_stats stats = { .size = sizeof stats };
         if (op == HW_OP_COPY || hw_queue_calls(queue, op, &stats))
@@ -32,6 +55,12 @@ static struct tally count_ops(struct hw_queue *queue)
                                 json_integer((json_int_t)stats.fallbacks));
     }
     return tally;
+}
+
+static void free_tally(struct tally *tally)
+{
+    json_decref(tally->moved);
+    json_decref(tally->devices);
 }
 
 static double rate(int64_t tokens, double seconds)
@@ -50,25 +79,44 @@ static void tell_rates(const struct run *run)
     fprintf(stderr, "prompt      %zu tokens, %.1f tok/s\n", run->prompt.count,
             rate((int64_t)run->prompt.count, run->prompt_seconds));
     fprintf(stderr, "generation  %" PRId64 " tokens", run->generated_count);
-    if (run->steps > 0) /* the first token comes of the prompt's step */
+    if (run->steps > 0) /* the prompt's step gives the first token */
         fprintf(stderr, ", %.1f tok/s", rate(run->steps, run->step_seconds));
     fprintf(stderr, " (ended: %s)\n", run->ended);
     if (run->sampling.temperature > 0)
         fprintf(stderr, "seed        %" PRIu64 "\n", run->sampling.seed);
 }
 
+/* "ops         0 on mine:0, 1536 on cpu:0 (matmul 696, ...)" */
+static void tell_ops(const struct run *run)
+{
+    struct tally tally = count_ops(run);
+    const char *name;
+    json_t *count;
+    bool first = true;
+
+    fprintf(stderr, "ops         %" PRIu64 " on %s", tally.own,
+            hw_device_name(run->device));
+    json_object_foreach (tally.devices, name, count)
+        fprintf(stderr, ", %" JSON_INTEGER_FORMAT " on %s", json_integer_value(count),
+                name);
+    json_object_foreach (tally.moved, name, count) {
+        fprintf(stderr, "%s%s %" JSON_INTEGER_FORMAT, first ? " (" : ", ", name,
+                json_integer_value(count));
+        first = false;
+    }
+    fprintf(stderr, "%s\n", first ? "" : ")");
+    free_tally(&tally);
+}
+
 void run_tell(const struct run *run)
 {
-    const double mb = 1024 * 1024;
     const struct llama_memory memory = llama_memory(run->llama);
     struct hw_device_info info = { .size = sizeof info };
-    struct tally tally = count_ops(llama_queue(run->llama));
-    const char *op;
-    json_t *count;
     char name[sizeof info.name * 4];
 
     if (out_is_terminal())
         fputc('\n', stderr);
+    fprintf(stderr, "loading     %.2f s\n", run->load_seconds);
     tell_rates(run);
     if (hw_device_info(run->device, &info))
         info.name[0] = '\0';
@@ -76,20 +124,14 @@ void run_tell(const struct run *run)
     fprintf(stderr, "device      %s%s%s\n", hw_device_name(run->device), *name ? ", " : "",
             name);
     fprintf(stderr,
-            "memory      %.2f MB weights, %.2f MB KV cache (%s, %" PRId64
-            " tokens), %.2f MB scratch\n",
-            (double)memory.weights / mb, (double)memory.cache / mb,
+            "memory      %s weights, %s KV cache (%s, %" PRId64 " tokens), %s scratch\n",
+            size_text(memory.weights).text, size_text(memory.cache).text,
             hw_dtype_name(run->kv_type), llama_context(run->llama),
-            (double)memory.scratch / mb);
-    fprintf(stderr, "ops         %" PRIu64 " on %s, %" PRIu64 " elsewhere", tally.own,
-            hw_device_name(run->device), tally.elsewhere);
-    json_object_foreach (tally.moved, op, count)
-        fprintf(stderr, "; %s %" JSON_INTEGER_FORMAT, op, json_integer_value(count));
-    fputc('\n', stderr);
-    json_decref(tally.moved);
+            size_text(memory.scratch).text);
+    tell_ops(run);
 }
 
-/* JSON takes UTF-8 alone; what a path or a prompt has of other bytes becomes '?'. */
+/* JSON requires UTF-8; if a path or a prompt is not, its bytes that are not ASCII become '?'. */
 static json_t *json_words(const char *words)
 {
     json_t *string = json_string(words);
@@ -114,8 +156,8 @@ static json_t *json_ids(const int32_t *ids, int64_t count)
 
 static void add_text(const struct run *run, json_t *tree)
 {
-    const char *prompt = run->words->prompt;
-    json_object_set_new(tree, "prompt", prompt ? json_words(prompt) : json_null());
+    json_object_set_new(tree, "prompt",
+                        run->prompted ? json_words(run->input.bytes) : json_null());
     json_object_set_new(tree, "prompt_ids",
                         json_ids(run->prompt.ids, (int64_t)run->prompt.count));
     json_object_set_new(
@@ -160,7 +202,7 @@ void run_tell_json(const struct run *run)
     const struct llama_memory memory = llama_memory(run->llama);
     struct hw_device_info info = { .size = sizeof info };
     struct hw_pool_stats pool = { .size = sizeof pool };
-    struct tally tally = count_ops(llama_queue(run->llama));
+    struct tally tally = count_ops(run);
     json_t *tree = json_pack("{s:i, s:o}", "schema", 1, "model", json_words(run->path));
     if (hw_device_info(run->device, &info))
         info.name[0] = '\0';
@@ -170,6 +212,7 @@ void run_tell_json(const struct run *run)
         add_perplexity(run, tree);
     else
         add_text(run, tree);
+    json_object_set_new(tree, "load_seconds", json_real(run->load_seconds));
     json_object_set_new(tree, "ended", json_string(run->ended));
     json_object_set_new(tree, "backend", json_words(hw_device_backend(run->device)));
     json_object_set_new(tree, "device", json_words(hw_device_name(run->device)));
@@ -182,9 +225,11 @@ void run_tell_json(const struct run *run)
                   (json_int_t)memory.cache, "scratch", (json_int_t)memory.scratch, "peak",
                   (json_int_t)pool.peak));
     json_object_set_new(tree, "ops",
-                        json_pack("{s:I, s:I, s:I, s:o}", "own", (json_int_t)tally.own,
+                        json_pack("{s:I, s:I, s:I, s:O, s:O}", "own", (json_int_t)tally.own,
                                   "elsewhere", (json_int_t)tally.elsewhere, "bytes_moved",
-                                  (json_int_t)tally.bytes, "moved", tally.moved));
+                                  (json_int_t)tally.bytes, "moved", tally.moved, "devices",
+                                  tally.devices));
+    free_tally(&tally);
     json_object_set_new(tree, "graph", graph_json(run));
     out_tree(tree);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* status.c - `hw status`: what can be used, and for everything else why not and what to do.
  *
- * A backend is available if a plugin of its name serves a device that the settings allow. Files
- * are shown below their backend; nothing that was looked at is left out. */
+ * A backend is available if its plugin serves a device that the settings allow. The files are
+ * shown below their backend; every file that was looked at is listed. */
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -16,101 +16,127 @@
 
 static const struct manual manual = {
     .about =
-        "hw status - what hardware can be used; for what cannot, why and what to do\n\n"
-        "Looks at every plugin file there is, as a program would at its start, and asks those\n"
-        "that pass for their devices.",
+        "hw status - which hardware can be used; for the rest, why not and what to do\n\n"
+        "Looks at every plugin file, as a program does when it starts, and asks those that pass\n"
+        "the checks for their devices.",
     .arguments = "[OPTION...]",
     .notes =
         "  hw status\n"
-        "  HW_BACKENDS=cpu hw status              as a program with this setting would see it\n"
+        "  HW_BACKENDS=cpu hw status              as a program with this setting sees it\n"
         "  HW_PLUGIN_PATH=$PWD/build hw status    with plugins of your own\n"
         "  hw status --json | jq .recommended\n\n"
-        "'hw devices' has every fact of a device, 'hw explain' every step of a file, 'hw env' the\n"
-        "settings. Exit status 1: no device can be used, or a setting is in error.",
+        "'hw devices' prints all facts about a device, 'hw explain' each stage of a file, and\n"
+        "'hw env' the settings. The exit status is 1 if no device can be used or a setting is\n"
+        "invalid.",
 };
 
-/* ---- What there is to say, as a tree: {"name", "title", "available", "devices", "files"} each */
+/* ---- The result as a tree: {"name", "title", "available", "ops", "devices", "files"} each ---- */
 
-static json_t *matching(const struct report *report, const char *list_key, const char *key,
-                        const char *value)
+/* {"<value of key>": [the objects that have it]...} */
+static json_t *grouped(const json_t *list, const char *key)
 {
-    json_t *list = json_array(), *each;
+    json_t *groups = json_object(), *each;
     size_t index;
-    json_array_foreach (json_object_get(report->explain, list_key), index, each)
-        if (!strcmp(text_of(each, key), value))
-            json_array_append(list, each);
-    return list;
+    json_array_foreach ((json_t *)list, index, each) {
+        const char *value = text_of(each, key);
+        if (!json_object_get(groups, value))
+            json_object_set_new(groups, value, json_array());
+        json_array_append(json_object_get(groups, value), each);
+    }
+    return groups;
 }
 
-static bool is_available(const struct report *report, const char *backend)
+/* The group, or an empty one; the caller's. */
+static json_t *group(const json_t *groups, const char *value)
 {
-    for (uint32_t i = 0; i < hw_device_count(report->context); i++)
-        if (!strcmp(hw_device_backend(hw_device_at(report->context, i)), backend))
+    json_t *found = json_object_get(groups, value);
+    return found ? json_incref(found) : json_array();
+}
+
+struct groups {
+    json_t *files, *devices; /* by backend */
+};
+
+static bool any_selected(const json_t *devices)
+{
+    json_t *device;
+    size_t index;
+    json_array_foreach ((json_t *)devices, index, device)
+        if (flag_of(device, "selected"))
             return true;
     return false;
 }
 
-static bool is_listed(const json_t *backends, const char *name)
-{
-    json_t *backend;
-    size_t index;
-    json_array_foreach ((json_t *)backends, index, backend)
-        if (*name && !strcmp(text_of(backend, "name"), name))
-            return true;
-    return false;
-}
-
-/* Of several files the one that works is asked, or else the first. */
-static const char *title_of(const json_t *files)
+/* Of several files the one that works, or else the first. */
+static const json_t *best_file(const json_t *files)
 {
     json_t *file;
     size_t index;
     json_array_foreach ((json_t *)files, index, file)
         if (!*text_of(file, "reason"))
-            return text_of(file, "title");
-    return text_of(json_array_get(files, 0), "title");
+            return file;
+    return json_array_get(files, 0);
 }
 
-/* A file whose name is none is shown by itself. */
-static void list_backend(const struct report *report, json_t *backends, const char *name,
-                         json_t *file)
+static json_t *backend_json(const char *name, json_t *files, json_t *devices)
 {
-    if (is_listed(backends, name))
-        return;
-    json_t *files = *name ? matching(report, "candidates", "name", name)
-                          : json_pack("[O]", file);
-    json_array_append_new(backends, json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", name,
-                                              "title", title_of(files), "available",
-                                              (int)is_available(report, name), "devices",
-                                              matching(report, "devices", "backend", name),
-                                              "files", files));
+    const json_t *file = best_file(files);
+    const json_t *ops = json_object_get(file, "ops");
+    return json_pack("{s:s, s:s, s:b, s:O?, s:o, s:o}", "name", name, "title",
+                     text_of(file, "title"), "available", (int)any_selected(devices), "ops",
+                     ops, "devices", devices, "files", files);
 }
 
-/* Available ones in order of preference, then the others in the order they were looked at. */
+/* Adds the backend, unless it is there. */
+static void add_backend(json_t *backends, json_t *listed, const struct groups *groups,
+                        const char *name)
+{
+    if (json_object_get(listed, name))
+        return;
+    json_object_set_new(listed, name, json_true());
+    json_array_append_new(backends, backend_json(name, group(groups->files, name),
+                                                 group(groups->devices, name)));
+}
+
+/* Available ones in order of preference, then the others in the order they were looked at. A file
+ * without a valid name is shown by itself. */
 static json_t *backends_json(const struct report *report)
 {
-    json_t *backends = json_array(), *file;
+    json_t *candidates = json_object_get(report->explain, "candidates"), *file;
+    json_t *backends = json_array(), *listed = json_object();
+    const struct groups groups = { grouped(candidates, "name"),
+                                   grouped(json_object_get(report->explain, "devices"),
+                                           "backend") };
     size_t index;
 
     for (uint32_t i = 0; i < hw_device_count(report->context); i++)
-        list_backend(report, backends, hw_device_backend(hw_device_at(report->context, i)),
-                     NULL);
-    json_array_foreach (json_object_get(report->explain, "candidates"), index, file)
-        list_backend(report, backends, text_of(file, "name"), file);
+        add_backend(backends, listed, &groups,
+                    hw_device_backend(hw_device_at(report->context, i)));
+    json_array_foreach (candidates, index, file) {
+        if (*text_of(file, "name"))
+            add_backend(backends, listed, &groups, text_of(file, "name"));
+        else
+            json_array_append_new(backends,
+                                  backend_json("", json_pack("[O]", file), json_array()));
+    }
+    json_decref(groups.files);
+    json_decref(groups.devices);
+    json_decref(listed);
     return backends;
 }
 
 static json_t *status_json(const struct report *report)
 {
-    return json_pack("{s:i, s:O, s:O, s:o, s:O, s:O}", "schema", 1, "recommended",
-                     json_object_get(report->explain, "recommended"), "error",
+    const char *recommended = text_of(report->explain, "recommended");
+    return json_pack("{s:i, s:s?, s:O, s:o, s:O, s:O}", "schema", 1, "recommended",
+                     *recommended && !report_error(report) ? recommended : NULL, "error",
                      json_object_get(report->explain, "open_error"), "backends",
                      backends_json(report), "warnings",
                      json_object_get(report->explain, "warnings"), "directories",
                      json_object_get(report->explain, "directories"));
 }
 
-/* ---- The same for people ------------------------------------------------------------------- */
+/* ---- The result as text --------------------------------------------------------------------- */
 
 static bool is_one_of(const char *reason, const char *const *list)
 {
@@ -120,10 +146,10 @@ static bool is_one_of(const char *reason, const char *const *list)
     return false;
 }
 
-/* Nothing is wrong with these files: the settings, or an earlier file, took their place. */
+/* Nothing is wrong with these files: the settings exclude them, or an earlier file is used. */
 static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
                                        NULL };
-/* These may be so for good: the way to silence them is worth a word, the file's path is not. */
+/* These may never change, so the line says how to silence them, and leaves out the path. */
 static const char *const absences[] = { "needs-library", "no-driver", "no-device", NULL };
 
 static bool ends_sentence(const char *text)
@@ -131,32 +157,33 @@ static bool ends_sentence(const char *text)
     return *text && strchr(".!?", text[strlen(text) - 1]);
 }
 
-/* Remedies begin as phrases do; the name of a program stays as it is. */
+/* A remedy begins in lower case; a program's name keeps it. */
 static int first_letter(const char *remedy)
 {
     bool program = !strncmp(remedy, "chmod ", 6) || !strncmp(remedy, "chown ", 6);
     return program ? remedy[0] : toupper((unsigned char)remedy[0]);
 }
 
-/* "    Error: message. Remedy, or HW_DISABLE=name to stop looking." */
+/* "Error: message. Remedy, or HW_DISABLE=name to stop looking." */
 static void print_reason(const json_t *file)
 {
     const char *reason = text_of(file, "reason"), *message = text_of(file, "message");
     const char *remedy = text_of(file, "remedy"), *path = text_of(file, "file");
     bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
+    bool silence = absence && !ends_sentence(remedy) && !strstr(remedy, "HW_DISABLE");
+    char last[5000] = "", where[5000] = "";
 
-    say("    %s%s%s ", ink(choice ? YELLOW : RED),
-        choice ? "Not used:" : "Error:", ink(PLAIN));
     if (!absence && !strstr(message, path))
-        say("%s: ", path);
-    say("%s%s", message, ends_sentence(message) ? "" : ".");
-    if (*remedy) {
-        say(" %c%s", first_letter(remedy), remedy + 1);
-        if (absence && !ends_sentence(remedy) && !strstr(remedy, "HW_DISABLE"))
-            say(", or HW_DISABLE=%s to stop looking", text_of(file, "name"));
-        say("%s", ends_sentence(remedy) ? "" : ".");
-    }
-    say("\n");
+        snprintf(where, sizeof where, "%s: ", path);
+    if (*remedy)
+        snprintf(last, sizeof last, " %c%s%s%s%s", first_letter(remedy), remedy + 1,
+                 silence ? ", or HW_DISABLE=" : "", silence ? text_of(file, "name") : "",
+                 silence                 ? " to stop looking."
+                 : ends_sentence(remedy) ? ""
+                                         : ".");
+    say_folded(8, "    %s%s%s %s%s%s%s\n", ink(choice ? YELLOW : RED),
+               choice ? "Not used:" : "Error:", ink(PLAIN), where, message,
+               ends_sentence(message) ? "" : ".", last);
 }
 
 static void print_device(const json_t *facts)
@@ -174,28 +201,50 @@ static void print_device(const json_t *facts)
     say("\n");
 }
 
+/* Whether the settings, and nothing else, keep the backend from being used. */
+static bool is_excluded(const json_t *backend)
+{
+    json_t *file;
+    size_t index;
+    json_array_foreach (json_object_get(backend, "files"), index, file)
+        if (*text_of(file, "reason") && !is_one_of(text_of(file, "reason"), choices))
+            return false;
+    return true;
+}
+
+/* A plugin may begin with one op; everything else then runs elsewhere. */
+static void print_ops(const json_t *backend)
+{
+    const json_t *ops = json_object_get(backend, "ops");
+    if (json_array_size(ops) < HW_OP_COUNT && flag_of(backend, "available"))
+        say(" (%zu of %d ops)", json_array_size(ops), HW_OP_COUNT);
+}
+
 static void print_title(const json_t *backend, const char *file)
 {
     const char *name = text_of(backend, "name");
-    bool available = flag_of(backend, "available");
-
-    say("%s%s%s ", ink(available ? GREEN : RED), available ? "✓" : "✗", ink(PLAIN));
-    if (*name)
-        say("%s (%s)\n", text_of(backend, "title"), name);
+    if (flag_of(backend, "available"))
+        say("%s✓%s ", ink(GREEN), ink(PLAIN));
+    else if (is_excluded(backend))
+        say("%s-%s ", ink(YELLOW), ink(PLAIN));
     else
-        say("%s\n", file);
+        say("%s✗%s ", ink(RED), ink(PLAIN));
+    if (*name)
+        say("%s (%s)", text_of(backend, "title"), name);
+    else
+        say("%s", file);
+    print_ops(backend);
+    say("\n");
 }
 
 static void print_backend(const json_t *backend)
 {
-    json_t *devices = json_object_get(backend, "devices"), *files, *each;
-    const char *path;
+    json_t *files = json_object_get(backend, "files"), *each;
+    const char *path = text_of(json_array_get(files, 0), "file");
     size_t index;
 
-    files = json_object_get(backend, "files");
-    path = text_of(json_array_get(files, 0), "file");
     print_title(backend, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-    json_array_foreach (devices, index, each)
+    json_array_foreach (json_object_get(backend, "devices"), index, each)
         print_device(each);
     json_array_foreach (files, index, each)
         if (*text_of(each, "reason"))
@@ -207,11 +256,14 @@ static void print_directories(const json_t *directories)
     json_t *directory;
     size_t index;
 
-    say("\nLooked in:\n");
+    if (json_array_size(directories))
+        say("\nLooked in:\n");
     json_array_foreach ((json_t *)directories, index, directory)
-        say("    %s (%s): %s\n", text_of(directory, "path"), text_of(directory, "source"),
-            text_of(directory, "state"));
-    say("A plugin is one file, hw_<name>.so: put into one of these, it adds its backend.\n");
+        say_folded(8, "    %s (%s): %s\n", text_of(directory, "path"),
+                   text_of(directory, "source"), text_of(directory, "state"));
+    if (json_array_size(directories))
+        say_folded(0, "To add a backend, put its plugin into one of these directories, as "
+                      "hw_<name>.so.\n");
 }
 
 static void print_status(const json_t *status)
@@ -221,13 +273,15 @@ static void print_status(const json_t *status)
     json_t *each;
     size_t index;
 
+    if (*error)
+        say_folded(4, "%sError:%s %s\n\n", ink(RED), ink(PLAIN), error);
     say("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
     json_array_foreach (json_object_get(status, "backends"), index, each)
         print_backend(each);
     say("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
-        *recommended ? recommended : "none");
-    if (*error)
-        say("%sError:%s %s\n", ink(RED), ink(PLAIN), error);
+        *recommended ? recommended
+        : *error     ? "none: see the error above"
+                     : "none");
     print_warnings(json_object_get(status, "warnings"), error);
     print_directories(json_object_get(status, "directories"));
 }

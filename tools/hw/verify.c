@@ -1,209 +1,69 @@
 /* SPDX-License-Identifier: MIT */
 /* verify.c - `hw verify`: holds every kernel of a device, or of a plugin file that is installed
  * nowhere yet, against the double-precision reference of verify/. */
-#define _XOPEN_SOURCE 700 /* realpath() */
-
 #include "command.h"
+#include "exports.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
 #include "report.h"
-#include "watch.h"
+#include "verify_run.h"
 
 #include <hw/hw.h>
-#include <verify.h>
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { SHOWN_FAILURES = 10 }; /* of one op; JSON has them all */
 
 static const struct manual manual = {
     .about =
-        "hw verify - hold a plugin's results against a reference\n\n"
-        "Runs every op with every kernel that is eligible on ordinary and on ugly shapes and\n"
-        "values, and compares with a reference in double precision. A path is a plugin file that\n"
-        "need not be installed; a name is a backend or a device; without either: every device\n"
-        "that can be used.",
+        "hw verify - compare a plugin's results with a reference\n\n"
+        "Runs every op with each of its kernels on ordinary and on difficult shapes and values,\n"
+        "and compares the results with a reference in double precision. A path names a plugin\n"
+        "file, which need not be installed; a name means a backend or a device. Without either,\n"
+        "every usable device is verified.",
     .arguments = "[OPTION...] [FILE.so|BACKEND[:N]]",
     .notes =
         "  hw verify                               every device\n"
         "  hw verify cpu -o matmul                 one op of one backend\n"
-        "  hw verify ./hw_mine.so --quick          a plugin of your own, the small choice\n"
-        "  hw verify cpu -c 'type=f16'             cases with this in their text\n"
-        "  hw verify cpu -c 'silu(type=f32,shape=31)'   one case, as a failure prints it\n"
-        "  hw verify cpu --support                 which ops in which types\n\n"
-        "The file passes the same checks as an installed one (HW_TRUST, ABI, libraries). Exit\n"
-        "status 1: a case failed, or the device has computed none.",
+        "  hw verify ./hw_mine.so --quick          a plugin of your own, fewer cases\n"
+        "  hw verify cpu -c 'type=f16'             cases whose text contains this\n"
+        "  hw verify cpu -c 'silu(type=f32,shape=31)'   one case, as printed for a failure\n"
+        "  hw verify cpu --support                 which ops the device has in which types\n\n"
+        "The file must pass the same checks as an installed one (HW_TRUST, ABI, libraries).\n"
+        "The exit status is 1 if a case failed or the device computed no case.",
 };
 
-/* ---- A run over one device ----------------------------------------------------------------- */
-
-struct run {
-    const char *device;
-    const char *subject; /* the file as the user called it, or the device */
-    bool file;
-    struct verify_filter filter;
-    json_t *ops, *failures; /* of this device, for JSON */
-    struct verify_counts op_counts, counts;
-    char op[32];  /* the one that op_counts is about */
-    double drawn; /* when progress was shown last */
-    bool progress;
+struct wishes {
+    int quick, support, list, verbose;
+    char *op, *kernel, *pattern;
 };
 
-static uint64_t *count_of(struct verify_counts *counts, enum verify_verdict verdict)
+/* ---- The file ------------------------------------------------------------------------------ */
+
+/* Adds {"file", "exports"} to the result. What a plugin exports besides its entry can be taken for
+ * a symbol of the program. */
+static void check_exports(const char *path, json_t *files)
 {
-    switch (verdict) {
-    case VERIFY_PASSED:
-        return &counts->passed;
-    case VERIFY_FAILED:
-        return &counts->failed;
-    case VERIFY_SKIPPED:
-        return &counts->skipped;
-    default:
-        return &counts->unsupported;
+    json_t *exports = extra_exports(path);
+    const size_t count = json_array_size(exports);
+    char first[256], others[64] = "";
+
+    if (count > 0 && out_is_text()) {
+        clean_text(first, sizeof first, json_string_value(json_array_get(exports, 0)));
+        if (count > 1)
+            snprintf(others, sizeof others, " and %zu other symbols", count - 1);
+        say_folded(4,
+                   "%sWarning:%s %s exports %s%s besides hw_plugin_entry; hide them, for "
+                   "example with -fvisibility=hidden\n",
+                   ink(YELLOW), ink(PLAIN), path, first, others);
     }
+    json_array_append_new(files, json_pack("{s:s, s:o}", "file", path, "exports", exports));
 }
 
-static json_t *counts_json(const struct verify_counts *counts)
-{
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "passed", (json_int_t)counts->passed,
-                     "empty", (json_int_t)counts->empty, "failed",
-                     (json_int_t)counts->failed, "skipped", (json_int_t)counts->skipped,
-                     "unsupported", (json_int_t)counts->unsupported);
-}
+/* ---- The cases ----------------------------------------------------------------------------- */
 
-static void print_counts(const char *what, const struct verify_counts *counts)
-{
-    bool failed = counts->failed > 0;
-    say("  %-12s %6" PRIu64 " passed  %s%6" PRIu64 " failed%s", what, counts->passed,
-        ink(failed ? RED : PLAIN), counts->failed, ink(PLAIN));
-    if (counts->skipped)
-        say("  %" PRIu64 " skipped", counts->skipped);
-    if (counts->unsupported)
-        say("  %" PRIu64 " not supported", counts->unsupported);
-    if (counts->empty && !verify_reached(counts))
-        say("  (all that passed were empty)");
-    say("\n");
-}
-
-static void wipe_progress(struct run *run)
-{
-    if (run->progress && run->drawn > 0)
-        fprintf(stderr, "\r\033[K");
-    run->drawn = 0;
-}
-
-/* A line on the terminal that the next one takes the place of, ten times a second. */
-static void draw_progress(struct run *run, const struct verify_result *result)
-{
-    double now = now_ns();
-    if (!run->progress || now - run->drawn < 1e8)
-        return;
-    fprintf(stderr, "\r\033[K  %s: %" PRIu64 " passed, %" PRIu64 " failed: %.60s",
-            result->op, run->op_counts.passed, run->op_counts.failed, result->test);
-    run->drawn = now;
-}
-
-/* Says how the op before went, and begins another. */
-static void next_op(struct run *run, const char *op)
-{
-    wipe_progress(run);
-    if (*run->op) {
-        json_t *counts = counts_json(&run->op_counts);
-        json_object_set_new(counts, "op", json_string(run->op));
-        json_array_append_new(run->ops, counts);
-        if (!out_json)
-            print_counts(run->op, &run->op_counts);
-        out_flush();
-    }
-    memset(&run->op_counts, 0, sizeof run->op_counts);
-    snprintf(run->op, sizeof run->op, "%s", op);
-}
-
-static void print_failure(const struct run *run, const struct verify_result *result)
-{
-    say("%sFAILED%s %s, kernel %s: %s\n", ink(RED), ink(PLAIN), result->device,
-        *result->kernel ? result->kernel : "(its own choice)", result->text);
-    if (result->error_bound > 0)
-        say("       error %.3g, allowed %.3g; worst element %.3g, allowed %.3g\n",
-            result->error, result->error_bound, result->worst, result->worst_bound);
-    say("       again: hw verify %s%s%s -c '%s'\n", run->subject,
-        *result->kernel ? " -k " : "", result->kernel, result->test);
-}
-
-static void keep_failure(struct run *run, const struct verify_result *result)
-{
-    json_array_append_new(
-        run->failures,
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "op", result->op, "kernel",
-                  result->kernel, "case", result->test, "error", result->error,
-                  "error_bound", result->error_bound, "worst", result->worst, "worst_bound",
-                  result->worst_bound, "text", result->text));
-    if (out_json || run->op_counts.failed > SHOWN_FAILURES + 1)
-        return;
-    wipe_progress(run);
-    if (run->op_counts.failed > SHOWN_FAILURES)
-        say("... more failures of %s: --json has them all\n", result->op);
-    else
-        print_failure(run, result);
-}
-
-/* So that a crash names the case. */
-static void begin_case(void *user, const char *test)
-{
-    const struct run *run = user;
-    char work[512];
-    snprintf(work, sizeof work, "computing %s on %s", test, run->device);
-    watch_work(work);
-}
-
-static bool take_result(void *user, const struct verify_result *result)
-{
-    struct run *run = user;
-    if (strcmp(run->op, result->op))
-        next_op(run, result->op);
-    ++*count_of(&run->op_counts, result->verdict);
-    run->op_counts.empty += result->empty && result->verdict == VERIFY_PASSED;
-    if (result->verdict == VERIFY_FAILED)
-        keep_failure(run, result);
-    draw_progress(run, result);
-    return !out_is_closed();
-}
-
-/* NULL, and said, if the device could not be asked. */
-static json_t *verify_device(struct run *run, struct hw_device *device)
-{
-    char error[VERIFY_ERROR_TEXT] = "";
-
-    run->ops = json_array();
-    run->failures = json_array();
-    run->op[0] = '\0';
-    memset(&run->counts, 0, sizeof run->counts);
-    if (!out_json)
-        say("%s%s%s\n", ink(BOLD), hw_device_name(device), ink(PLAIN));
-    run->device = hw_device_name(device);
-    const struct verify_calls calls = { begin_case, take_result, run };
-    enum hw_status status = verify_test(device, &run->filter, &calls, &run->counts, error);
-    watch_work(NULL);
-    next_op(run, "");
-    if (status) {
-        complain("%s: %s", hw_device_name(device), *error ? error : hw_message());
-        json_decref(run->ops);
-        json_decref(run->failures);
-        return NULL;
-    }
-    if (!out_json)
-        print_counts("all", &run->counts);
-    return json_pack("{s:s, s:o, s:o, s:o}", "device", hw_device_name(device), "counts",
-                     counts_json(&run->counts), "ops", run->ops, "failures", run->failures);
-}
-
-/* Whether some op of the device has a kernel of that name; if not, says so. */
+/* Whether some op of the device has a kernel of that name; complains if not. */
 static bool has_kernel(struct hw_device *device, const char *name)
 {
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
@@ -217,38 +77,60 @@ static bool has_kernel(struct hw_device *device, const char *name)
             return false;
         }
     }
-    complain("%s: no kernel of %s is called so; 'hw devices --kernels' lists them", name,
+    complain("%s: %s has no kernel of that name; 'hw devices --kernels' lists them", name,
              hw_device_name(device));
     return false;
 }
 
-static int verify_devices(struct run *run, struct hw_device **devices, uint32_t count,
-                          json_t *result)
+static bool verify_one(struct verify_run *run, struct hw_device *device, json_t *list)
 {
-    json_t *list = json_array();
-    int status = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        if (!run->file)
-            run->subject = hw_device_name(devices[i]);
-        if (run->filter.kernel && !has_kernel(devices[i], run->filter.kernel)) {
-            status = EXIT_FAILED;
-            continue;
-        }
-        json_t *one = verify_device(run, devices[i]);
-        if (!one || run->counts.failed || !verify_reached(&run->counts))
-            status = EXIT_FAILED;
-        if (one && !verify_reached(&run->counts))
-            complain("%s: it has computed no case", hw_device_name(devices[i]));
-        if (one)
-            json_array_append_new(list, one);
-    }
-    json_object_set_new(result, "devices", list);
-    json_object_set_new(result, "good", json_boolean(status == 0));
-    return status;
+    if (run->filter.kernel && !has_kernel(device, run->filter.kernel))
+        return false;
+    json_t *one = verify_device(run, device);
+    if (!one)
+        return false;
+    json_array_append_new(list, one);
+    if (!verify_reached(&run->counts))
+        complain("%s: the device computed no case", hw_device_name(device));
+    return !run->counts.failed && verify_reached(&run->counts);
 }
 
-/* ---- What there is ------------------------------------------------------------------------- */
+/* {"device", counts...} of each op. */
+static void print_csv(const json_t *devices)
+{
+    json_t *rows = json_array(), *device;
+    size_t index;
+    json_array_foreach ((json_t *)devices, index, device)
+        json_array_extend(rows, json_object_get(device, "ops"));
+    out_csv_rows(rows);
+    json_decref(rows);
+}
+
+static int verify_devices(const struct report *report, struct verify_run *run,
+                          struct hw_device **devices, uint32_t count, json_t *result)
+{
+    json_t *list = json_array(), *files = json_array();
+    const char *path = "";
+    bool good = true;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *own = report_plugin_path(report, devices[i]);
+        if (!report->file)
+            run->subject = hw_device_name(devices[i]);
+        good = verify_one(run, devices[i], list) && good;
+        if (*own && strcmp(own, path)) /* devices of one file follow each other */
+            check_exports(own, files);
+        path = own;
+    }
+    if (out_csv && !out_json)
+        print_csv(list);
+    json_object_set_new(result, "devices", list);
+    json_object_set_new(result, "files", files);
+    json_object_set_new(result, "good", json_boolean(good));
+    return good ? 0 : EXIT_FAILED;
+}
+
+/* ---- What the device has ------------------------------------------------------------------- */
 
 static json_t *support_json(struct hw_device *device, const struct verify_matrix *matrix)
 {
@@ -286,6 +168,25 @@ static void print_support(struct hw_device *device, const struct verify_matrix *
     }
 }
 
+static void print_support_csv(const json_t *devices)
+{
+    json_t *rows = json_array(), *device, *types, *cell;
+    const char *op, *dtype;
+    size_t index;
+
+    json_array_foreach ((json_t *)devices, index, device)
+        json_object_foreach (json_object_get(device, "support"), op, types)
+            json_object_foreach (types, dtype, cell) {
+                json_t *row = json_pack("{s:O, s:s, s:s}", "device",
+                                        json_object_get(device, "device"), "op", op,
+                                        "dtype", dtype);
+                json_object_update(row, cell);
+                json_array_append_new(rows, row);
+            }
+    out_csv_rows(rows);
+    json_decref(rows);
+}
+
 static int show_support(struct hw_device **devices, uint32_t count, json_t *result)
 {
     json_t *list = json_array();
@@ -298,9 +199,11 @@ static int show_support(struct hw_device **devices, uint32_t count, json_t *resu
             return EXIT_FAILED;
         }
         json_array_append_new(list, support_json(devices[i], &matrix));
-        if (!out_json)
+        if (out_is_text())
             print_support(devices[i], &matrix);
     }
+    if (out_csv && !out_json)
+        print_support_csv(list);
     json_object_set_new(result, "devices", list);
     return 0;
 }
@@ -310,7 +213,7 @@ static bool print_case(void *user, const char *test, bool perf)
     json_t *list = user;
     json_array_append_new(list,
                           json_pack("{s:s, s:b}", "case", test, "measured", (int)perf));
-    if (!out_json)
+    if (out_is_text())
         say("%s%s\n", test, perf ? "  (hw bench ops)" : "");
     return !out_is_closed();
 }
@@ -324,61 +227,31 @@ static int list_cases(const struct verify_filter *filter, json_t *result)
         json_decref(list);
         return EXIT_USAGE;
     }
+    if (out_csv && !out_json)
+        out_csv_rows(list);
     json_object_set_new(result, "cases", list);
     return 0;
 }
 
-/* ---- What is meant ------------------------------------------------------------------------- */
+/* ---- Which devices ------------------------------------------------------------------------- */
 
 enum { MOST_DEVICES = 256 };
 
-static bool is_path(const char *word)
-{
-    size_t length = strlen(word);
-    return strchr(word, '/') || (length > 3 && !strcmp(word + length - 3, ".so"));
-}
-
-/* Why the file that was asked for serves nothing. */
-static void complain_of_file(const struct report *report, const char *path)
-{
-    const json_t *file = json_array_get(json_object_get(report->explain, "candidates"), 0);
-    if (*text_of(file, "message"))
-        complain("%s: stopped at %s (%s): %s. %s", path, text_of(file, "stage"),
-                 text_of(file, "reason"), text_of(file, "message"),
-                 text_of(file, "remedy"));
-    else
-        complain("%s: %s", path,
-                 report_error(report) ? report_error(report) : "it serves no device");
-}
-
-/* The devices that `word` means: 0, and said, if there are none. */
+/* The devices that `word` means; 0, and said, if there are none. */
 static uint32_t choose_devices(const struct report *report, const char *word,
                                struct hw_device **devices)
 {
     uint32_t count = 0, all = hw_device_count(report->context);
-    bool path = word && is_path(word);
 
-    for (uint32_t i = 0; i < all && count < MOST_DEVICES; i++) {
+    for (uint32_t i = 0; i < all && count < MOST_DEVICES && !report_error(report); i++) {
         struct hw_device *device = hw_device_at(report->context, i);
-        if (!word || path || !strcmp(word, hw_device_backend(device)) ||
-            !strcmp(word, hw_device_name(device)))
+        if (!word || report->file || !strcmp(word, hw_device_backend(device)))
             devices[count++] = device;
     }
-    if (count && report_error(report)) {
-        complain("%s", report_error(report));
-        return 0;
-    }
-    if (!count && path)
-        complain_of_file(report, word);
-    else if (!count)
+    if (!count) /* one device by name; or the reason */
         count = (devices[0] = report_device(report, word)) != NULL;
     return count;
 }
-
-struct wishes {
-    int quick, support, list;
-    char *op, *kernel, *pattern;
-};
 
 static const char *effective(const struct report *report, const char *variable)
 {
@@ -392,47 +265,28 @@ static const char *effective(const struct report *report, const char *variable)
 
 static int verify_word(const struct wishes *wishes, const char *word, json_t *result)
 {
-    struct hw_options options = { .size = sizeof options, .fallback = "error" };
+    const struct hw_options options = { .size = sizeof options, .fallback = "error" };
     struct hw_device *devices[MOST_DEVICES];
     struct report report;
-    char *file = NULL;
     int status = EXIT_FAILED;
-    struct run run = {
-        .filter = { .op = wishes->op,
-                    .kernel = wishes->kernel,
-                    .pattern = wishes->pattern,
-                    .quick = wishes->quick },
-        .progress = !out_json && isatty(STDERR_FILENO),
-    };
+    struct verify_run run = { .subject = word,
+                              .verbose = wishes->verbose,
+                              .filter = { .op = wishes->op,
+                                          .kernel = wishes->kernel,
+                                          .pattern = wishes->pattern,
+                                          .quick = wishes->quick } };
 
     if (wishes->list)
         return list_cases(&run.filter, result);
-    if (word && is_path(word)) {
-        if (!(file = realpath(word, NULL))) {
-            complain("%s: no such file can be read", word);
-            return EXIT_FAILED;
-        }
-        struct stat about;
-        if (stat(file, &about) == 0 && S_ISDIR(about.st_mode)) {
-            complain("%s: is a directory, no plugin file; name the file in it", word);
-            free(file);
-            return EXIT_FAILED;
-        }
-        options.plugin_path_only = file;
-        options.backends = "*";
-    }
-    if (report_open(&report, &options)) {
-        uint32_t count = choose_devices(&report, word, devices);
-        run.subject = word;
-        run.file = file != NULL;
-        run.filter.precision = effective(&report, "HW_PRECISION");
-        if (count && wishes->support)
-            status = show_support(devices, count, result);
-        else if (count)
-            status = verify_devices(&run, devices, count, result);
-        report_close(&report);
-    }
-    free(file);
+    if (!report_open_for(&report, word, &options))
+        return EXIT_FAILED;
+    uint32_t count = choose_devices(&report, word, devices);
+    run.filter.precision = effective(&report, "HW_PRECISION");
+    if (count && wishes->support)
+        status = show_support(devices, count, result);
+    else if (count)
+        status = verify_devices(&report, &run, devices, count, result);
+    report_close(&report);
     return status;
 }
 
@@ -441,17 +295,20 @@ int cmd_verify(int argc, const char **argv)
     struct wishes wishes = { 0 };
     const char *ops[HW_OP_COUNT + 1] = { NULL };
     const struct poptOption table[] = {
-        { "op", 'o', POPT_ARG_STRING, &wishes.op, 0, "this op only", "OP" },
-        { "kernel", 'k', POPT_ARG_STRING, &wishes.kernel, 0, "this kernel only", "NAME" },
+        { "op", 'o', POPT_ARG_STRING, &wishes.op, 0, "only this op", "OP" },
+        { "kernel", 'k', POPT_ARG_STRING, &wishes.kernel, 0, "only this kernel", "NAME" },
         { "case", 'c', POPT_ARG_STRING, &wishes.pattern, 0,
-          "cases with this text, or (with * and ?) that match it; or one whole case",
+          "only cases that contain this text or match it (with * and ?), or one whole case",
           "CASE" },
-        { "quick", 'q', POPT_ARG_NONE, &wishes.quick, 0, "the small choice of cases",
-          NULL },
+        { "quick", 'q', POPT_ARG_NONE, &wishes.quick, 0, "run fewer cases", NULL },
+        { "verbose", 'v', POPT_ARG_NONE, &wishes.verbose, 0, "print every case", NULL },
         { "support", 's', POPT_ARG_NONE, &wishes.support, 0,
-          "say which ops there are in which types: each small case is run once", NULL },
-        { "list", 'l', POPT_ARG_NONE, &wishes.list, 0, "list the cases, and run nothing",
+          "print which ops the device computes in which types, found by running the quick "
+          "cases",
           NULL },
+        { "list", 'l', POPT_ARG_NONE, &wishes.list, 0, "list the cases and run nothing",
+          NULL },
+        OPTION_CSV,
         OPTIONS_COMMON,
         POPT_TABLEEND
     };
@@ -467,8 +324,9 @@ int cmd_verify(int argc, const char **argv)
     }
     if (ready) {
         json_t *result = measure_header(argc, argv);
+        const size_t header = json_object_size(result);
         status = verify_word(&wishes, arguments.words[0], result);
-        if (out_json && json_object_size(result) > 5)
+        if (out_json && json_object_size(result) > header)
             out_tree(json_incref(result));
         json_decref(result);
     }

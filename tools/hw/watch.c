@@ -8,6 +8,7 @@
 #include "output.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,27 +36,34 @@ static const struct deadly {
 enum { DEADLY = sizeof deadly / sizeof deadly[0] };
 static struct sigaction before[DEADLY];
 
-static void put(const char *text)
+/* One write, so that lines of two threads do not mix. */
+static void put_line(const char *const parts[])
 {
-    (void)!write(STDERR_FILENO, text, strlen(text));
+    char line[8192];
+    size_t used = 0;
+    for (; *parts; parts++) {
+        const size_t length = strlen(*parts);
+        if (length >= sizeof line - used)
+            break;
+        memcpy(line + used, *parts, length);
+        used += length;
+    }
+    line[used++] = '\n';
+    (void)!write(STDERR_FILENO, line, used);
 }
 
-/* The old handler comes next: that of a sanitizer, or the system's, which ends the process. */
+/* The old handler comes next: a sanitizer's, or the system's, which ends the process. Threads of
+ * a plugin may fail together; the first one speaks. */
 static void die(int number, siginfo_t *info, void *context)
 {
+    static atomic_flag spoken = ATOMIC_FLAG_INIT;
     (void)context;
     for (int i = 0; i < DEADLY; i++) {
         if (deadly[i].number != number)
             continue;
-        if (doing[0]) {
-            put(complainer());
-            put(": ");
-            put(deadly[i].name);
-            put(" while ");
-            put(doing);
-            put(advice);
-            put("\n");
-        }
+        if (doing[0] && !atomic_flag_test_and_set(&spoken))
+            put_line((const char *const[]){ complainer(), ": ", deadly[i].name, " while ",
+                                            doing, advice, NULL });
         sigaction(number, &before[i], NULL);
     }
     if (info->si_code <= 0) /* sent, by abort() or kill(): a fault comes again by itself */
@@ -65,14 +73,8 @@ static void die(int number, siginfo_t *info, void *context)
 static void run_out_of_patience(int number)
 {
     (void)number;
-    put(complainer());
-    put(": still ");
-    put(doing);
-    put(" after ");
-    put(patience);
-    put("; Ctrl-C ends this");
-    put(advice);
-    put("\n");
+    put_line((const char *const[]){ complainer(), ": still ", doing, " after ", patience,
+                                    "; Ctrl-C ends this", advice, NULL });
 }
 
 /* A plugin, or the driver that it loads, called exit(): what it was asked for is not done. */

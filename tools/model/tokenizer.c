@@ -15,7 +15,7 @@ enum { UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE, TYPES };
 
 static const char space_mark[] = "\xe2\x96\x81";  /* U+2581: a space in the vocabulary */
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
-enum { MARK_BYTES = 3, MAX_TEXT = 1 << 28 };
+enum { MARK_BYTES = 3 };
 
 struct piece {
     struct gguf_string text;
@@ -434,10 +434,10 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t length
                       struct tokens *tokens, struct fault *why)
 {
     *tokens = (struct tokens){ 0 };
-    if (length > MAX_TEXT)
+    if (length > TOKENIZER_TEXT)
         return fault(why,
                      "the text has %zu bytes, at most %d can be encoded at once: split it",
-                     length, MAX_TEXT);
+                     length, TOKENIZER_TEXT);
     /* Bounds: a character is at least a byte of the text, the space in front one more; a
      * merge takes one candidate away and adds two; an id stands for at least a byte,
      * besides BOS, EOS. */

@@ -27,6 +27,9 @@ int32_t tokenizer_bos(const struct tokenizer *tokenizer);
  */
 bool tokenizer_is_end(const struct tokenizer *tokenizer, int32_t id);
 
+/* The longest text that is encoded, in bytes. */
+enum { TOKENIZER_TEXT = 1 << 28 };
+
 struct tokens {
     int32_t *ids; /* from malloc: the caller frees it */
     size_t count;
@@ -34,7 +37,7 @@ struct tokens {
 
 /* Encodes `length` bytes of text, with BOS before and EOS behind as the file asks. Control
  * tokens are never made from text: "<s>" is three letters. False if memory runs out or the
- * text is too long (2^28 bytes); then `tokens` is empty. n log n in the length of the text.
+ * text is longer than TOKENIZER_TEXT; then `tokens` is empty. n log n in the length of the text.
  */
 bool tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t length,
                       struct tokens *tokens, struct fault *why);

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Bash completion of hw: commands and options as its help has them, settings, devices and files.
+
+_hw_commands()
+{
+    hw --help | sed -nE 's/^  ([a-z]+)  .*/\1/p'
+}
+
+_hw_words()
+{
+    local command=$1
+    case $command in
+    '') _hw_commands && echo help ;;
+    help) _hw_commands ;;
+    bench) echo open dispatch copy ops ;;
+    env) hw env --csv | sed -nE '2,$s/^([a-z_]+),.*/\1/p' ;;
+    devices | verify | explain) hw devices -l 2>/dev/null | cut -d ' ' -f 1 ;;
+    esac
+}
+
+_hw()
+{
+    local current=${COMP_WORDS[COMP_CWORD]} command='' suffix='' words
+    [ "$COMP_CWORD" -le 1 ] || command=${COMP_WORDS[1]}
+    case $current in
+    -*) words=$(hw ${command:+"$command"} --help | grep -oE -- '--[a-z][a-z-]*' | sort -u) ;;
+    *) words=$(_hw_words "$command") ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    case $command in
+    run) suffix=gguf ;;
+    devices | verify | explain) suffix=so ;;
+    esac
+    if [ -n "$suffix" ] && [[ $current != -* ]]; then
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(
+            compgen -f -X "!*.$suffix" -- "$current"
+            compgen -d -S / -- "$current"
+        )
+    fi
+}
+
+complete -F _hw hw

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* verify_run.c - see verify_run.h. */
+#include "verify_run.h"
+
+#include "measure.h"
+#include "output.h"
+#include "watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHOWN_FAILURES = 10, SHOWN_REASONS = 4 }; /* of one op; JSON has them all */
+
+static uint64_t *count_of(struct verify_counts *counts, enum verify_verdict verdict)
+{
+    switch (verdict) {
+    case VERIFY_PASSED:
+        return &counts->passed;
+    case VERIFY_FAILED:
+        return &counts->failed;
+    case VERIFY_SKIPPED:
+        return &counts->skipped;
+    default:
+        return &counts->unsupported;
+    }
+}
+
+static json_t *counts_json(const struct verify_counts *counts)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "passed", (json_int_t)counts->passed,
+                     "empty", (json_int_t)counts->empty, "failed",
+                     (json_int_t)counts->failed, "skipped", (json_int_t)counts->skipped,
+                     "unsupported", (json_int_t)counts->unsupported);
+}
+
+static void print_counts(const char *what, const struct verify_counts *counts)
+{
+    bool failed = counts->failed > 0;
+    say("  %-12s %6" PRIu64 " passed  %s%6" PRIu64 " failed%s", what, counts->passed,
+        ink(failed ? RED : PLAIN), counts->failed, ink(PLAIN));
+    if (counts->skipped)
+        say("  %" PRIu64 " skipped", counts->skipped);
+    if (counts->unsupported)
+        say("  %" PRIu64 " unsupported", counts->unsupported);
+    if (counts->empty && !verify_reached(counts))
+        say("  (all that passed were empty)");
+    say("\n");
+}
+
+/* ---- Progress ------------------------------------------------------------------------------ */
+
+static void wipe_progress(struct verify_run *run)
+{
+    if (run->drawn > 0)
+        fprintf(stderr, "\r\033[K");
+    run->drawn = 0;
+}
+
+/* A line on the terminal that the next one replaces, ten times a second. */
+static void draw_progress(struct verify_run *run, const struct verify_result *result)
+{
+    const int columns = columns_of(STDERR_FILENO);
+    const double now = now_ns();
+    char line[400];
+
+    if (out_json || run->verbose || !isatty(STDERR_FILENO) || now - run->drawn < 1e8)
+        return;
+    snprintf(line, sizeof line, "  %s: %" PRIu64 " passed, %" PRIu64 " failed: %s",
+             result->op, run->op_counts.passed, run->op_counts.failed, result->test);
+    fprintf(stderr, "\r\033[K%.*s", columns > 1 ? columns - 1 : 79, line);
+    run->drawn = now;
+}
+
+/* ---- The cases of one op ------------------------------------------------------------------- */
+
+/* Why cases are unsupported, the most frequent reasons first: {"reason", "count"} each. */
+static json_t *sorted_reasons(json_t *counts)
+{
+    json_t *list = json_array();
+    while (json_object_size(counts) > 0) {
+        const char *text, *most = "";
+        json_t *count;
+        json_int_t largest = 0;
+        json_object_foreach (counts, text, count)
+            if (json_integer_value(count) > largest) {
+                largest = json_integer_value(count);
+                most = text;
+            }
+        json_array_append_new(list,
+                              json_pack("{s:s, s:I}", "reason", most, "count", largest));
+        json_object_del(counts, most);
+    }
+    return list;
+}
+
+static void print_reasons(const json_t *reasons)
+{
+    const size_t all = json_array_size(reasons);
+    json_t *row;
+    size_t index;
+
+    json_array_foreach ((json_t *)reasons, index, row) {
+        const char *reason = json_string_value(json_object_get(row, "reason"));
+        if (index < SHOWN_REASONS) /* "(f32 f32): why" or "why" */
+            say_folded(25, "%11.0f unsupported%s%s\n",
+                       json_number_value(json_object_get(row, "count")),
+                       *reason == '(' ? " " : ": ", reason);
+    }
+    if (all > SHOWN_REASONS)
+        say("%11s %zu more reasons: --json has them all\n", "", all - SHOWN_REASONS);
+}
+
+/* Prints the counts of the op before, and begins another. */
+static void next_op(struct verify_run *run, const char *op)
+{
+    wipe_progress(run);
+    if (*run->op) {
+        json_t *reasons = sorted_reasons(run->reasons);
+        if (out_is_text()) {
+            print_counts(run->op, &run->op_counts);
+            print_reasons(reasons);
+        }
+        json_t *row = json_pack("{s:s, s:s}", "device", run->device, "op", run->op);
+        json_object_update_new(row, counts_json(&run->op_counts));
+        json_object_set_new(row, "reasons", reasons);
+        json_array_append_new(run->ops, row);
+        out_flush();
+    }
+    memset(&run->op_counts, 0, sizeof run->op_counts);
+    snprintf(run->op, sizeof run->op, "%s", op);
+}
+
+static void print_errors(const struct verify_result *result)
+{
+    if (result->error_bound > 0)
+        say("       error %.3g (at most %.3g), worst element %.3g units (at most %.3g)\n",
+            result->error, result->error_bound, result->worst, result->worst_bound);
+}
+
+static void print_failure(const struct verify_run *run, const struct verify_result *result)
+{
+    say("%sFAILED%s %s%s%s: %s\n", ink(RED), ink(PLAIN), result->device,
+        *result->kernel ? ", kernel " : "", result->kernel, result->text);
+    print_errors(result);
+    if (*result->test)
+        say("       again: hw verify %s%s%s -c '%s'\n", run->subject,
+            *result->kernel ? " -k " : "", result->kernel, result->test);
+}
+
+static void keep_failure(struct verify_run *run, const struct verify_result *result)
+{
+    json_array_append_new(
+        run->failures,
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "op", result->op, "kernel",
+                  result->kernel, "case", result->test, "error", result->error,
+                  "error_bound", result->error_bound, "worst", result->worst, "worst_bound",
+                  result->worst_bound, "text", result->text));
+    if (!out_is_text() || (!run->verbose && run->op_counts.failed > SHOWN_FAILURES + 1))
+        return;
+    wipe_progress(run);
+    if (!run->verbose && run->op_counts.failed > SHOWN_FAILURES)
+        say("... more failures of %s: --verbose and --json have them all\n", result->op);
+    else
+        print_failure(run, result);
+}
+
+/* The library's message begins "silu (f32 f32) on mine:0: "; op and device are known here. */
+static void keep_reason(struct verify_run *run, const struct verify_result *result)
+{
+    char text[512], place[128];
+    const size_t op = strlen(result->op);
+    clean_text(text, sizeof text, result->text);
+    snprintf(place, sizeof place, " on %s", run->device);
+    char *reason = strncmp(text, result->op, op) ? text : text + op;
+    char *found = strstr(reason, place);
+    if (found)
+        memmove(found, found + strlen(place), strlen(found + strlen(place)) + 1);
+    reason += strspn(reason, ": ");
+    const json_int_t before = json_integer_value(json_object_get(run->reasons, reason));
+    json_object_set_new(run->reasons, reason, json_integer(before + 1));
+}
+
+/* Failures are printed in any case. */
+static void print_result(const struct verify_result *result)
+{
+    static const char *const verdicts[] = { [VERIFY_PASSED] = "passed",
+                                            [VERIFY_SKIPPED] = "skipped",
+                                            [VERIFY_UNSUPPORTED] = "unsupported" };
+    if (result->verdict == VERIFY_FAILED)
+        return;
+    say("%s %s%s%s%s%s\n", verdicts[result->verdict], result->test,
+        *result->kernel ? ", kernel " : "", result->kernel, *result->text ? ": " : "",
+        result->text);
+    print_errors(result);
+}
+
+/* A crash then names the case. */
+static void begin_case(void *user, const char *test)
+{
+    const struct verify_run *run = user;
+    char work[512];
+    snprintf(work, sizeof work, "computing %s on %s", test, run->device);
+    watch_work(work);
+}
+
+static bool take_result(void *user, const struct verify_result *result)
+{
+    struct verify_run *run = user;
+    if (strcmp(run->op, result->op))
+        next_op(run, result->op);
+    ++*count_of(&run->op_counts, result->verdict);
+    run->op_counts.empty += result->empty && result->verdict == VERIFY_PASSED;
+    if (result->verdict == VERIFY_FAILED)
+        keep_failure(run, result);
+    else if (result->verdict == VERIFY_UNSUPPORTED)
+        keep_reason(run, result);
+    if (run->verbose && out_is_text())
+        print_result(result);
+    draw_progress(run, result);
+    return !out_is_closed();
+}
+
+/* ---- The device ---------------------------------------------------------------------------- */
+
+json_t *verify_device(struct verify_run *run, struct hw_device *device)
+{
+    const struct verify_calls calls = { begin_case, take_result, run };
+    char error[VERIFY_ERROR_TEXT] = "";
+
+    run->device = hw_device_name(device);
+    run->ops = json_array();
+    run->reasons = json_object();
+    run->failures = json_array();
+    run->op[0] = '\0';
+    memset(&run->counts, 0, sizeof run->counts);
+    if (out_is_text())
+        say("%s%s%s\n", ink(BOLD), run->device, ink(PLAIN));
+    enum hw_status status = verify_test(device, &run->filter, &calls, &run->counts, error);
+    watch_work(NULL);
+    next_op(run, "");
+    json_decref(run->reasons);
+    if (status) {
+        complain("%s: %s", run->device, *error ? error : hw_message());
+        json_decref(run->ops);
+        json_decref(run->failures);
+        return NULL;
+    }
+    if (out_is_text())
+        print_counts("all", &run->counts);
+    return json_pack("{s:s, s:o, s:o, s:o}", "device", run->device, "counts",
+                     counts_json(&run->counts), "ops", run->ops, "failures", run->failures);
+}
