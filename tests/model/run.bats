@@ -166,7 +166,7 @@ END
     hw_run "$MODEL" --perplexity text
     cat out err
     [ "$status" -eq 0 ]
-    grep -qE '^perplexity [0-9.]+  \([0-9.]+ nats a token; [0-9]+ tokens in windows of 512\)$' out
+    grep -qE '^perplexity [0-9.]+  \([0-9.]+ nats per token; [0-9]+ tokens in windows of 512\)$' out
     mv out plain
     hw_run "$MODEL" --perplexity text --json
     python3 - <<'END'

@@ -115,8 +115,6 @@ static void print_setting(const json_t *setting)
         *value || !meaning ? value : meaning->unset);
     say("%s (%s)\n", ink(PLAIN), strcmp(source, name) ? source : "environment");
     say_folded(4, "    %s\n", text_of(setting, "meaning"));
-    if (*text_of(setting, "note"))
-        say_folded(4, "    %s%s%s\n", ink(YELLOW), text_of(setting, "note"), ink(PLAIN));
 }
 
 static int show_settings(const struct report *report, const char *const *names)

@@ -484,7 +484,7 @@ static bool score_text(struct run *run, struct fault *why)
                                 "it; give a longer text");
     run->ended = p->tokens < p->wanted ? "interrupted" : "end of text";
     if (!out_json) {
-        say("perplexity %.4f  (%.6f nats a token; ", exp(p->nll / (double)p->tokens),
+        say("perplexity %.4f  (%.6f nats per token; ", exp(p->nll / (double)p->tokens),
             p->nll / (double)p->tokens);
         if (p->tokens < p->wanted)
             say("interrupted after %" PRId64 " of %" PRId64, p->tokens, p->wanted);
