@@ -28,7 +28,7 @@ struct plugin {
     struct candidate *candidate; /* open/candidate.h: the file it came from */
     void *library;
     void *self;   /* from table.open() */
-    bool started; /* open() has succeeded, so close() is due */
+    bool started; /* open() has succeeded, so close() must be called */
     struct hw_host host;
     char *cache_dir;          /* for host.cache_dir; NULL: no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
@@ -43,11 +43,11 @@ struct hw_device {
     struct plugin *plugin;
     int32_t index;              /* the plugin's */
     char name[48];              /* "cpu:0" */
-    struct hw_device_info info; /* as listed */
-    pthread_mutex_t lock;       /* guards waking and what follows */
+    struct hw_device_info info; /* from when the devices were listed */
+    pthread_mutex_t lock;       /* protects the members below while the device is woken */
     void *_Atomic impl;         /* the plugin's device; NULL: asleep; read at any time */
     struct pool *pool;          /* run/pool.h; made when the device wakes */
-    _Atomic int32_t lost;       /* HW_LOST once it is */
+    _Atomic int32_t lost;       /* HW_LOST once the device is lost */
     char *why;                  /* why it is not selected; NULL if it is */
 };
 
@@ -58,7 +58,7 @@ struct hw_context {
     void *start_user;
     uint32_t flags;
     uint32_t generation;  /* of the process: see base/fork.h */
-    pthread_mutex_t lock; /* guards the lists of work: queues, buffers, events, graphs */
+    pthread_mutex_t lock; /* protects the lists of work: queues, buffers, events, graphs */
     /* From here to open_error nothing changes once hw_open() has returned. */
     struct directory *directories; /* open/scan.h: the places that were searched */
     struct candidate *candidates;  /* open/candidate.h: the files that were found there */
@@ -71,7 +71,7 @@ struct hw_context {
     struct selection *selection; /* open/select.h: the lists of the settings */
     /* With HW_OPEN_ANYWAY: what hw_open() would have failed with; or NULL. */
     char *open_error;
-    struct hw_queue *queues; /* all that are open, for closing and for counting */
+    struct hw_queue *queues; /* all open ones */
     struct buffer *buffers;
     struct hw_event *events;
     struct hw_graph *graphs;

@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/* X(field of struct hw_options, variable, default): one list for options, environment, file. */
+/* X(field of struct hw_options, variable, default): one list for options, environment and
+ * file. */
 #define SETTINGS(X)                                                                        \
     X(backends, "HW_BACKENDS", "*")                                                        \
     X(disable, "HW_DISABLE", "")                                                           \
@@ -40,7 +41,7 @@ struct setting_value {
     char *source;
 };
 
-/* A line of text in a list: a warning of the settings, say. */
+/* A line of text in a list, such as a warning about the settings. */
 struct note {
     struct note *next;
     char text[];
@@ -48,7 +49,7 @@ struct note {
 
 enum fallback_mode { FALLBACK_ALLOW, FALLBACK_WARN, FALLBACK_ERROR };
 
-/* The settings that the rest of the core asks for, parsed once at open. */
+/* All settings, parsed once when the context is opened. */
 struct settings {
     struct setting_value value[SETTING_COUNT];
     enum fallback_mode fallback;
@@ -57,8 +58,8 @@ struct settings {
     uint32_t threads;  /* 0: as many as the process may use */
     int32_t log_level; /* 0: off */
     bool trust;
-    bool elevated;         /* AT_SECURE: no variable and no file is honoured */
-    struct note *warnings; /* said once at open, and in hw_explain() */
+    bool elevated;         /* AT_SECURE: variables and files are ignored */
+    struct note *warnings; /* logged once when the context is opened, and in hw_explain() */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fork.c - contexts are of one process: see fork.h. */
+/* fork.c - a context belongs to one process: see fork.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/fork.h"
 
@@ -30,7 +30,8 @@ enum hw_status guard(uint32_t generation)
 {
     if (!forked(generation))
         return HW_OK;
-    return fail(HW_FORKED,
-                "this context was opened before fork(); drivers do not survive that: "
-                "open another one in this process");
+    return fail(
+        HW_FORKED,
+        "this context was opened before fork(), which drivers do not survive; open another "
+        "one in this process");
 }

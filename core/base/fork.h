@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fork.h - whether this process is a child, by fork(), of the one that opened a context:
- * drivers do not survive that. */
+/* fork.h - detects that fork() was called since a context was opened. Drivers do not
+ * survive that. */
 #ifndef HW_BASE_FORK_H
 #define HW_BASE_FORK_H
 
@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Of this process; fork() gives the child another one. */
+/* A number that fork() changes in the child. */
 extern _Atomic uint32_t process_generation;
 
-/* From here on fork() is seen. Returns the generation of this process. */
+/* From here on, fork() is detected. Returns the generation of this process. */
 uint32_t watch_forks(void);
 
 /* Whether the process has forked since its generation was this one. */
@@ -20,7 +20,8 @@ static inline bool forked(uint32_t generation)
 {
     return generation != atomic_load_explicit(&process_generation, memory_order_relaxed);
 }
-/* HW_OK, or HW_FORKED with its message: the first line of every entry that has a context. */
+/* HW_OK, or HW_FORKED with its message: the first line of every function that uses a
+ * context. */
 enum hw_status guard(uint32_t generation);
 
 #endif

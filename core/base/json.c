@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* json.c - JSON text that grows in a caller's buffer, and is valid whatever bytes names
- * hold. */
+/* json.c - JSON text that grows in a caller's buffer, and is valid whatever bytes a string
+ * has. */
 #include "base/json.h"
 
 #include <inttypes.h>

@@ -12,7 +12,7 @@ static const char *level_name(int32_t level)
     return level >= HW_LOG_ERROR && level <= HW_LOG_DEBUG ? names[level] : "log";
 }
 
-/* A line stays a line, whatever a plugin or a file name put into it. */
+/* Text of a plugin, or a file name, must not break the line. */
 static void one_line(char *text)
 {
     for (; *text; text++) {

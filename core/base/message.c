@@ -11,7 +11,7 @@ static _Thread_local char said[1024]; /* by a plugin */
 
 enum hw_status fail(enum hw_status status, const char *format, ...)
 {
-    /* Formatted aside: an argument may be the message itself. */
+    /* Formatted separately: an argument may be the message itself. */
     char text[sizeof message];
     va_list arguments;
     va_start(arguments, format);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c - the names of statuses, dtypes and ops, and the version of the library. */
+#include "base/argument.h"
 #include "base/message.h"
 
 #include <hw/hw.h>
@@ -58,8 +59,8 @@ enum hw_status hw_op_find(const char *name, uint32_t *op)
 #define X(NAME, name) " " #name
     static const char names[] = HW_OPS(X);
 #undef X
-    if (!name || !op)
-        return fail(HW_INVALID, "hw_op_find: name and op may not be NULL");
+    REQUIRE(name);
+    REQUIRE(op);
     *op = 0;
     for (uint32_t i = 0; i < HW_OP_COUNT; i++)
         if (!strcmp(name, op_names[i]))

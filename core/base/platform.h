@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* platform.h - questions to the operating system. */
+/* platform.h - what the operating system knows about the process. */
 #ifndef HW_BASE_PLATFORM_H
 #define HW_BASE_PLATFORM_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* platform_posix.c - questions to the operating system that POSIX alone does not answer. */
+/* platform_posix.c - what POSIX alone does not say about the process and the system. */
 #define _GNU_SOURCE
 #include "base/platform.h"
 
@@ -65,7 +65,7 @@ const char *libc_version(void)
 #endif
 }
 
-/* hw/ in the directory of the library that runs this, or NULL if that can not be known. */
+/* hw/ in the directory of the running library, or NULL if that directory is not known. */
 static char *beside_library(void)
 {
     Dl_info info;
@@ -79,7 +79,7 @@ static char *beside_library(void)
 char *plugin_directory(bool elevated)
 {
     char *path = elevated ? NULL : beside_library();
-    char *real = path ? realpath(path, NULL) : NULL; /* also: is it there? */
+    char *real = path ? realpath(path, NULL) : NULL; /* fails if it does not exist */
     free(path);
     return real ? real : text_format("%s", HW_PLUGIN_DIR);
 }

@@ -60,7 +60,7 @@ static size_t distance(const char *a, const char *b)
 
 const char *nearest(const char *name, const char *const *list, size_t count)
 {
-    /* With more than a quarter of the letters wrong it is another word. */
+    /* If more than a quarter of the letters are wrong, it is a different word. */
     size_t length = strlen(name), best = length < 8 ? 1 : length / 4;
     const char *found = NULL;
     if (length > NEAR_LENGTH)

@@ -2,6 +2,7 @@
 /* context.c - opening a context: every candidate climbs the ladder, and devices are selected from
  * those that arrive; and closing it. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -129,33 +130,30 @@ void hw_close(struct hw_context *context)
     message_restore(&saved);
 }
 
-enum hw_status hw_open(const struct hw_options *options, struct hw_context **out)
+enum hw_status hw_open(const struct hw_options *options, struct hw_context **context)
 {
     static _Thread_local bool opening;
-    if (!out)
-        return fail(HW_INVALID, "hw_open: context may not be NULL");
-    *out = NULL;
-    if (options && options->size < offsetof(struct hw_options, backends))
-        return fail(HW_INVALID, "hw_open: options->size is %u; set it to sizeof *options",
-                    (unsigned)options->size);
-    if (options && !hw_knows(options, sizeof *options))
-        return fail(HW_UNSUPPORTED,
-                    "hw_open: options has fields that a newer library knows; leave "
-                    "them zero, or update this one");
+    REQUIRE(context);
+    *context = NULL;
+    enum hw_status status = check_fields(__func__, "options", options,
+                                         offsetof(struct hw_options, backends),
+                                         sizeof *options);
+    if (status)
+        return status;
     if (options && (options->flags & ~(uint32_t)HW_OPEN_ANYWAY))
         return fail(HW_INVALID, "hw_open: unknown flags 0x%x", (unsigned)options->flags);
     if (opening)
         return fail(HW_INVALID, "hw_open: called by a plugin that is being opened");
 
-    struct hw_context *context = create_context(options);
-    if (!context)
+    struct hw_context *made = create_context(options);
+    if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a context");
     opening = true;
-    enum hw_status status = open_context(context, options);
+    status = open_context(made, options);
     opening = false;
     if (status)
-        hw_close(context);
+        hw_close(made);
     else
-        *out = context;
+        *context = made;
     return status;
 }

@@ -2,6 +2,7 @@
 /* registry.c - the devices there are: their facts, their names, and waking them. */
 #include "open/registry.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
 #include "open/candidate.h"
@@ -172,13 +173,10 @@ const char *hw_device_backend(struct hw_device *device)
 
 enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *info)
 {
-    if (!device || !info)
-        return fail(HW_INVALID, "hw_device_info: device and info may not be NULL");
-    if (info->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "hw_device_info: info->size is %u; set it to sizeof *info",
-                    (unsigned)info->size);
-    enum hw_status status = guard(device->context->generation);
-    if (status)
+    REQUIRE(device);
+    REQUIRE(info);
+    enum hw_status status = check_size(__func__, "info", info, 2 * sizeof(uint32_t));
+    if (status || (status = guard(device->context->generation)))
         return status;
     struct hw_device_info facts;
     char why[512];

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open/select.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
 #include "base/text.h"
@@ -451,8 +452,9 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
 {
     if (device)
         *device = NULL;
-    if (!context || !name || !device)
-        return fail(HW_INVALID, "hw_device_find: context, name and device may not be NULL");
+    REQUIRE(context);
+    REQUIRE(name);
+    REQUIRE(device);
     enum hw_status status = guard(context->generation);
     struct selector_list list = { 0 };
     if (status || (status = selectors_parse(&list, name, "device")))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* args.c - op structs of other versions, and what a device says about an op without running
- * it. */
+/* args.c - op structs of other versions: of an older or newer application, or plugin. */
 #include "run/args.h"
 
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/queue.h"
 
@@ -24,11 +24,11 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
                          enum hw_status *status)
 {
     if (op >= HW_OP_COUNT)
-        return *status = fail(HW_INVALID, "%u is no op; this library knows %d",
+        return *status = fail(HW_INVALID, "%u is not an op; this library knows %d",
                               (unsigned)op, HW_OP_COUNT),
                NULL;
     if (!args)
-        return *status = fail(HW_INVALID, "%s: args may not be NULL", hw_op_name(op)), NULL;
+        return *status = fail_null(hw_op_name(op), "args"), NULL;
     const size_t own = op_rows[op].size;
     *status = HW_OK;
     if (size == own)
@@ -36,12 +36,12 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
     if (size > own && !rest_is_zero(args, own, size))
         return *status = fail(
                    HW_UNSUPPORTED,
-                   "%s: its struct has %zu bytes, this library knows %zu, and what lies "
-                   "behind them is not zero: a newer library is needed",
+                   "%s: its struct has %zu bytes and sets a field beyond the %zu that this library "
+                   "knows: a newer library is needed",
                    hw_op_name(op), size, own),
                NULL;
     if (size < sizeof(struct hw_tensor))
-        return *status = fail(HW_INVALID, "%s: its struct can not have %zu bytes",
+        return *status = fail(HW_INVALID, "%s: its struct cannot have %zu bytes",
                               hw_op_name(op), size),
                NULL;
     memset(copy, 0, sizeof *copy);
@@ -52,7 +52,7 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
 bool plugin_has(const struct plugin *plugin, uint32_t op)
 {
     const struct hw_plugin_ops *given =
-        plugin->table.ops; /* the plugin's own, with its holes */
+        plugin->table.ops; /* the plugin's own table, with its empty slots */
     const size_t at = offsetof(struct hw_plugin_ops, matmul) + op * sizeof given->matmul;
     int32_t (*function)(void);
     if (op >= plugin->table.op_count || at + sizeof function > given->size)
@@ -64,7 +64,7 @@ bool plugin_has(const struct plugin *plugin, uint32_t op)
 enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args)
 {
     if (op >= plugin->table.op_count)
-        return fail(HW_UNSUPPORTED, "%s came after plugin %s %s, which knows %u ops",
+        return fail(HW_UNSUPPORTED, "%s is newer than plugin %s %s, which knows %u ops",
                     hw_op_name(op), plugin->table.name, plugin->table.version,
                     (unsigned)plugin->table.op_count);
     if (!plugin_has(plugin, op))
@@ -74,7 +74,7 @@ enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *
         return HW_OK;
     return fail(
         HW_UNSUPPORTED,
-        "plugin %s %s knows %u bytes of the struct of %s, and a field behind them is set",
+        "plugin %s %s knows %u bytes of the struct of %s, and a field beyond them is set",
         plugin->table.name, plugin->table.version, (unsigned)known, hw_op_name(op));
 }
 

@@ -12,22 +12,23 @@ union plugin_op {
     unsigned char bytes[MAX_OP_BYTES];
 };
 
-/* Brings a struct of `size` bytes to this library's size: missing fields are zero, and
- * bytes that are not known must be. Answers `args` itself or `copy`, NULL with a message in
- * *status. */
+/* Brings a struct of `size` bytes to the size that this library knows. Missing fields
+ * become zero; unknown bytes must be zero. Returns `args` itself or `copy`; NULL with an
+ * error in *status and a message. */
 const void *args_of_size(uint32_t op, const void *args, size_t size, union any_op *copy,
                          enum hw_status *status);
 /* Whether the plugin has a function for the op. */
 bool plugin_has(const struct plugin *plugin, uint32_t op);
-/* Whether it has, and knows all of the struct that is not zero; HW_UNSUPPORTED says what is
- * missing. */
+/* HW_OK if the plugin has the op and knows every field of the struct that is not zero;
+ * otherwise HW_UNSUPPORTED, and the message says what it lacks. */
 enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args);
-/* Bytes of the op's struct, as the longer of plugin and library knows it; and the struct with as
- * many: `args` itself, or `longer`. Whatever calls the plugin with one goes through these. */
+/* The size of the op's struct in the plugin or the library, whichever is larger; and the
+ * struct with that size: `args` itself, or `longer`. Every call into the plugin with an
+ * op's struct uses these. */
 size_t plugin_args_size(const struct plugin *plugin, uint32_t op);
 const void *plugin_args(const struct plugin *plugin, uint32_t op, const void *args,
                         union plugin_op *longer);
-/* The plugin's function. */
+/* Calls the plugin's function. */
 int32_t plugin_call(struct hw_queue *queue, uint32_t op, const void *args);
 
 #endif

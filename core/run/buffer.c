@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* buffer.c - buffers: a block of the device's pool, or memory that somebody else made. */
+/* buffer.c - buffers: a block of the device's pool, or imported memory. */
 #include "run/buffer.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -13,7 +14,7 @@
 
 /* ---- without the context's list ---- */
 
-/* All of `base` is known. */
+/* `base` is complete. */
 static void set_address(struct buffer *buffer)
 {
     const struct hw_buffer *base = &buffer->base;
@@ -82,28 +83,27 @@ static const uint32_t known_flags = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED |
                                     HW_BUFFER_ZEROED;
 
 enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_t flags,
-                               struct hw_buffer **out)
+                               struct hw_buffer **buffer)
 {
-    struct buffer *buffer;
-    if (!out)
-        return fail(HW_INVALID, "hw_buffer_alloc: buffer may not be NULL");
-    *out = NULL;
+    struct buffer *made;
+    REQUIRE(buffer);
+    *buffer = NULL;
     if (flags & ~known_flags)
         return fail(HW_INVALID, "hw_buffer_alloc: unknown flags 0x%x", (unsigned)flags);
     if ((flags & HW_BUFFER_READ_ONLY) && (flags & HW_BUFFER_WRITE_ONLY))
         return fail(HW_INVALID,
-                    "hw_buffer_alloc: read-only and write-only exclude each other");
+                    "hw_buffer_alloc: read-only and write-only are mutually exclusive");
     if (flags & HW_BUFFER_PINNED)
         flags |= HW_BUFFER_HOST_VISIBLE;
     enum hw_status status = device_ready(device, "hw_buffer_alloc");
-    if (status || (status = buffer_make(device, bytes, flags, &buffer)))
+    if (status || (status = buffer_make(device, bytes, flags, &made)))
         return status;
-    buffer_list(buffer);
-    *out = &buffer->base;
+    buffer_list(made);
+    *buffer = &made->base;
     return HW_OK;
 }
 
-/* Kernels of every element type read at its alignment. */
+/* Enough for every element type. */
 #define IMPORT_ALIGNMENT 8
 
 static enum hw_status check_import(const struct hw_import *desc)
@@ -111,69 +111,62 @@ static enum hw_status check_import(const struct hw_import *desc)
     const uintptr_t address = (uintptr_t)desc->handle;
     uint64_t end;
     uintptr_t last;
-    if (desc->size < offsetof(struct hw_import, bytes) + sizeof desc->bytes)
-        return fail(HW_INVALID,
-                    "hw_buffer_import: desc->size is %u; set it to sizeof *desc",
-                    (unsigned)desc->size);
-    if (!hw_knows(desc, sizeof *desc))
-        return fail(
-            HW_UNSUPPORTED,
-            "hw_buffer_import: desc has fields that a newer library knows; leave them "
-            "zero, or update this one");
+    const enum hw_status status =
+        check_fields("hw_buffer_import", "desc", desc,
+                     offsetof(struct hw_import, bytes) + sizeof desc->bytes, sizeof *desc);
+    if (status)
+        return status;
     if (!desc->kind)
-        return fail(HW_INVALID, "hw_buffer_import: kind may not be NULL");
+        return fail_null("hw_buffer_import", "desc->kind");
     if (desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY) ||
         (desc->flags & HW_BUFFER_READ_ONLY && desc->flags & HW_BUFFER_WRITE_ONLY))
-        return fail(
-            HW_INVALID,
-            "hw_buffer_import: flags 0x%x; what can be said of memory that is there "
-            "is read-only, or write-only",
-            (unsigned)desc->flags);
+        return fail(HW_INVALID,
+                    "hw_buffer_import: flags are 0x%x; imported memory may be read-only or "
+                    "write-only, nothing else",
+                    (unsigned)desc->flags);
     if (__builtin_add_overflow(desc->offset, desc->bytes, &end))
-        return fail(HW_INVALID, "hw_buffer_import: %llu bytes from byte %llu on",
-                    (unsigned long long)desc->bytes, (unsigned long long)desc->offset);
+        return fail(HW_INVALID, "hw_buffer_import: offset %llu and %llu bytes overflow",
+                    (unsigned long long)desc->offset, (unsigned long long)desc->bytes);
     if (strcmp(desc->kind, "host") == 0 &&
         (!address || (address + desc->offset) % IMPORT_ALIGNMENT ||
          __builtin_add_overflow(address, end, &last)))
         return fail(
             HW_INVALID,
-            "hw_buffer_import: %llu bytes from byte %llu of %p on: host memory has an "
-            "address, aligned to %d bytes",
+            "hw_buffer_import: %llu bytes at offset %llu of %p: host memory must have an "
+            "address that is a multiple of %d, and end in the address space",
             (unsigned long long)desc->bytes, (unsigned long long)desc->offset, desc->handle,
             IMPORT_ALIGNMENT);
     return HW_OK;
 }
 
 enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import *desc,
-                                struct hw_buffer **out)
+                                struct hw_buffer **buffer)
 {
-    if (!out)
-        return fail(HW_INVALID, "hw_buffer_import: buffer may not be NULL");
-    *out = NULL;
-    if (!desc)
-        return fail(HW_INVALID, "hw_buffer_import: desc may not be NULL");
+    REQUIRE(buffer);
+    *buffer = NULL;
+    REQUIRE(desc);
     enum hw_status status = device_ready(device, "hw_buffer_import");
     if (status || (status = check_import(desc)))
         return status;
-    struct buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer)
-        return fail(HW_NO_MEMORY, "out of memory for a buffer");
+    struct buffer *made = calloc(1, sizeof *made);
+    if (!made)
+        return fail(HW_NO_MEMORY, "buffer of memory for a buffer");
     struct hw_import known = *desc;
     known.size = sizeof known;
     plugin_message_clear();
     status = device_result(
-        device, device->plugin->table.buffer_import(device->impl, &known, &buffer->base));
+        device, device->plugin->table.buffer_import(device->impl, &known, &made->base));
     if (status) {
-        free(buffer);
+        free(made);
         return fail_in(status, "hw_buffer_import on %s: ", device->name);
     }
-    buffer->base.device = device->impl;
-    buffer->base.bytes = desc->bytes;
-    buffer->base.flags |= desc->flags;
-    buffer->owner = device;
-    set_address(buffer);
-    buffer_list(buffer);
-    *out = &buffer->base;
+    made->base.device = device->impl;
+    made->base.bytes = desc->bytes;
+    made->base.flags |= desc->flags;
+    made->owner = device;
+    set_address(made);
+    buffer_list(made);
+    *buffer = &made->base;
     return HW_OK;
 }
 

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - what each op demands of its operands, in full. Ordinary calls never come here:
- * ops.c sees that they are.
- *
- * A check is pure: it reads the op's struct and answers HW_OK, or HW_INVALID with the field
- * and its value in the message. An op of HW_OPS without a check_<op> here does not compile.
- */
+/* check.c - the full check of each op's operands. Ordinary calls skip it: see ordinary.h. A
+ * check is pure: it reads the op's struct and returns HW_OK, or HW_INVALID with the field
+ * and its value in the message. An op of HW_OPS without a check_<op> does not compile. */
 #include "run/check.h"
 
 #include "run/operand.h"
 
-/* FITS(silu, x, FLOATS): operand x of silu is a tensor that can be, of one of these dtypes.
- * The role comes from the op table. */
+/* FITS(silu, x, FLOATS): operand x of silu is a valid tensor of one of these dtypes. The
+ * role comes from the op table. */
 #define T(op, field, role) ROLE_OF_##op##_##field = HW_ROLE_##role,
 #define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) ROLES_##name };
 HW_OPS(X)
@@ -31,15 +28,15 @@ HW_OPS(X)
 
 #define SAME_AS(tensor) (1u << (tensor).dtype)
 
-#define NO_MEANING "it has no meaning yet and has to be 0"
-static const char not_here[] = "this op does not work in place";
+#define NO_MEANING "must be 0: it is reserved"
+static const char not_here[] = "this op does not support in-place operation";
 static const char in_place[] =
-    "in place means the same address with the same layout, or no byte in common";
-static const char read_too[] = "an output may not overlap what is read beside it";
+    "operands must be identical (same address and layout) or disjoint";
+static const char read_too[] = "an output must not overlap another input";
 
 /* ---- shapes ---- */
 
-/* Counting axes from the innermost, which is 0; one that is missing repeats. */
+/* Axes are counted from the innermost, which is 0. A missing axis has extent 1. */
 static int64_t axis(const struct hw_tensor *t, int i)
 {
     return i < t->rank ? t->extent[t->rank - 1 - i] : 1;
@@ -50,7 +47,7 @@ static int64_t cols(const struct hw_tensor *t)
     return t->extent[t->rank - 1];
 }
 
-/* Whether `t` repeats to the extents of `whole`, aligned at the innermost axis. */
+/* Whether `t` broadcasts to the extents of `whole`, aligned at the innermost axis. */
 static bool broadcasts(const struct hw_tensor *t, const struct hw_tensor *whole)
 {
     bool good = t->rank <= whole->rank;
@@ -72,12 +69,12 @@ static bool present(const struct hw_tensor *t)
 static enum hw_status flag_check(const struct check *check, const char *field,
                                  uint32_t value)
 {
-    return likely(value <= 1) ? HW_OK : bad_integer(check, field, value, "0 or 1 can be");
+    return likely(value <= 1) ? HW_OK : bad_integer(check, field, value, "must be 0 or 1");
 }
 
 /* ---- one check per op, in the order of the table ---- */
 
-/* Leading axes are batches: a's and b's repeat to c's. */
+/* Leading axes are batches: those of a and b broadcast to those of c. */
 static bool batches_agree(const struct hw_tensor *a, const struct hw_tensor *b,
                           const struct hw_tensor *c)
 {
@@ -100,12 +97,12 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct check *che
                  (status = flag_check(check, "transpose_b", op->transpose_b))))
         return status;
     if (unlikely(op->a.rank < 2))
-        return MISMATCH(matmul, a, c, "a has rank 2 to 4");
+        return MISMATCH(matmul, a, c, "the rank of a must be 2 to 4");
     if (unlikely(op->b.rank < 2))
-        return MISMATCH(matmul, b, c, "b has rank 2 to 4");
+        return MISMATCH(matmul, b, c, "the rank of b must be 2 to 4");
     if (unlikely(!op->transpose_b && (BLOCKS >> op->b.dtype & 1)))
         return bad_integer(check, "transpose_b", 0,
-                           "b in blocks is stored [N,K]: set it to 1");
+                           "must be 1, because blocks are stored as [N,K]");
     const int64_t m = axis(&op->a, op->transpose_a ? 0 : 1),
                   k = axis(&op->a, op->transpose_a ? 1 : 0);
     const int64_t n = axis(&op->b, op->transpose_b ? 1 : 0);
@@ -116,9 +113,9 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct check *che
     if (unlikely(axis(&op->c, 0) != n))
         return MISMATCH(matmul, b, c, "they differ in N");
     if (unlikely(!batches_agree(&op->a, &op->b, &op->c)))
-        return MISMATCH(matmul, a, b, "leading extents do not broadcast to c's");
+        return MISMATCH(matmul, a, b, "the leading extents do not broadcast to those of c");
     if (unlikely(present(&op->bias) && (op->bias.rank != 1 || op->bias.extent[0] != n)))
-        return MISMATCH(matmul, bias, c, "bias is [N]");
+        return MISMATCH(matmul, bias, c, "bias must be [N]");
     if (unlikely(!DISJOINT(matmul, c, a)))
         return OVERLAP(matmul, c, a, not_here);
     if (unlikely(!DISJOINT(matmul, c, b)))
@@ -128,12 +125,12 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct check *che
     return HW_OK;
 }
 
-/* eps has no default; zero in it is a field that was forgotten. */
+/* eps has no default: a zero is a forgotten field. */
 static enum hw_status eps_check(const struct check *check, float eps)
 {
     if (likely(eps > 0.0f && finite(eps)))
         return HW_OK;
-    return bad_value(check, "eps", (double)eps, "it has no default and has to be above 0");
+    return bad_value(check, "eps", (double)eps, "must be above 0; there is no default");
 }
 
 static uint32_t same_or_f32(const struct hw_tensor *t)
@@ -149,10 +146,10 @@ static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct check *c
     if (unlikely(op->reserved))
         return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(rmsnorm, y, x, "y has the extents of x");
+        return MISMATCH(rmsnorm, y, x, "y must have the extents of x");
     if (unlikely(present(&op->weight) &&
                  (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
-        return MISMATCH(rmsnorm, weight, x, "weight has x's last extent");
+        return MISMATCH(rmsnorm, weight, x, "weight must have the last extent of x");
     if (unlikely(!DISJOINT_OR_SAME(rmsnorm, y, x)))
         return OVERLAP(rmsnorm, y, x, in_place);
     if (unlikely(!DISJOINT(rmsnorm, y, weight)))
@@ -166,7 +163,7 @@ static enum hw_status check_softmax(const struct hw_softmax *op, struct check *c
         !FITS(softmax, y, SAME_AS(op->x)))
         return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(softmax, y, x, "y has the extents of x");
+        return MISMATCH(softmax, y, x, "y must have the extents of x");
     if (unlikely(present(&op->mask) && !broadcasts(&op->mask, &op->x)))
         return MISMATCH(softmax, mask, x, "mask does not broadcast to x");
     if (unlikely(!DISJOINT_OR_SAME(softmax, y, x)))
@@ -174,7 +171,7 @@ static enum hw_status check_softmax(const struct hw_softmax *op, struct check *c
     if (unlikely(!DISJOINT(softmax, y, mask)))
         return OVERLAP(softmax, y, mask, read_too);
     if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "it has to be finite");
+        return bad_value(check, "scale", (double)op->scale, "must be finite");
     return flag_check(check, "log", op->log);
 }
 
@@ -183,7 +180,7 @@ static enum hw_status check_silu(const struct hw_silu *op, struct check *check)
     if (!FITS(silu, x, FLOATS) || !FITS(silu, y, SAME_AS(op->x)))
         return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(silu, y, x, "y has the extents of x");
+        return MISMATCH(silu, y, x, "y must have the extents of x");
     if (unlikely(!DISJOINT_OR_SAME(silu, y, x)))
         return OVERLAP(silu, y, x, in_place);
     return HW_OK;
@@ -194,19 +191,20 @@ static enum hw_status check_angles(const struct hw_rope *op, const struct check 
 {
     const int64_t d = cols(&op->x), dims = op->dims ? op->dims : d;
     if (unlikely(dims < 0 || dims > d || dims % 2))
-        return bad_integer(check, "dims", dims, "it is even, and at most x's last extent");
+        return bad_integer(check, "dims", dims,
+                           "must be even, and at most the last extent of x");
     if (unlikely(!(op->theta >= 0.0f) || !finite(op->theta)))
         return bad_value(check, "theta", (double)op->theta,
-                         "it has to be above 0, or 0 for 10000");
+                         "must be above 0, or 0 for 10000");
     if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "it has to be finite");
+        return bad_value(check, "scale", (double)op->scale, "must be finite");
     int64_t last;
     if (unlikely(__builtin_add_overflow(op->start, op->x.extent[op->x.rank - 3], &last)))
         return bad_integer(check, "start", op->start,
-                           "positions can not be counted in 63 bits");
+                           "the last position overflows 63 bits");
     if (unlikely(present(&op->factors) &&
                  (op->factors.rank != 1 || op->factors.extent[0] != dims / 2)))
-        return MISMATCH(rope, factors, x, "factors are [dims / 2]");
+        return MISMATCH(rope, factors, x, "factors must be [dims / 2]");
     return flag_check(check, "interleaved", op->interleaved);
 }
 
@@ -216,12 +214,12 @@ static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
         !FITS(rope, factors, DTYPE(F32)) || !FITS(rope, y, SAME_AS(op->x)))
         return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(rope, y, x, "y has the extents of x");
+        return MISMATCH(rope, y, x, "y must have the extents of x");
     if (unlikely(op->x.rank < 3))
-        return MISMATCH(rope, x, y, "x is [T,H,D] or [B,T,H,D]");
+        return MISMATCH(rope, x, y, "x must be [T,H,D] or [B,T,H,D]");
     if (unlikely(present(&op->positions) &&
                  (op->positions.rank != 1 || op->positions.extent[0] != axis(&op->x, 2))))
-        return MISMATCH(rope, positions, x, "positions are [T]");
+        return MISMATCH(rope, positions, x, "positions must be [T]");
     if (unlikely(!DISJOINT_OR_SAME(rope, y, x)))
         return OVERLAP(rope, y, x, in_place);
     if (unlikely(!DISJOINT(rope, y, positions)))
@@ -237,46 +235,46 @@ static enum hw_status check_heads(const struct hw_attention *op, const struct ch
 {
     const struct hw_tensor *q = &op->q, *k = &op->k, *v = &op->v, *y = &op->y;
     if (unlikely(q->rank < 3))
-        return MISMATCH(attention, q, k, "q is [B,Tq,Hq,D] or [Tq,Hq,D]");
+        return MISMATCH(attention, q, k, "q must be [B,Tq,Hq,D] or [Tq,Hq,D]");
     if (unlikely(k->rank != q->rank || axis(k, 3) != axis(q, 3)))
-        return MISMATCH(attention, k, q, "k is [B,Tmax,Hkv,D] with q's B");
+        return MISMATCH(attention, k, q, "k must be [B,Tmax,Hkv,D] with the B of q");
     if (unlikely(v->rank != q->rank || axis(v, 3) != axis(q, 3)))
-        return MISMATCH(attention, v, q, "v is [B,Tmax,Hkv,Dv] with q's B");
+        return MISMATCH(attention, v, q, "v must be [B,Tmax,Hkv,Dv] with the B of q");
     if (unlikely(axis(k, 0) != axis(q, 0)))
         return MISMATCH(attention, k, q, "they differ in D");
     if (unlikely(axis(v, 1) != axis(k, 1) || axis(v, 2) != axis(k, 2)))
         return MISMATCH(attention, v, k, "they differ in Tmax or Hkv");
     if (unlikely(axis(k, 1) ? axis(q, 1) % axis(k, 1) != 0 : axis(q, 1) != 0))
-        return MISMATCH(attention, q, k, "Hq is no multiple of Hkv");
+        return MISMATCH(attention, q, k, "Hq is not a multiple of Hkv");
     if (unlikely(y->rank != q->rank || axis(y, 3) != axis(q, 3) ||
                  axis(y, 2) != axis(q, 2) || axis(y, 1) != axis(q, 1) ||
                  axis(y, 0) != axis(v, 0)))
-        return MISMATCH(attention, y, v, "y is [B,Tq,Hq,Dv]");
+        return MISMATCH(attention, y, v, "y must be [B,Tq,Hq,Dv]");
     if (unlikely(axis(q, 0) > MAX_HEAD || axis(v, 0) > MAX_HEAD))
-        return MISMATCH(attention, q, v, "D and Dv are at most 256");
+        return MISMATCH(attention, q, v, "D and Dv must be at most 256");
     if (unlikely(present(&op->bias) &&
                  !((axis(&op->bias, 0) == axis(k, 2)) &&
                    (axis(&op->bias, 1) == axis(q, 2) || axis(&op->bias, 1) == 1) &&
                    (axis(&op->bias, 2) == axis(q, 1) || axis(&op->bias, 2) == 1) &&
                    (axis(&op->bias, 3) == axis(q, 3) || axis(&op->bias, 3) == 1))))
-        return MISMATCH(attention, bias, k, "bias is [B|1,Hq|1,Tq|1,Tmax]");
+        return MISMATCH(attention, bias, k, "bias must be [B|1,Hq|1,Tq|1,Tmax]");
     if (unlikely(present(&op->lengths) &&
                  (op->lengths.rank != 1 || op->lengths.extent[0] != axis(q, 3))))
-        return MISMATCH(attention, lengths, q, "lengths are [B]");
+        return MISMATCH(attention, lengths, q, "lengths must be [B]");
     return HW_OK;
 }
 
 static enum hw_status check_scores(const struct hw_attention *op, const struct check *check)
 {
     if (unlikely(op->length < 0 || op->length > axis(&op->k, 2)))
-        return bad_integer(check, "length", op->length, "0 (for Tmax) to Tmax can be");
+        return bad_integer(check, "length", op->length, "must be 0 (for Tmax) to Tmax");
     if (unlikely(op->window < 0))
-        return bad_integer(check, "window", op->window, "it is not negative");
+        return bad_integer(check, "window", op->window, "must not be negative");
     if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "it has to be finite");
+        return bad_value(check, "scale", (double)op->scale, "must be finite");
     if (unlikely(!(op->softcap >= 0.0f) || !finite(op->softcap)))
         return bad_value(check, "softcap", (double)op->softcap,
-                         "it is finite and not negative");
+                         "must be finite and not negative");
     return flag_check(check, "causal", op->causal);
 }
 
@@ -346,9 +344,10 @@ static enum hw_status check_packed_gate(const struct hw_swiglu *op,
     for (int i = 1; i < HW_MAX_RANK; i++)
         good &= axis(&op->gate, i) == axis(&op->y, i);
     if (unlikely(!good))
-        return MISMATCH(swiglu, gate, y, "without up, gate is [..,2F] and y is [..,F]");
+        return MISMATCH(swiglu, gate, y, "without up, gate must be [..,2F] and y [..,F]");
     if (unlikely(!DISJOINT(swiglu, y, gate)))
-        return OVERLAP(swiglu, y, gate, "not in place without up");
+        return OVERLAP(swiglu, y, gate,
+                       "without up, this op does not support in-place operation");
     return HW_OK;
 }
 
@@ -360,9 +359,9 @@ static enum hw_status check_swiglu(const struct hw_swiglu *op, struct check *che
     if (!present(&op->up))
         return check_packed_gate(op, check);
     if (unlikely(!equal_extents(&op->gate, &op->y)))
-        return MISMATCH(swiglu, y, gate, "y has the extents of gate");
+        return MISMATCH(swiglu, y, gate, "y must have the extents of gate");
     if (unlikely(!equal_extents(&op->up, &op->y)))
-        return MISMATCH(swiglu, y, up, "y has the extents of up");
+        return MISMATCH(swiglu, y, up, "y must have the extents of up");
     if (unlikely(!DISJOINT_OR_SAME(swiglu, y, gate)))
         return OVERLAP(swiglu, y, gate, in_place);
     if (unlikely(!DISJOINT_OR_SAME(swiglu, y, up)))
@@ -381,12 +380,12 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
     if (unlikely(op->reserved))
         return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->residual)))
-        return MISMATCH(add_rmsnorm, x, residual, "x has the extents of residual");
+        return MISMATCH(add_rmsnorm, x, residual, "x must have the extents of residual");
     if (unlikely(!equal_extents(&op->y, &op->residual)))
-        return MISMATCH(add_rmsnorm, y, residual, "y has the extents of residual");
+        return MISMATCH(add_rmsnorm, y, residual, "y must have the extents of residual");
     if (unlikely(present(&op->weight) &&
                  (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
-        return MISMATCH(add_rmsnorm, weight, x, "weight has x's last extent");
+        return MISMATCH(add_rmsnorm, weight, x, "weight must have the last extent of x");
     if (unlikely(!DISJOINT(add_rmsnorm, residual, x)))
         return OVERLAP(add_rmsnorm, residual, x, read_too);
     if (unlikely(!DISJOINT(add_rmsnorm, residual, weight)))
@@ -405,9 +404,10 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
     do {                                                                                   \
         if (unlikely(op->table.rank != 2 || op->narrow.rank != 2 ||                        \
                      op->table.extent[1] != op->narrow.extent[1]))                         \
-            return MISMATCH(name, narrow, table, #narrow " is [I,N] and table is [R,N]");  \
+            return MISMATCH(name, narrow, table,                                           \
+                            #narrow " must be [I,N] and table [R,N]");                     \
         if (unlikely(op->rows.rank != 1 || op->rows.extent[0] != op->narrow.extent[0]))    \
-            return MISMATCH(name, rows, narrow, "rows are [I]");                           \
+            return MISMATCH(name, rows, narrow, "rows must be [I]");                       \
     } while (0)
 
 static enum hw_status check_get_rows(const struct hw_get_rows *op, struct check *check)
@@ -436,7 +436,8 @@ static enum hw_status check_set_rows(const struct hw_set_rows *op, struct check 
     return HW_OK;
 }
 
-/* Equal dtypes move; floats convert to each other and to blocks, blocks to floats. */
+/* Equal dtypes are copied. Floats are converted to each other and to blocks, blocks to
+ * floats. */
 static uint32_t copies_to(const struct hw_tensor *src)
 {
     const uint32_t own = 1u << src->dtype;
@@ -449,9 +450,9 @@ static enum hw_status check_copy(const struct hw_copy *op, struct check *check)
         return bad_operand(check, op);
     if (unlikely(op->src.layout))
         return MISMATCH(copy, src, dst,
-                        "a packed tensor can not be copied; the original can");
+                        "a packed tensor cannot be copied; copy the original");
     if (unlikely(!equal_extents(&op->src, &op->dst)))
-        return MISMATCH(copy, dst, src, "dst has the extents of src");
+        return MISMATCH(copy, dst, src, "dst must have the extents of src");
     if (unlikely(!DISJOINT(copy, dst, src)))
         return OVERLAP(copy, dst, src, not_here);
     return HW_OK;
@@ -468,9 +469,9 @@ static enum hw_status check_argmax(const struct hw_argmax *op, struct check *che
         good &= op->y.extent[i] == op->x.extent[i];
     if (unlikely(!good))
         return MISMATCH(argmax, y, x,
-                        "y has x's leading extents, the last one dropped or 1");
+                        "y must have the extents of x, with the last one dropped or 1");
     if (unlikely(cols(&op->x) == 0 && !tensor_empty(&op->y)))
-        return MISMATCH(argmax, x, y, "of no elements none is the largest");
+        return MISMATCH(argmax, x, y, "argmax needs at least one element per row");
     if (unlikely(!DISJOINT(argmax, y, x)))
         return OVERLAP(argmax, y, x, not_here);
     return HW_OK;

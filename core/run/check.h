@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - what each op demands of its operands. */
+/* check.h - the full check of each op's operands. */
 #ifndef HW_RUN_CHECK_H
 #define HW_RUN_CHECK_H
 
@@ -15,18 +15,18 @@ enum trait {
     TRAIT_EMPTY = 8    /* the outputs are empty: there is nothing to do */
 };
 
-/* One check under way. */
+/* A check in progress. */
 struct check {
-    struct hw_device *device; /* whose buffers the operands may lie in */
+    struct hw_device *device; /* the device that the buffers must belong to */
     void *impl;
     uint32_t op;
     uint32_t traits;
-    uint32_t wrong; /* the operand that does not fit, and the dtypes that would */
+    uint32_t wrong; /* the invalid operand, and the dtypes that it may have */
     uint32_t dtypes;
     struct byte_range bytes[MAX_OPERANDS];
 };
 
-/* Pure: HW_INVALID names the field. */
+/* Pure. HW_INVALID comes with a message that names the field. */
 typedef enum hw_status check_fn(const void *args, struct check *check);
 extern check_fn *const op_checks[HW_OP_COUNT];
 

@@ -4,6 +4,7 @@
  * unless the plugin has a way of its own. */
 #include "run/copy.h"
 
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/args.h"
 #include "run/buffer.h"
@@ -19,14 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE_BYTES                                                                        \
-    (UINT64_C(4) << 20) /* of host memory that a copy between devices takes */
-#define PLAIN_RUNS 64   /* pieces that are better transferred than copied by a kernel */
+#define SLICE_BYTES (UINT64_C(4) << 20) /* of host memory used by a copy between devices */
+#define PLAIN_RUNS  64 /* up to so many pieces, transfers are faster than a kernel */
 
 /* ---- on the queue's device and the host ---- */
 
-/* Bytes as they are, between the host and a device that can not reach its memory, or that has
- * no copy op to do it with: a transfer needs no scratch on the device. */
+/* Whether bytes can be transferred unchanged between the host and a device that cannot
+ * access host memory, or that has no copy op. A transfer needs no scratch memory on the
+ * device. */
 static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *dst,
                          const struct hw_tensor *src)
 {
@@ -41,15 +42,15 @@ static enum hw_status transfer(struct hw_queue *queue, const struct hw_tensor *d
     const enum hw_status status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
                                               : stage_out(queue, HW_OP_COPY, dst, src);
     if (status) {
-        queue_drain(queue); /* host memory that it was to read or write is the caller's */
+        queue_drain(queue); /* the caller's host memory must not be in use any more */
         return status;
     }
     count(&queue->calls[HW_OP_COPY].calls, 1);
     return settle_synchronous(queue);
 }
 
-/* No other device stands in for a helper, so what its copy op does not do goes piece by
- * piece. */
+/* A helper has no fallback, so it transfers piece by piece what its copy op does not
+ * support. */
 static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
                                 const struct hw_tensor *src)
 {
@@ -64,8 +65,8 @@ static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *
 
 struct crossing {
     struct hw_queue *queue;
-    void *memory;    /* of the source's dtype, SLICE_BYTES or one row of blocks */
-    void *converted; /* of the destination's, where its device can not convert */
+    void *memory;    /* of the source's dtype: SLICE_BYTES */
+    void *converted; /* of the destination's dtype, if its device cannot convert */
 };
 
 static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
@@ -73,7 +74,7 @@ static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
     return t->buffer && t->buffer->device != queue->device_impl;
 }
 
-/* The queue that reaches a tensor. */
+/* The queue whose device has the tensor. */
 static enum hw_status queue_of(struct hw_queue *queue, const struct hw_tensor *t,
                                struct hw_queue **at)
 {
@@ -90,8 +91,7 @@ static struct hw_tensor in_memory(const struct hw_tensor *like, int32_t dtype, v
     return t;
 }
 
-/* On the queue's own device, or on one that stands in for it: what is converted lies with the
- * host. */
+/* On the queue's own device, or by fallback: both tensors are in host memory. */
 static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *dst,
                               const struct hw_tensor *src)
 {
@@ -169,8 +169,9 @@ static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
     return cross(c, &a, &b);
 }
 
-/* Asks both ends: the one that is lost says so. The words stay. The queue comes last, since it
- * takes an error of its helpers for its own unless their device is known to be lost. */
+/* Waits for both devices to find out which one is lost; the message stays. The queue itself
+ * comes last, because it reports an error of a helper as its own unless the helper's device
+ * is known to be lost. */
 static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
                       const struct hw_tensor *src)
 {
@@ -184,7 +185,7 @@ static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
     message_restore(&saved);
 }
 
-/* Two devices of one plugin may know a way of their own. */
+/* Two devices of one plugin may be able to copy directly. */
 static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
                            const struct hw_tensor *src)
 {
@@ -200,7 +201,7 @@ static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
     return status;
 }
 
-/* The op's own check. */
+/* The check of the op itself. */
 static enum hw_status check_here(const struct hw_queue *queue, const struct hw_copy *op,
                                  bool *empty)
 {
@@ -212,7 +213,7 @@ static enum hw_status check_here(const struct hw_queue *queue, const struct hw_c
     return status;
 }
 
-/* The same on buffers that pretend to be of the queue's device. */
+/* The same, as if both buffers belonged to the queue's device. */
 static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_tensor *dst,
                                      const struct hw_tensor *src, bool *empty)
 {
@@ -220,7 +221,7 @@ static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_ten
     struct buffer of_src = { 0 }, of_dst = { 0 };
     if (src->layout || dst->layout)
         return fail(HW_INVALID,
-                    "copy: a packed tensor can not be copied; the original can");
+                    "copy: a packed tensor cannot be copied; copy the original");
     if (src->buffer) {
         of_src.base = *src->buffer;
         of_src.base.device = queue->device_impl;
@@ -234,7 +235,7 @@ static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_ten
     return check_here(queue, &op, empty);
 }
 
-/* One call, and one fallback, however many slices. */
+/* Counts one call, and at most one fallback, for all slices. */
 static void count_as_one(struct call_counts *counts, const struct hw_call_stats *before,
                          bool accepted)
 {
@@ -251,7 +252,7 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
     bool empty = false;
     if (queue->recording)
         return fail(HW_UNSUPPORTED,
-                    "copy: copies between devices are not recorded in graphs");
+                    "copy: copies between devices cannot be recorded in graphs");
     enum hw_status status = check_crossing(queue, dst, src, &empty);
     if (status || empty)
         return status;
@@ -271,16 +272,17 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
     return status;
 }
 
-/* Positions of devices, and helpers, are those of one context. */
+/* Helper queues exist only within one context. */
 static enum hw_status check_context(const struct hw_queue *queue, const char *operand,
                                     const struct hw_tensor *t)
 {
     if (!t->buffer || buffer_of(t->buffer)->owner->context == queue->device->context)
         return HW_OK;
-    return fail(HW_INVALID,
-                "copy: %s lies in a buffer of another context than the queue; copy it to "
-                "host memory on a queue of its own",
-                operand);
+    return fail(
+        HW_INVALID,
+        "copy: %s is in a buffer of another context; copy it to host memory on a queue of "
+        "that context",
+        operand);
 }
 
 bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
@@ -317,7 +319,7 @@ static enum hw_status in_callers_memory(const char *function,
     char why[FAULT_SIZE], text[DESCRIBE_SIZE];
     uint64_t needed;
     if (!tensor)
-        return fail(HW_INVALID, "%s: tensor may not be NULL", function);
+        return fail_null(function, "tensor");
     if (shape_fault(tensor, why))
         return fail(HW_INVALID, "%s: tensor: %s", function, why);
     if (tensor->layout)
@@ -327,11 +329,10 @@ static enum hw_status in_callers_memory(const char *function,
     host->data = (void *)(uintptr_t)data;
     host->offset = 0;
     if (!make_dense(host, NULL, &needed) || needed != bytes)
-        return fail(HW_INVALID,
-                    "%s: bytes is %" PRIu64 "; the elements of %s have %" PRIu64, function,
-                    bytes, describe(tensor, text), needed);
+        return fail(HW_INVALID, "%s: bytes is %" PRIu64 ", must be %" PRIu64 " for %s",
+                    function, bytes, needed, describe(tensor, text));
     if (bytes && !data)
-        return fail(HW_INVALID, "%s: data may not be NULL", function);
+        return fail_null(function, "data");
     return HW_OK;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c - a device at work: waking it, whether it is usable, what its plugin answered. */
+/* device.c - devices in use: waking them, and what their plugin returns. */
 #include "run/device.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
 #include "run/pool.h"
@@ -23,7 +24,7 @@ static enum hw_status wake_locked(struct hw_device *device)
         if (status)
             return fail_in(plugin_failed(status), "open device %s: ", device->name);
         device->impl = impl;
-        log_line(&device->context->log, HW_LOG_INFO, "%s: woken: %s", device->name,
+        log_line(&device->context->log, HW_LOG_INFO, "%s: opened: %s", device->name,
                  device->info.name);
     }
     return pool_create(device, &device->pool);
@@ -85,7 +86,7 @@ enum hw_status device_usable(struct hw_device *device)
 enum hw_status device_ready(struct hw_device *device, const char *function)
 {
     if (!device)
-        return fail(HW_INVALID, "%s: device may not be NULL", function);
+        return fail_null(function, "device");
     enum hw_status status = device_usable(device);
     return status ? status : device_wake(device);
 }
@@ -95,18 +96,16 @@ enum hw_status device_ready(struct hw_device *device, const char *function)
 enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t index,
                                 struct hw_kernel_info *info)
 {
-    if (!device || !info)
-        return fail(HW_INVALID, "hw_device_kernel: device and info may not be NULL");
-    if (info->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID,
-                    "hw_device_kernel: info->size is %u; set it to sizeof *info",
-                    (unsigned)info->size);
+    REQUIRE(device);
+    REQUIRE(info);
     if (op >= HW_OP_COUNT)
-        return fail(HW_INVALID, "hw_device_kernel: %u is no op", (unsigned)op);
-    enum hw_status status = guard(device->context->generation);
-    if (status || (status = device_wake(device)))
+        return fail(HW_INVALID, "hw_device_kernel: %u is not an op", (unsigned)op);
+    enum hw_status status = check_size(__func__, "info", info, 2 * sizeof(uint32_t));
+    if (status || (status = guard(device->context->generation)) ||
+        (status = device_wake(device)))
         return status;
-    if (op >= device->plugin->table.op_count) /* an older plugin may look into an array */
+    if (op >=
+        device->plugin->table.op_count) /* an older plugin may index an array with it */
         return HW_END;
     struct hw_kernel_info row = { .size = sizeof row };
     uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;

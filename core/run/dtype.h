@@ -16,7 +16,7 @@ enum {
 struct dtype_row {
     uint8_t bytes, shift, alignment;
 };
-/* Blocks are read through their 16-bit scales; plain types through themselves. */
+/* Blocks are aligned for their 16-bit scales, plain types for themselves. */
 #define DTYPE_SHIFT(elements)           ((elements) == 1 ? 0 : (elements) == 32 ? 5 : 8)
 #define DTYPE_ALIGNMENT(elements, size) ((elements) == 1 ? (size) : 2)
 static const struct dtype_row dtype_rows[16] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c - events: the plugin's, where it has them. Where it has none nothing is
- * pretended: the calls answer HW_UNSUPPORTED, and hw_queue_wait() is what is left. */
+/* event.c - events are the plugin's. They are not emulated: if the plugin has none, the
+ * functions return HW_UNSUPPORTED, and hw_queue_wait() remains. */
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -24,12 +25,12 @@ struct hw_event {
 static enum hw_status event_ready(struct hw_event *event, const char *function)
 {
     if (!event)
-        return fail(HW_INVALID, "%s: event may not be NULL", function);
+        return fail_null(function, "event");
     plugin_message_clear();
     return device_usable(event->device);
 }
 
-/* The plugin's answer, with the words that it found. */
+/* Takes the status that the plugin returned, with the plugin's message. */
 static enum hw_status event_answer(struct hw_event *event, int32_t status,
                                    const char *function)
 {
@@ -40,36 +41,34 @@ static enum hw_status event_answer(struct hw_event *event, int32_t status,
 }
 
 enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
-                               struct hw_event **out)
+                               struct hw_event **event)
 {
-    if (!out)
-        return fail(HW_INVALID, "hw_event_create: event may not be NULL");
-    *out = NULL;
-    if (!device)
-        return fail(HW_INVALID, "hw_event_create: device may not be NULL");
+    REQUIRE(event);
+    *event = NULL;
+    REQUIRE(device);
     if (flags & ~(uint32_t)HW_EVENT_TIMING)
         return fail(HW_INVALID, "hw_event_create: unknown flags 0x%x", (unsigned)flags);
     enum hw_status status = device_usable(device);
     if (status || (status = device_wake(device)))
         return status;
-    struct hw_event *event = calloc(1, sizeof *event);
-    if (!event)
+    struct hw_event *made = calloc(1, sizeof *made);
+    if (!made)
         return fail(HW_NO_MEMORY, "out of memory for an event");
-    event->device = device;
-    event->flags = flags;
+    made->device = device;
+    made->flags = flags;
     plugin_message_clear();
     status = event_answer(
-        event, device->plugin->table.event_create(device->impl, flags, &event->impl),
+        made, device->plugin->table.event_create(device->impl, flags, &made->impl),
         "hw_event_create");
     if (status) {
-        free(event);
+        free(made);
         return status;
     }
     struct hw_context *context = device->context;
     pthread_mutex_lock(&context->lock);
-    list_add(&context->events, event);
+    list_add(&context->events, made);
     pthread_mutex_unlock(&context->lock);
-    *out = event;
+    *event = made;
     return HW_OK;
 }
 
@@ -85,15 +84,15 @@ void hw_event_free(struct hw_event *event)
     free(event);
 }
 
-/* Host tensors that the queue still has to scatter are written first: who waits for the
- * event may read them. */
+/* Pending writes to host tensors are finished first: the caller may read them after the
+ * event. */
 enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
 {
     enum hw_status status = event_ready(event, "hw_event_record");
     if (status || (status = queue_ready(queue, "hw_event_record")))
         return status;
     if (queue->device != event->device)
-        return fail(HW_INVALID, "hw_event_record: the event is of %s, the queue of %s",
+        return fail(HW_INVALID, "hw_event_record: the event belongs to %s, the queue to %s",
                     event->device->name, queue->device->name);
     if (queue->recording)
         return fail(HW_INVALID, "hw_event_record: the queue is recording a graph");
@@ -126,10 +125,11 @@ enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
         return fail(HW_INVALID, "hw_event_wait: the queue is recording a graph");
     if (queue->device->context != event->device->context)
         return fail(HW_INVALID,
-                    "hw_event_wait: the event belongs to another context than the queue");
+                    "hw_event_wait: event and queue belong to different contexts");
     if (!event->recorded)
         return HW_OK;
-    /* No driver waits for another one's events, and not each for those of its other devices. */
+    /* A driver cannot wait for events of another driver, and not always for those of its
+     * own other devices. */
     const struct plugin *plugin = queue->device->plugin;
     int32_t answer = plugin == event->device->plugin
                          ? plugin->table.event_wait(queue->impl, event->impl)
@@ -156,8 +156,7 @@ enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
     enum hw_status status = event_ready(event, "hw_event_callback");
     if (status)
         return status;
-    if (!fn)
-        return fail(HW_INVALID, "hw_event_callback: fn may not be NULL");
+    REQUIRE(fn);
     if (!event->recorded) {
         fn(user);
         return HW_OK;
@@ -189,11 +188,10 @@ enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, do
     enum hw_status status = event_ready(start, "hw_event_elapsed");
     if (status || (status = event_ready(end, "hw_event_elapsed")))
         return status;
-    if (!ms)
-        return fail(HW_INVALID, "hw_event_elapsed: ms may not be NULL");
+    REQUIRE(ms);
     *ms = 0.0;
     if (start->device != end->device)
-        return fail(HW_INVALID, "hw_event_elapsed: start is of %s, end of %s",
+        return fail(HW_INVALID, "hw_event_elapsed: start belongs to %s, end to %s",
                     start->device->name, end->device->name);
     if ((status = check_timed(start, "start")) || (status = check_timed(end, "end")))
         return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* extension.c - a plugin's own ops, found by name. The core checks their arguments against the
  * signature; the rest is the plugin's. */
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/device.h"
 #include "run/queue.h"
@@ -8,8 +9,7 @@
 
 #include <string.h>
 
-#define MAX_EXTENSIONS                                                                     \
-    4096 /* a plugin that never says "past the end" is not asked for ever */
+#define MAX_EXTENSIONS 4096 /* the loop ends even if the plugin never returns HW_END */
 
 static enum hw_status find_extension(struct hw_device *device, const char *name,
                                      struct hw_extension *found)
@@ -37,10 +37,9 @@ enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
     enum hw_status status = queue_ready(queue, "hw_extension_call");
     if (status)
         return status;
-    if (!name)
-        return fail(HW_INVALID, "hw_extension_call: name may not be NULL");
+    REQUIRE(name);
     if (queue->recording)
-        return fail(HW_UNSUPPORTED, "hw_extension_call: extension ops are not recorded");
+        return fail(HW_UNSUPPORTED, "hw_extension_call: extension ops cannot be recorded");
     if ((status = find_extension(queue->device, name, &extension)) ||
         (status = check_arguments(queue, name, extension.signature, args, count)))
         return status;

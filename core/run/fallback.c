@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fallback.c - an op that the queue's device can not compute is computed by the next device
- * in the context's order, operands moved there and back, synchronously. It is never silent:
- * it is counted, said in the log once for each op, dtypes and device, and listed by
- * hw_explain(). */
+/* fallback.c - if the queue's device does not support an op, the next device in the
+ * context's order that does computes it. Operands are copied there and back, synchronously.
+ * A fallback is never silent: it is counted, logged once per op, dtypes and device, and
+ * listed by hw_explain(). */
 #define _POSIX_C_SOURCE 200809L
 #include "run/fallback.h"
 
@@ -39,8 +39,8 @@ static void write_dtypes(uint32_t op, const void *args, char text[64])
     }
 }
 
-/* The note of this case, made if it is new; NULL without memory. The context's lock is
- * held. */
+/* The note of this case, which is made if it is new; NULL if out of memory. The caller
+ * holds the context's lock. */
 static struct fallback *note_of(struct hw_queue *queue, struct hw_device *to, uint32_t op,
                                 const char *dtypes, const char *why, bool *fresh)
 {
@@ -77,7 +77,7 @@ static void say_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
     pthread_mutex_unlock(&context->lock);
     if (fresh)
         log_line(&context->log, warn ? HW_LOG_WARN : HW_LOG_INFO,
-                 "%s (%s) runs on %s instead of %s, by way of host memory: %s",
+                 "%s (%s) runs on %s instead of %s, through host memory: %s",
                  hw_op_name(op), dtypes, to->name, queue->device->name, why);
 }
 
@@ -112,15 +112,15 @@ struct detour {
     struct hw_queue *queue;
     uint32_t op;
     union any_op args;          /* with host tensors */
-    bool away[MAX_OPERANDS];    /* the host has to fetch the operand */
-    bool lifted;                /* it has */
-    void *memory[MAX_OPERANDS]; /* for what is away */
-    uint64_t bytes;             /* moved */
-    char unopened[512];         /* why a device that might compute it did not open */
+    bool away[MAX_OPERANDS];    /* the operand must be copied to the host */
+    bool lifted;                /* they have been copied */
+    void *memory[MAX_OPERANDS]; /* host memory for these operands */
+    uint64_t bytes;             /* copied so far */
+    char unopened[512]; /* why a device that might compute the op could not be opened */
 };
 
-/* The operands as they will be on the host: where they are in its reach, or dense in memory that
- * is still to come. */
+/* Describes the operands as host tensors: in place if the host can access them, otherwise
+ * contiguous in memory that is allocated later. */
 static enum hw_status describe_all(struct detour *d, const void *args)
 {
     const struct op_row *row = &op_rows[d->op];
@@ -132,7 +132,7 @@ static enum hw_status describe_all(struct detour *d, const void *args)
         if (t->dtype == HW_NONE || host_view(t, host))
             continue;
         if (t->layout)
-            return fail(HW_UNSUPPORTED, "%s is packed, only its device can read it",
+            return fail(HW_UNSUPPORTED, "%s is packed, so only its device can read it",
                         row->operands[i].name);
         if (!make_dense(host, t, &bytes) || bytes >= SIZE_MAX)
             return fail(HW_NO_MEMORY, "%s: %s is too large to move to the host",
@@ -160,7 +160,7 @@ static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor 
     return queue_move(d->queue, host, t);
 }
 
-/* Once, for the first device that may need it. */
+/* Only once, before the first device that computes. */
 static enum hw_status lift_all(struct detour *d, const void *args)
 {
     const struct op_row *row = &op_rows[d->op];
@@ -171,7 +171,7 @@ static enum hw_status lift_all(struct detour *d, const void *args)
     for (uint32_t i = 0; i < row->operand_count && !status; i++)
         if (d->away[i])
             status = lift(d, i, operand_at(args, &row->operands[i]));
-    /* What was moved, and all that was to come before. */
+    /* Waits for the copies, and for the work before them. */
     return status ? status : queue_settle(d->queue);
 }
 
@@ -195,8 +195,8 @@ static enum hw_status put_back(struct detour *d, const void *args)
 
 /* ---- the next device ---- */
 
-/* Whether two operands begin at one byte, whatever the words for it: an address and an offset,
- * a buffer or its address. Operands that overlap otherwise share no byte: the check saw to it. */
+/* Whether two operands begin at the same byte, as an address or as a buffer and an offset.
+ * The check has made sure that operands do not overlap in any other way. */
 static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     struct hw_tensor x, y;
@@ -205,7 +205,8 @@ static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
     return a->buffer == b->buffer && a->offset == b->offset;
 }
 
-/* A submit error may be retried elsewhere as long as the op read nothing that it writes. */
+/* After a failed submission the op may be retried on another device, unless it writes an
+ * operand that it also reads. */
 static bool may_retry(uint32_t op, const void *args)
 {
     const struct op_row *row = &op_rows[op];
@@ -221,14 +222,14 @@ static bool may_retry(uint32_t op, const void *args)
     return true;
 }
 
-/* Whether another device may be asked after this answer. */
+/* Whether another device may be tried after this status. */
 static bool passes_on(const struct detour *d, enum hw_status status)
 {
     return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
 }
 
-/* After the queue's own device in the context's order: a queue on the last device never
- * wakes one that was not asked for. */
+/* Tries the devices after the queue's own one in the context's order. A queue on the last
+ * device therefore never wakes another device. */
 static enum hw_status compute_elsewhere(struct detour *d, const void *args, const char *why)
 {
     struct hw_context *context = d->queue->device->context;
@@ -249,7 +250,7 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
         if (status)
             return status;
         if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
-            queue_drain(helper); /* it may have taken operands already */
+            queue_drain(helper); /* it may be reading operands already */
             if (passes_on(d, status))
                 continue;
             return status;
@@ -265,7 +266,7 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
     return HW_UNSUPPORTED;
 }
 
-/* Whether a device behind this one might. */
+/* Whether there is a device after this one that may be tried. */
 static bool may_detour(const struct hw_queue *queue)
 {
     const struct hw_context *context = queue->device->context;
@@ -273,8 +274,8 @@ static bool may_detour(const struct hw_queue *queue)
            device_position(queue->device) + 1 < context->device_count;
 }
 
-/* Fails with `why`, what was asked in front of it, and behind it why no other device computes
- * the op; `unopened` is the error of one that did not open, or "". */
+/* Fails. The message has the op, `why`, and the reason why no other device computes it.
+ * `unopened` is the error of a device that could not be opened, or "". */
 static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status, const char *why, const char *unopened)
 {
@@ -307,10 +308,10 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
     if (moved && d.lifted)
-        queue_drain(queue); /* transfers that were queued before the error */
+        queue_drain(queue); /* copies that were queued before the error */
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
-    /* HW_DRIVER stays: the output may have been touched */
+    /* HW_DRIVER stays: the output may have been written */
     return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why, d.unopened)
                                    : moved;
 }

@@ -6,12 +6,12 @@
 #include "base/json.h"
 #include "core.h"
 
-/* The plugin answered `answer`, with its words in the message. */
+/* The plugin returned `answer` for a submitted op: falls back if that is possible. */
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,
                              int32_t answer);
 enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
                          enum hw_status status);
-/* HW_OK if fall_back() will ask another device; else its answer. */
+/* HW_OK if fall_back() would try another device; otherwise the status that it would return. */
 enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status);
 void fallback_notes_free(struct hw_context *context);

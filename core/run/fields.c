@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fields.c - what each op's struct is made of, for bindings: the lists of <hw/ops.h> as data. */
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/ops.h"
 
@@ -68,7 +69,7 @@ HW_OPS(X)
 #define TYPE_RESERVED uint32_t
 #define S(op, field, type, zero)                                                           \
     _Static_assert(_Generic(((struct hw_##op *)0)->field, TYPE_##type : 1, default : 0),   \
-                   #op "." #field " is no " #type);
+                   #op "." #field " is not " #type);
 #define X(NAME, name) HW_SCALARS_##NAME(S)
 HW_OPS(X)
 #undef X
@@ -83,14 +84,13 @@ size_t hw_op_size(uint32_t op)
 
 enum hw_status hw_op_field(uint32_t op, uint32_t index, struct hw_field_info *info)
 {
-    if (!info)
-        return fail(HW_INVALID, "hw_op_field: info may not be NULL");
+    REQUIRE(info);
     if (op >= HW_OP_COUNT)
-        return fail(HW_INVALID, "hw_op_field: unknown op %u; this library has %d ops",
+        return fail(HW_INVALID, "hw_op_field: %u is not an op; this library knows %d",
                     (unsigned)op, HW_OP_COUNT);
-    if (info->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "hw_op_field: info->size is %u; set it to sizeof *info",
-                    (unsigned)info->size);
+    const enum hw_status status = check_size(__func__, "info", info, 2 * sizeof(uint32_t));
+    if (status)
+        return status;
     if (index >= tables[op].count)
         return HW_END;
     const struct field *field = &tables[op].fields[index];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c - recorded work. A node is a copy of an op's struct, checked when it was
- * recorded. Runs of nodes that the plugin takes as they are go to its graph_build(); what
- * it does not build is replayed one by one, and what needs the cold path (staging, views,
- * another device) takes it again at each launch. */
+/* graph.c - recorded work. A node is a copy of an op's struct, checked when it is recorded.
+ * Runs of nodes that the plugin can take as they are go to its graph_build(). Nodes that it
+ * does not build are replayed one by one; those that need the cold path (staging, views,
+ * another device) take it at each launch. */
 #include "run/graph.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -21,7 +22,7 @@
 struct node {
     uint32_t op;
     uint32_t traits;
-    bool simple; /* the plugin takes it as it is */
+    bool simple; /* the plugin can take it as it is */
     void *args;  /* of plugin_args_size() bytes */
 };
 
@@ -92,7 +93,7 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
     void *copy = calloc(1, plugin_args_size(queue->device->plugin, op));
     if (!copy || !make_room(graph)) {
         free(copy);
-        return fail(HW_NO_MEMORY, "out of memory for a node of a graph");
+        return fail(HW_NO_MEMORY, "out of memory for a graph node");
     }
     memcpy(copy, args, op_rows[op].size);
     graph->nodes[graph->count++] =
@@ -102,7 +103,7 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* ---- building ---- */
 
-/* An older plugin is asked at each launch whether it knows all that is set. */
+/* With an older plugin, each launch checks that the plugin knows all fields that are set. */
 static bool simple(struct hw_queue *queue, const struct node *node)
 {
     const struct plugin *plugin = queue->device->plugin;
@@ -167,32 +168,31 @@ static enum hw_status build_all(struct hw_queue *queue, struct hw_graph *graph)
     return status;
 }
 
-enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **out)
+enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph)
 {
-    if (!out)
-        return fail(HW_INVALID, "hw_queue_end: graph may not be NULL");
-    *out = NULL;
-    if (!queue)
-        return fail(HW_INVALID, "hw_queue_end: queue may not be NULL");
+    REQUIRE(graph);
+    *graph = NULL;
+    REQUIRE(queue);
     enum hw_status status = guard(queue->device->context->generation);
     if (status)
         return status;
-    struct hw_graph *graph = queue->recording;
-    if (!graph)
-        return fail(HW_INVALID,
-                    "hw_queue_end: the queue is not recording; hw_queue_record() begins");
+    struct hw_graph *made = queue->recording;
+    if (!made)
+        return fail(
+            HW_INVALID,
+            "hw_queue_end: the queue is not recording; call hw_queue_record() first");
     queue->recording = NULL;
     queue_set_cold_traits(queue);
     if ((status = queue_ready(queue, "hw_queue_end")) ||
-        (status = build_all(queue, graph))) {
-        graph_drop(graph);
+        (status = build_all(queue, made))) {
+        graph_drop(made);
         return status;
     }
-    struct hw_context *context = graph->device->context;
+    struct hw_context *context = made->device->context;
     pthread_mutex_lock(&context->lock);
-    list_add(&context->graphs, graph);
+    list_add(&context->graphs, made);
     pthread_mutex_unlock(&context->lock);
-    *out = graph;
+    *graph = made;
     return HW_OK;
 }
 
@@ -234,18 +234,18 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
     enum hw_status status = queue_ready(queue, "hw_graph_launch");
     if (status)
         return status;
-    if (!graph)
-        return fail(HW_INVALID, "hw_graph_launch: graph may not be NULL");
+    REQUIRE(graph);
     if (graph->device != queue->device)
-        return fail(HW_INVALID, "hw_graph_launch: the graph is of %s, the queue of %s",
+        return fail(HW_INVALID, "hw_graph_launch: the graph belongs to %s, the queue to %s",
                     graph->device->name, queue->device->name);
     if (queue->recording)
-        return fail(HW_INVALID,
-                    "hw_graph_launch: the queue is recording; a graph holds no graphs");
+        return fail(
+            HW_INVALID,
+            "hw_graph_launch: the queue is recording; a graph cannot contain graphs");
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
         status = launch(graph, &graph->segments[i], queue);
     if (status)
-        queue_drain(queue); /* of the host's memory that nodes before it have borrowed */
+        queue_drain(queue); /* earlier nodes may still use the caller's host memory */
     return status ? status : settle_synchronous(queue);
 }
 
@@ -262,13 +262,10 @@ void hw_graph_free(struct hw_graph *graph)
 
 enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info)
 {
-    if (!graph || !info)
-        return fail(HW_INVALID, "hw_graph_info: graph and info may not be NULL");
-    if (info->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "hw_graph_info: info->size is %u; set it to sizeof *info",
-                    (unsigned)info->size);
-    enum hw_status status = guard(graph->device->context->generation);
-    if (status)
+    REQUIRE(graph);
+    REQUIRE(info);
+    enum hw_status status = check_size(__func__, "info", info, 2 * sizeof(uint32_t));
+    if (status || (status = guard(graph->device->context->generation)))
         return status;
     const struct hw_graph_info now = {
         .size = info->size < sizeof now ? info->size : (uint32_t)sizeof now,

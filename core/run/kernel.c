@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel.c - kernels that the user wrote: the plugin compiles and launches them, the core checks
- * their arguments. */
+/* kernel.c - kernels written by the application: the plugin compiles and launches them, the
+ * core checks their arguments. */
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -36,20 +37,16 @@ static void kernel_free(struct hw_kernel *kernel)
 
 static enum hw_status check_description(const struct hw_user_kernel *desc)
 {
-    if (desc->size < offsetof(struct hw_user_kernel, blob_bytes) + sizeof desc->blob_bytes)
-        return fail(HW_INVALID,
-                    "hw_kernel_create: desc->size is %u; set it to sizeof *desc",
-                    (unsigned)desc->size);
-    if (!hw_knows(desc, sizeof *desc))
-        return fail(
-            HW_UNSUPPORTED,
-            "hw_kernel_create: desc has fields that a newer library knows; leave them "
-            "zero, or update this one");
+    const enum hw_status status =
+        check_fields("hw_kernel_create", "desc", desc,
+                     offsetof(struct hw_user_kernel, blob_bytes) + sizeof desc->blob_bytes,
+                     sizeof *desc);
+    if (status)
+        return status;
     if (!desc->name || !desc->signature || !desc->group)
-        return fail(HW_INVALID,
-                    "hw_kernel_create: name, signature and group have to be set");
+        return fail(HW_INVALID, "hw_kernel_create: name, signature and group must be set");
     if (!desc->source == !desc->blob)
-        return fail(HW_INVALID, "hw_kernel_create: either source or blob has to be set");
+        return fail(HW_INVALID, "hw_kernel_create: either source or blob must be set");
     if (desc->blob && !desc->blob_bytes)
         return fail(HW_INVALID, "hw_kernel_create: blob is set, and blob_bytes is 0");
     if (strspn(desc->signature, "toxif") != strlen(desc->signature))
@@ -57,45 +54,45 @@ static enum hw_status check_description(const struct hw_user_kernel *desc)
                     "hw_kernel_create: signature \"%s\" has letters other than t o x i f",
                     desc->signature);
     if (strlen(desc->signature) > MAX_ARGUMENTS)
-        return fail(HW_INVALID, "hw_kernel_create: signature has %zu letters, %d can be",
+        return fail(HW_INVALID,
+                    "hw_kernel_create: signature has %zu letters, must have at most %d",
                     strlen(desc->signature), MAX_ARGUMENTS);
     return HW_OK;
 }
 
 enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_kernel *desc,
-                                struct hw_kernel **out)
+                                struct hw_kernel **kernel)
 {
-    if (!out)
-        return fail(HW_INVALID, "hw_kernel_create: kernel may not be NULL");
-    *out = NULL;
-    if (!device || !desc)
-        return fail(HW_INVALID, "hw_kernel_create: device and desc may not be NULL");
+    REQUIRE(kernel);
+    *kernel = NULL;
+    REQUIRE(device);
+    REQUIRE(desc);
     enum hw_status status = check_description(desc);
     if (status || (status = device_usable(device)) || (status = device_wake(device)))
         return status;
-    struct hw_kernel *kernel = calloc(1, sizeof *kernel);
-    if (!kernel)
+    struct hw_kernel *made = calloc(1, sizeof *made);
+    if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a kernel");
-    kernel->device = device;
-    kernel->name = copy_text(desc->name);
-    kernel->signature = copy_text(desc->signature);
-    if (!kernel->name || !kernel->signature) {
-        kernel_free(kernel);
+    made->device = device;
+    made->name = copy_text(desc->name);
+    made->signature = copy_text(desc->signature);
+    if (!made->name || !made->signature) {
+        kernel_free(made);
         return fail(HW_NO_MEMORY, "out of memory for a kernel");
     }
     plugin_message_clear();
     status = device_result(
-        device, device->plugin->table.kernel_build(device->impl, desc, &kernel->impl));
+        device, device->plugin->table.kernel_build(device->impl, desc, &made->impl));
     if (status) {
-        kernel->impl = NULL;
-        kernel_free(kernel);
+        made->impl = NULL;
+        kernel_free(made);
         return fail_in(status, "kernel %s on %s: ", desc->name, device->name);
     }
     struct hw_context *context = device->context;
     pthread_mutex_lock(&context->lock);
-    list_add(&context->kernels, kernel);
+    list_add(&context->kernels, made);
     pthread_mutex_unlock(&context->lock);
-    *out = kernel;
+    *kernel = made;
     return HW_OK;
 }
 
@@ -105,13 +102,13 @@ enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel
     enum hw_status status = queue_ready(queue, "hw_kernel_launch");
     if (status)
         return status;
-    if (!kernel)
-        return fail(HW_INVALID, "hw_kernel_launch: kernel may not be NULL");
+    REQUIRE(kernel);
     if (kernel->device != queue->device)
-        return fail(HW_INVALID, "hw_kernel_launch: the kernel is of %s, the queue of %s",
+        return fail(HW_INVALID,
+                    "hw_kernel_launch: the kernel belongs to %s, the queue to %s",
                     kernel->device->name, queue->device->name);
     if (queue->recording)
-        return fail(HW_UNSUPPORTED, "hw_kernel_launch: user kernels are not recorded");
+        return fail(HW_UNSUPPORTED, "hw_kernel_launch: user kernels cannot be recorded");
     if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
         return status;
     plugin_message_clear();

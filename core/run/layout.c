@@ -94,7 +94,7 @@ __attribute__((format(printf, 2, 3))) static bool faulty(char why[FAULT_SIZE],
     return true;
 }
 
-/* Steps along an axis: of blocks along the innermost one. */
+/* Steps along an axis; along the innermost one, steps of blocks. */
 static int64_t steps_of(const struct hw_tensor *t, int axis)
 {
     return (axis == t->rank - 1 ? t->extent[axis] / hw_dtype_block(t->dtype)
@@ -105,43 +105,44 @@ static int64_t steps_of(const struct hw_tensor *t, int axis)
 bool shape_fault(const struct hw_tensor *t, char why[FAULT_SIZE])
 {
     if (hw_dtype_bytes(t->dtype) == 0)
-        return faulty(why, t->dtype ? "dtype %d is none" : "it is absent (dtype %d)",
+        return faulty(why, t->dtype ? "%d is not a dtype" : "it is absent (dtype %d)",
                       (int)t->dtype);
     if (t->rank < 1 || t->rank > HW_MAX_RANK)
-        return faulty(why, "rank %d; 1 to %d can be", (int)t->rank, HW_MAX_RANK);
+        return faulty(why, "rank is %d, must be 1 to %d", (int)t->rank, HW_MAX_RANK);
     if (t->reserved[0] | t->reserved[1] | t->reserved[2])
-        return faulty(why, "its reserved words are not zero");
+        return faulty(why, "its reserved fields are not zero");
     for (int i = 0; i < HW_MAX_RANK; i++) {
         if (i >= t->rank && (t->extent[i] || t->stride[i]))
             return faulty(
-                why, "extent[%d] and stride[%d] lie beyond its rank %d and are not zero", i,
+                why, "extent[%d] and stride[%d] are beyond its rank %d and must be zero", i,
                 i, (int)t->rank);
         if (t->extent[i] < 0)
-            return faulty(why, "extent[%d] is %" PRId64, i, t->extent[i]);
+            return faulty(why, "extent[%d] is %" PRId64 ", must not be negative", i,
+                          t->extent[i]);
         if (t->stride[i] < 0)
-            return faulty(why, "stride[%d] is %" PRId64 "; strides are never negative", i,
+            return faulty(why, "stride[%d] is %" PRId64 ", must not be negative", i,
                           t->stride[i]);
         if (t->stride[i] % dtype_rows[t->dtype].alignment)
-            return faulty(
-                why, "stride[%d] is %" PRId64 ", no multiple of %d, the alignment of %s", i,
-                t->stride[i], dtype_rows[t->dtype].alignment, hw_dtype_name(t->dtype));
+            return faulty(why, "stride[%d] is %" PRId64 ", must be a multiple of %d for %s",
+                          i, t->stride[i], dtype_rows[t->dtype].alignment,
+                          hw_dtype_name(t->dtype));
     }
     const int64_t block = hw_dtype_block(t->dtype), cols = t->extent[t->rank - 1];
     if (cols % block)
         return faulty(why,
-                      "extent[%d] is %" PRId64 ", no multiple of the %" PRId64
-                      " elements of a block of %s",
+                      "extent[%d] is %" PRId64 ", must be a multiple of %" PRId64
+                      ", the block size of %s",
                       t->rank - 1, cols, block, hw_dtype_name(t->dtype));
     if (block > 1 && t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
         return faulty(why,
-                      "stride[%d] is %" PRId64 "; rows of %s are whole blocks of %" PRId64
+                      "stride[%d] is %" PRId64 "; blocks of %s must be contiguous: %" PRId64
                       " bytes",
                       t->rank - 1, t->stride[t->rank - 1], hw_dtype_name(t->dtype),
                       hw_dtype_bytes(t->dtype));
     return false;
 }
 
-/* The bytes that it spans. */
+/* The bytes from the first element to the last. */
 static bool span_fault(const struct hw_tensor *t, uint64_t *span, char why[FAULT_SIZE])
 {
     int64_t count = 1, bytes = hw_dtype_bytes(t->dtype), reach;
@@ -152,7 +153,7 @@ static bool span_fault(const struct hw_tensor *t, uint64_t *span, char why[FAULT
         overflow |= __builtin_add_overflow(bytes, reach, &bytes);
     }
     if (overflow)
-        return faulty(why, "its elements or its bytes can not be counted in 63 bits");
+        return faulty(why, "its number of elements or bytes overflows 63 bits");
     *span = count ? (uint64_t)bytes : 0;
     return false;
 }
@@ -165,7 +166,7 @@ static bool place_fault(const struct hw_tensor *t, uint64_t span, char why[FAULT
         if (__builtin_add_overflow(begin, span, &end) || end > t->buffer->bytes)
             return faulty(why,
                           "%" PRIu64 " bytes at offset %" PRIu64
-                          " do not fit into its buffer of %" PRIu64 " bytes",
+                          " exceed its buffer of %" PRIu64 " bytes",
                           span, t->offset, t->buffer->bytes);
         begin += (uint64_t)(uintptr_t)t->buffer->host;
     } else {
@@ -173,20 +174,20 @@ static bool place_fault(const struct hw_tensor *t, uint64_t span, char why[FAULT
             return faulty(why, "it has neither buffer nor data");
         if (__builtin_add_overflow(begin, (uint64_t)(uintptr_t)t->data, &begin) ||
             __builtin_add_overflow(begin, span, &end))
-            return faulty(why,
-                          "%" PRIu64 " bytes at offset %" PRIu64 " pass the end of memory",
-                          span, t->offset);
+            return faulty(
+                why, "%" PRIu64 " bytes at offset %" PRIu64 " exceed the address space",
+                span, t->offset);
     }
     if (begin & (alignment - 1))
-        return faulty(why,
-                      "its first element is not aligned to the %" PRIu64 " bytes of %s",
-                      alignment, hw_dtype_name(t->dtype));
+        return faulty(
+            why, "its first element is not aligned to %" PRIu64 " bytes, as %s must be",
+            alignment, hw_dtype_name(t->dtype));
     return false;
 }
 
-/* No two elements in one place: sorted by stride, each axis steps over all that lies inside
- * it. Layouts that interleave without nesting are refused, too; no constructor makes them.
- */
+/* Whether two elements of an output may share bytes. Sorted by stride, each axis must step
+ * over everything inside it. That also refuses layouts that interleave without nesting,
+ * which no constructor makes. */
 static bool folds(const struct hw_tensor *t, char why[FAULT_SIZE])
 {
     int order[HW_MAX_RANK], n = 0;
@@ -203,8 +204,8 @@ static bool folds(const struct hw_tensor *t, char why[FAULT_SIZE])
         int axis = order[k];
         if (t->stride[axis] < inside)
             return faulty(why,
-                          "it is written, and with stride[%d] of %" PRId64
-                          " its elements overlap each other",
+                          "it is an output, and with stride[%d] of %" PRId64
+                          " its elements overlap",
                           axis, t->stride[axis]);
         inside += steps_of(t, axis) * t->stride[axis];
     }
@@ -221,8 +222,8 @@ bool tensor_fault(const struct hw_tensor *t, bool writes, char why[FAULT_SIZE])
 
 /* ---- two tensors ---- */
 
-/* Bytes that a tensor covers in one period of `period` bytes, if its longer strides are
- * multiples of it: the span of the shorter ones. */
+/* The bytes that a tensor covers in each period of `period` bytes: the span of the axes
+ * whose strides are not multiples of the period. */
 static bool within_period(const struct hw_tensor *t, int64_t period, uint64_t *span)
 {
     int64_t bytes = hw_dtype_bytes(t->dtype);
@@ -243,8 +244,9 @@ static bool disjoint_in_period(const struct hw_tensor *a, uint64_t a_begin,
     return ahead >= a_span && p - ahead >= b_span;
 }
 
-/* As columns of one matrix, or heads of one projection, are: seen modulo a stride of
- * either, the two cover different bytes. Sound: where it answers yes, no byte is shared. */
+/* Columns of one matrix and heads of one projection are interleaved: modulo a stride of
+ * either tensor, the two cover different bytes. If this returns true, they share no byte;
+ * it may return false for tensors that share none. */
 bool interleaved(const struct hw_tensor *a, const struct byte_range *a_bytes,
                  const struct hw_tensor *b, const struct byte_range *b_bytes)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* layout.h - which bytes a tensor covers, and how messages describe it. Nothing here touches
- * what tensors point at. */
+/* layout.h - which bytes a tensor covers, and how messages describe it. Nothing here
+ * accesses the memory that tensors point to. */
 #ifndef HW_RUN_LAYOUT_H
 #define HW_RUN_LAYOUT_H
 
 #include "core.h"
 
-/* Where an operand's bytes lie: host addresses, or offsets in a buffer that the host can
- * not see. Empty operands lie nowhere. */
+/* The bytes of an operand: host addresses, or offsets in a buffer that the host cannot
+ * access. Empty operands have none. */
 struct byte_range {
-    const void *space; /* NULL: the host's */
+    const void *space; /* the buffer; NULL: host memory */
     uint64_t begin, end;
 };
 
 #define FAULT_SIZE 256
-/* What can not be about one tensor, whatever the op: true, with the words in `why`.
- * `writes`: it is an output, in which no two elements may lie in one place. */
+/* True if the tensor is malformed on its own, whatever the op; `why` gets the reason. With
+ * `writes` it is an output, whose elements must not overlap each other. */
 bool tensor_fault(const struct hw_tensor *tensor, bool writes, char why[FAULT_SIZE]);
 
-/* The same of dtype, rank, extents and strides alone. */
+/* The same for dtype, rank, extents and strides alone. */
 bool shape_fault(const struct hw_tensor *tensor, char why[FAULT_SIZE]);
 
 #define DESCRIBE_SIZE 128
@@ -27,11 +27,10 @@ const char *describe(const struct hw_tensor *tensor, char text[DESCRIBE_SIZE]);
 /* The names of a set of dtypes, "f32, f16 or bf16". */
 const char *describe_dtypes(uint32_t dtypes, char text[DESCRIBE_SIZE]);
 bool tensor_empty(const struct hw_tensor *tensor);
-/* Whether all elements follow each other, in order. */
+/* Whether the elements are contiguous and in order. */
 bool tensor_dense(const struct hw_tensor *tensor);
-/* Sets the strides of a contiguous tensor, and answers its bytes; false if too large. With
- * `like`, an extent that `like` repeats (stride 0) stays repeated, the innermost excepted.
- */
+/* Sets the strides of a contiguous tensor and its size in bytes; false if it is too large.
+ * With `like`, axes that have stride 0 in `like` keep stride 0, except the innermost. */
 bool make_dense(struct hw_tensor *tensor, const struct hw_tensor *like, uint64_t *bytes);
 
 static inline bool share_space(const struct byte_range *a, const struct byte_range *b)
@@ -39,7 +38,7 @@ static inline bool share_space(const struct byte_range *a, const struct byte_ran
     return (a->space == b->space) & (a->begin < b->end) & (b->begin < a->end);
 }
 
-/* Whether two tensors whose spans overlap really share no byte. */
+/* Whether two tensors whose spans overlap share no byte all the same. */
 bool interleaved(const struct hw_tensor *a, const struct byte_range *a_bytes,
                  const struct hw_tensor *b, const struct byte_range *b_bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* operand.c - the slow half of operand.h: what is rare, and the words for what is wrong. */
+/* operand.c - the slow half of operand.h: rare cases, and the messages. */
 #include "run/operand.h"
 
 #include "base/message.h"
@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nobody but its device knows what lies in a packed tensor: it is used whole, as it was
- * made. */
+/* Only its device knows the layout of a packed tensor, so it can only be used whole, as
+ * hw_tensor_pack() made it. */
 bool packed_fits(const struct check *check, const struct hw_tensor *t,
                  struct byte_range *where)
 {
@@ -28,7 +28,7 @@ bool packed_fits(const struct check *check, const struct hw_tensor *t,
     return true;
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 static const char *name_of(const struct check *check, uint32_t operand)
 {
@@ -41,14 +41,14 @@ static enum hw_status other_device(const struct check *check, const struct hw_te
     if (owner->context != check->device->context)
         return fail(
             HW_INVALID,
-            "%s: %s lies in a buffer of another context; copy it to host memory on a "
-            "queue of that context",
+            "%s: %s is in a buffer of another context; copy it to host memory on a queue of "
+            "that context",
             hw_op_name(check->op), name_of(check, check->wrong));
-    return fail(HW_INVALID,
-                "%s: %s lies in a buffer of device %s, the queue is on %s; use hw_copy() "
-                "to move it",
-                hw_op_name(check->op), name_of(check, check->wrong), owner->name,
-                check->device->name);
+    return fail(
+        HW_INVALID,
+        "%s: %s is in a buffer of %s, but the queue is on %s; use hw_copy() to move it",
+        hw_op_name(check->op), name_of(check, check->wrong), owner->name,
+        check->device->name);
 }
 
 enum hw_status bad_operand(const struct check *check, const void *args)
@@ -58,25 +58,26 @@ enum hw_status bad_operand(const struct check *check, const void *args)
     const char *op = hw_op_name(check->op);
     char text[DESCRIBE_SIZE], names[DESCRIBE_SIZE], why[FAULT_SIZE];
 
-    if (t->rank == -1) /* hw_host_1d() and its kind: the message has the reason */
+    if (t->rank == -1) /* made by hw_host_1d() or the like: the message has the reason */
         return fail_in(HW_INVALID, "%s: %s could not be made: ", op, operand->name);
     if (t->dtype == HW_NONE && t->rank == 0)
         return fail(HW_INVALID, "%s: %s is missing (dtype 0)", op, operand->name);
     if (shape_fault(t, why))
         return fail(HW_INVALID, "%s: %s: %s", op, operand->name, why);
     if (!(check->dtypes >> t->dtype & 1))
-        return fail(HW_INVALID, "%s: %s is %s; its dtype may be %s here", op, operand->name,
+        return fail(HW_INVALID, "%s: %s is %s; its dtype must be %s", op, operand->name,
                     describe(t, text), describe_dtypes(check->dtypes, names));
     if (t->buffer && t->buffer->device != check->impl)
         return other_device(check, t);
     if (t->buffer && role_writes(operand->role) && t->buffer->flags & HW_BUFFER_READ_ONLY)
-        return fail(HW_INVALID, "%s: %s is written, and its buffer is read-only", op,
+        return fail(HW_INVALID, "%s: %s is an output, but its buffer is read-only", op,
                     operand->name);
     if (t->layout)
-        return fail(HW_INVALID,
-                    "%s: %s is packed (layout %u); only weights may be, whole, as "
-                    "hw_tensor_pack() made them",
-                    op, operand->name, (unsigned)t->layout);
+        return fail(
+            HW_INVALID,
+            "%s: %s is packed (layout %u); only weights may be packed, and only whole, as "
+            "hw_tensor_pack() made them",
+            op, operand->name, (unsigned)t->layout);
     if (tensor_fault(t, role_writes(operand->role), why))
         return fail(HW_INVALID, "%s: %s is %s: %s", op, operand->name, describe(t, text),
                     why);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* operand.h - what check.c is written with: one operand's dtype, extents, strides, place
- * and alignment, and whether two operands share bytes.
- *
- * These only say yes or no; the words for a no are found again by operand.c. Loops run over
- * all four axes: unused entries are zero, and checked to be. */
+/* operand.h - the parts of a check: one operand's dtype, extents, strides, address and
+ * alignment, and whether two operands share bytes. These functions return only true or
+ * false; operand.c finds the reason again for the message. Loops run over all four axes,
+ * because unused entries are zero. */
 #ifndef HW_RUN_OPERAND_H
 #define HW_RUN_OPERAND_H
 
@@ -15,15 +14,16 @@
 
 /* ---- one operand ---- */
 
-/* What one pass over the axes finds. */
+/* The result of one pass over the axes. */
 struct axes {
-    int64_t span;  /* bytes from the first element's first to the last one's last, if any */
-    int64_t count; /* elements */
-    int64_t signs; /* negative: an extent or a stride is */
-    int64_t unused;  /* not zero: an entry beyond the rank is not */
-    int64_t strides; /* all of them, or-ed */
+    int64_t
+        span; /* bytes from the first element to the end of the last one, if there are any */
+    int64_t count;   /* elements */
+    int64_t signs;   /* negative if an extent or a stride is negative */
+    int64_t unused;  /* not zero if an entry beyond the rank is not zero */
+    int64_t strides; /* all strides, or-ed */
     bool overflow;
-    bool folded; /* an axis steps less than what lies inside it: outputs may not */
+    bool folded; /* an axis steps over less than everything inside it; outputs must not */
 };
 
 static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row row)
@@ -32,7 +32,7 @@ static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row ro
     const int inner = t->rank - 1;
     for (int i = HW_MAX_RANK - 1; i >= 0; i--) {
         const int64_t extent = t->extent[i], stride = t->stride[i];
-        /* Wraps for the smallest extent, which is refused by its sign. */
+        /* Wraps for INT64_MIN, which is refused because it is negative. */
         const int64_t blocks = i == inner ? extent >> row.shift : extent;
         const int64_t steps = (int64_t)((uint64_t)blocks - 1);
         int64_t reach;
@@ -47,7 +47,7 @@ static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row ro
     return a;
 }
 
-/* Whether the bytes of a tensor lie inside its buffer, or the address space; and where. */
+/* Whether the bytes of a tensor lie in its buffer, or in the address space; sets `where`. */
 static inline bool locate(struct check *check, const struct hw_tensor *t, uint64_t span,
                           uint64_t alignment, bool writes, struct byte_range *where)
 {
@@ -71,11 +71,11 @@ static inline bool locate(struct check *check, const struct hw_tensor *t, uint64
     return !bad & ((begin & (alignment - 1)) == 0);
 }
 
-/* A packed tensor has the layout of its device; out of line. */
+/* Whether a packed tensor is as its device made it. */
 bool packed_fits(const struct check *check, const struct hw_tensor *t,
                  struct byte_range *where);
 
-/* Whether operand number `index` may be what it is; false leaves the rest to bad_operand(). */
+/* Whether operand number `index` is valid. If not, bad_operand() finds the reason. */
 static inline bool operand_fits(struct check *check, const struct hw_tensor *t,
                                 uint32_t index, enum hw_role role, uint32_t dtypes)
 {
@@ -107,18 +107,18 @@ static inline bool operand_fits(struct check *check, const struct hw_tensor *t,
     if (unlikely(role_writes(role) && a.folded && span))
         if (tensor_fault(t, true, (char[FAULT_SIZE]){ 0 }))
             return false;
-    /* Read-only memory is filled by copies. */
+    /* Copies may write to read-only buffers, to fill them. */
     return locate(check, t, span, row.alignment,
                   role_writes(role) && check->op != HW_OP_COPY, where);
 }
 
-/* HW_INVALID for the operand that did not fit. */
+/* HW_INVALID, with what is wrong with the operand. */
 enum hw_status bad_operand(const struct check *check, const void *args)
     __attribute__((cold));
-/* HW_INVALID: operands `a` and `b`, with their shapes, break `rule`. */
+/* HW_INVALID: operands `a` and `b`, with their shapes, violate `rule`. */
 enum hw_status bad_shapes(const struct check *check, const void *args, uint32_t a,
                           uint32_t b, const char *rule) __attribute__((cold));
-/* HW_INVALID: a scalar field. */
+/* HW_INVALID: a scalar field violates `rule`. */
 enum hw_status bad_value(const struct check *check, const char *field, double value,
                          const char *rule) __attribute__((cold));
 enum hw_status bad_integer(const struct check *check, const char *field, int64_t value,
@@ -128,7 +128,7 @@ enum hw_status bad_overlap(const struct check *check, uint32_t a, uint32_t b,
 
 /* ---- two operands ---- */
 
-/* Whether output `y` leaves operand `x` alone. */
+/* Whether output `y` and operand `x` share no byte. */
 static inline bool operands_disjoint(const struct check *check, const struct hw_tensor *y,
                                      uint32_t y_index, const struct hw_tensor *x,
                                      uint32_t x_index)
@@ -137,7 +137,7 @@ static inline bool operands_disjoint(const struct check *check, const struct hw_
     return likely(!share_space(a, b)) || interleaved(y, a, x, b);
 }
 
-/* The same, or exactly in place. */
+/* The same, or `y` is exactly `x`. */
 static inline bool operands_disjoint_or_same(const struct check *check,
                                              const struct hw_tensor *y, uint32_t y_index,
                                              const struct hw_tensor *x, uint32_t x_index)

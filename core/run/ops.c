@@ -20,7 +20,7 @@
 
 /* ---- the call ---- */
 
-/* A context that forked, and a device that is lost. */
+/* The process has forked since the context was opened, or the device is lost. */
 HOT bool unusable(const struct hw_queue *queue)
 {
     return (queue->generation ^
@@ -28,8 +28,8 @@ HOT bool unusable(const struct hw_queue *queue)
            (uint32_t)atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
 }
 
-/* True if the plugin can be called as it is; else *status is the result. A copy may go to
- * another device, or need no op. */
+/* True if the plugin can be called with these arguments; otherwise *status is the result of
+ * the call. A copy may go to another device, or need no op. */
 static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32_t op,
                                                   const void *args, enum hw_status *status)
 {
@@ -90,7 +90,7 @@ const struct op_row op_rows[HW_OP_COUNT] = {
 
 /* ---- entries ---- */
 
-/* What is not the plain case: a wrong argument, or a struct of another version. */
+/* Invalid arguments, and structs of other versions. */
 static __attribute__((noinline, cold)) enum hw_status
 submit_rare(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {

@@ -33,9 +33,9 @@ struct op_row {
     uint32_t size; /* of its struct */
     uint32_t operand_count;
     const struct operand_row *operands;
-    /* Check and call: what hw_submit() does with a struct of the right size. */
+    /* Check and call: hw_submit() for a struct of the right size. */
     enum hw_status (*submit)(struct hw_queue *queue, const void *args);
-    /* The plugin's function. */
+    /* Calls the plugin's function. */
     int32_t (*call)(struct hw_queue *queue, const void *args);
 };
 extern const struct op_row op_rows[HW_OP_COUNT];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* ordinary.h - the short check of ordinary calls, part of ops.c and inlined there.
- *
- * Most calls are ordinary: rows of contiguous elements, outer strides that fall from the
- * outermost in, nothing empty, nothing beyond 2^31, operands apart or in place. For the ops
- * that are called most, ordinary_<op>() sees that in a few dozen instructions, and says no
- * more than yes. All other calls are held against the whole of <hw/ops.h> by check.c. */
+/* ordinary.h - the short check of ordinary calls; part of ops.c, which inlines it. Most
+ * calls are ordinary: rows of contiguous elements, strides that decrease from the outermost
+ * axis to the innermost, nothing empty, nothing beyond 2^31, operands disjoint or in place.
+ * For the ops that are called most, ordinary_<op>() recognises that in a few dozen
+ * instructions. All other calls get the full check in check.c, which also finds the reason
+ * if one is invalid. A call that is ordinary must be valid; a valid call need not be
+ * ordinary. */
 #ifndef HW_RUN_ORDINARY_H
 #define HW_RUN_ORDINARY_H
 
@@ -15,23 +16,25 @@
 
 #define HOT static inline __attribute__((always_inline))
 #define SHARED                                                                             \
-    static __attribute__((noinline)) /* of several ops: a call costs less than a copy */
+    static __attribute__((                                                                 \
+        noinline)) /* shared by several ops: a call costs less than inlining it everywhere */
 
 /* ---- ordinary operands ---- */
 
-/* Two or one of a tensor's words at a time. */
+/* Two or one of a tensor's 64-bit words at a time. */
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t aliased __attribute__((may_alias));
 #define PAIR(t, field) (*(const pair *)&(t)->field)
 #define U64(t, field)  (*(const aliased *)&(t)->field)
-/* The same of a form that was seen, whose address is known to be even. */
+/* The same of a form that was seen, which is aligned to 16 bytes. */
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
 _Static_assert(offsetof(struct seen_form, like.offset) % sizeof(even_pair) == 0 &&
                    offsetof(struct hw_tensor, layout) % sizeof(even_pair) == 0,
                "pairs of words");
 #define SEEN(form, field) (*(const even_pair *)&(form)->like.field)
 
-/* Bytes from the first element to the last, if the operand's form is ordinary; else 0. */
+/* The bytes from the first element to the last if the operand's form is ordinary; otherwise
+ * 0. */
 static uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
 {
     const uint32_t dtype = (uint32_t)t->dtype, last = (uint32_t)t->rank - 1;
@@ -53,7 +56,7 @@ static uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
         outer |= stride;
         reach += steps * stride;
     }
-    /* What lies beyond the rank is zero. */
+    /* Entries beyond the rank must be zero. */
     pair rest = PAIR(t, layout);
     if (last < 2)
         rest |= PAIR(t, extent[2]) | PAIR(t, stride[2]);
@@ -64,7 +67,7 @@ static uint64_t ordinary_form(const struct hw_tensor *t, uint32_t dtypes)
                : reach;
 }
 
-/* Answers whether the form is ordinary, and remembers it if so. */
+/* Whether the form is ordinary; if so, it is remembered. */
 SHARED bool see_form(struct seen_form *seen, const struct hw_tensor *t, uint32_t dtypes)
 {
     const uint64_t reach = ordinary_form(t, dtypes);
@@ -76,8 +79,8 @@ SHARED bool see_form(struct seen_form *seen, const struct hw_tensor *t, uint32_t
     return true;
 }
 
-/* What is not zero where dtype, rank, extents, strides and layout are not those seen. Several
- * are or'ed before one is_zero(). */
+/* Not zero if dtype, rank, extents, strides or layout differ from those seen. Several
+ * results are or-ed before one is_zero(). */
 HOT pair unlike(const struct hw_tensor *t, const struct seen_form *seen)
 {
     const pair kind = { 0, UINT64_MAX }; /* dtype and rank, not the offset before them */
@@ -93,8 +96,9 @@ HOT bool is_zero(pair bits)
     return !(bits[0] | bits[1]);
 }
 
-/* Where the operand begins, as a number that can be compared: exact on the host, else as
- * good as the plugin's handles. 0: not in ordinary reach of the queue's device. */
+/* Where the operand begins, as a number to compare: the address in host memory, otherwise
+ * one derived from the plugin's handle. 0 if the queue's device cannot access it, or if it
+ * is not ordinary. */
 HOT uint64_t ordinary_address(const struct hw_queue *queue, const struct hw_tensor *t,
                               const struct seen_form *form, bool written)
 {
@@ -115,7 +119,7 @@ HOT uint64_t ordinary_address(const struct hw_queue *queue, const struct hw_tens
     return offset + buffer_of(buffer)->address;
 }
 
-/* Of two places; the numbers may wrap. */
+/* The numbers may wrap. */
 HOT bool ranges_disjoint(uint64_t a, uint64_t a_reach, uint64_t b, uint64_t b_reach)
 {
     return b - a >= a_reach && a - b >= b_reach;
@@ -128,8 +132,9 @@ HOT bool ranges_disjoint_or_same(uint64_t a, uint64_t b, uint64_t reach)
 
 /* ---- ordinary calls ---- */
 
-/* Shapes repeat from call to call, and from layer to layer: operands like those of the last
- * ordinary call are ordinary too. Until there was one, the reach that was seen is zero. */
+/* Shapes repeat from call to call and from layer to layer. Operands with the form of the
+ * last ordinary call are ordinary too. Before the first one, the reach that was seen is
+ * zero. */
 
 HOT bool ordinary_silu(struct hw_queue *queue, const struct hw_silu *op)
 {
@@ -142,7 +147,7 @@ HOT bool ordinary_silu(struct hw_queue *queue, const struct hw_silu *op)
     return x && y && ranges_disjoint_or_same(y, x, seen->reach);
 }
 
-/* a, b and y alike, y apart from the others or in their place. */
+/* a, b and y have one form; y is disjoint from the others or in place. */
 SHARED bool ordinary_binary(struct hw_queue *queue, struct seen_form *seen,
                             const struct hw_tensor *a, const struct hw_tensor *b,
                             const struct hw_tensor *y)
@@ -174,8 +179,8 @@ HOT bool ordinary_swiglu(struct hw_queue *queue, const struct hw_swiglu *op)
            ordinary_binary(queue, queue->seen[HW_OP_SWIGLU], &op->gate, &op->up, &op->y);
 }
 
-/* Whether rows like `x` and their weight, [cols] of x's dtype or f32, are ordinary and fit
- * together; remembers them if so. */
+/* Whether `x` and its weight, [cols] of x's dtype or f32, are ordinary and match each
+ * other; if so, both are remembered. */
 SHARED bool see_rows(struct seen_form seen[2], const struct hw_tensor *x,
                      const struct hw_tensor *weight)
 {
@@ -237,11 +242,11 @@ HOT uint32_t shape_slot(const struct hw_matmul *op)
 }
 _Static_assert(SEEN_SHAPES == 4, "two bits of shape_slot()");
 
-/* Whether the forms are ordinary and fit together; remembers them if so. */
+/* Whether the forms are ordinary and match each other; if so, they are remembered. */
 SHARED bool see_matmul(struct seen_matmul *seen, const struct hw_matmul *op)
 {
     const uint32_t ta = op->transpose_a, tb = op->transpose_b;
-    seen->c.reach = 0; /* until all is well */
+    seen->c.reach = 0; /* until all forms are ordinary */
     if ((op->a.rank | op->b.rank | op->c.rank) != 2 || (ta | tb) > 1 ||
         (!tb && op->b.dtype > HW_BF16))
         return false;
@@ -254,7 +259,7 @@ SHARED bool see_matmul(struct seen_matmul *seen, const struct hw_matmul *op)
            see_form(&seen->c, &op->c, FLOATS);
 }
 
-/* Two matrices, no batches, no bias. */
+/* Two matrices, without batches and bias. */
 HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
 {
     struct seen_matmul *seen = &queue->seen_matmul[shape_slot(op)];
@@ -270,7 +275,7 @@ HOT bool ordinary_matmul(struct hw_queue *queue, const struct hw_matmul *op)
            ranges_disjoint(c, seen->c.reach, b, seen->b.reach) && !op->bias.dtype;
 }
 
-/* The others cost more than their check. */
+/* For the other ops the full check costs little beside the op itself. */
 #define RARE(name)                                                                         \
     HOT bool ordinary_##name(struct hw_queue *queue, const struct hw_##name *op)           \
     {                                                                                      \

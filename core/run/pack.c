@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pack.c - weights in a layout that only their device knows. */
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/buffer.h"
 #include "run/device.h"
@@ -21,7 +22,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
         device,
         device->plugin->table.pack_size(device->impl, weights, &bytes, &dst.layout));
     if (!status && !dst.layout)
-        status = fail(HW_INTERNAL, "the plugin answered layout 0");
+        status = fail(HW_INTERNAL, "the plugin returned layout 0");
     if (status || (status = buffer_make(device, bytes, 0, &buffer)))
         return fail_in(status, "hw_tensor_pack on %s: ", device->name);
     dst.buffer = &buffer->base;
@@ -31,7 +32,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     plugin_message_clear();
     status = device_result(device, device->plugin->table.pack(queue->impl, &dst, weights));
     if (status) {
-        /* What it queued before that may still write there. */
+        /* Work that it queued before the error may still write there. */
         queue_free_later(queue, buffer);
         return fail_in(status, "hw_tensor_pack on %s: ", device->name);
     }
@@ -51,12 +52,12 @@ enum hw_status hw_tensor_pack(struct hw_queue *queue, const struct hw_tensor *we
     enum hw_status status = queue_ready(queue, "hw_tensor_pack");
     if (status)
         return status;
-    if (!weights || !packed)
-        return fail(HW_INVALID, "hw_tensor_pack: weights and packed may not be NULL");
+    REQUIRE(weights);
+    REQUIRE(packed);
     const struct hw_tensor given = *weights;
     memset(packed, 0, sizeof *packed);
     if (given.layout)
-        return fail(HW_INVALID, "hw_tensor_pack: weights are packed already");
+        return fail(HW_INVALID, "hw_tensor_pack: weights are already packed");
     if (queue->recording)
         return fail(HW_INVALID, "hw_tensor_pack: the queue is recording a graph");
     status = check_tensor(queue, "hw_tensor_pack", 0, &given, false);

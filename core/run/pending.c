@@ -36,7 +36,7 @@ void pending_finish(struct hw_queue *queue, bool completed)
 {
     struct pending_write *write = queue->pending, *turned = NULL;
     queue->pending = NULL;
-    while (write) { /* the list has the last one first: turn it, later writes win */
+    while (write) { /* reverses the list, so that the last write to a byte comes last */
         struct pending_write *next = write->next;
         write->next = turned;
         turned = write;

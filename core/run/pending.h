@@ -10,16 +10,17 @@ struct pending_write {
     struct pending_write *next;
     uint64_t begin, end; /* addresses */
     struct hw_tensor to; /* the host tensor */
-    void *from; /* its bytes, dense, once the queue has passed; NULL: none to copy */
+    /* Its elements, contiguous, once the queue has completed; NULL: the device writes them. */
+    void *from;
 };
 
 /* Adds a write to the queue's list; takes `write`. */
 void pending_add(struct hw_queue *queue, struct pending_write *write);
 /* Whether the queue has yet to write any of these bytes. */
 bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host);
-/* Whether any of them has yet to be copied by the host. */
+/* Whether the host has yet to copy any of them. */
 bool pending_copies(const struct hw_queue *queue);
-/* Carries them out if the queue has `completed`; forgets them in any case. */
+/* Performs the writes if the queue has `completed`; empties the list in either case. */
 void pending_finish(struct hw_queue *queue, bool completed);
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c - one pool per device: large pieces of the device's memory, split into blocks and
- * joined again, so that the driver is asked seldom.
- *
- * A chunk is what the plugin's buffer_alloc() gave. Its blocks lie in a list by address,
- * and those that are free also in the list of their kind: chunks differ by flags, and large
- * requests have chunks of their own, so that a small buffer never pins a large one's
- * memory. Best fit; a large block is not split for less than half of it, unless there is no
- * other memory: its chunk could not be given back.
- *
- * Memory that is to be zero is cleared by the host where it has an address. Elsewhere only the
- * device can clear it, when it makes a chunk: that one is kept as long as its buffer. */
+ * joined again, so that the driver is called rarely. A chunk is one allocation of the
+ * plugin's buffer_alloc(). Its blocks are in a list by address; free blocks are also in the
+ * list of their kind. Chunks differ by flags, and large requests get chunks of their own,
+ * so that a small buffer never keeps a large chunk allocated. Allocation is best fit. A
+ * large block is split only if at least half of it is used, or if there is no other memory,
+ * because the rest could not be returned to the device. Zeroed memory is cleared by the
+ * host if it has an address there. Otherwise only the device can clear it, when it
+ * allocates a chunk, so such a chunk lives as long as its buffer. */
 #include "run/pool.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -22,13 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES (UINT64_C(4) << 20) /* what is asked of the device for small requests */
-#define LARGE_BYTES (UINT64_C(1) << 20) /* from here on a request has a chunk of its own */
+#define CHUNK_BYTES (UINT64_C(4) << 20) /* the size of chunks for small requests */
+#define LARGE_BYTES                                                                        \
+    (UINT64_C(1) << 20) /* requests of this size and above get a chunk of their own */
 
 struct chunk {
     struct hw_buffer memory;
     struct kind *kind;
-    bool once; /* given back with its buffer */
+    bool once; /* freed with its buffer */
     struct block *first;
     struct chunk *next, *prev;
 };
@@ -37,7 +37,7 @@ struct chunk {
 struct kind {
     uint32_t flags;
     bool large;
-    bool visible; /* the host has an address of the last chunk */
+    bool visible; /* the host has an address for the last chunk */
     struct block *free;
     struct kind *next;
 };
@@ -47,7 +47,7 @@ struct pool {
     pthread_mutex_t lock;
     struct chunk *chunks;
     struct kind *kinds;
-    struct buffer *later; /* that queues may still use */
+    struct buffer *later; /* buffers that queues may still use */
     struct hw_pool_stats stats;
 };
 
@@ -120,7 +120,7 @@ static uint64_t grain(const struct pool *pool)
     return pool->device->info.buffer_alignment;
 }
 
-/* What one buffer of the device may have, in whole grains. */
+/* The largest buffer of the device, in whole grains. */
 static uint64_t largest(const struct pool *pool)
 {
     const uint64_t max = pool->device->info.buffer_max;
@@ -137,12 +137,12 @@ static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
 {
     return fail(
         HW_NO_MEMORY,
-        "%s: %" PRIu64 " bytes asked for; the limit is %" PRIu64 " bytes, of which %" PRIu64
-        " are taken and %" PRIu64 " in use (HW_MEMORY_LIMIT sets it)",
+        "%s: %" PRIu64 " bytes requested; the limit is %" PRIu64 " bytes, of which %" PRIu64
+        " are allocated and %" PRIu64 " in use (HW_MEMORY_LIMIT sets it)",
         pool->device->name, bytes, pool->stats.limit, pool->stats.held, pool->stats.used);
 }
 
-/* The device's own words say what is free there. */
+/* The plugin's message says how much memory the device has free. */
 static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t flags,
                                  struct hw_buffer *memory)
 {
@@ -152,10 +152,10 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
     if (status)
         return fail_in(device_result(device, status),
-                       "%s: %" PRIu64 " bytes asked for, %" PRIu64
-                       " taken by this process: ",
+                       "%s: %" PRIu64 " bytes requested, %" PRIu64
+                       " allocated by this process: ",
                        device->name, bytes, pool->stats.held);
-    /* What the plugin is not to decide. */
+    /* Fields that the plugin does not decide. */
     memory->device = device->impl;
     memory->offset = 0;
     memory->bytes = bytes;
@@ -176,7 +176,7 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     return HW_OK;
 }
 
-/* A chunk of one free block; the caller has looked at the limit. */
+/* Makes a chunk of one free block. The caller has checked the limit. */
 static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t bytes,
                                  uint32_t flags, struct block **block)
 {
@@ -203,8 +203,8 @@ static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t 
     return HW_OK;
 }
 
-/* As much as is sensible; failing that, as little as will do; then once more without what
- * lies idle. */
+/* Allocates a chunk of the usual size; if that fails, one of the requested size; if that
+ * fails, the same after freeing idle chunks. */
 static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
                            uint32_t flags, struct block **block)
 {
@@ -225,7 +225,8 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
 
 /* ---- blocks ---- */
 
-/* The smallest block of `bytes` to `most` bytes; `zeroed`: that the host can clear. */
+/* The smallest free block of `bytes` to `most` bytes; with `zeroed`, one that the host can
+ * clear. */
 static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t most,
                               bool zeroed)
 {
@@ -238,8 +239,8 @@ static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t 
     return best;
 }
 
-/* What is left behind the first `bytes` becomes a block of its own. Without memory for one,
- * the block stays whole. */
+/* The rest after the first `bytes` becomes a block of its own. If out of memory, the block
+ * stays whole. */
 static void split(struct block *block, uint64_t bytes)
 {
     struct block *rest = block->length > bytes ? calloc(1, sizeof *rest) : NULL;
@@ -257,7 +258,7 @@ static void split(struct block *block, uint64_t bytes)
     free_add(rest);
 }
 
-/* `block` takes over the free one behind it. */
+/* Merges `block` with the free one after it. */
 static void join(struct block *block)
 {
     struct block *after = block->after;
@@ -290,9 +291,9 @@ void pool_give(struct pool *pool, struct block *block)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* ---- what is freed in a queue's order ---- */
+/* ---- buffers freed in a queue's order ---- */
 
-/* Takes the buffer out of the list; nothing uses it any more. */
+/* Removes the buffer from the list and frees it: nothing uses it any more. */
 static void drop(struct pool *pool, struct buffer **at)
 {
     const struct hw_plugin *table = &pool->device->plugin->table;
@@ -306,8 +307,9 @@ static void drop(struct pool *pool, struct buffer **at)
     free(buffer);
 }
 
-/* Drops what has passed, or, with `wait`, all; whether there was any. What the plugin can not
- * tell of stays until the queue has been waited for. */
+/* Frees the buffers whose events have completed, or, with `wait`, all of them after
+ * waiting. Returns whether there were any. If the plugin fails to tell, a buffer stays
+ * until its queue is waited for. */
 static bool collect(struct pool *pool, bool wait)
 {
     const struct hw_plugin *table = &pool->device->plugin->table;
@@ -321,7 +323,7 @@ static bool collect(struct pool *pool, bool wait)
         drop(pool, at);
         any = true;
     }
-    plugin_message_clear(); /* what they said is no failure */
+    plugin_message_clear(); /* their errors do not matter */
     return any;
 }
 
@@ -362,27 +364,26 @@ static struct block *fit(const struct request *r, bool wasteful)
     return best_fit(r->kind, r->bytes, most, r->flags & HW_BUFFER_ZEROED);
 }
 
-/* `pressed`: whatever it wastes, and after waiting for what queues have yet to pass. */
+/* With `pressed`, any block will do, and buffers that queues still use are waited for. */
 static struct block *idle(struct pool *pool, const struct request *r, bool pressed)
 {
     struct block *block = fit(r, pressed);
     return block || !collect(pool, pressed) ? block : fit(r, pressed);
 }
 
-/* `*used`: others have written there before. */
+/* `*used`: the memory has been used before. */
 static enum hw_status find(struct pool *pool, const struct request *r, struct block **found,
                            bool *used)
 {
     const uint64_t buffers = pool->stats.buffers;
     if ((*used = (*found = idle(pool, r, false))))
         return HW_OK;
-    const struct saved_message saved =
-        message_save(); /* what goes wrong on the way is no failure */
+    const struct saved_message saved = message_save(); /* errors on the way do not matter */
     enum hw_status status = grow(pool, r->kind, r->bytes, r->flags, found);
     if (status == HW_NO_MEMORY) {
         if ((*used = (*found = idle(pool, r, true))))
             status = HW_OK;
-        else if (pool->stats.buffers < buffers) /* perhaps there is room for a chunk now */
+        else if (pool->stats.buffers < buffers) /* there may be room for a chunk now */
             status = grow(pool, r->kind, r->bytes, r->flags, found);
     }
     if (!status)
@@ -422,7 +423,7 @@ enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
     const uint64_t most = largest(pool), step = grain(pool);
     if (bytes > most)
         return fail(HW_NO_MEMORY,
-                    "%s: %" PRIu64 " bytes asked for; its largest buffer has %" PRIu64,
+                    "%s: %" PRIu64 " bytes requested; its largest buffer has %" PRIu64,
                     pool->device->name, bytes, most);
     const uint64_t whole = ((bytes ? bytes : 1) + step - 1) / step * step;
     struct block *block = NULL;
@@ -460,13 +461,11 @@ void pool_destroy(struct pool *pool)
 
 enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *stats)
 {
-    if (!device || !stats)
-        return fail(HW_INVALID, "hw_pool_stats: device and stats may not be NULL");
-    if (stats->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "hw_pool_stats: stats->size is %u; set it to sizeof *stats",
-                    (unsigned)stats->size);
-    enum hw_status status = guard(device->context->generation);
-    if (status || (status = device_wake(device)))
+    REQUIRE(device);
+    REQUIRE(stats);
+    enum hw_status status = check_size(__func__, "stats", stats, 2 * sizeof(uint32_t));
+    if (status || (status = guard(device->context->generation)) ||
+        (status = device_wake(device)))
         return status;
     const uint32_t size = stats->size < sizeof *stats ? stats->size
                                                       : (uint32_t)sizeof *stats;
@@ -480,8 +479,7 @@ enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *sta
 
 enum hw_status hw_pool_trim(struct hw_device *device)
 {
-    if (!device)
-        return fail(HW_INVALID, "hw_pool_trim: device may not be NULL");
+    REQUIRE(device);
     enum hw_status status = guard(device->context->generation);
     if (status || (status = device_wake(device)))
         return status;

@@ -5,7 +5,8 @@
 
 #include "core.h"
 
-/* Buffers begin at multiples of this, or of more where a device asks for more. */
+/* Buffers begin at multiples of this, or of the device's buffer_alignment if that is
+ * larger. */
 #define POOL_GRAIN 256
 
 struct buffer;
@@ -14,7 +15,7 @@ struct buffer;
 struct block {
     struct chunk *chunk;
     struct block *before, *after; /* in the chunk, by address */
-    struct block *next, *prev;    /* among the free ones of its kind */
+    struct block *next, *prev;    /* in the list of free blocks of its kind */
     uint64_t offset, length;
     bool used;
 };
@@ -24,12 +25,12 @@ void pool_destroy(struct pool *pool);
 enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
                          struct block **out);
 void pool_give(struct pool *pool, struct block *block);
-/* Drops the buffer once its mark has passed, at the latest when memory or numbers are asked
- * for. */
+/* Frees the buffer once its event has completed, at the latest when memory or statistics
+ * are requested. */
 void pool_give_after(struct pool *pool, struct buffer *buffer);
-/* The queue has passed: drops what was freed in its order. */
+/* The queue has completed: frees the buffers that were freed in its order. */
 void pool_passed(struct pool *pool, const struct hw_queue *queue);
-/* What the plugin answered for the whole of the block's chunk. */
+/* The plugin's description of the block's whole chunk. */
 const struct hw_buffer *block_memory(const struct block *block);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c - queues: opening, waiting, what they owe, and what they counted. */
+/* queue.c - queues: opening, waiting, closing, and what they counted. */
 #define _POSIX_C_SOURCE 200809L
 #include "run/queue.h"
 
+#include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
@@ -21,7 +22,7 @@
 enum hw_status queue_ready(struct hw_queue *queue, const char *function)
 {
     if (!queue)
-        return fail(HW_INVALID, "%s: queue may not be NULL", function);
+        return fail_null(function, "queue");
     return device_usable(queue->device);
 }
 
@@ -30,12 +31,13 @@ void queue_set_cold_traits(struct hw_queue *queue)
     const struct plugin *plugin = queue->device->plugin;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         uint32_t cold_traits = TRAIT_EMPTY;
-        if (op != HW_OP_COPY) /* takes any strides */
+        if (op != HW_OP_COPY) /* accepts any strides */
             cold_traits |= TRAIT_STRIDED;
         if (!queue->host_tensors)
             cold_traits |= TRAIT_HOST;
-        /* Waited for afterwards; or a plugin of another age: an older one may not know all fields
-         * that are set, a newer one reads further than the caller's struct goes. */
+        /* The cold path waits for synchronous queues, and handles plugins of another
+         * version: an older one may not know all fields that are set, a newer one reads
+         * beyond the caller's struct. */
         if (queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS ||
             op >= plugin->table.op_count || plugin->table.op_sizes[op] != op_rows[op].size)
             cold_traits |= TRAIT_ALWAYS;
@@ -45,7 +47,7 @@ void queue_set_cold_traits(struct hw_queue *queue)
 
 /* ---- opening ---- */
 
-/* Room for the counts of closed queues, so that closing one can not fail. */
+/* Makes room for the counts of closed queues, so that closing a queue cannot fail. */
 static enum hw_status reserve_counts(struct hw_context *context)
 {
     if (context->closed_counts)
@@ -67,7 +69,7 @@ static void queue_unlist(struct hw_queue *queue)
     list_remove(&context->queues, queue);
 }
 
-/* A queue without the plugin's part. */
+/* Makes a queue without the plugin's part. */
 static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
                                    struct hw_queue **queue)
 {
@@ -99,9 +101,9 @@ static void queue_free(struct hw_queue *queue)
     free(queue);
 }
 
-/* What the plugin makes a queue from. */
+/* What a queue is imported from. */
 struct origin {
-    const char *kind; /* NULL: nothing, the queue is new */
+    const char *kind; /* NULL: the queue is new */
     void *handle;
 };
 
@@ -135,7 +137,8 @@ enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *
     return make(device, desc, (struct origin){ NULL, NULL }, queue);
 }
 
-/* Into the context's list: from here on the context closes it, if nobody else does. */
+/* Puts the queue into the context's list, so that hw_close() closes it if the application
+ * does not. */
 static enum hw_status publish(struct hw_queue *made, struct hw_queue **queue)
 {
     struct hw_context *context = made->device->context;
@@ -158,18 +161,14 @@ static enum hw_status make_public(struct hw_device *device,
 {
     struct hw_queue_options given = { .size = sizeof given };
     if (!queue)
-        return fail(HW_INVALID, "%s: queue may not be NULL", function);
+        return fail_null(function, "queue");
     *queue = NULL;
     if (!device)
-        return fail(HW_INVALID, "%s: device may not be NULL", function);
-    if (options && options->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID, "%s: options->size is %u; set it to sizeof *options",
-                    function, (unsigned)options->size);
-    if (options && !hw_knows(options, sizeof *options))
-        return fail(HW_UNSUPPORTED,
-                    "%s: options has fields that a newer library knows; leave "
-                    "them zero, or update this one",
-                    function);
+        return fail_null(function, "device");
+    enum hw_status status = check_fields(function, "options", options, 2 * sizeof(uint32_t),
+                                         sizeof *options);
+    if (status)
+        return status;
     if (options)
         given.flags = options->flags;
     if (options &&
@@ -185,7 +184,7 @@ static enum hw_status make_public(struct hw_device *device,
         .kernel = asked ? given.kernel : kernel->text,
     };
     struct hw_queue *made = NULL;
-    enum hw_status status = make(device, &desc, origin, &made);
+    status = make(device, &desc, origin, &made);
     if (status == HW_INVALID && !asked && *kernel->text && !origin.kind)
         return fail_in(status, "kernel (%s): ", kernel->source);
     return status ? status : publish(made, queue);
@@ -205,15 +204,14 @@ enum hw_status hw_queue_import(struct hw_device *device,
 {
     if (queue)
         *queue = NULL;
-    if (!kind)
-        return fail(HW_INVALID, "hw_queue_import: kind may not be NULL");
+    REQUIRE(kind);
     return make_public(device, options, (struct origin){ kind, handle }, "hw_queue_import",
                        queue);
 }
 
 /* ---- waiting ---- */
 
-/* The first error since the last wait is the one to know. */
+/* Keeps the first error since the last wait. */
 static void keep_error(struct hw_queue *queue, enum hw_status status)
 {
     if (queue->error)
@@ -223,7 +221,7 @@ static void keep_error(struct hw_queue *queue, enum hw_status status)
     queue->error_text = strdup(hw_message());
 }
 
-/* A device that is known to be lost was reported: its helper keeps no other one from going on. */
+/* A lost device has been reported already; its helper must not stop the other ones. */
 static enum hw_status settle_helpers(struct hw_queue *queue)
 {
     enum hw_status first = HW_OK;
@@ -272,27 +270,26 @@ void queue_drain(struct hw_queue *queue)
 
 enum hw_status hw_queue_wait(struct hw_queue *queue)
 {
-    if (!queue)
-        return fail(HW_INVALID, "hw_queue_wait: queue may not be NULL");
+    REQUIRE(queue);
     enum hw_status status = guard(queue->device->context->generation);
     if (status)
         return status;
     if (queue->recording)
         return fail(HW_INVALID,
-                    "hw_queue_wait: the queue is recording; hw_queue_end() comes first");
+                    "hw_queue_wait: the queue is recording; call hw_queue_end() first");
     if (atomic_load_explicit(&queue->device->lost, memory_order_relaxed) && !queue->error)
         return queue_ready(queue, "hw_queue_wait");
     queue_settle(queue);
     if ((status = queue->error))
         fail(status, "%s",
-             queue->error_text ? queue->error_text : "out of memory for its words");
+             queue->error_text ? queue->error_text : "out of memory for its message");
     queue->error = HW_OK;
     return status;
 }
 
 /* ---- closing ---- */
 
-/* The lock of the context is held. */
+/* The caller holds the context's lock. */
 static void add_counts(struct hw_queue *queue)
 {
     struct hw_context *context = queue->device->context;
@@ -370,16 +367,12 @@ struct hw_call_stats call_stats(const struct call_counts *counts)
 enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                               struct hw_call_stats *stats)
 {
-    if (!queue || !stats)
-        return fail(HW_INVALID, "hw_queue_calls: queue and stats may not be NULL");
+    REQUIRE(queue);
+    REQUIRE(stats);
     if (op >= HW_OP_COUNT)
-        return fail(HW_INVALID, "hw_queue_calls: %u is no op", (unsigned)op);
-    if (stats->size < 2 * sizeof(uint32_t))
-        return fail(HW_INVALID,
-                    "hw_queue_calls: stats->size is %u; set it to sizeof *stats",
-                    (unsigned)stats->size);
-    enum hw_status status = guard(queue->device->context->generation);
-    if (status)
+        return fail(HW_INVALID, "hw_queue_calls: %u is not an op", (unsigned)op);
+    enum hw_status status = check_size(__func__, "stats", stats, 2 * sizeof(uint32_t));
+    if (status || (status = guard(queue->device->context->generation)))
         return status;
     struct hw_call_stats now = call_stats(&queue->calls[op]);
     now.size = stats->size < sizeof now ? stats->size : (uint32_t)sizeof now;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* route.c - the cold path of a call: operands that the plugin can not take as they are.
- *
- * Views whose innermost extent is not contiguous are copied to scratch by the plugin's own
- * copy op; host tensors go to the device and back where it can not read them in place. All
- * of it is queued in the queue's order, and counted. The plugin is asked first: nothing is
- * moved to a device that does not compute the op then. */
+/* route.c - the cold path of a call: operands that the plugin cannot take as they are.
+ * Views whose innermost axis is not contiguous are copied to scratch memory by the plugin's
+ * own copy op. Host tensors are copied to the device and back if the device cannot access
+ * them. All of this happens in the queue's order, and is counted. The plugin is asked first
+ * whether it supports the op, so that nothing is copied in vain. */
 #include "run/route.h"
 
 #include "base/message.h"
@@ -27,8 +26,8 @@ struct call {
     struct hw_queue *queue;
     uint32_t op;
     union any_op whole;                   /* with the caller's operands */
-    union any_op args;                    /* with those that the plugin gets */
-    struct buffer *scratch[MAX_OPERANDS]; /* NULL: the operand is the caller's */
+    union any_op args;                    /* with the operands that the plugin gets */
+    struct buffer *scratch[MAX_OPERANDS]; /* NULL: the caller's operand is used */
 };
 
 static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
@@ -39,13 +38,14 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
     int32_t status = plugin_call(queue, HW_OP_COPY, &copy);
     if (status)
         return fail_in(device_result(queue->device, status),
-                       "%s: making a view contiguous on %s: ", hw_op_name(call->op),
+                       "%s: copying a view on %s: ", hw_op_name(call->op),
                        queue->device->name);
     count(&queue->calls[call->op].copied_views, 1);
     return HW_OK;
 }
 
-/* The operand's stand-in in scratch, with its contents if the op reads them. */
+/* Makes a contiguous replacement in scratch memory, with the operand's contents if the op
+ * reads them. */
 static enum hw_status replace(struct call *call, uint32_t index)
 {
     const struct operand_row *operand = &op_rows[call->op].operands[index];
@@ -94,7 +94,7 @@ static enum hw_status write_back(struct call *call)
     return status;
 }
 
-/* `given`: the op as the caller wrote it. */
+/* `given`: the op as the caller passed it. */
 static enum hw_status call_routed(struct call *call, const void *given)
 {
     struct hw_queue *queue = call->queue;
@@ -111,7 +111,7 @@ static enum hw_status call_routed(struct call *call, const void *given)
     return status;
 }
 
-/* What nobody may compute is refused now, and not at each launch. */
+/* An op that no device may compute is refused when it is recorded, not at each launch. */
 static enum hw_status record(struct hw_queue *queue, uint32_t op, const void *args,
                              uint32_t traits)
 {
@@ -139,7 +139,8 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
                                 : args_known(queue->device->plugin, op, args);
     if (!status) {
         if ((status = call_routed(&call, args)))
-            queue_drain(queue); /* a call that failed has returned all host memory */
+            queue_drain(
+                queue); /* after an error, the caller's host memory is not in use any more */
     } else if (status == HW_UNSUPPORTED)
         status = fall_back(queue, op, args, status);
     else

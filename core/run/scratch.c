@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scratch.c - memory that goes in a queue's order: scratch of the device and of the host, and
- * buffers that are freed once the queue has passed. */
+/* scratch.c - memory that is reused or freed in a queue's order: scratch memory of the
+ * device and the host, and buffers that the application frees in that order. */
 #include "run/scratch.h"
 
 #include "base/fork.h"
@@ -24,14 +24,14 @@ enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t fla
     enum hw_status status = buffer_make(queue->device, bytes, flags, buffer);
     if (status != HW_NO_MEMORY || (!queue->idle && !queue->busy))
         return status;
-    status = queue_settle(queue); /* gives back what lies idle */
+    status = queue_settle(queue); /* frees idle scratch memory */
     return status ? status : buffer_make(queue->device, bytes, flags, buffer);
 }
 
 #define BUSY_BYTES                                                                         \
-    (UINT64_C(64) << 20) /* host memory in flight before the queue is waited for */
+    (UINT64_C(64) << 20) /* host memory in flight; beyond that, the queue is waited for */
 
-/* Keeps `memory` until the queue has passed; false: there is no room to remember it. */
+/* Keeps `memory` until the queue has completed; false if out of memory. */
 static bool keep_busy(struct hw_queue *queue, void *memory)
 {
     void **list = realloc(queue->busy_memory, (queue->busy_count + 1) * sizeof *list);
@@ -52,7 +52,8 @@ void scratch_give(struct hw_queue *queue, struct buffer *buffer)
 {
     if (!buffer)
         return;
-    /* Device memory is used in the queue's order; pinned memory by the host as well. */
+    /* Device memory is used only in the queue's order; pinned memory is used by the host as
+     * well. */
     if (buffer->base.flags & HW_BUFFER_PINNED) {
         queue->busy_bytes += buffer->base.bytes;
         queue_free_later(queue, buffer);
@@ -67,7 +68,8 @@ void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pi
     *pinned = NULL;
     if (queue->busy_bytes > BUSY_BYTES)
         queue_settle(queue);
-    const struct saved_message saved = message_save(); /* ordinary memory will do */
+    const struct saved_message saved =
+        message_save(); /* if it fails, ordinary memory will do */
     struct buffer *buffer;
     if (bytes <= SIZE_MAX &&
         !buffer_make(queue->device, bytes, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE,
@@ -100,7 +102,7 @@ static void drop_list(struct buffer **list)
     }
 }
 
-/* The queue has passed, or never will: nothing of it is used any more. */
+/* The queue has completed, or never will. */
 void scratch_release(struct hw_queue *queue)
 {
     drop_list(&queue->idle);
@@ -113,7 +115,8 @@ void scratch_release(struct hw_queue *queue)
 
 /* ---- for applications ---- */
 
-/* An event behind the buffer's last use; false: the plugin has none, or none now. */
+/* Records an event after the buffer's last use; false if the plugin has no events, or
+ * fails. */
 static bool mark(struct buffer *buffer, struct hw_queue *queue)
 {
     const struct hw_plugin *table = &queue->device->plugin->table;
@@ -143,7 +146,7 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
         hw_buffer_free(base);
         return;
     }
-    /* An event that can not be had is no failure. */
+    /* It is not an error if there is no event. */
     const struct saved_message saved = message_save();
     buffer_unlist(buffer);
     if (mark(buffer, queue))

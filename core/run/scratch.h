@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scratch.h - memory that a queue uses in its own order, and gives back once it has passed. */
+/* scratch.h - memory that is reused or freed in a queue's order. */
 #ifndef HW_RUN_SCRATCH_H
 #define HW_RUN_SCRATCH_H
 
@@ -7,16 +7,18 @@
 
 struct buffer;
 
-/* Scratch: device memory that the queue uses in its own order, or pinned host memory. */
+/* Takes and returns device memory that is reused in the queue's order, or pinned host
+ * memory. */
 enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t flags,
                             struct buffer **buffer);
 void scratch_give(struct hw_queue *queue, struct buffer *buffer);
-/* Freed when the queue has passed. */
+/* Frees the buffer when the queue has completed. */
 void queue_free_later(struct hw_queue *queue, struct buffer *buffer);
-/* Host memory until the queue has passed, all of `*pinned` if that is not NULL; NULL: none. */
+/* Host memory until the queue has completed; NULL if out of memory. If `*pinned` is set, it
+ * is that buffer's memory. */
 void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned);
 
-/* The queue has passed, or never will: nothing of this is used any more. */
+/* Frees all of it: the queue has completed, or never will. */
 void scratch_release(struct hw_queue *queue);
 
 #endif

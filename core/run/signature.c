@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* signature.c - arguments of extension ops and user kernels, held against a signature. */
+/* signature.c - checks the arguments of extension ops and user kernels against a signature. */
 #define _POSIX_C_SOURCE 200809L
 #include "run/signature.h"
 
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/buffer.h"
 #include "run/layout.h"
@@ -11,29 +12,29 @@
 
 #include <string.h>
 
-/* Only the tensor's place: nothing else is known of a packed one. */
+/* Checks only where the tensor is: nothing else is known about a packed one. */
 static enum hw_status check_place(struct hw_queue *queue, const char *name, uint32_t i,
                                   const struct hw_tensor *t, bool writes)
 {
     if (t->buffer && t->buffer->device != queue->device_impl)
-        return fail(
-            HW_INVALID, "%s: argument %u lies in a buffer of device %s, the queue is on %s",
-            name, (unsigned)i, buffer_of(t->buffer)->owner->name, queue->device->name);
+        return fail(HW_INVALID,
+                    "%s: argument %u is in a buffer of %s, but the queue is on %s", name,
+                    (unsigned)i, buffer_of(t->buffer)->owner->name, queue->device->name);
     if (t->buffer && writes && t->buffer->flags & HW_BUFFER_READ_ONLY)
-        return fail(HW_INVALID, "%s: argument %u is written, and its buffer is read-only",
+        return fail(HW_INVALID, "%s: argument %u is an output, but its buffer is read-only",
                     name, (unsigned)i);
     struct check check = { .impl = queue->device_impl };
     if (t->layout && (writes || !packed_fits(&check, t, &(struct byte_range){ 0 })))
         return fail(
             HW_INVALID,
-            "%s: argument %u is packed (layout %u); a packed tensor is an input, as "
+            "%s: argument %u is packed (layout %u); a packed tensor must be an input, as "
             "hw_tensor_pack() made it",
             name, (unsigned)i, (unsigned)t->layout);
     if (!t->buffer && !(queue->device->info.features & HW_FEATURE_HOST_TENSORS))
         return fail(
             HW_UNSUPPORTED,
-            "%s: argument %u is a host tensor, which %s can not read; hw_copy() it to a "
-            "buffer first",
+            "%s: argument %u is a host tensor, which %s cannot access; copy it to a buffer "
+            "first",
             name, (unsigned)i, queue->device->name);
     return HW_OK;
 }
@@ -51,8 +52,8 @@ enum hw_status check_tensor(struct hw_queue *queue, const char *name, uint32_t i
         t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
         return fail(
             HW_UNSUPPORTED,
-            "%s: argument %u: its innermost extent is not contiguous; hw_copy() makes a "
-            "copy that is",
+            "%s: argument %u: its innermost axis is not contiguous; hw_copy() makes a copy "
+            "that is",
             name, (unsigned)i);
     return status;
 }
@@ -79,8 +80,7 @@ static enum hw_status check_argument(struct hw_queue *queue, const char *name, u
                    ? check_tensor(queue, name, i, arg->tensor, letters[k].writes)
                    : HW_OK;
     }
-    return fail(HW_INTERNAL, "%s: its signature has a '%c', which means nothing", name,
-                letter);
+    return fail(HW_INTERNAL, "%s: its signature has an unknown letter, '%c'", name, letter);
 }
 
 enum hw_status check_arguments(struct hw_queue *queue, const char *name,
@@ -95,7 +95,7 @@ enum hw_status check_arguments(struct hw_queue *queue, const char *name,
         return fail(HW_INVALID, "%s: %u arguments; its signature \"%s\" has %zu", name,
                     (unsigned)count, signature, wanted);
     if (count && !args)
-        return fail(HW_INVALID, "%s: args may not be NULL", name);
+        return fail_null(name, "args");
     for (uint32_t i = 0; i < count; i++) {
         enum hw_status status = check_argument(queue, name, i, signature[i], &args[i]);
         if (status)

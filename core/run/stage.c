@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stage.c - host tensors on their way to a device that can not read them in place, and back:
- * from where they lie, or by pinned memory, and never past what the queue has yet to do to
- * them. */
+/* stage.c - copies host tensors to a device that cannot access them, and back: directly, or
+ * through pinned memory, and always in order with what the queue has yet to do with them. */
 #include "run/stage.h"
 
 #include "base/message.h"
@@ -15,12 +14,12 @@
 #include <stdlib.h>
 
 #define GATHER_BYTES                                                                       \
-    (UINT64_C(1) << 20) /* smaller tensors are gathered in pinned memory first */
-#define DIRECT_RUNS 16  /* tensors in more pieces as well */
+    (UINT64_C(1) << 20) /* smaller tensors are first gathered in pinned memory */
+#define DIRECT_RUNS 16  /* and so are tensors in more pieces than this */
 
-/* Whether it is a buffer's memory, by its address. The queue may be about to write that buffer, or
- * to read it: what is in turn there only its own order says, by transfers from and to where it
- * lies. */
+/* Whether the host tensor is in a buffer's memory, by its address. The queue may be about
+ * to write to that buffer or to read it, so only transfers ordered on the queue see the
+ * right contents. */
 static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *host)
 {
     struct hw_context *context = queue->device->context;
@@ -36,14 +35,14 @@ static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *ho
     return found;
 }
 
-/* The same elements, contiguous, in host memory; `pinned`: the buffer that it is of, which says
- * more to a plugin than an address. */
+/* The same elements, contiguous, in host memory. `pinned` is the buffer of that memory: a
+ * plugin can do more with a buffer than with an address. */
 static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory,
                                        struct hw_buffer *pinned)
 {
     struct hw_tensor t = *of;
     uint64_t bytes;
-    make_dense(&t, of, &bytes); /* fits: its bytes have been allocated */
+    make_dense(&t, of, &bytes); /* cannot fail: its bytes have been allocated */
     t.buffer = pinned;
     t.data = pinned ? NULL : memory;
     t.offset = 0;
@@ -61,7 +60,7 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
                         const struct hw_tensor *host)
 {
     const uint64_t bytes = dense_bytes(to);
-    /* What the queue has yet to write there, neither host nor device may use before. */
+    /* The tensor must not be used before the queue's pending writes to it. */
     enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
     if (status)
         return status;
@@ -91,7 +90,7 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
     void *memory = direct || !write ? NULL : scratch_host(queue, bytes, &pinned);
     if (!write || (!direct && !memory)) {
         free(write);
-        return fail(HW_NO_MEMORY, "out of memory for a tensor on its way to the host");
+        return fail(HW_NO_MEMORY, "out of memory for copying a tensor to the host");
     }
     const struct hw_tensor scattered = direct ? *host
                                               : in_host_memory(host, memory, pinned);

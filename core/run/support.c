@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* support.c - whether a device computes an op, asked of its plugin without running it. */
+/* support.c - whether a device can compute an op: asks its plugin, and runs nothing. */
 #include "run/support.h"
 
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/args.h"
 #include "run/check.h"
@@ -26,7 +27,7 @@ enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void
     return status == HW_UNSUPPORTED && why[0] ? fail(status, "%s", why) : status;
 }
 
-/* ---- what has to stand in for an operand ---- */
+/* ---- operands that must be replaced ---- */
 
 bool innermost_strided(const struct hw_tensor *t)
 {
@@ -56,14 +57,14 @@ enum hw_status dense_like(const struct hw_tensor *t, const char *name,
                : fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", name);
 }
 
-/* What is empty needs no copy, and no plugin is to mind its strides. */
+/* An empty operand needs no copy, and plugins need not handle its strides. */
 void straighten_empty(uint32_t op, struct hw_tensor *t)
 {
     if (t->dtype != HW_NONE && op != HW_OP_COPY && tensor_empty(t) && innermost_strided(t))
         make_dense(t, NULL, &(uint64_t){ 0 });
 }
 
-/* Axes that repeat, once. */
+/* The tensor with each repeated axis once. */
 static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
 {
     struct hw_tensor u = *t;
@@ -81,7 +82,7 @@ struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor 
 
 /* ---- what the device computes ---- */
 
-/* Whether a view can be made contiguous, and what was computed there be put back. */
+/* Whether the device can copy a view to contiguous memory, and back if the op writes it. */
 static enum hw_status can_copy(struct hw_device *device, const struct operand_row *operand,
                                const struct hw_tensor *view, const struct hw_tensor *dense)
 {
@@ -92,7 +93,7 @@ static enum hw_status can_copy(struct hw_device *device, const struct operand_ro
         status = plugin_supports(device, HW_OP_COPY, &in);
     if (!status && role_writes(operand->role))
         status = plugin_supports(device, HW_OP_COPY, &out);
-    return status ? fail_in(status, "%s is a view, which has to be copied: ", operand->name)
+    return status ? fail_in(status, "%s is a view, which must be copied: ", operand->name)
                   : HW_OK;
 }
 
@@ -126,7 +127,7 @@ static bool is_transposed(const struct hw_tensor *t)
     return innermost_strided(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
 }
 
-/* A transposed view of a matrix is what a flag of matmul says, too: nothing to copy then. */
+/* A flag of matmul can express a transposed view, which then need not be copied. */
 static void use_transpose_flag(struct hw_tensor *t, uint32_t *flag)
 {
     const int inner = t->rank - 1;
@@ -146,7 +147,7 @@ enum hw_status device_computes(struct hw_device *device, uint32_t op, const void
                                 ? (uint32_t)is_transposed(&matmul->a) |
                                       (uint32_t)is_transposed(&matmul->b) << 1
                                 : 0;
-    /* Both by a flag, else one, else none: what no flag says is copied. */
+    /* First both operands by a flag, then either one, then none: the others are copied. */
     for (uint32_t said = turned;; said = (said - 1) & turned) {
         memcpy(as, args, op_rows[op].size);
         if (said & 1)
@@ -166,8 +167,7 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
 {
     union any_op copy, as;
     enum hw_status status;
-    if (!device)
-        return fail(HW_INVALID, "hw_device_supports: device may not be NULL");
+    REQUIRE(device);
     if ((status = device_usable(device)) || (status = device_wake(device)))
         return status;
     if (!(args = args_of_size(op, args, size, &copy, &status)))
@@ -175,7 +175,7 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     struct check check = { .device = device, .impl = device->impl, .op = op };
     if ((status = op_checks[op](args, &check)))
         return status;
-    /* Nothing is to be done for empty operands, by a plugin that has the op. */
+    /* Empty operands need no work, but the plugin must have the op. */
     status = check.traits & TRAIT_EMPTY ? args_known(device->plugin, op, args)
                                         : device_computes(device, op, args, &as);
     return status ? fail_in(status, "%s on %s: ", hw_op_name(op), device->name) : HW_OK;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* support.h - whether a device computes an op, asked of its plugin without running it. */
+/* support.h - whether a device can compute an op: asks its plugin, and runs nothing. */
 #ifndef HW_RUN_SUPPORT_H
 #define HW_RUN_SUPPORT_H
 
 #include "core.h"
 #include "run/ops.h"
 
-/* Whether the device, awake, takes this struct as it is; HW_UNSUPPORTED says why not. */
+/* HW_OK if the device, which is awake, supports this op as it is; HW_UNSUPPORTED with the
+ * reason. */
 enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args);
 
-/* Whether the device, awake, computes the op if its views are copied and its host tensors
- * staged. Nothing behind their addresses is looked at. `as`: the same op, with flags for those
- * views that need no copy then. HW_UNSUPPORTED says why not. */
+/* HW_OK if the device, which is awake, supports the op once views are copied and host
+ * tensors are staged; HW_UNSUPPORTED with the reason. The memory of the operands is not
+ * accessed. `as` becomes the same op, in which flags replace those views that then need no
+ * copy. */
 enum hw_status device_computes(struct hw_device *device, uint32_t op, const void *args,
                                union any_op *as);
 
-/* ---- what has to stand in for an operand ---- */
+/* ---- operands that must be replaced ---- */
 
 bool innermost_strided(const struct hw_tensor *t);
 /* Whether the operand is in host memory that the device cannot reach. */
@@ -24,9 +26,11 @@ bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_t
 /* The same elements, contiguous. */
 enum hw_status dense_like(const struct hw_tensor *t, const char *name,
                           struct hw_tensor *dense, uint64_t *bytes);
-/* What is empty needs no copy, and its strides are not to matter to a plugin. */
+/* Makes an empty operand contiguous: it needs no copy, and plugins need not handle its
+ * strides. */
 void straighten_empty(uint32_t op, struct hw_tensor *t);
-/* The copy of a view to or from its contiguous stand-in `dense`; repeated axes once. */
+/* The copy of a view to or from its contiguous replacement `dense`, with each repeated axis
+ * once. */
 struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor *src,
                             const struct hw_tensor *dense);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor.c - tensors: values that say what lies where. Nothing here touches what they point
- * at. */
+/* tensor.c - constructors and views of tensors. Nothing here accesses the memory that they
+ * point to. */
+#include "base/argument.h"
 #include "base/message.h"
 #include "run/layout.h"
 
@@ -28,14 +29,14 @@ uint64_t hw_tensor_bytes(const struct hw_tensor *tensor)
 
 /* ---- constructors ---- */
 
-/* A tensor of an error is absent, so that no op takes it. */
+/* After an error the tensor is absent, so that no op accepts it. */
 static enum hw_status refuse(struct hw_tensor *tensor, enum hw_status status)
 {
     memset(tensor, 0, sizeof *tensor);
     return status;
 }
 
-/* Checks what was made by `function`, with the words of every op's check. */
+/* Checks the tensor that `function` made, as the check of an op would. */
 static enum hw_status made(struct hw_tensor *tensor, const struct hw_tensor *from,
                            const char *function)
 {
@@ -45,22 +46,23 @@ static enum hw_status made(struct hw_tensor *tensor, const struct hw_tensor *fro
     return refuse(tensor, fail(HW_INVALID, "%s: %s", function, why));
 }
 
-/* dtype, rank and extents; strides of a contiguous tensor. */
+/* Sets dtype, rank, extents, and the strides of a contiguous tensor. */
 static enum hw_status shape(struct hw_tensor *tensor, int32_t dtype, int32_t rank,
                             const int64_t *extents, const char *function)
 {
     uint64_t bytes;
     memset(tensor, 0, sizeof *tensor);
     if (!extents)
-        return fail(HW_INVALID, "%s: extents may not be NULL", function);
+        return fail_null(function, "extents");
     if (hw_dtype_bytes(dtype) == 0)
-        return fail(HW_INVALID, "%s: %d is no dtype", function, (int)dtype);
+        return fail(HW_INVALID, "%s: %d is not a dtype", function, (int)dtype);
     if (rank < 1 || rank > HW_MAX_RANK)
-        return fail(HW_INVALID, "%s: rank %d; 1 to %d can be", function, (int)rank,
+        return fail(HW_INVALID, "%s: rank is %d, must be 1 to %d", function, (int)rank,
                     HW_MAX_RANK);
     for (int i = 0; i < rank; i++)
         if (extents[i] < 0)
-            return fail(HW_INVALID, "%s: extents[%d] is %" PRId64, function, i, extents[i]);
+            return fail(HW_INVALID, "%s: extents[%d] is %" PRId64 ", must not be negative",
+                        function, i, extents[i]);
     tensor->dtype = dtype;
     tensor->rank = rank;
     memcpy(tensor->extent, extents, (size_t)rank * sizeof *extents);
@@ -72,8 +74,7 @@ static enum hw_status shape(struct hw_tensor *tensor, int32_t dtype, int32_t ran
 enum hw_status hw_tensor_host(struct hw_tensor *tensor, const void *data, int32_t dtype,
                               int32_t rank, const int64_t *extents)
 {
-    if (!tensor)
-        return fail(HW_INVALID, "hw_tensor_host: tensor may not be NULL");
+    REQUIRE(tensor);
     struct hw_tensor t;
     enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_host");
     if (status)
@@ -86,12 +87,11 @@ enum hw_status hw_tensor_view(struct hw_tensor *tensor, struct hw_buffer *buffer
                               uint64_t offset, int32_t dtype, int32_t rank,
                               const int64_t *extents)
 {
-    if (!tensor)
-        return fail(HW_INVALID, "hw_tensor_view: tensor may not be NULL");
+    REQUIRE(tensor);
     struct hw_tensor t;
     enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_view");
     if (!status && !buffer)
-        status = fail(HW_INVALID, "hw_tensor_view: buffer may not be NULL");
+        status = fail_null("hw_tensor_view", "buffer");
     if (status)
         return refuse(tensor, status);
     t.buffer = buffer;
@@ -103,8 +103,7 @@ enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t
                                int32_t rank, const int64_t *extents,
                                struct hw_tensor *tensor)
 {
-    if (!tensor)
-        return fail(HW_INVALID, "hw_tensor_alloc: tensor may not be NULL");
+    REQUIRE(tensor);
     struct hw_tensor t;
     char why[FAULT_SIZE];
     enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_alloc");
@@ -118,15 +117,15 @@ enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t
 
 /* ---- views ---- */
 
-/* HW_OK if `of` can be viewed anew. */
+/* HW_OK if views of `of` can be made. */
 static enum hw_status viewable(const struct hw_tensor *tensor, const struct hw_tensor *of,
                                const char *function)
 {
     char why[FAULT_SIZE];
     if (!tensor || !of)
-        return fail(HW_INVALID, "%s: tensor and of may not be NULL", function);
+        return fail_null(function, tensor ? "of" : "tensor");
     if (of->layout)
-        return fail(HW_INVALID, "%s: of is packed; a packed tensor is used whole",
+        return fail(HW_INVALID, "%s: of is packed; a packed tensor can only be used whole",
                     function);
     if (tensor_fault(of, false, why))
         return fail(HW_INVALID, "%s: of: %s", function, why);
@@ -135,8 +134,8 @@ static enum hw_status viewable(const struct hw_tensor *tensor, const struct hw_t
 
 static enum hw_status bad_axis(const char *function, int32_t axis, int32_t rank)
 {
-    return fail(HW_INVALID, "%s: axis %d of a tensor of rank %d", function, (int)axis,
-                (int)rank);
+    return fail(HW_INVALID, "%s: axis is %d, must be 0 to %d", function, (int)axis,
+                (int)rank - 1);
 }
 
 static bool blocks_along(const struct hw_tensor *t, int32_t axis)
@@ -155,19 +154,18 @@ enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor 
     if (begin < 0 || begin > end || end > of->extent[axis])
         return fail(HW_INVALID,
                     "hw_tensor_slice: elements %" PRId64 " to %" PRId64
-                    " of extent[%d], which is "
-                    "%" PRId64,
+                    " exceed extent[%d], which is %" PRId64,
                     begin, end, (int)axis, of->extent[axis]);
     int64_t block = blocks_along(of, axis) ? hw_dtype_block(of->dtype) : 1;
     if (begin % block || end % block)
         return fail(HW_INVALID,
                     "hw_tensor_slice: elements %" PRId64 " to %" PRId64
-                    " cut a block of %" PRId64 " (%s)",
+                    " are not whole blocks of %" PRId64 " (%s)",
                     begin, end, block, hw_dtype_name(of->dtype));
     struct hw_tensor t = *of;
     t.extent[axis] = end - begin;
     if (!tensor_empty(
-            &t)) /* an empty view keeps its place: there may be nothing behind it */
+            &t)) /* an empty view keeps the offset: the new one may be past the end */
         t.offset += (uint64_t)(begin / block) * (uint64_t)t.stride[axis];
     return made(tensor, &t, "hw_tensor_slice");
 }
@@ -184,7 +182,7 @@ enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_ten
         return bad_axis("hw_tensor_transpose", axis_b, of->rank);
     if (axis_a != axis_b && (blocks_along(of, axis_a) || blocks_along(of, axis_b)))
         return fail(HW_INVALID,
-                    "hw_tensor_transpose: rows of %s blocks can not be transposed",
+                    "hw_tensor_transpose: rows of %s blocks cannot be transposed",
                     hw_dtype_name(of->dtype));
     struct hw_tensor t = *of;
     t.extent[axis_a] = of->extent[axis_b];
@@ -194,7 +192,7 @@ enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_ten
     return made(tensor, &t, "hw_tensor_transpose");
 }
 
-/* Elements; false if there are more than can be counted. */
+/* The number of elements; false if it overflows. */
 static bool elements(const struct hw_tensor *t, int64_t *n)
 {
     *n = 1;
@@ -217,7 +215,7 @@ enum hw_status hw_tensor_reshape(struct hw_tensor *tensor, const struct hw_tenso
         return status;
     if (!elements(of, &before) || !elements(&t, &after) || before != after)
         return fail(HW_INVALID,
-                    "hw_tensor_reshape: %s and %s differ in the number of elements",
+                    "hw_tensor_reshape: %s and %s have different numbers of elements",
                     describe(of, text), describe(&t, new_text));
     if (!tensor_dense(of))
         return fail(

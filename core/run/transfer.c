@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer.c - bytes from one place to another: rows that lie together in both tensors, at even
- * distances, moved by the host, or by the plugin in the queue's order. hw_copy() over all
- * devices is in copy.c. */
+/* transfer.c - moves bytes between two tensors: rows that are contiguous in both, at
+ * regular distances, moved by the host, or by the plugin in the queue's order. Copies
+ * between devices are in copy.c. */
 #include "run/transfer.h"
 
 #include "base/message.h"
@@ -11,7 +11,7 @@
 
 /* ---- rows ---- */
 
-/* Two tensors of the same extents, as a run of bytes repeated along at most four axes. */
+/* Two tensors of the same extents, seen as a run of bytes repeated along at most four axes. */
 struct walk {
     uint64_t run;
     int axes;
@@ -24,12 +24,12 @@ static int64_t steps(const struct hw_tensor *t, int axis)
                                : t->extent[axis];
 }
 
-/* An axis that both repeat is walked once. */
+/* An axis with stride 0 in both tensors is walked once. */
 static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     struct walk w = { 0 };
     if (tensor_empty(a))
-        return w; /* its strides may be anything */
+        return w; /* its strides do not matter */
     w.run = (uint64_t)hw_dtype_bytes(a->dtype);
     for (int i = a->rank - 1; i >= 0; i--) {
         const int64_t n = steps(a, i), sa = a->stride[i], sb = b->stride[i];
@@ -51,13 +51,13 @@ static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
     return w;
 }
 
-/* How many axes one call takes: the innermost, unless its rows overlap or repeat. */
+/* How many axes one transfer covers: the innermost one, unless its rows overlap or repeat. */
 static int axes_at_once(const struct walk *w)
 {
     return w->axes && (uint64_t)w->a[0] >= w->run && (uint64_t)w->b[0] >= w->run;
 }
 
-/* Rows shorter than this are moved one by one by what moves rows: they count as a call each. */
+/* Drivers move shorter rows one by one, so each counts as a transfer. */
 #define ROW_BYTES 64
 
 uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b)
@@ -71,7 +71,7 @@ uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b)
     return calls;
 }
 
-/* What one call moves: bytes, rows and pitches of `piece` count, `a` being its destination. */
+/* Moves one piece: the bytes, rows and pitches of `piece`, from `b` to `a`. */
 typedef enum hw_status move_fn(void *user, uint64_t a, uint64_t b,
                                const struct hw_transfer *piece);
 
@@ -166,7 +166,7 @@ static enum hw_status transfer_piece(void *user, uint64_t dst, uint64_t src,
     plugin_message_clear();
     struct hw_device *device = p->queue->device;
     const int32_t answer = device->plugin->table.transfer(p->queue->impl, &t);
-    /* HW_LOST does not say which of two devices it is: see peer() in copy.c. */
+    /* With two devices, HW_LOST does not say which one is lost: see peer() in copy.c. */
     const bool two = t.dst && t.src && t.dst->device != t.src->device;
     const enum hw_status status = two && answer ? plugin_failed(answer)
                                                 : device_result(device, answer);

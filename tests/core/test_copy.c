@@ -146,17 +146,16 @@ static void written_and_read(void **state)
         ok(hw_tensor_read(w.on_near, &view, got, sizeof got));
         ok(hw_queue_wait(w.on_near));
         assert_memory_equal(got, x, sizeof got);
-        fails(HW_INVALID,
-              "hw_tensor_write: bytes is 20; the elements of f32 [2, 3] have 24",
+        fails(HW_INVALID, "hw_tensor_write: bytes is 20, must be 24 for f32 [2, 3]",
               hw_tensor_write(w.on_near, &t, x, 20));
         fails(HW_INVALID, "hw_tensor_read: bytes is 28",
               hw_tensor_read(w.on_near, &t, got, 28));
-        fails(HW_INVALID, "data may not be NULL",
+        fails(HW_INVALID, "data must not be NULL",
               hw_tensor_read(w.on_near, &t, NULL, sizeof got));
-        fails(HW_INVALID, "queue may not be NULL", hw_tensor_write(NULL, &t, x, sizeof x));
+        fails(HW_INVALID, "queue must not be NULL", hw_tensor_write(NULL, &t, x, sizeof x));
         hw_buffer_free(t.buffer);
     }
-    fails(HW_INVALID, "tensor may not be NULL", hw_tensor_write(w.on_near, NULL, x, 0));
+    fails(HW_INVALID, "tensor must not be NULL", hw_tensor_write(w.on_near, NULL, x, 0));
     fails(HW_INVALID, "it is absent", hw_tensor_read(w.on_near, &absent, got, 0));
     const struct hw_tensor none = place(2, HW_F32, 0, 3, NULL);
     ok(hw_tensor_write(w.on_near, &none, NULL, 0));
@@ -314,17 +313,17 @@ static void what_is_no_tensor(void **state)
         struct hw_tensor a = good, b = host;
         const struct hw_tensor *dst = out ? &b : &a, *src = out ? &a : &b;
         a.dtype = b.dtype = 77;
-        fails(HW_INVALID, "dtype 77", copy_between(w.on_near, dst, src));
+        fails(HW_INVALID, "77 is not a dtype", copy_between(w.on_near, dst, src));
         a.dtype = b.dtype = -1;
-        fails(HW_INVALID, "dtype -1", copy_between(w.on_near, dst, src));
+        fails(HW_INVALID, "-1 is not a dtype", copy_between(w.on_near, dst, src));
         a.dtype = b.dtype = HW_F32;
         a.rank = b.rank = 300;
-        fails(HW_INVALID, "rank 300", copy_between(w.on_near, dst, src));
+        fails(HW_INVALID, "rank is 300", copy_between(w.on_near, dst, src));
         a.rank = b.rank = 2;
         a.extent[0] = -2;
         fails(HW_INVALID, "extent[0]", copy_between(w.on_near, dst, src));
         a.extent[0] = 1;
-        fails(HW_INVALID, "dst has the extents", copy_between(w.on_near, dst, src));
+        fails(HW_INVALID, "dst must have the extents", copy_between(w.on_near, dst, src));
     }
     assert_int_equal(calls(w.on_near, HW_OP_COPY).calls, before);
 }
@@ -371,16 +370,16 @@ static void contexts_do_not_mix(void **state)
     const struct hw_tensor host = host_f32(x, (int64_t)2, (int64_t)3, END);
     for (int where = 1; where < 4; where++) {
         const struct hw_tensor theirs = place(where, HW_F32, 2, 3, NULL);
-        fails(HW_INVALID, "src lies in a buffer of another context",
+        fails(HW_INVALID, "src is in a buffer of another context",
               copy_between(queue, &host, &theirs));
-        fails(HW_INVALID, "dst lies in a buffer of another context",
+        fails(HW_INVALID, "dst is in a buffer of another context",
               copy_between(queue, &theirs, &host));
-        fails(HW_INVALID, "x lies in a buffer of another context",
+        fails(HW_INVALID, "x is in a buffer of another context",
               hw_silu(queue, &(struct hw_silu){ .x = theirs, .y = theirs }));
     }
     ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_record(event, w.on_near));
-    fails(HW_INVALID, "another context", hw_event_wait(event, queue));
+    fails(HW_INVALID, "different contexts", hw_event_wait(event, queue));
     /* Freed when this returns: that queue may go after its memory. */
     const struct hw_pool_stats before = pool(hw_device_default(context));
     ok(hw_buffer_alloc(hw_device_default(context), 1000, 0, &buffer));

@@ -37,7 +37,7 @@ static void another_device_computes(void **state)
     assert_non_null(strstr(w.log, "discrete:0"));
     assert_non_null(strstr(w.log, "cpu:0"));
     assert_non_null(
-        strstr(w.log, "by way of host memory")); /* where they may have been before */
+        strstr(w.log, "through host memory")); /* where they may have been before */
     size_t length = hw_explain(w.context, NULL, 0);
     char *text = malloc(length + 1);
     hw_explain(w.context, text, length + 1);

@@ -235,7 +235,8 @@ static void imported_memory_is_used_in_place(void **state)
     assert_null(hw_buffer_host(buffer));
     ok(hw_tensor_view(&a, buffer, 16, HW_F32, 1, &four));
     ok(hw_tensor_view(&y, buffer, 0, HW_F32, 1, &four));
-    fails(HW_INVALID, "fit", hw_tensor_view(&a, buffer, 20, HW_F32, 1, &four));
+    fails(HW_INVALID, "exceed its buffer",
+          hw_tensor_view(&a, buffer, 20, HW_F32, 1, &four));
     ok(hw_tensor_view(&a, buffer, 16, HW_F32, 1, &four));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = y }));
     assert_true(cells[0] == 9.0f); /* queued */
@@ -275,7 +276,7 @@ static void parts_of_memory_are_imported(void **state)
     ok(hw_buffer_import(one, &desc, &fixed));
     ok(hw_tensor_view(&a, part, 0, HW_F32, 1, &four));
     ok(hw_tensor_view(&b, fixed, 0, HW_F32, 1, &four));
-    fails(HW_INVALID, "fit",
+    fails(HW_INVALID, "exceed its buffer",
           hw_tensor_view(&(struct hw_tensor){ 0 }, part, 4, HW_F32, 1, &four));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = b, .y = a }));
     ok(hw_queue_wait(queue));
@@ -287,7 +288,7 @@ static void parts_of_memory_are_imported(void **state)
     desc.offset = 36;
     fails(HW_INVALID, "16 bytes from byte 36 on", hw_buffer_import(one, &desc, &part));
     desc.offset = UINT64_MAX - 7;
-    fails(HW_INVALID, "16 bytes from byte", hw_buffer_import(one, &desc, &part));
+    fails(HW_INVALID, "16 bytes overflow", hw_buffer_import(one, &desc, &part));
     assert_null(part);
 }
 
@@ -318,20 +319,21 @@ static void descriptions_of_memory_are_checked(void **state)
     REFUSED(kind, NULL, HW_INVALID, "kind");
     REFUSED(kind, "", HW_UNSUPPORTED, "\"\"");
     REFUSED(kind, "hos", HW_UNSUPPORTED, "\"hos\"");
-    REFUSED(handle, NULL, HW_INVALID, "has an address");
-    REFUSED(handle, (void *)~(uintptr_t)7, HW_INVALID, "has an address");
-    REFUSED(offset, 4, HW_INVALID, "aligned");
-    REFUSED(offset, ~UINT64_C(7), HW_INVALID, "from byte");
-    REFUSED(flags, HW_BUFFER_ZEROED, HW_INVALID, "flags 0x10");
-    REFUSED(flags, HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY, HW_INVALID, "flags 0xc");
-    REFUSED(flags, 1u << 31, HW_INVALID, "flags 0x80000000");
+    REFUSED(handle, NULL, HW_INVALID, "must have an address");
+    REFUSED(handle, (void *)~(uintptr_t)7, HW_INVALID, "must have an address");
+    REFUSED(offset, 4, HW_INVALID, "multiple of 8");
+    REFUSED(offset, ~UINT64_C(7), HW_INVALID, "bytes overflow");
+    REFUSED(flags, HW_BUFFER_ZEROED, HW_INVALID, "flags are 0x10");
+    REFUSED(flags, HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY, HW_INVALID, "flags are 0xc");
+    REFUSED(flags, 1u << 31, HW_INVALID, "flags are 0x80000000");
 #undef REFUSED
     fails(HW_INVALID, "desc", hw_buffer_import(cpu, NULL, &buffer));
     /* Of a newer application: fields that are zero are not missed. */
     newer.desc.size = sizeof newer;
     ok(hw_buffer_import(cpu, &newer.desc, &buffer));
     newer.more[7] = 1;
-    fails(HW_UNSUPPORTED, "newer library", hw_buffer_import(cpu, &newer.desc, &buffer));
+    fails(HW_UNSUPPORTED, "this library version does not know",
+          hw_buffer_import(cpu, &newer.desc, &buffer));
     assert_null(buffer);
 }
 
@@ -425,7 +427,7 @@ static void arguments_are_held_against_the_signature(void **state)
           hw_kernel_launch(queue, affine, 1, good, 3));
     fails(HW_INVALID, "mine: 5 arguments", hw_kernel_launch(queue, affine, 1, good, 5));
     fails(HW_INVALID, "mine: 0 arguments", hw_kernel_launch(queue, affine, 1, good, 0));
-    fails(HW_INVALID, "args may not be NULL", hw_kernel_launch(queue, affine, 1, NULL, 4));
+    fails(HW_INVALID, "args must not be NULL", hw_kernel_launch(queue, affine, 1, NULL, 4));
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t kind = 0; kind <= 4; kind++) {
             struct hw_arg args[4];
@@ -450,12 +452,12 @@ static void arguments_are_held_against_the_signature(void **state)
     } rows[] = {
         { 0, NULL, HW_INVALID, "argument 0: tensor is NULL" },
         { 1, NULL, HW_INVALID, "argument 1: tensor is NULL" },
-        { 0, &other, HW_INVALID, "device foreign:1, the queue is on foreign:0" },
-        { 1, &other, HW_INVALID, "argument 1 lies in a buffer of device foreign:1" },
+        { 0, &other, HW_INVALID, "foreign:1, but the queue is on foreign:0" },
+        { 1, &other, HW_INVALID, "argument 1 is in a buffer of foreign:1" },
         { 0, &host, HW_UNSUPPORTED, "argument 0 is a host tensor" },
         { 0, &outside, HW_INVALID, "argument 0: 20 bytes" },
-        { 0, &strided, HW_UNSUPPORTED, "argument 0: its innermost extent" },
-        { 1, &folded, HW_INVALID, "argument 1: it is written" },
+        { 0, &strided, HW_UNSUPPORTED, "argument 0: its innermost axis" },
+        { 1, &folded, HW_INVALID, "argument 1: it is an output" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct hw_arg args[4];
@@ -482,10 +484,10 @@ static void weights_are_not_written(void **state)
     ok(hw_tensor_alloc(one, HW_BUFFER_READ_ONLY, HW_F32, 1, &four, &fixed));
     ok(copy_between(queue, &fixed, &a));
     ok(hw_kernel_launch(queue, affine, 1, args, 4));
-    fails(HW_INVALID, "argument 0 is written, and its buffer is read-only",
+    fails(HW_INVALID, "argument 0 is an output, but its buffer is read-only",
           hw_kernel_launch(queue, twice, 1, args, 1));
     args[1] = in(&fixed);
-    fails(HW_INVALID, "argument 1 is written, and its buffer is read-only",
+    fails(HW_INVALID, "argument 1 is an output, but its buffer is read-only",
           hw_kernel_launch(queue, affine, 1, args, 4));
     holds(queue, &fixed, 1, 2, 3, 4);
     /* A packed tensor is an input, as it was made; its layout does not make it an output. */
@@ -545,7 +547,7 @@ static void descriptions_are_checked(void **state)
     REFUSED(blob, "affine", HW_INVALID, "source or blob");
     REFUSED(signature, "tofz", HW_INVALID, "\"tofz\"");
     REFUSED(signature, "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii",
-            HW_INVALID, "has 65 letters, 64 can be");
+            HW_INVALID, "has 65 letters, must have at most 64");
     desc.source = NULL;
     desc.blob = "affine"; /* of no bytes */
     desc.signature = "toif";
@@ -572,16 +574,17 @@ static void launches_that_can_not_be(void **state)
     struct hw_tensor a = vector(queue, x);
     fails(HW_DRIVER, "mine on foreign:0: the driver launches no such thing",
           hw_kernel_launch(queue, kernel, 1, NULL, 0));
-    fails(HW_INVALID, "the kernel is of foreign:1, the queue of foreign:0",
+    fails(HW_INVALID, "the kernel belongs to foreign:1, the queue to foreign:0",
           hw_kernel_launch(queue, other, 1, NULL, 0));
-    fails(HW_INVALID, "the kernel is of foreign:0, the queue of cpu:0",
+    fails(HW_INVALID, "the kernel belongs to foreign:0, the queue to cpu:0",
           hw_kernel_launch(on_cpu, kernel, 1, NULL, 0));
-    fails(HW_INVALID, "kernel may not be NULL", hw_kernel_launch(queue, NULL, 1, NULL, 0));
-    fails(HW_INVALID, "queue may not be NULL", hw_kernel_launch(NULL, kernel, 1, NULL, 0));
+    fails(HW_INVALID, "kernel must not be NULL", hw_kernel_launch(queue, NULL, 1, NULL, 0));
+    fails(HW_INVALID, "queue must not be NULL", hw_kernel_launch(NULL, kernel, 1, NULL, 0));
     /* A recording refuses it, and goes on. */
     ok(hw_queue_record(queue));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = a }));
-    fails(HW_UNSUPPORTED, "not recorded", hw_kernel_launch(queue, kernel, 1, NULL, 0));
+    fails(HW_UNSUPPORTED, "cannot be recorded",
+          hw_kernel_launch(queue, kernel, 1, NULL, 0));
     ok(hw_queue_end(queue, &graph));
     ok(hw_graph_info(graph, &info));
     assert_int_equal(info.nodes, 1);

@@ -36,10 +36,10 @@ static void refusals(void **state)
         fails(HW_INVALID, words, hw_tensor_host(&t, __VA_ARGS__));                         \
         assert_int_equal(t.dtype, HW_NONE);                                                \
     } while (0)
-    REFUSED("no dtype", data, 99, 1, four);
-    REFUSED("no dtype", data, HW_NONE, 1, four);
-    REFUSED("rank 0", data, HW_F32, 0, four);
-    REFUSED("rank 5", data, HW_F32, 5, four);
+    REFUSED("not a dtype", data, 99, 1, four);
+    REFUSED("not a dtype", data, HW_NONE, 1, four);
+    REFUSED("rank is 0", data, HW_F32, 0, four);
+    REFUSED("rank is 5", data, HW_F32, 5, four);
     REFUSED("extents[1] is -1", data, HW_F32, 2, bad);
     REFUSED("2^63", data, HW_F32, 2, huge);
     REFUSED("extents", data, HW_F32, 2, NULL);
@@ -64,7 +64,7 @@ static void slices(void **state)
     fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, 2, 7));
     fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, 3, 2));
     fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, -1, 2));
-    fails(HW_INVALID, "axis 2", hw_tensor_slice(&s, &t, 2, 0, 1));
+    fails(HW_INVALID, "axis is 2", hw_tensor_slice(&s, &t, 2, 0, 1));
     ok(hw_tensor_host(&q, data, HW_Q8_0, 1, &(int64_t){ 64 }));
     ok(hw_tensor_slice(&s, &q, 0, 32, 64));
     assert_int_equal(s.offset, 34);
@@ -83,8 +83,8 @@ static void turned_and_reshaped(void **state)
     fails(HW_INVALID, "contiguous", hw_tensor_reshape(&q, &s, 2, six_four));
     ok(hw_tensor_reshape(&q, &t, 2, six_four));
     assert_int_equal(q.stride[0], 16);
-    fails(HW_INVALID, "number of elements", hw_tensor_reshape(&q, &t, 2, five));
-    fails(HW_INVALID, "axis -1", hw_tensor_transpose(&s, &t, -1, 0));
+    fails(HW_INVALID, "numbers of elements", hw_tensor_reshape(&q, &t, 2, five));
+    fails(HW_INVALID, "axis is -1", hw_tensor_transpose(&s, &t, -1, 0));
     ok(hw_tensor_host(&q, data, HW_Q8_0, 2, (int64_t[]){ 2, 32 }));
     fails(HW_INVALID, "q8_0", hw_tensor_transpose(&s, &q, 0, 1));
     t.stride[0] = -8;
@@ -119,7 +119,7 @@ static void by_value(void **state)
     }
     const struct hw_tensor long_one = hw_view_2d(b, 64, HW_F32, 7, 7);
     assert_int_equal(long_one.rank, -1);
-    fails(HW_INVALID, "do not fit into its buffer of 256 bytes",
+    fails(HW_INVALID, "exceed its buffer of 256 bytes",
           hw_silu(w.on_near, &(struct hw_silu){ .x = hw_view_2d(b, 64, HW_F32, 7, 7),
                                                 .y = hw_view_2d(b, 0, HW_F32, 2, 2) }));
     world_close(&w);
@@ -136,7 +136,7 @@ static void views_of_buffers(void **state)
     ok(hw_tensor_view(&t, b, 32, HW_F32, 1, &(int64_t){ 8 }));
     fails(HW_INVALID, "64 bytes", hw_tensor_view(&t, b, 36, HW_F32, 1, &(int64_t){ 8 }));
     assert_int_equal(t.dtype, HW_NONE);
-    fails(HW_INVALID, "fit",
+    fails(HW_INVALID, "exceed its buffer",
           hw_tensor_view(&t, b, UINT64_MAX - 15, HW_F32, 1, &(int64_t){ 8 }));
     fails(HW_INVALID, "aligned", hw_tensor_view(&t, b, 2, HW_F32, 1, &(int64_t){ 8 }));
     fails(HW_INVALID, "NULL", hw_tensor_view(&t, NULL, 0, HW_F32, 1, &(int64_t){ 8 }));

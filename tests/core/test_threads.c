@@ -192,10 +192,10 @@ static void messages_are_per_thread(void **state)
     struct hw_buffer *buffer;
     pthread_t thread;
     (void)state;
-    fails(HW_INVALID, "queue may not be NULL", hw_queue_wait(NULL));
+    fails(HW_INVALID, "queue must not be NULL", hw_queue_wait(NULL));
     assert_int_equal(pthread_create(&thread, NULL, fail_here, &buffer), 0);
     pthread_join(thread, NULL);
-    assert_non_null(strstr(hw_message(), "queue may not be NULL"));
+    assert_non_null(strstr(hw_message(), "queue must not be NULL"));
 }
 
 /* The reason stays while the caller waits, cleans up and closes. */
