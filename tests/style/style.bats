@@ -118,6 +118,14 @@ formatter()
     files '*meson.build' meson_options.txt '*.awk' '*.py' | none '^.{121,}'
 }
 
+@test "no line of Markdown is longer than 120 columns, except in tables, code and links" {
+    files '*.md' | xargs -0 awk '
+        FNR == 1 { code = 0 }
+        /^ *```/ { code = !code }
+        !code && !/^ *\|/ && !/https?:/ { print FILENAME ":" FNR ":" $0 }' |
+        { LC_ALL=C.UTF-8 grep -P '^[^:]+:[0-9]+:.{121,}' || true; } | nothing
+}
+
 @test "nothing left for later, and no path of somebody's machine" {
     files | none '\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b|/hom[e]/|/User[s]/'
 }
