@@ -29,8 +29,6 @@ static const char usage[] =
     "      --precision P   fp32, fp16, int8: opens with it and judges by it (else "
     "HW_PRECISION)\n"
     "      --seconds S     per measurement (0.2)\n"
-    "      --markdown      --support as the README has it\n"
-    "      --label TEXT    what a cell of it says: executed, compiled, stand-in\n"
     "      --json          one JSON object a line\n"
     "Exit status: 0 all is well; 1 something failed, or nothing could be asked; 2 usage.\n";
 
@@ -39,9 +37,9 @@ enum question { TEST, PERF, SUPPORT, LIST };
 struct options {
     enum question question;
     struct verify_filter filter;
-    const char *device, *plugin, *label;
+    const char *device, *plugin;
     double seconds;
-    bool verbose, markdown, json;
+    bool verbose, json;
 };
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -245,18 +243,20 @@ static enum hw_status perf(const struct options *options, struct hw_device *devi
 
 /* ---- --support ----------------------------------------------------------------------------- */
 
-static void cell_text(const struct verify_cell *cell, const char *label, char *text,
-                      size_t size)
+static void print_cell(const struct verify_cell *cell)
 {
+    char text[32];
+
     if (!cell->asked)
-        snprintf(text, size, "-");
+        snprintf(text, sizeof text, "-");
     else if (!cell->supported)
-        snprintf(text, size, "no");
+        snprintf(text, sizeof text, "no");
     else if (cell->supported == cell->asked)
-        snprintf(text, size, "%s", label);
+        snprintf(text, sizeof text, "yes");
     else
-        snprintf(text, size, "%s %u/%u", label, (unsigned)cell->supported,
+        snprintf(text, sizeof text, "%u/%u", (unsigned)cell->supported,
                  (unsigned)cell->asked);
+    printf("%-12s", text);
 }
 
 /* A dtype that no op is asked about has no column. */
@@ -268,26 +268,39 @@ static bool has_column(const struct verify_matrix *matrix, int32_t dtype)
     return false;
 }
 
-static void print_row(const struct verify_matrix *matrix, uint32_t op, const char *label,
-                      bool markdown)
+static void print_matrix(const struct verify_matrix *matrix, struct hw_device *device)
 {
-    printf(markdown ? "| `%s` |" : "  %-14s", hw_op_name(op));
-    for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++) {
-        char text[64];
-        if (!has_column(matrix, dtype))
-            continue;
-        cell_text(&matrix->cell[op][dtype], label, text, sizeof text);
-        printf(markdown ? " %s |" : "%-12s", text);
-    }
+    printf("%-16s", hw_device_name(device));
+    for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++)
+        if (has_column(matrix, dtype))
+            printf("%-12s", hw_dtype_name(dtype));
     printf("\n");
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        printf("  %-14s", hw_op_name(op));
+        for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++)
+            if (has_column(matrix, dtype))
+                print_cell(&matrix->cell[op][dtype]);
+        printf("\n");
+    }
 }
 
+/* What the device and the library say of themselves, then every cell. */
 static void print_matrix_json(const struct verify_matrix *matrix, struct hw_device *device)
 {
+    struct hw_device_info info = { .size = sizeof info };
+
+    hw_device_info(device, &info);
+    json_text("device", hw_device_name(device), "{");
+    json_text("backend", hw_device_backend(device), ",");
+    json_text("name", info.name, ",");
+    json_text("arch", info.arch, ",");
+    json_text("driver", info.driver, ",");
+    json_text("library", hw_version_string(), ",");
+    printf("}\n");
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++) {
             const struct verify_cell *cell = &matrix->cell[op][dtype];
-            if (!cell->asked)
+            if (!has_column(matrix, dtype))
                 continue;
             json_text("device", hw_device_name(device), "{");
             json_text("op", hw_op_name(op), ",");
@@ -297,43 +310,17 @@ static void print_matrix_json(const struct verify_matrix *matrix, struct hw_devi
         }
 }
 
-/* Only who ran the tests on the real thing may say "executed": the CPU this runs on is one.
- */
-static const char *label_of(const struct options *options, struct hw_device *device)
-{
-    if (options->label)
-        return options->label;
-    if (!options->markdown)
-        return "yes";
-    return strcmp(hw_device_backend(device), "cpu") ? "claimed" : "executed";
-}
-
 static enum hw_status support(const struct options *options, struct hw_device *device)
 {
     struct verify_matrix matrix;
-    const char *label = label_of(options, device);
     const enum hw_status status = verify_support(device, &matrix);
 
     if (status)
         return status;
-    if (options->json) {
+    if (options->json)
         print_matrix_json(&matrix, device);
-        return HW_OK;
-    }
-    printf(options->markdown ? "| %s |" : "%-16s", hw_device_backend(device));
-    for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++)
-        if (has_column(&matrix, dtype))
-            printf(options->markdown ? " %s |" : "%-12s", hw_dtype_name(dtype));
-    printf("\n");
-    if (options->markdown) {
-        printf("|---|");
-        for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++)
-            if (has_column(&matrix, dtype))
-                printf("---|");
-        printf("\n");
-    }
-    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-        print_row(&matrix, op, label, options->markdown);
+    else
+        print_matrix(&matrix, device);
     return HW_OK;
 }
 
@@ -490,12 +477,6 @@ static bool read_option(struct options *o, int option)
     case 'S':
         o->seconds = strtod(optarg, &end);
         return end != optarg && !*end && o->seconds > 0;
-    case 'm':
-        o->markdown = true;
-        return true;
-    case 'L':
-        o->label = optarg;
-        return true;
     case 'j':
         o->json = true;
         return true;
@@ -518,8 +499,6 @@ static const struct option names[] = {
     { "plugin", required_argument, NULL, 'P' },
     { "precision", required_argument, NULL, 'R' },
     { "seconds", required_argument, NULL, 'S' },
-    { "markdown", no_argument, NULL, 'm' },
-    { "label", required_argument, NULL, 'L' },
     { "json", no_argument, NULL, 'j' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },

@@ -7,10 +7,6 @@ between()
     sed -n "/<!-- $1:begin -->/,/<!-- $1:end -->/p" "$SOURCE/README.md" | sed '1d;$d'
 }
 
-@test "the support table is the one that checkops prints" {
-    diff <(between support) <("$CHECKOPS" --support --markdown --label executed)
-}
-
 @test "the program is examples/rmsnorm.c" {
     diff <(between program | sed '/^```/d') <(sed '1,2d' "$SOURCE/examples/rmsnorm.c")
 }
