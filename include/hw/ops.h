@@ -9,7 +9,7 @@
  *
  * In C++ the struct and the function of an op share a name, so write the keyword: `struct
  * hw_softmax op{};`, then hw_softmax(queue, &op). Without `struct`, hw_softmax names the
- * function.
+ * function. With <hw/hw.hpp>, hw::softmax names the struct.
  *
  * These rules hold for all ops:
  * - Tensors are row-major with extents outermost first. Outer strides are arbitrary.

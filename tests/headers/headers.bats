@@ -34,6 +34,24 @@ compiles_alone()
     compiles_alone clang++ c++ c++17
 }
 
+# cpp_compiles_alone COMPILER STANDARD
+cpp_compiles_alone()
+{
+    command -v "$1" >/dev/null || skip "missing tool: $1"
+    printf '#include <hw/hw.hpp>\n#include <hw/hw.hpp>\n' |
+        "$1" -x c++ -std="$2" -I. -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -
+}
+
+@test "the C++ header: g++, C++17 and C++20" {
+    cpp_compiles_alone g++ c++17
+    cpp_compiles_alone g++ c++20
+}
+
+@test "the C++ header: clang++, C++17 and C++20" {
+    cpp_compiles_alone clang++ c++17
+    cpp_compiles_alone clang++ c++20
+}
+
 @test "nothing but ISO C headers and each other" {
     iso='assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg'
     iso="$iso|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype"
@@ -46,7 +64,7 @@ compiles_alone()
 }
 
 @test "every header is installed" {
-    for header in hw/*.h; do
+    for header in hw/*.h hw/*.hpp; do
         grep -q "'$header'" meson.build
     done
 }

@@ -24,6 +24,12 @@ setup()
     cd "$BATS_TEST_TMPDIR" || exit 1
 }
 
+# The moved tree's, whose prefix is another one than was configured: as docs/build.md says.
+pkg-config()
+{
+    command pkg-config --define-variable=prefix="$HOME_OF_HW" "$@"
+}
+
 compile()
 {
     # shellcheck disable=SC2086 # CC may be two words, as in "ccache gcc"
@@ -42,6 +48,13 @@ compile()
     done
 }
 
+@test "pkg-config prints the configured paths, without detours" {
+    [ "$RELOCATABLE" = false ] || skip "not applicable: configured with pkgconfig.relocatable"
+    run command pkg-config --cflags --libs hw
+    echo "$output"
+    [[ $output == "-I$PREFIX/include -L$PREFIX/$LIBDIR -lhw"* ]]
+}
+
 @test "nothing installed knows where it was built" {
     run ! grep -rF -e "$BUILD" -e "$SOURCE/" "$HOME_OF_HW"
 }
@@ -55,6 +68,45 @@ compile()
         cat "$name.output"
     done
     grep -qFxf rmsnorm.output "$SOURCE/README.md"
+}
+
+@test "the C++ example builds and runs" {
+    for compiler in g++ clang++; do
+        command -v "$compiler" >/dev/null || skip "missing tool: $compiler"
+        # shellcheck disable=SC2046 # flags, on purpose
+        "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror -o layer \
+            "$HOME_OF_HW/$DATADIR/doc/hw/examples/layer.cpp" $(pkg-config --cflags --libs hw)
+        HW_BACKENDS=cpu ./layer | tee output
+        [ "$(cat output)" = "0.731 2.310 -0.269 0.311" ]
+        HW_BACKENDS=nope run ! ./layer
+        [[ $output == "HW_NO_DEVICE: "*nope* ]]
+    done
+}
+
+@test "find_package: a program and a plugin with CMake" {
+    command -v cmake >/dev/null || skip "not applicable: no cmake here"
+    cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(user C)
+find_package(hw 0.1 REQUIRED)
+add_executable(program ${EXAMPLES}/rmsnorm.c)
+target_link_libraries(program PRIVATE hw::hw)
+add_library(hw_mine MODULE mine.c)
+target_link_libraries(hw_mine PRIVATE hw::headers)
+if(NOT EXISTS "${hw_PLUGIN_DIR}")
+  message(FATAL_ERROR "hw_PLUGIN_DIR is ${hw_PLUGIN_DIR}")
+endif()
+find_package(hw 0.0 QUIET CONFIG)
+if(hw_FOUND)
+  message(FATAL_ERROR "0.0 is another series than 0.1")
+endif()
+END
+    echo '#include <hw/plugin.h>' >mine.c
+    cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$HOME_OF_HW" -DEXAMPLES="$HOME_OF_HW/$DATADIR/doc/hw/examples"
+    cmake --build cmake
+    unset LD_LIBRARY_PATH
+    HW_BACKENDS=cpu cmake/program | tee output
+    grep -qFxf output "$SOURCE/README.md"
 }
 
 @test "the Python example runs" {
