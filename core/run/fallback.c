@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what was said ---- */
+/* ---- reports ---- */
 
 struct fallback {
     struct fallback *next;
@@ -62,8 +62,8 @@ static struct fallback *note_of(struct hw_queue *queue, struct hw_device *to, ui
     return note;
 }
 
-static void say_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
-                     const void *args, const char *why)
+static void report_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
+                        const void *args, const char *why)
 {
     struct hw_context *context = queue->device->context;
     const bool warn = context->settings.fallback == FALLBACK_WARN;
@@ -112,8 +112,8 @@ struct detour {
     struct hw_queue *queue;
     uint32_t op;
     union any_op args;          /* with host tensors */
-    bool away[MAX_OPERANDS];    /* the operand must be copied to the host */
-    bool lifted;                /* they have been copied */
+    bool remote[MAX_OPERANDS];  /* the operand must be copied to the host */
+    bool fetched;               /* they have been copied */
     void *memory[MAX_OPERANDS]; /* host memory for these operands */
     uint64_t bytes;             /* copied so far */
     char unopened[512]; /* why a device that might compute the op could not be opened */
@@ -140,12 +140,12 @@ static enum hw_status describe_all(struct detour *d, const void *args)
         host->buffer = NULL;
         host->data = NULL;
         host->offset = 0;
-        d->away[i] = true;
+        d->remote[i] = true;
     }
     return HW_OK;
 }
 
-static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor *t)
+static enum hw_status fetch(struct detour *d, uint32_t i, const struct hw_tensor *t)
 {
     const struct operand_row *operand = &op_rows[d->op].operands[i];
     struct hw_tensor *host = operand_in(&d->args, operand);
@@ -161,16 +161,16 @@ static enum hw_status lift(struct detour *d, uint32_t i, const struct hw_tensor 
 }
 
 /* Only once, before the first device that computes. */
-static enum hw_status lift_all(struct detour *d, const void *args)
+static enum hw_status fetch_all(struct detour *d, const void *args)
 {
     const struct op_row *row = &op_rows[d->op];
     enum hw_status status = HW_OK;
-    if (d->lifted)
+    if (d->fetched)
         return HW_OK;
-    d->lifted = true;
+    d->fetched = true;
     for (uint32_t i = 0; i < row->operand_count && !status; i++)
-        if (d->away[i])
-            status = lift(d, i, operand_at(args, &row->operands[i]));
+        if (d->remote[i])
+            status = fetch(d, i, operand_at(args, &row->operands[i]));
     /* Waits for the copies, and for the work before them. */
     return status ? status : queue_settle(d->queue);
 }
@@ -180,7 +180,7 @@ static enum hw_status put_back(struct detour *d, const void *args)
     const struct op_row *row = &op_rows[d->op];
     bool moved = false;
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        if (!d->away[i] || !role_writes(row->operands[i].role))
+        if (!d->remote[i] || !role_writes(row->operands[i].role))
             continue;
         const struct hw_tensor *host = operand_at(&d->args, &row->operands[i]);
         enum hw_status status = queue_move(d->queue, operand_at(args, &row->operands[i]),
@@ -246,7 +246,7 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
         }
         if (device_computes(device, d->op, &d->args, &as))
             continue;
-        enum hw_status status = lift_all(d, args);
+        enum hw_status status = fetch_all(d, args);
         if (status)
             return status;
         if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
@@ -260,7 +260,7 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
         count(&counts->calls, 1);
         count(&counts->fallbacks, 1);
         count(&counts->fallback_bytes, d->bytes);
-        say_once(d->queue, device, d->op, args, why);
+        report_once(d->queue, device, d->op, args, why);
         return HW_OK;
     }
     return HW_UNSUPPORTED;
@@ -307,7 +307,7 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     enum hw_status moved = describe_all(&d, args);
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
-    if (moved && d.lifted)
+    if (moved && d.fetched)
         queue_drain(queue); /* copies that were queued before the error */
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(d.memory[i]);
