@@ -157,7 +157,7 @@ END
 
 @test "a plugin from outside of the tree is built as CONTRIBUTING says, dropped in and used" {
     test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
-    cp -r "$SOURCE/tests/plugins/discrete" .
+    cp -r "$HOME_OF_HW/$DATADIR/doc/hw/examples/plugin" .
     line=$(sed -n '/plugin:begin/,/plugin:end/s/^cc /compile /p' "$SOURCE/CONTRIBUTING.md")
     [ -n "$line" ]
     eval "$line"

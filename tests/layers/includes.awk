@@ -42,6 +42,8 @@ function may_see(source, header, own)
         return header ~ /^include\/hw\/(plugin|ops|types)\.h$/ || header ~ /^kernels\// ||
                index(header, "plugins/common/") == 1 || index(header, "plugins/" own "/") == 1
     }
+    if (own == "examples")
+        return header ~ /^(examples|include\/hw)\// || header == "plugins/common/rows.h"
     if (own == "kernels")
         return header ~ /^kernels\//
     # base and object stand alone; core/*.h is what both halves work on.

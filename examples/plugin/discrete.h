@@ -15,7 +15,7 @@
  *
  *   memory     buffers and transfers
  *   queue      jobs, and the thread that runs them one after the other
- *   ops        what it computes, what it refuses, packed weights
+ *   launch     what it computes, what it refuses, packed weights
  *   event      records, and who waits for them
  *   graph      many ops as one job
  *   extension  ops of its own: how things go wrong
@@ -102,7 +102,7 @@ int32_t queue_no_job(const struct queue *queue);
 /* Appends the job, which is the queue's from now on. */
 int32_t queue_submit(struct queue *queue, struct job *job);
 
-/* ---- ops.c ---- */
+/* ---- launch.c ---- */
 
 extern const struct hw_plugin_ops ops_table;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ops.c - what the device computes, what it refuses, and the weights that it packs. */
+/* launch.c - what the device computes, what it refuses, and the weights that it packs. */
 #include "discrete.h"
 
 #include <math.h>
