@@ -1,61 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: a list of plans, made once with the rows of the queue that recorded it. */
+/* Graphs: a list of plans, made once, with the rows of the queue that recorded the nodes. */
 #include "cpu.h"
 
 #include <stdlib.h>
 
 struct graph {
-    struct device *device;
-    struct kernel_choice choice; /* what the plans were made with */
-    const struct hw_node *nodes; /* the host's */
     uint32_t count;
     struct plan plans[];
 };
 
-static int32_t graph_plan(struct graph *graph, struct queue *queue)
-{
-    for (uint32_t i = 0; i < graph->count; i++) {
-        const struct hw_node *node = &graph->nodes[i];
-        const char *why = launch_plan(queue, node->op, node->args, &graph->plans[i]);
-        if (why)
-            return hw_fail(graph->device->host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i,
-                           why);
-    }
-    graph->choice = queue->choice;
-    return HW_OK;
-}
-
+/* The plans keep the nodes' structs, which are the host's until graph_destroy(), but not the
+ * nodes. */
 int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **graph)
 {
-    struct device *dev = ((struct queue *)queue)->device;
+    const struct hw_host *host = ((struct queue *)queue)->device->host;
     struct graph *made = calloc(1, sizeof *made + count * sizeof made->plans[0]);
     if (!made)
-        return hw_fail(dev->host, HW_NO_MEMORY, "out of memory for a graph of %u nodes",
+        return hw_fail(host, HW_NO_MEMORY, "out of memory for a graph of %u nodes",
                        (unsigned)count);
-    made->device = dev;
-    made->nodes = nodes;
     made->count = count;
-    const int32_t status = graph_plan(made, queue);
-    if (status) {
-        free(made);
-        return status;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *why = launch_plan(queue, nodes[i].op, nodes[i].args, &made->plans[i]);
+        if (why) {
+            free(made);
+            return hw_fail(host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i, why);
+        }
     }
     *graph = made;
     return HW_OK;
 }
 
-/* A queue that was told to use other rows than the one that the graph was built on plans
- * it anew. */
 int32_t graph_launch(void *queue, void *graph)
 {
-    struct queue *q = queue;
     struct graph *g = graph;
-    const int32_t status = kernel_choice_equal(&g->choice, &q->choice) ? HW_OK
-                                                                       : graph_plan(g, q);
-    if (status)
-        return status;
     for (uint32_t i = 0; i < g->count; i++)
-        launch_run(q, &g->plans[i]);
+        launch_run(queue, &g->plans[i]);
     return HW_OK;
 }
 
