@@ -13,13 +13,16 @@
  *
  * The files, in the order to read them:
  *
+ *   plugin     the instance, and the table of what the plugin does
+ *   device     the devices: their facts, opening and closing them
  *   memory     buffers and transfers
  *   queue      jobs, and the thread that runs them one after the other
- *   launch     what it computes, what it refuses, packed weights
- *   event      records, and who waits for them
+ *   launch     from an op to a job: which row computes it
+ *   kernels    (kernels.def, kernels/) the rows and their code
+ *   pack       packed weights
+ *   event      records of events, and the queues that wait for them
  *   graph      many ops as one job
  *   extension  ops of its own: how things go wrong
- *   plugin     the instance, its devices, and the table of all this
  *
  * What the files call of each other is hidden from the loader, which may see hw_plugin_entry
  * alone: they are compiled with -fvisibility=hidden. */
@@ -27,6 +30,8 @@
 #define DISCRETE_H
 
 #include <hw/plugin.h>
+
+#include "common/rows.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,12 +49,14 @@ struct instance {
 struct device {
     struct instance *instance;
     int32_t index;
+    struct kernel_choice choice; /* HW_KERNEL's */
     _Atomic uint64_t used;
     _Atomic bool lost;
 };
 
 struct queue {
     struct device *device;
+    struct kernel_choice choice;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -59,12 +66,24 @@ struct queue {
     char error_text[128];
 };
 
+/* `self`, where it is a parameter below, is the device in device.c and memory.c, the queue in
+ * queue.c and graph.c, and the event in event.c. */
+
+/* ---- device.c ---- */
+
+int32_t device_count(void *instance, int32_t *count);
+int32_t device_info(void *instance, int32_t index, struct hw_device_info *info);
+int32_t device_open(void *instance, int32_t index, void **out);
+void device_close(void *device);
+int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info);
+/* Sets the message of a lost device and returns HW_LOST. */
+int32_t device_lost(const struct device *device);
+
 /* ---- memory.c ---- */
 
-int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags,
-                     struct hw_buffer *buffer);
-void memory_free(void *device, struct hw_buffer *buffer);
-int32_t memory_transfer(void *queue, const struct hw_transfer *transfer);
+int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
+void memory_free(void *self, struct hw_buffer *buffer);
+int32_t memory_transfer(void *self, const struct hw_transfer *t);
 /* The one place where a handle becomes an address: `offset` bytes into a buffer. For jobs. */
 void *memory_cells(const struct hw_buffer *buffer, uint64_t offset);
 
@@ -92,9 +111,9 @@ struct job {
     struct hw_buffer buffers[6];
 };
 
-int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **out);
-int32_t queue_wait(void *queue);
-void queue_close(void *queue);
+int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out);
+int32_t queue_wait(void *self);
+void queue_close(void *self);
 
 /* A job to fill in. NULL: there is none, and queue_no_job() says why. */
 struct job *queue_job(struct queue *queue, job_fn *run);
@@ -104,42 +123,47 @@ int32_t queue_submit(struct queue *queue, struct job *job);
 
 /* ---- launch.c ---- */
 
-extern const struct hw_plugin_ops ops_table;
+/* What a row's plan function fills in. */
+struct plan {
+    job_fn *run; /* computes an op whose struct is in the job */
+};
 
-int32_t ops_supports(void *device, uint32_t op, const void *args, char *why,
-                     size_t why_size, uint64_t *scratch);
-int32_t ops_kernel_info(void *device, uint32_t op, uint32_t index,
-                        struct hw_kernel_info *info);
-int32_t ops_pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
-                      uint32_t *layout);
-int32_t ops_pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
-/* What computes an op whose struct is in the job; NULL: nothing does. */
-job_fn *ops_kernel(uint32_t op);
+extern const struct hw_plugin_ops launch_ops;
+extern const struct kernel_table launch_kernels;
+
+int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch);
+
+/* ---- pack.c ---- */
+
+/* The layout of packed weights: a matrix without gaps, whatever its strides say. */
+#define LAYOUT_DENSE 1
+
+/* Sets the strides that a packed matrix really has. */
+void pack_view(struct hw_tensor *t);
+int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                  uint32_t *layout);
+int32_t pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
 
 /* ---- event.c ---- */
 
 int32_t event_create(void *device, uint32_t flags, void **out);
-void event_destroy(void *event);
-int32_t event_record(void *event, void *queue);
-int32_t event_wait(void *queue, void *event);
-int32_t event_sync(void *event);
-int32_t event_query(void *event);
-int32_t event_callback(void *event, void (*fn)(void *user), void *user);
+void event_destroy(void *self);
+int32_t event_record(void *self, void *queue_self);
+int32_t event_wait(void *queue_self, void *self);
+int32_t event_sync(void *self);
+int32_t event_query(void *self);
+int32_t event_callback(void *self, void (*fn)(void *user), void *user);
 int32_t event_elapsed(void *start, void *end, double *ms);
 
 /* ---- graph.c ---- */
 
-int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **out);
-int32_t graph_launch(void *queue, void *graph);
+int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t count, void **out);
+int32_t graph_launch(void *self, void *graph);
 void graph_destroy(void *graph);
 
 /* ---- extension.c ---- */
 
 int32_t extension_row(void *device, uint32_t index, struct hw_extension *out);
-
-/* ---- plugin.c ---- */
-
-/* HW_LOST, with the words. */
-int32_t device_lost(const struct device *device);
 
 #endif

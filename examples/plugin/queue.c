@@ -34,7 +34,6 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
     struct device *device = self;
     const struct hw_host *host = device->instance->host;
-    /* One kernel for each op: no name asks for another. What is newer than this is refused. */
     if (!hw_knows(desc, sizeof *desc) || desc->flags & ~(uint32_t)HW_QUEUE_TIMING)
         return hw_fail(host, HW_UNSUPPORTED, "queue flags 0x%x, or newer ones",
                        (unsigned)desc->flags);
@@ -44,6 +43,14 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     if (!queue)
         return hw_fail(host, HW_NO_MEMORY, "out of memory");
     queue->device = device;
+    queue->choice = device->choice;
+    const int32_t status = desc->kernel && desc->kernel[0]
+                               ? kernel_choose(host, desc->kernel, &queue->choice)
+                               : HW_OK;
+    if (status) {
+        free(queue);
+        return status;
+    }
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->changed, NULL);
     if (pthread_create(&queue->thread, NULL, work, queue) != 0) {

@@ -206,28 +206,23 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
     return HW_OK;
 }
 
-bool kernel_choice_equal(const struct kernel_choice *a, const struct kernel_choice *b)
-{
-    return a->table == b->table && a->features == b->features &&
-           memcmp(a->first, b->first, sizeof a->first) == 0 &&
-           memcmp(a->end, b->end, sizeof a->end) == 0 &&
-           memcmp(a->forced, b->forced, sizeof a->forced) == 0;
-}
-
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan)
 {
     const uint32_t types = types_of(op, args);
-    const char *why = choice->forced[op]
-                          ? "the row that HW_KERNEL or the queue asks for does not fit"
-                          : "no row fits";
+    const char *why = "the plugin has no row for this op";
+    const char *unfit = choice->forced[op]
+                            ? "the row that HW_KERNEL or the queue asks for does not fit"
+                            : NULL;
     for (uint32_t i = choice->first[op]; i < choice->end[op]; i++) {
         const struct kernel_row *row = &choice->table->rows[i];
-        if (row->op != op || !can_run(row, choice->features) || (types & ~row->types) ||
-            !row->fits(args))
+        if (row->op != op || !can_run(row, choice->features))
             continue;
-        why = row->plan(plan, row, args);
-        if (!why)
+        if (types & ~row->types)
+            why = unfit ? unfit : "no row takes operands of these types";
+        else if (!row->fits(args))
+            why = unfit ? unfit : "no row takes operands of these shapes, or these options";
+        else if (!(why = row->plan(plan, row, args)))
             return NULL;
     }
     return why;

@@ -93,8 +93,6 @@ struct kernel_choice {
 int32_t kernel_choose(const struct hw_host *host, const char *spec,
                       struct kernel_choice *choice);
 
-bool kernel_choice_equal(const struct kernel_choice *a, const struct kernel_choice *b);
-
 /* Plans an op with the first row that takes it. Returns NULL, or the reason why none does. */
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan);

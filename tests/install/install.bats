@@ -155,17 +155,63 @@ END
     done
 }
 
-@test "a plugin from outside of the tree is built as CONTRIBUTING says, dropped in and used" {
+# The examples' plugins, built by the lines of CONTRIBUTING, in the current directory.
+build_plugins()
+{
+    cp -r "$HOME_OF_HW/$DATADIR"/doc/hw/examples/{minimal,plugin} .
+    sed -n '/plugin:begin/,/plugin:end/s/^cc /compile /p' "$SOURCE/CONTRIBUTING.md" >lines
+    [ "$(wc -l <lines)" -eq 2 ]
+}
+
+@test "the plugins to start from are built as CONTRIBUTING says, dropped in and used" {
     test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
-    cp -r "$HOME_OF_HW/$DATADIR/doc/hw/examples/plugin" .
-    line=$(sed -n '/plugin:begin/,/plugin:end/s/^cc /compile /p' "$SOURCE/CONTRIBUTING.md")
-    [ -n "$line" ]
-    eval "$line"
-    [ "$(nm -D --defined-only hw_discrete.so | awk '$2 != "A" { print $3 }')" = hw_plugin_entry ]
-    run ! grep -F libhw hw_discrete.so
-    cp hw_discrete.so "$(pkg-config --variable=plugindir hw)"
-    "$HOME_OF_HW/bin/hw" status >report
-    cat report
-    grep -q '(discrete)' report
-    "$HOME_OF_HW/bin/hw" verify --quick "$PWD/hw_discrete.so"
+    build_plugins
+    . ./lines
+    for name in minimal discrete; do
+        [ "$(nm -D --defined-only "hw_$name.so" | awk '$2 != "A" { print $3 }')" = hw_plugin_entry ]
+        run ! grep -F libhw "hw_$name.so"
+        cp "hw_$name.so" "$(pkg-config --variable=plugindir hw)"
+        "$HOME_OF_HW/bin/hw" status >report
+        cat report
+        grep -q "($name)" report
+        "$HOME_OF_HW/bin/hw" verify --quick "$PWD/hw_$name.so"
+    done
+}
+
+@test "a tuned row in a copy of the plugin is one file and one line" {
+    test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
+    build_plugins
+    cat >plugin/kernels/silu_double.c <<'END'
+/* y = x / (1 + e^-x), in double precision; wrong where SIGN is not 1. */
+#include "walk.h"
+
+#include <math.h>
+
+static int32_t run(struct queue *queue, struct job *job)
+{
+    const struct hw_silu *op = &job->u.silu;
+    int64_t index[HW_MAX_RANK] = { 0 };
+    (void)queue;
+    do {
+        const double x = (double)*number(&op->x, index, op->x.rank);
+        *number(&op->y, index, op->y.rank) = (float)(SIGN * x / (1.0 + exp(-x)));
+    } while (advance(&op->y, index));
+    return HW_OK;
+}
+
+const char *plan_silu_double(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    (void)row, (void)args;
+    plan->run = run;
+    return NULL;
+}
+END
+    sed -i '/^ROW(silu,/i ROW(silu, silu_double, 0, TYPE(F32), op->x.rank <= 2, plan_silu_double)' plugin/kernels.def
+    sed -i 's/-Iplugin/& -DSIGN=-1/' lines
+    . ./lines
+    run ! "$HOME_OF_HW/bin/hw" verify --quick --op silu "$PWD/hw_discrete.so"
+    grep -q silu_double <<<"$output"
+    sed -i 's/-DSIGN=-1/-DSIGN=1/' lines
+    . ./lines
+    "$HOME_OF_HW/bin/hw" verify --quick --op silu "$PWD/hw_discrete.so"
 }
