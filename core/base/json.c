@@ -3,6 +3,8 @@
  * has. */
 #include "base/json.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,30 +23,12 @@ static void put_text(struct json *json, const char *text)
     put(json, text, strlen(text));
 }
 
-/* Bytes of the UTF-8 sequence at `s`, or 0 if there is none: no overlong form, no
- * surrogate, nothing past U+10FFFF (RFC 3629). */
-static size_t utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 static void put_escaped(struct json *json, const char *value)
 {
     const unsigned char *s = (const unsigned char *)value;
     put_text(json, "\"");
     while (*s) {
-        size_t length = utf8_length(s);
+        size_t length = utf8_length((const char *)s);
         char escape[8];
         if (length == 0) {
             put_text(json, "\xef\xbf\xbd"); /* U+FFFD, the replacement character */

@@ -2,6 +2,8 @@
 /* log.c - one line at a time, to the application's function or to standard error. */
 #include "base/log.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +14,20 @@ static const char *level_name(int32_t level)
     return level >= HW_LOG_ERROR && level <= HW_LOG_DEBUG ? names[level] : "log";
 }
 
-/* Text of a plugin, or a file name, must not break the line. */
+/* A line stays a line and controls no terminal, whatever a plugin or a file name contains. The
+ * control characters from U+0080 to U+009F are two bytes in UTF-8. */
 static void one_line(char *text)
 {
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte < 0x20 || byte == 0x7f)
-            *text = ' ';
+    while (*text) {
+        const size_t length = utf8_length(text);
+        const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+        const bool control = first < 0x20 || first == 0x7f ||
+                             (first == 0xc2 && second < 0xa0);
+        if (length == 0)
+            *text = '?';
+        else if (control)
+            memset(text, ' ', length);
+        text += length ? length : 1;
     }
 }
 

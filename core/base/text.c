@@ -2,6 +2,8 @@
 /* text.c - formatting into memory of its own, and the nearest of some names. */
 #include "base/text.h"
 
+#include <hw/hw.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,4 +77,37 @@ const char *nearest(const char *name, const char *const *list, size_t count)
         }
     }
     return found;
+}
+
+size_t utf8_length(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80)
+        return 1;
+    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+bool kernel_list_valid(const char *text)
+{
+    for (bool more = true; more;) {
+        size_t length = strcspn(text, ","), equals = strcspn(text, "=,");
+        bool known = equals == length;
+        for (uint32_t op = 0; op < HW_OP_COUNT && !known; op++)
+            known = strlen(hw_op_name(op)) == equals &&
+                    memcmp(hw_op_name(op), text, equals) == 0;
+        if (!known || length == 0 || equals + 1 == length)
+            return false;
+        more = text[length] == ',';
+        text += length + more;
+    }
+    return true;
 }

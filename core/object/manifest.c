@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_RANK 80
+#define DEFAULT_RANK 100
 
 bool name_valid(const char *name, size_t length)
 {

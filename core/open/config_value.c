@@ -3,6 +3,7 @@
 #include "open/config_value.h"
 
 #include "base/message.h"
+#include "base/text.h"
 #include "open/config.h"
 
 #include <string.h>
@@ -65,24 +66,6 @@ static bool whole_number(const char *text, uint64_t limit, uint32_t *value)
     if (!number(text, &end, limit, &n) || *end || n == 0)
         return false;
     *value = (uint32_t)n;
-    return true;
-}
-
-/* "portable", "<row>" or "<op>=<row>", commas between them. Which rows there are is known
- * to each device only, when it is opened. */
-static bool kernel_rows(const char *text)
-{
-    for (bool more = true; more;) {
-        size_t length = strcspn(text, ","), equals = strcspn(text, "=,");
-        bool known = equals == length;
-        for (uint32_t op = 0; op < HW_OP_COUNT && !known; op++)
-            known = strlen(hw_op_name(op)) == equals &&
-                    memcmp(hw_op_name(op), text, equals) == 0;
-        if (!known || length == 0 || equals + 1 == length)
-            return false;
-        more = text[length] == ',';
-        text += length + more;
-    }
     return true;
 }
 
@@ -175,7 +158,7 @@ static bool take_cache_dir(struct settings *settings, const char *text)
 static bool take_kernel(struct settings *settings, const char *text)
 {
     (void)settings;
-    return kernel_rows(text);
+    return kernel_list_valid(text);
 }
 
 static bool take_log(struct settings *settings, const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* select.c - the stage filter, and what the settings make of the devices that were found:
- * which ones, in which order. */
+/* select.c - stage 1, filter; and which of the devices that were found are selected, in which
+ * order. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/select.h"
 
@@ -24,7 +24,7 @@ static const struct setting_value *setting_of(const struct hw_context *context,
     return &context->settings.value[s];
 }
 
-/* An option is named by its field. */
+/* The name of the setting's source for messages. */
 static const char *source_of(const struct hw_context *context, enum setting s)
 {
     const char *source = setting_of(context, s)->source;
@@ -35,33 +35,32 @@ static const char *source_of(const struct hw_context *context, enum setting s)
                                   : "option require";
 }
 
-/* HW_DISABLE and HW_REQUIRE need less than the whole grammar. */
+/* HW_DISABLE and HW_REQUIRE accept only a part of the grammar. */
 static enum hw_status check_plain(const struct selector_list *list, const char *source,
                                   bool devices)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct selector *selector = &list->items[i];
         if (selector->removes || selector->optional)
-            return fail(HW_INVALID,
-                        "%s: \"%s\": no ! and no ? here; those are for HW_BACKENDS", source,
-                        selector->text);
+            return fail(HW_INVALID, "%s: \"%s\": ! and ? are allowed in HW_BACKENDS only",
+                        source, selector->text);
         if (selector->device && !devices)
             return fail(HW_INVALID,
-                        "%s: \"%s\": names of backends only; to exclude a device write "
+                        "%s: \"%s\": must be a backend; to exclude a device, write "
                         "!%s in HW_BACKENDS",
                         source, selector->text, selector->text);
     }
     return HW_OK;
 }
 
-/* A list of nothing but removals means: everything else. */
+/* A list with only removals selects everything else. */
 static enum hw_status imply_rest(struct selector_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (!list->items[i].removes)
             return HW_OK;
     if (list->count == MAX_SELECTORS)
-        return fail(HW_INVALID, "HW_BACKENDS: over %d words", MAX_SELECTORS);
+        return fail(HW_INVALID, "HW_BACKENDS: more than %d entries", MAX_SELECTORS);
     struct selector *selector = &list->items[list->count++];
     selector->text = strdup("*");
     selector->backend = strdup("*");
@@ -138,13 +137,13 @@ bool filter(struct hw_context *context, struct candidate *candidate)
         wanted = wanted || !selector->removes;
     }
     return wanted || stop(candidate, REASON_NOT_SELECTED,
-                          "backends (%s) asks for \"%s\" only", value->source, value->text);
+                          "backends (%s) selects only \"%s\"", value->source, value->text);
 }
 
 /* ---- order ---- */
 
-/* Software that imitates a GPU comes after everything else, the CPU included; then the
- * manifest's rank, the kind, and the plugin's own order. */
+/* Software that imitates a GPU comes last, after the CPU. The others are ordered by the rank in
+ * the manifest, the kind of device, the name, and the plugin's own order. */
 static int compare_devices(const void *a, const void *b)
 {
     static const int kinds[] = { [HW_DEVICE_DISCRETE] = 0,
@@ -184,8 +183,7 @@ static const struct selector *removed_by(const struct selection *selection,
     return NULL;
 }
 
-/* The device that was picked already and is the same hardware, seen through another plugin.
- */
+/* A selected device of another plugin that is the same hardware; or NULL. */
 static const struct hw_device *same_hardware(const struct hw_context *context,
                                              const struct hw_device *device)
 {
@@ -203,7 +201,7 @@ static const struct hw_device *same_hardware(const struct hw_context *context,
     return NULL;
 }
 
-/* Moves what the word asks for to the selected devices; how many devices it matched. */
+/* Selects the devices that match. Returns how many match, selected now or before. */
 static uint32_t pick(struct hw_context *context, const struct selector *selector)
 {
     uint32_t matched = 0, kept = 0;
@@ -212,7 +210,7 @@ static uint32_t pick(struct hw_context *context, const struct selector *selector
     for (uint32_t i = 0; i < context->unselected_count; i++) {
         struct hw_device *device = context->unselected[i];
         const struct selector *removal = removed_by(context->selection, device);
-        /* Whoever names a backend means it; shadows are for what comes in by a glob. */
+        /* A backend that is named, rather than matched by a glob, shows all its devices. */
         const struct hw_device *shadow = is_glob(selector->backend)
                                              ? same_hardware(context, device)
                                              : NULL;
@@ -233,7 +231,7 @@ static uint32_t pick(struct hw_context *context, const struct selector *selector
     return matched;
 }
 
-/* ---- what a word that matched nothing means ---- */
+/* ---- selectors that match nothing ---- */
 
 static bool was_found(const struct candidate *candidate)
 {
@@ -242,7 +240,7 @@ static bool was_found(const struct candidate *candidate)
            candidate->reason != REASON_SHADOWED && candidate->reason != REASON_DUPLICATE;
 }
 
-/* The plugin that the word means: one that works, if there is any. */
+/* The first plugin of that name that works, or else the first; NULL if there is none. */
 static const struct candidate *find_candidate(const struct hw_context *context,
                                               const struct selector *selector)
 {
@@ -264,12 +262,27 @@ static void append(char *text, size_t size, const char *more)
     snprintf(text + length, size - length, "%s%s", length ? ", " : "", more);
 }
 
-/* Says which there are, and where the list has a word for it, how to do without. */
+/* The list with a ? after `missing`. */
+static void write_optional(const struct selector_list *list, const struct selector *missing,
+                           char *text, size_t size)
+{
+    *text = '\0';
+    for (size_t i = 0; i < list->count; i++) {
+        const struct selector *s = &list->items[i];
+        char item[256];
+        snprintf(item, sizeof item, "%s%s%s", s->removes ? "!" : "", s->text,
+                 s->optional || s == missing ? "?" : "");
+        size_t length = strlen(text);
+        snprintf(text + length, size - length, "%s%s", i ? "," : "", item);
+    }
+}
+
+/* Lists the plugins that were found, and shows how to make the backend optional. */
 static enum hw_status unknown_selector(const struct hw_context *context,
                                        const struct selector *selector,
                                        enum setting setting)
 {
-    char found[512] = "", optional[256] = "";
+    char found[512] = "", optional[512];
     const char *names[MAX_SELECTORS];
     size_t count = 0;
     for (const struct candidate *c = context->candidates; c; c = c->next) {
@@ -280,13 +293,14 @@ static enum hw_status unknown_selector(const struct hw_context *context,
             names[count++] = c->name;
     }
     const char *near = nearest(selector->backend, names, count);
-    if (setting == SETTING_backends)
-        snprintf(optional, sizeof optional, ". Write \"%s?\" if it may be missing",
-                 selector->text);
-    return fail(
-        HW_NO_DEVICE, "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s",
-        source_of(context, setting), selector->text, near ? "; did you mean \"" : "",
-        near ? near : "", near ? "\"?" : "", *found ? found : "none", optional);
+    write_optional(&context->selection->backends, selector, optional, sizeof optional);
+    bool offer = setting == SETTING_backends && !selector->removes;
+    return fail(HW_NO_DEVICE,
+                "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s%s%s",
+                source_of(context, setting), selector->text,
+                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "",
+                *found ? found : "none", offer ? ". If it may be missing, write \"" : "",
+                offer ? optional : "", offer ? "\"" : "");
 }
 
 static void list_devices(const struct hw_context *context, char *text, size_t size)
@@ -313,11 +327,11 @@ static bool plugin_has_devices(const struct hw_context *context,
 static enum hw_status stopped(const struct candidate *candidate,
                               const struct selector *selector, const char *source)
 {
-    return fail(HW_NO_DEVICE, "%s: \"%s\" can not be used: %s. Remedy: %s", source,
+    return fail(HW_NO_DEVICE, "%s: \"%s\" cannot be used: %s. Remedy: %s", source,
                 selector->text, message_of(candidate), remedy_of(candidate));
 }
 
-/* HW_NO_DEVICE, with the words for it. */
+/* Returns HW_NO_DEVICE with the reason. */
 static enum hw_status selector_failed(const struct hw_context *context,
                                       const struct selector *selector, enum setting setting)
 {
@@ -331,7 +345,7 @@ static enum hw_status selector_failed(const struct hw_context *context,
         const struct hw_device *device =
             i < context->device_count ? context->devices[i]
                                       : context->unselected[i - context->device_count];
-        /* Why a device is not used is of interest if it is the one that was meant. */
+        /* Says why the device is not selected if it is the one that was meant. */
         bool meant = device->why && selector_matches(selector, device);
         char line[256];
         snprintf(line, sizeof line, "%s (%s)", device->name,
@@ -343,28 +357,36 @@ static enum hw_status selector_failed(const struct hw_context *context,
                 source_of(context, setting), selector->text, found);
 }
 
-/* A word that matched nothing. A backend that was found but stopped leaves the others to
- * serve, with a warning; anything else is an error. */
+static void warn_unknown(struct hw_context *context, const struct selector *selector,
+                         enum setting setting)
+{
+    unknown_selector(context, selector, setting);
+    log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
+    settings_warn(&context->settings, text_format("%s", hw_message()));
+}
+
+/* Nothing matches the selector. That is an error, except that a plugin that was found and
+ * stopped is a warning, and so is the removal of one that is not there. */
 static enum hw_status check_selector(struct hw_context *context,
                                      const struct selector *selector)
 {
     if (selector->optional || strcmp(selector->text, "*") == 0)
         return HW_OK;
     const struct candidate *candidate = find_candidate(context, selector);
-    enum hw_status status = HW_OK;
-    if (!selector->removes || !candidate)
-        status = selector_failed(context, selector, SETTING_backends);
-    if (status && candidate && candidate->reason &&
-        !plugin_has_devices(context, candidate)) {
-        if (!is_broken(candidate)) /* else it was said when it stopped */
-            log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
-        status = HW_OK;
+    if (selector->removes) {
+        if (!candidate)
+            warn_unknown(context, selector, SETTING_backends);
+        return HW_OK;
     }
-    return status;
+    enum hw_status status = selector_failed(context, selector, SETTING_backends);
+    if (!candidate || !candidate->reason || plugin_has_devices(context, candidate))
+        return status;
+    if (!is_broken(candidate)) /* for a broken one, the ladder has logged a warning */
+        log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
+    return HW_OK;
 }
 
-/* Nothing is left: the first word that names a backend says why, or else all that was
- * found. */
+/* Fails with what is wrong with the first backend that is named, or else with every file. */
 static enum hw_status nothing_selected(struct hw_context *context)
 {
     const struct selector_list *list = &context->selection->backends;
@@ -376,7 +398,7 @@ static enum hw_status nothing_selected(struct hw_context *context)
     for (const struct candidate *c = context->candidates; c; c = c->next) {
         char line[512];
         snprintf(line, sizeof line, "%s: %s", c->name[0] ? c->name : c->file,
-                 c->reason ? message_of(c) : "its devices are excluded");
+                 c->reason ? message_of(c) : "its devices are not selected");
         append(reasons, sizeof reasons, line);
     }
     if (*reasons)
@@ -410,11 +432,8 @@ static void warn_unmatched(struct hw_context *context)
 {
     const struct selector_list *list = &context->selection->disable;
     for (size_t i = 0; i < list->count; i++)
-        if (!find_candidate(context, &list->items[i])) {
-            unknown_selector(context, &list->items[i], SETTING_disable);
-            log_line(&context->log, HW_LOG_WARN, "%s", hw_message());
-            settings_warn(&context->settings, text_format("%s", hw_message()));
-        }
+        if (!find_candidate(context, &list->items[i]))
+            warn_unknown(context, &list->items[i], SETTING_disable);
 }
 
 enum hw_status select_devices(struct hw_context *context)
@@ -432,7 +451,7 @@ enum hw_status select_devices(struct hw_context *context)
     warn_unmatched(context);
     for (uint32_t i = 0; i < total; i++)
         set_why(context->unselected[i],
-                text_format("backends (%s) does not ask for it", value->source));
+                text_format("not selected by backends (%s)", value->source));
     for (size_t i = 0; i < list->count; i++) {
         uint32_t matched = list->items[i].removes ? 0 : pick(context, &list->items[i]);
         if (matched == 0 && !first)
@@ -461,7 +480,8 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
         return status;
     if (list.count != 1 || list.items[0].removes || list.items[0].optional) {
         selectors_free(&list);
-        return fail(HW_INVALID, "device \"%s\": one name, such as cpu or cpu:0", name);
+        return fail(HW_INVALID, "device \"%s\": must be one name, such as cpu or cpu:0",
+                    name);
     }
     for (uint32_t i = 0; i < context->device_count && !*device; i++)
         if (selector_matches(&list.items[0], context->devices[i]))

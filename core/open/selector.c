@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* selector.c - the grammar of lists of backends and devices: see docs/settings.md. */
+/* selector.c - lists of backends and devices: docs/settings.md has the grammar. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/selector.h"
 
@@ -12,9 +12,8 @@
 #include <string.h>
 
 #define GRAMMAR                                                                            \
-    "a list is words with commas between them, each [!]backend[:device][?], where device " \
-    "is an "                                                                               \
-    "index, a PCI address, a UUID or a part of a name with *"
+    "an entry is [!]backend[:device][?], where device is an index, a PCI address, a UUID " \
+    "or a pattern of names with *; commas separate entries"
 
 static enum hw_status bad_selector(const char *source, const char *text, size_t length,
                                    const char *what)
@@ -44,15 +43,16 @@ static enum hw_status parse_selector(struct selector *selector, const char *text
         length--;
     }
     if (length == 0)
-        return bad_selector(source, whole, whole_length, "a word is missing");
+        return bad_selector(source, whole, whole_length, "an entry is empty");
     const char *colon = memchr(text, ':', length);
     size_t backend = colon ? (size_t)(colon - text) : length;
     if (backend == 0)
         return bad_selector(source, whole, whole_length, "the backend is missing");
     for (size_t i = 0; i < backend; i++)
         if (!backend_character(text[i]))
-            return bad_selector(source, whole, whole_length,
-                                "the name of a backend has letters, digits, _ and - only");
+            return bad_selector(
+                source, whole, whole_length,
+                "the name of a backend consists of letters, digits, _ and -");
     if (colon && backend + 1 == length)
         return bad_selector(source, whole, whole_length,
                             "the device is missing after the colon");
@@ -68,7 +68,7 @@ static enum hw_status add_selector(struct selector_list *list, const char *text,
                                    size_t length, const char *source)
 {
     if (list->count == MAX_SELECTORS)
-        return fail(HW_INVALID, "%s: over %d words", source, MAX_SELECTORS);
+        return fail(HW_INVALID, "%s: more than %d entries", source, MAX_SELECTORS);
     while (length && *text == ' ') {
         text++;
         length--;
@@ -90,7 +90,7 @@ enum hw_status selectors_parse(struct selector_list *list, const char *text,
         status = add_selector(list, text, length, source);
         text += length;
         if (*text == ',' && !*++text && !status)
-            status = fail(HW_INVALID, "%s: a comma with no word after it; %s", source,
+            status = fail(HW_INVALID, "%s: no entry follows the last comma; %s", source,
                           GRAMMAR);
     }
     if (status)
@@ -116,7 +116,7 @@ static char lower(char c)
 
 bool glob(const char *pattern, const char *text)
 {
-    /* On a mismatch the last * takes one character more; earlier ones never need to. */
+    /* On a mismatch the last * takes one more character; earlier ones never need to. */
     const char *star = NULL, *taken = NULL;
     while (*text) {
         if (*pattern == '*') {
@@ -142,8 +142,8 @@ bool is_glob(const char *pattern)
     return strpbrk(pattern, "*?") != NULL;
 }
 
-/* An index, a PCI address with or without the domain 0000, a UUID as vendors write it too,
- * or a glob of names. */
+/* An index, a PCI address with or without the domain 0000, a UUID with or without the prefix
+ * "GPU-", or a glob of names. */
 static bool device_matches(const char *pattern, const struct hw_device *device)
 {
     if (strspn(pattern, "0123456789") == strlen(pattern)) {

@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "run/check.h"
 #include "run/device.h"
 #include "run/graph.h"
@@ -178,6 +179,12 @@ static enum hw_status make_public(struct hw_device *device,
         return fail(HW_INVALID, "%s: unknown flags 0x%x", function, (unsigned)given.flags);
     const struct setting_value *kernel = &device->context->settings.value[SETTING_kernel];
     bool asked = given.kernel && *given.kernel;
+    if (asked && !kernel_list_valid(given.kernel))
+        return fail(
+            HW_INVALID,
+            "%s: kernel \"%.200s\" must be a list of portable, <row> or <op>=<row>, "
+            "separated by commas",
+            function, given.kernel);
     const struct hw_queue_desc desc = {
         .size = sizeof desc,
         .flags = given.flags,

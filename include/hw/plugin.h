@@ -397,8 +397,8 @@ static inline struct hw_device_info hw_no_facts(void)
  *   title=OpenCL       the name for display, at most 31 bytes; default: the name in
  *                      capitals
  *   vendor=NVIDIA      for display
- *   rank=10            default order, lower first; default 80. Usual ranks: discrete 10-39,
- *                      integrated 40-59, generic GPU 60-79, CPU 90-99
+ *   rank=10            default order, lower first. Usual ranks: discrete 10-39, integrated
+ *                      40-59, generic GPU 60-79, CPU 90-99. Default 100: after the CPU
  *   match=pci:10de:*   hardware that makes loading the plugin worthwhile (vendor:device, *
  *                      is any); may repeat; without it the plugin is always loaded
  *   needs=libcuda.so.1 a library that the plugin will dlopen(); may repeat; a|b: either one

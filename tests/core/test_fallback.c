@@ -636,6 +636,9 @@ static void a_stand_in_that_does_not_open(void **state)
     (void)state;
     ok(hw_open(&options, &context));
     ok(hw_device_find(context, "discrete:0", &device));
+    fails(HW_INVALID, "kernel \",,,,\" must be a list",
+          hw_queue_open(device, &(struct hw_queue_options){ .size = 16, .kernel = ",,,," },
+                        &queue));
     ok(hw_queue_open(device, &(struct hw_queue_options){ .size = 16, .kernel = "portable" },
                      &queue));
     const struct hw_tensor t = host_f32(x, (int64_t)2, END);

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fenv.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -506,6 +507,22 @@ static void test_holes(void **state)
     hw_close(context);
 }
 
+/* A plugin that states no rank comes after the CPU (rank 90). */
+static void test_default_rank(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("rank"));
+    put_plugin(lair("rank"), "good");
+    assert_int_equal(open_on(lair("rank"), NULL, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *manifest = json_object_get(candidate(json, lair("rank/hw_good.so")),
+                                             "manifest");
+    assert_int_equal(json_integer_value(json_object_get(manifest, "rank")), 100);
+    json_decref(json);
+    hw_close(context);
+}
+
 /* Two contexts at once, on one plugin; then closing and opening again. */
 static void test_two_contexts(void **state)
 {
@@ -630,6 +647,41 @@ static void test_replaced(void **state)
     hw_close(context);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+static void *open_all(void *argument)
+{
+    struct hw_context *context;
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    enum hw_status *status = argument;
+    *status = open_on(lair("together"), &options, &context);
+    hw_close(context);
+    return NULL;
+}
+
+/* hw.h asks for 64 KiB: language runtimes call from threads with small stacks. */
+static void test_stack(void **state)
+{
+    const size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN), room = 64 << 10;
+    enum hw_status status = HW_INTERNAL;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, least > room ? least : room),
+                     0);
+    assert_int_equal(pthread_create(&thread, &attributes, open_all, &status), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(status, HW_OK);
+    pthread_attr_destroy(&attributes);
+}
+#else
+static void test_stack(void **state)
+{
+    (void)state;
+    print_message("# not applicable: sanitizers need more stack\n");
+}
+#endif
+
 static unsigned count_descriptors(void)
 {
     unsigned count = 0;
@@ -684,6 +736,8 @@ int main(void)
         cmocka_unit_test(test_holes),
         cmocka_unit_test(test_two_contexts),
         cmocka_unit_test(test_undefined),
+        cmocka_unit_test(test_default_rank),
+        cmocka_unit_test(test_stack),
         cmocka_unit_test(test_misnamed),
         cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_replaced),

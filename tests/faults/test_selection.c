@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_selection.c - how HW_BACKENDS and the other settings select devices. The plugin
  * zoo (rank 20) has four: 0 software, 1 integrated, 2 and 3 discrete. The plugin view
- * (rank 60) shows 2 and 3 once more. The plugin good (rank 80) has one. The plugin
- * open_no_driver is found but unusable. */
+ * (rank 60) shows 2 and 3 once more. The plugin good (no rank, hence 100) has one. The
+ * plugin open_no_driver is found but unusable. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -70,17 +70,20 @@ static const struct row rows[] = {
     { "unicorn", "", "", NULL, HW_NO_DEVICE, "found: good, open_no_driver, view, zoo" },
     { "good,unicorn", "", "", NULL, HW_NO_DEVICE, "\"unicorn\"" },
     { "unicorn,good", "", "", NULL, HW_NO_DEVICE, "\"unicorn\"" },
-    { "!unicorn", "", "", NULL, HW_NO_DEVICE, "\"unicorn\"" },
+    { "!unicorn", "", "", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
+    { "good,!unicorn", "", "", "good:0", HW_OK, NULL },
+    { "good,!zoo:1,unicorn", "", "", NULL, HW_NO_DEVICE,
+      "If it may be missing, write \"good,!zoo:1,unicorn?\"" },
     { "uni*", "", "", NULL, HW_NO_DEVICE, "\"uni*\"" },
     { "unicorn?,good", "", "", "good:0", HW_OK, NULL },
     { "unicorn?", "", "", NULL, HW_NO_DEVICE, "" },
     { "!unicorn?", "", "", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
     /* no words */
-    { ",", "", "", NULL, HW_INVALID, "a word is missing" },
+    { ",", "", "", NULL, HW_INVALID, "an entry is empty" },
     { "good,", "", "", NULL, HW_INVALID, "comma" },
-    { "good,,zoo", "", "", NULL, HW_INVALID, "a word is missing" },
-    { "!", "", "", NULL, HW_INVALID, "a word is missing" },
-    { "?", "", "", NULL, HW_INVALID, "a word is missing" },
+    { "good,,zoo", "", "", NULL, HW_INVALID, "an entry is empty" },
+    { "!", "", "", NULL, HW_INVALID, "an entry is empty" },
+    { "?", "", "", NULL, HW_INVALID, "an entry is empty" },
     { ":0", "", "", NULL, HW_INVALID, "the backend is missing" },
     { "zoo:", "", "", NULL, HW_INVALID, "the device is missing" },
     { "zo/o", "", "", NULL, HW_INVALID, "letters, digits" },
@@ -92,18 +95,19 @@ static const struct row rows[] = {
     { "", "unicorn", "", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
     { "good", "good", "", NULL, HW_NO_DEVICE, "disabled by \"good\" in disable" },
     { "", "zoo:1", "", NULL, HW_INVALID, "!zoo:1" },
-    { "", "!zoo", "", NULL, HW_INVALID, "no !" },
+    { "", "!zoo", "", NULL, HW_INVALID, "! and ? are allowed in" },
     { "", "*", "", NULL, HW_NO_DEVICE, "disabled" },
     /* HW_REQUIRE */
     { "", "", "zoo", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
     { "", "", "zoo:1,good", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
-    { "good", "", "zoo", NULL, HW_NO_DEVICE, "asks for \"good\" only" },
+    { "good", "", "zoo", NULL, HW_NO_DEVICE, "selects only \"good\"" },
     { "good,zoo:1", "", "zoo:2", NULL, HW_NO_DEVICE, "\"zoo:2\"" },
     { "", "", "open_no_driver", NULL, HW_NO_DEVICE, "libnowhere.so.1" },
     { "", "", "unicorn", NULL, HW_NO_DEVICE, "option require: \"unicorn\": no plugin" },
     { "", "", "unicorn", NULL, HW_NO_DEVICE, "found: good, open_no_driver, view, zoo\n" },
-    { "zoo:1", "", "zoo:2", NULL, HW_NO_DEVICE, "zoo:2 (backends (option) does not ask" },
-    { "", "", "zoo?", NULL, HW_INVALID, "no ?" },
+    { "zoo:1", "", "zoo:2", NULL, HW_NO_DEVICE,
+      "zoo:2 (not selected by backends (option)" },
+    { "", "", "zoo?", NULL, HW_INVALID, "! and ? are allowed in" },
 };
 
 static void check_devices(struct hw_context *context, const char *expected)

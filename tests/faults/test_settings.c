@@ -510,6 +510,25 @@ static void test_broken_said(void **state)
     }
 }
 
+/* No line of the log moves a cursor or changes a colour, in whatever encoding. */
+static void test_log_lines(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .log_fn = collect };
+    (void)state;
+    make_directory(lair("lines"));
+    put_plugin(lair("lines"), "good");
+    write_file(lair("lines/hw_\302\23331m.so"), "", 0);
+    write_file(lair("lines/hw_\233\377\033.so"), "", 0);
+    write_file(lair("lines/hw_\303\266.so"), "", 0);
+    warned[0] = '\0';
+    assert_int_equal(open_on(lair("lines"), &options, &context), HW_OK);
+    assert_non_null(strstr(warned, "hw_  31m.so"));
+    assert_non_null(strstr(warned, "hw_?? .so"));
+    assert_non_null(strstr(warned, "hw_\303\266.so"));
+    hw_close(context);
+}
+
 static char started[4096];
 
 static void collect_start(void *user, const char *path)
@@ -595,7 +614,7 @@ int main(void)
         cmocka_unit_test(test_file_path_trust),  cmocka_unit_test(test_file_relative),
         cmocka_unit_test(test_unknown_variable), cmocka_unit_test(test_report_size),
         cmocka_unit_test(test_trust_said),       cmocka_unit_test(test_broken_said),
-        cmocka_unit_test(test_starting),
+        cmocka_unit_test(test_starting),         cmocka_unit_test(test_log_lines),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
