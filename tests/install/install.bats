@@ -155,6 +155,21 @@ END
     done
 }
 
+@test "the plugin of docs/plugin-tutorial.md, with the op that the page adds, passes" {
+    test -x "$HOME_OF_HW/bin/hw" || skip "not applicable: built without the command"
+    tutorial=$HOME_OF_HW/$DATADIR/doc/hw/docs/plugin-tutorial.md
+    cp -r "$HOME_OF_HW/$DATADIR/doc/hw/examples/minimal" mine
+    cd mine
+    sed -n '/copy:begin/,/copy:end/p' "$tutorial" | grep -vE '^(```|<!--)' >copy.c
+    sed -e '/---- the table ----/r copy.c' -e 's/\.rmsnorm = rmsnorm/&, .copy = copy/' \
+        -e 's/"minimal", "title=Minimal/"mine", "title=Mine/' hw_minimal.c >hw_mine.c
+    line=$(grep -m 1 '^cc .*-o hw_mine.so' "$tutorial" | sed 's/^cc /compile /')
+    eval "$line"
+    "$HOME_OF_HW/bin/hw" verify --quick ./hw_mine.so | tee report
+    grep -qE '^  copy +[1-9][0-9]* passed +0 failed' report
+    grep -qE '^  rmsnorm +[1-9][0-9]* passed +0 failed' report
+}
+
 # The examples' plugins, built by the lines of CONTRIBUTING, in the current directory.
 build_plugins()
 {
