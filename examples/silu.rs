@@ -24,7 +24,7 @@ struct Silu {
 }
 
 const F32: i32 = 1; // enum hw_dtype
-const OP_SILU: u32 = 3; // enum hw_op: the position in HW_OPS, from 0
+const OP_SILU: u32 = 3; // enum hw_op: `hw abi hw_silu` prints it
 
 #[link(name = "hw")]
 extern "C" {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""softmax.py - the library from Python, by ctypes alone: structs of hw/types.h and hw/ops.h by hand."""
+"""softmax.py - the library from Python, by ctypes alone. It asks the library for the fields of each op, so submit()
+takes any op by its name."""
 import ctypes as c
 
 
@@ -10,13 +11,15 @@ class Tensor(c.Structure):
                 ("layout", c.c_uint32), ("reserved", c.c_uint32 * 3)]
 
 
-class Softmax(c.Structure):
-    """struct hw_softmax: the tensors, then the scalars. Zero means the default."""
-    _fields_ = [("x", Tensor), ("mask", Tensor), ("y", Tensor), ("scale", c.c_float), ("log", c.c_uint32)]
+class Field(c.Structure):
+    """struct hw_field_info: one field of an op's struct."""
+    _fields_ = [("size", c.c_uint32), ("type", c.c_int32), ("role", c.c_int32), ("offset", c.c_uint32),
+                ("bytes", c.c_uint32), ("reserved", c.c_uint32), ("name", c.c_char_p), ("zero", c.c_char_p)]
 
 
 assert c.sizeof(Tensor) == 112
-F32, OP_SOFTMAX = 1, 2  # enum hw_dtype; enum hw_op: the position in HW_OPS, from 0
+F32 = 1  # enum hw_dtype
+TYPES = [None, Tensor, c.c_int32, c.c_int64, c.c_float, c.c_uint32, c.c_uint32]  # by enum hw_field_type
 
 hw = c.CDLL("libhw.so.0")
 hw.hw_message.restype = hw.hw_device_name.restype = c.c_char_p
@@ -40,14 +43,23 @@ def host(array, *extents):
     return tensor
 
 
+def submit(queue, name, **values):
+    """Submits the op of this name. Fields that are not given are zero, which means their default."""
+    op, field, fields = c.c_uint32(), Field(size=c.sizeof(Field)), []
+    check(hw.hw_op_find(name.encode(), c.byref(op)))
+    while not hw.hw_op_field(op, len(fields), c.byref(field)):
+        fields.append((field.name.decode(), TYPES[field.type]))
+    args = type(name, (c.Structure,), {"_fields_": fields})(**values)
+    check(hw.hw_submit(queue, op, c.byref(args), c.sizeof(args)))
+
+
 context, queue = c.c_void_p(), c.c_void_p()
 check(hw.hw_open(None, c.byref(context)))
 device = hw.hw_device_default(context)
 check(hw.hw_queue_open(device, None, c.byref(queue)))
 
 x, y = (c.c_float * 3)(1, 2, 3), (c.c_float * 3)()
-op = Softmax(x=host(x, 3), y=host(y, 3))
-check(hw.hw_submit(queue, OP_SOFTMAX, c.byref(op), c.sizeof(op)))
+submit(queue, "softmax", x=host(x, 3), y=host(y, 3))
 check(hw.hw_queue_wait(queue))
 print(hw.hw_device_name(device).decode() + ":", " ".join(f"{value:.3f}" for value in y))
 hw.hw_close(context)

@@ -36,9 +36,10 @@
  *
  * Ownership. What _open, _import, _alloc, _create and _end functions return belongs to the
  * caller until the matching _close or _free, which accepts NULL. Destroy an object before
- * the one it was made from; hw_close() destroys whatever is left. Objects of one context
- * cannot be used with another. A returned string lives as long as the object that it
- * describes. Structs that are passed in need to live only until the call returns.
+ * the one it was made from; hw_close() destroys whatever is left. Destroying an object
+ * twice, or using it afterwards, is undefined behaviour, as with free(). Objects of one
+ * context cannot be used with another. A returned string lives as long as the object that
+ * it describes. Structs that are passed in need to live only until the call returns.
  *
  * Threads. Every function may be called from any thread. A queue, or a graph, may be used
  * by only one thread at a time; different queues may be used in parallel. After fork(),
@@ -430,10 +431,10 @@ HW_EXPORT enum hw_status hw_queue_wait(struct hw_queue *queue);
  * host memory or on any device of the context, and its strides are arbitrary. hw_copy() in
  * ops.h does the same between any two tensors, and converts dtypes.
  *
- * Both functions only queue the work, like an op: `data` is borrowed until hw_queue_wait()
- * returns. Do not change or free it before, nor read what hw_tensor_read() writes there.
- * While the queue is recording, the copy is recorded, and each launch reads or writes
- * `data`.
+ * Both functions only queue the work, like an op: `data` is borrowed until the queue has
+ * completed it, which hw_queue_wait() or an event shows. Do not change or free it before,
+ * nor read what hw_tensor_read() writes there. While the queue is recording, the copy is
+ * recorded, and each launch reads or writes `data`.
  *
  * Return HW_INVALID if `bytes` is not exactly the size of the elements; otherwise they
  * return the same as hw_copy(). */

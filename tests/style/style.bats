@@ -89,17 +89,17 @@ formatter()
 @test "every source starts with its licence" {
     {
         scripts
-        files '*.c' '*.h' '*.def' '*.map' '*.py' '*.awk' '*meson.build' meson_options.txt
+        files '*.c' '*.h' '*.cpp' '*.hpp' '*.def' '*.map' '*.cmake.in' '*.py' '*.awk' '*meson.build' meson_options.txt
     } | lacking 2 'SPDX-License-Identifier: MIT'
 }
 
 @test "every C file says what it is for" {
-    files '*.c' '*.h' | lacking 2 '^/[*] ([^S]|S[^P])'
+    files '*.c' '*.h' '*.cpp' '*.hpp' | lacking 2 '^/[*] ([^S]|S[^P])'
 }
 
 @test "clang-format would change nothing" {
     format=$(formatter) || skip "missing tool: clang-format 14"
-    files '*.c' '*.h' | xargs -0 "$format" --dry-run 2>&1 |
+    files '*.c' '*.h' '*.cpp' '*.hpp' | xargs -0 "$format" --dry-run 2>&1 |
         sed -nE "s/^([^ :]+):[0-9]+:.*-Wclang-format-violations.*/\1 is not formatted; this mends it: $format -i \1/p" |
         sort -u | nothing
 }
@@ -110,7 +110,7 @@ formatter()
 }
 
 @test "no line of C is longer than 100 columns" {
-    files '*.c' '*.h' | none '^.{101,}'
+    files '*.c' '*.h' '*.cpp' '*.hpp' | none '^.{101,}'
 }
 
 @test "no line of a script or a build file is longer than 120 columns" {
