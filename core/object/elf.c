@@ -273,7 +273,7 @@ static enum object_fault read_steps(struct source *source, struct object *object
     while (*steps && !fault)
         fault = (*steps++)(reader);
     if (fault && source->error)
-        fault = because(reader, OBJECT_UNREADABLE, "can not be read: %s",
+        fault = because(reader, OBJECT_UNREADABLE, "cannot be read: %s",
                         strerror(source->error));
     free(reader->symbols);
     free(reader->called);

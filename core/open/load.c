@@ -162,7 +162,7 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table ||
         !whole_slots(given->size))
         return stop(candidate, REASON_BAD_TABLE,
-                    "its table has a size of %u bytes, which can not be: %zu to %zu",
+                    "its table has %u bytes; it must have %zu to %zu",
                     (unsigned)given->size, OLDEST_TABLE, sizeof plugin->table);
     memcpy(&plugin->table, given, given->size);
     uint32_t oldest = HW_ABI_OLDEST, newest = HW_ABI_VERSION;
