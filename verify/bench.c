@@ -41,7 +41,7 @@ void bench_close(struct bench *b)
     *b = (struct bench){ 0 };
 }
 
-/* All of an arena as plain bytes. */
+/* A whole arena as plain bytes. */
 static struct hw_tensor bytes_of(struct hw_buffer *buffer, unsigned char *host,
                                  uint64_t bytes)
 {
@@ -99,7 +99,7 @@ enum hw_status bench_save(struct bench *b, unsigned char *bytes)
 {
     const uint64_t count = b->problem->bytes;
 
-    if (!b->buffer) { /* nothing is on the device: as it would have been left */
+    if (!b->buffer) { /* nothing is on the device, so nothing changed there */
         memcpy(bytes, b->problem->image, count);
         return HW_OK;
     }
@@ -138,7 +138,7 @@ enum hw_status bench_supports(struct hw_device *device, const struct problem *p)
 
     for (int i = 0; i < p->count; i++) {
         struct hw_tensor tensor = problem_tensor(p, i);
-        tensor.data = p->image; /* a place to be: nothing is computed */
+        tensor.data = p->image; /* some address: nothing is computed */
         if (tensor.dtype != HW_NONE)
             memcpy((char *)&args + p->field[i], &tensor, sizeof tensor);
     }
@@ -190,7 +190,7 @@ enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
         status = with_row(device, force, flags, fn, user, info.name, go_on);
     }
     if (listed && listed != HW_END && listed != HW_UNSUPPORTED)
-        return listed; /* neither the last row nor a device that lists none */
+        return listed; /* an error, not the end of the list */
     if (index == 0 && !only)
         status = with_row(device, NULL, flags, fn, user, "", go_on);
     return status;
@@ -244,7 +244,7 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
 
     error[0] = 0;
     if (filter->op && !is_op(filter->op)) {
-        snprintf(error, VERIFY_ERROR_TEXT, "no op is called '%s'; --list shows them",
+        snprintf(error, VERIFY_ERROR_TEXT, "no op is called '%s'; --list has all cases",
                  filter->op);
         return HW_INVALID;
     }

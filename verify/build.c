@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* build.c - per op: the operands that its parameters describe. */
+/* build.c - makes the operands that the parameters of a case describe, op by op. */
 #include "problem.h"
 
 #include "storage.h"
@@ -38,7 +38,7 @@ static int64_t integer(struct problem *p, const char *key, int64_t low, int64_t 
     const long long number = strtoll(value, &end, 10);
 
     if (end == value || *end || number < low || number > high) {
-        problem_fail(p, "%s=%s: should be a whole number from %lld to %lld", key, value,
+        problem_fail(p, "%s=%s: must be a whole number from %lld to %lld", key, value,
                      (long long)low, (long long)high);
         return low;
     }
@@ -51,7 +51,7 @@ static float real(struct problem *p, const char *key)
     const float number = strtof(text(p, key), &end);
 
     if (end == text(p, key) || *end)
-        problem_fail(p, "%s=%s: should be a number", key, text(p, key));
+        problem_fail(p, "%s=%s: must be a number", key, text(p, key));
     return number;
 }
 
@@ -60,7 +60,7 @@ static uint32_t flag(struct problem *p, const char *key)
     return (uint32_t)integer(p, key, 0, 1);
 }
 
-/* A dtype by name; "same" is that of parameter `same`, "none" is HW_NONE. */
+/* Reads a dtype by name; "same" is that of parameter `same`, "none" is HW_NONE. */
 static int32_t dtype(struct problem *p, const char *key, const char *same)
 {
     const char *name = is(p, key, "same") ? text(p, same) : text(p, key);
@@ -83,7 +83,7 @@ static int32_t extents(struct problem *p, const char *key, int64_t extent[HW_MAX
         const long long number = strtoll(value, &end, 10);
         if (end == value || number < 0 || number > INT32_MAX || rank == HW_MAX_RANK ||
             (*end && *end != 'x')) {
-            problem_fail(p, "%s=%s: should be 1 to 4 extents, like 33x1000", key,
+            problem_fail(p, "%s=%s: must be 1 to 4 extents, like 33x1000", key,
                          text(p, key));
             return 0;
         }
@@ -97,7 +97,7 @@ static int32_t extents(struct problem *p, const char *key, int64_t extent[HW_MAX
 
 enum { MOST_ELEMENTS = 1 << 28 };
 
-/* Operand `i` with numbers of the kind `data`; nothing if dtype is HW_NONE. */
+/* Makes operand `i` with numbers of the kind `data`; nothing if the dtype is HW_NONE. */
 static void make(struct problem *p, int i, int32_t type, int32_t rank,
                  const int64_t *extent, const char *data)
 {
@@ -106,7 +106,7 @@ static void make(struct problem *p, int i, int32_t type, int32_t rank,
     if (p->error[0] || type == HW_NONE)
         return;
     if (rank < 1 || rank > HW_MAX_RANK) {
-        problem_fail(p, "%s: rank %d; should be 1 to 4", p->operand[i].name, (int)rank);
+        problem_fail(p, "%s: rank is %d, must be 1 to 4", p->operand[i].name, (int)rank);
         return;
     }
     for (int32_t axis = 0; axis < rank; axis++) {
@@ -118,15 +118,15 @@ static void make(struct problem *p, int i, int32_t type, int32_t rank,
     }
     p->layout[i].data = data_named(data);
     if (!p->layout[i].data)
-        problem_fail(p, "no data is called '%s'", data);
+        problem_fail(p, "no kind of data is called '%s'", data);
     else if (extent[rank - 1] % hw_dtype_block(type))
-        problem_fail(p, "%s: %lld elements in a row of %s are no whole blocks",
+        problem_fail(p, "%s: rows of %lld elements of %s are not whole blocks",
                      p->operand[i].name, (long long)extent[rank - 1], storage_name(type));
     else if (!operand_make(&p->operand[i], type, rank, extent, p->numbers))
         problem_fail(p, "out of memory");
 }
 
-/* An i32 operand whose element j is pick(p, j). */
+/* Makes an i32 operand whose element j is pick(p, j). */
 static void make_indices(struct problem *p, int i, int64_t count,
                          int64_t (*pick)(const struct problem *p, int64_t j))
 {
@@ -166,7 +166,7 @@ static int32_t matrix(struct problem *p, const char *batch, int64_t rows, int64_
 {
     int32_t rank = extents(p, batch, extent);
 
-    check(p, rank <= 2, "abatch, bbatch: should be at most 2 extents");
+    check(p, rank <= 2, "abatch, bbatch: must be at most 2 extents");
     rank = rank > 2 ? 2 : rank;
     extent[rank] = rows;
     extent[rank + 1] = cols;
@@ -257,7 +257,7 @@ static void build_rope(struct problem *p)
     int64_t extent[HW_MAX_RANK] = { 0 };
     const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
 
-    check(p, rank >= 3, "shape: should have 3 or 4 extents");
+    check(p, rank >= 3, "shape: must have 3 or 4 extents");
     if (p->error[0])
         return;
     op->dims = (int32_t)integer(p, "dims", 0, extent[rank - 1]);
@@ -266,12 +266,12 @@ static void build_rope(struct problem *p)
     op->theta = real(p, "theta");
     op->scale = real(p, "scale");
     const int64_t dims = op->dims ? op->dims : extent[rank - 1], pairs = dims / 2;
-    check(p, dims % 2 == 0, "dims: should be even");
+    check(p, dims % 2 == 0, "dims: must be even");
     make(p, operand_rope_x, type, rank, extent, text(p, "data"));
     if (is(p, "positions", "far"))
         make_indices(p, operand_rope_positions, extent[rank - 3], far_position);
     else
-        check(p, is(p, "positions", "none"), "positions: should be none or far");
+        check(p, is(p, "positions", "none"), "positions: must be none or far");
     if (flag(p, "factors"))
         make(p, operand_rope_factors, HW_F32, 1, &pairs, "factors");
     make(p, operand_rope_y, type, rank, extent, "zero");
@@ -302,7 +302,7 @@ static void make_attention_bias(struct problem *p, const int64_t full[4])
     int64_t extent[HW_MAX_RANK] = { 0 };
 
     check(p, rank >= 1 && rank <= 4 && shape[rank - 1] == 'k',
-          "bshape: should be bhqk, hqk, qk or k, with 1 where it broadcasts");
+          "bshape: must be bhqk, hqk, qk or k, with 1 where it broadcasts");
     for (size_t i = 0; i < rank && i < 4; i++) {
         check(p, shape[i] == '1' || shape[i] == axes[4 - rank + i],
               "bshape: axes out of order");
@@ -324,7 +324,7 @@ static void build_attention(struct problem *p)
                   rank = batch ? 4 : 3;
     const int skip = batch ? 0 : 1;
 
-    check(p, hq % hkv == 0, "hq: should be a multiple of hkv");
+    check(p, hq % hkv == 0, "hq: must be a multiple of hkv");
     op->length = integer(p, "length", 0, tmax);
     op->window = integer(p, "window", 0, 1 << 20);
     op->causal = flag(p, "causal");
@@ -344,7 +344,7 @@ static void build_attention(struct problem *p)
          "zero");
 }
 
-/* The operands of both have the same places. */
+/* add and mul have the same operands in the same places. */
 static void build_add(struct problem *p)
 {
     static const char *const keys[] = { "ashape", "bshape" }, *const names[] = { "a", "b" };
@@ -359,9 +359,9 @@ static void build_add(struct problem *p)
         make(p, i, type, own_rank ? own_rank : rank, own_rank ? own : extent,
              i == operand_add_a ? text(p, "data") : "uniform");
         check(p, broadcasts(&p->operand[i], &p->operand[operand_add_y]),
-              "ashape, bshape: do not broadcast to shape");
+              "ashape and bshape must broadcast to shape");
         if (is(p, "inplace", names[i])) {
-            check(p, !own_rank, "inplace: the input should have y's extents");
+            check(p, !own_rank, "inplace: the input must have the extents of y");
             in_place(p, operand_add_y, i);
         }
     }
@@ -385,7 +385,7 @@ static void build_swiglu(struct problem *p)
     make(p, operand_swiglu_up, packed ? HW_NONE : type, rank, extent, "uniform");
     make(p, operand_swiglu_y, type, rank, extent, "zero");
     if (!is(p, "inplace", "none")) {
-        check(p, !packed, "inplace: not with packed=1");
+        check(p, !packed, "inplace: must be none if packed=1");
         in_place(p, operand_swiglu_y,
                  is(p, "inplace", "up") ? operand_swiglu_up : operand_swiglu_gate);
     }
@@ -435,7 +435,8 @@ static void build_set_rows(struct problem *p)
                   cols = integer(p, "cols", 0, 1 << 20);
     const int64_t count = integer(p, "count", 0, 1 << 20);
 
-    check(p, count <= rows, "count: should not be above rows, lest two write the same one");
+    check(p, count <= rows,
+          "count: must not exceed rows, so that no two write the same row");
     make(p, operand_set_rows_x, dtype(p, "x", ""), 2, (int64_t[]){ count, cols },
          text(p, "data"));
     make_indices(p, operand_set_rows_rows, count, row_index);
@@ -461,7 +462,7 @@ static void build_argmax(struct problem *p)
     if (p->error[0])
         return;
     const int64_t cols = extent[rank - 1];
-    check(p, cols > 0, "shape: nothing is largest in an empty row");
+    check(p, cols > 0, "shape: the last extent must not be 0");
     extent[rank - 1] = 1;
     make(p, operand_argmax_y, HW_I32, rank > 1 && !flag(p, "keep") ? rank - 1 : rank,
          extent, "zero");

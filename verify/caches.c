@@ -12,7 +12,7 @@
 
 enum { MOST_CORES = 8192, MOST_INDICES = 16, PATH_BYTES = 512, WORD_BYTES = 64 };
 
-/* One word of a cache's folder: its level, type, size or the cores that share it. */
+/* Reads one attribute of a cache: its level, type, size, or the cores that share it. */
 static bool read_word(const char *root, int core, int index, const char *name,
                       char word[WORD_BYTES])
 {
@@ -60,7 +60,7 @@ double cache_bytes(const char *root)
                 continue;
             if (read_word(root, core, index, "shared_cpu_list", cores) &&
                 atoi(cores) != core)
-                continue; /* counted with the first that shares it */
+                continue; /* counted for the first core that shares it */
             if (atoi(level) > last)
                 bytes = 0;
             last = atoi(level);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* caches.h - how much the processor's caches hold, so that a measurement can leave them. */
+/* caches.h - the size of the processor's caches, so that measurements can exceed it. */
 #ifndef VERIFY_CACHES_H
 #define VERIFY_CACHES_H
 
-/* Bytes of the last level of cache, all its parts together (one for each group of cores that
- * share one), as Linux tells below `root`, "/sys/devices/system/cpu"
- * (Documentation/ABI/testing/sysfs-devices-system-cpu). 0: it does not tell. */
+/* Bytes in the last level of cache, summed over the groups of cores that each share one, as
+ * Linux reports them below `root`, "/sys/devices/system/cpu"
+ * (Documentation/ABI/testing/sysfs-devices-system-cpu). Returns 0 if Linux does not report
+ * them. */
 double cache_bytes(const char *root);
 
 #endif

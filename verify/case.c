@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* case.c - the registry of cases.def, spread out; reading cases back. */
+/* case.c - expands the registry, cases.def, into cases; parses cases. */
 #include "case.h"
 
 #include <hw/hw.h>
@@ -19,8 +19,8 @@ static const struct {
 #undef PARAMETERS
 };
 
-/* data: kind of numbers (data.c); view, oview: strides of inputs and outputs; mem: where
- * operands live. */
+/* data: the kind of numbers (data.c); view, oview: the strides of inputs and outputs; mem:
+ * where operands are. */
 static const char common_parameters[] = "data=uniform view=plain oview=same mem=device";
 
 #define PARAMETERS(op, list) static const char parameters_##op[] = list;
@@ -42,7 +42,7 @@ static const char *op_parameters(uint32_t op)
     }
 }
 
-/* One key of a row with its alternatives; all point into the row. */
+/* One key of a row with its alternatives; the pointers are into the row. */
 struct choice {
     const char *key;
     int key_length;
@@ -80,7 +80,8 @@ static void print_choice(const struct choice *c, char *text, size_t size, bool f
              c->key, length, value);
 }
 
-/* Counts the alternatives up like the digits of a number, the last fastest. */
+/* Moves to the next combination, like counting with digits; the last one changes fastest.
+ */
 static bool advance(struct choice *choices, int count)
 {
     for (int i = count - 1; i >= 0; i--) {
@@ -116,8 +117,8 @@ const char *parameter(const struct parameters *parameters, const char *key)
     return "";
 }
 
-/* Reads "k=v,k=v" or "k=v k=v". With `known`, keys replace the ones that are there, and
- * must be. */
+/* Reads "k=v,k=v" or "k=v k=v". With `known`, keys replace those that are there; unknown
+ * keys are an error. */
 static bool read_list(const char *text, struct parameters *p, bool known, char *error,
                       size_t size)
 {
@@ -187,8 +188,8 @@ bool case_parse(const char *text, struct test_case *test, char *error, size_t er
     return case_parameters(test, &parameters, error, error_size);
 }
 
-/* Glob of the whole, without recursion: on a mismatch the last * takes one character more.
- */
+/* Matches the whole text, without recursion: on a mismatch, the last * takes one more
+ * character. */
 static bool matches_whole(const char *text, const char *pattern)
 {
     const char *star = NULL, *resume = NULL;

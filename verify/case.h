@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* case.h - test cases as text. A case is its own reproduction line:
+/* case.h - test cases as text. The text of a case reproduces it:
  *
  *     rmsnorm(type=f16,weight=f32,shape=33x1000,data=outlier)
  *
- * Parameters that are left out have the defaults of their op. The registry, cases.def,
- * writes many cases as one row, "type=f32|f16 shape=1x1|33x1000": every combination is a
- * case. */
+ * Parameters that are left out have the default of their op. A row of the registry,
+ * cases.def, stands for many cases: "type=f32|f16 shape=1x1|33x1000" is every combination
+ * of the alternatives. */
 #ifndef VERIFY_CASE_H
 #define VERIFY_CASE_H
 
@@ -15,10 +15,9 @@
 
 enum { CASE_TEXT = 320, CASE_PARAMETERS = 28, CASE_KEY = 16, CASE_VALUE = 40 };
 
-/* Which of the registry's rows a run takes. */
+/* The kinds of rows in the registry. */
 enum case_level {
-    CASE_QUICK, /* a small choice: under emulation, under sanitizers, at a plugin's
-                   admission */
+    CASE_QUICK, /* a few tests: for emulators and sanitizers */
     CASE_FULL,  /* the rest of the tests */
     CASE_PERF   /* shapes to measure */
 };
@@ -29,7 +28,7 @@ struct test_case {
     char text[CASE_TEXT];
 };
 
-/* A case's parameters, the op's defaults included. */
+/* The parameters of a case, including defaults. */
 struct parameters {
     int count;
     struct {
@@ -37,22 +36,21 @@ struct parameters {
     } at[CASE_PARAMETERS];
 };
 
-/* The value of `key`; every key an op's builder asks for is among the op's defaults, others
- * give
- * "". */
+/* The value of `key`, or "". Every key that a builder uses is among the defaults of its op.
+ */
 const char *parameter(const struct parameters *parameters, const char *key);
 
-/* Calls `fn` for each case of the registry, in order, until one call answers false. */
+/* Calls `fn` for each case of the registry, in order, until it returns false. */
 void case_each(bool (*fn)(void *user, const struct test_case *test), void *user);
 
-/* Reads one case as it is printed. false: `error` says what is wrong and what would be
- * right. */
+/* Parses one case. Returns false with a message in `error` that also says what is accepted.
+ */
 bool case_parse(const char *text, struct test_case *test, char *error, size_t error_size);
-/* The parameters of a case. false as case_parse(). */
+/* Gets the parameters of a case. Fails as case_parse() does. */
 bool case_parameters(const struct test_case *test, struct parameters *parameters,
                      char *error, size_t error_size);
 
-/* Whether `text` fits `pattern`: with * or ? the whole text, else some part of it. */
+/* Whether `text` contains `pattern` or, if that has * or ?, matches it as a whole. */
 bool case_matches(const char *text, const char *pattern);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* compare.c - see compare.h. What the tolerances are and why: docs/testing.md. */
+/* compare.c - see compare.h. docs/testing.md explains the tolerances. */
 #include "compare.h"
 
 #include "storage.h"
@@ -34,7 +34,7 @@ static double error_bound(uint32_t op, int32_t dtype, const char *precision)
     return larger(storage, !strcmp(precision, "int8") ? 1e-2 : 1e-3);
 }
 
-/* What one rounding of a stored or an intermediate term may cost, relative to it. */
+/* The relative error that one rounding of a stored or an intermediate term may cause. */
 static double rounding(uint32_t op, int32_t dtype, const char *precision)
 {
     if (!is_product(op) || !strcmp(precision, "fp32"))
@@ -60,7 +60,7 @@ static void name_element(const struct operand *o, int64_t i, char *text, size_t 
     snprintf(text + used, size - (size_t)used, "]");
 }
 
-/* Which operand a byte of the arena belongs to, or stands next to. */
+/* Describes a byte of the arena by the operand that it belongs to or follows. */
 static void name_byte(const struct problem *p, uint64_t byte, char *text, size_t size)
 {
     const struct operand *before = NULL;
@@ -106,7 +106,7 @@ struct judge {
     unsigned char *packed[2]; /* an output, as each run left it */
 };
 
-/* Two runs agree, and wrote every element. */
+/* Checks that both runs agree, and that they wrote every element. */
 static void ask_same(struct judge *j, const struct operand *o)
 {
     const size_t unit = (size_t)hw_dtype_bytes(o->dtype);
@@ -134,7 +134,7 @@ static bool both_nan(int32_t dtype, const unsigned char *a, const unsigned char 
            isnan(storage_read(dtype, b, 0));
 }
 
-/* Bit for bit, but for what kind of NaN a NaN is after a conversion. */
+/* Checks that all bits match; after a conversion, any NaN matches any other. */
 static void ask_exact(struct judge *j, const struct operand *o)
 {
     const size_t unit = (size_t)hw_dtype_bytes(o->dtype);
@@ -159,8 +159,8 @@ static void ask_exact(struct judge *j, const struct operand *o)
     }
 }
 
-/* NaN where NaN is due; infinity where rounding to storage gives it, with some room at the
- * edge. */
+/* NaN must be NaN. Infinity must be infinity, with some tolerance near the largest number.
+ */
 static bool special_agrees(int32_t dtype, double got, double want)
 {
     const double edge = storage_largest(dtype) * 0.99;
@@ -172,7 +172,7 @@ static bool special_agrees(int32_t dtype, double got, double want)
     return fabs(want) > edge && fabs(got) > edge && (got > 0) == (want > 0);
 }
 
-/* Error of element `i` in units of what rounding may cost there. */
+/* The error of element `i`, in units of what rounding may cost there. */
 static double units(const struct judge *j, const struct operand *o, int64_t i, double error)
 {
     const double unit = rounding(j->problem->op, o->dtype, j->precision) *
@@ -199,7 +199,8 @@ static void ask_close(struct judge *j, const struct operand *o)
                      element, got, want);
             return;
         }
-        if (fabs(want) > storage_largest(o->dtype)) { /* got is finite, and may be so */
+        if (fabs(want) >
+            storage_largest(o->dtype)) { /* a finite result may be correct here */
             if (special_agrees(o->dtype, got, want))
                 continue;
         }
@@ -226,7 +227,7 @@ static void ask_close(struct judge *j, const struct operand *o)
              storage_read(o->dtype, j->packed[0], worst_at), o->want[worst_at]);
 }
 
-/* Everything but the elements of outputs is as it was. */
+/* Checks that nothing changed except the elements of the outputs. */
 static bool ask_untouched(struct judge *j, const struct outcome *outcome)
 {
     const struct problem *p = j->problem;

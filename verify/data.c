@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* data.c - the numbers that operands hold: ordinary ones and those that break naive code.
- */
+/* data.c - the values of operands: ordinary ones, and ones that break naive code. */
 #include "problem.h"
 #include "storage.h"
 
@@ -23,7 +22,7 @@ static double uniform(uint64_t *state)
     return (double)(data_random(state) >> 11) * 0x1p-52 - 1;
 }
 
-/* What a maker may want to know: element `i` of rows of `cols`. */
+/* What a generator may use: the element is number `i`, in rows of `cols`. */
 struct place {
     int32_t dtype;
     int64_t i, cols;
@@ -70,7 +69,7 @@ static double make_outlier(uint64_t *state, const struct place *at)
     return (rare ? 100 : 0.1) * uniform(state);
 }
 
-/* One row in three has one. */
+/* One NaN in every third row. */
 static double make_nan(uint64_t *state, const struct place *at)
 {
     const int64_t row = at->i / at->cols, col = at->i % at->cols;
@@ -89,14 +88,14 @@ static double make_inf(uint64_t *state, const struct place *at)
     return row % 2 ? -(double)INFINITY : (double)INFINITY;
 }
 
-/* Whole rows of -inf, every second one; of one row alone, that one. */
+/* Every second row, beginning with the first, is -inf. */
 static double make_neginf(uint64_t *state, const struct place *at)
 {
     const double ordinary = uniform(state);
     return at->i / at->cols % 2 == 0 ? -(double)INFINITY : ordinary;
 }
 
-/* What a mask holds: 0 and -inf. */
+/* A mask: 0 and -inf. */
 static double make_mask(uint64_t *state, const struct place *at)
 {
     (void)at;
@@ -117,7 +116,7 @@ static double make_factors(uint64_t *state, const struct place *at)
     return 2.5 + 1.5 * uniform(state);
 }
 
-/* Few values, so many equals. */
+/* Few different values, so that many are equal. */
 static double make_steps(uint64_t *state, const struct place *at)
 {
     (void)at;
@@ -145,8 +144,7 @@ const struct data_kind *data_named(const char *name)
     return NULL;
 }
 
-/* Any bits at all, NaNs of every kind included; in blocks only the scale has to be finite.
- */
+/* Random bits, including every kind of NaN; in blocks, the scale must be finite. */
 static void fill_raw(uint64_t seed, struct operand *o)
 {
     const size_t bytes = storage_bytes(o->dtype, o->count);
@@ -158,8 +156,8 @@ static void fill_raw(uint64_t seed, struct operand *o)
         o->bytes[i + 1] &= 0xbb;
 }
 
-/* Elements are made in pieces, so that a big operand needs little memory besides its own;
- * with no numbers wanted, one piece serves again and again. */
+/* Elements are made in pieces, so that a large operand needs little extra memory. If no
+ * oracle needs the values, the first piece is repeated. */
 enum { PIECE = 256 * 127 };
 
 void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.c - operands, and the way from an op's number to its oracle. */
+/* oracle.c - operands, and the dispatch from the number of an op to its oracle. */
 #include "oracle.h"
 
 #include "storage.h"
@@ -155,7 +155,7 @@ static double op_flops(uint32_t op, const union op_args *args,
     }
 }
 
-/* Of tables only the rows that are picked move, of a cache only the keys that count. */
+/* Of a table only the selected rows are moved, and of a cache only the keys in use. */
 static double share_touched(uint32_t op, const union op_args *args,
                             const struct operand *operands, int i)
 {

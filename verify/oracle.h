@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.h - what every op means, in double precision, written from the definitions in
- * hw/ops.h and from nothing else: no code is shared with any kernel, so agreeing with it
+/* oracle.h - the meaning of every op in double precision. It is written from the
+ * definitions in hw/ops.h and shares no code with any kernel, so that agreeing with it
  * means something.
  *
- * The oracle works on operands whose elements are doubles, packed and row major. It
- * answers, for each element of an output, the value and two magnitudes that say what error
- * rounding may cause there (see docs/testing.md); or, where an op moves data, the exact
- * bytes. */
+ * Operands have their elements as doubles, packed and row-major. For each element of an
+ * output, the oracle computes the value, and two magnitudes that bound the error that
+ * rounding may cause (see docs/testing.md); for an op that moves data, it computes the
+ * exact bytes. */
 #ifndef VERIFY_ORACLE_H
 #define VERIFY_ORACLE_H
 
@@ -16,7 +16,7 @@
 
 enum role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
 
-/* The operands of each op by name: MATMUL's are operand_matmul_a, operand_matmul_b ... */
+/* The index of each operand: operand_matmul_a, operand_matmul_b ... */
 #define T(op, field, role) operand_##op##_##field,
 #define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) operand_##name##_count };
 HW_OPS(X)
@@ -33,28 +33,27 @@ struct operand {
     int64_t extent[HW_MAX_RANK];
     int64_t count; /* elements */
 
-    /* Inputs: what it holds, as packed storage and as numbers. */
+    /* Inputs: the elements, as packed storage and as numbers. */
     unsigned char *bytes;
     double *value;
 
-    /* Outputs: what it shall hold. An error of one unit of the storage's rounding is
-     * unit(dtype) * (|want| + noise) + unit(f32) * drift: `noise` is what storing
-     * intermediate terms in the storage type may cost, `drift` what accumulating in f32
-     * may. */
+    /* Outputs: the expected elements. One unit of error is unit(dtype) * (|want| + noise) +
+     * unit(f32) * drift: `noise` bounds the cost of storing intermediate terms in the
+     * storage type, `drift` that of summing in f32. */
     double *want, *noise, *drift;
-    /* Moved data: the very bytes, where `exact`. Two NaNs are equal unless `same_dtype`. */
+    /* Moved data: the expected bytes, if `exact`. Any two NaNs match unless `same_dtype`. */
     unsigned char *exact_bytes;
     bool exact, same_dtype;
 };
 
-/* One struct of any op. */
+/* The struct of any op. */
 union op_args {
 #define X(NAME, name) struct hw_##name name;
     HW_OPS(X)
 #undef X
 };
 
-/* The least that an op has to do: arithmetic, and bytes moved when each is moved once. */
+/* The minimum cost of an op: arithmetic, and bytes if each is moved once. */
 struct cost {
     double flops, read, written;
 };
@@ -62,24 +61,24 @@ struct cost {
 bool role_is_input(enum role role);
 bool role_is_output(enum role role);
 
-/* Names, roles and places of an op's operands; answers their count. The tensor of operand i
- * is at byte field[i] of the op's struct. */
+/* Sets the names and roles of the operands of an op, and field[i] to the offset of the
+ * tensor of operand i in the op's struct. Returns how many there are. */
 int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS],
                 size_t field[MAX_OPERANDS]);
 size_t op_args_size(uint32_t op);
 
-/* Sets dtype, rank, extents and count, and allocates what role and dtype ask for: the bytes
- * alone, or the numbers too. false: no memory. operand_clear() frees. */
+/* Sets dtype, rank, extents and count, and allocates the bytes and, with `numbers`, the
+ * doubles. Returns false if out of memory. Free with operand_clear(). */
 bool operand_make(struct operand *operand, int32_t dtype, int32_t rank,
                   const int64_t *extents, bool numbers);
 void operand_clear(struct operand *operand);
 
-/* Fills in what the outputs shall hold. The scalars come from `args`, the tensors in it are
- * not looked at. false: no memory. */
+/* Computes the expected outputs. The scalars are taken from `args`; its tensors are
+ * ignored. Returns false if out of memory. */
 bool oracle_compute(uint32_t op, const union op_args *args, struct operand *operands);
 
-/* The op's cost on these operands, whose values are looked at only where they say how much
- * there is to do (lengths). */
+/* The cost of the op on these operands. Only values that determine the amount of work are
+ * read (lengths). */
 struct cost oracle_cost(uint32_t op, const union op_args *args,
                         const struct operand *operands);
 
@@ -91,11 +90,10 @@ struct cost oracle_cost(uint32_t op, const union op_args *args,
 HW_OPS(X)
 #undef X
 
-/* Rows of the last extent, and its length; a scalar row has length 1. */
+/* The number of rows along the last extent, and their length. */
 int64_t operand_rows(const struct operand *operand);
 int64_t operand_cols(const struct operand *operand);
-/* The element of `small` that broadcasts, aligned from the right, to element `i` of `big`.
- */
+/* The index in `small` that broadcasts, aligned from the right, to element `i` of `big`. */
 int64_t broadcast(const struct operand *small, const struct operand *big, int64_t i);
 
 #endif

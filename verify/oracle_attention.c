@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_attention.c - y = softmax(scale q k^T + bias, masked) v, per head; see hw/ops.h
- * for who sees whom. */
+/* oracle_attention.c - y = softmax(scale q k^T + bias, masked) v, for each head; hw/ops.h
+ * defines the mask. */
 #include "oracle.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Rank 3 is rank 4 with one batch. */
+/* Rank 3 is treated as rank 4 with one batch. */
 struct shape {
     int64_t batches, tokens, heads, depth;
 };
@@ -29,7 +29,7 @@ static int64_t length_of(const struct hw_attention *op, const struct operand *op
     return length < 0 ? 0 : length > most ? most : length;
 }
 
-/* One past the last key that query `i` sees, and the first; first >= last: it sees nothing.
+/* The keys that query `i` sees: the first, and one past the last; if first >= last, none.
  */
 struct span {
     int64_t first, last;
@@ -46,7 +46,7 @@ static struct span seen(const struct hw_attention *op, int64_t length, int64_t q
     return span;
 }
 
-/* The bias of a score: [B|1,Hq|1,Tq|1,Tmax], leading extents may be missing. */
+/* The bias of a score: [B|1,Hq|1,Tq|1,Tmax]; leading extents may be missing. */
 static double bias_at(const struct operand *bias, const int64_t at[4])
 {
     int64_t index = 0;
@@ -56,7 +56,7 @@ static double bias_at(const struct operand *bias, const int64_t at[4])
     return bias->dtype ? bias->value[index] : 0;
 }
 
-/* Scores of the keys of `span`, and what f32 may lose in each. */
+/* The scores of the keys in `span`, and the f32 error that each may have. */
 static void scores(const struct hw_attention *op, const struct operand *operands,
                    const int64_t at[3], struct span span, double *score, double *loss)
 {
@@ -148,7 +148,7 @@ bool oracle_attention(const struct hw_attention *op, struct operand *operands)
     return ok;
 }
 
-/* Two products for each pair of a query and a key that it sees. */
+/* Two products for each query and each key that it sees. */
 double flops_attention(const struct hw_attention *op, const struct operand *operands)
 {
     const struct shape ys = shape_of(&operands[operand_attention_y]);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Where a matrix's element (row, column) lies, counted from the matrix's first. */
+/* The offset of element (row, column) from the first element of a matrix. */
 struct matrix {
     const double *first;
     int64_t row, column; /* steps */
@@ -18,8 +18,7 @@ static struct matrix matrix_of(const struct operand *o, int64_t batch, bool tran
                       : (struct matrix){ first, cols, 1 };
 }
 
-/* An operand's leading extents as an operand of their own, which broadcast() understands.
- */
+/* The leading extents of an operand, as an operand for broadcast(). */
 static struct operand batches_of(const struct operand *o)
 {
     struct operand batches = { .rank = o->rank - 1, .count = 1 };

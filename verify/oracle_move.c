@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_move.c - what only moves or converts data, to the bit: copy, get_rows, set_rows.
- */
+/* oracle_move.c - ops that move or convert data, exact to the bit: copy, get_rows,
+ * set_rows. */
 #include "oracle.h"
 
 #include "storage.h"
 
 #include <string.h>
 
-/* `count` elements from one packed place to another: bit for bit, or converted. */
+/* Copies or converts `count` packed elements. */
 static void move(struct operand *to, int64_t to_at, const struct operand *from,
                  int64_t from_at, int64_t count)
 {
@@ -20,7 +20,7 @@ static void move(struct operand *to, int64_t to_at, const struct operand *from,
         storage_write(to->dtype, target, from->value + from_at, count);
 }
 
-/* Numbers beside the bytes, for whoever compares with a tolerance. */
+/* The results as numbers too, for a comparison with a tolerance. */
 static void finish(struct operand *to, bool same_dtype)
 {
     for (int64_t i = 0; i < to->count; i++)
@@ -57,7 +57,7 @@ bool oracle_get_rows(const struct hw_get_rows *op, struct operand *operands)
     (void)op;
     for (int64_t i = 0; i < rows->count; i++) {
         const int64_t row = (int64_t)rows->value[i];
-        if (row >= 0 && row < table->extent[0]) /* else zeros, which are there */
+        if (row >= 0 && row < table->extent[0]) /* otherwise it stays zero */
             move(y, i * cols, table, row * cols, cols);
     }
     finish(y, false);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_pointwise.c - element by element: silu, add, mul, swiglu.
+/* oracle_pointwise.c - elementwise ops: silu, add, mul, swiglu.
  *
- * An f32 exponential made as a power of two loses |x| units, hence the drift of silu. */
+ * An f32 exponential that is computed as a power of two loses |x| units, hence the drift of
+ * silu. */
 #include "oracle.h"
 
 #include <math.h>
@@ -64,7 +65,7 @@ double flops_mul(const struct hw_mul *op, const struct operand *operands)
     return (double)operands[operand_mul_y].count;
 }
 
-/* y = silu(gate) * up; without `up`, a row of gate holds both. */
+/* y = silu(gate) * up; without `up`, each row of gate has both. */
 bool oracle_swiglu(const struct hw_swiglu *op, struct operand *operands)
 {
     const struct operand *gate = &operands[operand_swiglu_gate];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_rope.c - pair i of the first `dims` elements of each head turns by the angle
+/* oracle_rope.c - rotates pair i of the first `dims` elements of each head by the angle
  * position * scale * theta^(-2i/dims) / factors[i]. */
 #include "oracle.h"
 
@@ -42,7 +42,8 @@ bool oracle_rope(const struct hw_rope *op, struct operand *operands)
     return true;
 }
 
-/* Sines and cosines are per position and pair, not per head: not counted. */
+/* Sines and cosines are not counted: they are needed per position and pair, not per head.
+ */
 double flops_rope(const struct hw_rope *op, const struct operand *operands)
 {
     const struct operand *y = &operands[operand_rope_y];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_rows.c - what is computed row by row: rmsnorm, add_rmsnorm, softmax, argmax. */
+/* oracle_rows.c - ops on rows: rmsnorm, add_rmsnorm, softmax, argmax. */
 #include "oracle.h"
 
 #include "storage.h"
@@ -19,7 +19,7 @@ static void norm_row(struct operand *y, const double *x, const struct operand *w
     for (int64_t i = 0; i < cols; i++) {
         const int64_t at = row * cols + i;
         y->want[at] = x[i] * (weight->dtype ? weight->value[i] : 1) * scale;
-        /* An infinite mean: finite elements become zeros, infinite ones NaN. */
+        /* If the mean is infinite, finite elements become zero and infinite ones NaN. */
         y->drift[at] = fabs(y->want[at]) * sqrt((double)cols);
     }
 }
@@ -41,7 +41,7 @@ double flops_rmsnorm(const struct hw_rmsnorm *op, const struct operand *operands
     return 4.0 * (double)operands[operand_rmsnorm_y].count;
 }
 
-/* residual += x as it is stored; y = rmsnorm(residual). */
+/* residual += x, rounded to storage; y = rmsnorm(residual). */
 bool oracle_add_rmsnorm(const struct hw_add_rmsnorm *op, struct operand *operands)
 {
     const struct operand *x = &operands[operand_add_rmsnorm_x];
@@ -65,8 +65,8 @@ double flops_add_rmsnorm(const struct hw_add_rmsnorm *op, const struct operand *
     return 5.0 * (double)operands[operand_add_rmsnorm_y].count;
 }
 
-/* z = scale x + mask, y = exp(z - max) / sum, or z - max - log(sum). What f32 loses in
- * forming z comes out of the exponential multiplied. */
+/* z = scale x + mask, y = exp(z - max) / sum, or z - max - log(sum). The exponential
+ * multiplies the f32 error of z. */
 static void softmax_row(const struct hw_softmax *op, const struct operand *x,
                         const struct operand *mask, struct operand *y, int64_t row)
 {
@@ -116,7 +116,7 @@ double flops_softmax(const struct hw_softmax *op, const struct operand *operands
     return 5.0 * (double)operands[operand_softmax_y].count;
 }
 
-/* The first of the largest; a NaN is larger than anything. */
+/* The first of the largest; NaN is larger than any number. */
 bool oracle_argmax(const struct hw_argmax *op, struct operand *operands)
 {
     const struct operand *x = &operands[operand_argmax_x];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* perf.c - how long an op takes, beside the least that it could take. */
+/* perf.c - measures ops, and compares them with the peaks of the device. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime() */
 
 #include "bench.h"
@@ -12,8 +12,9 @@
 #include <time.h>
 
 enum { MOST_SAMPLES = 200, LEAST_SAMPLES = 5, MOST_SETS = 16384 };
-static const double cold_least = 256e6;   /* more than most caches */
-static const double batch_seconds = 2e-3; /* long beside the clock and the wait */
+static const double cold_least = 256e6; /* more than most caches */
+static const double batch_seconds =
+    2e-3; /* much longer than reading the clock and waiting */
 
 static double now(void)
 {
@@ -36,8 +37,8 @@ static void sets_close(struct sets *s)
     s->bench = NULL;
 }
 
-/* How much goes by before the first set has its turn again: twice what the caches hold, since
- * they need not forget the oldest first. */
+/* The bytes between two uses of the same set: twice the size of the caches, because they
+ * need not evict the oldest data first. */
 static double cold_bytes(void)
 {
     const double caches = 2 * cache_bytes("/sys/devices/system/cpu");
@@ -68,7 +69,7 @@ static enum hw_status sets_open(struct sets *s, const struct problem *p,
     return status;
 }
 
-/* Seconds that `calls` calls took, until their work was done. */
+/* The seconds that `calls` calls take until their work has completed. */
 static enum hw_status time_batch(struct sets *s, struct hw_queue *queue, int64_t calls,
                                  double *seconds)
 {
@@ -91,7 +92,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median and spread of the time for one call, over about `seconds`. */
+/* The median and the spread of the time per call, measured for about `seconds`. */
 static enum hw_status measure(struct sets *s, struct hw_queue *queue, double seconds,
                               struct verify_timing *timing)
 {
@@ -101,13 +102,13 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 
     for (taken = 0; !status && taken < batch_seconds; calls *= 2)
         status = time_batch(s, queue, calls, &taken);
-    calls /= 2; /* what the last batch had */
+    calls /= 2; /* the calls in the last batch */
     int count = (int)(seconds / (taken > 0 ? taken : batch_seconds));
     count = count < LEAST_SAMPLES  ? LEAST_SAMPLES
             : count > MOST_SAMPLES ? MOST_SAMPLES
                                    : count;
     const double end = now() +
-                       4 * seconds; /* a device so slow gets fewer samples, but one */
+                       4 * seconds; /* a slow device gets fewer samples, but at least one */
     int done = 0;
     while (!status && done < count && (done == 0 || now() < end)) {
         status = time_batch(s, queue, calls, &sample[done]);
@@ -152,8 +153,8 @@ static double seconds_of(struct hw_device *device, const char *text, bool cold)
     return timing.low;
 }
 
-/* Bytes per second of a copy that no cache holds; of a small one where that takes long
- * already. */
+/* Bytes per second of a copy that exceeds all caches; of a small copy if that is already
+ * slow. */
 static double copy_rate(struct hw_device *device)
 {
     const double little = seconds_of(device, "copy(shape=512x1024)", false);
@@ -165,8 +166,8 @@ static double copy_rate(struct hw_device *device)
     return little > 0 ? 2.0 * 512 * 1024 * 4 / little : 0;
 }
 
-/* Operations per second of a square matrix product, the larger of two sizes where the
- * smaller one does not take long already. */
+/* Operations per second of a square matrix product: the faster of two sizes, or the smaller
+ * one alone if it is already slow. */
 static double flops_of(struct hw_device *device, const char *dtype)
 {
     static const int sizes[] = { 256, 1024 };
@@ -209,8 +210,8 @@ struct timer {
     const struct problem *problem;
 };
 
-/* The peak of memory is that of a copy which no cache holds, so a warm case that memory limits
- * has nothing to be compared with. */
+/* The memory peak is that of a copy that exceeds all caches. A warm case that is limited by
+ * memory has nothing to be compared with. */
 static double least_seconds(const struct timer *t, const struct verify_timing *timing)
 {
     const double peak_flops = t->peaks->flops[t->problem->operand[0].dtype];

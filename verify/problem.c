@@ -20,7 +20,7 @@ void problem_clear(struct problem *p)
 
 /* ---- strides ------------------------------------------------------------------------------- */
 
-/* Axes from the one that varies fastest in memory. */
+/* The order of the axes, beginning with the one that varies fastest in memory. */
 static void memory_order(int32_t order[HW_MAX_RANK], int32_t rank, int32_t swap_a,
                          int32_t swap_b)
 {
@@ -32,7 +32,7 @@ static void memory_order(int32_t order[HW_MAX_RANK], int32_t rank, int32_t swap_
     }
 }
 
-/* Sets strides for `order`; each axis but the fastest leaves `gap` bytes unused per step.
+/* Sets the strides for `order`; each axis except the fastest leaves a gap of `gap` bytes.
  */
 static void set_strides(struct layout *l, const struct operand *o, const int32_t *order,
                         int64_t gap)
@@ -47,7 +47,7 @@ static void set_strides(struct layout *l, const struct operand *o, const int32_t
     }
 }
 
-/* The views there are; one that an operand's rank or dtype does not allow is "plain". */
+/* All views. One that the rank or dtype of an operand does not allow becomes "plain". */
 static bool is_view(const char *name)
 {
     static const char *const views[] = { "plain",   "offset", "padded",
@@ -58,7 +58,7 @@ static bool is_view(const char *name)
     return false;
 }
 
-/* Whether an output shares operand `i`'s memory. */
+/* Whether an output shares the memory of operand `i`. */
 static bool is_shared(const struct problem *p, int i)
 {
     for (int j = 0; j < p->count; j++)
@@ -95,7 +95,7 @@ static void apply_view(struct problem *p, int i, const char *view)
         l->stride[0] = 0;
 }
 
-/* Bytes from the first element's first to the last one's last. */
+/* Bytes from the start of the first element to the end of the last. */
 static uint64_t span_of(const struct layout *l, const struct operand *o)
 {
     uint64_t span = (uint64_t)hw_dtype_bytes(o->dtype);
@@ -165,7 +165,7 @@ struct hw_tensor problem_tensor(const struct problem *p, int i)
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
-/* A seed from text (FNV-1a), so that a case has the same data wherever it runs. */
+/* A seed made from text (FNV-1a), so that a case has the same data everywhere. */
 static uint64_t seed_of(const char *text, int operand)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -174,7 +174,7 @@ static uint64_t seed_of(const char *text, int operand)
     return hash + (uint64_t)operand;
 }
 
-/* With stride 0 each slice of the outermost axis is the first one. */
+/* With stride 0, all slices of the outermost axis equal the first. */
 static void repeat_slices(const struct layout *l, struct operand *o)
 {
     if (l->stride[0] != 0 || o->extent[0] < 2)
@@ -184,8 +184,7 @@ static void repeat_slices(const struct layout *l, struct operand *o)
         memcpy(o->bytes + (size_t)i * slice, o->bytes, slice);
 }
 
-/* Keys and values past the length are memory that nobody wrote: NaN, which must not be
- * seen. */
+/* Keys and values past the length are NaN, which must not appear in the result. */
 static void poison_tails(struct problem *p)
 {
     const struct operand *lengths = &p->operand[operand_attention_lengths];
@@ -248,7 +247,7 @@ static bool make_image(struct problem *p)
     return true;
 }
 
-/* Only what may be absent is. */
+/* Only optional operands may be absent. */
 static void check_present(struct problem *p)
 {
     for (int i = 0; i < p->count; i++)

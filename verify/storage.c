@@ -26,8 +26,8 @@ static double power(int exponent)
     return value;
 }
 
-/* The exponent of a finite value's leading bit; of zero and subnormals, some very low one.
- */
+/* The exponent of the leading bit of a finite value; for zero and subnormals, a very low
+ * number. */
 static int exponent_of(double value)
 {
     uint64_t bits;
@@ -50,8 +50,8 @@ static double decode(struct format f, uint32_t code)
            power(exponent - 1 + lowest_exponent(f) - f.mantissa);
 }
 
-/* The significand is rounded to an integer of mantissa + 1 bits; its top bit carries into
- * the exponent's field by itself, and so does a rounding up to the next power of two. */
+/* The significand is rounded to an integer of mantissa + 1 bits. Its top bit, and rounding
+ * up to the next power of two, carry into the field of the exponent. */
 static uint32_t encode(struct format f, double value)
 {
     const uint32_t sign = signbit(value) ? 1u << (f.mantissa + f.exponent) : 0;
@@ -140,8 +140,8 @@ double storage_read(int32_t dtype, const unsigned char *packed, int64_t i)
     }
 }
 
-/* Each step is rounded to float, one to a statement, so that no compiler fuses two of them.
- */
+/* Each step is rounded to float in its own statement, so that no compiler fuses two of
+ * them. */
 static void write_q8_0(unsigned char *block, const double *values)
 {
     float largest = 0;
@@ -167,7 +167,8 @@ static int quantum_q4_0(float value, float inverse)
 
 static void write_q4_0(unsigned char *block, const double *values)
 {
-    float largest = 0; /* in magnitude, with its sign; the first of equals */
+    /* the largest in magnitude, with its sign; the first one if several are equal */
+    float largest = 0;
     for (int i = 0; i < 32; i++)
         if (fabsf((float)values[i]) > fabsf(largest))
             largest = (float)values[i];
@@ -283,8 +284,8 @@ int64_t storage_count(const struct hw_tensor *tensor)
     return count;
 }
 
-/* Calls for each element (of a block type: each block) in row-major order: offset of its
- * bytes in the tensor, and which one it is. */
+/* Calls `fn` for each element (for block types: each block) in row-major order, with the
+ * offset of its bytes in the tensor and its index. */
 typedef void (*walk_fn)(void *user, int64_t offset, int64_t index, size_t bytes);
 
 static void walk(const struct hw_tensor *tensor, walk_fn fn, void *user)
@@ -329,7 +330,7 @@ static void to_value(void *user, int64_t offset, int64_t index, size_t bytes)
     memset(s->strided + offset, s->value, bytes);
 }
 
-/* Whether the elements lie one after the other, so that one move does. */
+/* Whether the elements are contiguous, so that one move suffices. */
 static bool is_packed(const struct hw_tensor *tensor)
 {
     int64_t bytes = hw_dtype_bytes(tensor->dtype);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* support.c - what a device computes, and what there is to ask. */
+/* support.c - finds out what a device computes; lists the cases. */
 #include "bench.h"
 
 struct asker {
@@ -8,7 +8,7 @@ struct asker {
     char text[VERIFY_ERROR_TEXT];
 };
 
-/* Whether the device itself computes the problem, seen by having it done. */
+/* Whether the device itself computes the problem, found out by submitting it. */
 static bool computes(struct hw_queue *queue, const struct problem *problem)
 {
     struct bench bench;
@@ -26,8 +26,8 @@ static bool computes(struct hw_queue *queue, const struct problem *problem)
     return !status && fallbacks_of(queue, problem->op) == before;
 }
 
-/* A case counts once for each dtype among its operands; what an index or a length is stored
- * in says nothing of the op. */
+/* A case counts once for each dtype among its operands, except that of indices and lengths.
+ */
 static bool ask(void *user, const struct test_case *test)
 {
     struct asker *a = user;

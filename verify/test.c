@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test.c - every case on every kernel row, twice, against the oracle. */
+/* test.c - compares every case on every kernel row, run twice, with the oracle. */
 #include "bench.h"
 #include "compare.h"
 #include "memory.h"
@@ -13,9 +13,9 @@ struct tester {
     const char *precision;
     const struct verify_calls *calls;
     struct verify_counts *counts;
-    enum hw_status status; /* what ended it all */
+    enum hw_status status; /* the error that ended the run */
     const struct test_case *test;
-    struct problem *problem; /* NULL: not made */
+    struct problem *problem; /* NULL: not made yet */
 };
 
 static bool report(struct tester *t, struct verify_result *result)
@@ -34,7 +34,7 @@ static bool report(struct tester *t, struct verify_result *result)
     return !t->calls->result || t->calls->result(t->calls->user, result);
 }
 
-/* Both runs of a bench; what they left goes to `arenas`. */
+/* Runs a bench twice; `arenas` gets the memory that each run left. */
 static enum hw_status run_twice(struct bench *bench, unsigned char *const arenas[4])
 {
     static const int poisons[] = { FIRST_POISON, SECOND_POISON };
@@ -54,7 +54,7 @@ static enum hw_status run_twice(struct bench *bench, unsigned char *const arenas
     return status;
 }
 
-/* The host's arena starts out poisoned too, where nothing of it is used. */
+/* The unused parts of the host's arena are poisoned, too. */
 static void judge(struct tester *t, unsigned char *const arenas[4],
                   struct judgement *judgement, struct verify_result *result)
 {
@@ -74,7 +74,8 @@ static void judge(struct tester *t, unsigned char *const arenas[4],
     result->text = judgement->text;
 }
 
-/* A status is no verdict: what it means for a case that the device said it computes. */
+/* The verdict on a case that failed with a status, although the device claims to compute
+ * it. */
 static enum verify_verdict verdict_of(enum hw_status status)
 {
     return status == HW_UNSUPPORTED ? VERIFY_UNSUPPORTED
@@ -130,14 +131,14 @@ static bool test_rows(struct tester *t)
     return go_on && !t->status;
 }
 
-/* The device is asked before the numbers and the oracle's results are made, which takes most of
- * the time: a plugin may begin with one op. */
+/* Asks the device before the data and the results of the oracle are made, which takes most
+ * of the time. A plugin may have a single op. */
 static enum hw_status ask_device(struct tester *t, const struct test_case *test)
 {
     struct problem outline;
 
     if (!problem_make(&outline, test, false))
-        return HW_OK; /* the second attempt says why */
+        return HW_OK; /* making it in full says what is wrong */
     const enum hw_status status = bench_supports(t->device, &outline);
     problem_clear(&outline);
     return status;
@@ -167,7 +168,7 @@ static bool test_case(void *user, const struct test_case *test)
     return go_on;
 }
 
-/* Reported only if it fails: an op is what most cases are about. */
+/* Reported only if it fails, because most cases are about an op. */
 static bool test_memory(struct tester *t)
 {
     char why[VERIFY_ERROR_TEXT];
