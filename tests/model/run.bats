@@ -121,7 +121,7 @@ END
 
 @test "a model that lies about its layers or its vocabulary is refused" {
     patched layers.gguf llama.block_count 1
-    hw_run layers.gguf -n 2; refused 1 "'blk.1.attn_k.weight' at byte" 'is left over' "of 1 blocks"
+    hw_run layers.gguf -n 2; refused 1 "'blk.1.attn_k.weight' at byte" 'is not used by' "of 1 blocks"
     patched fewer.gguf llama.vocab_size 1000
     hw_run fewer.gguf -n 2; refused 1 '1024 tokens' 'vocabulary of 1000' 'vocab_size'
     patched more.gguf llama.vocab_size 2000
@@ -243,9 +243,9 @@ END
     echo text >text.gguf
     hw_run nothing.gguf; refused 1 'nothing.gguf' 'No such file'
     hw_run .; refused 1 'is a directory'
-    hw_run fifo; refused 1 'is no regular file'
+    hw_run fifo; refused 1 'is not a regular file'
     hw_run empty.gguf; refused 1 'is empty'
-    hw_run text.gguf; refused 1 'is no GGUF file'
+    hw_run text.gguf; refused 1 'is not a GGUF file'
     hw_run short.gguf; refused 1 'short.gguf' 'at byte' 'cut short'
     hw_run "$MODEL" --perplexity nothing; refused 1 'nothing: cannot be opened'
     hw_run "$MODEL" --perplexity empty.gguf; refused 1 'is empty'

@@ -116,11 +116,11 @@ static void test_wrong_kinds(void **state)
     assert_int_equal(count, 7);
     assert_false(gguf_get_count(file, "general.name", &count, &why));
     assert_non_null(strstr(why.text, "key 'general.name'"));
-    assert_non_null(strstr(why.text, "is a string, wanted an integer"));
+    assert_non_null(strstr(why.text, "is a string, must be an integer"));
     assert_false(gguf_get_real(file, "llama.block_count", &real, &why));
-    assert_non_null(strstr(why.text, "is a u32, wanted f32"));
+    assert_non_null(strstr(why.text, "is a u32, must be f32"));
     assert_false(gguf_get_array(file, "tokenizer.ggml.tokens", GGUF_F32, &array, &why));
-    assert_non_null(strstr(why.text, "is an array of string, wanted f32"));
+    assert_non_null(strstr(why.text, "is an array of string, must be f32"));
     gguf_close(file);
 }
 
@@ -222,10 +222,10 @@ static void test_header(void **state)
         const char *words;
     } rows[] = {
         { "", 0, "is empty" },
-        { "GG", 2, "is no GGUF file" },
+        { "GG", 2, "is not a GGUF file" },
         { "\x7f"
           "ELF\2\1\1",
-          7, "is no GGUF file" },
+          7, "is not a GGUF file" },
         { "lmgg\1\0\0\0", 8, "GGML file of before" },
         { "tjgg\3\0\0\0", 8, "GGJT file of before" },
         { "PK\3\4....", 8, "zip archive" },
@@ -233,11 +233,11 @@ static void test_header(void **state)
         { "version https://git-lfs.github.com/spec/v1\n", 43, "git lfs pull" },
         { "<!DOCTYPE html>", 15, "web page" },
         { "GGUF", 4, "header at byte 4" },
-        { "GGUF\1\0\0\0", 8, "version 1 is not read" },
-        { "GGUF\2\0\0\0", 8, "version 2 is not read" },
-        { "GGUF\4\0\0\0", 8, "a newer hw may read it" },
+        { "GGUF\1\0\0\0", 8, "version 1 is not supported" },
+        { "GGUF\2\0\0\0", 8, "version 2 is not supported" },
+        { "GGUF\4\0\0\0", 8, "a newer hw may support it" },
         { "GGUF\0\0\0\3", 8, "big endian" },
-        { "GGUF\0\0\0\0", 8, "version 0 is not read" },
+        { "GGUF\0\0\0\0", 8, "version 0 is not supported" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct blob blob = { 0 };
@@ -355,7 +355,7 @@ static void test_alignment(void **state)
     put_header(&text, 0, 1);
     put_key(&text, "general.alignment", GGUF_STRING);
     put_string(&text, "32");
-    assert_refused(&text, "is a string, wanted an integer");
+    assert_refused(&text, "is a string, must be an integer");
 
     put_header(&huge, 1, 1);
     put_key(&huge, "general.alignment", GGUF_U32);
@@ -397,7 +397,7 @@ static void test_tensors(void **state)
         { "t", 4, { 1 << 16, 1 << 16, 1 << 16, 1 << 16 }, I8, 0, "overflows" },
         { "t", 1, { huge }, F32, 0, "overflows" },
         { "t", 1, { huge }, I8, 0, "overflows" },
-        { "t", 1, { 32 }, I8, 16, "no multiple of the alignment 32" },
+        { "t", 1, { 32 }, I8, 16, "not a multiple of the alignment 32" },
         { "t", 1, { 65 }, I8, 0, "reach past the end of the file" },
         { "t", 1, { 1 }, I8, 64, "reach past the end of the file" },
         { "t", 1, { 64 }, I8, UINT64_MAX - 31, "reach past the end of the file" },
@@ -453,7 +453,7 @@ static void test_paths(void **state)
         const char *path, *words;
     } rows[] = { { "no/such/model.gguf", "cannot be opened" },
                  { ".", "is a directory" },
-                 { "/dev/null", "is no regular file" },
+                 { "/dev/null", "is not a regular file" },
                  { "", "cannot be opened" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fault why = { "" };

@@ -123,13 +123,13 @@ static void check_first_scores(struct llama *llama, const json_t *entry)
     for (size_t i = 0; i < json_array_size(head); i++) {
         const double wanted = json_real_value(json_array_get(head, i));
         if (!(fabs((double)scores[i] - wanted) <= 1e-4))
-            fail_msg("score %zu is %.9g, wanted %.9g", i, (double)scores[i], wanted);
+            fail_msg("score %zu is %.9g, expected %.9g", i, (double)scores[i], wanted);
     }
     for (int i = 0; i < VOCABULARY; i++)
         norm += (double)scores[i] * (double)scores[i];
     const double wanted = json_real_value(json_object_get(entry, "first_logits_l2"));
     if (!(fabs(sqrt(norm) - wanted) <= 1e-4 * wanted))
-        fail_msg("the norm of the scores is %.9g, wanted %.9g", sqrt(norm), wanted);
+        fail_msg("the norm of the scores is %.9g, expected %.9g", sqrt(norm), wanted);
 }
 
 static void check_entry(struct llama *llama, const json_t *entry)
@@ -240,7 +240,7 @@ static void test_full_cache(void **state)
     feed(llama, text, TEXT);
     scores_of(llama, before);
     assert_false(llama_feed(llama, text, 1, &why));
-    assert_non_null(strstr(why.text, "1 tokens behind 24 exceed the context"));
+    assert_non_null(strstr(why.text, "1 tokens after 24 exceed the context"));
     scores_of(llama, after);
     assert_near(after, before, 0, "after a refusal");
     assert_int_equal(llama_length(llama), TEXT);
@@ -634,34 +634,36 @@ static void test_lies(void **state)
         uint32_t value;
         const char *words;
     } rows[] = {
-        { "llama.context_length", 0, "'llama.context_length' is 0, wanted 1 to" },
+        { "llama.context_length", 0, "'llama.context_length' is 0, must be 1 to" },
         { "llama.context_length", UINT32_MAX, "'llama.context_length' is 4294967295" },
         { "llama.embedding_length", 512, "tensor 'token_embd.weight'" },
         { "llama.embedding_length", 128, "rope over 64 elements of heads of 32" },
         { "llama.embedding_length", 255,
-          "'llama.embedding_length' is 255, no multiple of the 4 heads" },
+          "'llama.embedding_length' is 255, not a multiple of the 4 heads" },
         { "llama.block_count", 1, "'blk.1.attn_k.weight' at byte" },
-        { "llama.block_count", 3, "is left over: nothing in a 'llama' of 3 blocks" },
+        { "llama.block_count", 3, "is not used by a 'llama' of 3 blocks" },
         { "llama.block_count", 5, "tensor 'blk.4.attn_norm.weight' is missing" },
-        { "llama.block_count", 1 << 24, "16777216 layers, there are 38 tensors" },
+        { "llama.block_count", 1 << 24, "16777216 layers, but there are only 38 tensors" },
         { "llama.block_count", UINT32_MAX, "'llama.block_count' is 4294967295" },
         { "llama.feed_forward_length", 767, "tensor 'blk.0.ffn_gate.weight'" },
         { "llama.attention.head_count", 0, "'llama.attention.head_count' is 0" },
         { "llama.attention.head_count", 3,
-          "'llama.embedding_length' is 256, no multiple of the 3 heads" },
+          "'llama.embedding_length' is 256, not a multiple of the 3 heads" },
         { "llama.vocab_size", VOCABULARY + 1,
           "'llama.vocab_size' is 1025, but the embedding has 1024 rows" },
         { "llama.attention.head_count", 8, "rope over 64 elements of heads of 32" },
         { "llama.attention.head_count", 2, "tensor 'blk.0.attn_k.weight'" },
-        { "llama.attention.head_count_kv", 3, "4 query heads are no multiple of 3" },
+        { "llama.attention.head_count_kv", 3, "4 query heads are not a multiple of 3" },
         { "llama.attention.head_count_kv", 4, "tensor 'blk.0.attn_k.weight'" },
         { "llama.rope.dimension_count", 63, "rope over 63 elements of heads of 64" },
         { "llama.rope.dimension_count", 66, "rope over 66 elements of heads of 64" },
-        { "llama.rope.freq_base", 0, "'llama.rope.freq_base' is no positive number" },
+        { "llama.rope.freq_base", 0, "'llama.rope.freq_base' is not a positive number" },
         { "llama.rope.freq_base", 0x7fc00000,
-          "'llama.rope.freq_base' is no positive number" },
-        { "llama.attention.layer_norm_rms_epsilon", 0xbf800000, "is no positive number" },
-        { "llama.attention.layer_norm_rms_epsilon", 0x7f800000, "is no positive number" },
+          "'llama.rope.freq_base' is not a positive number" },
+        { "llama.attention.layer_norm_rms_epsilon", 0xbf800000,
+          "is not a positive number" },
+        { "llama.attention.layer_norm_rms_epsilon", 0x7f800000,
+          "is not a positive number" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fault why = { "variant" };
@@ -692,7 +694,7 @@ static void test_unknown_architecture(void **state)
     struct gguf *file = parse(copy, model_size);
     assert_false(shape_read(file, &shape, &why));
     assert_non_null(
-        strstr(why.text, "'general.architecture' is 'other', computed are 'llama'"));
+        strstr(why.text, "'general.architecture' is 'other', supported are 'llama'"));
     gguf_close(file);
     free(copy);
 }
@@ -708,7 +710,7 @@ static void test_uncomputed(void **state)
     put_key(&yarn.pairs, "llama.rope.scaling.type", GGUF_STRING);
     put_string(&yarn.pairs, "yarn");
     struct blob blobs[] = { rewrite(&experts), rewrite(&yarn) };
-    const char *const words[] = { "has 8 experts", "is 'yarn', computed are" };
+    const char *const words[] = { "has 8 experts", "is 'yarn', supported are" };
     for (int i = 0; i < 2; i++) {
         struct gguf *file = parse(blobs[i].bytes, blobs[i].size);
         assert_false(shape_read(file, &shape, &why));

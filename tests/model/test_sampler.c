@@ -50,7 +50,7 @@ static void check(struct sampler_settings settings, const double weight[COUNT])
         sum += weight[i];
     for (int i = 0; i < COUNT; i++) {
         if (fabs(share[i] - weight[i] / sum) > 0.01)
-            fail_msg("id %d: share %g, wanted %g", i, share[i], weight[i] / sum);
+            fail_msg("id %d: share %g, must be %g", i, share[i], weight[i] / sum);
         if (weight[i] == 0)
             assert_true(share[i] == 0);
     }

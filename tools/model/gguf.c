@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gguf.c - the GGUF v3 reader. A cursor that cannot leave the file walks it once; tables
- * of pairs and tensors are allocated only after their counts are known to fit in what is
- * left. */
+/* gguf.c - the GGUF v3 reader. It walks the file once, with a cursor that cannot leave it.
+ * Tables of pairs and tensors are allocated only after their counts are known to fit in the
+ * rest of the file. */
 #define _POSIX_C_SOURCE 200809L
 #include "gguf.h"
 
@@ -25,7 +25,7 @@ enum {
     HEADER_BYTES = 24,
     DEFAULT_ALIGNMENT = 32,
     MAX_KEY = 65535, /* the specification's limits */
-    MAX_NESTING = 4, /* ours: no known file nests arrays at all */
+    MAX_NESTING = 4, /* our own limit: known files do not nest arrays at all */
     MIN_PAIR = 14,   /* bytes: length, one character, kind, one byte of value */
     MIN_TENSOR = 33  /* bytes: length, one character, rank, one extent, type, offset */
 };
@@ -46,7 +46,7 @@ static const struct {
     [GGUF_F64] = { "f64", 8 },
 };
 
-/* Every tensor type of the format, so that one we do not compute with is still named. */
+/* Every tensor type of the format, so that unsupported ones are named, too. */
 static const struct {
     const char *name; /* NULL: no such type */
     uint16_t block, bytes;
@@ -69,19 +69,19 @@ static const struct {
     [35] = { "TQ2_0", 256, 66 },   [39] = { "MXFP4", 32, 17 },
 };
 
-/* Files that people pass by mistake, told apart by their first bytes. */
+/* Files that are passed by mistake, recognised by their first bytes. */
 static const struct {
     const char *start, *what;
 } aliens[] = {
-    { "lmgg", "is a GGML file of before 2023-08: " CONVERT_AGAIN },
-    { "fmgg", "is a GGMF file of before 2023-08: " CONVERT_AGAIN },
-    { "tjgg", "is a GGJT file of before 2023-08: " CONVERT_AGAIN },
+    { "lmgg", "is a GGML file of before 2023-08; " CONVERT_AGAIN },
+    { "fmgg", "is a GGMF file of before 2023-08; " CONVERT_AGAIN },
+    { "tjgg", "is a GGJT file of before 2023-08; " CONVERT_AGAIN },
     { "PK\3\4", "is a zip archive, as PyTorch checkpoints are: convert the model to GGUF" },
     { "version https://git-lfs",
       "is a git-lfs pointer, not the model: run `git lfs pull`" },
     { "\x1f\x8b", "is compressed with gzip: unpack it" },
-    { "<!DOCTYPE", "is a web page, not a model: " AGAIN },
-    { "<html", "is a web page, not a model: " AGAIN },
+    { "<!DOCTYPE", "is a web page, not a model; " AGAIN },
+    { "<html", "is a web page, not a model; " AGAIN },
 };
 
 const char *gguf_type_name(uint32_t type)
@@ -120,14 +120,14 @@ complain(const struct cursor *c, size_t at, const char *format, ...)
     fault_say(c->why, "%s: %s at byte %zu: %s", c->file->path, c->subject, at, words);
 }
 
-/* Names file, subject and byte, and is false: see fault(). */
+/* Writes a sentence with file, subject and byte, and returns false: see fault(). */
 #define bad(...) (complain(__VA_ARGS__), false)
 
 static bool take(struct cursor *c, size_t bytes, const uint8_t **start)
 {
     if (bytes > left(c))
         return bad(c, c->at,
-                   "needs %zu bytes where the file has %zu left: it is cut short, " AGAIN,
+                   "needs %zu bytes where the file has %zu left: it is cut short; " AGAIN,
                    bytes, left(c));
     *start = c->file->bytes + c->at;
     c->at += bytes;
@@ -162,14 +162,14 @@ static bool take_string(struct cursor *c, struct gguf_string *string)
     if (length > left(c))
         return bad(c, at,
                    "its length %" PRIu64 " exceeds the %zu bytes left: the file is cut "
-                   "short or damaged, " AGAIN,
+                   "short or damaged; " AGAIN,
                    length, left(c));
     take(c, (size_t)length, &start);
     *string = (struct gguf_string){ (const char *)start, (size_t)length };
     return true;
 }
 
-/* A key or tensor name: the format's limits, and nothing that could not be printed. */
+/* Reads the name of a key or tensor: within the limits of the format, and printable. */
 static bool take_name(struct cursor *c, size_t limit, struct gguf_string *name)
 {
     const size_t at = c->at;
@@ -178,19 +178,19 @@ static bool take_name(struct cursor *c, size_t limit, struct gguf_string *name)
     if (name->length == 0 || name->length > limit)
         return bad(c, at,
                    "its name has %zu bytes, the format allows 1 to %zu: the file is "
-                   "damaged, " AGAIN,
+                   "damaged; " AGAIN,
                    name->length, limit);
     for (size_t i = 0; i < name->length; i++)
         if (name->bytes[i] < 0x20 || name->bytes[i] > 0x7e)
             return bad(c, at,
                        "byte %zu of its name is 0x%02x, not printable ASCII: the file is "
-                       "damaged, " AGAIN,
+                       "damaged; " AGAIN,
                        i, (unsigned)(uint8_t)name->bytes[i]);
     return true;
 }
 
-/* A count of things of at least `each` bytes: refused before anything is allocated for it.
- */
+/* Reads a count of items of at least `each` bytes. A count that cannot fit is refused
+ * before anything is allocated. */
 static bool take_count(struct cursor *c, size_t each, uint64_t *count)
 {
     const size_t at = c->at;
@@ -199,7 +199,7 @@ static bool take_count(struct cursor *c, size_t each, uint64_t *count)
     if (*count > left(c) / each)
         return bad(c, at,
                    "a count of %" PRIu64 " cannot fit in the %zu bytes left: the file is "
-                   "cut short or damaged, " AGAIN,
+                   "cut short or damaged; " AGAIN,
                    *count, left(c));
     return true;
 }
@@ -226,8 +226,7 @@ static bool check_bools(struct cursor *c, const uint8_t *start, uint64_t count)
     for (uint64_t i = 0; i < count; i++)
         if (start[i] > 1)
             return bad(c, (size_t)(start - c->file->bytes) + (size_t)i,
-                       "a bool is %u, neither 0 nor 1: the file is damaged, " AGAIN,
-                       start[i]);
+                       "a bool is %u, not 0 or 1: the file is damaged; " AGAIN, start[i]);
     return true;
 }
 
@@ -249,7 +248,8 @@ static bool take_array(struct cursor *c, int nesting)
     return take_count(c, each, &count) && take_elements(c, kind, count, nesting);
 }
 
-/* Passes over `count` values of one kind; the caller bounded `count` by the bytes left. */
+/* Skips `count` values of one kind; the caller has checked `count` against the bytes left.
+ */
 static bool take_elements(struct cursor *c, enum gguf_kind kind, uint64_t count,
                           int nesting)
 {
@@ -296,7 +296,7 @@ static bool read_pairs(struct cursor *c, struct gguf *file)
         about(c, "key", b->key);
         if (compare_keys(a, b) == 0)
             return bad(c, b->offset,
-                       "is a duplicate of the one at byte %zu: " CONVERT_AGAIN, a->offset);
+                       "is a duplicate of the one at byte %zu; " CONVERT_AGAIN, a->offset);
     }
     return true;
 }
@@ -309,7 +309,7 @@ static bool read_alignment(struct cursor *c, struct gguf *file)
     if (alignment < 8 || alignment > UINT32_MAX || (alignment & (alignment - 1)))
         return fault(c->why,
                      "%s: key 'general.alignment' at byte %zu: %" PRIu64
-                     " is not a power of two from 8 on: " CONVERT_AGAIN,
+                     " is not a power of two of at least 8; " CONVERT_AGAIN,
                      file->path, gguf_find(file, "general.alignment")->offset, alignment);
     file->alignment = (size_t)alignment;
     return true;
@@ -317,14 +317,14 @@ static bool read_alignment(struct cursor *c, struct gguf *file)
 
 /* ---- Tensors ------------------------------------------------------------------------- */
 
-/* Bytes of a tensor of `extents`, or a fault: every product is checked. */
+/* The bytes of a tensor of `extents`, or a fault; every product is checked. */
 static bool measure(const struct cursor *c, struct gguf_tensor *tensor)
 {
     const uint32_t type = tensor->type;
     if (tensor->extents[0] % types[type].block)
         return bad(c, tensor->offset,
                    "rows of %" PRIu64
-                   " elements are not whole %s blocks of %u: " CONVERT_AGAIN,
+                   " elements are not whole %s blocks of %u; " CONVERT_AGAIN,
                    tensor->extents[0], types[type].name, types[type].block);
     uint64_t bytes = tensor->extents[0] / types[type].block;
     bool overflow = __builtin_mul_overflow(bytes, (uint64_t)types[type].bytes, &bytes);
@@ -332,7 +332,7 @@ static bool measure(const struct cursor *c, struct gguf_tensor *tensor)
         overflow |= __builtin_mul_overflow(bytes, tensor->extents[i], &bytes);
     if (overflow || bytes > SIZE_MAX / 2)
         return bad(c, tensor->offset,
-                   "the product of its extents overflows: the file is damaged, " AGAIN);
+                   "the product of its extents overflows: the file is damaged; " AGAIN);
     tensor->bytes = bytes;
     return true;
 }
@@ -356,7 +356,7 @@ static bool take_extents(struct cursor *c, struct gguf_tensor *tensor)
         if (i < tensor->rank && !take_u64(c, &tensor->extents[i]))
             return false;
         if (tensor->extents[i] == 0)
-            return bad(c, at, "extent %d is zero: " CONVERT_AGAIN, i);
+            return bad(c, at, "extent %d is zero; " CONVERT_AGAIN, i);
     }
     return true;
 }
@@ -380,14 +380,14 @@ static bool take_tensor(struct cursor *c, struct gguf_tensor *tensor)
     return take_u64(c, &tensor->start) && measure(c, tensor);
 }
 
-/* Gives a tensor its place in the file, once the start of the data section is known. */
+/* Sets the address of a tensor, once the start of the data section is known. */
 static bool place(const struct cursor *c, struct gguf_tensor *tensor, size_t data)
 {
     const struct gguf *file = c->file;
     if (tensor->start % file->alignment)
         return bad(c, tensor->offset,
-                   "its data start at %" PRIu64 ", no multiple of the alignment "
-                   "%zu: " CONVERT_AGAIN,
+                   "its data start at %" PRIu64 ", not a multiple of the alignment "
+                   "%zu; " CONVERT_AGAIN,
                    tensor->start, file->alignment);
     uint64_t end;
     if (__builtin_add_overflow(tensor->start, tensor->bytes, &end) || data > file->size ||
@@ -395,7 +395,7 @@ static bool place(const struct cursor *c, struct gguf_tensor *tensor, size_t dat
         return bad(c, tensor->offset,
                    "its %" PRIu64 " bytes of data, %" PRIu64 " into the data "
                    "section, reach past the end of the file at %zu: it is cut "
-                   "short, " AGAIN,
+                   "short; " AGAIN,
                    tensor->bytes, tensor->start, file->size);
     tensor->data = file->bytes + data + tensor->start;
     return true;
@@ -413,7 +413,7 @@ static int compare_names(const void *a, const void *b)
                                ((const struct gguf_tensor *)b)->name);
 }
 
-/* No two tensors share a byte or a name; leaves them sorted by name. */
+/* Checks that no two tensors share a byte or a name, and sorts them by name. */
 static bool check_apart(struct cursor *c, struct gguf *file)
 {
     struct gguf_tensor *all = file->tensors;
@@ -423,7 +423,7 @@ static bool check_apart(struct cursor *c, struct gguf *file)
         if (all[i].start - all[i - 1].start < all[i - 1].bytes)
             return bad(c, all[i].offset,
                        "its data overlap those of tensor '%.*s': the file is "
-                       "damaged, " AGAIN,
+                       "damaged; " AGAIN,
                        (int)all[i - 1].name.length, all[i - 1].name.bytes);
     }
     qsort(all, file->tensor_count, sizeof *all, compare_names);
@@ -431,7 +431,7 @@ static bool check_apart(struct cursor *c, struct gguf *file)
         about(c, "tensor", all[i].name);
         if (compare_names(&all[i - 1], &all[i]) == 0)
             return bad(c, all[i].offset,
-                       "is a duplicate of the one at byte %zu: " CONVERT_AGAIN,
+                       "is a duplicate of the one at byte %zu; " CONVERT_AGAIN,
                        all[i - 1].offset);
     }
     return true;
@@ -446,7 +446,8 @@ static bool read_tensors(struct cursor *c, struct gguf *file)
             return false;
     }
     const size_t padding = (file->alignment - c->at % file->alignment) % file->alignment;
-    const size_t data = c->at + padding; /* cannot overflow: 2^32 beyond a size in memory */
+    /* cannot overflow: at most 2^32 more than a size in memory */
+    const size_t data = c->at + padding;
     for (size_t i = 0; i < file->tensor_count; i++) {
         about(c, "tensor", file->tensors[i].name);
         if (!place(c, &file->tensors[i], data))
@@ -467,9 +468,9 @@ static bool check_magic(const struct gguf *file, struct fault *why)
             return fault(why, "%s: %s", file->path, aliens[i].what);
     }
     if (file->size == 0)
-        return fault(why, "%s: is empty: " AGAIN, file->path);
+        return fault(why, "%s: is empty; " AGAIN, file->path);
     return fault(why,
-                 "%s: at byte 0: is no GGUF file, it does not begin with 'GGUF': give a "
+                 "%s: at byte 0: is not a GGUF file, it does not begin with 'GGUF'; give a "
                  "model in GGUF format",
                  file->path);
 }
@@ -482,10 +483,12 @@ static bool check_version(struct cursor *c)
     if (version == VERSION)
         return true;
     if (__builtin_bswap32(version) <= 0xffff && version > 0xffff)
-        return bad(c, 4,
-                   "the file is big endian, only little endian is read: " CONVERT_AGAIN);
-    return bad(c, 4, "GGUF version %" PRIu32 " is not read, only version %d: %s", version,
-               VERSION, version < VERSION ? CONVERT_AGAIN : "a newer hw may read it");
+        return bad(
+            c, 4,
+            "the file is big endian, only little endian is supported; " CONVERT_AGAIN);
+    return bad(c, 4, "GGUF version %" PRIu32 " is not supported, only version %d is; %s",
+               version, VERSION,
+               version < VERSION ? CONVERT_AGAIN : "a newer hw may support it");
 }
 
 static bool read_file(struct gguf *file, struct fault *why)
@@ -523,7 +526,7 @@ struct gguf *gguf_parse(const void *bytes, size_t size, const char *name, struct
     return NULL;
 }
 
-/* A read-only mapping of a whole regular file; an empty one maps to nothing. */
+/* Maps a whole regular file read-only; an empty one is not mapped. */
 static bool map_file(int fd, const char *path, void **bytes, size_t *size,
                      struct fault *why)
 {
@@ -531,9 +534,9 @@ static bool map_file(int fd, const char *path, void **bytes, size_t *size,
     if (fstat(fd, &info) != 0)
         return fault(why, "%s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return fault(why, "%s: is a directory: name the .gguf file in it", path);
+        return fault(why, "%s: is a directory; name the .gguf file in it", path);
     if (!S_ISREG(info.st_mode))
-        return fault(why, "%s: is no regular file: a model is mapped, so it must be one",
+        return fault(why, "%s: is not a regular file; a model is mapped, so it must be one",
                      path);
     if ((uintmax_t)info.st_size > SIZE_MAX / 2)
         return fault(why, "%s: is too large for this machine's address space", path);
@@ -548,8 +551,8 @@ struct gguf *gguf_open(const char *path, struct fault *why)
 {
     void *bytes = NULL;
     size_t size = 0;
-    const int fd = open(path,
-                        O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC |
+                                  O_NONBLOCK); /* opening a FIFO must not block */
     if (fd < 0) {
         fault_say(why, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
@@ -600,14 +603,14 @@ const struct gguf_tensor *gguf_tensor(const struct gguf *file, const char *name)
 static bool wrong_kind(const struct gguf *file, const struct gguf_pair *pair,
                        const char *wanted, struct fault *why)
 {
-    return fault(why, "%s: key '%.*s' at byte %zu: is %s %s, wanted %s: " CONVERT_AGAIN,
+    return fault(why, "%s: key '%.*s' at byte %zu: is %s %s, must be %s; " CONVERT_AGAIN,
                  file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
                  strchr("aif", kinds[pair->kind].name[0]) ? "an" : "a",
                  kinds[pair->kind].name, wanted);
 }
 
-/* The value of a pair that must be of one kind: false with a fault, or with NULL if absent.
- */
+/* The value of a pair of one kind. Returns false with a fault if it is of another kind, and
+ * true with NULL if it is absent. */
 static bool get(const struct gguf *file, const char *key, enum gguf_kind kind,
                 const struct gguf_pair **pair, struct fault *why)
 {
@@ -616,7 +619,7 @@ static bool get(const struct gguf *file, const char *key, enum gguf_kind kind,
            wrong_kind(file, *pair, kinds[kind].name, why);
 }
 
-/* A little-endian integer of `bytes` bytes, sign-extended where its kind is signed. */
+/* A little-endian integer of `bytes` bytes, sign-extended if its kind is signed. */
 static int64_t integer(const uint8_t *value, size_t bytes, bool is_signed)
 {
     uint64_t bits = 0;
@@ -708,7 +711,7 @@ bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kin
     memcpy(&of, pair->value, sizeof of);
     if (of != kind)
         return fault(
-            why, "%s: key '%s' at byte %zu: is an array of %s, wanted %s: " CONVERT_AGAIN,
+            why, "%s: key '%s' at byte %zu: is an array of %s, must be %s; " CONVERT_AGAIN,
             file->path, key, pair->offset, kinds[of].name, kinds[kind].name);
     value->kind = kind;
     memcpy(&value->count, pair->value + sizeof of, sizeof value->count);

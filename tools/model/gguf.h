@@ -2,14 +2,13 @@
 /* gguf.h - reads GGUF v3 model files: key/value metadata and tensors, without copying
  * either.
  *
- * The file is mapped, and every count, length, type, offset and extent in it is checked
- * against the bytes that are there before it is used: a file is taken whole or refused with
- * one sentence. Whatever a successful open hands out is therefore safe to read. Format: the
- * GGUF specification of the ggml project, version 3, little endian.
+ * The file is mapped. Every count, length, type, offset and extent is checked against the
+ * size of the file before it is used, and a file is accepted as a whole or refused with one
+ * sentence. Everything that a successful open returns is therefore safe to read. Format:
+ * the GGUF specification of the ggml project, version 3, little endian.
  *
- * A struct gguf is immutable after opening: any number of threads may read it. Truncating
- * the file while it is open is the one thing that cannot be checked (the OS answers with
- * SIGBUS). */
+ * A struct gguf is immutable once opened, so any number of threads may read it. Truncating
+ * the file while it is open cannot be detected: reading it then raises SIGBUS. */
 #ifndef HW_MODEL_GGUF_H
 #define HW_MODEL_GGUF_H
 
@@ -36,8 +35,8 @@ enum gguf_kind {
     GGUF_KINDS
 };
 
-/* The tensor types that this project computes with, numbered as in the file; the reader
- * knows the size and the name of all the others too (gguf_type_name). */
+/* The tensor types that this project computes with, numbered as in the file. The reader
+ * knows the sizes and names of all others, too (gguf_type_name). */
 enum gguf_type {
     GGUF_TYPE_F32 = 0,
     GGUF_TYPE_F16 = 1,
@@ -63,19 +62,19 @@ struct gguf_string {
 struct gguf_array {
     enum gguf_kind kind; /* of every element */
     uint64_t count;
-    const uint8_t *bytes; /* the elements as they lie in the file: unaligned */
+    const uint8_t *bytes; /* the elements as in the file, unaligned */
 };
 
 struct gguf_pair {
     struct gguf_string key; /* printable ASCII */
     enum gguf_kind kind;
-    const uint8_t *value; /* as it lies in the file: unaligned */
+    const uint8_t *value; /* as in the file, unaligned */
     size_t offset;        /* of the key, for messages */
 };
 
 struct gguf_tensor {
     struct gguf_string name; /* printable ASCII */
-    uint32_t type;           /* enum gguf_type, or another one that the reader knows */
+    uint32_t type;           /* enum gguf_type, or another type that the reader knows */
     int rank;                /* 1 to GGUF_MAX_RANK */
     /* innermost first, as in the file; 1 beyond the rank */
     uint64_t extents[GGUF_MAX_RANK];
@@ -86,7 +85,7 @@ struct gguf_tensor {
 };
 
 struct gguf {
-    char *path; /* as given to open; a copy */
+    char *path; /* a copy of the argument of gguf_open() */
     const uint8_t *bytes;
     size_t size;
     size_t alignment;
@@ -96,26 +95,24 @@ struct gguf {
     bool mapped;
 };
 
-/* Maps and checks the file. NULL, with the reason in `why`, for anything that is not a
- * sound GGUF v3 file. Close with gguf_close(). */
+/* Maps and checks the file. Returns NULL, with the reason in `why`, for anything but a
+ * valid GGUF v3 file. Close with gguf_close(). */
 struct gguf *gguf_open(const char *path, struct fault *why);
 
-/* The same for bytes in memory, which must outlive the result; `name` is used in messages.
- */
+/* The same for bytes in memory, which must outlive the result; messages use `name`. */
 struct gguf *gguf_parse(const void *bytes, size_t size, const char *name,
                         struct fault *why);
 
-/* Releases the mapping and all that was handed out. NULL is fine. */
+/* Releases the mapping and everything that was returned from it. NULL is allowed. */
 void gguf_close(struct gguf *file);
 
-/* NULL if the file has none of that name. */
+/* Return NULL if the file has none of that name. */
 const struct gguf_pair *gguf_find(const struct gguf *file, const char *key);
 const struct gguf_tensor *gguf_tensor(const struct gguf *file, const char *name);
 
-/* Typed look-up. A key that is absent leaves `*value` as it was (its default) and is no
- * error; a value of another kind, or a negative number where a count is read, is: false,
- * and `why` names file, key and byte. gguf_get_count takes integers of every width,
- * gguf_get_real both floats. */
+/* Typed look-up. If the key is absent, `*value` keeps its default. A value of another kind,
+ * or a negative number for a count, returns false, and `why` names file, key and byte.
+ * gguf_get_count accepts integers of every width, gguf_get_real both floats. */
 bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
                     struct fault *why);
 bool gguf_get_real(const struct gguf *file, const char *key, double *value,
@@ -127,20 +124,21 @@ bool gguf_get_string(const struct gguf *file, const char *key, struct gguf_strin
 bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kind,
                     struct gguf_array *value, struct fault *why);
 
-/* The string at `*cursor` in an array of strings; moves the cursor behind it. Call it at
- * most `count` times, starting at the array's bytes. */
+/* The string at `*cursor` in an array of strings; moves the cursor past it. Call it at most
+ * `count` times, starting at the first byte of the array. */
 struct gguf_string gguf_next_string(const uint8_t **cursor);
 
-/* Unaligned element `index` of an array of that kind. */
+/* Element `index` of an array of that kind, which may be unaligned. */
 float gguf_f32_at(const struct gguf_array *array, uint64_t index);
 int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index);
 
 bool gguf_string_is(struct gguf_string string, const char *text);
 
-/* Negative, zero or positive as `a` sorts before, with or after `b`, by bytes. */
+/* Returns a negative number, zero or a positive one if `a` sorts before, equal to or after
+ * `b`, compared by bytes. */
 int gguf_string_compare(struct gguf_string a, struct gguf_string b);
 
-/* "Q8_0" and the like; "?" for a number that no known type has. */
+/* "Q8_0", for example; "?" for an unknown type. */
 const char *gguf_type_name(uint32_t type);
 
 #endif

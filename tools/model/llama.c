@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* llama.c - the decoder of LLaMA (Touvron et al., 2023, arXiv 2302.13971) as a list of ops:
  * grouped query attention with rotary positions and a cache, then a gated feed-forward
- * part, each behind an rmsnorm and added to the residual stream. */
+ * part. Each is preceded by an rmsnorm, and its result is added to the residual stream. */
 #include "llama.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ struct layer {
     struct hw_tensor keys, values; /* the cache: [context, kv_heads * width of a head] */
 };
 
-/* A weight that waits for its data. */
+/* A weight that is not uploaded yet. */
 struct upload {
     struct hw_tensor to;
     const struct gguf_tensor *from;
@@ -40,7 +40,7 @@ struct llama {
     struct hw_tensor best;   /* i32 [1] */
     /* i32: the length of the cache, then ids, then their positions */
     struct hw_tensor inputs;
-    /* on their way to it: untouched until the queue has been waited for */
+    /* what is uploaded to it; must not change before the queue has been waited for */
     int32_t *host_inputs;
 
     struct hw_buffer **buffers; /* of all these tensors */
@@ -53,7 +53,7 @@ struct llama {
 
 /* ---- Weights ------------------------------------------------------------------------- */
 
-/* The extents that weights are made of. */
+/* The extents that a weight can have. */
 enum extent {
     ONE,
     WIDTH,
@@ -70,7 +70,7 @@ enum extent {
 struct weight {
     const char *name;
     size_t offset;          /* of the tensor in struct layer or struct llama */
-    enum extent rows, cols; /* rows ONE: a vector, f32 on the device */
+    enum extent rows, cols; /* rows ONE: a vector, which is f32 on the device */
     bool optional;
 };
 
@@ -118,7 +118,7 @@ static int64_t extent_of(const struct shape *s, enum extent extent)
     return extents[extent];
 }
 
-/* HW_NONE for a type that the library has no word for. */
+/* HW_NONE for a type that the library does not have. */
 static int32_t dtype_of(uint32_t type)
 {
     switch (type) {
@@ -148,8 +148,8 @@ static bool failed(const char *what, struct fault *why)
     return fault(why, "%s: %s", what, hw_message());
 }
 
-/* A contiguous tensor, a vector if `rows` is 0, in a buffer that is freed with the model.
- */
+/* Allocates a contiguous tensor, a vector if `rows` is 0, in a buffer that is freed with
+ * the model. */
 static bool make(struct llama *l, int32_t dtype, int64_t rows, int64_t cols,
                  struct hw_tensor *tensor, struct fault *why)
 {
@@ -168,23 +168,22 @@ static bool check_weight(const struct gguf *file, const struct gguf_tensor *from
         from->extents[2] != 1 || from->extents[3] != 1)
         return fault(why,
                      "%s: tensor '%.*s' at byte %zu is %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                     " x %" PRIu64 ", the metadata want %" PRId64 " x %" PRId64
-                     ": convert the model again",
+                     " x %" PRIu64 ", the metadata requires %" PRId64 " x %" PRId64
+                     "; convert the model again",
                      file->path, (int)from->name.length, from->name.bytes, from->offset,
                      from->extents[0], from->extents[1], from->extents[2], from->extents[3],
                      cols, rows);
     const int32_t dtype = dtype_of(from->type);
     if (!dtype || (rows == 1 && hw_dtype_block(dtype) != 1))
-        return fault(
-            why,
-            "%s: tensor '%.*s' at byte %zu has type %s, which is not computed with%s: "
-            "quantise the model to Q8_0 or Q4_0",
-            file->path, (int)from->name.length, from->name.bytes, from->offset,
-            gguf_type_name(from->type), dtype ? " in a vector" : "");
+        return fault(why,
+                     "%s: tensor '%.*s' at byte %zu has type %s, which is not supported%s; "
+                     "quantise the model to Q8_0 or Q4_0",
+                     file->path, (int)from->name.length, from->name.bytes, from->offset,
+                     gguf_type_name(from->type), dtype ? " for a vector" : "");
     return true;
 }
 
-/* Makes room for a weight and puts it among those to upload; absent if optional. */
+/* Allocates a weight and lists it for upload; an optional one may be absent. */
 static bool add_weight(struct llama *l, const struct gguf *file, const char *name,
                        const struct weight *weight, void *owner, struct fault *why)
 {
@@ -194,7 +193,7 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
     struct hw_tensor *to = (struct hw_tensor *)((char *)owner + weight->offset);
     if (!from)
         return weight->optional ||
-               fault(why, "%s: tensor '%s' is missing: convert the model again", file->path,
+               fault(why, "%s: tensor '%s' is missing; convert the model again", file->path,
                      name);
     if (!check_weight(file, from, rows, cols, why))
         return false;
@@ -206,8 +205,8 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
     return true;
 }
 
-/* A tensor that nothing reads would be a part of the model left out: a layer past
- * block_count, a bias. */
+/* Checks that every tensor is used. One that is not would be a part of the model left out:
+ * a layer past block_count, a bias. */
 static bool none_is_left(const struct llama *l, const struct gguf *file, struct fault *why)
 {
     for (size_t i = 0, k; i < file->tensor_count; i++) {
@@ -216,9 +215,8 @@ static bool none_is_left(const struct llama *l, const struct gguf *file, struct 
             ;
         if (k == l->upload_count)
             return fault(why,
-                         "%s: tensor '%.*s' at byte %zu is left over: nothing in a '%s' of "
-                         "%" PRId64
-                         " blocks reads it: convert the model again, or use another",
+                         "%s: tensor '%.*s' at byte %zu is not used by a '%s' of "
+                         "%" PRId64 " blocks; convert the model again, or use another",
                          file->path, (int)tensor->name.length, tensor->name.bytes,
                          tensor->offset, l->shape.architecture, l->shape.layers);
     }
@@ -238,7 +236,7 @@ static bool add_weights(struct llama *l, const struct gguf *file, struct fault *
                 return false;
         }
     if (!l->output.dtype)
-        l->output = l->embedding; /* tied */
+        l->output = l->embedding; /* the embedding is also the output */
     return none_is_left(l, file, why);
 }
 
@@ -273,7 +271,7 @@ static bool add_cache(struct llama *l, int32_t dtype, struct fault *why)
         return fault(why,
                      "heads of %" PRId64 " and %" PRId64
                      " elements are not whole %s blocks of %" PRId64
-                     ": take another type for the KV cache",
+                     "; use another type for the KV cache",
                      s->key_width, s->value_width, hw_dtype_name(dtype), block);
     for (int64_t i = 0; i < s->layers; i++)
         if (!make(l, dtype, l->context, extent_of(s, KEYS), &l->layers[i].keys, why) ||
@@ -325,7 +323,7 @@ static struct hw_tensor by_head(struct hw_tensor tensor, int64_t heads)
     return tensor;
 }
 
-/* Where a batch of `rows` finds its ids and positions. */
+/* The ids and positions of a batch of `rows`. */
 static struct hw_tensor ids_of(const struct llama *l, int64_t rows)
 {
     return rows_of(l->inputs, 1, rows);
@@ -347,7 +345,7 @@ static enum hw_status project(struct llama *l, struct hw_tensor x,
     return hw_matmul(l->queue, &op);
 }
 
-/* Turns queries or keys, [rows, heads * width], in place. */
+/* Applies rope to queries or keys, [rows, heads * width], in place. */
 static enum hw_status rotate(struct llama *l, struct hw_tensor x, int64_t heads)
 {
     const struct hw_rope op = {
@@ -363,7 +361,7 @@ static enum hw_status rotate(struct llama *l, struct hw_tensor x, int64_t heads)
     return hw_rope(l->queue, &op);
 }
 
-/* Puts keys or values where their positions say. */
+/* Stores keys or values in the cache, at their positions. */
 static enum hw_status cache(struct llama *l, struct hw_tensor x, struct hw_tensor table)
 {
     const struct hw_set_rows op = { x, positions_of(l, x.extent[0]), table };
@@ -456,14 +454,15 @@ static enum hw_status decode(struct llama *l, int64_t rows)
     return status;
 }
 
-/* The scores behind rows begin..begin+count-1 of the batch, `count` at most score_rows. */
+/* Computes the scores for rows begin..begin+count-1 of the batch; `count` is at most
+ * score_rows. */
 static enum hw_status score(struct llama *l, int64_t begin, int64_t count)
 {
     return project(l, rows_of(l->normed, begin, count), &l->output, NULL,
                    rows_of(l->scores, 0, count));
 }
 
-/* A batch, and what comes after its last token. */
+/* Decodes a batch, and computes what its last token needs. */
 static enum hw_status step(struct llama *l, int64_t rows)
 {
     const struct hw_argmax op = { .x = rows_of(l->scores, 0, 1), .y = l->best };
@@ -473,8 +472,8 @@ static enum hw_status step(struct llama *l, int64_t rows)
     return hw_argmax(l->queue, &op);
 }
 
-/* Records the step of one token. This also has the device say what it cannot compute,
- * before anything is uploaded. */
+/* Records the step of one token. This also finds out what the device cannot compute, before
+ * anything is uploaded. */
 static bool record(struct llama *l, struct fault *why)
 {
     if (hw_queue_record(l->queue) || step(l, 1))
@@ -509,14 +508,14 @@ static bool add_tensors(struct llama *l, const struct gguf *file,
     return true;
 }
 
-/* The tables whose sizes follow from the number of layers, which must be able to lie in the
- * file. */
+/* Allocates the tables whose sizes follow from the number of layers. Each layer needs
+ * tensors in the file, so a number that cannot be true is refused first. */
 static bool add_tables(struct llama *l, const struct gguf *file, struct fault *why)
 {
     if (l->shape.layers > (int64_t)file->tensor_count)
         return fault(why,
-                     "%s: the metadata say %" PRId64
-                     " layers, there are %zu tensors: convert the model again",
+                     "%s: the metadata has %" PRId64
+                     " layers, but there are only %zu tensors; convert the model again",
                      file->path, l->shape.layers, file->tensor_count);
     const size_t layers = (size_t)l->shape.layers;
     const size_t weights = MODEL_WEIGHTS + layers * LAYER_WEIGHTS;
@@ -571,7 +570,7 @@ void llama_free(struct llama *l)
     if (!l)
         return;
     hw_graph_free(l->graph);
-    hw_queue_close(l->queue); /* waits, so nothing uses the buffers any more */
+    hw_queue_close(l->queue); /* waits, so that nothing uses the buffers any more */
     for (size_t i = 0; i < l->buffer_count; i++)
         hw_buffer_free(l->buffers[i]);
     free(l->buffers);
@@ -587,12 +586,12 @@ static bool check_room(const struct llama *l, int64_t count, struct fault *why)
 {
     return count <= l->context - l->length ||
            fault(why,
-                 "%" PRId64 " tokens behind %" PRId64 " exceed the context of %" PRId64
-                 ": give a shorter text, or a larger context",
+                 "%" PRId64 " tokens after %" PRId64 " exceed the context of %" PRId64
+                 "; give a shorter text or a larger context",
                  count, l->length, l->context);
 }
 
-/* Sends ids, positions and the length that the cache will have. */
+/* Uploads ids, positions and the new length of the cache. */
 static enum hw_status send_inputs(struct llama *l, const int32_t *tokens, int64_t rows)
 {
     const struct hw_tensor to = rows_of(l->inputs, 0, 1 + 2 * rows);
@@ -621,7 +620,7 @@ bool llama_feed(struct llama *l, const int32_t *tokens, int64_t count, struct fa
     return true;
 }
 
-/* Copies to the host, behind all that was submitted. */
+/* Copies to the host, after everything that was submitted. */
 static bool fetch(struct llama *l, const struct hw_tensor *from, void *data,
                   struct fault *why)
 {
@@ -644,7 +643,7 @@ bool llama_best(struct llama *l, int32_t *token, struct fault *why)
     return fetch(l, &l->best, token, why);
 }
 
-/* Scores a batch that was decoded, as many rows at a time as there is room for. */
+/* Scores a decoded batch, as many rows at a time as there is room for. */
 static bool score_batch(struct llama *l, int64_t rows, float *scores,
                         void (*row)(void *user, const float *scores), void *user,
                         struct fault *why)

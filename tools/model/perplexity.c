@@ -18,7 +18,7 @@ double negative_log_likelihood(const float *scores, int64_t count, int32_t targe
     return log(sum) + top - (double)scores[target];
 }
 
-/* The targets that the rows of scores are held against, in order. */
+/* The tokens that the rows of scores should predict, in order. */
 struct reader {
     const int32_t *targets;
     int64_t vocabulary;
@@ -38,7 +38,8 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Predicts text[0..count): from `before`, and then from each other. */
+/* Scores text[0..count): the first token given `before`, the others given those before
+ * them. */
 static bool measure_window(struct llama *llama, int32_t before, const int32_t *text,
                            int64_t count, int32_t *window, struct perplexity *p,
                            struct fault *why)
@@ -51,7 +52,7 @@ static bool measure_window(struct llama *llama, int32_t before, const int32_t *t
         return false;
     if (!isfinite(reader.nll))
         return fault(
-            why, "the model's scores are no finite numbers: its weights are damaged, or a "
+            why, "the model's scores are not finite numbers; its weights are damaged, or a "
                  "kernel is wrong (see 'hw verify')");
     p->nll += reader.nll;
     p->tokens += count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sampler.c - temperature, then top-k, then top-p, then one draw. The best are popped from
- * a heap, so only as much is sorted as is kept. Chance comes from SplitMix64 (Steele, Lea
- * and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): 64 bits of
- * state, any seed is good. */
+/* sampler.c - temperature, then top-k, then top-p, then one draw. The best tokens are taken
+ * from a heap, so only those that are kept are sorted. The random numbers are from
+ * SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+ * OOPSLA 2014): 64 bits of state, any seed is good. */
 #include "sampler.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static double next_uniform(uint64_t *state)
     return (double)(next_random(state) >> 11) * 0x1p-53;
 }
 
-/* The first of the best scores; -1 if no score is above minus infinity (NaN never is). */
+/* The first of the best scores; -1 if no score is above minus infinity. NaN is not. */
 static int32_t best(const float *scores, int32_t count)
 {
     int32_t id = -1;
@@ -79,7 +79,8 @@ static void sift(struct candidate *heap, int64_t at, int64_t count)
     heap[at] = moved;
 }
 
-/* Every token's weight in id order; returns their sum, at least 1. */
+/* Computes the weight of every token, in order of their ids. Returns their sum, at least 1.
+ */
 static double weigh(struct sampler *s, const float *scores, float top)
 {
     double sum = 0;
@@ -93,7 +94,8 @@ static double weigh(struct sampler *s, const float *scores, float top)
 }
 
 /* Moves the best `limit` candidates, or fewer if their weights reach `enough` before, to
- * the end of the array, the best last. Returns how many; `*mass` is their weight. */
+ * the end of the array, the best one last. Returns how many; `*mass` is the sum of their
+ * weights. */
 static int32_t select_best(struct sampler *s, int32_t limit, double enough, double *mass)
 {
     struct candidate *heap = s->candidates;
@@ -111,13 +113,14 @@ static int32_t select_best(struct sampler *s, int32_t limit, double enough, doub
     return s->count - left;
 }
 
-/* One of the last `kept` candidates, each as likely as its share of `mass`. */
+/* Draws one of the last `kept` candidates, each with the probability of its share of
+ * `mass`. */
 static int32_t draw(struct sampler *s, int32_t kept, double mass)
 {
     double point = next_uniform(&s->state) * mass;
     int32_t id = -1;
     for (int32_t i = s->count; i-- > s->count - kept && point >= 0;) {
-        if (s->candidates[i].weight > 0) /* rounding must not end on an impossible one */
+        if (s->candidates[i].weight > 0) /* rounding must not lead to an impossible one */
             id = s->candidates[i].id;
         point -= s->candidates[i].weight;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shape.c - the architectures that are computed, and their metadata `<architecture>.*`. */
+/* shape.c - the supported architectures, and their metadata `<architecture>.*`. */
 #include "shape.h"
 
 #include <inttypes.h>
@@ -9,8 +9,7 @@
 #include <string.h>
 
 /* Both are the decoder of LLaMA (arXiv 2302.13971) and differ in how rope pairs elements.
- * The interleaved form is what converters make of LLaMA weights, by permuting the rows of q
- * and k. */
+ * Converters give LLaMA weights the interleaved form by permuting the rows of q and k. */
 static const struct {
     const char *name;
     bool interleaved;
@@ -39,12 +38,13 @@ static bool read_architecture(const struct gguf *file, struct shape *shape,
             return true;
         }
     return fault(why,
-                 "%s: key 'general.architecture' is '%.*s', computed are 'llama' and "
-                 "'qwen2': use a model of one of these",
+                 "%s: key 'general.architecture' is '%.*s', supported are 'llama' and "
+                 "'qwen2'; use a model of one of these",
                  file->path, (int)(name.length < 40 ? name.length : 40), name.bytes);
 }
 
-/* A whole number from 1 to MAX_EXTENT; absent: `fallback`, or an error if that is 0. */
+/* Reads a whole number from 1 to MAX_EXTENT; if absent, `fallback`, or an error if that is
+ * 0. */
 static bool read_extent(const struct gguf *file, const struct shape *shape,
                         const char *suffix, int64_t fallback, int64_t *extent,
                         struct fault *why)
@@ -57,16 +57,17 @@ static bool read_extent(const struct gguf *file, const struct shape *shape,
     if (value < 1 || value > MAX_EXTENT)
         return gguf_find(file, key)
                    ? fault(why,
-                           "%s: key '%s' is %" PRIu64 ", wanted 1 to %d: convert the model "
+                           "%s: key '%s' is %" PRIu64
+                           ", must be 1 to %d; convert the model "
                            "again",
                            file->path, key, value, MAX_EXTENT)
-                   : fault(why, "%s: key '%s' is missing: convert the model again",
+                   : fault(why, "%s: key '%s' is missing; convert the model again",
                            file->path, key);
     *extent = (int64_t)value;
     return true;
 }
 
-/* A positive finite number; absent: `fallback`, or an error if that is 0. */
+/* Reads a positive finite number; if absent, `fallback`, or an error if that is 0. */
 static bool read_positive(const struct gguf *file, const struct shape *shape,
                           const char *suffix, double fallback, float *number,
                           struct fault *why)
@@ -78,8 +79,8 @@ static bool read_positive(const struct gguf *file, const struct shape *shape,
         return false;
     *number = (float)value;
     if (!(*number > 0) || isinf(*number))
-        return fault(why, "%s: key '%s' is %s: convert the model again", file->path, key,
-                     gguf_find(file, key) ? "no positive number" : "missing");
+        return fault(why, "%s: key '%s' is %s; convert the model again", file->path, key,
+                     gguf_find(file, key) ? "not a positive number" : "missing");
     return true;
 }
 
@@ -98,14 +99,14 @@ static bool read_rope_scaling(const struct gguf *file, struct shape *shape,
     } else if (!gguf_string_is(type, "none"))
         return fault(
             why,
-            "%s: key '%s' is '%.*s', computed are 'none' and 'linear': use a model "
+            "%s: key '%s' is '%.*s', supported are 'none' and 'linear'; use a model "
             "without it",
             file->path, key, (int)(type.length < 40 ? type.length : 40), type.bytes);
     shape->rope_scale = 1 / factor;
     return true;
 }
 
-/* A width that the heads do not divide says nothing about one of them. */
+/* A width that is not a multiple of the heads does not determine the width of one head. */
 static bool names_head(const struct gguf *file, const struct shape *s, struct fault *why)
 {
     char key[96], value[96];
@@ -113,8 +114,8 @@ static bool names_head(const struct gguf *file, const struct shape *s, struct fa
     key_of(value, s, "attention.value_length");
     return (gguf_find(file, key) && gguf_find(file, value)) ||
            fault(why,
-                 "%s: key '%s.embedding_length' is %" PRId64 ", no multiple of the %" PRId64
-                 " heads of '%s.attention.head_count': "
+                 "%s: key '%s.embedding_length' is %" PRId64
+                 ", not a multiple of the %" PRId64 " heads of '%s.attention.head_count'; "
                  "convert the model again",
                  file->path, s->architecture, s->width, s->heads, s->architecture);
 }
@@ -124,7 +125,7 @@ static bool read_numbers(const struct gguf *file, struct shape *s, struct fault 
     const struct {
         const char *suffix;
         int64_t *extent;
-        const int64_t *fallback; /* NULL: must be there */
+        const int64_t *fallback; /* NULL: required */
     } extents[] = {
         { "context_length", &s->context, NULL },
         { "block_count", &s->layers, NULL },
@@ -158,46 +159,46 @@ static bool check(const struct gguf *file, const struct shape *s, struct fault *
     if (experts)
         return fault(why,
                      "%s: has %" PRIu64
-                     " experts, and mixtures of experts are not computed: "
+                     " experts, and mixtures of experts are not supported; "
                      "use a dense model",
                      file->path, experts);
     if (s->heads % s->kv_heads)
         return fault(why,
-                     "%s: %" PRId64 " query heads are no multiple of %" PRId64
+                     "%s: %" PRId64 " query heads are not a multiple of %" PRId64
                      " key heads: "
                      "convert the model again",
                      file->path, s->heads, s->kv_heads);
     if (s->key_width > MAX_HEAD || s->value_width > MAX_HEAD)
         return fault(why,
                      "%s: heads of %" PRId64 " and %" PRId64
-                     " elements, attention takes up "
-                     "to %d: use another model",
+                     " elements, but attention supports at most "
+                     "%d; use another model",
                      file->path, s->key_width, s->value_width, MAX_HEAD);
     if (s->rope_dims > s->key_width || s->rope_dims % 2)
         return fault(why,
                      "%s: rope over %" PRId64 " elements of heads of %" PRId64
-                     ", wanted an "
-                     "even number of them: convert the model again",
+                     ", must be an "
+                     "even number of them; convert the model again",
                      file->path, s->rope_dims, s->key_width);
     return true;
 }
 
-/* The vocabulary is what the embedding has rows for; `vocab_size` may leave some of them out,
- * as padding. */
+/* The vocabulary is the number of rows of the embedding; `vocab_size` may exclude some of
+ * them as padding. */
 static bool read_vocabulary(const struct gguf *file, struct shape *s, struct fault *why)
 {
     const struct gguf_tensor *embedding = gguf_tensor(file, "token_embd.weight");
     if (!embedding || embedding->rank != 2 || embedding->extents[1] > MAX_EXTENT)
-        return fault(why, "%s: tensor 'token_embd.weight' %s: convert the model again",
+        return fault(why, "%s: tensor 'token_embd.weight' %s; convert the model again",
                      file->path,
-                     embedding ? "is no matrix of a sensible size" : "is missing");
+                     embedding ? "is not a matrix of a possible size" : "is missing");
     s->vocabulary = (int64_t)embedding->extents[1];
     if (!read_extent(file, s, "vocab_size", s->vocabulary, &s->tokens, why))
         return false;
     return s->tokens <= s->vocabulary ||
            fault(why,
                  "%s: key '%s.vocab_size' is %" PRId64 ", but the embedding has %" PRId64
-                 " rows: convert the model again",
+                 " rows; convert the model again",
                  file->path, s->architecture, s->tokens, s->vocabulary);
 }
 

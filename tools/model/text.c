@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c - doubles its room whenever it is full. */
+/* text.c - see text.h. The room doubles when it is full. */
 #include "text.h"
 
 #include <stdint.h>

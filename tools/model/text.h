@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h - bytes that grow at their end. */
+/* text.h - a growing array of bytes. */
 #ifndef HW_MODEL_TEXT_H
 #define HW_MODEL_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Start from zero; free(bytes) at the end. Terminated, besides, once anything was appended.
- */
+/* Initialise with zeros; free(bytes) at the end. Terminated by a NUL once anything was
+ * appended. */
 struct text {
     char *bytes;
     size_t length, room;
 };
 
-/* False, with the text as it was, if memory runs out. */
+/* Returns false, and leaves the text as it was, if out of memory. */
 bool text_append(struct text *text, const char *bytes, size_t count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.c - SentencePiece-style byte-pair encoding: the text starts as one symbol a
- * character, and the two neighbours whose joined piece has the best score merge, until no
- * two can. A heap holds the candidates; entries that an earlier merge has outdated are told
- * by their length. */
+/* tokenizer.c - byte-pair encoding as in SentencePiece. The text starts as one symbol per
+ * character. The two neighbours whose joined piece has the best score merge, until no two
+ * can. A heap holds the candidates; entries that an earlier merge has made invalid are
+ * recognised by their length. */
 #include "tokenizer.h"
 
 #include <inttypes.h>
@@ -31,9 +31,9 @@ struct entry {
 struct tokenizer {
     struct piece *pieces; /* by id */
     int32_t count;
-    struct entry *words; /* what merging can make, sorted by text */
+    struct entry *words; /* the pieces that merging can make, sorted by text */
     size_t word_count, longest_word;
-    struct entry *whole; /* what is taken whole from the text, longest first */
+    struct entry *whole; /* the pieces that are matched as a whole, longest first */
     size_t whole_count;
     int32_t bytes[256]; /* the ids of <0xNN>, or of the unknown token */
     int32_t bos, eos, eot, unknown;
@@ -42,7 +42,7 @@ struct tokenizer {
 
 /* ---- UTF-8 --------------------------------------------------------------------------- */
 
-/* Bytes of a character that starts with `lead`; 0 if none can. */
+/* The length of a character that starts with `lead`; 0 if none does. */
 static int character_length(unsigned char lead)
 {
     if (lead < 0x80)
@@ -52,8 +52,9 @@ static int character_length(unsigned char lead)
     return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/* May `byte` be number `index`, 1 to 3, of a character that starts with `lead`? The second
- * byte is where overlong forms, surrogates and what lies beyond U+10FFFF are refused. */
+/* Whether `byte` may be byte number `index`, 1 to 3, of a character that starts with
+ * `lead`. The second byte is where overlong forms, surrogates and code points above
+ * U+10FFFF are refused. */
 static bool continues(unsigned char lead, int index, unsigned char byte)
 {
     unsigned char low = 0x80, high = 0xbf;
@@ -64,7 +65,7 @@ static bool continues(unsigned char lead, int index, unsigned char byte)
     return byte >= low && byte <= high;
 }
 
-/* Bytes of the valid character at `text`, or 1 for a byte that begins none. */
+/* The length of the valid character at `text`; 1 for a byte that starts none. */
 static size_t character_at(const char *text, size_t left)
 {
     const unsigned char *bytes = (const unsigned char *)text;
@@ -101,8 +102,8 @@ static bool read_pieces(struct tokenizer *t, const struct gguf *file, struct fau
         types.count != tokens.count)
         return fault(why,
                      "%s: tokenizer.ggml.tokens, scores and token_type have %" PRIu64
-                     ", %" PRIu64 " and %" PRIu64 " elements, wanted as many of each, at "
-                     "least one: convert the model again with its tokenizer",
+                     ", %" PRIu64 " and %" PRIu64 " elements, must have equally many, at "
+                     "least one; convert the model again with its tokenizer",
                      file->path, tokens.count, scores.count, types.count);
     t->count = (int32_t)tokens.count;
     t->pieces = calloc((size_t)t->count, sizeof *t->pieces);
@@ -119,14 +120,14 @@ static bool read_pieces(struct tokenizer *t, const struct gguf *file, struct fau
             return fault(
                 why,
                 "%s: token %" PRId32 " has score %g, type %d and %zu bytes of text: "
-                "the vocabulary is damaged, convert the model again",
+                "the vocabulary is damaged; convert the model again",
                 file->path, id, (double)piece->score, piece->type, piece->text.length);
     }
     return true;
 }
 
-/* An id among `tokenizer.ggml.*`; absent: `fallback`, or none if the vocabulary is smaller.
- */
+/* Reads an id from `tokenizer.ggml.*`; if absent, `fallback`, or none if the vocabulary is
+ * smaller. */
 static bool read_id(const struct tokenizer *t, const struct gguf *file, const char *key,
                     int32_t fallback, int32_t *id, struct fault *why)
 {
@@ -139,8 +140,8 @@ static bool read_id(const struct tokenizer *t, const struct gguf *file, const ch
         *id = (int32_t)number;
     return *id >= 0 || !given ||
            fault(why,
-                 "%s: key '%s' is %" PRIu64 " where the vocabulary has %" PRId32
-                 " tokens: convert the model again",
+                 "%s: key '%s' is %" PRIu64 " but the vocabulary has %" PRId32
+                 " tokens; convert the model again",
                  file->path, key, number, t->count);
 }
 
@@ -181,7 +182,7 @@ static int text_only(const void *a, const void *b)
                                ((const struct entry *)b)->text);
 }
 
-/* Of pieces with the same text the first counts. */
+/* If several pieces have the same text, the first counts. */
 static void keep_first(struct tokenizer *t)
 {
     size_t kept = 0;
@@ -229,7 +230,7 @@ struct tokenizer *tokenizer_create(const struct gguf *file, struct fault *why)
         fault_say(
             why,
             "%s: key 'tokenizer.ggml.model' is '%.*s', only 'llama' (SentencePiece-style "
-            "BPE) is read: use a model with that tokenizer",
+            "BPE) is supported; use a model with that tokenizer",
             file->path, (int)(model.length < 40 ? model.length : 40), model.bytes);
         return NULL;
     }
@@ -272,16 +273,16 @@ bool tokenizer_is_end(const struct tokenizer *t, int32_t id)
 
 struct symbol {
     const char *bytes;
-    uint32_t length;       /* 0: merged into the one before it */
+    uint32_t length;       /* 0: merged into its left neighbour */
     int32_t before, after; /* neighbours; -1 at the ends */
-    /* -1: not looked up yet; else taken whole, so it takes no part in merging */
+    /* -1: not looked up yet; otherwise matched as a whole, so it does not merge */
     int32_t id;
 };
 
 struct merge {
     float score;
     int32_t left, right;
-    uint32_t length; /* of both together when this was found */
+    uint32_t length; /* length of both when this was found */
 };
 
 struct encoder {
@@ -292,7 +293,7 @@ struct encoder {
     size_t text_length, symbol_count, heap_count;
 };
 
-/* The word of that text, or -1. */
+/* The piece with this text, or -1. */
 static int32_t find_word(const struct tokenizer *t, const char *bytes, size_t length)
 {
     const struct entry wanted = { .text = { bytes, length } };
@@ -303,7 +304,7 @@ static int32_t find_word(const struct tokenizer *t, const char *bytes, size_t le
     return found ? found->id : -1;
 }
 
-/* The piece taken whole that starts here, the longest if several do; NULL if none does. */
+/* The piece that matches as a whole here, the longest if several do; NULL if none does. */
 static const struct entry *find_whole(const struct tokenizer *t, const char *bytes,
                                       size_t left)
 {
@@ -315,7 +316,7 @@ static const struct entry *find_whole(const struct tokenizer *t, const char *byt
     return NULL;
 }
 
-/* Best score first; of equal ones the leftmost. */
+/* Best score first; of equal ones the leftmost first. */
 static bool goes_before(const struct merge *a, const struct merge *b)
 {
     return a->score != b->score ? a->score > b->score : a->left < b->left;
@@ -344,7 +345,7 @@ static struct merge heap_pop(struct encoder *e)
     return best;
 }
 
-/* Puts two neighbours among the candidates if the vocabulary has them joined. */
+/* Adds two neighbours to the candidates if the vocabulary has them joined. */
 static void propose(struct encoder *e, int32_t left, int32_t right)
 {
     if (left < 0 || right < 0 || e->symbols[left].id >= 0 || e->symbols[right].id >= 0)
@@ -356,7 +357,7 @@ static void propose(struct encoder *e, int32_t left, int32_t right)
                                      a->length + b->length });
 }
 
-/* Copies the text with every space replaced, and one in front where the file asks for it.
+/* Copies the text with every space replaced, and one more in front if the file asks for it.
  */
 static void replace_spaces(struct encoder *e, const char *text, size_t length)
 {
@@ -411,7 +412,7 @@ static void merge_all(struct encoder *e)
     }
 }
 
-/* One id for each symbol that is a word, one for each byte of the others. */
+/* Adds one id for each symbol that is a piece, and one for each byte of the others. */
 static void emit(const struct encoder *e, struct tokens *tokens)
 {
     const struct tokenizer *t = e->t;
@@ -436,11 +437,11 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t length
     *tokens = (struct tokens){ 0 };
     if (length > TOKENIZER_TEXT)
         return fault(why,
-                     "the text has %zu bytes, at most %d can be encoded at once: split it",
+                     "the text has %zu bytes, at most %d can be encoded at once; split it",
                      length, TOKENIZER_TEXT);
-    /* Bounds: a character is at least a byte of the text, the space in front one more; a
-     * merge takes one candidate away and adds two; an id stands for at least a byte,
-     * besides BOS, EOS. */
+    /* Bounds: a character is at least one byte of the text, plus one for the space in
+     * front. A merge removes one candidate and adds two. An id stands for at least one
+     * byte, except BOS and EOS. */
     const size_t symbols = length + 1, bytes = MARK_BYTES * symbols;
     struct encoder e = { .t = t };
     e.text = malloc(bytes);

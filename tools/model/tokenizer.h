@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.h - text to token ids and back, with the vocabulary stored in a GGUF file: the
- * SentencePiece-style byte-pair encoding that files call `tokenizer.ggml.model = llama`.
+/* tokenizer.h - converts text to token ids and back, with the vocabulary in a GGUF file:
+ * the byte-pair encoding of SentencePiece, which files call `tokenizer.ggml.model = llama`.
  *
- * Text is any bytes. Spaces become U+2581; what the vocabulary has no piece for, invalid
- * UTF-8 and zero bytes included, is encoded byte by byte as <0xNN>. A tokenizer is
- * immutable and borrows the strings of the file it was made from. */
+ * A text may have any bytes. Spaces become U+2581. What has no piece in the vocabulary,
+ * including invalid UTF-8 and zero bytes, is encoded byte by byte as <0xNN>. A tokenizer is
+ * immutable and borrows the strings of its file. */
 #ifndef HW_MODEL_TOKENIZER_H
 #define HW_MODEL_TOKENIZER_H
 
@@ -13,21 +13,21 @@
 
 struct tokenizer;
 
-/* Reads `tokenizer.ggml.*`; NULL with the reason in `why` if they are missing, disagree, or
- * belong to another kind of tokenizer. `file` must outlive the result. */
+/* Reads `tokenizer.ggml.*`. Returns NULL with the reason in `why` if keys are missing,
+ * contradict each other, or belong to another kind of tokenizer. `file` must outlive the
+ * result. */
 struct tokenizer *tokenizer_create(const struct gguf *file, struct fault *why);
 void tokenizer_destroy(struct tokenizer *tokenizer);
 
 int32_t tokenizer_size(const struct tokenizer *tokenizer);
 
-/* -1 if the vocabulary has none. */
+/* Returns -1 if the vocabulary has none. */
 int32_t tokenizer_bos(const struct tokenizer *tokenizer);
 
-/* True for the tokens that end a text: end of sequence, and end of turn where there is one.
- */
+/* Whether the token ends a text: end of sequence, or end of turn. */
 bool tokenizer_is_end(const struct tokenizer *tokenizer, int32_t id);
 
-/* The longest text that is encoded, in bytes. */
+/* The longest text that can be encoded, in bytes. */
 enum { TOKENIZER_TEXT = 1 << 28 };
 
 struct tokens {
@@ -35,28 +35,28 @@ struct tokens {
     size_t count;
 };
 
-/* Encodes `length` bytes of text, with BOS before and EOS behind as the file asks. Control
- * tokens are never made from text: "<s>" is three letters. False if memory runs out or the
- * text is longer than TOKENIZER_TEXT; then `tokens` is empty. n log n in the length of the text.
- */
+/* Encodes `length` bytes of text, with BOS before and EOS after it as the file asks. Text
+ * never becomes a control token: "<s>" is three letters. Returns false, with empty
+ * `tokens`, if out of memory or if the text is longer than TOKENIZER_TEXT. Takes n log n
+ * time in the length of the text. */
 bool tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t length,
                       struct tokens *tokens, struct fault *why);
 
 /* Turns a stream of ids into text that is valid UTF-8 at every step: an incomplete
- * character is held back until its last byte comes, an impossible one becomes U+FFFD. Start
- * from zero. */
+ * character waits for its last byte, and an invalid one becomes U+FFFD. Initialise with
+ * zeros. */
 struct decoder {
     unsigned char held[4];
     int count;
-    bool started; /* until then, the space that encoding put in front is dropped */
+    bool started; /* until then, the space that encoding adds in front is dropped */
 };
 
-/* Appends the text that `id` completes; control tokens have none. An id outside the
- * vocabulary is taken for an impossible character. False if memory runs out. */
+/* Appends the text that `id` completes; control tokens have none. An id outside of the
+ * vocabulary is an invalid character. Returns false if out of memory. */
 bool tokenizer_decode(const struct tokenizer *tokenizer, struct decoder *decoder,
                       int32_t id, struct text *out);
 
-/* Ends the stream: what is still held back is an impossible character. */
+/* Ends the stream: an incomplete character is invalid. */
 bool tokenizer_decode_end(struct decoder *decoder, struct text *out);
 
 #endif
