@@ -17,7 +17,7 @@ enum { REPETITIONS = 20 };
 static const int64_t sizes[] = { 64 << 10, 4 << 20, 64 << 20 };
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Two places for the same number of elements on each side. */
+/* Buffers of the same number of elements: one on the host, two on the device. */
 struct places {
     struct hw_tensor host, a, b;
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_dispatch.c - what a call costs beyond what the plugin does: each op on tensors of one
- * element, through the library and straight into the plugin's own function, in turns.
+/* bench_dispatch.c - the cost of a call beyond the work of the plugin: each op on tensors
+ * of one element, alternately through the library and by a direct call of the plugin's
+ * function.
  *
- * The plugin is entered a second time by its published ABI, as any host would, with a device
- * and a queue of its own; both sides run the same code of the plugin on one thread. */
+ * The plugin is entered a second time through its public ABI, as by any host, with its own
+ * device and queue. Both sides run the same code of the plugin on one thread. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "bench.h"
@@ -55,12 +56,12 @@ static void direct_close(struct direct *direct)
         direct->table.device_close(direct->device);
     if (direct->self)
         direct->table.close(direct->self);
-    /* The library has it loaded too; nothing is unloaded. */
+    /* The library has loaded it, too, so it stays loaded. */
     if (direct->library)
         dlclose(direct->library);
 }
 
-/* The symbol as a function: ISO C has no cast for it, POSIX promises that this works. */
+/* The symbol as a function. ISO C has no cast for this; POSIX guarantees that it works. */
 static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plugin *)
 {
     int32_t (*entry)(const struct hw_host *, struct hw_plugin *) = NULL;
@@ -69,7 +70,7 @@ static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plug
     return entry;
 }
 
-/* The same contents as the library's side: numbers that happen to lie there may be slow ones. */
+/* Gives both sides the same data, because leftover numbers may be slow ones. */
 static int32_t clear_memory(struct direct *direct)
 {
     static const char zeros[TENSORS * APART];
@@ -109,7 +110,7 @@ static bool direct_open(struct direct *direct, const char *path, int32_t index)
         direct->table.queue_open(direct->device, &desc, &direct->queue) ||
         direct->table.buffer_alloc(direct->device, TENSORS * APART, 0, &direct->memory) ||
         clear_memory(direct)) {
-        complain("dispatch: enter %s directly: %s", path,
+        complain("dispatch: cannot enter %s directly: %s", path,
                  direct->library ? direct->why : dlerror());
         direct_close(direct);
         return false;
@@ -260,7 +261,7 @@ static void report_figures(const struct bench *bench, const char *name,
             figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
 }
 
-/* Whether an op was asked for: by name, or by naming none. */
+/* Whether to measure an op: it was named, or none was. */
 static bool wanted(const struct bench *bench, const char *name)
 {
     bool any = !bench->words[0];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_open.c - what opening a context costs: in a process that has not done it before, with
- * the plugins' files dropped from the page cache and without that, and again in the same one.
+/* bench_open.c - the cost of opening a context: in a new process, with and without the
+ * plugin files in the page cache, and again in the same process.
  *
- * A child by fork() that opened nothing before is such a process. dlopen() of the same files,
- * alone and likewise in new processes, is measured beside it: what remains is the library's own
- * work and the plugins' start. */
+ * A forked child that has not opened anything is a new process. dlopen() of the same files
+ * alone, also in new processes, is measured beside it. The difference is the library's own
+ * work and the start of the plugins. */
 #define _DEFAULT_SOURCE /* mincore() */
 
 #include "bench.h"
@@ -44,7 +44,8 @@ static char *read_all(int fd)
     return text;
 }
 
-/* What `work` finds in a process of its own; NULL, and said, if it does not come back. */
+/* Runs `work` in a new process and returns its result; NULL, with a complaint, if there is
+ * none. */
 static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t *input)
 {
     int ends[2], state = 0;
@@ -67,7 +68,7 @@ static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t
     json_t *found = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
     if (!found)
-        complain("open: the process that was to measure did not come back");
+        complain("open: the measuring process ended without a result");
     return found;
 }
 
@@ -124,7 +125,7 @@ static json_t *dlopen_once(const json_t *files)
     return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
 }
 
-/* The share of the file's pages that are in memory; 0 if that cannot be told. */
+/* The share of the pages of a file that are in memory; 0 if unknown. */
 static double resident(int fd, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page,
@@ -141,7 +142,7 @@ static double resident(int fd, size_t bytes)
     return pages ? (double)there / (double)pages : 0;
 }
 
-/* Asks the kernel to drop the files' pages; the largest share that stayed all the same. */
+/* Asks the kernel to drop the pages of the files. Returns the largest share that stayed. */
 static double drop_from_cache(const json_t *files)
 {
     json_t *file;
@@ -184,7 +185,7 @@ static bool series_make(struct series *series, const char *name, const char *wor
     return samples != NULL;
 }
 
-/* Takes an answer over into a sample; false, and said, if it was an error. */
+/* Stores one result as a sample. Returns false, with a complaint, if it is an error. */
 static bool take(json_t *answer, double *open_us, double *close_us)
 {
     bool good = answer && !json_object_get(answer, "error");
@@ -257,7 +258,8 @@ static void report_series(const struct bench *bench, struct series *series)
     print_row(series->words, open_us);
     if (apart) {
         print_row("  of this: dlopen of the files, alone", dlopen_us);
-        /* Two processes differ by more than that: extremes of the differences mean nothing. */
+        /* Only the median: two processes differ by more than this part, so the extremes of
+         * the differences mean nothing. */
         say("  %-44s %s%8.0f%s\n", "  of this: everything else", ink(BOLD), rest_us,
             ink(PLAIN));
     }
@@ -284,7 +286,7 @@ static int measure_all(const struct bench *bench, const json_t *files)
         report_series(bench, &fresh);
         report_series(bench, &again);
         if (out_is_text() && stayed > 0)
-            say("  (the kernel kept %.0f %% of a file's pages: in use elsewhere)\n",
+            say("  (up to %.0f %% of a file's pages stayed in memory: they are in use elsewhere)\n",
                 100 * stayed);
     }
     free(cold.open);

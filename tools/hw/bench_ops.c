@@ -96,7 +96,7 @@ static bool take_timing(void *user, const struct verify_timing *timing)
     return !out_is_closed();
 }
 
-/* One op, or all of them for NULL. */
+/* Measures one op, or all for NULL. */
 static int measure_op(const struct bench *bench, struct hw_device *device, const char *op,
                       const struct verify_peaks *peaks)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* command.h - the commands that `hw` has.
+/* command.h - the commands of `hw`.
  *
- * Each is one file with one function. It is called once, with argv[0] as "hw NAME" and the
- * words after it, NULL-terminated as main's; what it answers is the exit status. */
+ * Each is a function in its own file. It is called once, with argv[0] as "hw NAME" and the
+ * arguments after it, terminated by NULL, and returns the exit status. */
 #ifndef HW_TOOL_COMMAND_H
 #define HW_TOOL_COMMAND_H
 
-/* Exit statuses: EXIT_SUCCESS (0); 1: what was asked for failed, or is not so; 2: what was
- * asked cannot be understood, and nothing was done. */
+/* Exit statuses: 0 (EXIT_SUCCESS) on success, 1 on failure or a negative result, 2 on a
+ * usage error, after which nothing was done. */
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct command {

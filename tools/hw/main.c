@@ -59,7 +59,7 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-/* NULL, and said, if there is no command of that name. */
+/* Returns NULL, with a complaint, if there is no command of that name. */
 static const struct command *find_command(const char *name)
 {
     const char *names[COMMANDS + 1] = { NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* measure.c - how long, how often, on what. */
+/* measure.c - see measure.h. */
 #define _GNU_SOURCE /* sched_getaffinity() */
 
 #include "measure.h"
@@ -71,7 +71,7 @@ static double additions_per_ns(void)
 double core_ghz(void)
 {
 #ifdef FOUR_ADDITIONS
-    /* The best of several: an interrupted round only looks slower. */
+    /* The best of several rounds: interrupts can only make a round look slower. */
     double best = 0;
     for (int i = 0; i < 50; i++) {
         double rate = additions_per_ns();
@@ -87,7 +87,7 @@ struct cpu_name {
     char text[128];
 };
 
-/* As the kernel names it: "model name" on x86; elsewhere the kind of machine has to do. */
+/* The name that the kernel reports: "model name" on x86, otherwise the kind of machine. */
 static struct cpu_name cpu_name(void)
 {
     struct cpu_name name = { "" };

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_WORD = 31, MOST_OPTIONS = 64, FEW_OPTIONS = 5 /* not too many to list */ };
+enum { LONGEST_WORD = 31, MOST_OPTIONS = 64, FEW_OPTIONS = 5 /* few enough to list */ };
 
 static int help_wanted;
 
@@ -24,8 +24,9 @@ static int least(int a, int b, int c)
     return ab < c ? ab : c;
 }
 
-/* Edits that make one word of the other: insert, delete, replace, or swap two neighbours
- * (Damerau, 1964, each place edited once). Words longer than LONGEST_WORD are never near. */
+/* The number of edits between two words: a character inserted, deleted or replaced, or two
+ * neighbours swapped (Damerau, 1964, each character edited once). Words longer than
+ * LONGEST_WORD are never near. */
 static int distance(const char *a, const char *b)
 {
     int rows = (int)strlen(a), cols = (int)strlen(b);
@@ -85,7 +86,7 @@ bool is_known(const char *what, const char *word, const char *const *list)
     return false;
 }
 
-/* Collects the long names of a table and of those it includes. */
+/* Collects the long names of the options in a table and in the tables that it includes. */
 static int long_names(const struct poptOption *table, const char **names, int count)
 {
     for (; table->longName || table->shortName || table->arg; table++) {

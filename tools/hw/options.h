@@ -21,7 +21,7 @@ struct arguments {
     int count;
 };
 
-/* --json and --help: goes into every command's table before POPT_TABLEEND. */
+/* --json and --help; the last entry of every table before POPT_TABLEEND. */
 extern struct poptOption options_common[];
 #define OPTIONS_COMMON                                                                     \
     {                                                                                      \

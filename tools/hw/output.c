@@ -133,7 +133,8 @@ void say(const char *format, ...)
     va_end(args);
 }
 
-/* Columns that `length` bytes of UTF-8 take; escape sequences of ink() take none. */
+/* The columns that `length` bytes of UTF-8 take. The escape sequences of ink() take none.
+ */
 static int columns_in(const char *text, size_t length)
 {
     int columns = 0;
@@ -146,7 +147,7 @@ static int columns_in(const char *text, size_t length)
     return columns;
 }
 
-/* A word that is wider than a line is left to the terminal. */
+/* A word that is wider than the terminal is printed as it is. */
 static void fold(int hang, int width, const char *text)
 {
     int column = 0;
@@ -183,7 +184,7 @@ void say_folded(int hang, const char *format, ...)
     va_end(args);
 }
 
-/* Control characters are ASCII's, and the C1 set as UTF-8 writes it. */
+/* Control characters are those of ASCII, and the C1 set as UTF-8. */
 void clean_text(char *to, size_t size, const char *text)
 {
     size_t used = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c - asks the library what it knows, and finds things in the answer. */
+/* report.c - see report.h. */
 #define _XOPEN_SOURCE 700 /* realpath() */
 
 #include "report.h"
@@ -31,8 +31,8 @@ bool report_read(struct report *report)
     hw_explain(report->context, text, size);
     report->explain = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!report->explain)
-        complain("the library's report is no JSON: line %d, column %d: %s", error.line,
-                 error.column, error.text);
+        complain("the library's report is not valid JSON: line %d, column %d: %s",
+                 error.line, error.column, error.text);
     free(text);
     return report->explain;
 }
@@ -66,7 +66,8 @@ bool is_plugin_file(const char *word)
     return strchr(word, '/') || (length > 3 && !strcmp(word + length - 3, ".so"));
 }
 
-/* The absolute path of a plugin file; NULL, and said, if it is not a file. The caller frees it. */
+/* The absolute path of a plugin file, which the caller frees. Returns NULL, with a
+ * complaint, if it is not a file. */
 static char *plugin_file(const char *word)
 {
     char *path = realpath(word, NULL);
@@ -116,7 +117,7 @@ const char *report_error(const struct report *report)
     return json_string_value(json_object_get(report->explain, "open_error"));
 }
 
-/* Why the file that was asked for has no device. */
+/* Complains about the file: why it has no device. */
 static void complain_of_file(const struct report *report, const char *word)
 {
     const json_t *file = json_array_get(json_object_get(report->explain, "candidates"), 0);

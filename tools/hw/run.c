@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - `hw run`: text from a model file, or the perplexity of a text by it. */
+/* run.c - `hw run`: text from a model file, or the perplexity of a text. */
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
 #include "command.h"
@@ -193,7 +193,8 @@ static void catch_interrupts(void)
 
 /* ---- Opening ---- */
 
-/* Adds everything that the stream has, up to the longest text that the tokenizer takes. */
+/* Appends everything that the stream has, up to the longest text that the tokenizer
+ * accepts. */
 static bool read_stream(FILE *stream, const char *name, struct text *text,
                         struct fault *why)
 {
@@ -509,7 +510,7 @@ static void close_all(struct run *run)
     free(run->input.bytes);
 }
 
-/* The file is mapped: where another process truncates it, reading it is a bus error. */
+/* The file is mapped: if another process truncates it, reading it raises a bus error. */
 static void watch_model(const struct run *run)
 {
     char work[5000];
@@ -521,7 +522,7 @@ static void watch_model(const struct run *run)
 static bool open_all(struct run *run, struct fault *why)
 {
     const double start = now();
-    double reading; /* of the prompt, perhaps from a person */
+    double reading; /* of the prompt, which a person may be typing */
 
     watch_model(run);
     if (!open_model(run, why))
@@ -532,7 +533,7 @@ static bool open_all(struct run *run, struct fault *why)
     reading = now() - reading;
     if (!open_device(run, why))
         return false;
-    watch_model(run); /* opening the device watched the plugins */
+    watch_model(run); /* opening the device has watched the plugins instead */
     if (!load(run, why))
         return false;
     run->load_seconds = now() - start - reading;
@@ -553,7 +554,7 @@ static int run_model(struct run *run)
         run_tell_json(run);
     else if (out_flush() == 0)
         run_tell(run);
-    /* The score of a part is not what was asked for; a text may end anywhere. */
+    /* A partial score is not what was asked for; a text may end anywhere. */
     good = good && run->perplexity.tokens == run->perplexity.wanted;
     close_all(run);
     return good ? EXIT_SUCCESS : EXIT_FAILED;

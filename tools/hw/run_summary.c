@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many ops the device computed, and which ones other devices did. Copies only move data to the
- * device and back, and are not counted. */
+/* How many ops the device computed, and which ones other devices did. Copies are not
+ * counted, because they only move data to the device and back. */
 struct tally {
     uint64_t own, elsewhere, bytes;
     json_t *moved;   /* {op: count} */
     json_t *devices; /* {device: count} */
 };
 
-/* Which devices computed what fell back, as the library's report has it. */
+/* The devices that computed what fell back, according to the library's report. */
 static json_t *count_devices(struct hw_context *context)
 {
     struct report report = { .context = context };
@@ -79,7 +79,7 @@ static void tell_rates(const struct run *run)
     fprintf(stderr, "prompt      %zu tokens, %.1f tok/s\n", run->prompt.count,
             rate((int64_t)run->prompt.count, run->prompt_seconds));
     fprintf(stderr, "generation  %" PRId64 " tokens", run->generated_count);
-    if (run->steps > 0) /* the prompt's step gives the first token */
+    if (run->steps > 0) /* the first token comes from the prompt's step */
         fprintf(stderr, ", %.1f tok/s", rate(run->steps, run->step_seconds));
     fprintf(stderr, " (ended: %s)\n", run->ended);
     if (run->sampling.temperature > 0)

@@ -46,7 +46,7 @@ static json_t *grouped(const json_t *list, const char *key)
     return groups;
 }
 
-/* The group, or an empty one; the caller's. */
+/* Returns the group, or an empty one; the caller releases it. */
 static json_t *group(const json_t *groups, const char *value)
 {
     json_t *found = json_object_get(groups, value);
@@ -67,7 +67,7 @@ static bool any_selected(const json_t *devices)
     return false;
 }
 
-/* Of several files the one that works, or else the first. */
+/* Of several files, the one that works, or else the first. */
 static const json_t *best_file(const json_t *files)
 {
     json_t *file;
@@ -87,7 +87,7 @@ static json_t *backend_json(const char *name, json_t *files, json_t *devices)
                      ops, "devices", devices, "files", files);
 }
 
-/* Adds the backend, unless it is there. */
+/* Adds the backend unless it is listed. */
 static void add_backend(json_t *backends, json_t *listed, const struct groups *groups,
                         const char *name)
 {
@@ -98,8 +98,8 @@ static void add_backend(json_t *backends, json_t *listed, const struct groups *g
                                                  group(groups->devices, name)));
 }
 
-/* Available ones in order of preference, then the others in the order they were looked at. A file
- * without a valid name is shown by itself. */
+/* Available backends in order of preference, then the others in the order in which they
+ * were looked at. A file without a valid name is shown by itself. */
 static json_t *backends_json(const struct report *report)
 {
     json_t *candidates = json_object_get(report->explain, "candidates"), *file;
@@ -149,19 +149,12 @@ static bool is_one_of(const char *reason, const char *const *list)
 /* Nothing is wrong with these files: the settings exclude them, or an earlier file is used. */
 static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
                                        NULL };
-/* These may never change, so the line says how to silence them, and leaves out the path. */
+/* These may never change, so the line says how to silence them, without the path. */
 static const char *const absences[] = { "needs-library", "no-driver", "no-device", NULL };
 
 static bool ends_sentence(const char *text)
 {
     return *text && strchr(".!?", text[strlen(text) - 1]);
-}
-
-/* A remedy begins in lower case; a program's name keeps it. */
-static int first_letter(const char *remedy)
-{
-    bool program = !strncmp(remedy, "chmod ", 6) || !strncmp(remedy, "chown ", 6);
-    return program ? remedy[0] : toupper((unsigned char)remedy[0]);
 }
 
 /* "Error: message. Remedy, or HW_DISABLE=name to stop looking." */
@@ -176,8 +169,9 @@ static void print_reason(const json_t *file)
     if (!absence && !strstr(message, path))
         snprintf(where, sizeof where, "%s: ", path);
     if (*remedy)
-        snprintf(last, sizeof last, " %c%s%s%s%s", first_letter(remedy), remedy + 1,
-                 silence ? ", or HW_DISABLE=" : "", silence ? text_of(file, "name") : "",
+        snprintf(last, sizeof last, " %c%s%s%s%s", toupper((unsigned char)*remedy),
+                 remedy + 1, silence ? ", or HW_DISABLE=" : "",
+                 silence ? text_of(file, "name") : "",
                  silence                 ? " to stop looking."
                  : ends_sentence(remedy) ? ""
                                          : ".");
@@ -212,7 +206,7 @@ static bool is_excluded(const json_t *backend)
     return true;
 }
 
-/* A plugin may begin with one op; everything else then runs elsewhere. */
+/* A plugin may have few ops; the others run on other devices. */
 static void print_ops(const json_t *backend)
 {
     const json_t *ops = json_object_get(backend, "ops");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* verify.c - `hw verify`: holds every kernel of a device, or of a plugin file that is installed
- * nowhere yet, against the double-precision reference of verify/. */
+/* verify.c - `hw verify`: compares the results of every kernel of a device, or of a plugin
+ * file that need not be installed, with the reference in verify/. */
 #include "command.h"
 #include "exports.h"
 #include "measure.h"
@@ -63,7 +63,7 @@ static void check_exports(const char *path, json_t *files)
 
 /* ---- The cases ----------------------------------------------------------------------------- */
 
-/* Whether some op of the device has a kernel of that name; complains if not. */
+/* Whether any op of the device has a kernel with this name; complains if not. */
 static bool has_kernel(struct hw_device *device, const char *name)
 {
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
@@ -237,7 +237,7 @@ static int list_cases(const struct verify_filter *filter, json_t *result)
 
 enum { MOST_DEVICES = 256 };
 
-/* The devices that `word` means; 0, and said, if there are none. */
+/* Finds the devices that `word` means. Returns 0, with a complaint, if there are none. */
 static uint32_t choose_devices(const struct report *report, const char *word,
                                struct hw_device **devices)
 {
@@ -248,7 +248,7 @@ static uint32_t choose_devices(const struct report *report, const char *word,
         if (!word || report->file || !strcmp(word, hw_device_backend(device)))
             devices[count++] = device;
     }
-    if (!count) /* one device by name; or the reason */
+    if (!count) /* one device by name, or a complaint */
         count = (devices[0] = report_device(report, word)) != NULL;
     return count;
 }

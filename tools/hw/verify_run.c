@@ -58,7 +58,7 @@ static void wipe_progress(struct verify_run *run)
     run->drawn = 0;
 }
 
-/* A line on the terminal that the next one replaces, ten times a second. */
+/* A line on the terminal that is replaced ten times a second. */
 static void draw_progress(struct verify_run *run, const struct verify_result *result)
 {
     const int columns = columns_of(STDERR_FILENO);
@@ -112,7 +112,7 @@ static void print_reasons(const json_t *reasons)
         say("%11s %zu more reasons: --json has them all\n", "", all - SHOWN_REASONS);
 }
 
-/* Prints the counts of the op before, and begins another. */
+/* Prints the counts of the previous op, and begins another. */
 static void next_op(struct verify_run *run, const char *op)
 {
     wipe_progress(run);
@@ -166,7 +166,8 @@ static void keep_failure(struct verify_run *run, const struct verify_result *res
         print_failure(run, result);
 }
 
-/* The library's message begins "silu (f32 f32) on mine:0: "; op and device are known here. */
+/* The library's message begins "silu (f32 f32) on mine:0: "; the op and the device are
+ * printed elsewhere. */
 static void keep_reason(struct verify_run *run, const struct verify_result *result)
 {
     char text[512], place[128];
@@ -182,7 +183,7 @@ static void keep_reason(struct verify_run *run, const struct verify_result *resu
     json_object_set_new(run->reasons, reason, json_integer(before + 1));
 }
 
-/* Failures are printed in any case. */
+/* keep_failure() prints failures. */
 static void print_result(const struct verify_result *result)
 {
     static const char *const verdicts[] = { [VERIFY_PASSED] = "passed",

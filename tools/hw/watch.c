@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c - see watch.h. The handlers write() texts that were prepared before. */
+/* watch.c - see watch.h. The signal handlers only write() texts that were prepared before.
+ */
 #define _DEFAULT_SOURCE /* sigaltstack() */
 
 #include "watch.h"
@@ -16,7 +17,7 @@
 
 enum { DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, STACK_BYTES = 64 << 10 };
 
-static char doing[6000];  /* "starting /opt/hw/hw_mine.so"; "": nothing that is watched */
+static char doing[6000];  /* "starting /opt/hw/hw_mine.so"; "": nothing is watched */
 static char advice[600];  /* ". HW_DISABLE=mine leaves it out" */
 static char patience[32]; /* "10 seconds" */
 static pid_t process;
@@ -36,7 +37,7 @@ static const struct deadly {
 enum { DEADLY = sizeof deadly / sizeof deadly[0] };
 static struct sigaction before[DEADLY];
 
-/* One write, so that lines of two threads do not mix. */
+/* Writes the line at once, so that those of two threads do not mix. */
 static void put_line(const char *const parts[])
 {
     char line[8192];
@@ -52,8 +53,8 @@ static void put_line(const char *const parts[])
     (void)!write(STDERR_FILENO, line, used);
 }
 
-/* The old handler comes next: a sanitizer's, or the system's, which ends the process. Threads of
- * a plugin may fail together; the first one speaks. */
+/* Then the old handler runs: that of a sanitizer, or the default, which ends the process.
+ * Threads of a plugin may crash together; only the first one prints. */
 static void die(int number, siginfo_t *info, void *context)
 {
     static atomic_flag spoken = ATOMIC_FLAG_INIT;
@@ -66,7 +67,7 @@ static void die(int number, siginfo_t *info, void *context)
                                             doing, advice, NULL });
         sigaction(number, &before[i], NULL);
     }
-    if (info->si_code <= 0) /* sent, by abort() or kill(): a fault comes again by itself */
+    if (info->si_code <= 0) /* sent by abort() or kill(); a fault repeats by itself */
         raise(number);
 }
 
@@ -77,7 +78,7 @@ static void run_out_of_patience(int number)
                                     "; Ctrl-C ends this", advice, NULL });
 }
 
-/* A plugin, or the driver that it loads, called exit(): what it was asked for is not done. */
+/* A plugin, or its driver, called exit() before the command was done. */
 static void exit_inside(void)
 {
     if (ended || getpid() != process)
@@ -98,7 +99,7 @@ static void handle(int number, struct sigaction *old)
 
 void watch_begin(void)
 {
-    static char stack[STACK_BYTES]; /* a plugin may have used up the other one */
+    static char stack[STACK_BYTES]; /* the ordinary stack may be used up */
     const stack_t own = { .ss_sp = stack, .ss_size = sizeof stack };
     struct sigaction alarm_action = { .sa_handler = run_out_of_patience,
                                       .sa_flags = SA_RESTART };
@@ -118,7 +119,7 @@ void watch_end(void)
     ended = true;
 }
 
-/* Ctrl-C has a meaning of its own elsewhere. */
+/* Only while a plugin starts: `hw run` handles Ctrl-C itself. */
 static void watch_interrupt(bool on)
 {
     static bool watched;
@@ -137,7 +138,7 @@ static unsigned seconds_allowed(void)
     return seconds > 0 && seconds <= MOST_SECONDS ? (unsigned)seconds : DEFAULT_SECONDS;
 }
 
-/* "/opt/hw/hw_mine.so" is of the backend "mine". */
+/* "/opt/hw/hw_mine.so" belongs to backend "mine". */
 static void give_advice(const char *path)
 {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
