@@ -67,6 +67,10 @@ formatter()
     files | none '\t'
 }
 
+@test "\"cannot\" is one word" {
+    files ':!tests/style' | none '\b[Cc]an not\b'
+}
+
 @test "no carriage returns" {
     files | none '\r'
 }
