@@ -621,16 +621,21 @@ static void a_silent_driver(void **state)
     world_close(&w);
 }
 
+static int32_t no_queue(void *device, const struct hw_queue_desc *desc, void **queue)
+{
+    (void)device, (void)desc, (void)queue;
+    return HW_DRIVER;
+}
+
 /* The device that could stand in cannot be used: the message says why. */
 static void a_stand_in_that_does_not_open(void **state)
 {
     float x[2] = { 1, 2 };
     struct hw_context *context;
-    struct hw_device *device;
+    struct hw_device *device, *cpu;
     struct hw_queue *queue;
     struct hw_options options = { .size = sizeof options,
                                   .backends = "discrete:0,cpu",
-                                  .kernel = "silu=silu_v9",
                                   .fallback = "allow",
                                   .plugin_path_only = getenv("HW_TEST_PLUGINS") };
     (void)state;
@@ -644,7 +649,10 @@ static void a_stand_in_that_does_not_open(void **state)
     const struct hw_tensor t = host_f32(x, (int64_t)2, END);
     queue->ops.silu = broken_silu;
     answer = HW_UNSUPPORTED;
-    fails(HW_UNSUPPORTED, "silu_v9", hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }));
+    ok(hw_device_find(context, "cpu:0", &cpu));
+    cpu->plugin->table.queue_open = no_queue;
+    fails(HW_UNSUPPORTED, "open a queue on cpu:0: the plugin returned HW_DRIVER",
+          hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }));
     hw_close(context);
 }
 
