@@ -57,6 +57,13 @@
     done
 }
 
+@test "a plugin that is named is tested alone, whatever HW_PLUGIN_PATH has" {
+    HW_PLUGIN_PATH=$BEGUN run "$CHECKOPS" --plugin "$RIGHT" --support
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ "$output" != *begun* ]]
+}
+
 @test "a plugin that is not there is an error" {
     run "$CHECKOPS" --plugin /nonexistent/hw_what.so
     echo "$output"

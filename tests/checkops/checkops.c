@@ -413,6 +413,8 @@ static int run(const struct options *options)
 {
     const struct hw_options open = { .size = sizeof open,
                                      .fallback = "error",
+                                     /* Alone: HW_PLUGIN_PATH does not count either. */
+                                     .plugin_path = options->plugin,
                                      .plugin_path_only = options->plugin,
                                      .precision = options->filter.precision };
     struct hw_context *context = NULL;
