@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The support table of the README is made from the records in docs/evidence, whatever devices this machine has; and
+# what they say of the CPU is so on this machine. CHECKOPS is the conformance program, DISCRETE a second plugin.
+
+setup()
+{
+    cd "$SOURCE" || exit 1
+    cp -r docs/evidence "$BATS_TEST_TMPDIR/records"
+}
+
+evidence()
+{
+    run tools/evidence --checkops "$CHECKOPS" --records "$BATS_TEST_TMPDIR/records" "$@"
+    echo "$output"
+}
+
+needs_cpu()
+{
+    "$CHECKOPS" --support --device cpu >/dev/null 2>&1 || skip "not applicable: built without the CPU plugin"
+}
+
+# change FROM TO: in the records of the CPU. The TO of each test is in no record.
+change()
+{
+    sed -i "s|$1|$2|" "$BATS_TEST_TMPDIR"/records/cpu-*.json
+    grep -q "$2" "$BATS_TEST_TMPDIR"/records/cpu-*.json
+}
+
+@test "the README has the table of the records" {
+    diff <(sed -n '/<!-- support:begin -->/,/<!-- support:end -->/p' README.md | sed '1d;$d') <(tools/evidence table)
+}
+
+@test "the CPU of this machine computes what is recorded of it" {
+    needs_cpu
+    evidence check cpu
+    [ "$status" -eq 0 ]
+}
+
+@test "so it does beside another device" {
+    needs_cpu
+    export HW_PLUGIN_PATH=$DISCRETE
+    "$CHECKOPS" --support --device discrete >/dev/null
+    evidence check cpu
+    [ "$status" -eq 0 ]
+}
+
+@test "what is computed and not recorded is named, with the command that records it" {
+    needs_cpu
+    change '"f16": "50/50"' '"f16": "0/50"'
+    evidence check cpu
+    [ "$status" -eq 1 ]
+    [ "$output" = "matmul f16: computed here 50/50, recorded 0/50; \
+record it: tools/evidence record cpu executed && tools/evidence readme" ]
+}
+
+@test "what is recorded and not computed is named" {
+    needs_cpu
+    change '"i8": "0/0", "i32": "0/0"' '"i8": "7/7", "i32": "0/0"'
+    evidence check cpu
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "matmul i8: recorded 7/7, computed here 0/0" ]
+}
+
+@test "a record of another label is no claim to have computed it" {
+    needs_cpu
+    change '"label": "executed"' '"label": "stand-in"'
+    evidence check cpu
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == "matmul f32: computed here "*", recorded 0/0; record it: "* ]]
+}
+
+@test "records of one backend are merged, the best label first" {
+    change '"label": "executed"' '"label": "compiled"'
+    printf '%s' '{"label": "stand-in", "backend": "cpu", "device": "D", "arch": "a", "driver": "7.1", "library": "l",' \
+        '"date": "d", "command": "c", "conformance": {}, "support": {"matmul": {"f32": "2/3", "f16": "0/9"}}}' \
+        >"$BATS_TEST_TMPDIR/records/other.json"
+    evidence table
+    [ "$status" -eq 0 ]
+    grep -qF '| `matmul` | stand-in 2/3 | compiled | compiled | - |' <<<"$output"
+    grep -qxF -- '- stand-in on D (a, driver 7.1), hw l, d' <<<"$output"
+}
+
+@test "a record that lacks something is refused" {
+    change '"driver"' '"drivers"'
+    evidence table
+    [ "$status" -eq 1 ]
+    [[ $output == *"json: no driver"* ]]
+    change '"drivers"' '"driver"'
+    change '"executed"' '"works"'
+    evidence table
+    [ "$status" -eq 1 ]
+    [[ $output == *"json: bad label"* ]]
+}
+
+@test "a backend whose cases fail is not recorded" {
+    export HW_PLUGIN_PATH_ONLY=$WRONG
+    evidence record silu_tail executed
+    [ "$status" -eq 1 ]
+    [[ $output == *"evidence: not recorded: silu: "*" cases failed"* ]]
+    [ "$(ls "$BATS_TEST_TMPDIR/records")" = "$(ls docs/evidence)" ]
+}
