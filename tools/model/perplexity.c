@@ -12,7 +12,8 @@ double negative_log_likelihood(const float *scores, int64_t count, int32_t targe
 {
     double top = (double)scores[0], sum = 0;
     for (int64_t i = 1; i < count; i++)
-        top = fmax(top, (double)scores[i]);
+        if ((double)scores[i] > top) /* gcc 12 for AArch64 crashes on fmax() here */
+            top = (double)scores[i];
     for (int64_t i = 0; i < count; i++)
         sum += exp((double)scores[i] - top);
     return log(sum) + top - (double)scores[target];
