@@ -63,7 +63,7 @@ struct module_builder {
 };
 
 /* Loads the program. A cache that cannot be used costs one line of the debug log and the
- * time to compile, and is no error. If compile() fails, the message names the program and
+ * time to compile, and is not an error. If compile() fails, the message names the program and
  * the device and quotes the log; if load() fails, the message is load()'s. */
 int32_t module_load(struct module_builder *builder, const struct module_program *program,
                     void **module);

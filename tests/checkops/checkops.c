@@ -526,7 +526,7 @@ int main(int argc, char **argv)
         }
     }
     if (optind != argc) {
-        fprintf(stderr, "checkops: '%s' is no option\n%s", argv[optind], usage);
+        fprintf(stderr, "checkops: '%s' is not an option\n%s", argv[optind], usage);
         return 2;
     }
     return run(&options);

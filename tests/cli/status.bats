@@ -183,7 +183,7 @@ END
     json "d['backends'][0]['ops'] == ['silu']"
 }
 
-@test "many files are no trouble" {
+@test "a directory of many files" {
     make_directory
     for i in {1..2000}; do
         : >"$directory/hw_n$i.so"
