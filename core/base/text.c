@@ -23,6 +23,22 @@ char *text_format(const char *format, ...)
     return text;
 }
 
+struct size_text size_text(uint64_t bytes)
+{
+    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
+    struct size_text size;
+    uint64_t unit = 1;
+    int index = 0;
+
+    while (bytes / unit >= 1024 && index < 5) {
+        unit *= 1024;
+        index++;
+    }
+    snprintf(size.text, sizeof size.text, "%.*f %s", bytes % unit ? 2 : 0,
+             (double)bytes / (double)unit, units[index]);
+    return size;
+}
+
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h - formatting into memory of its own, and the nearest of some names. */
+/* text.h - formatting, sizes as people read them, and the nearest of some names. */
 #ifndef HW_BASE_TEXT_H
 #define HW_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+/* "64 KiB", "1.50 GiB", "12 bytes"; whole numbers are exact. */
+struct size_text {
+    char text[32];
+};
+struct size_text size_text(uint64_t bytes);
 /* The caller frees it. NULL: out of memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The name in `list` nearest to `name`, or NULL if none is near. */

@@ -14,6 +14,7 @@
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "run/buffer.h"
 #include "run/device.h"
 
@@ -137,9 +138,10 @@ static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
 {
     return fail(
         HW_NO_MEMORY,
-        "%s: %" PRIu64 " bytes requested; the limit is %" PRIu64 " bytes, of which %" PRIu64
-        " are allocated and %" PRIu64 " in use (HW_MEMORY_LIMIT sets it)",
-        pool->device->name, bytes, pool->stats.limit, pool->stats.held, pool->stats.used);
+        "%s: %s requested; the limit is %s, of which %s are allocated and %s in use "
+        "(HW_MEMORY_LIMIT sets it)",
+        pool->device->name, size_text(bytes).text, size_text(pool->stats.limit).text,
+        size_text(pool->stats.held).text, size_text(pool->stats.used).text);
 }
 
 /* The plugin's message says how much memory the device has free. */
@@ -152,9 +154,8 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
     if (status)
         return fail_in(device_result(device, status),
-                       "%s: %" PRIu64 " bytes requested, %" PRIu64
-                       " allocated by this process: ",
-                       device->name, bytes, pool->stats.held);
+                       "%s: %s requested, %s allocated by this process: ", device->name,
+                       size_text(bytes).text, size_text(pool->stats.held).text);
     /* Fields that the plugin does not decide. */
     memory->device = device->impl;
     memory->offset = 0;
@@ -422,9 +423,8 @@ enum hw_status pool_take(struct pool *pool, uint64_t bytes, uint32_t flags,
 {
     const uint64_t most = largest(pool), step = grain(pool);
     if (bytes > most)
-        return fail(HW_NO_MEMORY,
-                    "%s: %" PRIu64 " bytes requested; its largest buffer has %" PRIu64,
-                    pool->device->name, bytes, most);
+        return fail(HW_NO_MEMORY, "%s: %s requested; its largest buffer has %s",
+                    pool->device->name, size_text(bytes).text, size_text(most).text);
     const uint64_t whole = ((bytes ? bytes : 1) + step - 1) / step * step;
     struct block *block = NULL;
     bool used = false;

@@ -4,7 +4,7 @@
 
 load common
 
-size='[0-9]+\.[0-9][0-9] GiB'
+size='[0-9]+(\.[0-9][0-9])? GiB'
 
 # A directory of plugin files, some of them bad, found before the built-in one.
 make_directory()

@@ -250,8 +250,8 @@ END
     hw_run "$MODEL" --perplexity nothing; refused 1 'nothing: cannot be opened'
     hw_run "$MODEL" --perplexity empty.gguf; refused 1 'is empty'
     hw_run "$MODEL" --perplexity .; refused 1 'cannot be read'
-    hw_run "$MODEL" --perplexity /dev/zero; refused 1 '/dev/zero: is longer than 256.00 MiB'
-    hw_run "$MODEL" --prompt-file /dev/zero; refused 1 '/dev/zero: is longer than 256.00 MiB'
+    hw_run "$MODEL" --perplexity /dev/zero; refused 1 '/dev/zero: is longer than 256 MiB'
+    hw_run "$MODEL" --prompt-file /dev/zero; refused 1 '/dev/zero: is longer than 256 MiB'
     hw_run "$MODEL" --prompt-file nothing; refused 1 'nothing: cannot be opened'
     hw_run "$MODEL" --prompt - </dev/null; refused 1 'the prompt is empty'
 }

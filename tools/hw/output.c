@@ -334,19 +334,16 @@ void clean_tree(json_t *tree)
 
 struct size_text size_text(uint64_t bytes)
 {
-    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
     struct size_text size;
-    double value = (double)bytes / 1024;
-    int unit = 0;
+    uint64_t unit = 1;
+    int index = 0;
 
-    if (bytes < 1024) {
-        snprintf(size.text, sizeof size.text, "%d bytes", (int)bytes);
-        return size;
+    while (bytes / unit >= 1024 && index < 5) {
+        unit *= 1024;
+        index++;
     }
-    while (value >= 1024 && unit < 3) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(size.text, sizeof size.text, "%.2f %s", value, units[unit]);
+    snprintf(size.text, sizeof size.text, "%.*f %s", bytes % unit ? 2 : 0,
+             (double)bytes / (double)unit, units[index]);
     return size;
 }

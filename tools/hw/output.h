@@ -71,9 +71,9 @@ void out_csv_rows(const json_t *rows);
 void clean_text(char *to, size_t size, const char *text);
 void clean_tree(json_t *tree);
 
-/* "23.42 GiB", "64.00 MiB", "64.00 KiB", "12 bytes" */
+/* "23.42 GiB", "64 KiB", "12 bytes"; whole numbers are exact. */
 struct size_text {
-    char text[24];
+    char text[32];
 };
 struct size_text size_text(uint64_t bytes);
 
