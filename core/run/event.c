@@ -31,7 +31,7 @@ static enum hw_status event_ready(struct hw_event *event, const char *function)
 }
 
 /* Takes the status that the plugin returned, with the plugin's message. */
-static enum hw_status event_answer(struct hw_event *event, int32_t status,
+static enum hw_status event_result(struct hw_event *event, int32_t status,
                                    const char *function)
 {
     if (status == HW_OK || status == HW_NOT_READY)
@@ -57,7 +57,7 @@ enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
     made->device = device;
     made->flags = flags;
     plugin_message_clear();
-    status = event_answer(
+    status = event_result(
         made, device->plugin->table.event_create(device->impl, flags, &made->impl),
         "hw_event_create");
     if (status) {
@@ -99,7 +99,7 @@ enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
     if (pending_copies(queue) && (status = queue_settle(queue)))
         return status;
     plugin_message_clear();
-    status = event_answer(
+    status = event_result(
         event, event->device->plugin->table.event_record(event->impl, queue->impl),
         "hw_event_record");
     if (!status)
@@ -112,7 +112,7 @@ enum hw_status hw_event_sync(struct hw_event *event)
     enum hw_status status = event_ready(event, "hw_event_sync");
     if (status || !event->recorded)
         return status;
-    return event_answer(event, event->device->plugin->table.event_sync(event->impl),
+    return event_result(event, event->device->plugin->table.event_sync(event->impl),
                         "hw_event_sync");
 }
 
@@ -147,7 +147,7 @@ enum hw_status hw_event_query(struct hw_event *event)
     enum hw_status status = event_ready(event, "hw_event_query");
     if (status || !event->recorded)
         return status;
-    return event_answer(event, event->device->plugin->table.event_query(event->impl),
+    return event_result(event, event->device->plugin->table.event_query(event->impl),
                         "hw_event_query");
 }
 
@@ -161,7 +161,7 @@ enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
         fn(user);
         return HW_OK;
     }
-    return event_answer(event,
+    return event_result(event,
                         event->device->plugin->table.event_callback(event->impl, fn, user),
                         "hw_event_callback");
 }
@@ -195,7 +195,7 @@ enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, do
                     start->device->name, end->device->name);
     if ((status = check_timed(start, "start")) || (status = check_timed(end, "end")))
         return status;
-    return event_answer(
+    return event_result(
         end, end->device->plugin->table.event_elapsed(start->impl, end->impl, ms),
         "hw_event_elapsed");
 }
