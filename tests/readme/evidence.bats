@@ -93,6 +93,50 @@ record it: tools/evidence record cpu executed && tools/evidence readme" ]
     [[ $output == *"json: bad label"* ]]
 }
 
+# fake LIBRARY: a checkops that has seen a device compute one op.
+fake()
+{
+    CHECKOPS=$BATS_TEST_TMPDIR/fake
+    cat >"$CHECKOPS" <<EOF
+#!/bin/sh
+case "\$*" in
+*--support*)
+    echo '{"device":"x:0","backend":"x","name":"X 1","arch":"x1","driver":"9","library":"$1"}'
+    echo '{"device":"x:0","op":"silu","dtype":"f16","asked":3,"supported":2}'
+    ;;
+*)
+    echo '{"op":"silu","verdict":"passed"}'
+    echo '{"passed":1,"failed":0}'
+    ;;
+esac
+EOF
+    chmod +x "$CHECKOPS"
+}
+
+@test "a record names device, driver, commit and label" {
+    fake 0.1.0+abc
+    evidence record x stand-in
+    [ "$status" -eq 0 ]
+    [ "$output" = "$BATS_TEST_TMPDIR/records/x-x1.json" ]
+    evidence table
+    grep -qxF '| `silu` | stand-in 2/3 |' <<<"$output"
+    grep -qE '^- stand-in on X 1 \(x1, driver 9\), hw 0\.1\.0\+abc, 20[0-9-]+$' <<<"$output"
+}
+
+@test "a build without a commit, or with other changes, is not recorded" {
+    fake 0.1.0+abc-dirty
+    evidence record x executed
+    [ "$status" -eq 1 ]
+    [[ $output == *"changes that are not committed"* ]]
+    fake 0.1.0
+    evidence record x executed
+    [ "$status" -eq 1 ]
+    [[ $output == *"--commit"* ]]
+    evidence record x executed --commit def
+    [ "$status" -eq 0 ]
+    grep -q '"library": "0.1.0+def"' "$BATS_TEST_TMPDIR/records/x-x1.json"
+}
+
 @test "a backend whose cases fail is not recorded" {
     export HW_PLUGIN_PATH_ONLY=$WRONG
     evidence record silu_tail executed
