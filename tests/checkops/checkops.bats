@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # checkops as a program: what it says to whoever asks well, or badly. Meson sets CHECKOPS, and RIGHT, a plugin.
 
-@test "one case by its text, found in the registry or not" {
+@test "one case by its text, in the registry or not" {
     run "$CHECKOPS" --plugin "$RIGHT" -p 'silu(type=f16,shape=3x5)'
     echo "$output"
     [ "$status" = 0 ]
     [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]
 }
 
-@test "every case that is listed can be given back" {
+@test "every listed case can be run by its text" {
     "$CHECKOPS" --list --quick | awk 'NR % 401 == 7' >"$BATS_TEST_TMPDIR/cases"
     [ -s "$BATS_TEST_TMPDIR/cases" ]
     while IFS= read -r case; do
@@ -19,7 +19,7 @@
     done <"$BATS_TEST_TMPDIR/cases"
 }
 
-@test "a filter that fits nothing is a usage error, and says so" {
+@test "a filter that matches nothing is a usage error" {
     for bad in '-o nosuchop' '-p nosuchcase' '-p silu(shape=3x)' '-p silu(shape=99999x99999x9)' '-p silu(what=1)' \
         '-p silu(type=f17)' '-p what(x=1)' '-p silu(view=odd)' '-p add(shape=3x5,bshape=4)' '-p attention(hq=3,hkv=2)' \
         '-p matmul(b=q8_0,tb=1,k=31)' '-p argmax(shape=3x0)' '-p rope(dims=3)' '-p silu(shape=1x2x3x4x5)' \
@@ -32,7 +32,7 @@
     done
 }
 
-@test "an option that is none, or a word too many, is a usage error" {
+@test "an unknown option or an extra argument is a usage error" {
     run "$CHECKOPS" --what
     [ "$status" = 2 ]
     run "$CHECKOPS" --list what
@@ -41,7 +41,7 @@
     [ "$status" = 2 ]
 }
 
-@test "a row that is not there means that nothing was tested" {
+@test "with an unknown row, nothing was tested" {
     run "$CHECKOPS" --plugin "$RIGHT" -o silu -k nosuchrow
     [ "$status" = 1 ]
     [[ "$output" = *"nothing was tested"* ]]
@@ -64,7 +64,7 @@
     [[ "$output" != *begun* ]]
 }
 
-@test "a plugin that is not there is an error" {
+@test "a missing plugin is an error" {
     run "$CHECKOPS" --plugin /nonexistent/hw_what.so
     echo "$output"
     [ "$status" = 1 ]

@@ -17,7 +17,7 @@ load common
     json "all(r['direct']['min'] <= r['direct']['median'] <= r['direct']['p90'] for r in d['results'])"
 }
 
-@test "dispatch measures any plugin, one that computes nothing too" {
+@test "dispatch measures any plugin, even one that computes nothing" {
     HW_TRUST=off HW_PLUGIN_PATH_ONLY=$TEST_PLUGINS hw bench dispatch -d null --repetitions=20
     succeeds
     says 'dispatch on null:0: .*'
@@ -82,7 +82,7 @@ load common
     [[ ${lines[0]} == bench,op,kernel,case,*time.median* ]]
 }
 
-@test "a measurement, an op or a device that is none" {
+@test "an unknown measurement, op or device" {
     hw bench dispach
     fails 2 "did you mean 'dispatch'"
     hw bench dispatch slu

@@ -44,7 +44,7 @@ install_plugin()
     [[ $stderr =~ "hw verify: segmentation fault while computing silu("[^\ ]+")"\ on\ deadly:0$ ]]
 }
 
-@test "a plugin that calls exit() is a failure, and said" {
+@test "a plugin that calls exit() is an error" {
     install_plugin
     for words in status "verify $directory/hw_deadly.so" "env HW_LOG"; do
         # shellcheck disable=SC2086 # several words, on purpose

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Where the answer goes: colours, closed pipes, full disks, and JSON that a program can read.
+# Where the result goes: colours, closed pipes, full disks, and JSON that a program can read.
 
 load common
 
@@ -15,7 +15,7 @@ load common
     [[ $output == *$'\e['*"Available Backends"* ]]
 }
 
-@test "no colours under NO_COLOR, nor where the terminal has none" {
+@test "no colours with NO_COLOR, or on a terminal without colours" {
     NO_COLOR=1 run on_terminal "$COMMAND" status
     [[ $output == *"Available Backends"* && $output != *$'\e['* ]]
     TERM=dumb run on_terminal "$COMMAND" status
@@ -39,7 +39,7 @@ refuses()
     [[ $stderr == *": $(python3 -c 'import json, sys; print(json.load(sys.stdin)["error"])' <<<"$output")" ]]
 }
 
-@test "JSON has what went wrong, too" {
+@test "errors are in the JSON, too" {
     hw run /nonexistent.gguf --json
     refuses 1 "/nonexistent.gguf: cannot be opened"
     for words in devices verify "bench open" "bench copy" "bench ops"; do
@@ -78,7 +78,7 @@ refuses()
     done
 }
 
-@test "a full disk is a failure, and said" {
+@test "a full disk is an error" {
     needs_cpu
     [ -w /dev/full ] || skip "not applicable: this system has no /dev/full"
     for words in status "status --json" "explain --json" help env --version devices; do
@@ -90,7 +90,7 @@ refuses()
     done
 }
 
-@test "a closed standard output is a failure, and said" {
+@test "a closed standard output is an error" {
     run bash -c '"$@" 2>&1 >&-' _ "$COMMAND" status
     echo "$output"
     [ "$status" -eq 1 ]

@@ -57,7 +57,7 @@ load common
     says 'HW_THREADS +2 +\(environment\)'
 }
 
-@test "a kernel row that there is not is refused with its source; the portable one may be meant for one op" {
+@test "an unknown kernel row is refused with its source; portable may be asked for one op" {
     needs_cpu
     HW_KERNEL=nope hw bench dispatch --repetitions=20
     fails 1 'hw bench: dispatch: kernel \(HW_KERNEL\): .*kernel "nope": there is no such row.*'
@@ -84,7 +84,7 @@ load common
     says 'Warning: .*HW_BACKENDS.*'
 }
 
-@test "env asked for a setting that is none" {
+@test "env with an unknown setting" {
     hw env HW_BACKEND
     fails 2 "HW_BACKEND: no such setting; did you mean 'HW_BACKENDS'"
 }
@@ -102,7 +102,7 @@ wrong()
     fails 1 "$1"
 }
 
-@test "a backend that nobody has" {
+@test "an unknown backend" {
     needs_cpu
     export HW_BACKENDS=nonsense
     wrong 'HW_BACKENDS.*nonsense.*found: .*cpu'
@@ -119,14 +119,14 @@ wrong()
     wrong 'HW_MEMORY_LIMIT'
 }
 
-@test "a number of threads that cannot be" {
+@test "an impossible number of threads" {
     for threads in -1 0x two 99999999999; do
         export HW_THREADS=$threads
         wrong "HW_THREADS.*$threads"
     done
 }
 
-@test "words where others are wanted" {
+@test "values that a setting does not have" {
     for setting in FALLBACK=perhaps TRUST=maybe PROBE=alien PROBE_TIMEOUT=soon PRECISION=fp31; do
         export "HW_${setting?}"
         wrong "HW_${setting%=*}.*${setting#*=}"
@@ -136,7 +136,7 @@ wrong()
     done
 }
 
-@test "a level of the log that is none" {
+@test "an unknown log level" {
     HW_LOG=loud hw status
     [ "$status" -eq 1 ]
     says 'Error: .*HW_LOG.*loud.*'

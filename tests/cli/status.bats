@@ -26,7 +26,7 @@ make_directory()
     says 'Looked in:'
 }
 
-@test "its figures are this machine's" {
+@test "the figures are those of this machine" {
     needs_cpu
     hw status --json
     succeeds
@@ -53,7 +53,7 @@ make_directory()
     says '- DISCRETE \(discrete\)'
 }
 
-@test "of two files of one name the one that works says the title" {
+@test "of two files with one name, the one that works gives the title" {
     make_directory
     cp "$TEST_PLUGINS/hw_discrete.so" "$directory/"
     HW_TRUST=off HW_PLUGIN_PATH_ONLY=$directory:$TEST_PLUGINS hw status
@@ -131,7 +131,7 @@ END
     says 'Recommended backend: none: see the error above'
 }
 
-@test "a file whose name could steer a terminal does not" {
+@test "control characters in the name of a file are escaped" {
     make_directory
     : >"$directory/hw_"$'\e[31m'".so"
     hw status
@@ -205,7 +205,7 @@ sys.exit(any(len(line) > 60 and len(line.split()) > 2 for line in sys.stdin.read
     says '        [A-Za-z].*'
 }
 
-@test "what status says, it says as JSON" {
+@test "the same as JSON" {
     make_directory
     : >"$directory/hw_empty.so"
     hw status --json
@@ -214,7 +214,7 @@ sys.exit(any(len(line) > 60 and len(line.split()) > 2 for line in sys.stdin.read
     json "'$directory' in [p['path'] for p in d['directories']]"
 }
 
-@test "devices lists every fact" {
+@test "devices prints all facts" {
     needs_cpu
     hw devices
     succeeds
@@ -232,7 +232,7 @@ sys.exit(any(len(line) > 60 and len(line.split()) > 2 for line in sys.stdin.read
         d['devices'][0])"
 }
 
-@test "devices takes the name of one, and knows when there is none" {
+@test "devices takes a name, and rejects an unknown one" {
     needs_cpu
     hw devices cpu:0
     succeeds
@@ -289,7 +289,7 @@ assert rows[0]["name"] == "cpu:0" and int(rows[0]["memory_total"]) > 0, rows' <<
     says ' +matmul +.+'
 }
 
-@test "explain shows the ladder, step by step" {
+@test "explain shows the ladder, stage by stage" {
     needs_cpu
     hw explain
     succeeds
@@ -315,7 +315,7 @@ assert rows[0]["name"] == "cpu:0" and int(rows[0]["memory_total"]) > 0, rows' <<
     json "d['schema'] == 1 and len(d['settings']) == 16 and 'devices' in d and 'candidates' in d"
 }
 
-@test "explain knows when it is asked for what is not there" {
+@test "explain rejects an unknown name" {
     hw explain nonsense
     fails 1 "nonsense: no .*file"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# verify: that it runs the conformance on devices and on files, and that its answer is the exit status.
+# verify: conformance of devices and of plugin files, with its result as exit status.
 
 load common
 
@@ -13,7 +13,7 @@ load common
     says ' +all +[1-9][0-9]* passed +0 failed.*'
 }
 
-@test "its answer as JSON" {
+@test "the result as JSON" {
     needs_cpu
     hw verify cpu:0 --quick -o get_rows --json
     succeeds
@@ -45,7 +45,7 @@ load common
     fails 1 "hw_none.so: No such file"
 }
 
-@test "a case is its own reproduction line" {
+@test "the text of a case reproduces it" {
     needs_cpu
     hw verify cpu --list -o silu
     succeeds
@@ -69,7 +69,7 @@ load common
     json "d['devices'][0]['support']['matmul']['q8_0']['supported'] > 0"
 }
 
-@test "a plugin of one op: the rest is neither a pass nor supported" {
+@test "a plugin of one op: the other ops are unsupported, not passed" {
     [ -n "${BEGUN-}" ] || skip "not applicable: built without the wrong plugins"
     hw verify "$BEGUN" -q -o silu
     succeeds
@@ -89,7 +89,7 @@ load common
     says 'matmul +- +- +- .*'
 }
 
-@test "what cannot be meant" {
+@test "unknown ops, devices, cases and kernels" {
     needs_cpu
     hw verify cpu -o slu
     fails 2 "did you mean 'silu'"
@@ -149,7 +149,7 @@ load common
     [[ $output == *FAILED* && $output == *"multiple of 256"* ]]
 }
 
-@test "a plugin that exports more than its entry is told" {
+@test "a plugin that exports more than its entry gets a warning" {
     [ -n "${SLOPPY_PLUGIN-}" ] || skip "not applicable: the plugin was not built"
     export HW_TRUST=off
     hw verify "$SLOPPY_PLUGIN" -q -o silu

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The words of the command line: commands, options, help, and what happens to those that are none.
+# The command line: commands, options, help, and errors in them.
 
 load common
 
 commands="status devices explain env run verify bench abi version"
 
-@test "without a word: what there is, and where to start" {
+@test "without a command: the list of commands, and where to start" {
     hw
     succeeds
     says 'Usage: hw COMMAND.*'
@@ -114,7 +114,7 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     json 'd["plugin_abi"] >= 1 and d["version"][0].isdigit() and d["library"][0].isdigit()'
 }
 
-@test "a misspelt command gets a suggestion, another word does not" {
+@test "a misspelt command gets a suggestion, an unrelated word does not" {
     hw staus
     fails 2 "staus: no such command; did you mean 'status'"
     hw benhc
@@ -159,7 +159,7 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     fails 2 "--device"
 }
 
-@test "too many words are refused, not dropped" {
+@test "too many arguments are an error" {
     hw status now
     fails 2 "now: unexpected argument"
     hw devices cpu:0 cpu:1

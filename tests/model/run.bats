@@ -80,7 +80,7 @@ assert run['ops']['own'] == 64 * run['graph']['nodes'] and run['ops']['elsewhere
 END
 }
 
-@test "a seed repeats itself, another one differs, and an unnamed one is told" {
+@test "a seed repeats its text, another one differs, and the default one is printed" {
     for name in 1.first 1.again 2.first; do
         hw_run "$MODEL" --prompt 'ROMEO:' -n 32 --temperature 1 --top-k 100 --top-p 0.95 --seed ${name%.*}
         [ "$status" -eq 0 ]
@@ -114,12 +114,12 @@ END
     [ "$status" -eq 0 ]
 }
 
-@test "a device that is not there is named by its option, and those that are there by their names" {
+@test "a missing device is named with its option, and the devices that exist are listed" {
     hw_run "$MODEL" -p x -n 1 --device cpu:77; refused 1 '--device: ' '"cpu:77": no such device; there are: cpu:0'
     [ "$(grep -cF 'ask for it' err)" -eq 0 ]
 }
 
-@test "a model that lies about its layers or its vocabulary is refused" {
+@test "a model with wrong metadata about layers or vocabulary is refused" {
     patched layers.gguf llama.block_count 1
     hw_run layers.gguf -n 2; refused 1 "'blk.1.attn_k.weight' at byte" 'is not used by' "of 1 blocks"
     patched fewer.gguf llama.vocab_size 1000
@@ -128,14 +128,14 @@ END
     hw_run more.gguf -n 2; refused 1 'vocab_size' 'is 2000' '1024 rows'
 }
 
-@test "one token has no rate: it comes of the prompt" {
+@test "one token has no rate: it comes from the prompt" {
     hw_run "$MODEL" -n 1
     grep -qE '^generation +1 tokens \(ended: count\)$' err
     hw_run "$MODEL" -n 1 --json
     grep -q '"rate": null' out
 }
 
-@test "seeds that nobody names differ, however quickly runs follow each other" {
+@test "default seeds differ, however quickly runs follow each other" {
     for _ in 1 2 3 4; do
         "$HW" run "$MODEL" -n 1 --temperature 1 2>&1 >/dev/null | grep '^seed' >>seeds
     done
@@ -212,7 +212,7 @@ END
     grep -qE '^scoring .*\(interrupted\)$' err
 }
 
-@test "usage: each mistake is one line, and nothing has run" {
+@test "usage errors: one line each, and nothing has run" {
     hw_run; refused 2 'the model file is missing'
     hw_run "$MODEL" --prompt ''; refused 2 '--prompt is empty'
     hw_run "$MODEL" -n 0; refused 2 "-n: '0'" '1 to'
@@ -236,7 +236,7 @@ END
     hw_run "$MODEL" "$MODEL"; refused 2 'unexpected argument'
 }
 
-@test "files that cannot be: each is one line with the reason" {
+@test "bad files: one line each, with the reason" {
     head -c 1000 "$MODEL" >short.gguf
     : >empty.gguf
     mkfifo fifo
@@ -293,7 +293,7 @@ END
     grep -qE '^ops +0 on deadly:0, [1-9][0-9]* on cpu:0 \(matmul [0-9]+, .*\)$' err
 }
 
-@test "devices, contexts and memory that are not there" {
+@test "missing devices, and contexts and memory that are too small" {
     hw_run "$MODEL" --device nosuch; refused 1 'nosuch' 'cpu'
     hw_run "$MODEL" --device cpu:99; refused 1 'cpu:99'
     hw_run "$MODEL" --context 513; refused 1 '513' '512'
@@ -316,7 +316,7 @@ END
     run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
 }
 
-@test "help says what there is" {
+@test "help lists the options" {
     hw_run --help
     [ "$status" -eq 0 ]
     for option in --prompt --prompt-file --tokens --temperature --top-k --top-p --seed --device --kv-type --context \

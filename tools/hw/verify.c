@@ -149,16 +149,28 @@ static json_t *support_json(struct hw_device *device, const struct verify_matrix
     return json_pack("{s:s, s:o}", "device", hw_device_name(device), "support", ops);
 }
 
+/* A dtype that no case involves has no column. */
+static bool has_column(const struct verify_matrix *matrix, int32_t dtype)
+{
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        if (matrix->cell[op][dtype].asked)
+            return true;
+    return false;
+}
+
 static void print_support(struct hw_device *device, const struct verify_matrix *matrix)
 {
     say("%s%-12s%s", ink(BOLD), hw_device_name(device), ink(PLAIN));
     for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++)
-        say(" %5s", hw_dtype_name(dtype));
+        if (has_column(matrix, dtype))
+            say(" %5s", hw_dtype_name(dtype));
     say("\n");
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         say("%-12s", hw_op_name(op));
         for (int32_t dtype = 1; dtype < HW_DTYPE_END; dtype++) {
             const struct verify_cell *cell = &matrix->cell[op][dtype];
+            if (!has_column(matrix, dtype))
+                continue;
             say(" %5s", !cell->asked                     ? ""
                         : cell->supported == cell->asked ? "yes"
                         : cell->supported                ? "some"
