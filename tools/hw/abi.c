@@ -20,7 +20,7 @@ static const struct manual manual = {
     .notes = "  hw abi                       all of them\n"
              "  hw abi hw_attention          one\n"
              "  hw abi --json | jq '.ops[] | {name, op, bytes}'\n\n"
-             "Exit status 1: there is no struct of that name.",
+             "The exit status is 1 if there is no struct of that name.",
 };
 
 /* ---- types ---- */

@@ -104,7 +104,7 @@ int cmd_bench(int argc, const char **argv)
     int which = -1, status;
     const struct poptOption table[] = {
         { "device", 'd', POPT_ARG_STRING, &device, 0,
-          "the device to measure (the recommended one)", "BACKEND[:N]|FILE.so" },
+          "the device to measure, or a plugin file (the recommended device)", "DEVICE" },
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
           "dispatch, open, copy: how often to measure (2000, 25, 20)", "N" },
         { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,

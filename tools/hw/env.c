@@ -18,11 +18,11 @@ static const struct meaning {
     const char *variable, *unset, *text;
 } meanings[] = {
     { "HW_BACKENDS", "",
-      "order and choice: 'cuda,*' is that one first, then the rest; '!opencl' excludes it" },
+      "order and choice: 'cuda,*' prefers cuda, '!opencl' excludes it, 'cuda?' may be absent" },
     { "HW_DISABLE", "none", "backends that are never loaded, as patterns: 'opencl,ro*'" },
     { "HW_REQUIRE", "none", "fail rather than run without this backend" },
     { "HW_FALLBACK", "",
-      "when a device lacks an op, another one may compute it: allow, warn, error (may not)" },
+      "whether another device may compute an op that a device lacks: allow, warn, error" },
     { "HW_PLUGIN_PATH", "none",
       "directories or plugin files, searched before the built-in directory" },
     { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
