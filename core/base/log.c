@@ -14,8 +14,8 @@ static const char *level_name(int32_t level)
     return level >= HW_LOG_ERROR && level <= HW_LOG_DEBUG ? names[level] : "log";
 }
 
-/* A line stays a line and controls no terminal, whatever a plugin or a file name contains. The
- * control characters from U+0080 to U+009F are two bytes in UTF-8. */
+/* A line stays a line and controls no terminal, whatever a plugin or a file name contains.
+ * The control characters from U+0080 to U+009F are two bytes in UTF-8. */
 static void one_line(char *text)
 {
     while (*text) {

@@ -19,8 +19,8 @@ const char *nearest(const char *name, const char *const *list, size_t count);
 /* The length of the UTF-8 sequence at `text`, or 0 if there is none: no overlong form, no
  * surrogate, nothing above U+10FFFF (RFC 3629). */
 size_t utf8_length(const char *text);
-/* Whether `text` has the form of HW_KERNEL: entries "portable", "<row>" or "<op>=<row>" with commas
- * between them. Only the device knows which rows exist. */
+/* Whether `text` has the form of HW_KERNEL: entries "portable", "<row>" or "<op>=<row>"
+ * with commas between them. Only the device knows which rows exist. */
 bool kernel_list_valid(const char *text);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* elf.c - bounded reading of ELF shared objects: which kind of file it is, whether this
- * machine can use it, and its segments. See object.h; the format is in the System V gABI,
- * chapters 4 and 5. */
+/* elf.c - reads ELF shared objects: the kind of file, whether this machine can use it, its
+ * segments. The System V gABI, chapters 4 and 5, defines the format. */
 #define _DEFAULT_SOURCE
 #include "object/object.h"
 
@@ -14,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An object that does not say is one with an executable stack on these. */
+/* Machines where an object without PT_GNU_STACK gets an executable stack. */
 #define STACK_BY_DEFAULT (NATIVE_MACHINE == EM_X86_64 || NATIVE_MACHINE == EM_386)
 
-/* ---- what kind of file ---- */
+/* ---- the kind of file ---- */
 
-/* Formats that start with a fixed sequence of bytes. */
+/* Other formats begin with a fixed sequence of bytes. */
 static enum object_fault foreign(struct reader *reader, const uint8_t *start, size_t bytes)
 {
     static const struct {
@@ -45,8 +44,7 @@ static enum object_fault foreign(struct reader *reader, const uint8_t *start, si
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (bytes >= rows[i].bytes && memcmp(start, rows[i].magic, rows[i].bytes) == 0)
             return because(reader, rows[i].fault, "%s", rows[i].what);
-    return because(reader, OBJECT_NOT_AN_OBJECT,
-                   "not an object file: it starts with no known magic");
+    return because(reader, OBJECT_NOT_AN_OBJECT, "not an object file");
 }
 
 static const char *machine_name(unsigned machine)
@@ -67,7 +65,7 @@ static const char *machine_name(unsigned machine)
 
 static enum object_fault check_type(struct reader *reader)
 {
-    static const char *const what[] = { [ET_NONE] = "an object file of no type",
+    static const char *const what[] = { [ET_NONE] = "an object file without a type",
                                         [ET_REL] = "an object file that was not linked",
                                         [ET_EXEC] = "a program",
                                         [ET_DYN] = "",
@@ -92,7 +90,8 @@ static enum object_fault check_header(struct reader *reader)
     if (memcmp(header->e_ident, ELFMAG, magic) != 0)
         return foreign(reader, header->e_ident, have);
     if (have < sizeof *header)
-        return because(reader, OBJECT_TRUNCATED, "the file ends within its header");
+        return because(reader, OBJECT_TRUNCATED,
+                       "the file is truncated: it ends within its header");
     if (header->e_ident[EI_CLASS] != NATIVE_CLASS)
         return because(reader, OBJECT_WRONG_CLASS, "built for %s bits, not %d",
                        header->e_ident[EI_CLASS] == ELFCLASS32   ? "32"
@@ -102,7 +101,7 @@ static enum object_fault check_header(struct reader *reader)
     if (header->e_ident[EI_DATA] != NATIVE_ORDER)
         return because(reader, OBJECT_WRONG_BYTE_ORDER, "built for another byte order");
     if (header->e_ident[EI_VERSION] != EV_CURRENT || header->e_version != EV_CURRENT)
-        return because(reader, OBJECT_MALFORMED, "an unknown version of ELF");
+        return because(reader, OBJECT_MALFORMED, "its ELF version is unknown");
     if (header->e_machine != NATIVE_MACHINE)
         return because(reader, OBJECT_WRONG_MACHINE, "built for %s, not %s",
                        machine_name(header->e_machine), machine_name(NATIVE_MACHINE));
@@ -134,14 +133,15 @@ static enum object_fault check_load(struct reader *reader, const ElfW(Phdr) * se
     if (__builtin_add_overflow((uint64_t)segment->p_vaddr, (uint64_t)segment->p_memsz,
                                &memory_end) ||
         memory_end > UINT64_C(1) << (8 * sizeof(void *) < 48 ? 31 : 36))
-        return malformed(reader, "a segment lies outside of what memory there can be");
+        return malformed(reader, "a segment lies outside the address space");
     if ((align & (align - 1)) || (segment->p_vaddr - segment->p_offset) % align)
-        return malformed(reader, "a segment is out of alignment");
-    /* The tables that the system's loader believes lie beside the file's header. A relocation
-     * that writes there could change what was checked. */
+        return malformed(reader, "a segment is misaligned");
+    /* The tables that the system's loader trusts lie beside the header. A relocation that
+     * writes there could change them after they were checked. */
     if (segment->p_offset == 0 && segment->p_filesz && (segment->p_flags & PF_W))
-        return malformed(reader, "the segment of its header can be written to");
-    /* Whole pages are mapped, and a later segment's replace those of an earlier one. */
+        return malformed(reader, "the segment that holds its header is writable");
+    /* Whole pages are mapped, and those of a later segment replace those of an earlier
+     * one. */
     if (segment->p_vaddr / page * page < *end ||
         (segment->p_filesz && segment->p_offset < *file_end))
         return malformed(reader, "segments overlap");
@@ -150,7 +150,7 @@ static enum object_fault check_load(struct reader *reader, const ElfW(Phdr) * se
     return OBJECT_GOOD;
 }
 
-/* Whether the bytes of the segment in the file are those that are in memory there. */
+/* Whether the segment's bytes in the file are also those at its address in memory. */
 static bool is_loaded(const struct reader *reader, const ElfW(Phdr) * segment)
 {
     uint64_t offset,
@@ -158,8 +158,8 @@ static bool is_loaded(const struct reader *reader, const ElfW(Phdr) * segment)
     return locate(reader, segment->p_vaddr, bytes, &offset) && offset == segment->p_offset;
 }
 
-/* Whole pages are protected: what is to be may begin before the segment does, at memory of
- * threads, which has no place of its own, and reach to the end of the last page. */
+/* Whole pages are protected. PT_GNU_RELRO may begin before the loaded segment, with thread-
+ * local memory that occupies no addresses, and may reach to the end of the last page. */
 static bool can_protect(const struct reader *reader, const ElfW(Phdr) * relro)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -176,8 +176,8 @@ static bool can_protect(const struct reader *reader, const ElfW(Phdr) * relro)
     return false;
 }
 
-/* What the system's loader reads or changes where these say. Memory of threads that begins
- * as zeros is nowhere. */
+/* The system's loader reads or changes memory where these segments say. Thread-local memory
+ * that begins as zeros has no address. */
 static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
 {
     uint64_t offset;
@@ -188,7 +188,7 @@ static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
                segment->p_align - 1 < 1u << 24 &&
                (segment->p_align & (segment->p_align - 1)) == 0 &&
                (segment->p_filesz == 0 ||
-                (segment->p_vaddr != 0 && /* where glibc takes the image for absent */
+                (segment->p_vaddr != 0 && /* at 0, glibc takes the image for absent */
                  locate(reader, segment->p_vaddr, segment->p_filesz, &offset)));
     case PT_GNU_RELRO:
         return segment->p_memsz == 0 || can_protect(reader, segment);
@@ -220,19 +220,19 @@ static enum object_fault check_segments(struct reader *reader)
             stack_said = true;
             if (segment->p_flags & PF_X)
                 fault = because(reader, OBJECT_EXECUTABLE_STACK,
-                                "asks for an executable stack");
+                                "it requires an executable stack");
         }
         if (fault)
             return fault;
     }
     if (loads == 0 || dynamics != 1)
-        return malformed(reader, "it has no segments to load, or no dynamic section");
+        return malformed(reader, "it must have segments to load and one dynamic section");
     if (!stack_said && STACK_BY_DEFAULT)
         return because(reader, OBJECT_EXECUTABLE_STACK,
-                       "does not say that its stack need not be executable");
+                       "it has no PT_GNU_STACK, so it requires an executable stack");
     for (unsigned i = 0; i < reader->header.e_phnum; i++)
         if (!check_special(reader, &reader->segments[i]))
-            return malformed(reader, "a segment is not where it says");
+            return malformed(reader, "a segment does not lie where its header says");
     return OBJECT_GOOD;
 }
 
@@ -242,13 +242,13 @@ static enum object_fault read_segments(struct reader *reader)
     uint64_t bytes = (uint64_t)header->e_phnum * sizeof(ElfW(Phdr));
     if (header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phnum == 0 ||
         header->e_phnum > MAX_SEGMENTS)
-        return malformed(reader, "its table of segments");
+        return malformed(reader, "its table of segments is invalid");
     if (!source_read(reader->source, header->e_phoff, reader->segments, bytes))
         return truncated(reader, "table of segments");
-    /* The system's loader does not look at sections, but they come last: cut off, they show
-     * that the file is not whole. */
+    /* The system's loader ignores sections, but their table is at the end of the file: if
+     * it is missing, the file is truncated. */
     if (header->e_shoff && header->e_shnum && header->e_shentsize != sizeof(ElfW(Shdr)))
-        return malformed(reader, "its table of sections");
+        return malformed(reader, "its table of sections is invalid");
     if (header->e_shoff && !in_file(reader->source, header->e_shoff,
                                     (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
         return truncated(reader, "table of sections");

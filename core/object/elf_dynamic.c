@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_dynamic.c - bounded reading of what the dynamic section of an ELF object leads to:
- * strings, symbols, versions; and of its notes, where the manifest is. */
+/* elf_dynamic.c - reads the dynamic section of an ELF object and the tables that it refers
+ * to (strings, symbols, versions), and the notes, one of which is the manifest. */
 #define _DEFAULT_SOURCE
 #include "object/elf_dynamic.h"
 
@@ -28,7 +28,7 @@
 #define MAX_STRINGS (64u << 20)
 #define MAX_SYMBOLS (1u << 20)
 #define MAX_NOTE    (64u << 10)
-#define MAX_ROWS    4096 /* of the tables of versions */
+#define MAX_ROWS    4096 /* in the tables of versions */
 #define ENTRY       "hw_plugin_entry"
 
 /* ---- the dynamic section ---- */
@@ -54,7 +54,7 @@ static void take_entry(struct reader *reader, const ElfW(Dyn) * entry)
     }
 }
 
-/* The system's loader writes into it: the addresses become those in memory. */
+/* The section must be writable if its segment says so: the system's loader relocates it. */
 enum object_fault read_dynamic(struct reader *reader)
 {
     const ElfW(Phdr) *segment = reader->segments;
@@ -66,7 +66,7 @@ enum object_fault read_dynamic(struct reader *reader)
         !locate(reader, segment->p_vaddr, segment->p_filesz, &offset) ||
         offset != segment->p_offset ||
         !segment_of(reader, segment->p_vaddr, segment->p_filesz, segment->p_flags & PF_W))
-        return malformed(reader, "its dynamic section lies outside of its segments");
+        return malformed(reader, "its dynamic section lies outside its segments");
     ElfW(Dyn) *table = malloc((size_t)count * sizeof *table);
     if (!table)
         return no_memory(reader);
@@ -79,17 +79,17 @@ enum object_fault read_dynamic(struct reader *reader)
         }
     free(table);
     if (!ended)
-        return malformed(reader, "its dynamic section never ends");
+        return malformed(reader, "its dynamic section is not terminated");
     if (reader->tags[TAG_FLAGS_1] & DF_1_PIE)
         return because(reader, OBJECT_NOT_SHARED, "a program, not a shared object");
     return OBJECT_GOOD;
 }
 
-/* Tables that the system's loader believes without a look: they must lie in the file, and
- * their rows have the size that they should. */
+/* The system's loader trusts these tables. They must lie in the file, and their rows must
+ * have the right size. */
 enum object_fault check_tables(struct reader *reader)
 {
-    static const char relocations[] = "its relocations lie outside of its segments";
+    static const char relocations[] = "its relocations lie outside its segments";
     static const struct {
         uint8_t address, bytes, entry, size;
         const char *what;
@@ -98,11 +98,11 @@ enum object_fault check_tables(struct reader *reader)
         { DT_REL, DT_RELSZ, DT_RELENT, sizeof(ElfW(Rel)), relocations },
         { DT_RELR, DT_RELRSZ, DT_RELRENT, WORD, relocations },
         { DT_JMPREL, DT_PLTRELSZ, DT_PLTREL, PLT_TAG, relocations },
-        /* DT_NULL is never there, so its value is 0. */
+        /* DT_NULL is never present, so its value is 0. */
         { DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_NULL, 0,
-          "its constructors lie outside of its segments" },
+          "its constructors lie outside its segments" },
         { DT_FINI_ARRAY, DT_FINI_ARRAYSZ, DT_NULL, 0,
-          "its destructors lie outside of its segments" },
+          "its destructors lie outside its segments" },
     };
     uint64_t offset;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -116,7 +116,7 @@ enum object_fault check_tables(struct reader *reader)
     if ((has(reader, DT_INIT) && !executable(reader, reader->tags[DT_INIT])) ||
         (has(reader, DT_FINI) && !executable(reader, reader->tags[DT_FINI])) ||
         has(reader, DT_PREINIT_ARRAY))
-        return malformed(reader, "its constructor or destructor is no code");
+        return malformed(reader, "its constructor or destructor lies outside its code");
     return OBJECT_GOOD;
 }
 
@@ -136,7 +136,7 @@ enum object_fault read_strings(struct reader *reader)
     struct object *object = reader->object;
     uint64_t bytes = reader->tags[DT_STRSZ];
     if (!has(reader, DT_STRTAB) || bytes == 0 || bytes > MAX_STRINGS)
-        return malformed(reader, "its string table has no size that can be");
+        return malformed(reader, "the size of its string table is invalid");
     object->strings = malloc((size_t)bytes);
     if (!object->strings)
         return no_memory(reader);
@@ -144,17 +144,17 @@ enum object_fault read_strings(struct reader *reader)
     if (!read_memory(reader, reader->tags[DT_STRTAB], object->strings, bytes) ||
         object->strings[bytes - 1] != '\0')
         return malformed(reader,
-                         "its string table lies outside of its segments, or never ends");
+                         "its string table lies outside its segments or is not terminated");
     for (uint32_t i = 0; i < object->needed_count; i++)
         if (!(object->needed[i] = string_at(object, reader->needed[i])))
             return malformed(reader,
-                             "the name of a library lies outside of the string table");
+                             "the name of a needed library lies outside the string table");
     static const uint8_t names[] = { DT_SONAME, DT_RPATH, DT_RUNPATH };
     if (has(reader, TAG_AUXILIARY) || has(reader, TAG_FILTER))
-        return malformed(reader, "it stands in for another library");
+        return malformed(reader, "it is a filter for another library");
     for (size_t i = 0; i < sizeof names; i++)
         if (!string_at(object, reader->tags[names[i]]))
-            return malformed(reader, "its name or a path lies outside of the string table");
+            return malformed(reader, "its name or a path lies outside the string table");
     object->rpath = path_at(reader, DT_RPATH);
     object->runpath = path_at(reader, DT_RUNPATH);
     return OBJECT_GOOD;
@@ -164,12 +164,12 @@ enum object_fault read_strings(struct reader *reader)
 
 static enum object_fault bad_symbols(struct reader *reader)
 {
-    return malformed(reader, "its symbol table or the hash table beside it");
+    return malformed(reader, "its symbol table or its hash table is invalid");
 }
 
-/* The GNU hash table does not say how many symbols there are: the last one of the last
+/* The GNU hash table does not say how many symbols there are; the last one of the last
  * chain is the last of all. The system's loader divides by the number of buckets, masks
- * with the number of words, and follows chains to their end, all without a look. */
+ * with the number of words and follows chains to their end, without any check. */
 static enum object_fault count_by_chains(struct reader *reader)
 {
     uint32_t header[4]; /* buckets, first symbol, words of the filter, shift */
@@ -199,11 +199,11 @@ static enum object_fault count_by_chains(struct reader *reader)
     return good ? OBJECT_GOOD : bad_symbols(reader);
 }
 
-/* The older table says it. Its chains are lists: each ends, and together they have each
- * symbol once at most. */
+/* The older hash table has the number of symbols. Its chains are linked lists: each must
+ * end, and together they contain each symbol at most once. */
 static enum object_fault count_by_table(struct reader *reader)
 {
-    uint32_t header[2]; /* buckets, chains: as many as symbols */
+    uint32_t header[2]; /* buckets; links, one for each symbol */
     uint64_t table = reader->tags[DT_HASH], steps = 0;
     if (!read_memory(reader, table, header, sizeof header) || header[0] == 0 ||
         header[0] > MAX_SYMBOLS || header[1] > MAX_SYMBOLS)
@@ -221,7 +221,7 @@ static enum object_fault count_by_table(struct reader *reader)
     return good ? OBJECT_GOOD : bad_symbols(reader);
 }
 
-/* Where there are two tables, the system's loader takes the GNU one. */
+/* If there are two tables, the system's loader uses the GNU one. */
 static enum object_fault count_symbols(struct reader *reader)
 {
     enum object_fault fault = has(reader, DT_HASH) ? count_by_table(reader) : OBJECT_GOOD;
@@ -236,18 +236,19 @@ static enum object_fault check_entry(struct reader *reader, const ElfW(Sym) * sy
 {
     unsigned type = SYMBOL_TYPE(symbol->st_info), bind = SYMBOL_BIND(symbol->st_info);
     const char *what = !is_defined(symbol)  ? "is undefined"
-                       : type != STT_FUNC   ? "is no function"
-                       : bind == STB_WEAK   ? "is weak, so another library may replace it"
+                       : type != STT_FUNC   ? "is not a function"
+                       : bind == STB_WEAK   ? "is weak, so another library could replace it"
                        : bind != STB_GLOBAL ? "is local"
-                       : !executable(reader, symbol->st_value) ? "lies outside of the code"
+                       : !executable(reader, symbol->st_value) ? "lies outside the code"
                                                                : NULL;
     if (what)
         return because(reader, OBJECT_BAD_ENTRY, "its %s %s", ENTRY, what);
     return OBJECT_GOOD;
 }
 
-/* The system's loader takes a symbol with a value for a definition, one of a thread's memory
- * even without; and may call it when it meets it. The names of versions have no section. */
+/* The system's loader takes an undefined symbol for a definition if it has a value or is
+ * thread-local. It calls a resolver (STT_GNU_IFUNC) when it meets one. The symbols without
+ * a section that linkers write are names of versions. */
 static bool symbol_good(const struct reader *reader, const ElfW(Sym) * symbol)
 {
     unsigned type = SYMBOL_TYPE(symbol->st_info);
@@ -294,24 +295,23 @@ enum object_fault check_symbols(struct reader *reader)
 {
     for (uint64_t i = 0; i < reader->symbol_count; i++)
         if (!symbol_good(reader, &reader->symbols[i]))
-            return malformed(reader, "a symbol has no name, or no code");
+            return malformed(reader, "a symbol has an invalid name or address");
     return OBJECT_GOOD;
 }
 
 /* ---- versions ---- */
 
-/* The system's loader follows these lists to their end, whatever they say of their length,
- * and takes it for granted that a library which versions are asked of is one of those
- * needed. */
+/* The system's loader follows these lists to their end and ignores their counts. It assumes
+ * that every library with required versions is also a needed library. */
 struct versions {
     struct reader *reader;
-    unsigned rows;    /* seen so far */
-    unsigned highest; /* number of a version */
+    unsigned rows;    /* read so far */
+    unsigned highest; /* the highest number of a version */
 };
 
 static enum object_fault bad_versions(struct reader *reader)
 {
-    return malformed(reader, "its versions, or those that it needs of other libraries");
+    return malformed(reader, "its tables of symbol versions are invalid");
 }
 
 static const char *version_name(struct versions *versions, uint64_t offset, unsigned number)
@@ -377,7 +377,7 @@ static bool read_own_versions(struct versions *versions)
     return true;
 }
 
-/* A number for each symbol, of a version that there is. */
+/* Each symbol has the number of a version, which must exist. */
 static enum object_fault check_numbers(const struct versions *versions, uint16_t *numbers)
 {
     struct reader *reader = versions->reader;
@@ -392,7 +392,7 @@ static enum object_fault check_numbers(const struct versions *versions, uint16_t
     return OBJECT_GOOD;
 }
 
-/* Those of a number above VER_NDX_GLOBAL are asked of one library by name. */
+/* A number above VER_NDX_GLOBAL ties a symbol to one needed library. */
 static void list_undefined(struct reader *reader, const uint16_t *numbers)
 {
     struct object *object = reader->object;
@@ -430,8 +430,8 @@ static uint64_t round_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
-/* The manifest is a note of the name "hw". What the linker says of the code in notes of its
- * own is listed twice, and the system's loader believes it. */
+/* The manifest is the note with the name "hw". Property notes are in two segments, of which
+ * PT_GNU_PROPERTY is the one that the system's loader trusts. */
 static enum object_fault scan_notes(struct reader *reader, const char *notes,
                                     uint64_t bytes, uint64_t align, bool manifest)
 {
@@ -442,13 +442,13 @@ static enum object_fault scan_notes(struct reader *reader, const char *notes,
         memcpy(&row, notes + at, sizeof row);
         uint64_t name = at + sizeof row, text = round_up(name + row.n_namesz, align);
         if (text > bytes || row.n_descsz > bytes - text)
-            return malformed(reader, "a note is longer than its segment");
+            return malformed(reader, "a note reaches past the end of its segment");
         at = round_up(text + row.n_descsz, align);
         if (!manifest || row.n_type != HW_NOTE_TYPE || row.n_namesz < 3 ||
             row.n_namesz > 4 || memcmp(notes + name, "hw", 3) != 0)
             continue;
         if (object->manifest)
-            return because(reader, OBJECT_BAD_MANIFEST, "carries two manifests");
+            return because(reader, OBJECT_BAD_MANIFEST, "it has two manifests");
         object->manifest = malloc(row.n_descsz ? row.n_descsz : 1);
         if (!object->manifest)
             return no_memory(reader);
@@ -468,7 +468,7 @@ enum object_fault read_notes(struct reader *reader)
         if (!in_file(reader->source, segment->p_offset, segment->p_filesz))
             return truncated(reader, "notes");
         if (segment->p_filesz > MAX_NOTE)
-            continue; /* none of ours */
+            continue; /* not a manifest */
         char *notes = malloc(segment->p_filesz ? (size_t)segment->p_filesz : 1);
         if (!notes)
             return no_memory(reader);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_relocate.c - whether the relocations of an ELF object can be carried out: what they
- * write lies where the object may write, and what they name is there. And whether all that
- * the system's loader will call (constructors, destructors, resolvers) is code. */
+/* elf_relocate.c - checks the relocations of an ELF object: their types, places and
+ * symbols. And that everything that the system's loader calls (constructors, destructors,
+ * resolvers) is code. */
 #define _DEFAULT_SOURCE
 #include "object/elf_relocate.h"
 
@@ -16,24 +16,24 @@
 #define SYMBOL_OF(info) ELF32_R_SYM(info)
 #endif
 
-/* Of other machines the types of relocations are not known here. */
+/* Relocations are not checked on other machines. */
 #if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 
 #define MAX_RELOCATIONS (4u << 20)
-#define PLACES          (8 * WORD - 1) /* that one packed word can name */
+#define PLACES          (8 * WORD - 1) /* to which one packed word can refer */
 
-/* What a relocation puts into its place. */
+/* What a relocation writes. */
 enum kind {
     UNKNOWN,
     NOTHING,
-    RELATIVE, /* an address of the object */
-    RESOLVED, /* what a function of the object answers */
-    SYMBOL,   /* the symbol's address and a number */
-    SLOT,     /* the symbol's address */
-    THREAD,   /* of a thread's memory */
+    RELATIVE, /* an address in the object */
+    RESOLVED, /* the result of a function in the object */
+    SYMBOL,   /* the address of a symbol plus a number */
+    SLOT,     /* the address of a symbol */
+    THREAD,   /* a place in thread-local memory */
 };
 
-/* All that linkers write into shared objects of position-independent code. */
+/* All types that linkers write into shared objects of position-independent code. */
 static const struct {
     uint16_t type;
     uint8_t bytes, kind;
@@ -62,15 +62,15 @@ static const struct {
 #endif
 };
 
-/* ---- what will be called ---- */
+/* ---- constructors and destructors ---- */
 
 static size_t length_of(const struct reader *reader, int tag)
 {
     return (size_t)(reader->tags[tag] / WORD);
 }
 
-/* The mark of the constructor or destructor at the place; NULL: there is none. The last
- * mark, which is set, stands for a place that is half one. */
+/* The mark of the constructor or destructor at the place; NULL if there is none. A place
+ * that overlaps one only in part has the last mark, which is always set. */
 static uint8_t *called_at(const struct reader *reader, uint64_t place, unsigned bytes)
 {
     uint8_t *mark = reader->called;
@@ -87,7 +87,7 @@ static uint8_t *called_at(const struct reader *reader, uint64_t place, unsigned 
     return NULL;
 }
 
-/* Each gets its address from one relocation; what none writes to is called as it is. */
+/* Each must get its address from exactly one relocation. */
 static bool list_called(struct reader *reader)
 {
     size_t count = length_of(reader, DT_INIT_ARRAYSZ) + length_of(reader, DT_FINI_ARRAYSZ);
@@ -107,7 +107,7 @@ static bool all_code(const struct reader *reader)
 
 /* ---- relocations ---- */
 
-/* The dynamic section is the system's loader's own. */
+/* The dynamic section belongs to the system's loader. */
 static bool may_write(const struct reader *reader, uint64_t place, unsigned bytes)
 {
     return segment_of(reader, place, bytes, PF_W) &&
@@ -122,7 +122,7 @@ static bool stays_home(const ElfW(Sym) * symbol)
            visibility == STV_INTERNAL;
 }
 
-/* `code` is whether what it puts into its place may be called. */
+/* Sets `code` if the value that the relocation writes may be called. */
 static bool check_value(const struct reader *reader, const ElfW(Rela) * row, enum kind kind,
                         bool *code)
 {
@@ -145,7 +145,7 @@ static bool check_value(const struct reader *reader, const ElfW(Rela) * row, enu
         *code = index && !defined ? symbol->st_info >> 4 == STB_GLOBAL
                                   : executable(reader, symbol->st_value + addend);
         return index == 0 || defined || !stays_home(symbol);
-    case THREAD: /* gold names the section of a variable that is nobody else's */
+    case THREAD: /* gold refers to the section of a local variable */
         return index == 0 || (defined && (symbol->st_info & 15) == STT_SECTION)
                    ? reader->tls != NULL
                    : (symbol->st_info & 15) == STT_TLS &&
@@ -155,7 +155,7 @@ static bool check_value(const struct reader *reader, const ElfW(Rela) * row, enu
     }
 }
 
-/* The first `relative` rows are taken for relative unseen. */
+/* The system's loader takes the first `relative` rows for relative without a check. */
 static bool check_relocation(const struct reader *reader, const char *bytes_of_row,
                              uint64_t *relative)
 {
@@ -178,7 +178,7 @@ static bool check_relocation(const struct reader *reader, const char *bytes_of_r
     return may_write(reader, row.r_offset, bytes) && (!mark || (code && !(*mark)++));
 }
 
-/* A place that holds an address of the object already. */
+/* A place that already contains an address in the object. */
 static bool check_place(const struct reader *reader, uint64_t place)
 {
     ElfW(Addr) value;
@@ -188,8 +188,8 @@ static bool check_place(const struct reader *reader, uint64_t place)
                       executable(reader, value) && !(*mark)++));
 }
 
-/* Relative ones, packed: an even word is a place, an odd one says by its other bits which of
- * the places from `next` follow. */
+/* Packed relative relocations: an even word is a place; the bits of an odd one, but the
+ * lowest, say which of the places from `next` follow. */
 static bool check_packed(const struct reader *reader, const char *bytes_of_row,
                          uint64_t *next)
 {
@@ -206,8 +206,8 @@ static bool check_packed(const struct reader *reader, const char *bytes_of_row,
     return true;
 }
 
-/* A table of relocations, if the object has it. A row has `row` bytes and stands for at most
- * `places` places. */
+/* A table of relocations, if the object has it. A row has `row` bytes and stands for at
+ * most `places` places. */
 struct table {
     uint8_t address, bytes, row, places;
     bool (*check)(const struct reader *reader, const char *row, uint64_t *state);
@@ -219,7 +219,8 @@ static enum object_fault check_table(struct reader *reader, const struct table *
     uint64_t at = reader->tags[table->address];
     uint64_t left = has(reader, table->address) ? reader->tags[table->bytes] : 0;
     uint64_t rows = left / table->row;
-    reader->places += rows * table->places; /* rows lie in the file: this is no overflow */
+    reader->places += rows *
+                      table->places; /* cannot overflow: the table lies in the file */
     if (reader->places > MAX_RELOCATIONS)
         return malformed(reader, "it has too many relocations");
     bool good = left % table->row == 0 && state <= rows;
@@ -232,9 +233,8 @@ static enum object_fault check_table(struct reader *reader, const struct table *
         at += part;
         left -= part;
     }
-    return good
-               ? OBJECT_GOOD
-               : malformed(reader, "a relocation has no type, place or symbol that can be");
+    return good ? OBJECT_GOOD
+                : malformed(reader, "a relocation has an invalid type, place or symbol");
 }
 
 enum object_fault check_relocations(struct reader *reader)
@@ -247,7 +247,7 @@ enum object_fault check_relocations(struct reader *reader)
     if (!list_called(reader))
         return no_memory(reader);
     if (has(reader, DT_REL))
-        return malformed(reader, "a relocation has no type, place or symbol that can be");
+        return malformed(reader, "a relocation has an invalid type, place or symbol");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         uint64_t relative = i == 0 ? reader->tags[TAG_RELACOUNT] : 0;
         enum object_fault fault = check_table(reader, &tables[i], relative);
@@ -255,7 +255,7 @@ enum object_fault check_relocations(struct reader *reader)
             return fault;
     }
     if (!all_code(reader))
-        return malformed(reader, "a constructor or destructor is no code");
+        return malformed(reader, "a constructor or destructor lies outside its code");
     return OBJECT_GOOD;
 }
 

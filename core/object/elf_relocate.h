@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_relocate.h - whether the relocations of an ELF object can be carried out. */
+/* elf_relocate.h - the relocations of an ELF object. */
 #ifndef HW_OBJECT_ELF_RELOCATE_H
 #define HW_OBJECT_ELF_RELOCATE_H
 
 #include "object/reader.h"
 
-/* After all of elf_dynamic.h. */
+/* To be called after all functions of elf_dynamic.h. */
 enum object_fault check_relocations(struct reader *reader);
 
 #endif

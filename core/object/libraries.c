@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libraries.c - whether the system would find a library, without loading it: see ld.so(8).
- */
+/* libraries.c - finds a library as the system would, without loading it: see ld.so(8). */
 #define _GNU_SOURCE
 #include "object/libraries.h"
 
@@ -19,27 +18,28 @@
 struct search {
     const char *name;
     const char *directory; /* $ORIGIN */
-    char *path;            /* of what was found */
+    char *path;            /* of the file that was found */
     bool undecided;
 };
 
-/* After a failed call: notes whether it says nothing about the file. Returns false. */
-static bool no_answer(struct search *search)
+/* After a failed call: remembers an error that says nothing about the file. Returns
+ * false. */
+static bool note_error(struct search *search)
 {
     search->undecided |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
     return false;
 }
 
-/* A file for another machine is passed over, as the system does. */
+/* The system skips files for another machine. */
 static bool loadable(struct search *search, const char *path)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return no_answer(search);
+        return note_error(search);
     errno = 0;
     bool good = (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && elf_native(fd)) ||
-                no_answer(search);
+                note_error(search);
     close(fd);
     return good;
 }
@@ -50,15 +50,15 @@ static bool loaded(const char *name)
     if (library)
         dlclose(library);
     else
-        dlerror(); /* drops the message */
+        dlerror(); /* discards the message */
     return library != NULL;
 }
 
-/* Takes `path`, which is NULL if there was no memory for it. */
+/* Takes ownership of `path`; NULL means that memory ran out. */
 static bool at_path(struct search *search, char *path)
 {
     if (!path)
-        return no_answer(search);
+        return note_error(search);
     if (!loadable(search, path)) {
         free(path);
         return false;
@@ -104,7 +104,6 @@ static bool in_list(struct search *search, const char *list)
 #define CACHE       "/etc/ld.so.cache"
 #define CACHE_BYTES (16u << 20)
 
-/* After the magic: entries, bytes of strings, flags, and room reserved. */
 struct cache_header {
     char magic[20];
     uint32_t entries, string_bytes, reserved[5];
@@ -128,7 +127,7 @@ static bool search_cache(struct search *search, const char *cache, size_t bytes)
     static const char old[] = "ld.so-1.7.0", magic[] = "glibc-ld.so.cache1.1";
     struct cache_header header;
     uint32_t count;
-    /* An older table may come first; its entries have 12 bytes. */
+    /* A table in an older format, with entries of 12 bytes, may come first. */
     if (bytes > 16 && memcmp(cache, old, sizeof old - 1) == 0) {
         memcpy(&count, cache + 12, sizeof count);
         uint64_t skip = (16 + (uint64_t)count * 12 + 7) / 8 * 8;
@@ -159,13 +158,13 @@ static bool in_cache(struct search *search)
     struct stat info;
     int fd = open(CACHE, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return no_answer(search);
+        return note_error(search);
     bool found = false;
     if (fstat(fd, &info) == 0 && info.st_size > 0 && info.st_size <= CACHE_BYTES) {
         size_t bytes = (size_t)info.st_size;
         char *cache = malloc(bytes);
         if (!cache)
-            no_answer(search);
+            note_error(search);
         else if (pread(fd, cache, bytes, 0) == info.st_size)
             found = search_cache(search, cache, bytes);
         free(cache);
@@ -174,7 +173,7 @@ static bool in_cache(struct search *search)
     return found;
 }
 
-/* ---- in the order of the system ---- */
+/* ---- in the system's order ---- */
 
 static bool in_system(struct search *search)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* manifest.c - what a plugin says about itself in its note: lines of key=value
- * (hw/plugin.h). */
+/* manifest.c - parses the manifest: lines of key=value, which hw/plugin.h describes. */
 #include "object/manifest.h"
 
 #include <stdio.h>
@@ -52,20 +51,21 @@ static bool read_abi(struct reading *reading, const char *value)
     struct manifest *manifest = reading->manifest;
     const char *text = value;
     if (reading->has_abi)
-        return refuse(reading, "abi is there twice", value);
+        return refuse(reading, "abi occurs twice", value);
     if (!read_number(&text, &manifest->abi_min) || *text++ != '-' ||
         !read_number(&text, &manifest->abi_max) || *text || manifest->abi_min == 0 ||
         manifest->abi_min > manifest->abi_max)
-        return refuse(reading, "abi is no range of versions", value);
+        return refuse(reading, "abi must be a range of versions, such as 1-1", value);
     return reading->has_abi = true;
 }
 
 static bool read_name(struct reading *reading, const char *value)
 {
     if (reading->has_name)
-        return refuse(reading, "name is there twice", value);
+        return refuse(reading, "name occurs twice", value);
     if (!name_valid(value, strlen(value)))
-        return refuse(reading, "name has other than 1 to 31 of a-z, 0-9, _ and -", value);
+        return refuse(reading, "name must be 1 to 31 characters of a-z, 0-9, _ and -",
+                      value);
     memcpy(reading->manifest->name, value, strlen(value) + 1);
     return reading->has_name = true;
 }
@@ -75,22 +75,21 @@ static bool read_rank(struct reading *reading, const char *value)
     const char *text = value;
     uint32_t rank;
     if (reading->has_rank)
-        return refuse(reading, "rank is there twice", value);
+        return refuse(reading, "rank occurs twice", value);
     if (!read_number(&text, &rank) || *text || rank > 1000)
-        return refuse(reading, "rank is no number from 0 to 1000", value);
+        return refuse(reading, "rank must be a number from 0 to 1000", value);
     reading->manifest->rank = (int32_t)rank;
     return reading->has_rank = true;
 }
 
-/* It stands at the head of what people are shown: one short line that is not blank. What it
- * may not hold, no line of the manifest may. */
+/* For display: one short line that is not blank. */
 static bool read_title(struct reading *reading, const char *value)
 {
     size_t length = strlen(value);
     if (*reading->manifest->title)
-        return refuse(reading, "title is there twice", value);
+        return refuse(reading, "title occurs twice", value);
     if (length == 0 || length >= NAME_SIZE || value[0] == ' ' || value[length - 1] == ' ')
-        return refuse(reading, "title has other than 1 to 31 bytes, or spaces around it",
+        return refuse(reading, "title must be 1 to 31 bytes without spaces around them",
                       value);
     reading->manifest->title = value;
     return true;
@@ -100,9 +99,9 @@ static bool read_item(struct reading *reading, const char *key, const char *valu
                       const char **list, uint32_t *count, uint32_t room)
 {
     if (!*value)
-        return refuse(reading, "the value is missing", key);
+        return refuse(reading, "a value is missing", key);
     if (*count == room)
-        return refuse(reading, "too many lines with one key", key);
+        return refuse(reading, "a key occurs too often", key);
     list[(*count)++] = value;
     return true;
 }
@@ -130,17 +129,17 @@ static bool read_pair(struct reading *reading, const char *key, const char *valu
         manifest->remedy = value;
     else if (strcmp(key, "build") == 0)
         manifest->build = value;
-    return true; /* a key of a later version */
+    return true; /* unknown keys are those of a later version */
 }
 
 static bool read_line(struct reading *reading, char *line)
 {
     for (const char *p = line; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return refuse(reading, "a control character in the line", line);
+            return refuse(reading, "a line contains a control character", line);
     char *equals = strchr(line, '=');
     if (!equals)
-        return refuse(reading, "a line without =", line);
+        return refuse(reading, "a line has no =", line);
     *equals = '\0';
     return read_pair(reading, line, equals + 1);
 }
@@ -155,11 +154,12 @@ bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, c
     while (bytes && text[bytes - 1] == '\0')
         bytes--; /* the note is padded */
     if (bytes >= MANIFEST_BYTES) {
-        snprintf(why, size, "it has %zu bytes; %d are allowed", bytes, MANIFEST_BYTES - 1);
+        snprintf(why, size, "it has %zu bytes; at most %d are allowed", bytes,
+                 MANIFEST_BYTES - 1);
         return false;
     }
     if (memchr(text, '\0', bytes))
-        return refuse(&reading, "a NUL byte after", text);
+        return refuse(&reading, "a NUL byte follows", text);
     memcpy(manifest->text, text, bytes);
     manifest->text[bytes] = '\0';
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* manifest.h - what a plugin says about itself in its note. */
+/* manifest.h - the manifest of a plugin. */
 #ifndef HW_OBJECT_MANIFEST_H
 #define HW_OBJECT_MANIFEST_H
 
@@ -7,17 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME_SIZE      32 /* of a backend's name or title, with its terminator */
+#define NAME_SIZE      32 /* of a backend's name or title, including the NUL */
 #define MATCHES        16
 #define NEEDS          16
 #define MANIFEST_BYTES 4096
 
 struct manifest {
-    char text[MANIFEST_BYTES]; /* what the strings below point into */
+    char text[MANIFEST_BYTES]; /* the strings below point into it */
     char name[NAME_SIZE];
     uint32_t abi_min, abi_max;
     int32_t rank;
-    const char *title; /* "" where not given, as the next ones */
+    const char *title; /* this and the next three: "" if not given */
     const char *vendor;
     const char *remedy;
     const char *build;
@@ -27,10 +27,11 @@ struct manifest {
     uint32_t need_count;
 };
 
-/* Reads `bytes` of manifest text. False: `why` (of `size` bytes) says what is wrong. */
+/* Parses `bytes` of text. Returns false and describes the error in `why`, of `size`
+ * bytes. */
 bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, char *why,
                     size_t size);
-/* Whether `length` bytes are a name that a backend may have. */
+/* Whether `length` bytes are a valid name of a backend. */
 bool name_valid(const char *name, size_t length);
 
 #endif

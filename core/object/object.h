@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* object.h - what reading an object file shows, without executing or mapping it. Every
- * offset, size and count of the file is held against the file's size before it is used; the
- * bytes are copied, so a file that shrinks meanwhile is an error and no signal. */
+/* object.h - reads an object file without executing or mapping it. Every offset, size and
+ * count is checked against the file's size before it is used. The bytes are copied, so a
+ * file that shrinks meanwhile causes an error and not a signal. */
 #ifndef HW_OBJECT_OBJECT_H
 #define HW_OBJECT_OBJECT_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why a file is not a plugin that this process could load. */
+/* Why this process cannot load a file as a plugin. */
 enum object_fault {
     OBJECT_GOOD,
     OBJECT_EMPTY,
@@ -30,7 +30,7 @@ enum object_fault {
     OBJECT_FAULT_COUNT
 };
 
-/* Bytes to read: of a descriptor, or, with data set, of memory. */
+/* The bytes to read: memory if `data` is set, otherwise a file. */
 struct source {
     const uint8_t *data;
     int fd;
@@ -41,33 +41,33 @@ struct source {
 #define MAX_NEEDED   256
 #define MAX_VERSIONS 256
 
-/* What the file says. The strings lie in `strings`. */
+/* What the file contains. All names point into `strings`. */
 struct object {
     char *strings; /* the dynamic string table; its last byte is a NUL */
     size_t strings_size;
-    const char *needed[MAX_NEEDED]; /* libraries, as the file names them */
+    const char *needed[MAX_NEEDED]; /* names of libraries */
     uint32_t needed_count;
-    /* symbol versions that it asks other libraries for */
+    /* symbol versions that it needs of other libraries */
     const char *versions[MAX_VERSIONS];
     uint32_t version_count;
-    /* functions and variables that it needs, and that no version ties to a library */
+    /* undefined symbols without a version, which any library may define */
     const char **undefined;
     size_t undefined_count;
     const char *rpath; /* or NULL */
     const char *runpath;
-    char *manifest; /* the text of the note; NULL: it has none */
+    char *manifest; /* the text of the note; NULL if there is none */
     size_t manifest_bytes;
 };
 
-/* OBJECT_GOOD, or a fault with its description in `why`. The caller frees the object in either
- * case. */
+/* Returns OBJECT_GOOD, or a fault and its description in `why`. In either case the caller
+ * calls object_free(). */
 enum object_fault elf_read(struct source *source, struct object *object, char *why,
                            size_t size);
 void object_free(struct object *object);
-/* Whether a library is whole: its header and segments alone, as elf_read() checks them. */
+/* Checks only the header and the segments of a library: whether it is whole. */
 enum object_fault elf_check_library(struct source *source, char *why, size_t size);
 
-/* Whether the file starts as an object file of this machine does: what the system looks for
+/* Whether the file begins like an object file for this machine. The system skips others
  * when it searches for a library. */
 bool elf_native(int fd);
 

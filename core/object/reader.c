@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.c - bytes of an object file, by offset or by address, never past what is there. */
+/* reader.c - reads bytes of an object file, by offset or by address, within its bounds. */
 #define _DEFAULT_SOURCE
 #include "object/reader.h"
 
@@ -21,13 +21,13 @@ enum object_fault because(struct reader *reader, enum object_fault fault,
 
 enum object_fault truncated(struct reader *reader, const char *what)
 {
-    return because(reader, OBJECT_TRUNCATED, "the file ends before its %s does", what);
+    return because(reader, OBJECT_TRUNCATED, "the file is truncated: it ends before its %s",
+                   what);
 }
 
 enum object_fault malformed(struct reader *reader, const char *what)
 {
-    return because(reader, OBJECT_MALFORMED, "the object file contradicts itself: %s",
-                   what);
+    return because(reader, OBJECT_MALFORMED, "the object file is damaged: %s", what);
 }
 
 enum object_fault no_memory(struct reader *reader)
@@ -51,7 +51,7 @@ bool source_read(struct source *source, uint64_t offset, void *to, uint64_t byte
         if (got < 0)
             source->error = errno;
         if (got <= 0)
-            return false; /* at 0 the file has shrunk */
+            return false; /* 0: the file has shrunk */
         p += got;
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.h - what the parts of the ELF reader share: elf.c (what kind of file, its
- * segments), elf_dynamic.c (what the dynamic section leads to) and elf_relocate.c (what the
- * system's loader will write, and call). */
+/* reader.h - what the parts of the ELF reader share: elf.c (the kind of file, segments),
+ * elf_dynamic.c (dynamic section, symbols, versions, notes) and elf_relocate.c
+ * (relocations, constructors and destructors). */
 #ifndef HW_OBJECT_READER_H
 #define HW_OBJECT_READER_H
 
@@ -48,7 +48,7 @@
 #define DT_RELRENT 37
 #endif
 
-/* Tags of the dynamic section that are far from the others follow these. */
+/* Tags of the dynamic section that are not in the range of the others. */
 #define FAR_TAGS(X)                                                                        \
     X(GNU_HASH)                                                                            \
     X(VERSYM) X(VERNEED) X(VERDEF) X(RELACOUNT) X(FLAGS_1) X(AUXILIARY) X(FILTER)
@@ -69,19 +69,19 @@ struct reader {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[MAX_SEGMENTS];
     const ElfW(Phdr) * dynamic, *tls; /* tls may be NULL */
-    /* Of the dynamic section, by tag. A tag that is there may have the value 0, and the
-     * system's loader then believes that. */
+    /* Values of the dynamic section, by tag. `present` has a bit for each: 0 is a value,
+     * too. */
     uint64_t tags[TAGS];
     uint64_t present;
     uint64_t needed[MAX_NEEDED];
     ElfW(Sym) * symbols;
     uint64_t symbol_count;
-    uint8_t *called; /* a byte for each constructor and destructor: whether it is code */
-    uint64_t places; /* that relocations write to, at most */
+    uint8_t *called; /* for each constructor and destructor: 1 if it is known to be code */
+    uint64_t places; /* how many places the relocations write to, at most */
     char block[4096];
 };
 
-/* Whether the object itself has the symbol. Above SHN_LORESERVE there are no sections. */
+/* Whether the object defines the symbol in one of its sections. */
 static inline bool is_defined(const ElfW(Sym) * symbol)
 {
     return symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < SHN_LORESERVE;
@@ -92,25 +92,26 @@ static inline bool has(const struct reader *reader, int tag)
     return reader->present >> tag & 1;
 }
 
-/* Formats the description and returns the fault. */
+/* Formats the description; returns `fault`. */
 enum object_fault because(struct reader *reader, enum object_fault fault,
                           const char *format, ...) __attribute__((format(printf, 3, 4)));
 enum object_fault truncated(struct reader *reader, const char *what);
 enum object_fault malformed(struct reader *reader, const char *what);
 enum object_fault no_memory(struct reader *reader);
 
-/* Copies bytes out of the file; false if it does not have them. */
+/* Copies bytes of the file; false if the file does not have them. */
 bool source_read(struct source *source, uint64_t offset, void *to, uint64_t bytes);
 bool in_file(struct source *source, uint64_t offset, uint64_t bytes);
-/* The file offset of `bytes` bytes at `address`; false if no segment has them all in the
- * file. */
+/* Finds the file offset of `bytes` bytes at `address`; false unless one readable segment
+ * has all of them in the file. */
 bool locate(const struct reader *reader, uint64_t address, uint64_t bytes,
             uint64_t *offset);
 bool read_memory(const struct reader *reader, uint64_t address, void *to, uint64_t bytes);
-/* The segment that has all of these bytes in memory, with all of these rights; or NULL. */
+/* The loaded segment with these rights (PF_R ...) that contains all of these bytes; or
+ * NULL. */
 const ElfW(Phdr) * segment_of(const struct reader *reader, uint64_t address, uint64_t bytes,
                               uint32_t rights);
-/* Whether there is code at the address. */
+/* Whether the address lies in code. */
 bool executable(const struct reader *reader, uint64_t address);
 
 #endif

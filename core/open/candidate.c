@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* candidate.c - where a candidate stopped, and why. */
+/* candidate.c - how far a candidate came, and why it stopped. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/candidate.h"
 
@@ -77,7 +77,7 @@ bool is_broken(const struct candidate *candidate)
     case REASON_NO_DRIVER:
     case REASON_NO_DEVICE:
         return false;
-    case REASON_BAD_NAME: /* of what may be no plugin at all, without hw_ */
+    case REASON_BAD_NAME: /* without the prefix it may not be a plugin at all */
         return strncmp(candidate->file, "hw_", 3) == 0;
     default:
         return candidate->stage != STAGE_FILTER;

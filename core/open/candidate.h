@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* candidate.h - a file that may be a plugin, how far it came, and why it stopped. */
+/* candidate.h - a file that may be a plugin: how far it came, and why it stopped. */
 #ifndef HW_OPEN_CANDIDATE_H
 #define HW_OPEN_CANDIDATE_H
 
@@ -40,32 +40,32 @@ struct reason_row {
 extern const struct reason_row reason_rows[REASON_COUNT];
 const char *stage_name(enum stage stage);
 
-/* A file that was looked at. */
+/* A file that may be a plugin. */
 struct candidate {
     struct candidate *next;
-    char *path;           /* as found */
-    char *real;           /* absolute, without links; once trusted */
+    char *path;           /* as it was found */
+    char *real;           /* absolute and without links; set by the stage trust */
     char *file;           /* the last part of path */
-    char name[NAME_SIZE]; /* of the backend: from the file's name, then from the manifest */
-    bool explicit_file;   /* named itself by the settings, not found in a directory */
+    char name[NAME_SIZE]; /* of the backend, by the file's name or the manifest */
+    bool explicit_file;   /* named by the settings, not found in a directory */
     int fd;               /* open from trust to bind; -1 otherwise */
     dev_t device;
     ino_t inode;
-    struct object *object;     /* what reading it showed; from preflight to bind */
-    struct manifest *manifest; /* NULL before preflight has read it */
-    enum stage stage;          /* the last one reached */
-    enum reason reason;        /* why it stopped; REASON_NONE: it did not */
-    char *message;             /* NULL: the sentence of the reason; see message_of() */
-    char *remedy;              /* NULL: the remedy of the reason; see remedy_of() */
+    struct object *object;     /* what the file contains; set from preflight to bind */
+    struct manifest *manifest; /* NULL until preflight has read it */
+    enum stage stage;          /* the last stage that it reached */
+    enum reason reason;        /* why it stopped; REASON_NONE if it did not */
+    char *message;             /* NULL: that of the reason; see message_of() */
+    char *remedy;              /* NULL: that of the reason; see remedy_of() */
     uint64_t microseconds[STAGE_COUNT];
     struct plugin *plugin; /* once loaded */
 };
 
-/* Stops the candidate: `format` says what is wrong, NULL: the reason's own sentence.
- * Answers false, for: return stop(candidate, REASON_EMPTY, NULL). */
+/* Stops the candidate. `format` says what is wrong; NULL uses the sentence of the reason.
+ * Returns false, for: return stop(candidate, REASON_EMPTY, NULL). */
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with a remedy that is known better than the reason's own. */
+/* Replaces the remedy of the reason by a better one. */
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -73,8 +73,8 @@ void set_remedy(struct candidate *candidate, const char *format, ...)
 const char *message_of(const struct candidate *candidate);
 const char *remedy_of(const struct candidate *candidate);
 
-/* Whether something is wrong with the file itself, not merely that it was not asked for or
- * that its vendor is not there: worth a warning. */
+/* Whether the reason is worth a warning: something is wrong with the file itself. It is not
+ * if the settings exclude the plugin, or if its vendor's library or device is missing. */
 bool is_broken(const struct candidate *candidate);
 
 #endif

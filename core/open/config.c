@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* config.c - the settings: an option beats the environment, which beats the file, which
- * beats the default. Everything is read once, here. */
+/* config.c - reads the settings, once: options override the environment, which overrides
+ * the configuration file, which overrides the defaults. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/config.h"
 
@@ -55,8 +55,8 @@ void settings_warn(struct settings *settings, char *text)
     free(text);
 }
 
-/* The text of an option, NULL if it is not set or the caller's struct is too old to have
- * it. */
+/* The text of an option; NULL if it is not set, or if the caller's struct is too old to
+ * have it. */
 static const char *option_text(const struct hw_options *options, int setting)
 {
     const char *text;
@@ -82,8 +82,9 @@ static enum hw_status keep(struct setting_value *value, const char *text, char *
                                  : fail(HW_NO_MEMORY, "out of memory for the settings");
 }
 
-/* OMP_NUM_THREADS counts for those who set no HW_THREADS; it may be a list, a number per
- * level of nesting. It is not ours, so what is wrong there is no error here. */
+/* OMP_NUM_THREADS applies if HW_THREADS is not set. It may be a list, with a number for
+ * each level of nesting. The variable belongs to OpenMP, so an invalid value is not an
+ * error here. */
 static bool omp_threads(const struct settings *settings, char text[16])
 {
     const char *omp = variable_text(settings, "OMP_NUM_THREADS");
@@ -98,8 +99,8 @@ static bool omp_threads(const struct settings *settings, char text[16])
     return true;
 }
 
-/* "$<variable>/<rest>", else "~/<folder>/<rest>", as the XDG Base Directory Specification has
- * it; NULL if neither variable is an absolute path. */
+/* "$<variable>/<rest>", else "~/<folder>/<rest>", as the XDG Base Directory Specification
+ * has it; NULL if neither variable is an absolute path. */
 static char *user_path(const struct settings *settings, const char *variable,
                        const char *folder, const char *rest)
 {
@@ -112,7 +113,7 @@ static char *user_path(const struct settings *settings, const char *variable,
     return NULL;
 }
 
-/* The default cache directory, where there can be one. */
+/* The default cache directory, if there is one. */
 static bool user_cache(const struct settings *settings, char path[VALUE_BYTES])
 {
     char *text = user_path(settings, "XDG_CACHE_HOME", ".cache", "hw");
@@ -123,7 +124,7 @@ static bool user_cache(const struct settings *settings, char path[VALUE_BYTES])
     return good;
 }
 
-/* Who decides: the first that says something. */
+/* The first source that has a value decides. */
 static enum hw_status resolve(struct settings *settings, const struct hw_options *options,
                               const struct file_values *file, int setting)
 {
@@ -148,7 +149,7 @@ static enum hw_status resolve(struct settings *settings, const struct hw_options
     return keep(value, defaults[setting], text_format("default"));
 }
 
-/* The file that nobody named, if it is there. */
+/* The default configuration file, if it exists; or NULL. */
 static char *default_file(const struct settings *settings)
 {
     char *path = user_path(settings, "XDG_CONFIG_HOME", ".config", "hw/hw.conf");
@@ -183,7 +184,7 @@ static enum hw_status read_file(struct settings *settings, const struct hw_optio
     if (settings->elevated) {
         settings_warn(
             settings,
-            text_format("configuration file %s: not read in a program with elevated "
+            text_format("configuration file %s: ignored in a program with elevated "
                         "rights",
                         value->text));
         return HW_OK;
@@ -191,8 +192,8 @@ static enum hw_status read_file(struct settings *settings, const struct hw_optio
     return config_load(file, value->text, trust_wanted(settings, options));
 }
 
-/* A variable that looks like ours and is none: a typing error that would be ignored in
- * silence. HW_TEST_ and HW_CI_ belong to the tests. */
+/* Warns about variables HW_* that are not settings: they are probably typing errors.
+ * HW_TEST_* and HW_CI_* belong to the tests. */
 static void warn_unknown(struct settings *settings)
 {
     extern char **environ;
@@ -211,14 +212,14 @@ static void warn_unknown(struct settings *settings)
         if (!known)
             settings_warn(
                 settings,
-                text_format("environment variable %s: no setting is called so%s%s%s", name,
+                text_format("environment variable %s: there is no such setting%s%s%s", name,
                             near ? "; did you mean " : "", near ? near : "",
                             near ? "?" : ""));
     }
 }
 
-/* Parses every value. With `anyway` a bad one gives way to the default; answers the last
- * error, which is the one that the message is about. */
+/* Parses all values. With `anyway`, the default replaces an invalid one. Returns the last
+ * error, which the message is about. */
 static enum hw_status apply_all(struct settings *settings, const struct hw_options *options,
                                 const struct file_values *file, bool anyway)
 {
@@ -263,9 +264,10 @@ enum hw_status config_read(struct settings *settings, const struct hw_options *o
     if (!settings->elevated)
         warn_unknown(settings);
     if (!settings->trust)
-        settings_warn(settings, text_format("HW_TRUST=off (%s): plugins are loaded whoever "
-                                            "may write to them",
-                                            settings->value[SETTING_trust].source));
+        settings_warn(settings,
+                      text_format("HW_TRUST=off (%s): plugins are loaded no matter "
+                                  "who can write to them",
+                                  settings->value[SETTING_trust].source));
     return status;
 }
 

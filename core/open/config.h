@@ -10,13 +10,14 @@
 extern const char *const setting_fields[SETTING_COUNT];
 extern const char *const setting_variables[SETTING_COUNT];
 
-/* Reads every source, once. HW_INVALID names the source, the value and what would be right; with
- * `anyway` a value in error gives way to the default, and the rest is read all the same. */
+/* Reads all sources, once. The message of HW_INVALID has the source, the value and what is
+ * accepted. With `anyway`, the default replaces an invalid value, and the rest is read
+ * nevertheless. */
 enum hw_status config_read(struct settings *settings, const struct hw_options *options,
                            bool anyway);
 void config_free(struct settings *settings);
 
-/* A warning for the report; takes `text`, which may be NULL. */
+/* Adds a warning to the report. Takes ownership of `text`, which may be NULL. */
 void settings_warn(struct settings *settings, char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config_file.c - the configuration file: lines of key = value. */
+/* config_file.c - reads the configuration file: lines of key = value. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/config_file.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CONFIG_FILE "configuration file %s: "
-#define OTHER_FILE  "; mend it, or name another one in HW_CONFIG"
+#define OTHER_FILE  "; correct it, or set HW_CONFIG to another file"
 
 static bool blank(char c)
 {
@@ -39,7 +39,7 @@ static enum hw_status unknown_key(const char *key, size_t length, const char *pa
     memcpy(name, key, kept);
     name[kept] = '\0';
     const char *near = nearest(name, setting_fields, SETTING_COUNT);
-    return fail(HW_INVALID, "%s:%u: no setting is called \"%s\"; %s%s%s", path, line, name,
+    return fail(HW_INVALID, "%s:%u: there is no setting \"%s\"; %s%s%s", path, line, name,
                 near ? "did you mean \"" : "docs/settings.md lists them", near ? near : "",
                 near ? "\"?" : "");
 }
@@ -51,10 +51,11 @@ static enum hw_status parse_line(struct file_values *values, const char *text,
     if (length == 0 || *text == '#')
         return HW_OK;
     if (memchr(text, '\0', length))
-        return fail(HW_INVALID, "%s:%u: a NUL byte; this is no text file", path, line);
+        return fail(HW_INVALID, "%s:%u: a NUL byte; the file is not a text file", path,
+                    line);
     const char *equals = memchr(text, '=', length);
     if (!equals)
-        return fail(HW_INVALID, "%s:%u: \"%.*s\" is no line of the form key = value", path,
+        return fail(HW_INVALID, "%s:%u: \"%.*s\" does not have the form key = value", path,
                     line, (int)(length < 80 ? length : 80), text);
 
     const char *key = text, *value = equals + 1;
@@ -69,12 +70,13 @@ static enum hw_status parse_line(struct file_values *values, const char *text,
     if (setting == SETTING_COUNT)
         return unknown_key(key, key_length, path, line);
     if (setting == SETTING_config)
-        return fail(HW_INVALID,
-                    "%s:%u: a configuration file names no other; remove the line", path,
-                    line);
+        return fail(
+            HW_INVALID,
+            "%s:%u: \"config\" is not allowed in a configuration file; remove the line",
+            path, line);
     if (values->line[setting])
         return fail(HW_INVALID,
-                    "%s:%u: \"%s\" is set in line %u already; keep one of the two", path,
+                    "%s:%u: \"%s\" is already set in line %u; remove one of the two", path,
                     line, setting_fields[setting], values->line[setting]);
     values->line[setting] = line;
     values->text[setting] = strndup(value, value_length);
@@ -96,7 +98,7 @@ enum hw_status config_parse(struct file_values *values, const char *text, size_t
     return status;
 }
 
-/* Reads at most `size` bytes; -1 on an error. */
+/* Reads at most `size` bytes; returns -1 on an error. */
 static ssize_t read_all(int fd, char *text, size_t size)
 {
     size_t have = 0;
@@ -123,7 +125,7 @@ static enum hw_status load_open(struct file_values *values, const char *path, in
     if (bytes < 0)
         status = fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, strerror(errno));
     else if (bytes > CONFIG_FILE_BYTES)
-        status = fail(HW_INVALID, CONFIG_FILE "over %d bytes" OTHER_FILE, path,
+        status = fail(HW_INVALID, CONFIG_FILE "it is larger than %d bytes" OTHER_FILE, path,
                       CONFIG_FILE_BYTES);
     else
         status = config_parse(values, text, (size_t)bytes, path);

@@ -7,18 +7,19 @@
 
 #define CONFIG_FILE_BYTES 65536
 
-/* What a configuration file says. Zero it before, free it after. */
+/* The values in a configuration file. Initialise it with zeros; free it with
+ * file_values_free(). */
 struct file_values {
-    char *text[SETTING_COUNT]; /* NULL: not set there */
+    char *text[SETTING_COUNT]; /* NULL: not set */
     unsigned line[SETTING_COUNT];
 };
 
-/* Reads the text of a file: lines of key = value, # starts a comment line. HW_INVALID names
- * path, line and remedy. */
+/* Parses the text of a file: lines of key = value; # begins a comment line. The message of
+ * HW_INVALID has the path, the line and a remedy. */
 enum hw_status config_parse(struct file_values *values, const char *text, size_t bytes,
                             const char *path);
-/* Reads the file at `path`. HW_IO if it cannot be read; with `trust`, HW_UNTRUSTED if others
- * than root and the user can write to it or replace it. */
+/* Reads the file at `path`. HW_IO if it cannot be read; with `trust`, HW_UNTRUSTED if users
+ * other than root and the caller can write to it or replace it. */
 enum hw_status config_load(struct file_values *values, const char *path, bool trust);
 void file_values_free(struct file_values *values);
 

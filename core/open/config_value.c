@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config_value.c - what the value of each setting may be, and what it means. */
+/* config_value.c - parses the value of each setting. */
 #include "open/config_value.h"
 
 #include "base/message.h"
@@ -11,11 +11,11 @@
 static enum hw_status bad(const char *source, enum setting setting, const char *text,
                           const char *right)
 {
-    return fail(HW_INVALID, "%s: \"%.200s\" is no value of %s; right would be %s", source,
+    return fail(HW_INVALID, "%s: \"%.200s\" is not a value of %s; it must be %s", source,
                 text, setting_variables[setting], right);
 }
 
-/* The position of `text` in the NULL-terminated list, or -1. */
+/* The index of `text` in the NULL-terminated list, or -1. */
 static int32_t choice(const char *text, const char *const *list)
 {
     for (int32_t i = 0; list[i]; i++)
@@ -24,7 +24,7 @@ static int32_t choice(const char *text, const char *const *list)
     return -1;
 }
 
-/* A whole decimal number of at most `limit`; false for anything else. */
+/* Parses a decimal integer of at most `limit`; false if there is none. */
 static bool number(const char *text, const char **end, uint64_t limit, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -58,7 +58,7 @@ static bool byte_count(const char *text, uint64_t *bytes)
     return *end == '\0' || strcmp(end, "B") == 0;
 }
 
-/* Of 1 to `limit`. */
+/* From 1 to `limit`. */
 static bool whole_number(const char *text, uint64_t limit, uint32_t *value)
 {
     const char *end;
@@ -91,18 +91,17 @@ bool config_is_line(const char *text)
 static enum hw_status one_line(enum setting setting, const char *text, const char *source)
 {
     if (strlen(text) >= VALUE_BYTES)
-        return fail(HW_INVALID, "%s: a value of %s has at most %d bytes, this one %zu",
-                    source, setting_variables[setting], VALUE_BYTES - 1, strlen(text));
+        return fail(HW_INVALID, "%s: the value of %s has %zu bytes; at most %d are allowed",
+                    source, setting_variables[setting], strlen(text), VALUE_BYTES - 1);
     const char *control = control_character(text);
     if (control)
         return fail(HW_INVALID,
-                    "%s: control character 0x%02x in the value of %s; write it on "
-                    "one line of text",
-                    source, (unsigned char)*control, setting_variables[setting]);
+                    "%s: the value of %s contains the control character 0x%02x; remove it",
+                    source, setting_variables[setting], (unsigned char)*control);
     return HW_OK;
 }
 
-/* ---- what the value of each setting may be ---- */
+/* ---- the value of each setting ---- */
 
 static bool take_fallback(struct settings *settings, const char *text)
 {
@@ -169,7 +168,7 @@ static bool take_log(struct settings *settings, const char *text)
     return picked >= 0;
 }
 
-/* Lists and paths have no row: they are checked where they are used. */
+/* Lists and paths have no row: the code that uses them checks them. */
 static const struct {
     bool (*take)(struct settings *settings, const char *text); /* false: not a value */
     const char *accepted;
@@ -181,10 +180,10 @@ static const struct {
     [SETTING_threads] = { take_threads, "a number of threads, 1 to 4096" },
     [SETTING_precision] = { take_precision, "fp32, fp16 or int8" },
     [SETTING_memory_limit] = { take_memory_limit,
-                               "bytes, or a whole number with K, M, G or T: 8G" },
+                               "a number of bytes, with or without K, M, G or T: 8G" },
     [SETTING_cache_dir] = { take_cache_dir, "an absolute path, or off" },
     [SETTING_kernel] = { take_kernel,
-                         "portable, <row> or <op>=<row>, commas between them" },
+                         "a list of portable, <row> or <op>=<row>, separated by commas" },
     [SETTING_log] = { take_log, "off, error, warn, info or debug" },
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config_value.h - what the value of each setting may be. */
+/* config_value.h - parses the value of each setting. */
 #ifndef HW_OPEN_CONFIG_VALUE_H
 #define HW_OPEN_CONFIG_VALUE_H
 
@@ -7,13 +7,13 @@
 
 #define VALUE_BYTES 4096 /* the longest value of a setting */
 
-/* Takes a setting's text into the parsed fields. */
+/* Parses the text of a setting into its field. */
 enum hw_status config_apply(struct settings *settings, enum setting setting,
                             const char *text, const char *source);
-/* Whether the text can be a value: not too long, no control characters. */
+/* Whether the text can be a value: it is not too long and has no control characters. */
 bool config_is_line(const char *text);
-/* Whether the text is one of `on` or `off`, for the one setting that the others depend on.
- */
+/* Whether HW_TRUST has the value off. It is needed before the configuration file is
+ * read. */
 bool config_trust_off(const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* context.c - opening a context: every candidate climbs the ladder, and devices are selected from
- * those that arrive; and closing it. */
+/* context.c - opens a context: takes every candidate through the ladder, and selects
+ * devices. And closes it. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/argument.h"
 #include "base/fork.h"
@@ -21,7 +21,7 @@
 
 /* ---- opening and closing ---- */
 
-/* With HW_OPEN_ANYWAY an error is kept for the report and the work goes on. */
+/* With HW_OPEN_ANYWAY, keeps the error for the report and continues. */
 static enum hw_status tolerate(struct hw_context *context, enum hw_status status)
 {
     if (!status || !(context->flags & HW_OPEN_ANYWAY) || status == HW_NO_MEMORY)
@@ -90,7 +90,7 @@ static struct hw_context *create_context(const struct hw_options *options)
 
 static void close_all_work(struct hw_context *context)
 {
-    /* Queues first: what they wait for uses all the rest. */
+    /* Queues first: their pending work uses all the others. */
     while (context->queues)
         hw_queue_close(context->queues);
     while (context->graphs)
@@ -108,11 +108,11 @@ static void close_all_work(struct hw_context *context)
 
 void hw_close(struct hw_context *context)
 {
-    /* In a forked child nothing that a driver made may be touched: the memory is left
-     * alone. */
+    /* A forked child must not touch what a driver created. The memory is not freed. */
     if (!context || forked(context->generation))
         return;
-    const struct saved_message saved = message_save(); /* why opening failed, perhaps */
+    const struct saved_message saved =
+        message_save(); /* hw_open() may have failed with it */
     close_all_work(context);
     registry_free(context);
     while (context->plugins) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* defaults.c - what a plugin left out: functions that return HW_UNSUPPORTED and say what is
- * missing. */
+/* defaults.c - functions for the slots that a plugin leaves empty: they return
+ * HW_UNSUPPORTED and say what is missing. */
 #include "open/defaults.h"
 
 #include "base/message.h"
@@ -59,8 +59,8 @@ static int32_t missing_event_elapsed(void *start, void *end, double *ms)
     return missing("event times");
 }
 
-/* A plugin that does not say is asked by submitting: its op answers HW_UNSUPPORTED before
- * it touches anything. hw.h says what this answer is worth. */
+/* Without this slot, only submitting an op shows whether it is supported: the op then
+ * returns HW_UNSUPPORTED before it touches anything. */
 static int32_t missing_supports(void *device, uint32_t op, const void *args, char *why,
                                 size_t why_size, uint64_t *scratch)
 {
@@ -123,7 +123,7 @@ static int32_t missing_queue_import(void *device, const struct hw_queue_desc *de
 static int32_t missing_extension(void *device, uint32_t index,
                                  struct hw_extension *extension)
 {
-    (void)device, (void)index, (void)extension; /* there are none */
+    (void)device, (void)index, (void)extension; /* none */
     return HW_END;
 }
 

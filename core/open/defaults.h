@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* defaults.h - functions for the slots that a plugin left empty. */
+/* defaults.h - functions for the slots that a plugin leaves empty. */
 #ifndef HW_OPEN_DEFAULTS_H
 #define HW_OPEN_DEFAULTS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c - everything a context knows and why, as JSON: docs/explain.md has the schema.
- */
+/* explain.c - the report: all that a context knows, as JSON. docs/explain.md has the
+ * schema. */
 #include "base/fork.h"
 #include "base/json.h"
 #include "open/config.h"
@@ -83,8 +83,8 @@ static const char *candidate_state(const struct hw_context *context,
     return "available";
 }
 
-/* What people are shown; of a file that says no title, or was not read, the name in
- * capitals. */
+/* The title for display. It is the name in capitals if the manifest has none or was not
+ * read. */
 static void put_title(struct json *json, const struct candidate *c)
 {
     char capitals[NAME_SIZE];

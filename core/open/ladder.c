@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ladder.c - the stages in order, each timed: see ladder.h. */
+/* ladder.c - takes a candidate through the stages and times each of them. */
 #include "open/ladder.h"
 
 #include "base/platform.h"
@@ -25,7 +25,7 @@ static bool climb_stage(struct hw_context *context, struct candidate *candidate,
     return passed;
 }
 
-/* From here on the candidate's code runs in this process. */
+/* From now on, the code of the candidate runs in this process. */
 static void say_start(struct hw_context *context, const struct candidate *candidate)
 {
     log_line(&context->log, HW_LOG_DEBUG, "starting %s", candidate->path);
@@ -48,7 +48,7 @@ static bool load_and_probe(struct hw_context *context, struct candidate *candida
     return good;
 }
 
-/* The load (bind) precedes the probe as long as the probe runs in this process. */
+/* Bind precedes the probe because the probe runs in this process. */
 void climb(struct hw_context *context, struct candidate *candidate)
 {
     static const struct {

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* ladder.h - the ladder that a file climbs until its devices can be used, one stage per file:
+/* ladder.h - the stages that a file passes before its devices can be used, one per source file:
  *
- *   list       scan.c       the files there are
- *   filter     select.c     what the settings exclude, by name, before any file is opened
- *   trust      trust.c      who could have written the file
- *   preflight  preflight.c  what reading it shows: see object/
- *   bind       load.c       into the process
- *   probe      probe.c      what running it shows
+ *   list       scan.c       which files are there?
+ *   filter     select.c     do the settings exclude the name? (The file is not opened.)
+ *   trust      trust.c      who could have written the file?
+ *   preflight  preflight.c  is it a plugin for this system? (It is read, not run: object/)
+ *   bind       load.c       load it into the process
+ *   probe      probe.c      does it start, and which devices does it have?
  *
- * Where it stops, a candidate gets a reason (reasons.def), a sentence and a remedy: see stop()
- * in candidate.h. */
+ * A candidate that stops at a stage gets a reason (reasons.def), a message and a remedy. */
 #ifndef HW_OPEN_LADDER_H
 #define HW_OPEN_LADDER_H
 
 #include "open/candidate.h"
 
-/* Takes the candidate as far as it gets. */
+/* Takes the candidate through the stages until it stops or can be used. */
 void climb(struct hw_context *context, struct candidate *candidate);
 
 #endif

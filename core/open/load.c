@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* load.c - the stage bind: a plugin comes into the process, and its table into ours, with a
- * function in every hole. */
+/* load.c - the stage bind: loads a plugin into the process and copies its table. */
 #define _GNU_SOURCE
 #include "open/load.h"
 
@@ -17,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what the host gives ---- */
+/* ---- the host, as the plugin sees it ---- */
 
 static void host_log(void *instance, int32_t level, const char *text)
 {
@@ -32,7 +31,7 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
     return plugin_message_set(status, text);
 }
 
-/* The plugin's own directory in the cache. It makes it when it has something to keep. */
+/* The plugin's directory in the cache. The plugin creates it when it first writes there. */
 static char *cache_directory(const struct plugin *plugin)
 {
     const char *cache = plugin->context->settings.value[SETTING_cache_dir].text;
@@ -58,12 +57,12 @@ static void fill_host(struct plugin *plugin)
     };
 }
 
-/* ---- what the plugin gives ---- */
+/* ---- the plugin's table ---- */
 
 #define GUARD_BYTES 1024
 #define GUARD       0xa5
 
-/* The table is offered with a strip behind it that nobody may write to. */
+/* Guard bytes follow the table that the plugin fills. */
 struct offer {
     struct hw_plugin table;
     unsigned char guard[GUARD_BYTES];
@@ -77,10 +76,10 @@ static bool overrun(const struct offer *offer)
     return false;
 }
 
-/* Everything up to the last required slot. */
+/* The size of a table that ends with the last required slot. */
 #define OLDEST_TABLE (offsetof(struct hw_plugin, transfer) + sizeof(void (*)(void)))
 
-/* The first required thing that is missing, or NULL. */
+/* The first required member that is missing, or NULL. */
 static const char *missing_slot(const struct hw_plugin *table)
 {
 #define REQUIRE(slot)                                                                      \
@@ -107,7 +106,7 @@ static const char *missing_slot(const struct hw_plugin *table)
     return NULL;
 }
 
-/* Half a pointer is none. */
+/* A size must not end within a slot. */
 static bool whole_slots(size_t bytes)
 {
     return bytes % sizeof(void (*)(void)) == 0;
@@ -115,8 +114,7 @@ static bool whole_slots(size_t bytes)
 
 #define MAX_OPS 4096
 
-/* The op table is the plugin's own; what it says about its size is believed within reason.
- */
+/* Copies the op table, which the plugin owns. Its size is trusted within limits. */
 static bool take_ops(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->candidate;
@@ -124,14 +122,15 @@ static bool take_ops(struct plugin *plugin)
     if (given->size < offsetof(struct hw_plugin_ops, matmul) || !whole_slots(given->size) ||
         given->size >
             offsetof(struct hw_plugin_ops, matmul) + MAX_OPS * sizeof(void (*)(void)))
-        return stop(candidate, REASON_BAD_TABLE, "its op table has a size of %u bytes",
-                    (unsigned)given->size);
+        return stop(candidate, REASON_BAD_TABLE,
+                    "its op table has an invalid size of %u bytes", (unsigned)given->size);
     size_t bytes = given->size < sizeof plugin->ops ? given->size : sizeof plugin->ops;
     memcpy(&plugin->ops, given, bytes);
     plugin->ops.size = sizeof plugin->ops;
 
     if (plugin->table.op_count == 0 || plugin->table.op_count > MAX_OPS)
-        return stop(candidate, REASON_BAD_TABLE, "it states the sizes of %u ops",
+        return stop(candidate, REASON_BAD_TABLE,
+                    "it states the sizes of %u ops, an impossible count",
                     (unsigned)plugin->table.op_count);
     uint32_t count = plugin->table.op_count < HW_OP_COUNT ? plugin->table.op_count
                                                           : HW_OP_COUNT;
@@ -139,9 +138,9 @@ static bool take_ops(struct plugin *plugin)
         if (plugin->table.op_sizes[i] < sizeof(struct hw_tensor) ||
             plugin->table.op_sizes[i] > MAX_OP_BYTES)
             return stop(candidate, REASON_BAD_TABLE,
-                        "it says that the struct of %s has %u bytes", hw_op_name(i),
-                        (unsigned)plugin->table.op_sizes[i]);
-            /* An op that came after the plugin was built is one that it does not have. */
+                        "it states an impossible size of the struct of %s, %u bytes",
+                        hw_op_name(i), (unsigned)plugin->table.op_sizes[i]);
+            /* The plugin does not have ops that were added after it was built. */
 #define X(NAME, name)                                                                      \
     if (HW_OP_##NAME >= count)                                                             \
         plugin->ops.name = NULL;
@@ -155,7 +154,7 @@ static bool bounded(const char *text, size_t limit)
     return memchr(text, '\0', limit) != NULL;
 }
 
-/* Takes the plugin's table as far as it goes, and no further than we know. */
+/* Copies the part of the table that the plugin wrote and this library knows. */
 static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
 {
     struct candidate *candidate = plugin->candidate;
@@ -168,7 +167,7 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     uint32_t oldest = HW_ABI_OLDEST, newest = HW_ABI_VERSION;
     if (plugin->table.abi < oldest || plugin->table.abi > newest)
         return stop(candidate, REASON_ABI_ANSWER,
-                    "it answered ABI version %u; the library speaks %u to %u",
+                    "it chose ABI version %u; this library supports %u to %u",
                     (unsigned)plugin->table.abi, (unsigned)oldest, (unsigned)newest);
     const char *slot = missing_slot(&plugin->table);
     if (slot)
@@ -176,10 +175,11 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     if (!bounded(plugin->table.name, NAME_SIZE) ||
         strcmp(plugin->table.name, candidate->name) != 0)
         return stop(candidate, REASON_BAD_TABLE,
-                    "its table says that it is \"%.*s\", not \"%s\"", NAME_SIZE,
+                    "its table has the name \"%.*s\", its manifest \"%s\"", NAME_SIZE,
                     plugin->table.name, candidate->name);
     if (!bounded(plugin->table.vendor, 256) || !bounded(plugin->table.version, 256))
-        return stop(candidate, REASON_BAD_TABLE, "its vendor or version never ends");
+        return stop(candidate, REASON_BAD_TABLE,
+                    "its vendor or version string is not NUL-terminated");
     if (!take_ops(plugin))
         return false;
     defaults_fill(&plugin->table, &plugin->ops);
@@ -206,12 +206,12 @@ static bool enter(struct plugin *plugin)
     if (overrun(&offer))
         return stop(candidate, REASON_TABLE_OVERRUN, NULL);
     if (status)
-        return stop(candidate, REASON_ENTRY_FAILED, "its hw_plugin_entry answered %s: %s",
+        return stop(candidate, REASON_ENTRY_FAILED, "its hw_plugin_entry returned %s: %s",
                     hw_status_name(status), plugin_message());
     return take_table(plugin, &offer.table);
 }
 
-/* ---- into the process and out ---- */
+/* ---- loading and closing ---- */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -220,14 +220,16 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The libraries in the process, which are never unloaded, each with the file that it came from. */
+/* The plugins in the process, which are never unloaded, and the files that they came
+ * from. */
 struct loaded {
     struct loaded *next;
     void *library;
     struct stat file;
 };
 
-/* dlopen() knows a library again by its path, whatever file is there by now. */
+/* dlopen() returns a library that was loaded from the same path, even if the file is
+ * another one by now. */
 static bool came_from(struct candidate *candidate, void *library, const struct stat *file)
 {
     static struct loaded *_Atomic all;
@@ -238,7 +240,7 @@ static bool came_from(struct candidate *candidate, void *library, const struct s
         if (same_file(&other->file, file))
             return true;
         stop(candidate, REASON_CHANGED_FILE,
-             "the program runs the code of an earlier version of the file");
+             "the process still has the code of an earlier version of the file");
         set_remedy(candidate, "Restart the program");
         return false;
     }
@@ -261,9 +263,9 @@ static bool not_linked(struct candidate *candidate, const char *symbol, size_t l
     return false;
 }
 
-/* What the program happens to have in it, another program may not. Names that begin with two
- * underscores belong to the compiler, whose runtime (that of a sanitizer, say) is the
- * program's. */
+/* A symbol that only this program happens to define makes the plugin fail in the next one.
+ * Names that begin with two underscores belong to the compiler, whose runtime (of a
+ * sanitizer, say) is part of the program. */
 static bool check_linked(struct candidate *candidate, void *library)
 {
     const struct object *object = candidate->object;
@@ -287,8 +289,8 @@ static bool load_failed(struct candidate *candidate)
     return not_linked(candidate, symbol, strcspn(symbol, ", ("));
 }
 
-/* The checks were made on the open descriptor; the name must still lead to that file. Only root
- * and the user can have changed that (trust.c), but those two install software. */
+/* The checks used the open descriptor. The path must still lead to that file: only root and
+ * the user could have changed it (trust.c), but these two install software. */
 static bool load_library(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->candidate;
@@ -296,7 +298,7 @@ static bool load_library(struct plugin *plugin)
     if (fstat(candidate->fd, &checked) || stat(candidate->real, &named) ||
         !same_file(&checked, &named))
         return stop(candidate, REASON_CHANGED_FILE, NULL);
-    /* By its name: the linker's $ORIGIN, debuggers and profilers all go by it. */
+    /* By its path, because $ORIGIN, debuggers and profilers depend on it. */
     plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
     if (!plugin->library)
         return load_failed(candidate);
@@ -320,7 +322,7 @@ bool load(struct hw_context *context, struct candidate *candidate)
     bool good = load_library(plugin) && enter(plugin);
     const char *changed = witness_end(witness, true);
     if (good && changed)
-        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s when it was loaded",
+        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s while it was loaded",
                     changed);
     if (!good) {
         plugin_close(plugin);
@@ -330,8 +332,8 @@ bool load(struct hw_context *context, struct candidate *candidate)
     return true;
 }
 
-/* Its code stays: a library that ran may have left threads, thread-local destructors and handlers
- * behind, its own or those of the vendor's libraries. */
+/* The code stays loaded: it may have left threads, thread-local destructors and handlers,
+ * its own or those of the vendor's libraries. */
 void plugin_close(struct plugin *plugin)
 {
     if (plugin->started)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* preflight.c - the stage preflight: what reading the file shows. Nothing of it runs, so a
- * plugin that is broken, alien, too new, or lacks its vendor's library stops here without a
- * trace. */
+/* preflight.c - the stage preflight: reads the file without running it. A plugin that is
+ * damaged, built for another system or too new, or whose vendor's library is missing, stops
+ * here. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/preflight.h"
 
@@ -30,21 +30,21 @@ static bool check_manifest(struct candidate *candidate, const struct object *obj
                         sizeof why)) {
         free(candidate->manifest);
         candidate->manifest = NULL;
-        return stop(candidate, REASON_BAD_MANIFEST, "its manifest is in error: %s", why);
+        return stop(candidate, REASON_BAD_MANIFEST, "its manifest is invalid: %s", why);
     }
     return true;
 }
 
-/* A file that the settings name may be called anything; then the manifest says its name,
- * and the earlier stages' questions about names are asked now. */
+/* If the file's name does not say which plugin it is, the manifest does, and the checks of
+ * names in the earlier stages follow now. */
 static bool check_name(struct hw_context *context, struct candidate *candidate)
 {
     const char *name = candidate->manifest->name;
     bool unnamed = candidate->name[0] == '\0';
     if (!unnamed && strcmp(candidate->name, name) != 0)
         return stop(candidate, REASON_NAME_MISMATCH,
-                    "the file is called %s, but its manifest says \"%s\"", candidate->file,
-                    name);
+                    "the file is named %s, but its manifest has the name \"%s\"",
+                    candidate->file, name);
     memcpy(candidate->name, name, sizeof candidate->name);
     return !unnamed || (first_of_name(context, candidate) && filter(context, candidate));
 }
@@ -56,12 +56,12 @@ static bool check_abi(struct candidate *candidate)
     if (manifest->abi_max >= oldest && manifest->abi_min <= newest)
         return true;
     return stop(candidate, REASON_ABI_RANGE,
-                "it serves ABI versions %u to %u, this library %u to %u",
+                "it supports ABI versions %u to %u, this library %u to %u",
                 (unsigned)manifest->abi_min, (unsigned)manifest->abi_max, (unsigned)oldest,
                 (unsigned)newest);
 }
 
-/* "2.38" as 2038; 0 for what is no such number. */
+/* "2.38" is 2038; 0 if the text is not such a version. */
 static unsigned version_number(const char *text)
 {
     unsigned major, minor;
@@ -105,10 +105,11 @@ static const enum reason reasons[OBJECT_FAULT_COUNT] = {
 static bool missing(struct candidate *candidate, const char *library)
 {
     const struct manifest *manifest = candidate->manifest;
-    stop(candidate, REASON_NEEDS_LIBRARY, "needs %.200s%s%s%s: not found", library,
-         *manifest->vendor ? " (" : "", manifest->vendor, *manifest->vendor ? ")" : "");
+    stop(candidate, REASON_NEEDS_LIBRARY, "it needs %.200s%s%s%s, which was not found",
+         library, *manifest->vendor ? " (" : "", manifest->vendor,
+         *manifest->vendor ? ")" : "");
     set_remedy(candidate, "%s, or HW_DISABLE=%s to stop looking",
-               *manifest->remedy ? manifest->remedy : "install it", candidate->name);
+               *manifest->remedy ? manifest->remedy : "Install it", candidate->name);
     return false;
 }
 
@@ -116,10 +117,10 @@ struct needs {
     struct hw_context *context;
     struct candidate *candidate;
     const struct object *object;
-    char *directory; /* of the plugin: what $ORIGIN means in it */
+    char *directory; /* of the plugin, for $ORIGIN */
 };
 
-/* Of "a|b", one is enough. */
+/* "a|b" means that either one is enough. */
 static struct library find_any(const struct needs *needs, const char *names)
 {
     struct library best = { NOT_FOUND, NULL, false };
@@ -137,8 +138,8 @@ static struct library find_any(const struct needs *needs, const char *names)
     return best;
 }
 
-/* A truncated library would kill the process. Where the plugin itself says where to look, others
- * might have put a library of theirs; where the environment says it, that holds for the whole
+/* A truncated library would kill the process. If the plugin itself says where to look,
+ * other users must not be able to put a library there. LD_LIBRARY_PATH applies to the whole
  * process. */
 static bool check_library(const struct needs *needs, const struct library *library)
 {
@@ -149,7 +150,7 @@ static bool check_library(const struct needs *needs, const struct library *libra
     bool checked = library->own && needs->context->settings.trust;
     if (checked && *library->path != '/')
         return stop(candidate, REASON_UNTRUSTED_PATH,
-                    "it takes its library %s from the current directory", library->path);
+                    "it searches the current directory for its library %s", library->path);
     int fd = trust_open(library->path, checked, NULL, &distrust);
     if (fd < 0)
         return stop(candidate, distrust.reason, "its library %s: %s", library->path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preflight.h - the stage preflight: what reading the file shows, without running it. */
+/* preflight.h - the stage preflight: reads the file without running it. */
 #ifndef HW_OPEN_PREFLIGHT_H
 #define HW_OPEN_PREFLIGHT_H
 

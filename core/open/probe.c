@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.c - the stage probe: what running a plugin shows. In this process, until a child
- * does it: so it starts the plugin and lists its devices, and wakes none. */
+/* probe.c - the stage probe: starts the plugin and lists its devices, without opening any.
+ * It runs in this process. */
 #include "open/probe.h"
 
 #include "base/message.h"
@@ -26,7 +26,7 @@ static bool start(struct plugin *plugin)
             set_remedy(candidate, "%s", candidate->manifest->remedy);
         return false;
     }
-    return stop(candidate, REASON_OPEN_FAILED, "it could not start: %s: %s",
+    return stop(candidate, REASON_OPEN_FAILED, "it failed to start: %s: %s",
                 hw_status_name(status), plugin_message());
 }
 
@@ -39,16 +39,15 @@ static bool count_devices(struct plugin *plugin, int32_t *count)
     if (status == HW_NO_DEVICE || (status == HW_OK && *count == 0))
         return stop(candidate, REASON_NO_DEVICE, NULL);
     if (status)
-        return stop(candidate, REASON_OPEN_FAILED, "it could not list its devices: %s: %s",
+        return stop(candidate, REASON_OPEN_FAILED, "it failed to list its devices: %s: %s",
                     hw_status_name(status), plugin_message());
     if (*count < 0 || *count > MAX_DEVICES)
         return stop(candidate, REASON_BAD_COUNT,
-                    "it says that it has %d devices; 1 to %d can be", *count, MAX_DEVICES);
+                    "it reports %d devices; it must be 1 to %d", *count, MAX_DEVICES);
     return true;
 }
 
-/* Two devices are one if they say so by UUID, or, where that says nothing, by PCI address.
- */
+/* Whether two devices have the same UUID or, without UUIDs, the same PCI address. */
 static bool same_identity(const struct hw_device_info *a, const struct hw_device_info *b)
 {
     char pci_a[PCI_SIZE], pci_b[PCI_SIZE];
@@ -70,7 +69,7 @@ static bool check_devices(struct plugin *plugin, struct hw_device_info *infos,
         for (int32_t j = 0; j < i; j++)
             if (same_identity(&infos[i], &infos[j]))
                 return stop(candidate, REASON_DUPLICATE_DEVICE,
-                            "its devices %d and %d have one identity", j, i);
+                            "its devices %d and %d have the same identity", j, i);
     }
     return true;
 }
@@ -97,7 +96,7 @@ static bool run(struct plugin *plugin)
     const char *changed = witness_end(witness, false);
     if (good && changed)
         good = stop(plugin->candidate, REASON_CHANGED_PROCESS,
-                    "it changed %s when it was started", changed);
+                    "it changed %s while it started", changed);
     return good;
 }
 

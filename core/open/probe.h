@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.h - the stage probe: what running a plugin shows. */
+/* probe.h - the stage probe: starts a plugin and lists its devices. */
 #ifndef HW_OPEN_PROBE_H
 #define HW_OPEN_PROBE_H
 

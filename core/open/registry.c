@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* registry.c - the devices there are: their facts, their names, and waking them. */
+/* registry.c - the list of devices, and their facts. */
 #include "open/registry.h"
 
 #include "base/argument.h"
@@ -40,24 +40,24 @@ const char *device_kind_name(int32_t kind)
     return kind >= 0 && kind <= HW_DEVICE_SOFTWARE ? names[kind] : "other";
 }
 
-/* What a plugin may have got wrong about the fixed fields. */
+/* The first error in the facts, or NULL. */
 static const char *bad_fact(const struct hw_device_info *info)
 {
     if (!memchr(info->name, '\0', sizeof info->name))
-        return "its name never ends";
+        return "its name is not NUL-terminated";
     if (!info->name[0])
         return "it has no name";
     if (!memchr(info->vendor, '\0', sizeof info->vendor))
-        return "its vendor never ends";
+        return "its vendor string is not NUL-terminated";
     if (!memchr(info->driver, '\0', sizeof info->driver))
-        return "its driver version never ends";
+        return "its driver version is not NUL-terminated";
     if (!memchr(info->arch, '\0', sizeof info->arch))
-        return "its architecture never ends";
+        return "its architecture is not NUL-terminated";
     if (info->memory_free > info->memory_total && info->memory_total)
-        return "it has more free memory than memory";
+        return "it has more free memory than total memory";
     if (info->buffer_alignment & (info->buffer_alignment - 1) ||
         info->buffer_alignment > UINT32_C(1) << 20)
-        return "its alignment of buffers is no power of two up to 1 MiB";
+        return "its alignment of buffers must be a power of two of at most 1 MiB";
     return NULL;
 }
 
@@ -84,7 +84,7 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
     if (info->buffer_alignment < POOL_GRAIN)
         info->buffer_alignment = POOL_GRAIN;
     if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
-        info->kind = HW_DEVICE_OTHER; /* of a newer plugin */
+        info->kind = HW_DEVICE_OTHER; /* a kind that a newer plugin knows */
     return true;
 }
 

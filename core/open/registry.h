@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* registry.h - the devices there are, and their facts. */
+/* registry.h - the list of devices, and their facts. */
 #ifndef HW_OPEN_REGISTRY_H
 #define HW_OPEN_REGISTRY_H
 
@@ -7,16 +7,17 @@
 
 #define MAX_DEVICES 256 /* of one plugin */
 
-/* Asks the plugin and checks the answer; false: `why` says what is wrong with it. */
+/* Asks the plugin for the facts of a device and checks them. Returns false and describes
+ * the error in `why`. */
 bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
                   char *why, size_t size);
-/* Adds a device to the list of the unselected. */
+/* Adds a device to the list of unselected devices. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);
-/* Forgets the devices of a plugin that failed half-way. */
+/* Removes the devices of a plugin that failed. */
 void registry_drop(struct plugin *plugin);
 void registry_free(struct hw_context *context);
-/* "0000:3b:00.0" and "xxxxxxxx-xxxx-..."; "" where the device has none. */
+/* "0000:3b:00.0" and "xxxxxxxx-xxxx-..."; "" if the device has none. */
 #define PCI_SIZE  48
 #define UUID_SIZE 37
 void device_pci(const struct hw_device_info *info, char text[PCI_SIZE]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scan.c - the stage list: files named hw_<name>.so in the search directories, sorted, each
- * once; and where a candidate writes down why it stopped. */
+/* scan.c - the stage list: finds the files named hw_<name>.so in the search directories. */
 #define _DEFAULT_SOURCE
 #include "open/scan.h"
 
@@ -19,7 +18,7 @@
 
 #define PREFIX    "hw_"
 #define SUFFIX    ".so"
-#define MAX_FILES 4096 /* listed of one directory */
+#define MAX_FILES 4096 /* listed in one directory */
 
 static bool begins_with(const char *text, const char *start)
 {
@@ -43,7 +42,7 @@ static bool is_foreign_name(const char *file)
            (ends_with(file, ".dll") || ends_with(file, ".dylib"));
 }
 
-/* What precedes ".so" or ".so.<version>"; false if neither ends the name. */
+/* The length of what precedes ".so" or ".so.<version>"; false if the name has neither. */
 static bool stem_of(const char *file, size_t *stem, bool *versioned)
 {
     size_t length = strlen(file), tail = strlen(SUFFIX), end = length;
@@ -54,7 +53,7 @@ static bool stem_of(const char *file, size_t *stem, bool *versioned)
     return *stem && strncmp(file + *stem, SUFFIX, tail) == 0;
 }
 
-/* The part of a misnamed plugin's name that is the backend's, as far as one can guess. */
+/* The part of a misnamed plugin's name that is probably the name of the backend. */
 static const char *guess(const char *file)
 {
     static const char *const starts[] = { "hw_", "hw-", "libhw_", "libhw-" };
@@ -64,8 +63,8 @@ static const char *guess(const char *file)
     return file;
 }
 
-/* mine.so, libhw_mine.so, hw-mine.so, hw_mine.so.1: what people call a plugin by mistake. Other
- * libraries may lie beside plugins. */
+/* Probable mistakes: mine.so, libhw_mine.so, hw-mine.so, hw_mine.so.1. Other libraries may
+ * lie beside plugins. */
 static bool is_misnamed(const char *file)
 {
     size_t stem;
@@ -97,7 +96,8 @@ static void stop_misnamed(struct candidate *candidate)
         set_remedy(candidate, "Rename it to " PREFIX "%s" SUFFIX, right);
 }
 
-/* A file that the settings name may be called anything; then its manifest says its name. */
+/* A file that the settings name may have any name; its manifest then says which plugin it
+ * is. */
 static void read_name(struct candidate *candidate)
 {
     const char *file = candidate->file, *name = file + strlen(PREFIX);
@@ -114,8 +114,9 @@ static void read_name(struct candidate *candidate)
     }
 }
 
-/* As the system's loader passes over a library of another machine: a file that could not
- * even be tried leaves its name, and the file behind a link to it, to the next one. */
+/* A file that was stopped before it was loaded does not hide a later one of the same name,
+ * nor the file that it links to. The system treats libraries for another machine the same
+ * way. */
 static bool was_tried(const struct candidate *candidate)
 {
     return candidate->plugin || (candidate->reason && candidate->stage > STAGE_PREFLIGHT);
@@ -149,7 +150,7 @@ static void candidate_free(struct candidate *candidate)
     free(candidate);
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory runs out. */
 static struct candidate *candidate_create(const char *directory, const char *file,
                                           bool explicit_file)
 {
@@ -176,7 +177,7 @@ static struct candidate *candidate_create(const char *directory, const char *fil
     return candidate;
 }
 
-/* A misnamed link to a file that is listed anyway is left out: such as ldconfig makes. */
+/* Leaves out a misnamed link to a file that is already listed, such as ldconfig creates. */
 static enum hw_status add_candidate(struct hw_context *context, const char *directory,
                                     const char *file, bool explicit_file)
 {
@@ -265,7 +266,7 @@ static enum hw_status scan_open(struct hw_context *context, struct directory *di
     return status;
 }
 
-/* Whether an earlier directory is this one under another name, or again. */
+/* Whether the directory was already searched, under this or another path. */
 static bool searched(struct hw_context *context, struct directory *directory, int fd)
 {
     struct stat info;
@@ -313,16 +314,15 @@ static enum hw_status scan_file(struct hw_context *context, const char *path,
     return add_candidate(context, "", path, true);
 }
 
-/* An entry of a path list: a directory to search, or a plugin file, which is what it is
- * called when it is not there. */
+/* An entry of a path list is a directory or a plugin file. One that does not exist is a
+ * file if its name ends in .so. */
 static enum hw_status scan_entry(struct hw_context *context, const char *path,
                                  const char *source)
 {
     if (*path != '/')
         return fail(
             HW_INVALID,
-            "%s: \"%s\" is no absolute path; the current directory is never searched, so "
-            "write the whole path",
+            "%s: \"%s\" must be an absolute path; the current directory is never searched",
             source, path);
     struct stat info;
     if (ends_with(path, SUFFIX) || (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)))

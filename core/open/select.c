@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* select.c - stage 1, filter; and which of the devices that were found are selected, in which
- * order. */
+/* select.c - stage 1, filter; and which of the devices that were found are selected, in
+ * which order. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/select.h"
 
@@ -142,8 +142,8 @@ bool filter(struct hw_context *context, struct candidate *candidate)
 
 /* ---- order ---- */
 
-/* Software that imitates a GPU comes last, after the CPU. The others are ordered by the rank in
- * the manifest, the kind of device, the name, and the plugin's own order. */
+/* Software that imitates a GPU comes last, after the CPU. The others are ordered by the
+ * rank in the manifest, the kind of device, the name, and the plugin's own order. */
 static int compare_devices(const void *a, const void *b)
 {
     static const int kinds[] = { [HW_DEVICE_DISCRETE] = 0,
@@ -386,7 +386,8 @@ static enum hw_status check_selector(struct hw_context *context,
     return HW_OK;
 }
 
-/* Fails with what is wrong with the first backend that is named, or else with every file. */
+/* Fails with what is wrong with the first backend that is named, or else with every
+ * file. */
 static enum hw_status nothing_selected(struct hw_context *context)
 {
     const struct selector_list *list = &context->selection->backends;

@@ -11,14 +11,13 @@ struct selection {
     struct selector_list backends, disable, require;
 };
 
-/* Reads the lists, which filter() and select_devices() go by. With `anyway` a list in error
- * gives way to its default; the error is answered all the same. */
+/* Reads the lists of the settings. With `anyway`, its default replaces a list in error; the
+ * error is returned nevertheless. */
 enum hw_status selection_read(struct hw_context *context, bool anyway);
 void selection_free(struct hw_context *context);
 /* The stage filter. */
 bool filter(struct hw_context *context, struct candidate *candidate);
-/* Orders the devices that were found, and moves those that the settings ask for from the
- * list of the unselected to the context's. */
+/* Orders the devices that were found, and moves the selected ones to context->devices. */
 enum hw_status select_devices(struct hw_context *context);
 
 #endif

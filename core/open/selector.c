@@ -142,8 +142,8 @@ bool is_glob(const char *pattern)
     return strpbrk(pattern, "*?") != NULL;
 }
 
-/* An index, a PCI address with or without the domain 0000, a UUID with or without the prefix
- * "GPU-", or a glob of names. */
+/* An index, a PCI address with or without the domain 0000, a UUID with or without the
+ * prefix "GPU-", or a glob of names. */
 static bool device_matches(const char *pattern, const struct hw_device *device)
 {
     if (strspn(pattern, "0123456789") == strlen(pattern)) {

@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-/* One word of a list: [!]backend[:device][?]. */
+/* An entry of a list: [!]backend[:device][?]. */
 struct selector {
     char *text;    /* as written, without ! and ? */
     char *backend; /* a glob */
@@ -21,7 +21,8 @@ struct selector_list {
     size_t count;
 };
 
-/* HW_INVALID names `source`, the word and the grammar; the list is empty then. */
+/* The message of HW_INVALID has the source, the entry and the grammar; the list is then
+ * empty. */
 enum hw_status selectors_parse(struct selector_list *list, const char *text,
                                const char *source);
 void selectors_free(struct selector_list *list);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* trust.c - the stage trust: who could have written the file, or put another in its place.
+/* trust.c - the stage trust: who could have written the file, or put another one in its
+ * place.
  *
- * The path is walked as the system would walk it, link by link. When every directory on the
- * way belongs to root or to the user, and nobody else may rename what lies in it, then
- * nobody else can change what the path leads to, now or later: what is checked here is what
- * is loaded. */
+ * The path is followed as the system would follow it, one component and one link at a time.
+ * If every directory on the way belongs to root or to the user, and no other user can write
+ * to it, then no other user can change where the path leads, now or later: the file that is
+ * checked here is the file that will be loaded. */
 #define _DEFAULT_SOURCE
 #include "open/trust.h"
 
@@ -24,11 +25,11 @@
 
 struct walk {
     struct distrust *why;
-    bool checked;            /* owners and modes count */
-    bool sticky;             /* the directory reached is one where all may make files */
+    bool checked;            /* owners and permissions matter */
+    bool sticky;             /* other users can create files in the directory reached */
     unsigned links;          /* followed so far */
     char real[PATH_MAX];     /* reached so far, without links; "" is the root */
-    char rest[2 * PATH_MAX]; /* still to go */
+    char rest[2 * PATH_MAX]; /* of the path, still to be followed */
     char target[PATH_MAX];   /* of a link */
     char joined[2 * PATH_MAX];
 };
@@ -38,7 +39,7 @@ static bool ours(const struct stat *info)
     return info->st_uid == 0 || info->st_uid == geteuid();
 }
 
-/* Says why the walk ends here; returns false. */
+/* Records why the walk stops; returns false. */
 __attribute__((format(printf, 3, 4))) static bool
 refuse(struct walk *walk, enum reason reason, const char *format, ...)
 {
@@ -50,9 +51,10 @@ refuse(struct walk *walk, enum reason reason, const char *format, ...)
     return false;
 }
 
-/* Who else can write to it; NULL: no other user. Group write is harmless if the group is root's, or
- * the owner's alone: by the custom of user-private groups, the one with the owner's own number.
- * With an access control list, the group's bits are the most that any entry of it grants. */
+/* Describes the other users who can write to the file, or returns NULL. Group write
+ * permission is harmless if the group is root's, or the owner's alone: by the custom of
+ * user-private groups, the one with the owner's own number. With an access control list,
+ * the group's bits are the most that any entry of it grants. */
 static const char *other_writers(const char *path, const struct stat *info)
 {
     if (info->st_mode & S_IWOTH)
@@ -90,7 +92,7 @@ static bool path_error(struct walk *walk, int error)
     return refuse(walk, reason, "%s: %s", walk->real, strerror(error));
 }
 
-/* Puts the link's text in front of what is still to go. */
+/* Puts the target of the link in front of the rest of the path. */
 static bool follow(struct walk *walk, const struct stat *info, size_t parent)
 {
     if (++walk->links > MAX_LINKS)
@@ -112,13 +114,13 @@ static bool follow(struct walk *walk, const struct stat *info, size_t parent)
     return true;
 }
 
-/* Cuts the next name off the rest; false if there is none. */
+/* Removes the next name from the rest of the path; false if there is none. */
 static bool next_name(struct walk *walk, char name[NAME_MAX + 2])
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
     size_t length = strcspn(start, "/");
     size_t kept = length <= NAME_MAX ? length
-                                     : NAME_MAX + 1; /* too long: lstat will say so */
+                                     : NAME_MAX + 1; /* too long, so lstat() will fail */
     memcpy(name, start, kept);
     name[kept] = '\0';
     memmove(walk->rest, start + length, strlen(start + length) + 1);
@@ -141,7 +143,7 @@ static bool leave(struct walk *walk)
     return check_directory(walk, &info);
 }
 
-/* One name further. `info` is about what was reached. */
+/* Follows one name. `info` describes what it leads to. */
 static bool step(struct walk *walk, const char *name, struct stat *info)
 {
     if (strcmp(name, ".") == 0)
@@ -184,7 +186,7 @@ static bool check_file(struct walk *walk, const struct stat *info)
     return true;
 }
 
-/* From the root to the file. */
+/* Follows the path from the root to the file. */
 static bool walk_path(struct walk *walk, struct stat *info)
 {
     char name[NAME_MAX + 2];
@@ -213,7 +215,7 @@ static int open_walked(struct walk *walk, const struct stat *info)
     return -1;
 }
 
-/* A relative path begins in the current directory. */
+/* A relative path starts in the current directory. */
 static bool start(struct walk *walk, const char *path)
 {
     size_t length = 0;

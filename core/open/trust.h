@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* trust.h - stage 2: who could have written a file, or put another in its place. */
+/* trust.h - the stage trust: who could have written a file, or put another one in its
+ * place. */
 #ifndef HW_OPEN_TRUST_H
 #define HW_OPEN_TRUST_H
 
@@ -11,10 +12,10 @@ struct distrust {
     char message[1024];
 };
 
-/* Opens the regular file that a path leads to, for reading. With `checked`, root and
- * the user must be the only ones who can write to it or replace it. Stores the path without
- * links, which the caller frees, unless `real` is NULL. Returns a descriptor, or -1 and says
- * why in `why`. */
+/* Opens the regular file that a path leads to, for reading. With `checked`, root and the
+ * user must be the only ones who can write to it or replace it. Stores the path without
+ * links, which the caller frees, unless `real` is NULL. Returns a descriptor, or -1 and
+ * says why in `why`. */
 int trust_open(const char *path, bool checked, char **real, struct distrust *why);
 
 /* Opens the candidate's file; stops the candidate if that fails. */

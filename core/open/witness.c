@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* witness.c - whether a plugin left the process as it found it: what a guest in somebody
- * else's process must not change, as far as it can be seen cheaply. */
+/* witness.c - whether a plugin changed state of the process that belongs to the
+ * application: the part of it that can be checked cheaply. */
 #define _DEFAULT_SOURCE
 #include "open/witness.h"
 
@@ -34,8 +34,7 @@ struct witness {
     bool floats;
 };
 
-/* Rounding to nearest, and small numbers that are neither flushed to zero nor taken for it.
- */
+/* Whether the mode is rounding to nearest, with denormal numbers in inputs and results. */
 static bool floats_are_plain(void)
 {
     volatile float one = 1.0f, half_step = FLT_EPSILON / 4, tiny = FLT_MIN, half = 0.5f;
@@ -87,7 +86,7 @@ static bool restore_directory(const struct witness *witness)
     if (witness->directory < 0 || fstat(witness->directory, &before) || stat(".", &now) ||
         (before.st_dev == now.st_dev && before.st_ino == now.st_ino))
         return false;
-    /* Should it not be possible to go back, the report says all the same what happened. */
+    /* If going back fails, the report still says what the plugin changed. */
     int back = fchdir(witness->directory);
     (void)back;
     return true;

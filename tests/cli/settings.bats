@@ -62,7 +62,7 @@ load common
     HW_KERNEL=nope hw bench dispatch --repetitions=20
     fails 1 'hw bench: dispatch: kernel \(HW_KERNEL\): .*kernel "nope": there is no such row.*'
     HW_KERNEL=silly=portable hw bench dispatch --repetitions=20
-    fails 1 '.*HW_KERNEL: "silly=portable" is no value of HW_KERNEL.*'
+    fails 1 '.*HW_KERNEL: "silly=portable" is not a value of HW_KERNEL.*'
     HW_KERNEL=silu=portable,matmul=portable hw bench dispatch --repetitions=20
     succeeds
 }
@@ -70,7 +70,7 @@ load common
 @test "status says that the trust checks are off" {
     needs_cpu
     HW_TRUST=off hw status
-    says 'Warning: HW_TRUST=off \(HW_TRUST\): plugins are loaded whoever may write to them'
+    says 'Warning: HW_TRUST=off \(HW_TRUST\): plugins are loaded no matter who can write to them'
     HW_TRUST=off hw explain --json
     json "len(d['warnings']) == 1"
 }

@@ -93,7 +93,7 @@ END
     chmod 755 "$directory/hw_absent.so"
     hw status
     says '✗ Absent\\x9b31m \(absent\)' # its C1 control is for no terminal
-    says '    Error: needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
+    says '    Error: it needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
     HW_DISABLE=absent hw status
     says '    Not used: .*HW_DISABLE.*'
 }
@@ -105,7 +105,7 @@ END
     hw status
     [ "$status" -eq 0 ]
     says '✗ CUT \(cut\)'
-    says "    Error: $directory/hw_cut.so: .*the file ends .*"
+    says "    Error: $directory/hw_cut.so: .*the file is truncated.*"
     says '✓ CPU \(cpu\)'
 }
 

@@ -183,10 +183,12 @@ static void test_words(void **state)
     put_plugin(lair("words"), "needs_missing");
     assert_int_equal(open_on(lair("words"), NULL, &context), HW_NO_DEVICE);
     assert_null(context);
-    assert_non_null(strstr(hw_message(), "needs libhw_nowhere.so.1: not found"));
+    assert_non_null(
+        strstr(hw_message(), "it needs libhw_nowhere.so.1, which was not found"));
     struct hw_options options = { .backends = "needs_missing" };
     assert_int_equal(open_on(lair("words"), &options, &context), HW_NO_DEVICE);
-    assert_non_null(strstr(hw_message(), "needs libhw_nowhere.so.1: not found"));
+    assert_non_null(
+        strstr(hw_message(), "it needs libhw_nowhere.so.1, which was not found"));
     assert_non_null(strstr(hw_message(), "Install nowhere"));
     assert_non_null(strstr(hw_message(), "HW_DISABLE=needs_missing"));
 
@@ -342,7 +344,7 @@ static void test_unreadable(void **state)
     hw_close(context);
 }
 
-/* HW_TRUST=off: whoever may write to it. */
+/* HW_TRUST=off accepts a file that all users can write to. */
 static void test_trust_off(void **state)
 {
     struct hw_context *context;

@@ -219,7 +219,7 @@ static const struct value values[] = {
     { "HW_FALLBACK", "Allow", "allow, warn or error" },
     { "HW_TRUST", "yes", "on or off" },
     { "HW_PROBE", "inproc", NULL },
-    { "HW_PROBE", "thread", "would be inproc" },
+    { "HW_PROBE", "thread", "must be inproc" },
     { "HW_PROBE_TIMEOUT", "3600", NULL },
     { "HW_PROBE_TIMEOUT", "0", "seconds, 1 to 3600" },
     { "HW_PROBE_TIMEOUT", "10s", "seconds, 1 to 3600" },
@@ -255,9 +255,9 @@ static const struct value values[] = {
     { "HW_KERNEL", "silu=", "portable, <row> or <op>=<row>" },
     { "HW_KERNEL", "portable,,silu", "portable, <row> or <op>=<row>" },
     { "HW_KERNEL", "portable,", "portable, <row> or <op>=<row>" },
-    { "HW_CONFIG", "/nowhere/hw.conf", "No such file or directory; mend it, or name" },
-    { "HW_CONFIG", "/dev/null", "not a regular file; mend it, or name" },
-    { "HW_CONFIG", "/", "not a regular file; mend it, or name" },
+    { "HW_CONFIG", "/nowhere/hw.conf", "No such file or directory; correct it, or set" },
+    { "HW_CONFIG", "/dev/null", "not a regular file; correct it, or set" },
+    { "HW_CONFIG", "/", "not a regular file; correct it, or set" },
 };
 
 static void test_value(void **state)
@@ -317,15 +317,15 @@ static const struct file files[] = {
     { "no last newline", "log = error", NULL },
     { "empty value", "log =\n", NULL },
     { "equals in the value", "kernel = matmul=portable\n", NULL },
-    { "no equals", "log error\n", ":1: \"log error\" is no line" },
+    { "no equals", "log error\n", ":1: \"log error\" does not have the form" },
     { "unknown key", "\nlogg = error\n",
-      ":2: no setting is called \"logg\"; did you mean \"log\"?" },
+      ":2: there is no setting \"logg\"; did you mean \"log\"?" },
     { "far key", "unicorn_of_the_day = error\n", "docs/settings.md" },
-    { "variable as key", "HW_LOG = error\n", "no setting" },
-    { "twice", "log=warn\nlog=warn\n", ":2: \"log\" is set in line 1" },
-    { "itself", "config=/etc/passwd\n", "names no other" },
-    { "bad value", "#\n#\nthreads=none\n", ":3: \"none\" is no value of HW_THREADS" },
-    { "no key", "= 3\n", ":1: no setting" },
+    { "variable as key", "HW_LOG = error\n", "there is no setting" },
+    { "twice", "log=warn\nlog=warn\n", ":2: \"log\" is already set in line 1" },
+    { "itself", "config=/etc/passwd\n", "\"config\" is not allowed" },
+    { "bad value", "#\n#\nthreads=none\n", ":3: \"none\" is not a value of HW_THREADS" },
+    { "no key", "= 3\n", ":1: there is no setting" },
     { "escape", "kernel = \x1b[31m\n", "control character" },
     { "long key",
       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=1\n",
@@ -362,7 +362,7 @@ static void test_file_size(void **state)
     write_file(lair("hw.conf"), text, 70000);
     assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
                      HW_INVALID);
-    assert_non_null(strstr(hw_message(), "over 65536 bytes; mend it, or name"));
+    assert_non_null(strstr(hw_message(), "larger than 65536 bytes; correct it, or set"));
     write_file(lair("hw.conf"), "log\0=x", 6);
     assert_int_equal(open_good((struct hw_options){ .config = lair("hw.conf") }, &context),
                      HW_INVALID);
@@ -449,8 +449,8 @@ static void test_unknown_variable(void **state)
     setenv("HW_TEST_SOMETHING", "1", 1);
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
     assert_non_null(
-        strstr(warned, "HW_BACKEND: no setting is called so; did you mean HW_BACKENDS?"));
-    assert_non_null(strstr(warned, "HW_UNICORN_OF_THE_DAY: no setting is called so\n"));
+        strstr(warned, "HW_BACKEND: there is no such setting; did you mean HW_BACKENDS?"));
+    assert_non_null(strstr(warned, "HW_UNICORN_OF_THE_DAY: there is no such setting\n"));
     assert_null(strstr(warned, "HW_LOG"));
     assert_non_null(strstr(warned, "did you mean HW_THREADS?"));
     assert_null(strstr(warned, "HW_TEST_"));
@@ -475,7 +475,8 @@ static void test_trust_said(void **state)
     (void)state;
     setenv("HW_TRUST", "off", 1);
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
-    assert_non_null(strstr(warned, "HW_TRUST=off (HW_TRUST): plugins are loaded whoever"));
+    assert_non_null(
+        strstr(warned, "HW_TRUST=off (HW_TRUST): plugins are loaded no matter"));
     json_t *json = report(context);
     assert_int_equal(json_array_size(json_object_get(json, "warnings")), 1);
     json_decref(json);
@@ -503,8 +504,9 @@ static void test_broken_said(void **state)
         options.backends = named ? "cut,good" : "";
         warned[0] = '\0';
         assert_int_equal(open_on(lair("broken"), &options, &context), HW_OK);
-        assert_non_null(strstr(warned, "hw_cut.so is not used, stopped at preflight: the "
-                                       "file ends within its header. Remedy: Install it"));
+        assert_non_null(strstr(
+            warned, "hw_cut.so is not used, stopped at preflight: the "
+                    "file is truncated: it ends within its header. Remedy: Install it"));
         assert_ptr_equal(strchr(warned, '\n') + 1, strrchr(warned, '\0')); /* once */
         hw_close(context);
     }
