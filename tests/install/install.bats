@@ -48,6 +48,12 @@ compile()
     done
 }
 
+@test "the command has its manual page and its completion" {
+    [ -x "$HOME_OF_HW/bin/hw" ] || skip "not applicable: built without the command"
+    test -f "$HOME_OF_HW/share/man/man1/hw.1"
+    test -f "$HOME_OF_HW/share/bash-completion/completions/hw"
+}
+
 @test "pkg-config prints the configured paths, without detours" {
     [ "$RELOCATABLE" = false ] || skip "not applicable: configured with pkgconfig.relocatable"
     run command pkg-config --cflags --libs hw
