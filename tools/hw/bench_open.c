@@ -186,14 +186,14 @@ static bool series_make(struct series *series, const char *name, const char *wor
 }
 
 /* Stores one result as a sample. Returns false, with a complaint, if it is an error. */
-static bool take(json_t *answer, double *open_us, double *close_us)
+static bool take(json_t *reply, double *open_us, double *close_us)
 {
-    bool good = answer && !json_object_get(answer, "error");
-    if (answer && !good)
-        complain("open: %s", text_of(answer, "error"));
-    *open_us = number_of(answer, "open") / 1000;
-    *close_us = number_of(answer, "close") / 1000;
-    json_decref(answer);
+    bool good = reply && !json_object_get(reply, "error");
+    if (reply && !good)
+        complain("open: %s", text_of(reply, "error"));
+    *open_us = number_of(reply, "open") / 1000;
+    *close_us = number_of(reply, "close") / 1000;
+    json_decref(reply);
     return good;
 }
 

@@ -25,7 +25,7 @@ struct arguments {
 extern struct poptOption options_common[];
 #define OPTIONS_COMMON                                                                     \
     {                                                                                      \
-        NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Common options:", NULL         \
+        NULL, '\0', POPT_ARG_INCLUDE_TABLE, options_common, 0, "Common options:", NULL     \
     }
 
 /* --csv: for commands whose result is a table. */

@@ -21,7 +21,7 @@ int out_json, out_csv;
 FILE *out_file;
 static const char *command_name = "hw";
 static char *first_complaint; /* JSON may have to repeat it */
-static bool told;             /* a JSON value has been printed */
+static bool printed;          /* a JSON value has been printed */
 static bool terminal, colours;
 
 /* The next file opened would take the place of a closed standard descriptor, and receive what is
@@ -102,7 +102,7 @@ static void tell_failure(int status)
 
 int out_end(int status)
 {
-    if (status && out_json && !told)
+    if (status && out_json && !printed)
         tell_failure(status);
     free(first_complaint);
     first_complaint = NULL;
@@ -226,7 +226,7 @@ void complain(const char *format, ...)
 
 void out_tree(json_t *tree)
 {
-    told = true;
+    printed = true;
     /* A failed write shows in ferror(out_file), which out_end() reads. */
     (void)json_dumpf(tree, out_file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     fputc('\n', out_file);
