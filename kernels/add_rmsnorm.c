@@ -36,7 +36,7 @@ KERNEL(add_rmsnorm)
     if (a.has_weight)
         weight += a.weight_offset;
 
-    /* Each work-item reads back only what it stored itself: no barrier. */
+    /* Each work-item reads only what it stored itself, so no barrier is needed. */
     for (i64 i = lid; i < a.cols; i += GROUP)
         store(ACT, residual, i, load(ACT, residual, i) + load(ACT, x, i));
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* y = the first index of the largest element, a NaN being the largest: one group per
+/* y = the first index of the largest element; a NaN counts as the largest. One group per
  * row. */
 
-/* An integer in the order of floats, the two zeros equal and all NaNs equal and last. */
+/* An integer that orders as the float does; both zeros are equal, and all NaNs are equal and
+ * last. */
 FUNC int argmax_key(float v)
 {
     const u32 u = bits_of_f32(v), size = u & 0x7fffffffu;
@@ -20,7 +21,7 @@ KERNEL(argmax)(GLOBAL u8 *y, GLOBAL const u8 *x, ARGS(struct argmax_args) a GRID
     y += row_at(a.y, at);
 
     int best[PIECE],
-        best_at[PIECE]; /* below every key, and past the end: loses every tie */
+        best_at[PIECE]; /* below every key and past the end, so it loses every tie */
     for (int j = 0; j < PIECE; j++) {
         best[j] = -0x7fffffff;
         best_at[j] = cols;

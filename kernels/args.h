@@ -8,11 +8,10 @@
  * the same list. An absent optional operand may be any pointer, or NULL: the struct says
  * that it is absent, and it is not read.
  *
- * Everything is in bytes: an operand's `offset` from its pointer, its strides. They are
- * multiples of the element's size (2 for block types), and so is the pointer itself. The
- * innermost extent is contiguous, in whole blocks for block types; only copy takes a step
- * there. 64-bit fields come first and structs are padded to 8, so that no dialect pads
- * differently.
+ * An operand's `offset` from its pointer and its strides are in bytes. They are multiples of
+ * the element's size (2 for block types), and so is the pointer. The innermost extent is
+ * contiguous, in whole blocks for block types; only copy takes a step there. 64-bit fields
+ * come first and structs are padded to 8 bytes, so that all dialects lay them out alike.
  *
  * Kernels with `_type` fields take any mix of storage types at run time and are compiled
  * once. The others are compiled for a type ACT of their activations and a type WGT of

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* y = softmax(scale q k^T + bias, masked) . v: one group per ATTENTION_ROWS rows, a row
- * being one query of one head, of those that read one head of k and v.
+/* y = softmax(scale q k^T + bias, masked) . v: one group per ATTENTION_ROWS rows. A row is
+ * one query of one head; the rows of a group read the same head of k and v.
  *
- * Keys come in tiles of ATTENTION_KEYS through group memory, converted once for all
- * rows; the softmax is online: per row the largest score so far, the sum of exponentials
- * relative to it, and the weighted values, rescaled whenever the maximum grows. LANES
- * work-items share a row and go through its softmax redundantly, which costs less than
- * telling each other. */
+ * Keys come in tiles of ATTENTION_KEYS through group memory, converted once for all rows.
+ * The softmax is online: each row keeps the largest score so far, the sum of exponentials
+ * relative to it, and the weighted values, and rescales them whenever the maximum grows.
+ * LANES work-items share a row. Each computes the row's softmax redundantly, which costs
+ * less than exchanging it. */
 #define ATTENTION_KEYS 16
 #if GROUP == 1
 #define ATTENTION_EACH 4 /* keys that one work-item takes at a time */
@@ -106,7 +106,7 @@ FUNC void attention_begin(PRIVATE struct attention_kept *my, LOCAL float *query,
     }
 }
 
-/* to[i] = q . k[i] for ATTENTION_EACH keys; `dim` is padded with zeros to whole blocks. */
+/* to[i] = q . k[i] for ATTENTION_EACH keys; `dim` is a multiple of BLOCK. */
 FUNC void attention_dots(PRIVATE float *to, LOCAL const float *q, LOCAL const float *k,
                          int dim)
 {
@@ -144,8 +144,7 @@ FUNC float attention_score(float dot, GLOBAL const u8 *bias, i64 key,
     return s;
 }
 
-/* score[r][t] for `keys` keys of the tile, from key t0 on; -inf for those that a row does not
- * see. */
+/* score[r][t] for the tile's keys t0 .. t0 + keys - 1; -inf if the row does not see a key. */
 FUNC void attention_scores(PRIVATE const struct attention_kept *my, LOCAL float *score,
                            LOCAL const float *query, LOCAL const float *tile,
                            GLOBAL const u8 *bias, i64 t0, int keys,
@@ -173,7 +172,7 @@ FUNC void attention_scores(PRIVATE const struct attention_kept *my, LOCAL float 
     }
 }
 
-/* grown[n] = the largest score so far, this tile's among them. */
+/* grown[n] = the largest score so far, including those of this tile. */
 FUNC void attention_grow(PRIVATE const struct attention_kept *my, PRIVATE float *grown,
                          LOCAL const float *score, struct attention_group g, int lid)
 {
@@ -186,7 +185,7 @@ FUNC void attention_grow(PRIVATE const struct attention_kept *my, PRIVATE float 
     }
 }
 
-/* Scores become exponentials relative to `grown`; what is kept is rescaled to it. */
+/* Turns scores into exponentials relative to `grown`, and rescales what is kept. */
 FUNC void attention_rescale(PRIVATE struct attention_kept *my, PRIVATE const float *grown,
                             LOCAL float *score, struct attention_group g, int lid)
 {
@@ -214,7 +213,7 @@ FUNC void attention_gather(PRIVATE struct attention_kept *my, LOCAL const float 
         const int r = ATTENTION_ROW(n);
         const int from = my->row[n].first > t0 ? (int)(my->row[n].first - t0) : 0;
         const int to = my->row[n].end - t0 < keys ? (int)(my->row[n].end - t0) : keys;
-        float weights[ATTENTION_KEYS]; /* exp(-inf) is 0 where the row does not see */
+        float weights[ATTENTION_KEYS]; /* 0 for keys that the row does not see */
         for (int t = 0; t < ATTENTION_KEYS; t++)
             weights[t] = score[r * ATTENTION_KEYS + t];
         my->sum[n] += sum_of(weights, ATTENTION_KEYS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* dst = src, any steps, converting: one group per ELEMENT_SPAN neighbours of a row. */
+/* dst = src, with any steps and conversion: one group per ELEMENT_SPAN neighbours of a row. */
 
-/* Where the elements are, and which of them this work-item starts at. */
+/* The distance between elements, the first one of this work-item, and the end. */
 struct copy_span {
     i64 dst_step, src_step, first, end;
 };
@@ -10,7 +10,7 @@ struct copy_span {
     for (i64 i = s.first; i < s.end; i += GROUP)                                           \
     *(GLOBAL type *)(dst + i * s.dst_step) = *(GLOBAL const type *)(src + i * s.src_step)
 
-/* Elements that stay what they are. */
+/* Copies elements unchanged. */
 FUNC void copy_bits(GLOBAL u8 *dst, GLOBAL const u8 *src, int type, struct copy_span s)
 {
     switch (type) {
@@ -34,7 +34,7 @@ FUNC int copy_is_bits(int type)
     return type == STORAGE_I16 || (type >= STORAGE_I8 && type <= STORAGE_I64);
 }
 
-/* Elements are neighbours: blocks always, floats if the step is their size. */
+/* Whether elements are neighbours: those of blocks always are. */
 FUNC int copy_is_dense(int type, i64 step)
 {
     return type == STORAGE_Q8_0 || type == STORAGE_Q4_0 ||

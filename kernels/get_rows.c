@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* y[i,:] = table[rows[i],:], zeros for a row that the table has not: one group per
- * row i. */
+/* y[i,:] = table[rows[i],:], or zeros if the table has no such row: one group per row i. */
 KERNEL(get_rows)
 (GLOBAL u8 *y, GLOBAL const u8 *table, GLOBAL const u8 *rows, ARGS(struct rows_args) a GRID)
 {

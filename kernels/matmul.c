@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* c = a . b + bias: one group per MATMUL_ROWS x MATMUL_COLS of c.
  *
- * Tiles of a and b come into group memory as float, MATMUL_DEPTH along k at a time: one
- * block of a block type. A work-item keeps whole squares of c, so that each number it
- * reads from a tile is used several times. */
+ * Tiles of a and b are loaded into group memory as float, MATMUL_DEPTH along k at a time,
+ * which is one block of a block type. A work-item computes whole squares of c, so each
+ * number that it reads from a tile is used several times. */
 #define MATMUL_DEPTH       BLOCK
 #define MATMUL_SQUARE_ROWS 4
 #if GROUP == 1
@@ -37,12 +37,13 @@ FUNC void matmul_square(PRIVATE float *sum, LOCAL const float *ta, LOCAL const f
             store_vec(sum + y * MATMUL_SQUARE_COLS + x * VEC, s[y][x]);
 }
 
-/* A corner of c: its first row and column, and how many of both there are, at most a tile. */
+/* The tile of c that a group computes: first row and column, and how many of both. */
 struct matmul_corner {
     i64 row, col, rows, cols;
 };
 
-/* ta[row][k] and tb[k][col], for MATMUL_DEPTH of k from k on. `a` and `b` point at matrices. */
+/* Loads ta[row][k] and tb[k][col] for the next MATMUL_DEPTH of k. `a` and `b` point at the
+ * matrices of the batch. */
 FUNC void matmul_load(LOCAL float *ta, LOCAL float *tb, GLOBAL const u8 *a,
                       GLOBAL const u8 *b, ARGS(struct matmul_args) s,
                       struct matmul_corner at, i64 k, int lid)
@@ -62,7 +63,7 @@ FUNC void matmul_load(LOCAL float *ta, LOCAL float *tb, GLOBAL const u8 *a,
                   b_stride, s.b_type, at.col, depth, at.cols, lid);
 }
 
-/* Stores one square, `left` columns wide, with its bias; `c` points at row 0 of the corner. */
+/* Adds the bias to one square and stores it; `c` points at the first row of the tile. */
 FUNC void matmul_store(GLOBAL u8 *c, PRIVATE const float *sum, GLOBAL const u8 *bias,
                        ARGS(struct matmul_args) s, struct matmul_corner at, int y0, int x0)
 {

@@ -2,22 +2,22 @@
 /* c = a . b^T + bias for few rows of a, b stored [n,k]: one group per MATMUL_VEC_COLS
  * columns.
  *
- * Each number of b is read and converted once and used for all rows of a; a comes into
+ * Each number of b is read and converted once and used for all rows of a. a is loaded into
  * group memory as float, MATMUL_VEC_DEPTH along k at a time. LANES work-items share a
  * column. */
 #define MATMUL_VEC_DEPTH 256
-#define MATMUL_VEC_MINE  (MATMUL_VEC_DEPTH / LANES) /* of them, one work-item's */
+#define MATMUL_VEC_MINE  (MATMUL_VEC_DEPTH / LANES) /* per work-item */
 #define MATMUL_VEC_STEP  (GROUP / LANES)            /* columns at a time */
 #define MATMUL_VEC_KEPT  (MATMUL_VEC_COLS / MATMUL_VEC_STEP)
 #define MATMUL_VEC_SUMS  4 /* independent ones: an addition takes several cycles */
 
-/* Where along the depth the e-th of a work-item's numbers is. */
+/* The position along the depth of a work-item's e-th number. */
 FUNC int matmul_vec_at(int e, int lane)
 {
     return (e / PIECE * LANES + lane) * PIECE + e % PIECE;
 }
 
-/* The work-item's numbers of a row of b from k on, zeros beyond the depth. */
+/* Loads the work-item's numbers of a row of b from k on, and zeros beyond the depth. */
 FUNC void matmul_vec_load(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 k,
                           int depth, int lane)
 {
@@ -36,7 +36,7 @@ FUNC void matmul_vec_load(PRIVATE float *to, GLOBAL const u8 *row, int type, i64
     }
 }
 
-/* The work-item's part of row . row. */
+/* The work-item's part of the dot product of two rows. */
 FUNC vec matmul_vec_dot(PRIVATE const float *b, LOCAL const float *a, int lane)
 {
     vec sum[MATMUL_VEC_SUMS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* y = a * b, b or both possibly one value a row: one group per ELEMENT_SPAN neighbours of a
- * row. */
+/* y = a * b, where b, or both, may be one value per row: one group per ELEMENT_SPAN
+ * neighbours of a row. */
 KERNEL(mul)
 (GLOBAL u8 *y, GLOBAL const u8 *a, GLOBAL const u8 *b, ARGS(struct binary_args) s GRID)
 {

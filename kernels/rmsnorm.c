@@ -34,8 +34,8 @@ KERNEL(rmsnorm)
     if (a.has_weight)
         weight += a.weight_offset;
 
-    /* Squares of huge values overflow and of tiny ones vanish: then once more, in
-     * another unit. */
+    /* Squares of huge values overflow and those of tiny ones vanish: then the sum is
+     * computed again, in another unit. */
     float unit = 1.0f, sum = rmsnorm_sum(x, a.cols, unit, scratch, lid);
     if (!(sum < 1e37f) || sum < 1e-30f) {
         unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Rotates pairs of each head by position * scale * theta^(-2i/dims) / factors[i]: one group
- * per token, all of its heads.
+ * per token, for all heads.
  *
- * An angle is a fraction of a turn in units of 2^-64, so that frequency times position
- * wraps around exactly as angles do: the result is as good at position 10^6 as at 1, in
- * integers. */
+ * An angle is an integer, a fraction of a turn in units of 2^-64, so frequency times
+ * position wraps around exactly as angles do. The result is as accurate at position 10^6
+ * as at 1. */
 #define ROPE_PAIRS 128 /* pairs whose sines are kept at a time */
 
 struct rope_turns {
@@ -31,7 +31,7 @@ FUNC u64 rope_powered(u64 frequency, u64 ratio, i64 n)
     return frequency;
 }
 
-/* frequency / factor, the factor taken apart into m * 2^(e - 23): long division by m. */
+/* frequency / factor: the factor is m * 2^(e - 23), and the division by m is a long one. */
 FUNC u64 rope_divided(u64 frequency, float factor)
 {
     const u32 u = bits_of_f32(factor);
@@ -43,8 +43,7 @@ FUNC u64 rope_divided(u64 frequency, float factor)
     return e > -64 ? quotient << -e : 0;
 }
 
-/* The sine of turn / 2^32 of a turn: polynomials within an eighth of a turn of each
- * quarter. */
+/* The sine of turn / 2^32 of a turn, by polynomials around each quarter of a turn. */
 FUNC float rope_sine(u32 turn)
 {
     const u32 quadrant = (turn + 0x20000000u) >> 30;

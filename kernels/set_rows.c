@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* table[rows[i],:] = x[i,:], nothing for a row that the table has not: one group per
- * row i. */
+/* table[rows[i],:] = x[i,:], unless the table has no such row: one group per row i. */
 KERNEL(set_rows)
 (GLOBAL u8 *table, GLOBAL const u8 *x, GLOBAL const u8 *rows, ARGS(struct rows_args) a GRID)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* y = exp(t - max t) / sum, or its logarithm, t = scale * x + mask: one group per row. */
 
-/* How a row's t are made. A mask that is one value a row comes in `flat`, and `mask` is
- * not read. */
+/* How the t of a row are computed. If the mask is one value per row, it is in `flat`. */
 struct softmax_row {
     float scale, flat;
     int masked;
@@ -18,8 +17,8 @@ FUNC void softmax_few(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x
             t[j] += load(WGT, mask, first + j);
 }
 
-/* t of PIECE elements; -inf, which adds nothing to maximum or sum, beyond the last of
- * them. */
+/* t of PIECE elements. Beyond the last element it is -inf, which changes neither the maximum
+ * nor the sum. */
 FUNC void softmax_piece(PRIVATE float *t, struct softmax_row r, GLOBAL const u8 *x,
                         GLOBAL const u8 *mask, i64 first, i64 cols)
 {
@@ -59,7 +58,7 @@ KERNEL(softmax)
             best[j] = max_f32(t[j], best[j]);
     }
     float top = group_max(max_of(best, PIECE), scratch, lid);
-    /* -inf - -inf would be NaN; with 0 every exp is 0, as it should be. */
+    /* -inf - -inf would be NaN; with 0 every exp is 0, as required. */
     top = top == NEG_INFINITY ? 0.0f : top;
 
     for (i64 i = (i64)lid * PIECE; i < a.cols; i += GROUP * PIECE) {

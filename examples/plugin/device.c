@@ -19,8 +19,8 @@ int32_t device_count(void *instance, int32_t *count)
     return HW_OK;
 }
 
-/* Facts are read from the device, and asked for anew each time. A UUID tells the two apart:
- * they have no PCI address. */
+/* A real plugin reads the facts from the device on each call. The two devices have no PCI
+ * address, so a UUID tells them apart. */
 int32_t device_info(void *instance, int32_t index, struct hw_device_info *info)
 {
     (void)instance;

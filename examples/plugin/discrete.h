@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* discrete.h - a complete small plugin, to read and to test with: two devices whose memory is
- * their own. It is honest about what it is: the device is called "Test device with separate
- * memory" and is chosen after everything else.
+/* discrete.h - a complete small plugin, to learn from and to test with: two devices that have
+ * memory of their own. A device is called "Test device with separate memory", and the library
+ * chooses it after all others.
  *
- * It has what makes a discrete GPU a discrete GPU, in the smallest form:
- * - Memory is a handle. Nobody outside of the plugin gets an address of it, so data comes and
- *   goes by transfers only, and the host has to stage whatever lies elsewhere.
- * - A queue is a thread. Submitting appends a job and returns; the work happens later, so a
- *   missing wait or a scratch buffer given back too early shows.
- * - It computes little: silu, add, matmul and copy in f32. The rest is somebody else's.
- * - Things go wrong: extension ops make a queue slow, fail later, or lose the device.
+ * It has the properties of a discrete GPU, in the smallest form:
+ * - Memory is a handle. Only the plugin knows its address, so data comes and goes by transfers,
+ *   and the host has to stage what lies elsewhere.
+ * - A queue is a thread. Submitting appends a job and returns; the job runs later. A missing
+ *   wait, or a scratch buffer that is reused too early, gives wrong results.
+ * - It computes few ops: silu, add, matmul and copy, in f32. Other devices compute the rest.
+ * - It can fail on request: extension ops delay a queue, fail later, or lose the device.
  *
  * The files, in the order to read them:
  *
@@ -22,10 +22,10 @@
  *   pack       packed weights
  *   event      records of events, and the queues that wait for them
  *   graph      many ops as one job
- *   extension  ops of its own: how things go wrong
+ *   extension  ops of its own, which fail on request
  *
- * What the files call of each other is hidden from the loader, which may see hw_plugin_entry
- * alone: they are compiled with -fvisibility=hidden. */
+ * The functions that the files share are compiled with -fvisibility=hidden: a plugin exports
+ * hw_plugin_entry only. */
 #ifndef DISCRETE_H
 #define DISCRETE_H
 
@@ -84,19 +84,20 @@ int32_t device_lost(const struct device *device);
 int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
 void memory_free(void *self, struct hw_buffer *buffer);
 int32_t memory_transfer(void *self, const struct hw_transfer *t);
-/* The one place where a handle becomes an address: `offset` bytes into a buffer. For jobs. */
+/* The address of `offset` bytes into a buffer. Only jobs call it: it is the one place where a
+ * handle becomes an address. */
 void *memory_cells(const struct hw_buffer *buffer, uint64_t offset);
 
 /* ---- queue.c ---- */
 
-/* Does a job when its turn comes. The status that it answers sticks to the queue. */
+/* Runs a job. A status other than HW_OK stays with the queue until the next wait. */
 typedef int32_t job_fn(struct queue *queue, struct job *job);
 
 /* Work that waits in a queue. */
 struct job {
     struct job *next;
     job_fn *run;
-    bool always; /* on a lost device, too */
+    bool always; /* runs on a lost device, too */
     union {
 #define X(NAME, name) struct hw_##name name;
         HW_OPS(X)
@@ -106,8 +107,8 @@ struct job {
         struct graph *graph;
         int64_t number;
     } u;
-    /* Buffers are values, too: the host may free its struct as soon as it has waited, not
-     * before, but a copy costs nothing and asks no questions. */
+    /* Copies of the operands' buffers: the host keeps its own until it has waited, but a copy
+     * is simpler to reason about. */
     struct hw_buffer buffers[6];
 };
 
@@ -115,10 +116,10 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out);
 int32_t queue_wait(void *self);
 void queue_close(void *self);
 
-/* A job to fill in. NULL: there is none, and queue_no_job() says why. */
+/* Creates a job to fill in. Returns NULL if it cannot; queue_no_job() reports why. */
 struct job *queue_job(struct queue *queue, job_fn *run);
 int32_t queue_no_job(const struct queue *queue);
-/* Appends the job, which is the queue's from now on. */
+/* Appends the job; the queue owns it from now on. */
 int32_t queue_submit(struct queue *queue, struct job *job);
 
 /* ---- launch.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c - an event is its last record, and an earlier one goes on without it. */
+/* event.c - an event refers to its last record; earlier records complete without it. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "discrete.h"
 
@@ -12,8 +12,8 @@ struct callback {
     void *user;
 };
 
-/* One record of an event. Held by the event, while it is the last; by the queue that it is
- * to pass on; by the queues that wait for it. */
+/* One record of an event. It is held by the event while it is the last one, by the queue that
+ * it is recorded on, and by the queues that wait for it. */
 struct mark {
     _Atomic uint32_t holders;
     pthread_mutex_t lock;
@@ -33,7 +33,9 @@ int32_t event_create(void *device, uint32_t flags, void **out)
 {
     const struct hw_host *host = ((struct device *)device)->instance->host;
     if (flags & ~(uint32_t)HW_EVENT_TIMING) /* which costs nothing here */
-        return hw_fail(host, HW_UNSUPPORTED, "event flags 0x%x", (unsigned)flags);
+        return hw_fail(host, HW_UNSUPPORTED,
+                       "event flags 0x%x are not supported; update the plugin",
+                       (unsigned)flags);
     struct event *event = calloc(1, sizeof *event);
     if (!event)
         return hw_fail(host, HW_NO_MEMORY, "out of memory");
@@ -81,7 +83,7 @@ int32_t event_sync(void *self)
     return event->device->lost ? device_lost(event->device) : HW_OK;
 }
 
-/* What waits for it and what it calls goes on without it. */
+/* Waits and callbacks of its records are not affected. */
 void event_destroy(void *self)
 {
     struct event *event = self;
@@ -90,7 +92,7 @@ void event_destroy(void *self)
     free(event);
 }
 
-/* Callbacks come before the event can be seen as passed. */
+/* Callbacks run before a query can see the event as complete. */
 static int32_t run_record(struct queue *queue, struct job *job)
 {
     struct mark *mark = job->u.mark;
@@ -148,12 +150,12 @@ int32_t event_wait(void *queue_self, void *self)
     struct queue *queue = queue_self;
     if (queue->device->index < ((struct event *)self)->device->index)
         return hw_fail(queue->device->instance->host, HW_UNSUPPORTED,
-                       "no way from the second test device to the first");
+                       "the first test device cannot wait for the second one");
     struct job *job = queue_job(queue, run_wait);
     if (!job)
         return queue_no_job(queue);
     job->u.mark = mark_hold(self);
-    job->always = true; /* it holds something */
+    job->always = true; /* it holds a record, which it has to release */
     return queue_submit(queue, job);
 }
 
@@ -192,12 +194,12 @@ int32_t event_callback(void *self, void (*fn)(void *user), void *user)
         mark_drop(mark);
     }
     if (callback)
-        fn(user); /* it has passed */
+        fn(user); /* the event is complete */
     free(callback);
     return HW_OK;
 }
 
-/* When it passed; false: not yet. */
+/* Reads when the event completed; false if it has not. */
 static bool passed_at(struct event *event, struct timespec *when)
 {
     struct mark *mark = mark_hold(event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* extension.c - ops of the plugin's own: how things go wrong. */
+/* extension.c - ops of the plugin's own, which fail on request. */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include "discrete.h"
 
@@ -14,7 +14,7 @@ static int32_t run_sleep(struct queue *queue, struct job *job)
     return HW_OK;
 }
 
-/* Fails with this status when its turn comes, long after the call has answered HW_OK. */
+/* Fails with this status when its turn comes, long after the call has returned HW_OK. */
 static int32_t run_fail(struct queue *queue, struct job *job)
 {
     snprintf(queue->error_text, sizeof queue->error_text,

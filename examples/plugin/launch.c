@@ -10,7 +10,7 @@ static const struct kernel_row rows[] = {
 #include "kernels.def"
 };
 
-/* All rows need the same, nothing: both devices can run them. */
+/* No row needs a feature: both devices can run all of them. */
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
     (void)needs, (void)size;
@@ -33,7 +33,7 @@ int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
     return reason ? HW_UNSUPPORTED : HW_OK;
 }
 
-/* The struct and its buffers are copied: they are the caller's again when this returns. */
+/* Copies the struct and its buffers, because they belong to the caller. */
 #define OP(NAME, name, OPERANDS)                                                           \
     static int32_t name(void *device, void *self, const struct hw_##name *op)              \
     {                                                                                      \

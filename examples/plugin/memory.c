@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c - buffers and transfers. What a buffer is, only this file knows. */
+/* memory.c - buffers and transfers. Only this file knows what a buffer is. */
 #include "discrete.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffe
     if (flags & HW_BUFFER_ZEROED)
         memset(memory->cells, 0, bytes);
     buffer->impl = memory;
-    /* Pinned memory, too, is asked for as visible. */
+    /* A request for pinned memory has the flag for visible memory, too. */
     buffer->host = flags & HW_BUFFER_HOST_VISIBLE ? memory->cells : NULL;
     buffer->flags = flags;
     return HW_OK;
@@ -45,7 +45,7 @@ void memory_free(void *self, struct hw_buffer *buffer)
     free(memory);
 }
 
-/* The buffer itself may be a part of the allocation. */
+/* The buffer may be a part of the allocation. */
 void *memory_cells(const struct hw_buffer *buffer, uint64_t offset)
 {
     struct memory *memory = buffer->impl;
@@ -68,7 +68,7 @@ int32_t memory_transfer(void *self, const struct hw_transfer *t)
     const struct hw_host *host = queue->device->instance->host;
     if ((t->dst && t->dst->device != queue->device) ||
         (t->src && t->src->device != queue->device))
-        return hw_fail(host, HW_UNSUPPORTED, "no way from one test device to the other");
+        return hw_fail(host, HW_UNSUPPORTED, "the test devices cannot copy to each other");
     struct job *job = queue_job(queue, run_transfer);
     if (!job)
         return queue_no_job(queue);

@@ -35,8 +35,10 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     struct device *device = self;
     const struct hw_host *host = device->instance->host;
     if (!hw_knows(desc, sizeof *desc) || desc->flags & ~(uint32_t)HW_QUEUE_TIMING)
-        return hw_fail(host, HW_UNSUPPORTED, "queue flags 0x%x, or newer ones",
-                       (unsigned)desc->flags);
+        return hw_fail(
+            host, HW_UNSUPPORTED,
+            "queue flags 0x%x, or a newer field, are not supported; update the plugin",
+            (unsigned)desc->flags);
     if (device->lost)
         return device_lost(device);
     struct queue *queue = calloc(1, sizeof *queue);
@@ -55,7 +57,7 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     pthread_cond_init(&queue->changed, NULL);
     if (pthread_create(&queue->thread, NULL, work, queue) != 0) {
         free(queue);
-        return hw_fail(host, HW_DRIVER, "no thread for a queue");
+        return hw_fail(host, HW_DRIVER, "cannot start a thread for the queue");
     }
     *out = queue;
     return HW_OK;

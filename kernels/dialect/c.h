@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain C: one work-item per group (GROUP == 1), so a barrier is nothing and a loop over
+/* Plain C: one work-item per group (GROUP == 1), so a barrier does nothing, and a loop over
  * a group's elements is an ordinary loop, which the compiler vectorises. KERNEL_NAME
- * lets one file be compiled several times, once for each storage type and instruction
- * set. */
+ * renames the kernels, so that one file can be compiled for several storage types and
+ * instruction sets. */
 #ifndef KERNELS_DIALECT_C_H
 #define KERNELS_DIALECT_C_H
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The text says in which order sums are taken; several of its functions depend on it. */
+/* The text of a kernel states the order of sums, and several functions depend on it. */
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) ||                             \
     defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "kernels are built without -ffast-math, -fassociative-math and -ffinite-math-only"
@@ -33,8 +33,8 @@
 #undef GROUP
 #define GROUP 1
 
-/* The widest vector of the instruction set. Compilers vectorise plain loops, but only
- * what has this type stays in registers from one loop to the next. */
+/* The widest vector of the instruction set. Compilers vectorise plain loops, but only values
+ * of this type stay in registers from one loop to the next. */
 #ifndef VEC
 #if defined(__AVX512F__)
 #define VEC 16
@@ -49,8 +49,8 @@ typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias)
 #define store_vec(p, v) (*(vec_at *)(p) = (v))
 #define vec_zero        ((vec){ 0.0f })
 
-/* By halves, in registers where the compiler can shuffle (GCC from 12 on, clang): GCC takes
- * the way over memory for the loop. */
+/* The sum of a vector, by halves. It stays in registers if the compiler has a shuffle (GCC
+ * from 12 on, clang); for the loop, GCC goes through memory. */
 #ifndef __has_builtin
 #define __has_builtin(name) 0
 #endif
@@ -102,8 +102,8 @@ FUNC u32 bits_of_f32(float f)
     return u;
 }
 
-/* a * b rounded by itself: where the product passes through memory, no compiler
- * contracts it with a sum into one rounding. */
+/* a * b, rounded before it is added to anything: the product passes through memory, so the
+ * compiler cannot contract it with a sum. */
 FUNC float mul_exact(float a, float b)
 {
     float product = a * b;
@@ -126,8 +126,8 @@ FUNC float f32_of_f16(u16 h)
     return f32_of_bits(sign | (rest < 0x00800000u ? bits_of_f32(tiny) : wide));
 }
 
-/* Compilers do not vectorise the processor's own conversion; for one number it is the
- * shortest. */
+/* The processor's own conversion. Compilers do not vectorise it, but it is the shortest one
+ * for a single number. */
 #if defined(__F16C__) && defined(__FLT16_MAX__)
 FUNC float f32_of_one_f16(u16 h)
 {

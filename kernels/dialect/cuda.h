@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CUDA C++ (nvcc, NVRTC, clang). No header of the toolkit is needed, nor one that a
- * compiler includes by itself: positions and conversions are spelled in PTX. */
+/* CUDA C++ (nvcc, NVRTC, clang). It needs no header of the toolkit, and none that
+ * a compiler includes by itself: positions and conversions are written in PTX. */
 #ifndef KERNEL_NAME
 #define KERNEL_NAME(name) name
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* HIP (hipcc, hiprtc): clang builtins only, so that hiprtc needs no include path. The
- * barrier stands between workgroup fences, or group memory may be read before it is
- * written. */
+ * barrier is between workgroup fences; without them, group memory could be read before it
+ * is written. */
 #ifndef KERNEL_NAME
 #define KERNEL_NAME(name) name
 #endif

@@ -9,9 +9,9 @@
 #define GROUP 256
 #endif
 
-/* PIECE: neighbouring elements that one work-item takes at a time, a vector's worth
- * where it is alone, one where its neighbours in the group read the neighbours in
- * memory. LANES: work-items that share a row where a group has several rows. */
+/* PIECE: how many neighbouring elements a work-item takes at a time. A work-item that is
+ * alone takes enough for vectors; in a group it takes one, and the next work-item the next
+ * one. LANES: how many work-items share a row if a group has several rows. */
 #if GROUP == 1
 #define PIECE 32
 #define LANES 1
@@ -38,7 +38,7 @@ FUNC struct span span_of(i64 group, i64 n1, i64 n2, i64 cols)
     return s;
 }
 
-/* `count` whole pieces, from one to the next `step` elements: the type is asked once. */
+/* Loads `count` whole pieces that are `step` elements apart; tests the type once. */
 FUNC void load_pieces(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first,
                       int count, int step)
 {
@@ -53,8 +53,8 @@ FUNC void load_pieces(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 fir
     }
 }
 
-/* Elements first .. first + n of a row, from one type to another, by the whole group. A
- * block is made by one work-item. */
+/* Converts elements first .. first + n - 1 of a row, by the whole group. One work-item
+ * converts a whole block. */
 FUNC void convert_row(GLOBAL u8 *to, int to_type, GLOBAL const u8 *from, int from_type,
                       i64 first, i64 n, int lid)
 {
@@ -73,9 +73,9 @@ FUNC void convert_row(GLOBAL u8 *to, int to_type, GLOBAL const u8 *from, int fro
     }
 }
 
-/* A rows x cols corner of a stored matrix, as float, into a full x width tile of group
- * memory, zero beyond the corner: tile[y * step_y + x * step_x] = matrix[y, first + x].
- * width is a multiple of BLOCK. */
+/* Loads `rows` x `cols` elements of a stored matrix as float into a tile of `full` x `width`
+ * in group memory, with zeros beyond them: tile[y * step_y + x * step_x] =
+ * matrix[y, first + x]. `width` is a multiple of BLOCK. */
 FUNC void load_tile(LOCAL float *tile, int step_y, int step_x, int full, int width,
                     GLOBAL const u8 *matrix, i64 stride, int type, i64 first, i64 rows,
                     i64 cols, int lid)
@@ -92,9 +92,9 @@ FUNC void load_tile(LOCAL float *tile, int step_y, int step_x, int full, int wid
         }
 }
 
-/* ---- what a group finds out together ---- */
+/* ---- reductions over a group ---- */
 
-/* The sum of `v` over each aligned run of `width` work-items; all of the run get it. */
+/* The sum of `v` over each aligned run of `width` work-items, returned to all of them. */
 FUNC float run_sum(float v, LOCAL float *scratch, int lid, int width)
 {
     scratch[lid] = v;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* prelude/math.h - floats and what is computed from them alone: the same text, and so the
- * same result, on every device. First of the three prelude files; it follows the dialect
- * and args.h. */
+/* prelude/math.h - functions of floats: the same text, and therefore the same result, on every
+ * device. The first of the three prelude files; it follows the dialect and args.h. */
 #ifndef PRELUDE_MATH_H
 #define PRELUDE_MATH_H
 
-/* VEC floats that arithmetic treats as one, where the dialect has them. */
+/* VEC floats that arithmetic treats as one value, if the dialect has such a type. */
 #ifndef VEC
 #define VEC 1
 typedef float vec;
@@ -33,8 +32,8 @@ FUNC float sign_from(float size, float x)
 }
 
 /* e^x, within 2 ulp: 2^n e^r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n applied
- * in two steps so that results may be subnormal. Beyond +-104 all is 0 or infinite.
- * Selects, not branches: loops over it vectorise. */
+ * in two steps so that results may be subnormal. Beyond +-104 the result is 0 or infinite.
+ * It has selects instead of branches, so that loops over it vectorise. */
 FUNC float exp_f32(float x)
 {
     const u32 size = bits_of_f32(x) & 0x7fffffffu;
@@ -90,8 +89,8 @@ FUNC float tanh_f32(float x)
     return a < 0.625f ? p : x < 0.0f ? -above : above;
 }
 
-/* Sum and maximum of n values, a power of two of them, which are used up: by halves, as
- * vectors can. A NaN is never the maximum. */
+/* Sum and maximum of n values, a power of two, by halves, which vectorises. The values are
+ * overwritten. A NaN is never the maximum. */
 FUNC float sum_of(PRIVATE float *v, int n)
 {
     for (int span = n / 2; span > 0; span /= 2)

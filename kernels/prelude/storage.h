@@ -15,7 +15,7 @@
 #define WGT ACT
 #endif
 
-/* One number that no loop converts many of. */
+/* For a single number outside a loop. */
 #ifndef f32_of_one_f16
 #define f32_of_one_f16 f32_of_f16
 #endif
@@ -72,7 +72,7 @@ FUNC void store_bf16(GLOBAL u8 *row, i64 i, float v)
 
 /* ---- where rows lie ---- */
 
-/* The outer indices of row `r`, and the first byte of an operand there. */
+/* The outer indices of row `r`, and the first byte of an operand's row there. */
 struct index {
     i64 i0, i1, i2;
 };
@@ -93,8 +93,8 @@ FUNC i64 row_at(struct place p, struct index at)
 
 /* ---- many elements, whatever their type ---- */
 
-/* Elements that share a scale. q8_0: the scale in f16, 32 bytes. q4_0: the scale in f16, 16
- * bytes whose low halves are elements 0..15, the high ones 16..31. */
+/* BLOCK elements share a scale. q8_0: the scale in f16, then 32 bytes. q4_0: the scale in f16,
+ * then 16 bytes, whose low halves are elements 0..15 and whose high halves 16..31. */
 #define BLOCK      32
 #define Q8_0_BYTES 34
 #define Q4_0_BYTES 18
@@ -156,8 +156,8 @@ FUNC void load_few(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first,
     }
 }
 
-/* to[0..n) = elements first.. of a row, as float. Of a block type they lie within one
- * block. */
+/* Loads elements first .. first + n - 1 of a row as float. Those of a block type must be in
+ * one block. */
 FUNC void load_piece(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first, int n)
 {
     if (n == BLOCK)
@@ -173,8 +173,8 @@ FUNC float load_any(GLOBAL const u8 *row, int type, i64 i)
     return v[0];
 }
 
-/* Half away from zero, as roundf does; a NaN, which only an infinite block has, becomes
- * 0. */
+/* Rounds half away from zero, as roundf() does. A NaN, which only an infinite block has,
+ * becomes 0. */
 FUNC int round_q8(float x)
 {
     const float t = x == x ? x : 0.0f;
@@ -183,8 +183,8 @@ FUNC int round_q8(float x)
     return i + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-/* 1 / d, or 0 where that is infinite: for zeros, and for a block whose scale d is so small
- * that it is 0 in f16 and that no x / d would fit an integer. */
+/* 1 / d, or 0 if that is infinite: for a block of zeros, and for one whose scale d is so small
+ * that it is 0 in f16. */
 FUNC float inverse_of(float d)
 {
     const float inverse = 1.0f / d;
@@ -228,7 +228,7 @@ FUNC void store_q4_0(GLOBAL u8 *block, PRIVATE const float *x)
     }
 }
 
-/* Elements first.. of a row of floats = from[0..n). */
+/* Stores from[0..n-1] as elements first .. first + n - 1 of a row of floats. */
 FUNC void store_piece(GLOBAL u8 *row, int type, i64 first, PRIVATE const float *from, int n)
 {
     switch (type) {

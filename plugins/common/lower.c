@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops become launches: shapes broadcast, dimensions merge, defaults are filled in. Here is
- * what all ops share; each family of ops has a file lower_<family>.c. The struct of each
+/* Turns ops into launches: broadcasts shapes, merges dimensions, fills in defaults. This file
+ * has what all ops share; each family of ops has a file lower_<family>.c. The struct of each
  * kernel, and what its groups are, is described in kernels/args.h. */
 #include "lowering.h"
 
@@ -100,7 +100,7 @@ static bool is_empty(const struct hw_tensor *t)
     return false;
 }
 
-/* The tensor whose emptiness means that there is nothing to do. */
+/* If this tensor is empty, there is nothing to do. */
 static const struct hw_tensor *output_of(const struct lowered *l)
 {
     return l->kernel == PORTABLE_set_rows ? l->operand[1] : l->operand[0];

@@ -10,7 +10,7 @@ struct shape {
     int64_t stride[HW_MAX_RANK][MAX_OPERANDS];
 };
 
-/* Axis `i` goes on where the next inner one, kept at `last`, ends. */
+/* Whether axis `i` continues where the next inner one, kept at `last`, ends. */
 static bool continues(const struct shape *s, int i, int last)
 {
     for (int k = 0; k < s->operands; k++) {
@@ -26,7 +26,7 @@ static bool continues(const struct shape *s, int i, int last)
 static void merge(struct shape *s)
 {
     struct shape kept = { .operands = s->operands };
-    int last = HW_MAX_RANK; /* kept axes fill up from the end */
+    int last = HW_MAX_RANK; /* kept axes are stored from the end */
     for (int i = s->rank - 1; i >= 0; i--) {
         int64_t both;
         if (s->extent[i] == 1)
@@ -46,7 +46,8 @@ static void merge(struct shape *s)
     }
 }
 
-/* Bytes of one element of a row; with blocks it is `unit` elements, whole blocks of all. */
+/* Bytes of `unit` elements of a row. With block types, `unit` is whole blocks of all
+ * operands. */
 static int64_t step_of(const struct hw_tensor *t, int64_t unit)
 {
     return unit / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype);
@@ -75,7 +76,8 @@ static struct shape shape_of(const struct hw_tensor *const *t, int operands, int
     return s;
 }
 
-/* The last axis that is left need not be the innermost one, which may have had extent 1. */
+/* Whether the last axis that is left can be the row. It may not be the innermost one, which is
+ * dropped if its extent is 1; so its steps decide. */
 static bool is_along_row(const struct shape *s, const struct hw_tensor *const *t,
                          int64_t unit, enum steps steps)
 {

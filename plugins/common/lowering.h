@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lowering.h - what the files lower_<family>.c share: one function for each op, which
- * lower() calls, and the questions that they ask of tensors. */
+ * lower() calls, and what they need to know about tensors. */
 #ifndef COMMON_LOWERING_H
 #define COMMON_LOWERING_H
 
@@ -8,9 +8,8 @@
 
 #include <stdbool.h>
 
-/* One per op, for lower(): sets the args and the groups, the form and the kernel where they
- * are not the usual ones, or refuses. `out` arrives with the operands and with the kernel
- * that has the op's name. */
+/* One per op, called by lower(): each sets the arguments, the groups and the form, or refuses.
+ * `out` already has the operands, and the kernel with the op's name. */
 #define X(NAME, name) void lower_##name(const struct hw_##name *op, struct lowered *out);
 HW_OPS(X)
 #undef X
@@ -64,13 +63,13 @@ static inline int64_t pieces(int64_t n, int64_t piece)
     return n / piece + (n % piece != 0);
 }
 
-/* From where an operand's address is counted to its first element. */
+/* Bytes from the address that a plugin passes for an operand to its first element. */
 int64_t offset_of(const struct hw_tensor *t);
 
-/* The rows along the innermost axis: the strides of the three outer ones. */
+/* The offset of an operand and the strides of its three outer axes. */
 struct place place_of(const struct hw_tensor *t);
 
-/* ---- what a lowering says; the first refusal counts ---- */
+/* ---- results; the first refusal counts ---- */
 
 static inline void refuse(struct lowered *out, const char *why)
 {
@@ -115,7 +114,7 @@ enum steps {
 };
 
 /* The longest rows of operands that have the shape of the first one, or broadcast to it.
- * False, and refused, if there is no way to cut them into rows. */
+ * Refuses and returns false if they cannot be cut into rows. */
 bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
                enum steps steps, struct rows *rows);
 

@@ -49,7 +49,7 @@ struct kernel_row {
     uint32_t types; /* bits TYPE(...) of the operands; i32 operands do not count */
     const char *name;
     uint64_t needs;
-    const char *condition; /* as it stands in kernels.def */
+    const char *condition; /* its text in kernels.def */
     bool (*fits)(const void *args);
     kernel_plan_fn *plan;
 };
@@ -72,14 +72,14 @@ struct kernel_table {
 #define ROW_ENTRY(op_, row_, needs_, types_, condition_, plan_)                            \
     { kernel_op_##op_, types_, #row_, needs_, #condition_, fits_##row_, plan_ },
 
-/* HW_OP_MATMUL by the name that rows are written with. */
+/* HW_OP_MATMUL by the name that is written in kernels.def. */
 enum {
 #define X(NAME, name) kernel_op_##name = HW_OP_##NAME,
     HW_OPS(X)
 #undef X
 };
 
-/* What a queue may choose from: for each op a range of rows, best first. */
+/* The rows that a queue may use: for each op a range, best first. */
 struct kernel_choice {
     const struct kernel_table *table;
     uint64_t features; /* of the device */

@@ -22,8 +22,7 @@
 
 /* ---- machine.c ----------------------------------------------------------------------------- */
 
-/* Feature bits of struct machine; the names are those of cpu.def. Tiers are bits like
- * others. */
+/* Feature bits of struct machine, named as in cpu.def. A tier is a bit, too. */
 enum feature {
 #define X86(NAME, leaf, subleaf, register, bit, state) FEATURE_##NAME,
 #define ARM(NAME, word, bit)                           FEATURE_ARM_##NAME,
@@ -38,34 +37,35 @@ struct machine {
     char vendor[64];
     char arch[64];
     uint64_t features; /* HAS(AVX2) ... */
-    uint32_t cores;    /* that this process may run on: its affinity */
-    /* cores' worth of time that its cgroup grants, rounded up; 0: no limit */
+    uint32_t cores;    /* that this process may run on (its affinity) */
+    /* how many cores' time the cgroup grants, rounded up; 0: no limit */
     uint32_t quota;
 };
 
-/* Facts that do not change. `root` is put in front of /proc and /sys: "", but for tests. */
+/* Reads the facts that do not change. `root` is put in front of /proc and /sys; only tests set
+ * it to something other than "". */
 void machine_read(struct machine *machine, const char *root);
-/* Bytes of memory and how much of it is free now, both within the cgroup's limit; 0: not
- * known. */
+/* Reads the bytes of memory and how many are free now, both within the cgroup's limit; 0 if
+ * not known. */
 void machine_memory(const char *root, uint64_t *total, uint64_t *free);
 
 /* ---- threads.c ----------------------------------------------------------------------------- */
 
-/* Groups first .. end - 1 of something. Called on any thread of the team. */
+/* Computes groups first .. end - 1. Called on any thread of the team. */
 typedef void team_fn(void *user, int64_t first, int64_t end);
 
 struct team;
 
-/* A team of `threads`, the caller of team_run() among them; none is started yet. `cores`:
- * how many they have to run on; a larger team never spins. NULL: out of memory. */
+/* Creates a team of `threads`, including the caller of team_run(), and starts none of them
+ * yet. A team with more threads than `cores` never spins. Returns NULL if out of memory. */
 struct team *team_create(uint32_t threads, uint32_t cores);
 /* Ends and joins the threads. Accepts NULL. */
 void team_destroy(struct team *team);
-/* Calls fn until groups 0 .. count - 1 are done, in pieces of at least `grain`, on as many
- * threads as are at hand, and returns when all are done. The first call starts the threads.
- * A caller that finds the team at work for another does its groups alone. */
+/* Calls fn for groups 0 .. count - 1, in pieces of at least `grain`, on the threads of the
+ * team, and returns when all are done. The first call starts the threads. If another caller
+ * is using the team, this one computes its groups alone. */
 void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain);
-/* Threads that run, the caller among them: 1 until the first team_run(). */
+/* The number of threads that run, including the caller: 1 until the first team_run(). */
 uint32_t team_size(const struct team *team);
 
 /* ---- plugin.c ------------------------------------------------------------------------------ */
@@ -84,7 +84,7 @@ struct device {
 struct queue {
     struct device *device;
     struct kernel_choice choice;
-    bool logged[]; /* by row: whether its first call was */
+    bool logged[]; /* by row: whether its first use was logged */
 };
 
 /* Returns HW_UNSUPPORTED: `what` sets a flag or a field that this plugin does not know. */

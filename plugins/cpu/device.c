@@ -28,8 +28,8 @@ static uint64_t features_of(const struct machine *machine)
 
 static int32_t no_device(const struct plugin *plugin, int32_t index)
 {
-    return hw_fail(plugin->host, HW_NO_DEVICE, "there is one device, 0; asked for %d",
-                   (int)index);
+    return hw_fail(plugin->host, HW_NO_DEVICE,
+                   "device %d does not exist; the only device is 0", (int)index);
 }
 
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
@@ -51,8 +51,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     return HW_OK;
 }
 
-/* HW_THREADS, else one per core, or fewer where the process is granted less time than that.
- */
+/* HW_THREADS; else one per core, or fewer if the cgroup grants less time. */
 static uint32_t threads_of(const struct plugin *plugin)
 {
     const struct machine *machine = &plugin->machine;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events. Work is done when a call returns, so an event has passed as soon as it is recorded. */
+/* Events. An op is complete when its call returns, so an event completes when it is recorded. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include "cpu.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops are computed here, within the call: a plan says which code runs on which addresses,
- * and the team goes through its groups. */
+/* Ops are computed here, within the call: a plan says which code runs on which addresses, and
+ * the team computes its groups. */
 #include "cpu.h"
 
-/* Multiply-adds, as struct plan counts work, that are worth a second thread: about 5 us of
- * one. */
+/* The work, in multiply-adds, from which a second thread pays off: about 5 us of one. */
 #define WORTH_A_THREAD 40000.0
 
 /* ---- the portable rows ---- */
@@ -53,7 +52,8 @@ const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const 
     plan->op = args;
     plan->groups = l->groups;
     plan->work = l->work;
-    for (uint32_t i = 0; i < l->pointers; i++) /* absent ones are not read: any will do */
+    for (uint32_t i = 0; i < l->pointers;
+         i++) /* one that is absent is not read: any address will do */
         plan->pointer[i] = base_of(l->operand[l->operand[i] ? i : 0]);
     return NULL;
 }

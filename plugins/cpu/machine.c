@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine: what the processor says of itself, what the operating system lets this
- * process have of it. */
+/* The machine: what the processor reports about itself, and how much of it the operating
+ * system grants this process. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- the processor ---- */
 
-/* Copies without the blanks that pad what processors say. */
+/* Copies without the blanks at both ends, with which processors pad their names. */
 static void copy_trimmed(char *to, size_t size, const char *from)
 {
     while (isspace((unsigned char)*from))
@@ -36,7 +36,7 @@ static void copy_trimmed(char *to, size_t size, const char *from)
 enum register_index { EAX, EBX, ECX, EDX };
 enum saved_state { STATE_AVX = 0x6, STATE_AVX512 = 0xe6, STATE_AMX = 0x60000 };
 
-/* The state that the operating system saves, XCR0; 0 if it says nothing. */
+/* The register state that the operating system saves (XCR0); 0 if that is not known. */
 static uint64_t saved_state(void)
 {
     uint32_t eax, ebx, ecx, edx;
@@ -65,7 +65,8 @@ static uint64_t read_features(void)
     return features;
 }
 
-/* The highest tier all of whose features, and those of the tiers below, are there. */
+/* The bits of all tiers that the processor has, and in `arch` the name of the highest. A tier
+ * requires its own features and those of the tiers below. */
 static uint64_t read_tiers(uint64_t features, char *arch, size_t size)
 {
     uint64_t tiers = 0, needed = 0;
@@ -115,7 +116,7 @@ static void read_processor(struct machine *machine, const char *root)
 
 #else
 
-/* The value of the first line "key : value" of /proc/cpuinfo; "" if there is none. */
+/* Reads the value of the first line "key : value" of /proc/cpuinfo; "" if there is none. */
 static void cpuinfo_value(const char *root, const char *key, char *value, size_t size)
 {
     char path[256], line[256];
@@ -173,7 +174,8 @@ static const char *implementer(unsigned long code)
     }
 }
 
-/* Linux tells an AArch64 processor's codes, not its name: the name says just these. */
+/* On AArch64, Linux reports the processor's codes but not its name, so the name is made of
+ * the codes. */
 static void read_processor(struct machine *machine, const char *root)
 {
     char code[32], part[32];
@@ -192,9 +194,9 @@ static void read_processor(struct machine *machine, const char *root)
 
 #endif
 
-/* ---- what the process may use of it ---- */
+/* ---- what the process may use ---- */
 
-/* The first number of a one-line file; UINT64_MAX for "max"; false if there is none. */
+/* Reads the number in a one-line file, UINT64_MAX for "max". False if there is none. */
 static bool read_number(const char *path, uint64_t *value)
 {
     char text[64] = "";
@@ -210,8 +212,8 @@ static bool read_number(const char *path, uint64_t *value)
     return found;
 }
 
-/* The number after `key` at the start of a line: "MemTotal:   23 kB", "inactive_file 42".
- */
+/* Reads the number after `key` at the start of a line: "MemTotal:   23 kB",
+ * "inactive_file 42". False if there is no such line. */
 static bool read_key(const char *path, const char *key, uint64_t *value)
 {
     char line[256];
@@ -226,9 +228,9 @@ static bool read_key(const char *path, const char *key, uint64_t *value)
     return found;
 }
 
-/* Where the process's control group has its files: of version 2 (`controller` ""), or of
- * one controller of version 1. The path ends at the mount's root in a container, whose own
- * name for the group need not exist inside. */
+/* Where the files of the process's control group are: those of version 2 (`controller` is
+ * ""), or those of one controller of version 1. In a container, the group's path as seen
+ * from outside may not exist; its files are then at the root of the mount. */
 struct cgroup {
     char mount[512]; /* ".../sys/fs/cgroup" or ".../sys/fs/cgroup/memory" */
     char path[512];  /* "/a/b", or "" at the root */
@@ -272,7 +274,7 @@ static bool cgroup_find(const char *root, const char *controller, struct cgroup 
     return found;
 }
 
-/* Calls fn for the group and all its ancestors, whose limits hold for it, too. */
+/* Calls fn for the group and for all its ancestors, whose limits apply to it as well. */
 static void cgroup_climb(struct cgroup *group,
                          void (*fn)(const char *directory, void *user), void *user)
 {
@@ -297,7 +299,7 @@ static void cgroup_each(const char *root, const char *controller,
         cgroup_climb(&group, fn, user);
 }
 
-/* Version 2: "200000 100000" or "max 100000" in cpu.max; version 1: two files. */
+/* Version 2 has "200000 100000" or "max 100000" in cpu.max; version 1 has two files. */
 static void quota_at(const char *directory, void *user)
 {
     uint32_t *cores = user;
@@ -351,7 +353,7 @@ struct memory {
     uint64_t total, free;
 };
 
-/* Caches of files count as used in a group, but are given up when memory is asked for. */
+/* A group counts cached files as used memory, but the system frees them on demand. */
 static void memory_at(const char *directory, void *user)
 {
     struct memory *memory = user;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory: the host's own. Large blocks come in huge pages where the system has them, which
- * spares the misses of address translation that streaming through weights is slowed by. */
+/* Memory: ordinary memory of the host. Large blocks request huge pages, which save the
+ * translation misses that slow down streaming through weights. */
 #define _GNU_SOURCE /* madvise */
 #include "cpu.h"
 
@@ -11,13 +11,12 @@
 #define HUGE_PAGE  (UINT64_C(2) << 20)
 #define HUGE_BYTES (UINT64_C(4) << 20) /* blocks from here on are worth huge pages */
 
-/* What hw_buffer.impl points at. */
+/* What hw_buffer.impl points to. */
 struct block {
-    void *address; /* NULL: imported, not ours to free */
+    void *address; /* NULL if imported: then it is not freed */
 };
 
-/* More than a third of the address space is nobody's memory, and rounds up without
- * overflow. */
+/* Rejects sizes that no allocator can serve; below them, rounding up cannot overflow. */
 static void *allocate(uint64_t bytes, bool zeroed)
 {
     if (bytes > SIZE_MAX / 4)
@@ -27,7 +26,7 @@ static void *allocate(uint64_t bytes, bool zeroed)
     void *address = aligned_alloc((size_t)alignment, (size_t)(whole ? whole : alignment));
 #if defined(MADV_HUGEPAGE)
     if (address && alignment == HUGE_PAGE)
-        madvise(address, (size_t)whole, MADV_HUGEPAGE); /* a hint: refused is as good */
+        madvise(address, (size_t)whole, MADV_HUGEPAGE); /* a hint, which may fail */
 #endif
     if (address && zeroed)
         memset(address, 0, (size_t)bytes);
@@ -48,7 +47,7 @@ int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags, struct hw_buf
         free(block);
         machine_memory("", &total, &left);
         return hw_fail(dev->host, HW_NO_MEMORY,
-                       "allocate %llu bytes: %llu of %llu bytes of memory are free",
+                       "cannot allocate %llu bytes: %llu of %llu bytes of memory are free",
                        (unsigned long long)bytes, (unsigned long long)left,
                        (unsigned long long)total);
     }
@@ -75,8 +74,7 @@ int32_t memory_import(void *device, const struct hw_import *desc, struct hw_buff
     const struct device *dev = device;
     if (strcmp(desc->kind, "host") != 0)
         return hw_fail(dev->host, HW_UNSUPPORTED,
-                       "import: the CPU wraps memory of kind \"host\"; \"%s\" is another "
-                       "backend's",
+                       "import: the CPU plugin imports memory of kind \"host\", not \"%s\"",
                        desc->kind);
     if (!hw_knows(desc, sizeof *desc) ||
         desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues. Work is done when a call returns, so there is nothing to wait for. */
+/* Queues. An op is complete when its call returns, so there is nothing to wait for. */
 #include "cpu.h"
 
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The team: threads that share an op's groups.
  *
- * Work is handed out in pieces by a counter, so a thread that the operating system holds up
- * delays only its piece. A job has a gate: a thread that finds it open enters, takes pieces
- * until none is left, and leaves. The caller closes the gate when nothing is left to hand
- * out and waits for those inside alone; late comers find it closed and never see a job that
- * is over.
+ * A counter hands out the work in pieces, so a thread that the operating system suspends
+ * delays only its own piece. A job has a gate: a thread that finds it open enters, takes
+ * pieces until none is left, and leaves. When nothing is left to hand out, the caller closes
+ * the gate and waits for the threads inside. A thread that comes later finds the gate closed
+ * and does not see a job that has ended.
  *
- * A thread without work spins for SPIN_NS, since the next op is usually microseconds away,
- * then sleeps. A team larger than the cores it has never spins: it would steal from its own
- * members. */
+ * A thread without work spins for SPIN_NS, because the next op is usually microseconds away;
+ * then it sleeps. A team with more threads than cores never spins: its threads would take
+ * time from each other. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "cpu.h"
 
@@ -25,8 +25,8 @@
 #define LINE        64 /* bytes of a cache line */
 #define PIECES      4  /* handed out per thread, where there is enough */
 
-/* The gate, one word so that entering is one exchange: threads inside, whether it is open,
- * and a number that tells one job from the next. */
+/* The gate is one word, so that entering is one exchange. It holds the number of threads
+ * inside, whether the gate is open, and a number that differs from one job to the next. */
 #define GATE_INSIDE UINT64_C(0xffff)
 #define GATE_OPEN   UINT64_C(0x10000)
 #define GATE_NEXT   UINT64_C(0x100000000)
@@ -39,9 +39,9 @@ struct job {
 
 struct team {
     _Alignas(LINE) _Atomic uint64_t gate;
-    _Alignas(LINE) _Atomic int64_t next; /* group to hand out */
+    _Alignas(LINE) _Atomic int64_t next; /* the next group to hand out */
     _Alignas(LINE) struct job job; /* written only while the gate is closed and empty */
-    _Atomic bool busy;             /* a caller has the team */
+    _Atomic bool busy;             /* a caller is using the team */
     _Atomic bool stop;
     _Atomic bool waiting;      /* the caller sleeps until the gate is empty */
     _Atomic uint32_t sleeping; /* threads that must be woken */
@@ -49,12 +49,12 @@ struct team {
     pthread_cond_t work, done;
     pthread_t *threads;
     uint32_t wanted;          /* threads, the caller among them */
-    _Atomic uint32_t started; /* of these, but for the caller */
-    bool tried;               /* to start them */
+    _Atomic uint32_t started; /* of them, without the caller */
+    bool tried;               /* whether they were started */
     bool spin;
-    pid_t process; /* that started them: a forked child has none of them */
+    pid_t process; /* that started them: a forked child does not have them */
 #if defined(__linux__)
-    cpu_set_t cores; /* of the thread that made the team, whoever starts the others */
+    cpu_set_t cores; /* affinity of the thread that created the team */
     bool has_cores;
 #endif
 };
@@ -75,7 +75,7 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* A look at the clock every so often; false when it is time to sleep. */
+/* Spins for a while, then reads the clock. Returns false when it is time to sleep. */
 struct spinner {
     int64_t until;
 };
@@ -125,9 +125,9 @@ static void gate_leave(struct team *team)
 
 /* ---- the threads ---- */
 
-/* Sleeps until the gate is another than `seen`, or the team stops. The order of the two
- * counts: who opens the gate looks for sleepers after it, who goes to sleep looks at the
- * gate after counting itself, so one of them sees the other. */
+/* Sleeps until the gate's job is not `seen`, or the team stops. The order matters: the caller
+ * opens the gate, then reads `sleeping`; this thread increments `sleeping`, then reads the
+ * gate. So at least one of them sees the other. */
 static void sleep_at(struct team *team, uint64_t seen)
 {
     pthread_mutex_lock(&team->lock);
@@ -161,7 +161,7 @@ static void *thread_main(void *user)
     return NULL;
 }
 
-/* A machine that gives fewer threads than asked gets by with those. */
+/* If the system refuses to start some of the threads, the team works with fewer. */
 static void start_threads(struct team *team)
 {
     pthread_attr_t attributes;
@@ -238,7 +238,7 @@ uint32_t team_size(const struct team *team)
     return atomic_load(&team->started) + 1;
 }
 
-/* ---- making and ending ---- */
+/* ---- creating and destroying ---- */
 
 struct team *team_create(uint32_t threads, uint32_t cores)
 {
@@ -265,7 +265,7 @@ void team_destroy(struct team *team)
         return;
     const uint32_t started = atomic_load(&team->started);
     if (started &&
-        team->process != getpid()) /* forked: nobody to join, a lock may be held */
+        team->process != getpid()) /* forked: no threads to join, and a lock may be held */
         return;
     pthread_mutex_lock(&team->lock);
     atomic_store(&team->stop, true);
