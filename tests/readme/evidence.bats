@@ -62,7 +62,7 @@ record it: tools/evidence record cpu executed && tools/evidence readme" ]
     [ "${lines[0]}" = "matmul i8: recorded 7/7, computed here 0/0" ]
 }
 
-@test "a record of another label is no claim to have computed it" {
+@test "a record of another label does not claim that the op was computed" {
     needs_cpu
     change '"label": "executed"' '"label": "stand-in"'
     evidence check cpu

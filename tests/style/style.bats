@@ -71,6 +71,10 @@ formatter()
     files ':!tests/style' | none '\b[Cc]an not\b'
 }
 
+@test "something \"is not a number\", it never \"is no number\"" {
+    files ':!tests/style' | none '(?<![Tt]here )\b(is|are) no (?!longer|larger|smaller|more|less)[a-z]'
+}
+
 @test "no carriage returns" {
     files | none '\r'
 }
