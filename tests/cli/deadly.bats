@@ -44,6 +44,14 @@ install_plugin()
     [[ $stderr =~ "hw verify: segmentation fault while computing silu("[^\ ]+")"\ on\ deadly:0$ ]]
 }
 
+@test "Ctrl-C names the case that does not end" {
+    install_plugin
+    run --separate-stderr env DEADLY=silu:hang timeout --foreground -s INT 2 "$COMMAND" verify -o silu -q
+    echo "$stderr"
+    [ "$status" -eq 124 ]
+    [[ $stderr =~ "hw verify: interrupted while computing silu("[^\ ]+")"\ on\ deadly:0$ ]]
+}
+
 @test "a plugin that calls exit() is an error" {
     install_plugin
     for words in status "verify $directory/hw_deadly.so" "env HW_LOG"; do

@@ -166,13 +166,16 @@ static void keep_failure(struct verify_run *run, const struct verify_result *res
         print_failure(run, result);
 }
 
-/* The library's message begins "silu (f32 f32) on mine:0: "; the op and the device are
- * printed elsewhere. */
+/* The library's message is "silu (f32 f32) on mine:0: why; HW_FALLBACK=error allows no other
+ * device". The op and the device are printed elsewhere, and no case may run on another. */
 static void keep_reason(struct verify_run *run, const struct verify_result *result)
 {
     char text[512], place[128];
     const size_t op = strlen(result->op);
     clean_text(text, sizeof text, result->text);
+    char *fallback = strstr(text, "; HW_FALLBACK=error ");
+    if (fallback)
+        *fallback = '\0';
     snprintf(place, sizeof place, " on %s", run->device);
     char *reason = strncmp(text, result->op, op) ? text : text + op;
     char *found = strstr(reason, place);
@@ -197,7 +200,7 @@ static void print_result(const struct verify_result *result)
     print_errors(result);
 }
 
-/* A crash then names the case. */
+/* A crash, or Ctrl-C, then names the case. */
 static void begin_case(void *user, const char *test)
 {
     const struct verify_run *run = user;
@@ -238,7 +241,9 @@ json_t *verify_device(struct verify_run *run, struct hw_device *device)
     memset(&run->counts, 0, sizeof run->counts);
     if (out_is_text())
         say("%s%s%s\n", ink(BOLD), run->device, ink(PLAIN));
+    watch_interrupt(true);
     enum hw_status status = verify_test(device, &run->filter, &calls, &run->counts, error);
+    watch_interrupt(false);
     watch_work(NULL);
     next_op(run, "");
     json_decref(run->reasons);

@@ -119,8 +119,7 @@ void watch_end(void)
     ended = true;
 }
 
-/* Only while a plugin starts: `hw run` handles Ctrl-C itself. */
-static void watch_interrupt(bool on)
+void watch_interrupt(bool on)
 {
     static bool watched;
     const int index = DEADLY - 1;

@@ -4,6 +4,8 @@
 #ifndef HW_TOOL_WATCH_H
 #define HW_TOOL_WATCH_H
 
+#include <stdbool.h>
+
 /* main calls the first when it starts, and the second when the command has ended by itself,
  * so that the exit is not that of a plugin. */
 void watch_begin(void);
@@ -17,5 +19,8 @@ void watch_start(void *user, const char *path);
 
 /* Sets what a plugin is about to do, "computing silu(...) on mine:0"; NULL: nothing. */
 void watch_work(const char *work);
+
+/* Whether Ctrl-C prints what it interrupts. `hw run` handles Ctrl-C itself. */
+void watch_interrupt(bool on);
 
 #endif
