@@ -96,6 +96,7 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     [ "$(complete_words bench --rep)" = --repetitions ]
     [ "$(complete_words bench dis)" = dispatch ]
     [ "$(complete_words env memory)" = memory_limit ]
+    [ "$(complete_words env HW_M)" = HW_MEMORY_LIMIT ]
     [ "$(complete_words help ve | sort | tr '\n' ' ')" = "verify version " ]
     touch "$BATS_TEST_TMPDIR/model.gguf"
     [ "$(complete_words run "$BATS_TEST_TMPDIR/mod")" = "$BATS_TEST_TMPDIR/model.gguf" ]

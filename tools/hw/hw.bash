@@ -14,7 +14,7 @@ _hw_words()
     '') _hw_commands && echo help ;;
     help) _hw_commands ;;
     bench) echo open dispatch copy ops ;;
-    env) hw env --csv | sed -nE '2,$s/^([a-z_]+),.*/\1/p' ;;
+    env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     devices | verify | explain) hw devices -l 2>/dev/null | cut -d ' ' -f 1 ;;
     esac
 }
