@@ -23,6 +23,10 @@ static enum hw_status wake_locked(struct hw_device *device)
         status = plugin->table.device_open(plugin->self, device->index, &impl);
         if (status)
             return fail_in(plugin_failed(status), "open device %s: ", device->name);
+        if (!impl)
+            return fail(HW_INTERNAL,
+                        "open device %s: plugin %s returned HW_OK without a device",
+                        device->name, plugin->table.name);
         device->impl = impl;
         log_line(&device->context->log, HW_LOG_INFO, "%s: opened: %s", device->name,
                  device->info.name);

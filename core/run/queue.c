@@ -123,6 +123,8 @@ static enum hw_status make(struct hw_device *device, const struct hw_queue_desc 
         device, origin.kind ? table->queue_import(device->impl, &asked, origin.kind,
                                                   origin.handle, &q->impl)
                             : table->queue_open(device->impl, &asked, &q->impl));
+    if (!status && !q->impl)
+        status = fail(HW_INTERNAL, "plugin %s returned HW_OK without a queue", table->name);
     if (status) {
         queue_free(q);
         return fail_in(status, "%s a queue on %s: ", origin.kind ? "import" : "open",

@@ -624,6 +624,39 @@ static void null_is_closed_quietly(void **state)
     hw_queue_close(w.on_near);
 }
 
+static int32_t open_no_device(void *self, int32_t index, void **device)
+{
+    (void)self, (void)index, (void)device;
+    return HW_OK;
+}
+
+static int32_t open_no_queue(void *device, const struct hw_queue_desc *desc, void **queue)
+{
+    (void)device, (void)desc, (void)queue;
+    return HW_OK;
+}
+
+/* A plugin that forgets to return what it opened is named; NULL never reaches its functions. */
+static void what_is_opened_is_returned(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "cpu",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS") };
+    struct hw_context *context;
+    struct hw_queue *queue;
+    (void)state;
+    w.near->plugin->table.queue_open = open_no_queue;
+    fails(HW_INTERNAL, "open a queue on discrete:0: plugin discrete returned HW_OK without",
+          hw_queue_open(w.near, NULL, &queue));
+    assert_null(queue);
+    ok(hw_open(&options, &context));
+    struct hw_device *device = hw_device_default(context);
+    device->plugin->table.device_open = open_no_device;
+    fails(HW_INTERNAL, "open device cpu:0: plugin cpu returned HW_OK without a device",
+          hw_queue_open(device, NULL, &queue));
+    hw_close(context);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -649,6 +682,7 @@ int main(void)
         TEST(packed_weights),
         TEST(children_are_told),
         TEST(null_is_closed_quietly),
+        TEST(what_is_opened_is_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
