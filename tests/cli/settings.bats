@@ -61,6 +61,8 @@ load common
     needs_cpu
     HW_KERNEL=nope hw bench dispatch --repetitions=20
     fails 1 'hw bench: dispatch: kernel \(HW_KERNEL\): .*kernel "nope": there is no such row.*'
+    HW_KERNEL=nope hw verify --quick cpu
+    fails 1 'hw verify: cpu:0: kernel \(HW_KERNEL\): .*kernel "nope": there is no such row.*'
     HW_KERNEL=silly=portable hw bench dispatch --repetitions=20
     fails 1 '.*HW_KERNEL: "silly=portable" is not a value of HW_KERNEL.*'
     HW_KERNEL=silu=portable,matmul=portable hw bench dispatch --repetitions=20

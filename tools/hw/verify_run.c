@@ -228,6 +228,20 @@ static bool take_result(void *user, const struct verify_result *result)
 
 /* ---- The device ---------------------------------------------------------------------------- */
 
+/* A device that does not open, or that lacks the forced kernel, is one error, not one per
+ * case. */
+static enum hw_status open_once(struct hw_device *device)
+{
+    char work[160];
+    struct hw_queue *queue;
+    snprintf(work, sizeof work, "opening %s", hw_device_name(device));
+    watch_work(work);
+    const enum hw_status status = hw_queue_open(device, NULL, &queue);
+    if (!status)
+        hw_queue_close(queue);
+    return status;
+}
+
 json_t *verify_device(struct verify_run *run, struct hw_device *device)
 {
     const struct verify_calls calls = { begin_case, take_result, run };
@@ -242,7 +256,9 @@ json_t *verify_device(struct verify_run *run, struct hw_device *device)
     if (out_is_text())
         say("%s%s%s\n", ink(BOLD), run->device, ink(PLAIN));
     watch_interrupt(true);
-    enum hw_status status = verify_test(device, &run->filter, &calls, &run->counts, error);
+    enum hw_status status = open_once(device);
+    if (!status)
+        status = verify_test(device, &run->filter, &calls, &run->counts, error);
     watch_interrupt(false);
     watch_work(NULL);
     next_op(run, "");
