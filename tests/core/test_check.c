@@ -18,7 +18,7 @@ static float memory[1 << 14];
 static size_t used;
 static uint32_t plugin_calls;
 
-/* Operands lie apart, in one piece of host memory. */
+/* The operands are placed apart, in one block of host memory. */
 static struct hw_tensor tensor(int32_t dtype, int32_t rank, int64_t a, int64_t b, int64_t c,
                                int64_t d)
 {
@@ -120,7 +120,7 @@ static union any_op valid(uint32_t op)
     return u;
 }
 
-/* A plugin that computes nothing, and counts that it was asked to. */
+/* Ops that compute nothing and count their calls. */
 #define X(NAME, name)                                                                      \
     static int32_t count_##name(void *device, void *queue, const struct hw_##name *op)     \
     {                                                                                      \
@@ -155,7 +155,7 @@ static enum hw_status submit(uint32_t op, const union any_op *args)
     return hw_submit(world.on_cpu, op, args, op_rows[op].size);
 }
 
-/* Refused with op and field in the message; nobody was called. */
+/* The call is rejected with op and field in the message, and the plugin is not called. */
 static void refused(uint32_t op, const union any_op *args, const char *field,
                     const char *what)
 {
@@ -217,7 +217,7 @@ static void negative_extent(struct hw_tensor *t)
 static void smallest_extent(struct hw_tensor *t)
 {
     t->extent[0] =
-        INT64_MIN; /* the undefined behaviour sanitizer sees a difference from 1 */
+        INT64_MIN; /* the undefined behaviour sanitizer reports a difference from 1 */
 }
 static void huge_extent(struct hw_tensor *t)
 {
@@ -248,7 +248,7 @@ static void wrapping_offset(struct hw_tensor *t)
 {
     t->offset = UINT64_MAX - 3;
 }
-static void beyond_rank(struct hw_tensor *t)
+static void extent_beyond_rank(struct hw_tensor *t)
 {
     if (t->rank < 4)
         t->stride[3] = 4;
@@ -259,24 +259,24 @@ static void reserved_word(struct hw_tensor *t)
 {
     t->reserved[1] = 1;
 }
-static void strange_layout(struct hw_tensor *t)
+static void unknown_layout(struct hw_tensor *t)
 {
     t->layout = 5;
 }
 
-static void each_operand_is_checked(void **state)
+static void every_operand_is_checked(void **state)
 {
     static const struct {
         const char *name;
         damage_fn *damage;
     } ways[] = {
 #define WAY(name) { #name, name }
-        WAY(no_dtype),        WAY(other_dtype),     WAY(negative_dtype),
-        WAY(rank_zero),       WAY(rank_five),       WAY(rank_negative),
-        WAY(negative_extent), WAY(smallest_extent), WAY(huge_extent),
-        WAY(negative_stride), WAY(huge_stride),     WAY(odd_stride),
-        WAY(odd_address),     WAY(no_address),      WAY(wrapping_offset),
-        WAY(beyond_rank),     WAY(reserved_word),   WAY(strange_layout),
+        WAY(no_dtype),           WAY(other_dtype),     WAY(negative_dtype),
+        WAY(rank_zero),          WAY(rank_five),       WAY(rank_negative),
+        WAY(negative_extent),    WAY(smallest_extent), WAY(huge_extent),
+        WAY(negative_stride),    WAY(huge_stride),     WAY(odd_stride),
+        WAY(odd_address),        WAY(no_address),      WAY(wrapping_offset),
+        WAY(extent_beyond_rank), WAY(reserved_word),   WAY(unknown_layout),
 #undef WAY
     };
     (void)state;
@@ -293,8 +293,8 @@ static void each_operand_is_checked(void **state)
             }
 }
 
-/* One more element along any axis fits nothing else. */
-static void extents_agree(void **state)
+/* An operand with one more element along any axis must be rejected. */
+static void extents_must_agree(void **state)
 {
     (void)state;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
@@ -306,7 +306,7 @@ static void extents_agree(void **state)
                 union any_op u = good;
                 operand_in(&u, operand)->extent[axis]++;
                 if (strcmp(operand->name, "table") == 0 && axis == 0)
-                    continue; /* tables have as many rows as they like */
+                    continue; /* a table may have any number of rows */
                 if (op == HW_OP_ARGMAX && i == 0 && axis == 1)
                     continue; /* rows may be of any length */
                 if (op == HW_OP_ADD || op == HW_OP_MUL || axis < rank - 1 ||
@@ -327,13 +327,13 @@ static void missing_operands(void **state)
             memset(operand_in(&u, operand), 0, sizeof(struct hw_tensor));
             if (!role_optional(operand->role))
                 refused(op, &u, operand->name, "absence");
-            else if (op != HW_OP_SWIGLU) /* without up its gate is another shape */
+            else if (op != HW_OP_SWIGLU) /* without up, the gate has another shape */
                 ok(submit(op, &u));
         }
 }
 
 /* An output one element into another operand. */
-static void outputs_overlap_nothing(void **state)
+static void outputs_must_not_overlap(void **state)
 {
     (void)state;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
@@ -345,13 +345,12 @@ static void outputs_overlap_nothing(void **state)
                     continue;
                 union any_op u = valid(op);
                 operand_in(&u, out)->data = (char *)operand_in(&u, in)->data + 4;
-                if (out->role !=
-                    HW_ROLE_INOUT) /* its bytes follow: part of x lies in front of y */
+                if (out->role != HW_ROLE_INOUT) /* its bytes follow: part of x precedes y */
                     refused(op, &u, in->name, "overlap");
             }
 }
 
-static void elements_of_outputs_lie_apart(void **state)
+static void output_elements_must_not_overlap(void **state)
 {
     (void)state;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
@@ -370,7 +369,7 @@ static void elements_of_outputs_lie_apart(void **state)
         }
 }
 
-static void operands_lie_in_their_buffers(void **state)
+static void operands_must_fit_their_buffers(void **state)
 {
     struct hw_buffer *buffer, *read_only;
     (void)state;
@@ -420,7 +419,7 @@ static void scalars(void **state)
     REFUSED(ROPE, rope, dims, 3, "dims");
     REFUSED(ROPE, rope, dims, 10, "dims");
     REFUSED(ROPE, rope, dims, -2, "dims");
-    REFUSED(ROPE, rope, dims, 4, "factors"); /* there are four */
+    REFUSED(ROPE, rope, dims, 4, "factors"); /* it has four elements */
     REFUSED(ROPE, rope, theta, -1.0f, "theta");
     REFUSED(ROPE, rope, theta, (float)NAN, "theta");
     REFUSED(ROPE, rope, scale, (float)NAN, "scale");
@@ -463,8 +462,9 @@ static void conversions(void **state)
     ok(submit(HW_OP_COPY, &u));
 }
 
-/* Columns of one matrix lie apart, though their spans overlap; in place is exact. */
-static void columns_and_places(void **state)
+/* Columns of one matrix do not overlap although their spans do. In-place operands are
+ * identical. */
+static void columns_and_in_place(void **state)
 {
     struct hw_tensor qkv, q, k;
     (void)state;
@@ -483,7 +483,7 @@ static void columns_and_places(void **state)
     refused(HW_OP_SILU, &u, "y", "in place with another layout");
 }
 
-static void empty_outputs_are_nothing_to_do(void **state)
+static void empty_outputs_need_no_work(void **state)
 {
     (void)state;
     const uint32_t before = plugin_calls;
@@ -495,7 +495,7 @@ static void empty_outputs_are_nothing_to_do(void **state)
     assert_int_equal(plugin_calls, before);
 }
 
-static void a_constructor_that_failed(void **state)
+static void absent_tensors_are_rejected(void **state)
 {
     (void)state;
     union any_op u = { .silu = { .x = hw_host_2d(memory, HW_F32, -4, 2),
@@ -503,7 +503,7 @@ static void a_constructor_that_failed(void **state)
     refused(HW_OP_SILU, &u, "extents[0] is -4", "the first reason");
 }
 
-/* ---- the short check and the whole one ---- */
+/* ---- the short check and the full check ---- */
 
 static uint32_t seed = 1;
 
@@ -553,7 +553,7 @@ static void damage(struct hw_tensor *t, const struct hw_tensor *other)
     }
 }
 
-static void short_and_whole_check_agree(void **state)
+static void short_and_full_check_agree(void **state)
 {
     uint32_t accepted = 0, rejected = 0;
     (void)state;
@@ -567,7 +567,7 @@ static void short_and_whole_check_agree(void **state)
         struct check check = { .device = world.cpu, .impl = world.cpu->impl, .op = op };
         const enum hw_status whole = op_checks[op](&u, &check);
         if (!whole && check.traits & TRAIT_STRIDED)
-            continue; /* scratch would be taken: route.c is about those */
+            continue; /* these need scratch memory: see test_route.c */
         const uint32_t before = plugin_calls;
         const enum hw_status answer = submit(op, &u);
         assert_int_equal(answer, whole);
@@ -583,19 +583,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_calls_reach_the_plugin),
-        cmocka_unit_test(each_operand_is_checked),
-        cmocka_unit_test(extents_agree),
+        cmocka_unit_test(every_operand_is_checked),
+        cmocka_unit_test(extents_must_agree),
         cmocka_unit_test(missing_operands),
-        cmocka_unit_test(outputs_overlap_nothing),
-        cmocka_unit_test(elements_of_outputs_lie_apart),
-        cmocka_unit_test(operands_lie_in_their_buffers),
+        cmocka_unit_test(outputs_must_not_overlap),
+        cmocka_unit_test(output_elements_must_not_overlap),
+        cmocka_unit_test(operands_must_fit_their_buffers),
         cmocka_unit_test(scalars),
         cmocka_unit_test(blocks),
         cmocka_unit_test(conversions),
-        cmocka_unit_test(columns_and_places),
-        cmocka_unit_test(empty_outputs_are_nothing_to_do),
-        cmocka_unit_test(a_constructor_that_failed),
-        cmocka_unit_test(short_and_whole_check_agree),
+        cmocka_unit_test(columns_and_in_place),
+        cmocka_unit_test(empty_outputs_need_no_work),
+        cmocka_unit_test(absent_tensors_are_rejected),
+        cmocka_unit_test(short_and_full_check_agree),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

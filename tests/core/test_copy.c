@@ -21,7 +21,7 @@ static int close_world(void **state)
     return 0;
 }
 
-/* Memory in each of four places. */
+/* Allocates memory in each of the four places. */
 static struct hw_tensor place(int where, int32_t dtype, int64_t rows, int64_t cols,
                               void *host)
 {
@@ -42,7 +42,7 @@ static struct hw_pool_stats pool(struct hw_device *device)
     return stats;
 }
 
-static void between_all_places(void **state)
+static void copies_between_all_places(void **state)
 {
     struct hw_queue *const queues[] = { w.on_cpu, w.on_near, w.on_far };
     float x[35], from_host[35], to_host[35], back[35];
@@ -68,7 +68,7 @@ static void between_all_places(void **state)
 }
 
 /* NaN payloads survive: a copy without conversion does no arithmetic. */
-static void bit_for_bit(void **state)
+static void copies_are_exact(void **state)
 {
     const uint32_t bits[4] = { 0x7fa00001, 0xff812345, 0x80000000, 0x00000001 };
     uint32_t back[4] = { 0 };
@@ -83,7 +83,7 @@ static void bit_for_bit(void **state)
     assert_memory_equal(back, bits, sizeof bits);
 }
 
-static void turned_between_devices(void **state)
+static void transposed_between_devices(void **state)
 {
     float x[6] = { 1, 2, 3, 4, 5, 6 }, got[6];
     (void)state;
@@ -95,7 +95,7 @@ static void turned_between_devices(void **state)
     assert_memory_equal(got, expected, sizeof got);
 }
 
-/* The test devices convert nothing: the CPU does, on the way. */
+/* The test devices cannot convert: the CPU converts on the way. */
 static void converted_between_devices(void **state)
 {
     float x[64], got[64];
@@ -113,7 +113,7 @@ static void converted_between_devices(void **state)
         assert_true(got[i] > x[i] - 0.1f && got[i] < x[i] + 0.1f);
 }
 
-/* hw_submit() takes a copy wherever it goes, as it takes every other op. */
+/* hw_submit() accepts a copy between any two places, as it accepts every other op. */
 static void by_number(void **state)
 {
     float x[6] = { 1, 2, 3, 4, 5, 6 }, got[6] = { 0 };
@@ -169,7 +169,7 @@ static void written_and_read(void **state)
     assert_memory_equal(out, in, sizeof in);
 }
 
-/* What is recorded reads the caller's memory at each launch. */
+/* A recorded copy reads the caller's memory at each launch. */
 static void written_by_a_graph(void **state)
 {
     float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
@@ -189,8 +189,9 @@ static void written_by_a_graph(void **state)
     hw_graph_free(graph);
 }
 
-/* Who stands in for a queue's device is counted, once a call, said, and may be forbidden. The
- * device that a queue is on stands in for nobody. */
+/* A conversion on another device is a fallback: it is counted once per call, logged, and
+ * rejected under HW_FALLBACK=error. A conversion on the queue's own device is not a
+ * fallback. */
 static void conversions_are_fallbacks(void **state)
 {
     enum { N = 3 << 20 };
@@ -225,7 +226,7 @@ static void conversions_are_fallbacks(void **state)
     }
 }
 
-/* More than one slice, in rows and in one long row. */
+/* Copies of more than one slice: many rows, and one long row. */
 static void in_slices(void **state)
 {
     enum { N = 3 << 20 };
@@ -257,8 +258,9 @@ static int32_t end_is_gone(void *queue, const struct hw_transfer *transfer)
     return plugin_message_set(HW_LOST, "one end is gone");
 }
 
-/* A way of the plugin's own has two ends: the other one goes on. */
-static void the_end_that_is_lost(void **state)
+/* When a direct copy between two devices reports a lost device, only the device at the
+ * other end is lost. The queue's device still works. */
+static void the_lost_end_is_reported(void **state)
 {
     (void)state;
     for (int out = 0; out < 2; out++) {
@@ -269,7 +271,7 @@ static void the_end_that_is_lost(void **state)
         int32_t (*real)(void *,
                         const struct hw_transfer *) = v.near->plugin->table.transfer;
         ok(copy_between(v.on_near, &b,
-                        &a)); /* by a helper, which is lost with its device */
+                        &a)); /* uses a helper queue, which is lost with its device */
         ok(hw_extension_call(v.on_far, "discrete.lose", NULL, 0));
         assert_int_equal(v.far->plugin->table.queue_wait(v.on_far->impl), HW_LOST);
         v.near->plugin->table.transfer = end_is_gone;
@@ -285,7 +287,7 @@ static void the_end_that_is_lost(void **state)
     }
 }
 
-static void what_can_not_be_copied(void **state)
+static void impossible_copies_are_rejected(void **state)
 {
     struct hw_tensor a = place(2, HW_F32, 2, 3, NULL), b = place(3, HW_F32, 3, 2, NULL);
     struct hw_tensor c = place(3, HW_I32, 2, 3, NULL),
@@ -300,9 +302,9 @@ static void what_can_not_be_copied(void **state)
     fails(HW_INVALID, "NULL", copy_between(NULL, &b, &a));
 }
 
-/* An invalid tensor is rejected before anything is counted with it; one side in reach of
- * the host and one not is where bytes are moved without the copy op. */
-static void what_is_no_tensor(void **state)
+/* An invalid tensor is rejected before any size is computed from it. The copies are between
+ * host and device memory, which move bytes without the copy op. */
+static void invalid_tensors_are_rejected(void **state)
 {
     float x[6] = { 0 };
     const struct hw_tensor good = place(2, HW_F32, 2, 3, NULL),
@@ -328,8 +330,8 @@ static void what_is_no_tensor(void **state)
     assert_int_equal(calls(w.on_near, HW_OP_COPY).calls, before);
 }
 
-/* Rows of one block each, too many to be worth a transfer each if a kernel could do it: the test
- * device copies no blocks, and its helper has nobody to stand in. */
+/* Many rows of one block each. The test device cannot copy blocks, and the helper has no
+ * fallback, so each row is a transfer. */
 static void many_blocks(void **state)
 {
     enum { ROWS = 100, BLOCK_BYTES = 34 };
@@ -350,8 +352,8 @@ static void many_blocks(void **state)
     hw_buffer_free(wide.buffer);
 }
 
-/* A second context has as many devices, or fewer: its queues hold nothing for those of the
- * first. */
+/* The second context has as many devices as the first, or fewer. Its queues have no helpers
+ * for devices of the first. */
 static void contexts_do_not_mix(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
@@ -380,7 +382,7 @@ static void contexts_do_not_mix(void **state)
     ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_record(event, w.on_near));
     fails(HW_INVALID, "different contexts", hw_event_wait(event, queue));
-    /* Freed when this returns: that queue may go after its memory. */
+    /* The buffer is freed when the call returns, because the queue is of another context. */
     const struct hw_pool_stats before = pool(hw_device_default(context));
     ok(hw_buffer_alloc(hw_device_default(context), 1000, 0, &buffer));
     hw_buffer_free_after(buffer, w.on_near);
@@ -392,18 +394,18 @@ static void contexts_do_not_mix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(between_all_places),
-        cmocka_unit_test(bit_for_bit),
-        cmocka_unit_test(turned_between_devices),
+        cmocka_unit_test(copies_between_all_places),
+        cmocka_unit_test(copies_are_exact),
+        cmocka_unit_test(transposed_between_devices),
         cmocka_unit_test(converted_between_devices),
         cmocka_unit_test(by_number),
         cmocka_unit_test(written_and_read),
         cmocka_unit_test(written_by_a_graph),
         cmocka_unit_test(conversions_are_fallbacks),
         cmocka_unit_test(in_slices),
-        cmocka_unit_test(the_end_that_is_lost),
-        cmocka_unit_test(what_can_not_be_copied),
-        cmocka_unit_test(what_is_no_tensor),
+        cmocka_unit_test(the_lost_end_is_reported),
+        cmocka_unit_test(impossible_copies_are_rejected),
+        cmocka_unit_test(invalid_tensors_are_rejected),
         cmocka_unit_test(many_blocks),
         cmocka_unit_test(contexts_do_not_mix),
     };

@@ -5,7 +5,7 @@
 #include "run/queue.h"
 #include "world.h"
 
-/* ---- another device computes ---- */
+/* ---- fallback to another device ---- */
 
 static struct hw_mul multiply(struct hw_queue *queue, float *x, float *y)
 {
@@ -31,13 +31,13 @@ static void another_device_computes(void **state)
     assert_int_equal(s.calls, 3);
     assert_int_equal(s.fallbacks, 3);
     assert_int_equal(s.fallback_bytes, 3 * 3 * sizeof x);
-    /* Said once, with op, device and reason; and in the report. */
+    /* The fallback is logged once, with op, device and reason, and is in the report. */
     assert_int_equal(w.log_lines, 1);
     assert_non_null(strstr(w.log, "mul"));
     assert_non_null(strstr(w.log, "discrete:0"));
     assert_non_null(strstr(w.log, "cpu:0"));
     assert_non_null(
-        strstr(w.log, "through host memory")); /* where they may have been before */
+        strstr(w.log, "through host memory")); /* where the operands may have been before */
     size_t length = hw_explain(w.context, NULL, 0);
     char *text = malloc(length + 1);
     hw_explain(w.context, text, length + 1);
@@ -47,7 +47,7 @@ static void another_device_computes(void **state)
     world_close(&w);
 }
 
-/* Only what the op writes changes: not the gaps of a view. */
+/* Only the elements that the op writes change, not the gaps of a view. */
 static void fallback_keeps_gaps(void **state)
 {
     struct world w;
@@ -67,7 +67,7 @@ static void fallback_keeps_gaps(void **state)
     world_close(&w);
 }
 
-static void fallback_may_be_forbidden(void **state)
+static void fallback_can_be_disabled(void **state)
 {
     struct world w;
     float x[6] = { 0 }, y[6] = { 7, 7, 7, 7, 7, 7 }, got[6];
@@ -85,8 +85,8 @@ static void fallback_may_be_forbidden(void **state)
     world_close(&w);
 }
 
-/* A queue on the last device has nobody behind it, and never wakes those before it. */
-static void nobody_is_left(void **state)
+/* A queue on the last device has no fallback, and does not start the devices before it. */
+static void last_device_has_no_fallback(void **state)
 {
     struct world w;
     struct hw_tensor blocks, back;
@@ -99,9 +99,9 @@ static void nobody_is_left(void **state)
     world_close(&w);
 }
 
-/* ---- a driver that fails at submission ---- */
+/* ---- driver errors at submission ---- */
 
-/* Answers what it is told to, after it has spoilt what it can reach of the output. */
+/* Overwrites part of the output, then returns `answer`. */
 static int32_t answer;
 static uint32_t asked;
 
@@ -134,7 +134,7 @@ static void break_queue(struct hw_queue *queue, enum hw_status status)
     asked = 0;
 }
 
-static void a_drivers_error_is_retried_elsewhere(void **state)
+static void driver_errors_are_retried_on_another_device(void **state)
 {
     struct world w;
     struct hw_graph *graph;
@@ -149,7 +149,7 @@ static void a_drivers_error_is_retried_elsewhere(void **state)
     get(w.on_near, &y, got);
     for (int i = 0; i < 6; i++)
         close_to(got[i], 2.0f * x[i]);
-    /* Said, with the driver's words, and counted. */
+    /* The fallback is logged with the driver's message, and counted. */
     assert_int_equal(asked, 1);
     assert_int_equal(w.log_lines, 1);
     assert_non_null(strstr(w.log, "discrete:1"));
@@ -157,7 +157,7 @@ static void a_drivers_error_is_retried_elsewhere(void **state)
     struct hw_call_stats s = calls(w.on_near, HW_OP_ADD);
     assert_int_equal(s.calls, 1);
     assert_int_equal(s.fallbacks, 1);
-    /* Staged from the host, and that in a graph. */
+    /* The same with staged host tensors, and in a graph. */
     struct hw_add staged = op;
     staged.a = host_f32(x, (int64_t)2, (int64_t)3, END);
     ok(hw_add(w.on_near, &staged));
@@ -173,7 +173,8 @@ static void a_drivers_error_is_retried_elsewhere(void **state)
     world_close(&w);
 }
 
-/* The status, with op, device and the driver's words; nobody else was asked. */
+/* The call returns the status with op, device and the driver's message. No other device is
+ * tried. */
 #define not_retried(wanted, queue, op, call)                                               \
     do {                                                                                   \
         asked = 0;                                                                         \
@@ -184,7 +185,8 @@ static void a_drivers_error_is_retried_elsewhere(void **state)
         assert_int_equal(calls(queue, op).calls, 0);                                       \
     } while (0)
 
-/* Sleeps, then passes the event: who has waited for all of the queue has seen it pass. */
+/* Queues a sleep, then an event. The event has passed only if the whole queue was waited
+ * for. */
 static struct hw_event *doze(struct hw_queue *queue)
 {
     const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 50 };
@@ -201,7 +203,7 @@ static int32_t broken_launch(void *queue, void *graph)
     return broken(&(struct hw_tensor){ .rank = 0 });
 }
 
-/* Fails at the nth transfer from now on. */
+/* The nth transfer from now on fails. */
 static int transfers_left;
 static int32_t (*real_transfer)(void *queue, const struct hw_transfer *transfer);
 
@@ -211,9 +213,9 @@ static int32_t transfer_for_a_while(void *queue, const struct hw_transfer *t)
                             : plugin_message_set(HW_DRIVER, "the bus is on fire");
 }
 
-/* A call that failed has returned all host memory, whichever step it failed at: operands that
- * are large are read where they lie when their turn comes, long after the call. */
-static void who_fails_returns_host_memory(void **state)
+/* A failed call no longer uses host memory when it returns, whichever step failed. Large
+ * operands are read in place when their turn comes, which may be long after the call. */
+static void failed_calls_release_host_memory(void **state)
 {
     enum { N = 1 << 19, M = N / 3 };
     struct world w;
@@ -258,8 +260,8 @@ static void who_fails_returns_host_memory(void **state)
     free(x);
 }
 
-/* What a node before the one that failed has borrowed, too. */
-static void a_launch_that_fails_returns_host_memory(void **state)
+/* The same holds for host memory that an earlier node of the graph uses. */
+static void failed_launches_release_host_memory(void **state)
 {
     enum { N = 1 << 19 };
     struct world w;
@@ -283,8 +285,8 @@ static void a_launch_that_fails_returns_host_memory(void **state)
     free(x);
 }
 
-/* No device gets operands of an op that it lacks. */
-static void nothing_is_moved_in_vain(void **state)
+/* Operands are not moved to a device that lacks the op. */
+static void operands_are_moved_only_if_supported(void **state)
 {
     struct world w;
     struct hw_queue *helper;
@@ -316,8 +318,9 @@ static int32_t late_add(void *device, void *queue, const struct hw_add *op)
     return plugin_message_set(HW_UNSUPPORTED, "it could after all not");
 }
 
-/* It says that it can, takes the operands, and refuses: they stay until it has let go. */
-static void a_stand_in_that_refuses_lets_go(void **state)
+/* The fallback device reports support, receives the operands, and rejects the op. The call
+ * waits until that device no longer uses them. */
+static void fallback_that_rejects_is_waited_for(void **state)
 {
     enum { N = 1 << 19 };
     struct world w;
@@ -350,7 +353,7 @@ static int32_t full_silu(void *device, void *queue, const struct hw_silu *op)
 
 /* If the second device fails as well, the next one is tried, as long as the failed one cannot
  * have written an input of the op. */
-static void a_stand_in_that_fails(void **state)
+static void fallback_that_fails(void **state)
 {
     struct world w;
     struct hw_queue *helper;
@@ -376,8 +379,8 @@ static void a_stand_in_that_fails(void **state)
     world_close(&w);
 }
 
-/* An output that is an input may be half written. */
-static void what_is_in_place_is_not_retried(void **state)
+/* An output that is also an input may be half written. */
+static void in_place_ops_are_not_retried(void **state)
 {
     struct world w;
     float x[6] = { 1, 2, 3, 4, 5, 6 };
@@ -414,8 +417,9 @@ static struct hw_queue *open_broken_null(struct hw_context **context)
     return queue;
 }
 
-/* One place has many names: an address and an offset, a buffer and its address. */
-static void in_place_by_another_name(void **state)
+/* One address can be given in several forms: an address and an offset, or a buffer and its
+ * host address. */
+static void aliased_in_place_ops_are_not_retried(void **state)
 {
     struct hw_context *context;
     struct hw_buffer *buffer;
@@ -435,7 +439,7 @@ static void in_place_by_another_name(void **state)
     ok(hw_tensor_slice(&op.x, &whole, 0, 4, 8));
     op.y.data = (float *)hw_buffer_host(buffer) + 4;
     not_retried(HW_DRIVER, queue, HW_OP_SILU, hw_silu(queue, &op));
-    /* Beside it is not in it. */
+    /* Memory next to the operand is not in place. */
     op.x = host_f32(x, (int64_t)4, END);
     op.y = host_f32(y, (int64_t)4, END);
     ok(hw_silu(queue, &op));
@@ -444,8 +448,8 @@ static void in_place_by_another_name(void **state)
     hw_close(context);
 }
 
-/* A node that is replayed is an op like any other; a graph that the plugin built is not. */
-static void graphs_are_retried_by_the_node(void **state)
+/* A replayed node can fall back like any other op. A graph that the plugin built cannot. */
+static void only_replayed_nodes_are_retried(void **state)
 {
     struct world w;
     struct hw_context *context;
@@ -476,7 +480,7 @@ static void graphs_are_retried_by_the_node(void **state)
     world_close(&w);
 }
 
-static void nobody_stands_in_for_a_driver(void **state)
+static void driver_errors_without_a_fallback(void **state)
 {
     struct world w;
     struct hw_tensor blocks;
@@ -492,15 +496,15 @@ static void nobody_stands_in_for_a_driver(void **state)
     assert_non_null(strstr(hw_message(), "HW_FALLBACK=error"));
     world_close(&w);
     world_open(&w, NULL, NULL);
-    /* Behind the last device there is none. */
+    /* The last device has no fallback. */
     op = (struct hw_add){ .a = put(w.on_cpu, x, 1, 4),
                           .b = put(w.on_cpu, x, 1, 4),
                           .y = put(w.on_cpu, x, 1, 4) };
     break_queue(w.on_cpu, HW_DRIVER);
     not_retried(HW_DRIVER, w.on_cpu, HW_OP_ADD, hw_add(w.on_cpu, &op));
     assert_non_null(strstr(hw_message(), "no other device is left"));
-    /* All others reject the op: the driver's error is the answer, since the output may
-     * have been touched. */
+    /* All other devices reject the op. The call returns the driver's error, since the
+     * output may have been changed. */
     ok(hw_tensor_alloc(w.near, 0, HW_Q4_K, 2, extents, &blocks));
     const struct hw_copy copy = { .src = device_f32(w.near, (int64_t)2, (int64_t)256, END),
                                   .dst = blocks };
@@ -510,7 +514,7 @@ static void nobody_stands_in_for_a_driver(void **state)
     world_close(&w);
 }
 
-/* Less memory elsewhere helps nobody, and a device that is gone has the operands. */
+/* Another device may not have more memory, and the operands are on the lost device. */
 static void other_errors_are_not_retried(void **state)
 {
     struct world w;
@@ -535,7 +539,7 @@ static void other_errors_are_not_retried(void **state)
     world_close(&w);
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 static int32_t no_event(void *device, uint32_t flags, void **event)
 {
@@ -562,8 +566,9 @@ static int32_t mute_extension(void *device, uint32_t index, struct hw_extension 
     return HW_INTERNAL;
 }
 
-/* What was no failure of the caller's gives no words to a later one that has none itself. */
-static void words_are_of_one_call(void **state)
+/* A message set by a plugin call that did not fail the caller is not reported for a later
+ * failure without a message. */
+static void messages_belong_to_one_call(void **state)
 {
     struct world w;
     struct hw_graph *graph;
@@ -604,8 +609,8 @@ static int32_t silent_silu(void *device, void *queue, const struct hw_silu *op)
     return HW_DRIVER;
 }
 
-/* A plugin that says nothing: the message has its status. */
-static void a_silent_driver(void **state)
+/* If the plugin sets no message, the message contains its status. */
+static void driver_without_a_message(void **state)
 {
     struct world w;
     float x[2] = { 1, 2 };
@@ -627,8 +632,8 @@ static int32_t no_queue(void *device, const struct hw_queue_desc *desc, void **q
     return HW_DRIVER;
 }
 
-/* The device that could stand in cannot be used: the message says why. */
-static void a_stand_in_that_does_not_open(void **state)
+/* The only possible fallback device cannot be opened: the message says why. */
+static void fallback_that_cannot_be_opened(void **state)
 {
     float x[2] = { 1, 2 };
     struct hw_context *context;
@@ -661,22 +666,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_device_computes),
         cmocka_unit_test(fallback_keeps_gaps),
-        cmocka_unit_test(fallback_may_be_forbidden),
-        cmocka_unit_test(nobody_is_left),
-        cmocka_unit_test(a_drivers_error_is_retried_elsewhere),
-        cmocka_unit_test(nothing_is_moved_in_vain),
-        cmocka_unit_test(who_fails_returns_host_memory),
-        cmocka_unit_test(a_launch_that_fails_returns_host_memory),
-        cmocka_unit_test(a_stand_in_that_refuses_lets_go),
-        cmocka_unit_test(a_stand_in_that_fails),
-        cmocka_unit_test(what_is_in_place_is_not_retried),
-        cmocka_unit_test(in_place_by_another_name),
-        cmocka_unit_test(graphs_are_retried_by_the_node),
-        cmocka_unit_test(nobody_stands_in_for_a_driver),
+        cmocka_unit_test(fallback_can_be_disabled),
+        cmocka_unit_test(last_device_has_no_fallback),
+        cmocka_unit_test(driver_errors_are_retried_on_another_device),
+        cmocka_unit_test(operands_are_moved_only_if_supported),
+        cmocka_unit_test(failed_calls_release_host_memory),
+        cmocka_unit_test(failed_launches_release_host_memory),
+        cmocka_unit_test(fallback_that_rejects_is_waited_for),
+        cmocka_unit_test(fallback_that_fails),
+        cmocka_unit_test(in_place_ops_are_not_retried),
+        cmocka_unit_test(aliased_in_place_ops_are_not_retried),
+        cmocka_unit_test(only_replayed_nodes_are_retried),
+        cmocka_unit_test(driver_errors_without_a_fallback),
         cmocka_unit_test(other_errors_are_not_retried),
-        cmocka_unit_test(a_silent_driver),
-        cmocka_unit_test(a_stand_in_that_does_not_open),
-        cmocka_unit_test(words_are_of_one_call),
+        cmocka_unit_test(driver_without_a_message),
+        cmocka_unit_test(fallback_that_cannot_be_opened),
+        cmocka_unit_test(messages_belong_to_one_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static struct hw_field_info field(uint32_t op, uint32_t index)
     return info;
 }
 
-/* The field of this name. */
+/* Returns the field with this name. */
 static struct hw_field_info named(uint32_t op, const char *name)
 {
     uint32_t i = 0;
@@ -34,7 +34,7 @@ static void numbers(void **state)
     fails(HW_INVALID, "NULL", hw_op_find("matmul", NULL));
 }
 
-/* One field begins where the last one ends, and the last one ends with the struct. */
+/* Each field begins where the previous one ends, and the last one ends with the struct. */
 static void no_gaps(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void no_gaps(void **state)
     assert_int_equal(hw_op_size(HW_OP_COUNT), 0);
 }
 
-static void what_fields_are(void **state)
+static void field_properties(void **state)
 {
     (void)state;
     const struct hw_field_info k = named(HW_OP_ATTENTION, "k"),
@@ -81,7 +81,7 @@ static void what_fields_are(void **state)
     assert_int_equal(named(HW_OP_ADD_RMSNORM, "residual").role, HW_ROLE_INOUT);
 }
 
-/* A caller of an older library has room for less. */
+/* A caller built against an older library passes a shorter struct. */
 static void sizes(void **state)
 {
     struct hw_field_info info = { .name = "kept" };
@@ -101,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(no_gaps),
-        cmocka_unit_test(what_fields_are),
+        cmocka_unit_test(field_properties),
         cmocka_unit_test(sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static int close_all(void **state)
     return 0;
 }
 
-/* A vector of four on a device, and what is in it after a wait. */
+/* Creates a vector of four numbers on a device. holds() waits and compares its contents. */
 static struct hw_tensor vector(struct hw_queue *on, const float values[4])
 {
     struct hw_tensor t = put(on, values, 1, 4);
@@ -75,7 +75,7 @@ static void holds(struct hw_queue *on, const struct hw_tensor *t, float a, float
     assert_memory_equal(got, expected, sizeof got);
 }
 
-/* ---- queues that others made ---- */
+/* ---- imported queues ---- */
 
 static int ran;
 
@@ -107,14 +107,14 @@ static void work_on_an_imported_queue_is_waited_for(void **state)
     assert_int_equal(ran, 2);
     holds(queue, &y, 2, 4, 6, 8);
     assert_int_equal(calls(imported, HW_OP_ADD).calls, 1);
-    /* In the maker's order, and for the maker to wait for. */
+    /* The work keeps the order of the owner's queue, and the owner can wait for it. */
     ok(hw_add(imported, &(struct hw_add){ .a = y, .b = y, .y = y }));
     foreign_finish(&theirs);
     holds(imported, &y, 4, 8, 12, 16);
     hw_queue_close(imported);
 }
 
-static void closing_leaves_the_makers_queue(void **state)
+static void closing_keeps_the_owners_queue(void **state)
 {
     struct foreign_queue theirs = { 0 };
     struct foreign_job job = { .run = count_run };
@@ -125,11 +125,11 @@ static void closing_leaves_the_makers_queue(void **state)
     ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, &imported));
     ok(hw_add(imported, &(struct hw_add){ .a = a, .b = a, .y = a }));
     hw_queue_close(imported);
-    assert_null(theirs.first); /* it waits, as closing any queue does */
+    assert_null(theirs.first); /* closing waits, as for any queue */
     holds(queue, &a, 2, 4, 6, 8);
     assert_int_equal(times("closed an imported queue"), 1);
     assert_false(theirs.closed);
-    /* Again, and this time the context closes it. */
+    /* Import it again: this time the context closes it. */
     ran = 0;
     ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, &imported));
     foreign_submit(&theirs, &job);
@@ -141,7 +141,7 @@ static void closing_leaves_the_makers_queue(void **state)
     open_all(NULL);
 }
 
-static void queues_that_are_none(void **state)
+static void invalid_queues_are_rejected(void **state)
 {
     struct foreign_queue theirs = { 0 };
     struct hw_queue *imported = queue;
@@ -168,7 +168,7 @@ static void queues_that_are_none(void **state)
     assert_int_equal(times("closed"), 0);
 }
 
-/* Flags and rows are said to the plugin, which knows what their maker gave them. */
+/* Flags and rows are passed to the plugin, which knows how the owner created the queue. */
 static void imported_queues_have_options(void **state)
 {
     struct foreign_queue theirs = { 0 }, timed = { .timed = true };
@@ -194,7 +194,7 @@ static void imported_queues_have_options(void **state)
     assert_null(imported);
 }
 
-/* ---- memory that others made ---- */
+/* ---- imported memory ---- */
 
 static enum hw_status import(struct hw_device *device, const char *kind, void *handle,
                              uint64_t bytes, struct hw_buffer **buffer)
@@ -205,8 +205,8 @@ static enum hw_status import(struct hw_device *device, const char *kind, void *h
     return hw_buffer_import(device, &desc, buffer);
 }
 
-/* What the host sees is not to be had here; host tensors are staged all the same. */
-static void memory_that_the_host_can_not_see(void **state)
+/* The device has no host-visible memory. Host tensors are staged all the same. */
+static void host_visible_memory_is_unsupported(void **state)
 {
     static const uint32_t flags[] = { HW_BUFFER_HOST_VISIBLE, HW_BUFFER_PINNED };
     struct hw_buffer *buffer;
@@ -239,13 +239,13 @@ static void imported_memory_is_used_in_place(void **state)
           hw_tensor_view(&a, buffer, 20, HW_F32, 1, &four));
     ok(hw_tensor_view(&a, buffer, 16, HW_F32, 1, &four));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = y }));
-    assert_true(cells[0] == 9.0f); /* queued */
+    assert_true(cells[0] == 9.0f); /* still queued */
     ok(hw_queue_wait(queue));
     assert_true(cells[0] == 2.0f && cells[3] == 8.0f && cells[4] == 1.0f);
-    /* It is the device's own, like any buffer. */
+    /* It behaves like any buffer of the device. */
     fails(HW_INVALID, "foreign:0",
           hw_add(on_two, &(struct hw_add){ .a = a, .b = a, .y = y }));
-    /* Its end is not the memory's. */
+    /* Freeing the buffer does not free the memory. */
     ok(hw_add(queue, &(struct hw_add){ .a = y, .b = a, .y = y }));
     hw_buffer_free_after(buffer, queue);
     ok(hw_queue_wait(queue));
@@ -256,7 +256,7 @@ static void imported_memory_is_used_in_place(void **state)
     ok(import(one, FOREIGN_MEMORY, &theirs, 16, &buffer)); /* the context frees it */
 }
 
-/* A part of theirs, and what may be done with it. */
+/* A part of the memory is imported and used. */
 static void parts_of_memory_are_imported(void **state)
 {
     float cells[12] = { 9, 9, 9, 9, 1, 2, 3, 4, 7, 7, 7, 7 };
@@ -284,7 +284,7 @@ static void parts_of_memory_are_imported(void **state)
     assert_memory_equal(cells, sums, sizeof cells);
     fails(HW_INVALID, "read-only",
           hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = b }));
-    /* Past its end, and around it. */
+    /* Parts that exceed the memory, and offsets that overflow. */
     desc.offset = 36;
     fails(HW_INVALID, "16 bytes from byte 36 on", hw_buffer_import(one, &desc, &part));
     desc.offset = UINT64_MAX - 7;
@@ -328,7 +328,7 @@ static void descriptions_of_memory_are_checked(void **state)
     REFUSED(flags, 1u << 31, HW_INVALID, "flags are 0x80000000");
 #undef REFUSED
     fails(HW_INVALID, "desc", hw_buffer_import(cpu, NULL, &buffer));
-    /* Of a newer application: fields that are zero are not missed. */
+    /* From a newer application: unknown fields must be zero. */
     newer.desc.size = sizeof newer;
     ok(hw_buffer_import(cpu, &newer.desc, &buffer));
     newer.more[7] = 1;
@@ -337,7 +337,7 @@ static void descriptions_of_memory_are_checked(void **state)
     assert_null(buffer);
 }
 
-static void memory_that_is_none(void **state)
+static void invalid_memory_is_rejected(void **state)
 {
     float cells[4] = { 0 };
     struct foreign_memory theirs = { sizeof cells, (unsigned char *)cells };
@@ -356,7 +356,7 @@ static void memory_that_is_none(void **state)
     fails(HW_INVALID, "buffer", import(one, FOREIGN_MEMORY, &theirs, 16, NULL));
 }
 
-/* ---- kernels that the user wrote ---- */
+/* ---- user kernels ---- */
 
 static struct hw_user_kernel described(const char *source, const char *signature)
 {
@@ -407,15 +407,16 @@ static void kernels_run_in_the_queues_order(void **state)
     ok(hw_kernel_launch(queue, twice, 1, &args[1], 1));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = y, .y = y }));
     holds(queue, &y, 22, 24, 26, 28);
-    /* Weights in the device's own layout are an input like others. */
+    /* Packed weights are an input like any other. */
     ok(hw_tensor_pack(queue, &a, &packed));
     args[0] = in(&packed);
     ok(hw_kernel_launch(queue, affine, 1, args, 4));
     holds(queue, &y, 10.5f, 11, 11.5f, 12);
 }
 
-/* Refused with the kernel's name and the argument's number; nothing is queued. */
-static void arguments_are_held_against_the_signature(void **state)
+/* The launch is rejected with the kernel's name and the argument's number, and nothing is
+ * queued. */
+static void arguments_must_match_the_signature(void **state)
 {
     const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
     struct hw_kernel *affine = kernel_of(one, "affine", "toif");
@@ -471,7 +472,8 @@ static void arguments_are_held_against_the_signature(void **state)
     holds(queue, &y, 10.5f, 11, 11.5f, 12);
 }
 
-/* Weights: memory that only copies write, and layouts that only their device knows. */
+/* Only copies may write to weights, and only their device knows the layout of packed
+ * tensors. */
 static void weights_are_not_written(void **state)
 {
     const float x[4] = { 1, 2, 3, 4 };
@@ -490,7 +492,7 @@ static void weights_are_not_written(void **state)
     fails(HW_INVALID, "argument 1 is an output, but its buffer is read-only",
           hw_kernel_launch(queue, affine, 1, args, 4));
     holds(queue, &fixed, 1, 2, 3, 4);
-    /* A packed tensor is an input, as it was made; its layout does not make it an output. */
+    /* A packed tensor must be passed unchanged, and only as an input. */
     ok(hw_tensor_pack(queue, &a, &packed));
     args[0] = in(&packed);
     fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, twice, 1, args, 1));
@@ -506,7 +508,8 @@ static void weights_are_not_written(void **state)
     holds(queue, &y, 1, 2, 3, 4);
 }
 
-/* What was queued before the error still writes: its memory is nobody else's until then. */
+/* Work queued before the error still writes to the memory, which must not be reused until
+ * that work has completed. */
 static void packing_that_fails_keeps_its_memory(void **state)
 {
     const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
@@ -549,10 +552,10 @@ static void descriptions_are_checked(void **state)
     REFUSED(signature, "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii",
             HW_INVALID, "has 65 letters, must have at most 64");
     desc.source = NULL;
-    desc.blob = "affine"; /* of no bytes */
+    desc.blob = "affine"; /* but the size is zero */
     desc.signature = "toif";
     fails(HW_INVALID, "blob_bytes", hw_kernel_create(one, &desc, &kernel));
-    /* What only the plugin knows, in its words. */
+    /* Errors that only the plugin can detect are reported with its message. */
     REFUSED(signature, "to", HW_INVALID, "kernel mine on foreign:0: affine takes \"toif\"");
     REFUSED(source, "none", HW_DRIVER, "kernel mine on foreign:0: line 1");
     desc = described("affine", "toif");
@@ -563,7 +566,7 @@ static void descriptions_are_checked(void **state)
     assert_int_equal(times("destroyed"), 0);
 }
 
-static void launches_that_can_not_be(void **state)
+static void invalid_launches_are_rejected(void **state)
 {
     struct hw_kernel *kernel = kernel_of(one, "refuse", ""),
                      *other = kernel_of(two, "refuse", "");
@@ -580,7 +583,7 @@ static void launches_that_can_not_be(void **state)
           hw_kernel_launch(on_cpu, kernel, 1, NULL, 0));
     fails(HW_INVALID, "kernel must not be NULL", hw_kernel_launch(queue, NULL, 1, NULL, 0));
     fails(HW_INVALID, "queue must not be NULL", hw_kernel_launch(NULL, kernel, 1, NULL, 0));
-    /* A recording refuses it, and goes on. */
+    /* A queue that records rejects a launch and continues recording. */
     ok(hw_queue_record(queue));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = a }));
     fails(HW_UNSUPPORTED, "cannot be recorded",
@@ -592,14 +595,14 @@ static void launches_that_can_not_be(void **state)
     holds(queue, &a, 2, 4, 6, 8);
 }
 
-static void kernels_end_before_and_after_their_queue(void **state)
+static void kernels_are_freed_before_and_after_their_queue(void **state)
 {
     const float x[4] = { 1, 2, 3, 4 };
     struct hw_kernel *before = kernel_of(one, "double", "x"),
                      *after = kernel_of(one, "double", "x");
     struct hw_queue *second;
     (void)state;
-    kernel_of(two, "lose", ""); /* left to the context */
+    kernel_of(two, "lose", ""); /* the context frees it */
     struct hw_tensor a = vector(queue, x);
     const struct hw_arg arg = in(&a);
     ok(hw_queue_open(one, NULL, &second));
@@ -611,7 +614,7 @@ static void kernels_end_before_and_after_their_queue(void **state)
     hw_queue_close(second);
     holds(queue, &a, 4, 8, 12, 16);
     ok(hw_kernel_launch(queue, after, 1, &arg,
-                        1)); /* it is the device's, not the queue's */
+                        1)); /* the kernel belongs to the device, not to the queue */
     holds(queue, &a, 8, 16, 24, 32);
     hw_kernel_free(after);
     hw_kernel_free(NULL);
@@ -622,7 +625,7 @@ static void kernels_end_before_and_after_their_queue(void **state)
     open_all(NULL);
 }
 
-static void a_lost_device_takes_nothing_more(void **state)
+static void lost_devices_reject_all_calls(void **state)
 {
     float cells[4] = { 0 };
     struct foreign_queue their_queue = { 0 };
@@ -637,7 +640,7 @@ static void a_lost_device_takes_nothing_more(void **state)
     ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &their_queue, &imported));
     ok(hw_kernel_launch(imported, lose, 1, NULL, 0));
     fails(HW_LOST, "foreign:0", hw_queue_wait(imported));
-    /* Said without asking the plugin. */
+    /* The library returns this without calling the plugin. */
     fails(HW_LOST, "device foreign:0 is lost",
           hw_kernel_launch(imported, lose, 1, NULL, 0));
     fails(HW_LOST, "device foreign:0 is lost", hw_kernel_launch(queue, lose, 1, NULL, 0));
@@ -649,7 +652,7 @@ static void a_lost_device_takes_nothing_more(void **state)
     fails(HW_LOST, "device foreign:0 is lost",
           import(one, FOREIGN_MEMORY, &their_memory, 16, &buffer));
     assert_null(buffer);
-    /* Closing works, and the other device does. */
+    /* Closing works, and so does the other device. */
     hw_kernel_free(lose);
     assert_int_equal(times("destroyed lose"), 1);
     hw_queue_close(imported);
@@ -666,22 +669,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(work_on_an_imported_queue_is_waited_for),
-        TEST(closing_leaves_the_makers_queue),
-        TEST(queues_that_are_none),
+        TEST(closing_keeps_the_owners_queue),
+        TEST(invalid_queues_are_rejected),
         TEST(imported_queues_have_options),
-        TEST(memory_that_the_host_can_not_see),
+        TEST(host_visible_memory_is_unsupported),
         TEST(imported_memory_is_used_in_place),
         TEST(parts_of_memory_are_imported),
         TEST(descriptions_of_memory_are_checked),
-        TEST(memory_that_is_none),
+        TEST(invalid_memory_is_rejected),
         TEST(kernels_run_in_the_queues_order),
-        TEST(arguments_are_held_against_the_signature),
+        TEST(arguments_must_match_the_signature),
         TEST(weights_are_not_written),
         TEST(packing_that_fails_keeps_its_memory),
         TEST(descriptions_are_checked),
-        TEST(launches_that_can_not_be),
-        TEST(kernels_end_before_and_after_their_queue),
-        TEST(a_lost_device_takes_nothing_more),
+        TEST(invalid_launches_are_rejected),
+        TEST(kernels_are_freed_before_and_after_their_queue),
+        TEST(lost_devices_reject_all_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

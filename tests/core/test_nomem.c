@@ -9,8 +9,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "world.h"
 
-static int countdown = -1; /* allocations to go before one fails; negative: none does */
-static pthread_t tested;   /* on other threads none fails */
+static int countdown = -1; /* allocations left before one fails; negative: none fails */
+static pthread_t tested;   /* allocations on other threads never fail */
 static bool failed;
 
 static bool fails_now(void)
@@ -120,8 +120,8 @@ static void every_allocation_fails_once(void **state)
         countdown = -1;
         if (!failed)
             break; /* the program needs no more than n */
-        /* Opening may go on without a plugin for want of memory; then nobody computes some
-         * op. */
+        /* Opening may succeed without a plugin for lack of memory. Some op may then be
+         * unsupported. */
         if (status && status != HW_NO_MEMORY && status != HW_NO_DEVICE &&
             status != HW_INVALID && status != HW_UNSUPPORTED) {
             print_error("allocation %d: %s: %s\n", n, hw_status_name((int32_t)status),

@@ -18,7 +18,7 @@ static int open_world(void **state)
     return 0;
 }
 
-/* Every test leaves all it made to the context. */
+/* Tests free nothing: closing the context frees all they made. */
 static int close_world(void **state)
 {
     (void)state;
@@ -83,7 +83,8 @@ static void callback(void *user)
     atomic_fetch_add(&called, *(int *)user);
 }
 
-/* Between devices of one plugin the plugin is asked; where it has no way the host waits. */
+/* Between devices of one plugin the plugin makes the queue wait. If it cannot, the host
+ * waits. */
 static void queues_wait_for_events_of_another_device(void **state)
 {
     struct hw_event *near, *far;
@@ -105,7 +106,7 @@ static void queues_wait_for_events_of_another_device(void **state)
     ok(hw_event_wait(far, w.on_near));
     ok(hw_event_query(far));
     assert_non_null(strstr(hw_message(), "NULL")); /* nothing went wrong since */
-    /* The device that is lost is the one that the queue is on; nobody has heard of it yet. */
+    /* The device of the queue is lost, and no call has reported it yet. */
     struct hw_tensor a = put(w.on_near, x, 1, 4);
     atomic_store(&called, 0);
     extension(w.on_far, "discrete.sleep", 20);
@@ -120,7 +121,7 @@ static void queues_wait_for_events_of_another_device(void **state)
     ok(hw_queue_wait(w.on_near));
 }
 
-static void callbacks_come_once(void **state)
+static void callbacks_run_once(void **state)
 {
     struct hw_event *event;
     int units = 1, tens = 10, hundreds = 100;
@@ -132,17 +133,19 @@ static void callbacks_come_once(void **state)
     extension(w.on_near, "discrete.sleep", 20);
     ok(hw_event_record(event, w.on_near));
     ok(hw_event_callback(event, callback, &tens));
-    ok(hw_event_callback(event, callback, &tens)); /* the same again is another */
+    ok(hw_event_callback(event, callback,
+                         &tens)); /* the same callback, added a second time */
     ok(hw_event_callback(event, callback, &hundreds));
     ok(hw_event_sync(event));
     assert_int_equal(atomic_load(&called), 121);
-    ok(hw_event_callback(event, callback, &units)); /* passed already: at once */
+    ok(hw_event_callback(event, callback, &units)); /* already passed: called at once */
     assert_int_equal(atomic_load(&called), 122);
     fails(HW_INVALID, "fn", hw_event_callback(event, NULL, NULL));
 }
 
-/* An event may be recorded again, and freed: who waits goes on to wait for what there was. */
-static void events_go_on_without_themselves(void **state)
+/* An event may be recorded again or freed while a queue waits for it. The queue still waits
+ * for the work recorded before. */
+static void waits_outlive_their_event(void **state)
 {
     struct hw_event *event;
     struct hw_queue *slow, *second;
@@ -160,7 +163,7 @@ static void events_go_on_without_themselves(void **state)
     ok(hw_event_record(event, slow));
     ok(hw_event_callback(event, callback, &tens));
     ok(hw_event_wait(event, second));
-    /* Elsewhere, where it passes before the first record does. */
+    /* On another queue, where the second record passes before the first one. */
     ok(hw_event_record(event, w.on_near));
     ok(hw_event_callback(event, callback, &units));
     ok(hw_event_sync(event));
@@ -183,7 +186,7 @@ static void events_go_on_without_themselves(void **state)
     world_open(&w, NULL, NULL);
 }
 
-static void callbacks_come_when_the_device_is_lost(void **state)
+static void callbacks_run_when_the_device_is_lost(void **state)
 {
     struct hw_event *event;
     int units = 1;
@@ -208,8 +211,9 @@ static struct hw_event *timed_event(uint32_t flags, struct hw_queue *queue)
     return event;
 }
 
-/* Both the event and the queue that it is recorded on are made for it, on every device. */
-static void times_are_asked_for_at_creation(void **state)
+/* Timing needs a flag of both the event and its queue when they are created, on every
+ * device. */
+static void timing_is_enabled_at_creation(void **state)
 {
     const struct hw_queue_options options = { .size = sizeof options,
                                               .flags = HW_QUEUE_TIMING };
@@ -244,7 +248,8 @@ static void times_are_asked_for_at_creation(void **state)
     }
 }
 
-/* Who waits for an event may read the host tensors that the queue wrote before it. */
+/* Host tensors that the queue wrote before an event can be read after waiting for that
+ * event. */
 static void events_cover_host_tensors(void **state)
 {
     enum { ROWS = 64 };
@@ -266,7 +271,7 @@ static void events_cover_host_tensors(void **state)
         assert_true(y[2 * r] == 2.0f && y[2 * r + 1] == 0.0f);
 }
 
-/* What the plugin of `near` sees of it. */
+/* The calls that the plugin of `near` received. */
 static struct hw_plugin its_own;
 static uint32_t opened_with;
 static bool is_idle;
@@ -304,7 +309,7 @@ static int32_t kernel_launch(void *queue, void *kernel, uint64_t groups,
         assert_true(is_idle);                                                              \
     } while (0)
 
-/* All that is submitted is waited for, by the library: the plugin is not told of the flag. */
+/* The library waits for each submission. The plugin does not see HW_QUEUE_SYNCHRONOUS. */
 static void synchronous_queues(void **state)
 {
     const struct hw_queue_options options = {
@@ -337,7 +342,8 @@ static void synchronous_queues(void **state)
     idle_after(hw_add(queue, &host));
     assert_true(y[3] == 8.0f);
     idle_after(hw_add(queue, &near));
-    idle_after(hw_mul(queue, &(struct hw_mul){ .a = c, .b = c, .y = d })); /* elsewhere */
+    idle_after(
+        hw_mul(queue, &(struct hw_mul){ .a = c, .b = c, .y = d })); /* on another device */
     idle_after(copy_between(queue, &d, &c));
     idle_after(copy_between(queue, &d, &a));
     idle_after(copy_between(queue, &b, &d));
@@ -346,7 +352,7 @@ static void synchronous_queues(void **state)
     idle_after(hw_tensor_pack(queue, &c, &packed));
     ok(hw_kernel_create(w.near, &desc, &kernel));
     idle_after(hw_kernel_launch(queue, kernel, 1, NULL, 0));
-    /* Recorded, nothing is waited for before the launch; built and replayed nodes are then. */
+    /* Recording does not wait. A launch waits, for built and for replayed nodes. */
     is_idle = false;
     for (int i = 0; i < 2; i++) {
         struct hw_queue *recorder = i ? queue : w.on_near;
@@ -358,7 +364,7 @@ static void synchronous_queues(void **state)
         idle_after(hw_graph_launch(graph, queue));
         is_idle = false;
     }
-    /* Errors of the work are the call's. */
+    /* The call returns the errors of its work. */
     const struct hw_arg lost = { .kind = HW_ARG_INT, .i = HW_DRIVER };
     fails(HW_DRIVER, "when its turn came",
           hw_extension_call(queue, "discrete.fail", &lost, 1));
@@ -378,7 +384,8 @@ static void graphs_are_built_and_replayed(void **state)
     fails(HW_INVALID, "already", hw_queue_record(w.on_near));
     ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
     ok(hw_add(w.on_near, &(struct hw_add){ .a = b, .b = a, .y = b }));
-    ok(hw_mul(w.on_near, &(struct hw_mul){ .a = b, .b = b, .y = c })); /* somebody else's */
+    ok(hw_mul(w.on_near,
+              &(struct hw_mul){ .a = b, .b = b, .y = c })); /* computed by another device */
     ok(copy_between(w.on_near, &a, &c));
     struct hw_tensor wrong = a;
     wrong.extent[1] = 3;
@@ -409,8 +416,8 @@ static void graphs_are_built_and_replayed(void **state)
     hw_graph_free(NULL);
 }
 
-/* A plugin's graph computes each op as its queue does. */
-static void graphs_have_all_ops_of_the_plugin(void **state)
+/* A graph built by the plugin computes each op as the plugin's queue does. */
+static void graphs_support_all_ops_of_the_plugin(void **state)
 {
     struct hw_graph *graph = NULL;
     float x[4], zero[4] = { 0 }, got[2][4];
@@ -439,8 +446,8 @@ static void graphs_have_all_ops_of_the_plugin(void **state)
     close_to(got[0][0], silu(x[0]) + x[0] * silu(x[0]) + x[1] * silu(x[2]));
 }
 
-/* Host tensors and views take the cold path at each launch, with what lies in memory then.
- */
+/* Host tensors and views are staged and copied at each launch, with the current contents of
+ * memory. */
 static void graphs_with_a_cold_path(void **state)
 {
     struct hw_graph *graph;
@@ -462,8 +469,8 @@ static void graphs_with_a_cold_path(void **state)
     }
 }
 
-/* Not at each launch: the graph would hold what nobody may compute. */
-static void what_nobody_computes_is_not_recorded(void **state)
+/* An op that no device may compute is rejected when it is recorded, not at each launch. */
+static void unsupported_ops_are_not_recorded(void **state)
 {
     struct world v;
     struct hw_graph *graph;
@@ -485,7 +492,7 @@ static void what_nobody_computes_is_not_recorded(void **state)
     ok(hw_graph_launch(graph, v.on_near));
     ok(hw_queue_wait(v.on_near));
     world_close(&v);
-    /* Behind the last device there is none, whatever the setting. */
+    /* The last device has no fallback under any setting. */
     ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
     const struct hw_tensor plain = device_f32(w.cpu, (int64_t)2, (int64_t)256, END);
     ok(hw_queue_record(w.on_cpu));
@@ -503,10 +510,10 @@ static void late_errors_come_from_the_wait(void **state)
     extension(w.on_near, "discrete.fail", HW_DRIVER);
     fails(HW_DRIVER, "when its turn came", hw_queue_wait(w.on_near));
     assert_non_null(strstr(hw_message(), "discrete:0"));
-    ok(hw_queue_wait(w.on_near)); /* said once */
+    ok(hw_queue_wait(w.on_near)); /* reported once */
 }
 
-/* A wait inside the library does not swallow them. */
+/* A wait inside the library does not discard late errors. */
 static void late_errors_survive_inner_waits(void **state)
 {
     float x[6] = { 0 };
@@ -519,7 +526,7 @@ static void late_errors_survive_inner_waits(void **state)
     ok(hw_queue_wait(w.on_near));
 }
 
-static void lost_devices_are_lost_alone(void **state)
+static void lost_devices_do_not_affect_others(void **state)
 {
     struct hw_buffer *buffer;
     struct hw_event *event;
@@ -570,7 +577,7 @@ static void packed_weights(void **state)
     get(w.on_near, &c, got);
     const float expected[6] = { 9, 12, 15, 19, 26, 33 };
     assert_memory_equal(got, expected, sizeof got);
-    /* Used whole, as weights, on its device only. */
+    /* Packed weights can be used only whole, as weights, and only on their device. */
     fails(HW_INVALID, "x is packed",
           hw_silu(w.on_near, &(struct hw_silu){ .x = packed, .y = tb }));
     fails(HW_INVALID, "a is packed",
@@ -584,9 +591,9 @@ static void packed_weights(void **state)
     fails(HW_UNSUPPORTED, "cpu:0", hw_tensor_pack(w.on_cpu, &ta, &slice));
 }
 
-/* ---- fork, and the end ---- */
+/* ---- fork and close ---- */
 
-static void children_are_told(void **state)
+static void children_get_forked_status(void **state)
 {
     float x[4] = { 0 };
     struct hw_tensor a = host_f32(x, (int64_t)4, END);
@@ -609,7 +616,7 @@ static void children_are_told(void **state)
     ok(hw_silu(w.on_cpu, &(struct hw_silu){ .x = a, .y = a }));
 }
 
-static void null_is_closed_quietly(void **state)
+static void closing_null_does_nothing(void **state)
 {
     (void)state;
     hw_queue_close(NULL);
@@ -618,7 +625,7 @@ static void null_is_closed_quietly(void **state)
     hw_close(NULL);
     hw_queue_close(w.on_far);
     fails(HW_INVALID, "NULL", hw_queue_wait(NULL));
-    /* A queue that closes while it records, and work that nobody waited for. */
+    /* Close a queue that is recording and has pending work. */
     extension(w.on_near, "discrete.sleep", 20);
     ok(hw_queue_record(w.on_near));
     hw_queue_close(w.on_near);
@@ -665,23 +672,23 @@ int main(void)
         TEST(events_pass_in_order),
         TEST(queues_wait_for_events),
         TEST(queues_wait_for_events_of_another_device),
-        TEST(callbacks_come_once),
-        TEST(events_go_on_without_themselves),
-        TEST(callbacks_come_when_the_device_is_lost),
-        TEST(times_are_asked_for_at_creation),
+        TEST(callbacks_run_once),
+        TEST(waits_outlive_their_event),
+        TEST(callbacks_run_when_the_device_is_lost),
+        TEST(timing_is_enabled_at_creation),
         TEST(events_cover_host_tensors),
         TEST(synchronous_queues),
         TEST(graphs_are_built_and_replayed),
-        TEST(graphs_have_all_ops_of_the_plugin),
+        TEST(graphs_support_all_ops_of_the_plugin),
         TEST(graphs_with_a_cold_path),
-        TEST(what_nobody_computes_is_not_recorded),
+        TEST(unsupported_ops_are_not_recorded),
         TEST(late_errors_come_from_the_wait),
         TEST(late_errors_survive_inner_waits),
-        TEST(lost_devices_are_lost_alone),
+        TEST(lost_devices_do_not_affect_others),
         TEST(extension_arguments_are_checked),
         TEST(packed_weights),
-        TEST(children_are_told),
-        TEST(null_is_closed_quietly),
+        TEST(children_get_forked_status),
+        TEST(closing_null_does_nothing),
         TEST(what_is_opened_is_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void freed_memory_is_used_again(void **state)
     world_close(&w);
 }
 
-/* Neighbours join, whatever the order in which they are given back. */
+/* Adjacent free blocks merge in any order of freeing. */
 static void blocks_split_and_join(void **state)
 {
     static const int orders[][4] = {
@@ -60,7 +60,7 @@ static void blocks_split_and_join(void **state)
     world_close(&w);
 }
 
-static void buffers_lie_apart(void **state)
+static void buffers_do_not_overlap(void **state)
 {
     struct world w;
     struct hw_tensor t[32];
@@ -94,7 +94,7 @@ static void the_limit_counts_everything(void **state)
     ok(hw_buffer_alloc(w.near, MB / 2, 0, &b));
     assert_int_equal(stats(w.near).limit, 3 * MB);
     assert_true(stats(w.near).held <= 3 * MB);
-    /* What lies idle makes room. */
+    /* Unused memory is released to make room. */
     hw_buffer_free(a);
     hw_buffer_free(b);
     ok(hw_buffer_alloc(w.near, 3 * MB, 0, &c));
@@ -102,7 +102,7 @@ static void the_limit_counts_everything(void **state)
     world_close(&w);
 }
 
-static void the_device_runs_out(void **state)
+static void the_device_runs_out_of_memory(void **state)
 {
     struct world w;
     struct hw_buffer *b;
@@ -139,8 +139,8 @@ static void zeroed_means_zero(void **state)
     world_close(&w);
 }
 
-/* Round after round takes no more memory, whether the host can clear it or the device has to
- * make it anew; and it is zero each time. */
+/* Repeated allocation does not increase the memory held, whether the host clears the memory
+ * or the device has to allocate it anew. The memory is zero each time. */
 static void zeroed_memory_is_not_hoarded(void **state)
 {
     static const uint64_t sizes[] = { 1000, MB / 2, MB, 3 * MB };
@@ -167,7 +167,7 @@ static void zeroed_memory_is_not_hoarded(void **state)
     assert_true(stats(w.cpu).held <= 10 * MB);
     assert_true(stats(w.cpu).hits >= 140);
     world_close(&w);
-    /* What only the device can clear goes back to it. */
+    /* Memory that only the device can clear is returned to it. */
     world_open(&w, NULL, NULL);
     struct hw_buffer *b;
     ok(hw_buffer_alloc(w.near, 2 * MB, HW_BUFFER_ZEROED, &b));
@@ -176,8 +176,9 @@ static void zeroed_memory_is_not_hoarded(void **state)
     world_close(&w);
 }
 
-/* A chunk that is still partly used is not returned to the driver. */
-static void little_is_not_cut_from_much(void **state)
+/* A small request does not split a large free chunk, which can then be returned to the
+ * driver. */
+static void small_requests_do_not_split_large_chunks(void **state)
 {
     struct world w;
     struct hw_buffer *little, *half, *rest;
@@ -189,7 +190,8 @@ static void little_is_not_cut_from_much(void **state)
     ok(hw_pool_trim(w.near));
     assert_int_equal(stats(w.near).held, 1 * MB);
     hw_buffer_free(little);
-    /* Up to a half is: and where there is no other memory, all is. */
+    /* A request for at least half of a chunk splits it. Smaller requests split it only if
+     * no other memory is available. */
     ok(hw_buffer_alloc(w.near, 36 * MB, 0, &half));
     hw_buffer_free(half);
     ok(hw_buffer_alloc(w.near, 18 * MB, 0, &half));
@@ -201,7 +203,7 @@ static void little_is_not_cut_from_much(void **state)
 }
 
 /* A buffer freed in stream order is not given away before the queue has passed. */
-static void freed_in_order(void **state)
+static void buffers_are_freed_in_stream_order(void **state)
 {
     struct world w;
     float x[4] = { 1, 2, 3, 4 }, other[4] = { 9, 9, 9, 9 }, got[4];
@@ -214,7 +216,7 @@ static void freed_in_order(void **state)
     hw_buffer_free_after(a.buffer, w.on_near);
     struct hw_queue *second;
     ok(hw_queue_open(w.near, NULL, &second));
-    put(second, other, 1, 4); /* would take the memory of `a` */
+    put(second, other, 1, 4); /* would reuse the memory of `a` */
     get(w.on_near, &y, got);
     for (int i = 0; i < 4; i++)
         assert_true(got[i] == 2.0f * x[i]);
@@ -231,8 +233,8 @@ static enum hw_status import(struct hw_device *device, void *address, uint64_t b
     return hw_buffer_import(device, &desc, buffer);
 }
 
-/* Nobody waits for the queue: events say what has passed. */
-static void events_give_memory_back(void **state)
+/* Without a wait for the queue, events show which work has passed. */
+static void events_release_memory(void **state)
 {
     struct world w;
     struct hw_event *event;
@@ -248,15 +250,15 @@ static void events_give_memory_back(void **state)
     }
     assert_int_equal(stats(w.near).used, 0);
     assert_int_equal(stats(w.near).held, 10 * MB);
-    /* Where all work is done when a call returns, so is this. */
+    /* A synchronous device frees the buffer at once. */
     ok(hw_buffer_alloc(w.cpu, MB, 0, &b));
     hw_buffer_free_after(b, w.on_cpu);
     assert_int_equal(stats(w.cpu).buffers, 0);
     world_close(&w);
 }
 
-/* Before there is no memory, what others have yet to pass is waited for, whoever's queue it is. */
-static void memory_is_waited_for(void **state)
+/* Before an allocation fails, the pool waits for memory that any queue has yet to release. */
+static void allocation_waits_for_pending_memory(void **state)
 {
     struct world w;
     struct hw_queue *slow;
@@ -276,7 +278,7 @@ static void memory_is_waited_for(void **state)
         assert_int_equal(stats(w.near).buffers, 1);
         hw_buffer_free(b);
     }
-    /* The queue has yet to pass: closing it waits. */
+    /* The queue has pending work: closing it waits. */
     ok(hw_buffer_alloc(w.near, 40 * MB, 0, &a));
     ok(hw_extension_call(slow, "discrete.sleep", &time, 1));
     hw_buffer_free_after(a, slow);
@@ -298,9 +300,9 @@ static int32_t never(void *event)
     return HW_NOT_READY;
 }
 
-/* Of a plugin without events, or whose events say nothing, and of another device, a wait gives
- * memory back. */
-static void without_events_a_wait_gives_back(void **state)
+/* A wait releases memory if the plugin has no events, if its events never pass, or if the
+ * memory is on another device. */
+static void waits_release_memory_without_events(void **state)
 {
     struct world w;
     struct hw_buffer *b;
@@ -327,7 +329,7 @@ static void without_events_a_wait_gives_back(void **state)
     world_close(&w);
 }
 
-/* One device says more than the least, the others nothing. */
+/* One device reports a larger alignment than the minimum, the others report none. */
 static void buffers_are_as_the_device_says(void **state)
 {
     struct world w;
@@ -359,7 +361,7 @@ static void buffers_are_as_the_device_says(void **state)
     hw_buffer_free(b[0]);
     fails(HW_NO_MEMORY, "largest", hw_buffer_alloc(w.far, 48 * MB + 1, 0, &b[0]));
     assert_null(b[0]);
-    /* Chunks shared by small requests are no larger either. */
+    /* The chunk size for small requests is limited as well. */
     ok(hw_pool_trim(w.far));
     w.far->info.buffer_max = 2 * MB;
     ok(hw_buffer_alloc(w.far, 100, 0, &b[0]));
@@ -378,7 +380,7 @@ static int32_t without_address(void *device, uint64_t bytes, uint32_t flags,
     return status;
 }
 
-static void host_is_an_address(void **state)
+static void host_addresses(void **state)
 {
     struct world w;
     struct hw_buffer *b;
@@ -390,7 +392,7 @@ static void host_is_an_address(void **state)
     assert_non_null(hw_buffer_host(b));
     ok(hw_buffer_alloc(w.cpu, 100, 0, &b));
     assert_non_null(hw_buffer_host(b));
-    /* A plugin that forgets it is told so, and keeps its memory. */
+    /* A plugin that returns no host address causes an error, and its memory is freed. */
     const uint64_t held = stats(w.near).held;
     honest = w.near->plugin->table.buffer_alloc;
     w.near->plugin->table.buffer_alloc = without_address;
@@ -409,7 +411,7 @@ static int32_t misaligned(void *device, uint64_t bytes, uint32_t flags,
     return status;
 }
 
-/* Applications are promised multiples of 256. */
+/* The interface guarantees a multiple of 256. */
 static void memory_is_aligned(void **state)
 {
     struct world w;
@@ -474,18 +476,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freed_memory_is_used_again),
         cmocka_unit_test(blocks_split_and_join),
-        cmocka_unit_test(buffers_lie_apart),
+        cmocka_unit_test(buffers_do_not_overlap),
         cmocka_unit_test(the_limit_counts_everything),
-        cmocka_unit_test(the_device_runs_out),
+        cmocka_unit_test(the_device_runs_out_of_memory),
         cmocka_unit_test(zeroed_means_zero),
         cmocka_unit_test(zeroed_memory_is_not_hoarded),
-        cmocka_unit_test(little_is_not_cut_from_much),
-        cmocka_unit_test(freed_in_order),
-        cmocka_unit_test(events_give_memory_back),
-        cmocka_unit_test(memory_is_waited_for),
-        cmocka_unit_test(without_events_a_wait_gives_back),
+        cmocka_unit_test(small_requests_do_not_split_large_chunks),
+        cmocka_unit_test(buffers_are_freed_in_stream_order),
+        cmocka_unit_test(events_release_memory),
+        cmocka_unit_test(allocation_waits_for_pending_memory),
+        cmocka_unit_test(waits_release_memory_without_events),
         cmocka_unit_test(buffers_are_as_the_device_says),
-        cmocka_unit_test(host_is_an_address),
+        cmocka_unit_test(host_addresses),
         cmocka_unit_test(memory_is_aligned),
         cmocka_unit_test(imported_memory_is_not_copied),
         cmocka_unit_test(wrong_arguments),

@@ -26,8 +26,9 @@ static void host_tensors_are_staged(void **state)
     world_close(&w);
 }
 
-/* What one op has yet to write to the host, the next one reads; in place, and strided. */
-static void staged_results_are_read_again(void **state)
+/* An op reads results that the previous op has yet to write to the host, in place and with
+ * strides. */
+static void pending_staged_results_are_read(void **state)
 {
     struct world w;
     float x[64], expected[64];
@@ -49,7 +50,8 @@ static void staged_results_are_read_again(void **state)
     world_close(&w);
 }
 
-/* More rows than are transferred one by one, so the host scatters them at the wait. */
+/* There are more rows than are transferred one by one, so the host scatters them at the
+ * wait. */
 static void many_rows_are_scattered(void **state)
 {
     enum { ROWS = 100 };
@@ -64,7 +66,8 @@ static void many_rows_are_scattered(void **state)
     ok(hw_tensor_slice(&a, &a, 1, 1, 3));
     ok(hw_tensor_slice(&b, &b, 1, 1, 3));
     ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
-    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b })); /* reads what is owed */
+    ok(hw_silu(w.on_near,
+               &(struct hw_silu){ .x = b, .y = b })); /* reads the pending result */
     ok(hw_queue_wait(w.on_near));
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < 4; c++)
@@ -72,7 +75,7 @@ static void many_rows_are_scattered(void **state)
     world_close(&w);
 }
 
-/* Larger than what is gathered: transferred from where it lies. */
+/* Large tensors are transferred from where they are instead of being gathered first. */
 static void large_tensors_are_staged(void **state)
 {
     enum { N = 1 << 19 };
@@ -101,9 +104,9 @@ static struct hw_tensor visible(struct hw_device *device, int64_t rows, int64_t 
     return t;
 }
 
-/* A buffer, and the host's address of it, are one memory: in few pieces and in many, ops on
- * both come one after the other. */
-static void addresses_of_buffers_keep_the_order(void **state)
+/* A buffer and its host address refer to the same memory. Ops on both run in order, with
+ * few pieces and with many. */
+static void buffers_and_their_addresses_keep_order(void **state)
 {
     enum { ROWS = 64 };
     const struct hw_arg ms = { .kind = HW_ARG_INT, .i = 50 };
@@ -182,7 +185,7 @@ static void repeated_views(void **state)
     world_close(&w);
 }
 
-/* matmul has flags for transposed matrices: nothing is copied for them. */
+/* matmul has flags for transposed matrices, so they are not copied. */
 static void transposed_matrices_are_not_copied(void **state)
 {
     struct world w;
@@ -191,7 +194,7 @@ static void transposed_matrices_are_not_copied(void **state)
     world_open(&w, NULL, NULL);
     struct hw_tensor ta = put(w.on_near, a, 2, 3), tb = put(w.on_near, b, 2, 3),
                      c = put(w.on_near, zero, 2, 2), turned;
-    ok(hw_tensor_transpose(&turned, &tb, 0, 1)); /* [3,2], as b wants it */
+    ok(hw_tensor_transpose(&turned, &tb, 0, 1)); /* [3,2], the shape of b */
     ok(hw_matmul(w.on_near, &(struct hw_matmul){ .a = ta, .b = turned, .c = c }));
     get(w.on_near, &c, got);
     const float expected[4] = { 7, 10, 16, 22 };
@@ -201,7 +204,7 @@ static void transposed_matrices_are_not_copied(void **state)
     world_close(&w);
 }
 
-/* What the plugin answers when it is asked about matmuls with a flag that `refused` has. */
+/* The transpose flags of matmul that the plugin rejects. */
 static uint32_t refused;
 static int32_t (*real_supports)(void *device, uint32_t op, const void *args, char *why,
                                 size_t why_size, uint64_t *scratch);
@@ -217,7 +220,7 @@ static int32_t supports_fewer_flags(void *device, uint32_t op, const void *args,
 }
 
 /* The plugin rejects the flag that would describe the view, so the view is copied. */
-static void views_are_said_as_the_plugin_takes_them(void **state)
+static void views_use_only_supported_flags(void **state)
 {
     static const uint32_t refusals[] = { 0, 1, 2, 3 }, copies[] = { 0, 1, 1, 2 };
     static float at[6] = { 1, 4, 2, 5, 3, 6 }, bt[6] = { 1, 0, 2, 1, 0, 3 };
@@ -245,7 +248,7 @@ static void views_are_said_as_the_plugin_takes_them(void **state)
     world_close(&w);
 }
 
-/* ---- what is wrong ---- */
+/* ---- rejected calls ---- */
 
 static void buffers_of_another_device(void **state)
 {
@@ -261,7 +264,7 @@ static void buffers_of_another_device(void **state)
     world_close(&w);
 }
 
-static void supports_says_what_submit_would(void **state)
+static void supports_agrees_with_submit(void **state)
 {
     struct world w;
     float x[6] = { 0 };
@@ -275,7 +278,7 @@ static void supports_says_what_submit_would(void **state)
     ok(hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
     good.y.extent[1] = 2;
     fails(HW_INVALID, "y", hw_device_supports(w.near, HW_OP_SILU, &good, sizeof good));
-    /* Nothing to compute: an answer about the op all the same. */
+    /* Nothing to compute: the op must be supported all the same. */
     op.a.extent[0] = op.b.extent[0] = op.y.extent[0] = 0;
     fails(HW_UNSUPPORTED, "has no mul",
           hw_device_supports(w.near, HW_OP_MUL, &op, sizeof op));
@@ -285,8 +288,8 @@ static void supports_says_what_submit_would(void **state)
     world_close(&w);
 }
 
-/* An empty cache is one of any strides: what it is asked for is zero. */
-static void empty_inputs_have_no_strides(void **state)
+/* An empty cache may have any strides: the plugin is asked about zero strides. */
+static void strides_of_empty_inputs_are_zero(void **state)
 {
     struct world w;
     float q[8] = { 1 }, k[16], y[8];
@@ -316,17 +319,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_tensors_are_staged),
-        cmocka_unit_test(staged_results_are_read_again),
+        cmocka_unit_test(pending_staged_results_are_read),
         cmocka_unit_test(many_rows_are_scattered),
         cmocka_unit_test(large_tensors_are_staged),
-        cmocka_unit_test(addresses_of_buffers_keep_the_order),
+        cmocka_unit_test(buffers_and_their_addresses_keep_order),
         cmocka_unit_test(views_on_every_device),
         cmocka_unit_test(repeated_views),
         cmocka_unit_test(transposed_matrices_are_not_copied),
-        cmocka_unit_test(views_are_said_as_the_plugin_takes_them),
-        cmocka_unit_test(empty_inputs_have_no_strides),
+        cmocka_unit_test(views_use_only_supported_flags),
+        cmocka_unit_test(strides_of_empty_inputs_are_zero),
         cmocka_unit_test(buffers_of_another_device),
-        cmocka_unit_test(supports_says_what_submit_would),
+        cmocka_unit_test(supports_agrees_with_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void constructors(void **state)
     assert_int_equal(hw_tensor_bytes(NULL), 0);
 }
 
-static void refusals(void **state)
+static void rejected_constructors(void **state)
 {
     const int64_t huge[] = { INT64_MAX, INT64_MAX }, four[] = { 4, 4, 4, 4, 4 },
                   bad[] = { 4, -1 };
@@ -59,7 +59,7 @@ static void slices(void **state)
     assert_int_equal(s.extent[1], 3);
     assert_int_equal(s.stride[0], 24);
     assert_int_equal(hw_tensor_bytes(&s), 3 * 24 + 12);
-    ok(hw_tensor_slice(&s, &s, 0, 3, 3)); /* of itself, and empty */
+    ok(hw_tensor_slice(&s, &s, 0, 3, 3)); /* in place, and empty */
     assert_int_equal(hw_tensor_bytes(&s), 0);
     fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, 2, 7));
     fails(HW_INVALID, "extent[1]", hw_tensor_slice(&s, &t, 1, 3, 2));
@@ -71,7 +71,7 @@ static void slices(void **state)
     fails(HW_INVALID, "block", hw_tensor_slice(&s, &q, 0, 16, 32));
 }
 
-static void turned_and_reshaped(void **state)
+static void transposed_and_reshaped(void **state)
 {
     const int64_t six_four[] = { 6, 4 }, five[] = { 5, 5 };
     struct hw_tensor t = host_f32(data, (int64_t)4, (int64_t)6, END), s, q;
@@ -91,8 +91,7 @@ static void turned_and_reshaped(void **state)
     fails(HW_INVALID, "stride[0]", hw_tensor_slice(&s, &t, 0, 0, 1));
 }
 
-/* Views end where their buffer ends. */
-/* The same tensor as the constructor makes from a list of extents. */
+/* The result equals that of the constructor that takes a list of extents. */
 static void by_value(void **state)
 {
     static const int64_t extents[] = { 2, 3, 2, 4 };
@@ -143,7 +142,7 @@ static void views_of_buffers(void **state)
     world_close(&w);
 }
 
-/* hw_tensor_alloc() refuses what the other constructors refuse. */
+/* hw_tensor_alloc() rejects what the other constructors reject. */
 static void allocated(void **state)
 {
     struct world w;
@@ -161,8 +160,8 @@ static void allocated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constructors),     cmocka_unit_test(refusals),
-        cmocka_unit_test(slices),           cmocka_unit_test(turned_and_reshaped),
+        cmocka_unit_test(constructors),     cmocka_unit_test(rejected_constructors),
+        cmocka_unit_test(slices),           cmocka_unit_test(transposed_and_reshaped),
         cmocka_unit_test(views_of_buffers), cmocka_unit_test(allocated),
         cmocka_unit_test(by_value),
     };

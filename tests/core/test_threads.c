@@ -31,8 +31,8 @@ static struct hw_tensor make(struct job *job, struct hw_device *device)
     return t;
 }
 
-/* Each thread its own queue; the ops take every path: plain, staged, viewed, fallen back.
- */
+/* Each thread has a queue of its own. The ops take every path: direct, staged, copied
+ * views, fallback. */
 static void *compute(void *user)
 {
     struct job *job = user;
@@ -97,8 +97,7 @@ static void queues_in_parallel(void **state)
     struct hw_pool_stats stats = { .size = sizeof stats };
     ok(hw_pool_stats(w.near, &stats));
     assert_int_equal(stats.buffers, 0);
-    /* Closed queues are not forgotten: three of six queues fell back, and were said once
-     * each. */
+    /* The report keeps closed queues: three of six queues fell back, each logged once. */
     size_t length = hw_explain(w.context, NULL, 0);
     char *text = malloc(length + 1);
     hw_explain(w.context, text, length + 1);
@@ -108,7 +107,7 @@ static void queues_in_parallel(void **state)
     world_close(&w);
 }
 
-/* An event is anybody's: recorded here, asked and waited for there. */
+/* Any thread may use an event: one records it, another queries it and waits for it. */
 struct shared {
     struct world *world;
     struct hw_event *event;
@@ -161,8 +160,8 @@ static void *look(void *context)
     return NULL;
 }
 
-/* The report says who is awake while they wake. */
-static void devices_wake_while_somebody_looks(void **state)
+/* The report can be read while other threads open devices. */
+static void devices_open_while_reports_are_read(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "discrete,cpu",
@@ -180,7 +179,7 @@ static void devices_wake_while_somebody_looks(void **state)
     hw_close(context);
 }
 
-/* The message is the thread's own. */
+/* Each thread has its own message. */
 static void *fail_here(void *user)
 {
     hw_buffer_alloc(NULL, 8, 0, user);
@@ -198,7 +197,7 @@ static void messages_are_per_thread(void **state)
     assert_non_null(strstr(hw_message(), "queue must not be NULL"));
 }
 
-/* The reason stays while the caller waits, cleans up and closes. */
+/* The message is kept while the caller waits, cleans up and closes. */
 static void a_message_stays(void **state)
 {
     struct world w;
@@ -212,7 +211,8 @@ static void a_message_stays(void **state)
     fails(HW_INVALID, "dtype", hw_tensor_view(&t, buffer, 0, 99, 1, (int64_t[]){ 4 }));
     ok(hw_queue_wait(queue));
     const struct hw_arg code = { .kind = HW_ARG_INT, .i = HW_DRIVER };
-    ok(hw_extension_call(queue, "discrete.fail", &code, 1)); /* later, and nobody asks */
+    ok(hw_extension_call(queue, "discrete.fail", &code,
+                         1)); /* fails later, and no call reports it */
     hw_buffer_free(buffer);
     hw_queue_close(queue);
     world_close(&w);
@@ -224,7 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_in_parallel),
         cmocka_unit_test(events_between_threads),
-        cmocka_unit_test(devices_wake_while_somebody_looks),
+        cmocka_unit_test(devices_open_while_reports_are_read),
         cmocka_unit_test(messages_are_per_thread),
         cmocka_unit_test(a_message_stays),
     };

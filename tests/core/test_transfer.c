@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_transfer.c - the library's calls of a plugin's transfer(): which places, and how
- * often. */
+/* test_transfer.c - how the library calls a plugin's transfer(): between which places, and
+ * how often. */
 #include "run/queue.h"
 #include "run/transfer.h"
 #include "world.h"
@@ -8,7 +8,7 @@
 static struct world w;
 static int32_t (*theirs)(void *queue, const struct hw_transfer *transfer);
 
-/* What was asked since the last look. */
+/* The transfers since the last reset. */
 static struct {
     int calls, into_pinned, from_pinned, bare;
 } asked;
@@ -47,7 +47,8 @@ static void count_up(float *x, int n)
 
 /* ---- staging ---- */
 
-/* Not every API finds the memory behind an address: pinned memory goes by its handle. */
+/* Some APIs cannot find the memory behind an address, so pinned memory is passed by its
+ * handle. */
 static void pinned_memory_is_a_buffer(void **state)
 {
     float x[64 * 8], y[64 * 8] = { 0 };
@@ -60,7 +61,7 @@ static void pinned_memory_is_a_buffer(void **state)
     ok(copy_between(w.on_near, &a, &half));
     assert_int_equal(asked.from_pinned, 1);
     all = host_f32(y, (int64_t)64, (int64_t)8, END);
-    ok(hw_tensor_transpose(&half, &all, 0, 1)); /* no two elements lie together */
+    ok(hw_tensor_transpose(&half, &all, 0, 1)); /* no two elements are adjacent */
     ok(hw_tensor_slice(&rows, &half, 0, 4, 8));
     ok(hw_tensor_transpose(&rows, &rows, 0, 1));
     ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = a }));
@@ -73,18 +74,18 @@ static void pinned_memory_is_a_buffer(void **state)
 
 /* ---- rows ---- */
 
-/* Room for a tensor on the device or in host memory, [3, 5, 2, 8 + 24] of f32, and views of it:
- * how many calls it takes to move one to the same elements, dense, and back. */
+/* A view of a tensor [3, 5, 2, 8 + 24] of f32 in device or host memory. `calls` is the
+ * number of transfers that copy the view to a dense tensor, or back. */
 struct form {
-    int rank; /* of the room, without its outermost axes */
+    int rank; /* rank of the tensor without its outermost axes */
     int64_t first[HW_MAX_RANK], end[HW_MAX_RANK];
-    int swap; /* this axis and the next change places; -1: none */
+    int swap; /* this axis and the next are swapped; -1: none */
     int calls;
 };
 
 #define ROOM (3 * 5 * 2 * 32)
 
-static void rows_go_in_one_call(void **state)
+static void rows_are_transferred_in_one_call(void **state)
 {
     static const struct form forms[] = {
         { 1, { 3 }, { 27 }, -1, 1 },
@@ -96,7 +97,7 @@ static void rows_go_in_one_call(void **state)
         { 4, { 0, 1, 0, 4 }, { 3, 3, 2, 28 }, -1, 3 }, /* planes with gaps between */
         { 4, { 1, 1, 0, 0 }, { 3, 3, 1, 32 }, 1, 2 },
         { 4, { 0, 0, 0, 0 }, { 3, 5, 2, 32 }, -1, 1 },
-        { 3, { 0, 0, 0 }, { 2, 2, 32 }, 1, 4 * 32 / 2 }, /* no two elements lie together */
+        { 3, { 0, 0, 0 }, { 2, 2, 32 }, 1, 4 * 32 / 2 }, /* no two elements are adjacent */
     };
     static const int64_t room[HW_MAX_RANK] = { 3, 5, 2, 32 };
     static float x[ROOM], y[ROOM], dense[ROOM], wanted[ROOM];
@@ -109,7 +110,7 @@ static void rows_go_in_one_call(void **state)
             ok(hw_tensor_host(&on_host, x, HW_F32, f->rank, room + HW_MAX_RANK - f->rank));
             ok(hw_tensor_alloc(w.near, HW_BUFFER_ZEROED, HW_F32, f->rank, on_host.extent,
                                &whole));
-            if (!outward) /* the device has the gaps */
+            if (!outward) /* the view is on the device */
                 ok(copy_between(w.on_near, &whole, &on_host));
             view = outward ? on_host : whole;
             for (int axis = 0; axis < f->rank; axis++)
@@ -136,7 +137,7 @@ static void rows_go_in_one_call(void **state)
             }
             ok(hw_queue_wait(w.on_near));
             assert_memory_equal(dense, wanted, hw_tensor_bytes(&packed));
-            /* Back into the gaps, and nothing but that. */
+            /* Moving back must not change the gaps. */
             memset(y, 0, sizeof y);
             view.buffer = NULL;
             view.data = y;
@@ -156,8 +157,8 @@ static void rows_go_in_one_call(void **state)
         }
 }
 
-/* A repeated source is not transferred as rows: its pitch would be less than a row. */
-static void what_repeats_goes_row_by_row(void **state)
+/* A repeated source is not transferred as rows, because its pitch would be less than a row. */
+static void repeated_rows_are_transferred_singly(void **state)
 {
     float x[40], y[4][40];
     (void)state;
@@ -172,15 +173,15 @@ static void what_repeats_goes_row_by_row(void **state)
         assert_memory_equal(y[i], x, sizeof x);
 }
 
-/* Strides of what is empty may be anything, and are not reckoned with. */
-static void nothing_has_no_pieces(void **state)
+/* An empty tensor may have any strides, and they are ignored. */
+static void empty_tensors_are_not_transferred(void **state)
 {
     static float x[1];
     (void)state;
     struct hw_tensor a = device_f32(w.near, (int64_t)2, (int64_t)2, (int64_t)0, END),
                      far = host_f32(x, (int64_t)2, (int64_t)2, (int64_t)0, END);
     far.stride[0] = 4;
-    far.stride[1] = INT64_C(1) << 62; /* twice that is too much */
+    far.stride[1] = INT64_C(1) << 62; /* twice that overflows */
     assert_int_equal(move_count(&far, &a), 0);
     asked.calls = 0;
     ok(copy_between(w.on_near, &far, &a));
@@ -189,7 +190,7 @@ static void nothing_has_no_pieces(void **state)
     assert_int_equal(asked.calls, 0);
 }
 
-static int copied; /* by a kernel */
+static int copied; /* number of copies made by a kernel */
 static int32_t (*their_copy)(void *device, void *queue, const struct hw_copy *op);
 
 static int32_t count_copy(void *device, void *queue, const struct hw_copy *op)
@@ -198,8 +199,8 @@ static int32_t count_copy(void *device, void *queue, const struct hw_copy *op)
     return their_copy(device, queue, op);
 }
 
-/* Rows of some length need no copy by a kernel, however many they are; single numbers do. */
-static void many_rows_are_transferred(void **state)
+/* Long rows need no copy by a kernel, in any number. Single elements do. */
+static void many_long_rows_are_transferred(void **state)
 {
     enum { ROWS = 1000, COLS = 16 };
     static float x[ROWS * 2 * COLS], y[ROWS * COLS];
@@ -235,9 +236,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(pinned_memory_is_a_buffer),    TEST(rows_go_in_one_call),
-        TEST(what_repeats_goes_row_by_row), TEST(nothing_has_no_pieces),
-        TEST(many_rows_are_transferred),
+        TEST(pinned_memory_is_a_buffer),
+        TEST(rows_are_transferred_in_one_call),
+        TEST(repeated_rows_are_transferred_singly),
+        TEST(empty_tensors_are_not_transferred),
+        TEST(many_long_rows_are_transferred),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

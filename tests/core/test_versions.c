@@ -38,7 +38,7 @@ static const void *at_the_edge(const void *args, size_t size)
 struct pair {
     struct hw_context *context;
     struct hw_device *older, *cpu;
-    struct hw_queue *queue, *on_cpu; /* queue: on the older one */
+    struct hw_queue *queue, *on_cpu; /* queue: on the older plugin */
 };
 
 static void open_pair(struct pair *p, const char *fallback)
@@ -84,7 +84,7 @@ static void equal(const float *got, const float *expected, int n)
         assert_true(fabsf(got[i] - expected[i]) <= 1e-5f * (1.0f + fabsf(expected[i])));
 }
 
-/* The calls of an op so far, and those of them that another device computed. */
+/* Checks the calls of an op so far, and how many of them another device computed. */
 static void counted(const struct pair *p, uint32_t op, uint64_t all, uint64_t elsewhere)
 {
     const struct hw_call_stats stats = calls(p->queue, op);
@@ -92,15 +92,15 @@ static void counted(const struct pair *p, uint32_t op, uint64_t all, uint64_t el
     assert_int_equal(stats.fallbacks, elsewhere);
 }
 
-/* e^0, e^ln 2, e^ln 5, and so on: what softmax makes of it is rational. */
+/* The exponentials are 1, 2, 5 and so on, so the results of softmax are rational. */
 #define LOGS                                                                               \
     {                                                                                      \
         0.0f, 0.6931472f, 1.609438f, 0.0f                                                  \
     }
 
-/* ---- a plugin that is older ---- */
+/* ---- an older plugin ---- */
 
-static void its_ops_work_where_nothing_newer_is_set(void **state)
+static void known_ops_work_if_newer_fields_are_zero(void **state)
 {
     struct pair *p = *state;
     float x[4] = LOGS, y[4], a[4] = { 1, 2, 3, 4 }, b[4] = { 5, 6, 7, 8 }, c[4];
@@ -122,7 +122,7 @@ static void its_ops_work_where_nothing_newer_is_set(void **state)
     counted(p, HW_OP_MATMUL, 1, 0);
 }
 
-static void a_newer_field_is_refused_by_name(void **state)
+static void a_newer_field_is_rejected_by_name(void **state)
 {
     struct pair *p = *state;
     float x[4] = LOGS, y[4] = { 7, 7, 7, 7 };
@@ -157,8 +157,8 @@ static void another_device_knows_the_newer_field(void **state)
     counted(p, HW_OP_SOFTMAX, 1, 1);
 }
 
-/* The library says "transposed" for a view by a flag, where the plugin has heard of it. */
-static void views_are_said_in_words_that_it_knows(void **state)
+/* The library describes a transposed view by a flag if the plugin knows the flag. */
+static void views_use_only_flags_that_it_knows(void **state)
 {
     struct pair *p = *state;
     float a[4] = { 1, 2, 3, 4 }, b[4] = { 5, 7, 6, 8 }, c[4]; /* b is stored transposed */
@@ -171,7 +171,8 @@ static void views_are_said_in_words_that_it_knows(void **state)
     ok(hw_queue_wait(p->queue));
     equal(c, product, 4);
     counted(p, HW_OP_MATMUL, 1, 1);
-    /* The same as a view: it has no copy op, so nobody makes it contiguous there. */
+    /* The same as a view: the plugin has no copy op, so the view cannot be made contiguous
+     * there. */
     memset(c, 0, sizeof c);
     op.transpose_b = 0;
     ok(hw_tensor_transpose(&op.b, &op.b, 0, 1));
@@ -181,7 +182,7 @@ static void views_are_said_in_words_that_it_knows(void **state)
     ok(hw_queue_wait(p->queue));
     equal(c, product, 4);
     counted(p, HW_OP_MATMUL, 2, 2);
-    /* Both: b as it lies there, and no flag is left. */
+    /* Flag and view cancel out: b is used as it is stored, without a flag. */
     const float straight[4] = { 17, 23, 39, 53 };
     op.transpose_b = 1;
     ok(hw_matmul(p->queue, &op));
@@ -206,7 +207,7 @@ static void ops_past_its_last_fall_back(void **state)
     assert_int_equal(index, 3);
     counted(p, HW_OP_ADD, 1, 1);
     counted(p, HW_OP_ARGMAX, 1, 1);
-    /* Slots that it left empty: one in the middle, one past its op table's end. */
+    /* Empty slots: one within its op table, one past the end of it. */
     const struct hw_rmsnorm norm = { .x = a, .y = a, .eps = 1e-5f };
     const struct hw_tensor heads = host_f32(x, (int64_t)1, (int64_t)1, (int64_t)4, END);
     const struct hw_rope rope = { .x = heads, .y = heads };
@@ -220,7 +221,7 @@ static void ops_past_its_last_fall_back(void **state)
     counted(p, HW_OP_RMSNORM, 1, 1);
 }
 
-static void ops_past_its_last_are_refused_by_name(void **state)
+static void ops_past_its_last_are_rejected_by_name(void **state)
 {
     struct pair *p = *state;
     float x[4] = { 1, 2, 3, 4 };
@@ -231,7 +232,7 @@ static void ops_past_its_last_are_refused_by_name(void **state)
     fails(HW_UNSUPPORTED, "add is newer than plugin older 0.9",
           hw_device_supports(p->older, HW_OP_ADD, &op, sizeof op));
     counted(p, HW_OP_ADD, 0, 0);
-    /* Its rows: of an op that it does not know it is not asked. */
+    /* The plugin is not asked for the rows of an op that it does not know. */
     ok(hw_device_kernel(p->older, HW_OP_SILU, 0, &info));
     assert_int_equal(hw_device_kernel(p->older, HW_OP_SILU, 1, &info), HW_END);
     assert_int_equal(hw_device_kernel(p->older, HW_OP_ADD, 0, &info), HW_END);
@@ -240,8 +241,8 @@ static void ops_past_its_last_are_refused_by_name(void **state)
         hw_message(), "add is newer than")); /* the end of the table is not a failure */
 }
 
-/* What lies behind the end of its table is nobody's function. */
-static void slots_past_its_table_answer(void **state)
+/* Memory past the end of its table is not a function pointer. */
+static void slots_past_its_table_are_unsupported(void **state)
 {
     struct pair *p = *state;
     float x[4] = { 1, 2, 3, 4 };
@@ -267,8 +268,8 @@ static void slots_past_its_table_answer(void **state)
           hw_kernel_create(p->older, &desc, &kernel));
 }
 
-/* A graph of its own has only nodes whose structs it knows to the end. */
-static void graphs_keep_newer_structs_from_it(void **state)
+/* A graph built by the plugin contains only nodes whose structs it knows completely. */
+static void its_graphs_exclude_newer_structs(void **state)
 {
     struct pair *p = *state;
     struct hw_graph *graph;
@@ -296,7 +297,7 @@ static void graphs_keep_newer_structs_from_it(void **state)
     counted(p, HW_OP_ADD, 1, 1);
 }
 
-/* ---- a host that is older than its plugins: its structs end earlier ---- */
+/* ---- a host that is older than its plugins and has shorter structs ---- */
 
 static void no_log(void *instance, int32_t level, const char *text)
 {
@@ -309,7 +310,7 @@ static int32_t no_words(void *instance, int32_t status, const char *text)
     return status;
 }
 
-/* The plugin's table, by the way that the library goes; false: there is no such file. */
+/* Loads the plugin's table as the library does; returns false if there is no such file. */
 static bool load(const char *name, const struct hw_host *host, struct hw_plugin *plugin)
 {
     typedef int32_t entry_fn(const struct hw_host *host, struct hw_plugin *table);
@@ -333,7 +334,7 @@ static bool load(const char *name, const struct hw_host *host, struct hw_plugin 
 
 #define UNTOUCHED 0xa5
 
-/* Room of `size` bytes, and what is to stay behind it. */
+/* Prepares a struct of `size` bytes. The bytes past it must stay unchanged. */
 static void *room(void *of, size_t whole, uint32_t size)
 {
     memset(of, UNTOUCHED, whole);
@@ -348,7 +349,7 @@ static void ends_at(const void *of, size_t whole, uint32_t size)
         assert_int_equal(((const unsigned char *)of)[i], UNTOUCHED);
 }
 
-static void answers_end_where_the_host_ends(void **state)
+static void plugins_respect_the_size_of_host_structs(void **state)
 {
     static const char *const names[] = { "cpu",  "discrete", "foreign",
                                          "null", "newer",    "older" };
@@ -395,7 +396,7 @@ static void answers_end_where_the_host_ends(void **state)
     }
 }
 
-/* ---- a plugin that is newer ---- */
+/* ---- a newer plugin ---- */
 
 static int32_t builds_nothing(void *queue, const struct hw_node *nodes, uint32_t count,
                               void **graph)
@@ -405,8 +406,8 @@ static int32_t builds_nothing(void *queue, const struct hw_node *nodes, uint32_t
     return HW_UNSUPPORTED;
 }
 
-/* The caller's struct ends where the library's does; what the plugin reads behind it is zero, on
- * each way that leads to it. */
+/* The caller's struct is as long as the library's. On every path, the plugin reads zeros
+ * past its end. */
 static void a_newer_plugin_finds_zeros(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
@@ -444,7 +445,7 @@ static void a_newer_plugin_finds_zeros(void **state)
         assert_int_equal(calls(queue, HW_OP_SILU).copied_views, 2);
         equal(&z[3], &(float){ 0.7310586f }, 1);
         equal(&y[6], &(float){ 0.7310586f }, 1);
-        /* In a graph of the plugin's, and as a node that is replayed. */
+        /* In a graph built by the plugin, and as a replayed node. */
         memset(y, 0, sizeof y);
         ok(hw_queue_record(queue));
         ok(hw_submit(queue, HW_OP_COPY, at_the_edge(&copy, sizeof copy), sizeof copy));
@@ -471,7 +472,7 @@ static void a_newer_plugin_finds_zeros(void **state)
     hw_close(context);
 }
 
-/* ---- an application that is older, or newer ---- */
+/* ---- older and newer applications ---- */
 
 static void shorter_structs_mean_zero(void **state)
 {
@@ -492,7 +493,7 @@ static void shorter_structs_mean_zero(void **state)
         equal(y, shares, 4);
     }
     counted(p, HW_OP_SOFTMAX, 1, 0);
-    /* Recorded, it is a struct like any other. */
+    /* A recorded struct is handled in the same way. */
     struct hw_graph *graph;
     ok(hw_queue_record(p->on_cpu));
     ok(hw_submit(p->on_cpu, HW_OP_SOFTMAX, args, older));
@@ -537,14 +538,14 @@ static void longer_structs_may_add_zeros(void **state)
               hw_device_supports(p->cpu, HW_OP_SOFTMAX, &newer, sizeof newer));
         assert_true(y[0] == 0.0f);
     }
-    /* Nobody stands in: no device of this library knows more than the library. */
+    /* There is no fallback: no device of this library knows more than the library. */
     fails(HW_UNSUPPORTED, "newer library",
           hw_submit(p->queue, HW_OP_SOFTMAX, &newer, sizeof newer));
     counted(p, HW_OP_SOFTMAX, 0, 0);
 }
 
-/* Any size of any struct is answered, and no more is read than is there. */
-static void all_sizes_are_answered(void **state)
+/* Every size of every struct is handled without reading past its end. */
+static void all_struct_sizes_are_handled(void **state)
 {
     struct pair *p = *state;
     static const unsigned char zeros[sizeof(union any_op) + 64];
@@ -558,8 +559,8 @@ static void all_sizes_are_answered(void **state)
         }
 }
 
-/* An older application's options end where they say, in the middle of a field too. */
-static void options_end_where_they_say(void **state)
+/* The options of an older application end where `size` says, which may be within a field. */
+static void options_end_at_their_size(void **state)
 {
     struct pair *p = *state;
     struct hw_queue *queue;
@@ -572,7 +573,7 @@ static void options_end_where_they_say(void **state)
     fails(HW_INVALID, "no such row", hw_queue_open(p->cpu, &options, &queue));
 }
 
-static void what_is_no_call(void **state)
+static void invalid_calls_are_rejected(void **state)
 {
     struct pair *p = *state;
     const struct hw_silu op = { .x = { 0 } };
@@ -584,7 +585,7 @@ static void what_is_no_call(void **state)
 #define ALLOWED(name)   cmocka_unit_test_setup_teardown(name, open_allowed, close_pair)
 #define FORBIDDEN(name) cmocka_unit_test_setup_teardown(name, open_forbidden, close_pair)
 
-/* Structs of an application that was built with a newer library. */
+/* Structs of an application that was built against a newer library. */
 static void descriptions_of_a_newer_application(void **state)
 {
     struct {
@@ -625,21 +626,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(descriptions_of_a_newer_application),
-        FORBIDDEN(its_ops_work_where_nothing_newer_is_set),
-        FORBIDDEN(a_newer_field_is_refused_by_name),
+        FORBIDDEN(known_ops_work_if_newer_fields_are_zero),
+        FORBIDDEN(a_newer_field_is_rejected_by_name),
         ALLOWED(another_device_knows_the_newer_field),
-        ALLOWED(views_are_said_in_words_that_it_knows),
+        ALLOWED(views_use_only_flags_that_it_knows),
         ALLOWED(ops_past_its_last_fall_back),
-        FORBIDDEN(ops_past_its_last_are_refused_by_name),
-        ALLOWED(slots_past_its_table_answer),
-        ALLOWED(graphs_keep_newer_structs_from_it),
+        FORBIDDEN(ops_past_its_last_are_rejected_by_name),
+        ALLOWED(slots_past_its_table_are_unsupported),
+        ALLOWED(its_graphs_exclude_newer_structs),
         cmocka_unit_test(a_newer_plugin_finds_zeros),
-        cmocka_unit_test(answers_end_where_the_host_ends),
+        cmocka_unit_test(plugins_respect_the_size_of_host_structs),
         FORBIDDEN(shorter_structs_mean_zero),
         ALLOWED(longer_structs_may_add_zeros),
-        ALLOWED(all_sizes_are_answered),
-        ALLOWED(options_end_where_they_say),
-        ALLOWED(what_is_no_call),
+        ALLOWED(all_struct_sizes_are_handled),
+        ALLOWED(options_end_at_their_size),
+        ALLOWED(invalid_calls_are_rejected),
     };
     return cmocka_run_group_tests(tests, make_edge, NULL);
 }

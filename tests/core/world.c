@@ -44,7 +44,7 @@ void ok_at(enum hw_status status, const char *call, const char *file, int line)
 {
     if (status == HW_OK)
         return;
-    print_error("%s answered %s: %s\n", call, hw_status_name((int32_t)status),
+    print_error("%s returned %s: %s\n", call, hw_status_name((int32_t)status),
                 hw_message());
     _fail(file, line);
 }
@@ -54,7 +54,7 @@ void fails_at(enum hw_status wanted, const char *words, enum hw_status status,
 {
     if (status == wanted && strstr(hw_message(), words))
         return;
-    print_error("%s answered %s: %s\n  wanted %s with \"%s\"\n", call,
+    print_error("%s returned %s: %s\n  expected %s with \"%s\"\n", call,
                 hw_status_name((int32_t)status), status ? hw_message() : "",
                 hw_status_name((int32_t)wanted), words);
     _fail(file, line);
@@ -130,7 +130,7 @@ void close_to_at(float got, float wanted, const char *file, int line)
 {
     if (fabsf(got - wanted) <= 1e-6f * (1.0f + fabsf(wanted)))
         return;
-    print_error("%.9g, wanted %.9g\n", (double)got, (double)wanted);
+    print_error("%.9g, expected %.9g\n", (double)got, (double)wanted);
     _fail(file, line);
 }
 

@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* ---- no objects ---- */
+/* ---- files that are not objects ---- */
 
 #define TEXT_FAULT(function, text)                                                         \
     static void function(const char *directory, char path[4096])                           \
@@ -44,9 +44,9 @@ static void make_zeros(const char *directory, char path[4096])
     write_file(path, zeros, sizeof zeros);
 }
 
-/* ---- objects with one thing wrong ---- */
+/* ---- objects with one defect ---- */
 
-/* hw_plain.so in memory, to be changed and written. */
+/* An image of hw_plain.so in memory, to be changed and written to a file. */
 struct image {
     unsigned char *bytes;
     size_t size;
@@ -97,7 +97,7 @@ static ElfW(Dyn) * dynamic(const struct image *image, int64_t tag)
     return row;
 }
 
-/* Writes `to` over the first `from` of the file, both of one length. */
+/* Replaces the first `from` in the file by `to`, which has the same length. */
 static void replace(const struct image *image, const char *from, const char *to)
 {
     unsigned char *at = memmem(image->bytes, image->size, from, strlen(from));
@@ -174,7 +174,7 @@ static void make_hash_none(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* The system's loader would divide by it. */
+/* The system's loader divides by the number of buckets. */
 static void make_hash_no_buckets(const char *directory, char path[4096])
 {
     struct image image = load_image();
@@ -193,7 +193,7 @@ static void make_hash_chain(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* ---- tables that the system's loader believes: each of these killed the process ---- */
+/* ---- tables that crash the system's loader, which does not check them ---- */
 
 #define IMAGE_FAULT(function, change)                                                      \
     static void function(const char *directory, char path[4096])                           \
@@ -202,13 +202,14 @@ static void make_hash_chain(const char *directory, char path[4096])
         change;                                                                            \
         write_image(&image, image.size, directory, path);                                  \
     }
-/* What lies before the code has the same offset in the file and in memory. */
+/* Data before the code has the same offset in the file and in memory. */
 #define TABLE(type, tag) ((type *)(void *)(image.bytes + dynamic(&image, tag)->d_un.d_ptr))
 
 IMAGE_FAULT(make_load_unreadable, segment(&image, PT_LOAD)->p_flags = PF_X)
 IMAGE_FAULT(make_tls_outside, segment(&image, PT_GNU_EH_FRAME)->p_vaddr = 1 << 30;
             segment(&image, PT_GNU_EH_FRAME)->p_type = PT_TLS)
-/* No fault: lld puts memory that begins as zeros where no segment is, mold begins relro there. */
+/* Valid: lld places memory that begins as zeros outside every segment, and mold begins
+ * relro there. */
 IMAGE_FAULT(make_tls_zeros, ElfW(Phdr) *tls = segment(&image, PT_GNU_EH_FRAME);
             tls->p_vaddr = 1 << 30; tls->p_filesz = 0; tls->p_memsz = 100;
             tls->p_align = 32; tls->p_type = PT_TLS)
@@ -255,7 +256,7 @@ IMAGE_FAULT(
 IMAGE_FAULT(make_version_own, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 30;
             dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_VERDEF)
 
-/* Relocations, by machines whose types are known. */
+/* Relocation types of the supported machines. */
 #if defined(__x86_64__)
 #define RELOCATIONS(type_x86, type_arm) type_x86
 #elif defined(__aarch64__)
@@ -265,7 +266,7 @@ IMAGE_FAULT(make_version_own, dynamic(&image, DT_VERNEEDNUM)->d_un.d_val = 1 << 
 #define RELATIVE RELOCATIONS(R_X86_64_RELATIVE, R_AARCH64_RELATIVE)
 #define GLOB_DAT RELOCATIONS(R_X86_64_GLOB_DAT, R_AARCH64_GLOB_DAT)
 
-/* The first one of the type. */
+/* Returns the first relocation of this type. */
 static Elf64_Rela *relocation(const struct image *image, uint32_t type)
 {
     Elf64_Rela *row =
@@ -283,7 +284,7 @@ static Elf64_Sym *symbol_of(const struct image *image, const Elf64_Rela *row)
            ELF64_R_SYM(row->r_info);
 }
 
-/* The relocation whose place is the constructor. */
+/* Returns the relocation that sets the address of the constructor. */
 static Elf64_Rela *constructor(const struct image *image)
 {
     Elf64_Rela *row = relocation(image, RELATIVE);
@@ -331,7 +332,8 @@ IMAGE_FAULT(make_rela_none_but_rel, dynamic(&image, DT_RELACOUNT)->d_un.d_ptr = 
             dynamic(&image, DT_VERNEEDNUM)->d_tag = DT_RELSZ;
             dynamic(&image, DT_PLTGOT)->d_un.d_val = 16;
             dynamic(&image, DT_PLTGOT)->d_tag = DT_RELENT)
-/* A segment of zeros, which takes no room on disk: rows that do nothing, without end. */
+/* A sparse segment of zeros, which takes no space on disk: a very long table of relocations
+ * that do nothing. */
 IMAGE_FAULT(make_rela_endless, ElfW(Phdr) *more = segment(&image, PT_GNU_EH_FRAME);
             more->p_type = PT_LOAD; more->p_flags = PF_R; more->p_align = 1 << 16;
             more->p_offset = more->p_vaddr = 1 << 24;
@@ -357,7 +359,8 @@ static void make_rela_sparse(const char *directory, char path[4096])
 }
 #endif
 
-/* hw_hashed.so has the older hash table: its chains never end, or lead out of the table. */
+/* hw_hashed.so has a hash table of the older format. Its chains are made endless, or lead
+ * outside the table. */
 static void make_table(const char *directory, char path[4096], uint32_t link)
 {
     struct image image = load_image_of("hashed");
@@ -377,7 +380,7 @@ static void make_table_outside(const char *directory, char path[4096])
     make_table(directory, path, 1 << 30);
 }
 
-/* The entry has no section: its address is taken as it is. */
+/* The entry function has no section, so its address is absolute. */
 static void make_entry_absolute(const char *directory, char path[4096])
 {
     struct image image = load_image();
@@ -389,7 +392,8 @@ static void make_entry_absolute(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* By the older hash table, a variable of a thread that is not defined is found as if it were. */
+/* With the older hash table, an undefined thread-local variable is found as if it were
+ * defined. */
 static void make_symbol_thread(const char *directory, char path[4096])
 {
     struct image image = load_image_of("hashed");
@@ -397,7 +401,7 @@ static void make_symbol_thread(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* A note that says that it is longer than all. */
+/* A note whose length exceeds its segment. */
 static void make_note_long(const char *directory, char path[4096])
 {
     struct image image = load_image();
@@ -415,7 +419,7 @@ static void make_stack_unsaid(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* Cut off at that many 64ths of the file. */
+/* Truncates the file at this number of 64ths of its size. */
 #define CUT_FAULT(function, at)                                                            \
     static void function(const char *directory, char path[4096])                           \
     {                                                                                      \
@@ -431,7 +435,7 @@ CUT_FAULT(make_cut_sections, image.size - 100)
 CUT_FAULT(make_cut_last, image.size - 1)
 #undef CUT_FAULT
 
-/* The program that runs this: position independent, as a shared object is. */
+/* This test program itself: position independent, like a shared object. */
 static void make_program(const char *directory, char path[4096])
 {
     size_t size;
@@ -441,7 +445,7 @@ static void make_program(const char *directory, char path[4096])
     free(bytes);
 }
 
-/* ---- odd files ---- */
+/* ---- unusual kinds of files ---- */
 
 static void put_plain(const char *directory, char path[4096])
 {
@@ -491,7 +495,7 @@ static void make_link_device(const char *directory, char path[4096])
     assert_int_equal(symlink("/dev/zero", path), 0);
 }
 
-/* Links to a plugin in a directory of the given mode, over two links. */
+/* Makes a link to a plugin in a directory of the given mode, by way of a second link. */
 static void make_link(const char *directory, char path[4096], mode_t mode)
 {
     char there[4200], plugin[4300], step[4300];
@@ -533,8 +537,8 @@ PLAIN_FAULT(make_group_writes, chown(path, (uid_t)-1, 12345) || chmod(path, 0664
 PLAIN_FAULT(make_owner, chown(path, 12345, (gid_t)-1))
 #undef PLAIN_FAULT
 
-/* An access control list that lets user 12345 write: the system's own form of it. Where the
- * file system has none, everybody may write, which is refused as well. */
+/* An access control list in the system's binary form that lets user 12345 write. If the
+ * file system does not support these lists, all users can write, which is rejected as well. */
 static void make_access_list(const char *directory, char path[4096])
 {
     static const struct {
@@ -548,7 +552,7 @@ static void make_access_list(const char *directory, char path[4096])
                  { 0x02, 6, 12345 },      /* a user */
                  { 0x04, 4, UINT32_MAX }, /* the group */
                  { 0x10, 6, UINT32_MAX }, /* the mask */
-                 { 0x20, 4, UINT32_MAX } } /* everybody else */ };
+                 { 0x20, 4, UINT32_MAX } } /* all other users */ };
     put_plain(directory, path);
     if (setxattr(path, "system.posix_acl_access", &list, sizeof list, 0)) {
         print_message("# not applicable: no access control lists in %s\n", directory);
@@ -556,8 +560,8 @@ static void make_access_list(const char *directory, char path[4096])
     }
 }
 
-/* The search directory belongs to the fixture alone, so it cannot be the bad one: a link
- * leads to a plugin below a directory that belongs to somebody else. */
+/* The search directory belongs to the fixture and must stay trusted. The fault is a link to
+ * a plugin below a directory that another user owns. */
 static void make_path_owner(const char *directory, char path[4096])
 {
     make_link(directory, path, 0755);
@@ -601,7 +605,7 @@ NAME_FAULT(make_name_dll, "hw_plain.dll")
 NAME_FAULT(make_name_dylib, "hw_plain.dylib")
 #undef NAME_FAULT
 
-/* Bytes that are no UTF-8 come back from the report as U+FFFD. */
+/* Bytes that are not valid UTF-8 appear in the report as U+FFFD. */
 static void make_name_bytes(const char *directory, char path[4096])
 {
     named(directory, path, "hw_\xff\xfe\xc0\x80.so");

@@ -8,9 +8,10 @@
 
 #define MOST_BYTES (4u << 20)
 
-static enum object_fault answer(const uint8_t *bytes, size_t size)
+static enum object_fault check(const uint8_t *bytes, size_t size)
 {
-    /* A copy of exactly its size, so that a sanitizer sees a byte too far. */
+    /* The copy is allocated with its exact size, so that a sanitizer detects reads past the
+     * end. */
     uint8_t *exact = malloc(size ? size : 1);
     struct source source = { .data = exact, .fd = -1, .size = size };
     struct object object;
@@ -32,12 +33,12 @@ int main(int argc, char **argv)
     if (!file)
         return 2;
     size_t size = fread(bytes, 1, sizeof bytes, file);
-    int failed = answer(bytes, size) != OBJECT_GOOD;
+    int failed = check(bytes, size) != OBJECT_GOOD;
     fclose(file);
     if (failed)
-        fprintf(stderr, "the whole file: fault %d\n", (int)answer(bytes, size));
+        fprintf(stderr, "the whole file: fault %d\n", (int)check(bytes, size));
     for (size_t cut = 0; cut < size; cut++) {
-        enum object_fault fault = answer(bytes, cut);
+        enum object_fault fault = check(bytes, cut);
         if (fault == (cut ? OBJECT_TRUNCATED : OBJECT_EMPTY))
             continue;
         if (failed++ < 8)

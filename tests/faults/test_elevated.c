@@ -18,9 +18,10 @@
 
 #define OWNER    12345
 #define CALLER   54321
-#define NOT_HERE 77 /* what Meson takes for a skip */
+#define NOT_HERE 77 /* the exit status that Meson counts as a skip */
 
-/* The leak checker would have to trace its own process, which such a program may not. */
+/* The leak checker would have to trace its own process, which a set-user-ID program may not
+ * do. */
 int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)
@@ -36,7 +37,7 @@ static int expect(const char *text, const char *words, int wanted)
     return 1;
 }
 
-/* What the copy does, with HW_PLUGIN_PATH and HW_TRUST=off in its environment. */
+/* Run by the copy, with HW_PLUGIN_PATH and HW_TRUST=off in its environment. */
 static int elevated(const char *directory)
 {
     static char text[1 << 16];
@@ -55,7 +56,7 @@ static int elevated(const char *directory)
         hw_explain(context, text, sizeof text) >= sizeof text)
         return 1;
     int failed = expect(text, "\"elevated\":true", 1) + expect(text, "hw_good.so", 0) +
-                 expect(text, directory, 1) + /* as the option's value */
+                 expect(text, directory, 1) + /* it is the value of the option */
                  expect(text, "\"source\":\"HW_", 0) +
                  expect(text, "\"source\":\"built-in\"", 1);
     hw_close(context);

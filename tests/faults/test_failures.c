@@ -16,10 +16,10 @@
 
 #define MOST_CALLS 3000
 
-/* The n-th call from here fails; 0: none does. */
+/* The n-th call from here fails; 0: no call fails. */
 static struct {
     unsigned left;
-    int error; /* 0: allocations fail, else calls on files, with this */
+    int error; /* 0: allocations fail; else file calls fail with this error */
 } failing;
 
 static bool fails(bool allocation)
@@ -68,8 +68,8 @@ static unsigned count_descriptors(void)
     return count;
 }
 
-/* Whatever failed, no file is called damaged that is not; and what the system had no room for
- * is not called missing. */
+/* After any failure, no intact file is reported as damaged, and no file that failed for
+ * lack of resources is reported as missing. */
 static void check_reasons(const json_t *json, int error)
 {
     static const char *const own[] = { "hw_text.so", "hw_needs_missing.so" };
@@ -88,7 +88,7 @@ static void check_reasons(const json_t *json, int error)
     }
 }
 
-/* One opening in which the n-th call fails; whether there were so many. */
+/* Opens once while the n-th call fails; returns whether there were n calls. */
 static bool open_with(unsigned n, int error, uint32_t flags)
 {
     struct hw_context *context = NULL;

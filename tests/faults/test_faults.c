@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Plugins of plugins/: the name, the reason; "" where it is used. */
+/* The plugins of plugins/: the name and the reason, "" if the plugin is used. */
 static const struct {
     const char *name;
     const char *reason;
@@ -155,7 +155,7 @@ static void test_fault(void **state)
     fesetround(FE_TONEAREST); /* the one change that the library cannot undo */
 }
 
-/* All of them at once, in one directory. */
+/* All faults at once, in one directory. */
 static void test_together(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_together(void **state)
     hw_close(context);
 }
 
-/* The words that matter most: what is missing, and what to do. */
+/* The most important parts of messages: what is missing, and what to do. */
 static void test_words(void **state)
 {
     struct hw_context *context;
@@ -200,7 +200,7 @@ static void test_words(void **state)
     hw_close(context);
 }
 
-/* How long it takes to check a file is bounded. */
+/* The time to check a file is bounded. */
 static void test_many_relocations(void **state)
 {
     struct hw_context *context;
@@ -211,7 +211,7 @@ static void test_many_relocations(void **state)
     assert_non_null(strstr(hw_message(), "it has too many relocations"));
 }
 
-/* What is wrong with a name: its letters, or its length. */
+/* Messages about names with invalid characters or too many. */
 static void test_long_name(void **state)
 {
     struct hw_context *context;
@@ -223,8 +223,8 @@ static void test_long_name(void **state)
         strstr(hw_message(), "the <name> in hw_<name>.so has 32 bytes; at most 31"));
 }
 
-/* A name that a plugin might have by mistake is listed, with the right one; what else lies in
- * the directory is not. */
+/* A file that has a likely mistake in its name is listed with the correct name. Other files
+ * in the directory are not listed. */
 static void test_misnamed(void **state)
 {
     static const char *const others[] = { "libplain.so", "libhw.so.1",
@@ -247,7 +247,7 @@ static void test_misnamed(void **state)
         write_file(lair("misnamed_all/%s", others[i]), "", 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         write_file(lair("misnamed_all/%s", wrong[i][0]), "", 0);
-    /* The names of one plugin that ldconfig makes. */
+    /* Names that ldconfig makes for one plugin. */
     assert_int_equal(symlink("hw_good.so", lair("misnamed_all/hw_good.so.1")), 0);
     assert_int_equal(open_on(lair("misnamed_all"), NULL, &context), HW_OK);
     json_t *json = report(context);
@@ -262,7 +262,8 @@ static void test_misnamed(void **state)
     hw_close(context);
 }
 
-/* A directory with more files than are listed: the others serve. */
+/* A directory has more files than are listed. Its listed plugins and those of the next
+ * directory can be used. */
 static void test_many_files(void **state)
 {
     enum { FILES = 4097 };
@@ -289,8 +290,9 @@ static void test_many_files(void **state)
     hw_close(context);
 }
 
-/* The manifest's, whose last byte is no UTF-8; without one, or of a file that was not read,
- * the name in capitals; of a file without a name none. */
+/* The title comes from the manifest, where an incomplete UTF-8 character becomes U+FFFD.
+ * Without a title in the manifest, or if the file was not read, it is the name in capitals.
+ * A file without a valid name has no title. */
 static void test_titles(void **state)
 {
     struct hw_context *context;
@@ -323,7 +325,7 @@ static void test_titles(void **state)
     hw_close(context);
 }
 
-/* A file that exists, and that this user may not read. */
+/* A file that exists but is not readable by this user. */
 static void test_unreadable(void **state)
 {
     struct hw_context *context;
@@ -332,7 +334,7 @@ static void test_unreadable(void **state)
     put_plugin(lair("unreadable"), "good");
     put_plugin(lair("unreadable"), "plain");
     assert_int_equal(chmod(lair("unreadable/hw_plain.so"), 0), 0);
-    bool root = geteuid() == 0; /* who may read everything */
+    bool root = geteuid() == 0; /* root can read every file */
     assert_true(!root || seteuid(65534) == 0);
     enum hw_status status = open_on(lair("unreadable"), NULL, &context);
     assert_true(!root || seteuid(0) == 0);
@@ -364,7 +366,8 @@ static void test_trust_off(void **state)
     hw_close(context);
 }
 
-/* A plugin of one name in two directories: the first one counts, the other is listed. */
+/* Two directories contain a plugin of the same name: the first one is used, the second one
+ * is listed. */
 static void test_shadowed(void **state)
 {
     struct hw_context *context;
@@ -388,8 +391,7 @@ static void test_shadowed(void **state)
     hw_close(context);
 }
 
-/* An unusable file does not keep the next one of its name from being used.
- */
+/* An unusable file does not prevent the use of the next file of the same name. */
 static void test_passed_over(void **state)
 {
     struct hw_context *context;
@@ -408,7 +410,7 @@ static void test_passed_over(void **state)
     hw_close(context);
 }
 
-/* Nor does an unusable link keep its target from being used. */
+/* An unusable link does not prevent the use of its target. */
 static void test_bad_links(void **state)
 {
     struct hw_context *context;
@@ -433,8 +435,8 @@ static void test_bad_links(void **state)
     hw_close(context);
 }
 
-/* A plugin file that the settings name may be called anything; its manifest says what it
- * is. */
+/* A plugin file that the settings name may have any file name. Its manifest contains the
+ * name of the plugin. */
 static void test_named_file(void **state)
 {
     struct hw_context *context;
@@ -470,7 +472,8 @@ static void test_named_file(void **state)
     assert_non_null(strstr(hw_message(), "nowhere"));
 }
 
-/* A child after fork() is told so, and opens its own. */
+/* After fork(), calls in the child return HW_FORKED. The child can open a context of its
+ * own. */
 static void test_fork(void **state)
 {
     struct hw_context *context, *own = NULL;
@@ -495,7 +498,7 @@ static void test_fork(void **state)
     hw_close(context);
 }
 
-/* The holes of an older table answer. */
+/* Functions that an older table lacks are unsupported. */
 static void test_holes(void **state)
 {
     struct hw_context *context;
@@ -545,8 +548,8 @@ static void test_two_contexts(void **state)
     }
 }
 
-/* A library that the plugin finds beside itself: other users must not be able to write to it, and
- * it must be whole. */
+/* A library beside the plugin must be complete, and other users must not be able to write
+ * to it. */
 static void test_beside(void **state)
 {
     struct hw_context *context;
@@ -580,7 +583,8 @@ static void test_beside(void **state)
     free(bytes);
 }
 
-/* A library of the environment is every program's: only whether it is whole is looked at. */
+/* A library found by LD_LIBRARY_PATH is used by every program, so the only check is that it
+ * is complete. */
 static void test_library_path(void **state)
 {
     struct hw_context *context;
@@ -606,7 +610,7 @@ static void test_library_path(void **state)
     free(bytes);
 }
 
-/* What is missing is the linking, not the installation. */
+/* The plugin lacks a library it should have been linked with. The installation is complete. */
 static void test_undefined(void **state)
 {
     static const char *const rows[][2] = { { "libm_missing", "expf" },
@@ -624,7 +628,8 @@ static void test_undefined(void **state)
     }
 }
 
-/* A file that replaces one whose code is in the process: that code would run under its name. */
+/* A file replaces one whose code is already in the process. That code would run under the
+ * name of the new file. */
 static void test_replaced(void **state)
 {
     struct hw_context *context;
@@ -660,7 +665,7 @@ static void *open_all(void *argument)
     return NULL;
 }
 
-/* hw.h asks for 64 KiB: language runtimes call from threads with small stacks. */
+/* hw.h requires 64 KiB of stack: language runtimes call from threads with small stacks. */
 static void test_stack(void **state)
 {
     const size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN), room = 64 << 10;
@@ -695,7 +700,7 @@ static unsigned count_descriptors(void)
     return count;
 }
 
-/* Nothing stays open, whatever was wrong. */
+/* No file descriptor stays open after any fault. */
 static void test_descriptors(void **state)
 {
     struct hw_context *context;

@@ -12,7 +12,7 @@
 
 struct row {
     const char *backends, *disable, *require;
-    const char *devices; /* those selected, in order; NULL: an error */
+    const char *devices; /* the selected devices, in order; NULL: an error */
     enum hw_status status;
     const char *words; /* part of the message */
 };
@@ -55,17 +55,18 @@ static const struct row rows[] = {
     { "zoo:9?,good", "", "", "good:0", HW_OK, NULL },
     { "zoo:9,good", "", "", NULL, HW_NO_DEVICE, "\"zoo:9\"" },
     { "zoo:01", "", "", NULL, HW_NO_DEVICE, "\"zoo:01\"" },
-    /* the same hardware through two plugins: named, it is not shadowed */
+    /* the same hardware through two plugins: a device is not shadowed if it is selected by
+     * name */
     { "view", "", "", "view:0 view:1", HW_OK, NULL },
     { "zoo:2,view", "", "", "zoo:2 view:0 view:1", HW_OK, NULL },
     { "view,*", "", "", "view:0 view:1 zoo:1 good:0 zoo:0", HW_OK, NULL },
     { "zoo:2,vie*", "", "", "zoo:2 view:1", HW_OK, NULL },
-    /* found, but stopped: said, and an error where nothing is left */
+    /* found but unusable: reported, and an error if no device is left */
     { "open_no_driver", "", "", NULL, HW_NO_DEVICE, "libnowhere.so.1 is not installed" },
     { "open_no_driver", "", "", NULL, HW_NO_DEVICE, "Install nowhere" },
     { "open_no_driver,good", "", "", "good:0", HW_OK, NULL },
     { "open_no_driver:0", "", "", NULL, HW_NO_DEVICE, "libnowhere" },
-    /* unknown words */
+    /* unknown names */
     { "goood", "", "", NULL, HW_NO_DEVICE, "did you mean \"good\"?" },
     { "unicorn", "", "", NULL, HW_NO_DEVICE, "found: good, open_no_driver, view, zoo" },
     { "good,unicorn", "", "", NULL, HW_NO_DEVICE, "\"unicorn\"" },
@@ -78,7 +79,7 @@ static const struct row rows[] = {
     { "unicorn?,good", "", "", "good:0", HW_OK, NULL },
     { "unicorn?", "", "", NULL, HW_NO_DEVICE, "" },
     { "!unicorn?", "", "", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
-    /* no words */
+    /* empty lists */
     { ",", "", "", NULL, HW_INVALID, "an entry is empty" },
     { "good,", "", "", NULL, HW_INVALID, "comma" },
     { "good,,zoo", "", "", NULL, HW_INVALID, "an entry is empty" },
@@ -142,12 +143,12 @@ static void test_row(void **state)
     assert_int_equal(status, row->status);
     if (status) {
         assert_null(context);
-        char message[4096]; /* the newline is for rows that ask for the end */
+        char message[4096]; /* the newline lets a row match the end of the message */
         snprintf(message, sizeof message, "%s\n", hw_message());
         if (!strstr(message, row->words))
             print_error("%s", message);
         assert_non_null(strstr(message, row->words));
-        /* A report is to be had all the same, and the error is in it. */
+        /* A report is available after an error, and contains the error. */
         options.flags = HW_OPEN_ANYWAY;
         assert_int_equal(open_on(lair("zoo"), &options, &context), HW_OK);
         json_t *json = report(context);
@@ -160,7 +161,8 @@ static void test_row(void **state)
     hw_close(context);
 }
 
-/* What is filtered is not even opened: a FIFO would be waited on, a broken file be read. */
+/* Excluded files are not opened: opening a FIFO would block, and a broken file would be
+ * read. */
 static void test_filter_first(void **state)
 {
     struct hw_context *context;
@@ -185,7 +187,7 @@ static void test_filter_first(void **state)
     hw_close(context);
 }
 
-/* A typing error in the list of what is never to be touched would be seen by nobody. */
+/* A misspelt name in HW_DISABLE must be an error, because its effect would go unnoticed. */
 static void test_disable_unknown(void **state)
 {
     struct hw_context *context;

@@ -27,7 +27,7 @@ static enum hw_status open_good(struct hw_options options, struct hw_context **c
     return open_on(lair("good"), &options, context);
 }
 
-/* The value and the source of a setting in a report. */
+/* Checks the value and the source of a setting in a report. */
 static void check_setting(struct hw_context *context, const char *name, const char *value,
                           const char *source)
 {
@@ -51,7 +51,7 @@ static void write_config(const char *text)
     write_file(lair("hw.conf"), text, strlen(text));
 }
 
-/* ---- who decides ---- */
+/* ---- precedence ---- */
 
 static void test_precedence(void **state)
 {
@@ -107,14 +107,15 @@ static void test_threads(void **state)
     check_setting(context, "threads", "7", "HW_THREADS");
     hw_close(context);
     unsetenv("HW_THREADS");
-    setenv("OMP_NUM_THREADS", "many", 1); /* not ours to complain about */
+    setenv("OMP_NUM_THREADS", "many", 1); /* not a setting of the library */
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
     check_setting(context, "threads", "", "default");
     hw_close(context);
     unsetenv("OMP_NUM_THREADS");
 }
 
-/* $XDG_CONFIG_HOME/hw/hw.conf, else ~/.config/hw/hw.conf, where nobody names a file. */
+/* Without a configured file, $XDG_CONFIG_HOME/hw/hw.conf is read, or else
+ * ~/.config/hw/hw.conf. */
 static void test_default_file(void **state)
 {
     struct hw_context *context;
@@ -140,7 +141,7 @@ static void test_default_file(void **state)
     setenv("XDG_CONFIG_HOME", lair("."), 1);
 }
 
-/* The directory that the host gives to the plugin "caches". */
+/* Checks the directory that the host gives to the plugin "caches". */
 static void check_cache_dir(const char *option, const char *expected)
 {
     struct hw_context *context;
@@ -156,8 +157,9 @@ static void check_cache_dir(const char *option, const char *expected)
     hw_close(context);
 }
 
-/* $XDG_CACHE_HOME/hw, else ~/.cache/hw, unless the setting names another directory or none. Each
- * plugin gets a directory in it, which the library does not make. */
+/* The cache is $XDG_CACHE_HOME/hw, or else ~/.cache/hw, unless the setting names another
+ * directory or turns it off. Each plugin gets a directory in it, which the library does not
+ * create. */
 static void test_cache_dir(void **state)
 {
     char home[64];
@@ -178,7 +180,7 @@ static void test_cache_dir(void **state)
     check_cache_dir(NULL, "");
     unsetenv("HW_CACHE_DIR");
     unsetenv("XDG_CACHE_HOME");
-    setenv("HOME", "/line\nbreak", 1); /* cannot be a value */
+    setenv("HOME", "/line\nbreak", 1); /* not a valid value */
     check_cache_dir(NULL, "");
     unsetenv("HOME");
     check_cache_dir(NULL, "");
@@ -206,11 +208,11 @@ static void test_old_options(void **state)
     assert_int_equal(hw_open(&options, &context), HW_INVALID);
 }
 
-/* ---- what a value may be ---- */
+/* ---- valid values ---- */
 
 struct value {
     const char *variable, *value;
-    const char *words; /* of the error; NULL: it is right */
+    const char *words; /* part of the error message; NULL: valid */
 };
 
 static const struct value values[] = {
@@ -280,7 +282,7 @@ static void test_value(void **state)
         if (!file) {
             assert_non_null(strstr(hw_message(), row->variable));
         }
-        /* For a report the default stands in, and the error is told. */
+        /* A report uses the default value, and contains the error. */
         assert_int_equal(
             open_good((struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context), HW_OK);
         json_t *json = report(context);
@@ -308,7 +310,7 @@ static void test_long_value(void **state)
 
 struct file {
     const char *name, *text;
-    const char *words; /* of the error; NULL: it is right */
+    const char *words; /* part of the error message; NULL: valid */
 };
 
 static const struct file files[] = {
@@ -385,7 +387,7 @@ static void test_file_trust(void **state)
     assert_int_equal(open_good(options, &context), HW_OK);
     hw_close(context);
     assert_int_equal(chmod(lair("hw.conf"), 0644), 0);
-    if (chown(lair("hw.conf"), 12345, (gid_t)-1) == 0) { /* root may */
+    if (chown(lair("hw.conf"), 12345, (gid_t)-1) == 0) { /* root can change the owner */
         options.trust = "on";
         assert_int_equal(open_good(options, &context), HW_UNTRUSTED);
         assert_non_null(
@@ -399,7 +401,8 @@ static void test_file_trust(void **state)
     assert_int_equal(chmod(lair("hw.conf"), 0644), 0);
 }
 
-/* And so is the way to it: others must not be able to put another file in its place. */
+/* The directories on the path are checked too: other users must not be able to replace the
+ * file. */
 static void test_file_path_trust(void **state)
 {
     struct hw_context *context;
@@ -420,7 +423,7 @@ static void test_file_path_trust(void **state)
     hw_close(context);
 }
 
-/* A relative path starts in the working directory. */
+/* A relative path is relative to the working directory. */
 static void test_file_relative(void **state)
 {
     struct hw_context *context;
@@ -436,7 +439,7 @@ static void test_file_relative(void **state)
     assert_non_null(strstr(hw_message(), "relative.conf:1: \"none\""));
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void test_unknown_variable(void **state)
 {
@@ -444,7 +447,7 @@ static void test_unknown_variable(void **state)
     (void)state;
     setenv("HW_BACKEND", "good", 1);
     setenv("HW_UNICORN_OF_THE_DAY", "1", 1);
-    setenv("HW_FOO", "1", 1); /* as many letters as HW_LOG, and nothing like it */
+    setenv("HW_FOO", "1", 1); /* as long as HW_LOG, but not similar to it */
     setenv("HW_THRAEDS", "1", 1);
     setenv("HW_TEST_SOMETHING", "1", 1);
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
@@ -468,8 +471,8 @@ static void test_unknown_variable(void **state)
     unsetenv("HW_TEST_SOMETHING");
 }
 
-/* Whoever turns the checks off is told so, in the log and in the report. */
-static void test_trust_said(void **state)
+/* Turning off the checks causes a warning in the log and in the report. */
+static void test_trust_warning(void **state)
 {
     struct hw_context *context;
     (void)state;
@@ -484,8 +487,8 @@ static void test_trust_said(void **state)
     unsetenv("HW_TRUST");
 }
 
-/* What is broken is told without being asked; a vendor who is not there is none of that. */
-static void test_broken_said(void **state)
+/* A broken plugin is logged by default. A missing vendor driver is not. */
+static void test_broken_warning(void **state)
 {
     struct hw_context *context;
     struct hw_options options = { .log_fn = collect };
@@ -512,7 +515,8 @@ static void test_broken_said(void **state)
     }
 }
 
-/* No line of the log moves a cursor or changes a colour, in whatever encoding. */
+/* Log lines contain no control characters in any encoding, so they cannot move the cursor
+ * or change colours. */
 static void test_log_lines(void **state)
 {
     struct hw_context *context;
@@ -540,7 +544,7 @@ static void collect_start(void *user, const char *path)
     snprintf(started + strlen(started), sizeof started - strlen(started), "%s ", name);
 }
 
-/* A crash handler has to know whose code is running. */
+/* A crash handler needs to know which plugin is running. */
 static void test_starting(void **state)
 {
     struct hw_context *context;
@@ -566,7 +570,7 @@ static void test_probe_child(void **state)
     assert_non_null(strstr(hw_message(), "HW_PROBE=child is not supported"));
 }
 
-/* snprintf's manners, and a report of nothing. */
+/* The report is cut and its size returned as by snprintf(). A NULL context is accepted. */
 static void test_report_size(void **state)
 {
     struct hw_context *context;
@@ -615,7 +619,7 @@ int main(void)
         cmocka_unit_test(test_file_trust),       cmocka_unit_test(test_probe_child),
         cmocka_unit_test(test_file_path_trust),  cmocka_unit_test(test_file_relative),
         cmocka_unit_test(test_unknown_variable), cmocka_unit_test(test_report_size),
-        cmocka_unit_test(test_trust_said),       cmocka_unit_test(test_broken_said),
+        cmocka_unit_test(test_trust_warning),    cmocka_unit_test(test_broken_warning),
         cmocka_unit_test(test_starting),         cmocka_unit_test(test_log_lines),
     };
     memcpy(tests + count, whole, sizeof whole);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain C again, but with groups of many work-items as a GPU has them: OpenMP threads
- * that meet at every barrier. It runs the paths that GROUP == 1 never takes. */
+/* The dialect in plain C with groups of many work-items, as on a GPU: OpenMP threads that
+ * meet at every barrier. It runs the paths that GROUP == 1 never takes. */
 #ifndef KERNELS_TEST_GROUP_H
 #define KERNELS_TEST_GROUP_H
 

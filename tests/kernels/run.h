@@ -37,7 +37,7 @@ extern const struct portable_kernels tests_mixed;
            (const void *const[]){ __VA_ARGS__ })
 void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers);
 
-/* How many pieces of `size` there are in n, the last of which may be smaller. */
+/* The number of pieces of `size` in n; the last piece may be smaller. */
 static inline i64 pieces(i64 n, i64 size)
 {
     return (n + size - 1) / size;
@@ -45,7 +45,7 @@ static inline i64 pieces(i64 n, i64 size)
 
 /* ---- arrays.c ---- */
 
-/* Exactly allocated, so that a sanitizer sees every overrun. */
+/* Arrays are allocated with their exact size, so that a sanitizer detects every overrun. */
 struct array {
     int type; /* enum storage */
     i64 n;
@@ -53,29 +53,29 @@ struct array {
 };
 
 i64 bytes_of(int type, i64 n);
-/* Filled with a byte that is nobody's result. */
+/* Filled with a byte that is not a valid result. */
 struct array new_array(int type, i64 n);
 /* Uniform in -size .. size; blocks of any codes. */
 struct array random_array(int type, i64 n, double size);
 /* n zeros. */
 double *numbers(i64 n);
-/* Bytes for whatever else a test needs. These, and all of the above, live until release(). */
+/* Memory for other uses. It and all of the above live until release(). */
 void *hold(size_t bytes);
 void release(void);
 
 double get(struct array a, i64 i);
-/* Of f32, f16 and bf16. */
+/* For f32, f16 and bf16. */
 void put(struct array a, i64 i, double v);
-/* The next number of the one sequence that all tests draw from, uniform in -1 .. 1. */
+/* The next number of the sequence that all tests share, uniform in -1 .. 1. */
 double random_unit(void);
-/* The definition of f16, by arithmetic: shares nothing with the conversions under test. */
+/* Converts by the definition of f16, and shares no code with the conversions under test. */
 double half_value(unsigned h);
 
-/* Where the elements of a contiguous operand [.., n1, n2, cols] are. */
+/* The positions of the elements of a contiguous operand [.., n1, n2, cols]. */
 struct place packed(int type, i64 n1, i64 n2, i64 cols);
 
-/* Fails unless the array is the numbers, by the norm of the difference: as near as its
- * storage type can be, or within `bound` if that is more. */
+/* Fails unless the array equals the numbers, by the norm of the difference: within the
+ * precision of its storage type, or within `bound` if that is larger. */
 void check(const char *what, struct array got, const double *want, double bound);
 
 #endif

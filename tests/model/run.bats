@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# `hw run` as a person or a script meets it: $HW is the command, $MODEL a model, $GOLDEN what it says.
+# The command `hw run`: $HW is the command, $MODEL a model, $GOLDEN the expected output.
 
 bats_require_minimum_version 1.5.0
 
@@ -10,14 +10,14 @@ setup()
     unset HW_BACKENDS HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT
 }
 
-# Runs and keeps standard output in `out`, standard error in `err`, as files.
+# Runs the command and stores standard output in the file `out`, standard error in `err`.
 hw_run()
 {
     status=0
     "$HW" run "$@" >out 2>err || status=$?
 }
 
-# refused STATUS WORDS...: nothing on standard output, one line on standard error that has the words.
+# refused STATUS WORDS...: standard output is empty, and standard error is one line that contains the words.
 refused()
 {
     cat err
@@ -30,7 +30,7 @@ refused()
     done
 }
 
-# patched NAME KEY VALUE: a copy of the model where the number or truth of KEY is another.
+# patched NAME KEY VALUE: makes a copy of the model with another number or boolean for KEY.
 patched()
 {
     python3 - "$@" <<'END'
@@ -80,7 +80,7 @@ assert run['ops']['own'] == 64 * run['graph']['nodes'] and run['ops']['elsewhere
 END
 }
 
-@test "a seed repeats its text, another one differs, and the default one is printed" {
+@test "equal seeds give equal text, different seeds do not, and the default seed is printed" {
     for name in 1.first 1.again 2.first; do
         hw_run "$MODEL" --prompt 'ROMEO:' -n 32 --temperature 1 --top-k 100 --top-p 0.95 --seed ${name%.*}
         [ "$status" -eq 0 ]
@@ -92,14 +92,14 @@ END
     grep -qE '^seed +[0-9]+$' err
 }
 
-@test "without a prompt a text begins" {
+@test "without a prompt, generation starts from BOS" {
     hw_run "$MODEL" -n 8
     [ "$status" -eq 0 ]
     grep -q '^prompt  *1 tokens' err
     [ -s out ]
 }
 
-@test "a text begins with BOS, also where EOS is the same token; without one it takes a prompt" {
+@test "a text begins with BOS, even if EOS is the same token; without BOS a prompt is required" {
     patched both.gguf tokenizer.ggml.bos_token_id 2
     hw_run both.gguf -n 8
     cat err
@@ -128,7 +128,7 @@ END
     hw_run more.gguf -n 2; refused 1 'vocab_size' 'is 2000' '1024 rows'
 }
 
-@test "one token has no rate: it comes from the prompt" {
+@test "one token has no rate, because the prompt produces it" {
     hw_run "$MODEL" -n 1
     grep -qE '^generation +1 tokens \(ended: count\)$' err
     hw_run "$MODEL" -n 1 --json
@@ -143,7 +143,7 @@ END
     [ "$(sort -u seeds | wc -l)" -eq 4 ]
 }
 
-@test "every type of KV cache, smaller as it says" {
+@test "every type of KV cache works, and its reported size is right" {
     last=999999999
     for type in f32 f16 q8_0; do
         hw_run "$MODEL" --prompt 'The king' -n 16 --kv-type $type --json
@@ -154,7 +154,7 @@ END
     done
 }
 
-@test "the context ends a text that is longer" {
+@test "generation ends when the context is full" {
     hw_run "$MODEL" --prompt 'ROMEO:' -n 500 --context 20 --json
     [ "$status" -eq 0 ]
     grep -q '"ended": "context full"' out
@@ -178,7 +178,7 @@ assert run['windows'] == 1 and 5 < run['perplexity'] < 50
 END
 }
 
-@test "text streams, and Ctrl-C ends it, not the summary" {
+@test "text is streamed, and Ctrl-C ends it but prints the summary" {
     "$HW" run "$MODEL" -n 100000 --prompt 'ROMEO:' >out 2>err &
     pid=$!
     until [ -s out ] || ! kill -0 $pid; do :; done # the first piece is there before the last
@@ -189,13 +189,13 @@ END
     grep -q '^ops' err
 }
 
-@test "a perplexity that Ctrl-C cut short fails, and says how far it got" {
+@test "a perplexity run interrupted by Ctrl-C fails and reports its progress" {
     yes 'Before we proceed any further, hear me speak.' | head -n 3000 >text
-    # The first window, of 8 tokens, has to be done by then, and the last not.
+    # By then the first window, of 8 tokens, must be complete, and the last one must not.
     for delay in 0.2 0.5 1 2 4 8 16; do
         "$HW" run "$MODEL" --perplexity text --context 8 >out 2>err &
         pid=$!
-        # Twice: while a plugin starts, Ctrl-C is caught as well.
+        # Sent twice, because Ctrl-C is also caught while a plugin starts.
         for _ in 1 2; do
             until (($((16#$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$pid/status))) & 2)); do :; done
             sleep 0.05
@@ -212,7 +212,7 @@ END
     grep -qE '^scoring .*\(interrupted\)$' err
 }
 
-@test "usage errors: one line each, and nothing has run" {
+@test "usage errors print one line each, and nothing runs" {
     hw_run; refused 2 'the model file is missing'
     hw_run "$MODEL" --prompt ''; refused 2 '--prompt is empty'
     hw_run "$MODEL" -n 0; refused 2 "-n: '0'" '1 to'
@@ -236,7 +236,7 @@ END
     hw_run "$MODEL" "$MODEL"; refused 2 'unexpected argument'
 }
 
-@test "bad files: one line each, with the reason" {
+@test "bad files print one line each, with the reason" {
     head -c 1000 "$MODEL" >short.gguf
     : >empty.gguf
     mkfifo fifo
@@ -268,7 +268,7 @@ END
     grep -q '"prompt": "ROMEO:"' out
 }
 
-@test "a model that is truncated while it is in use is named" {
+@test "the error names a model that is truncated while in use" {
     [ "${SANITIZER-none}" = none ] || skip "not applicable: a sanitizer reports the crash in its own way"
     cp "$MODEL" cut.gguf
     mkfifo prompt
@@ -285,7 +285,7 @@ END
     grep -q '^hw run: bus error while using cut.gguf, which is mapped and may have been truncated$' err
 }
 
-@test "ops that other devices compute are counted for those" {
+@test "ops that other devices compute are counted for those devices" {
     [ -n "${FEW-}" ] || skip "not applicable: a plugin of one op was not built"
     HW_TRUST=off HW_FALLBACK=allow HW_PLUGIN_PATH=$FEW hw_run "$MODEL" -n 4 -d deadly,cpu
     cat err
@@ -311,7 +311,7 @@ END
     grep -q 'No space left' err
 }
 
-@test "no colours, no bar and no control characters where there is no terminal" {
+@test "without a terminal there are no colours, progress bar or control characters" {
     hw_run "$MODEL" --prompt 'ROMEO:' -n 16
     run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
 }

@@ -16,8 +16,7 @@
 enum { I8 = GGUF_TYPE_I8, F32 = GGUF_TYPE_F32, Q8_0 = GGUF_TYPE_Q8_0 };
 
 static const char *model;
-static uint8_t
-    *fence; /* the first byte that cannot be read; in front of it, room for a file */
+static uint8_t *fence; /* the first unreadable byte; a file can be placed in front of it */
 static const size_t room = 4 << 20;
 
 static int build_fence(void **state)
@@ -42,7 +41,7 @@ static struct gguf *parse(const void *bytes, size_t size, struct fault *why)
     return gguf_parse(fence - size, size, "some.gguf", why);
 }
 
-/* One sentence that begins with the file. */
+/* The message is one sentence and begins with the file name. */
 static void assert_explained(const struct fault *why)
 {
     assert_int_equal(strncmp(why->text, "some.gguf: ", 11), 0);
@@ -55,7 +54,7 @@ static void assert_refused(struct blob *blob, const char *words)
     struct fault why;
     const struct gguf *file = parse(blob->bytes, blob->size, &why);
     if (file || !strstr(why.text, words))
-        fail_msg("wanted '%s', got: %s", words, file ? "(accepted)" : why.text);
+        fail_msg("expected '%s', got: %s", words, file ? "(accepted)" : why.text);
     assert_explained(&why);
     free(blob->bytes);
 }
@@ -124,7 +123,8 @@ static void test_wrong_kinds(void **state)
     gguf_close(file);
 }
 
-/* Integers of every width, signed or not, are counts unless negative. */
+/* Integers of every width, signed or unsigned, are accepted as counts unless they are
+ * negative. */
 static void test_integers(void **state)
 {
     (void)state;
@@ -156,9 +156,9 @@ static void test_integers(void **state)
         }
 }
 
-/* ---- Cut short, or with one byte wrong ----------------------------------------------- */
+/* ---- Truncated files and changed bytes ----------------------------------------------- */
 
-/* Up to here the real file is metadata and descriptions of tensors. */
+/* The size of the metadata and tensor descriptions of the real file. */
 static size_t end_of_metadata(const uint8_t *bytes, size_t size)
 {
     struct fault why;
@@ -211,7 +211,7 @@ static void test_damaged(void **state)
     free(bytes);
 }
 
-/* ---- Lies, one at a time ------------------------------------------------------------- */
+/* ---- One invalid field each ---------------------------------------------------------- */
 
 static void test_header(void **state)
 {
@@ -246,8 +246,8 @@ static void test_header(void **state)
     }
 }
 
-/* Counts that lie: nothing may be allocated for them, so that memory is not what refuses.
- */
+/* Invalid counts: the file must be rejected before anything is allocated for them, not
+ * because an allocation fails. */
 static void test_counts(void **state)
 {
     (void)state;
@@ -420,7 +420,7 @@ static void test_tensors_apart(void **state)
     static const struct {
         const char *second;
         uint64_t start;
-        const char *words; /* NULL: these two are fine */
+        const char *words; /* NULL: both tensors are valid */
     } rows[] = { { "b", 64, NULL },
                  { "b", 0, "overlap" },
                  { "b", 32, "overlap" },

@@ -83,7 +83,7 @@ static const int32_t text[] = {
 };
 enum { TEXT = sizeof text / sizeof *text };
 
-/* The scores behind the text above, fed at once. */
+/* Computes the scores after the text above, fed at once. */
 static void score_text(const struct gguf *file, int32_t kv_type, float *scores)
 {
     const struct llama_settings settings = { .kv_type = kv_type, .context = 32 };
@@ -93,7 +93,7 @@ static void score_text(const struct gguf *file, int32_t kv_type, float *scores)
     llama_free(llama);
 }
 
-/* ||a - b|| / ||b||; NaN if either has one. */
+/* ||a - b|| / ||b||; NaN if a or b contains a NaN. */
 static double distance(const float *a, const float *b)
 {
     double difference = 0, norm = 0;
@@ -109,7 +109,7 @@ static void assert_near(const float *scores, const float *wanted, double bound,
 {
     const double far = distance(scores, wanted);
     if (!(far <= bound))
-        fail_msg("%s: %g away, at most %g is right", what, far, bound);
+        fail_msg("%s: the error is %g, expected at most %g", what, far, bound);
 }
 
 /* ---- The golden file ---- */
@@ -182,7 +182,7 @@ static void test_golden_q8_0(void **state)
     check_golden(model, "Q8_0");
 }
 
-/* The F16 file is too large for the tree: it takes its directory from HW_TEST_MODELS. */
+/* The F16 file is too large for the repository. HW_TEST_MODELS names its directory. */
 static void test_golden_f16(void **state)
 {
     (void)state;
@@ -198,9 +198,9 @@ static void test_golden_f16(void **state)
     gguf_close(file);
 }
 
-/* ---- One way against another ---- */
+/* ---- Comparisons ---- */
 
-static void test_batch_or_steps(void **state)
+static void test_batch_equals_steps(void **state)
 {
     (void)state;
     const struct llama_settings settings = { .context = TEXT };
@@ -228,7 +228,7 @@ static void test_batch_or_steps(void **state)
     llama_free(llama);
 }
 
-/* The cache is full when it is full, and says so; what was fed before still counts. */
+/* Feeding more than the cache holds fails. The tokens fed before remain valid. */
 static void test_full_cache(void **state)
 {
     (void)state;
@@ -260,13 +260,14 @@ static void test_kv_types(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         score_text(model, rows[i].type, scores);
         assert_near(scores, wanted, rows[i].bound, hw_dtype_name(rows[i].type));
-        assert_true(distance(scores, wanted) > 0); /* it is a cache of another type */
+        assert_true(distance(scores, wanted) > 0); /* the cache has another type */
     }
 }
 
 /* ---- Variants of the model ---- */
 
-/* The file with its strings and numbers open to change; parse again after changing. */
+/* A copy of the file whose strings and numbers can be changed. Parse it again after a
+ * change. */
 static uint8_t *copy_model(void)
 {
     uint8_t *copy = malloc(model_size);
@@ -284,7 +285,7 @@ static struct gguf *parse(const uint8_t *bytes, size_t size)
     return file;
 }
 
-/* Where the value of `key` lies in any copy of the model. */
+/* Returns where the value of `key` is in any copy of the model. */
 static size_t offset_of(const char *key)
 {
     const struct gguf_pair *pair = gguf_find(model, key);
@@ -292,9 +293,9 @@ static size_t offset_of(const char *key)
     return (size_t)(pair->value - model->bytes);
 }
 
-/* qwen2 pairs the elements of a head as (i, i + 32) where llama has (2i, 2i + 1): the same
- * model, if the rows of q and k change places accordingly. The two names have the same
- * length. */
+/* qwen2 pairs the elements of a head as (i, i + 32), where llama pairs (2i, 2i + 1). With
+ * the rows of q and k reordered accordingly, both compute the same model. The two names
+ * have the same length. */
 static void make_half_split(uint8_t *copy)
 {
     memcpy(copy + offset_of("general.architecture") + 8, "qwen2", 5);
@@ -336,8 +337,7 @@ static void test_half_split_rope(void **state)
     free(copy);
 }
 
-/* A long text is fed in batches, however it is cut: the last may be whole, short or one
- * token. */
+/* A long text is fed in batches of any size: the last may be full, short or one token. */
 static void test_batches(void **state)
 {
     (void)state;
@@ -354,13 +354,13 @@ static void test_batches(void **state)
     }
 }
 
-/* What a variant has besides, or instead of, the model's own. */
+/* What a variant adds to the model or changes in it. */
 struct variant {
     struct blob pairs; /* more metadata */
     uint64_t pair_count;
-    uint32_t type; /* of the matrices; 0 with `convert` unset: as they are */
+    uint32_t type; /* type of the matrices; 0 with `convert` unset: unchanged */
     bool convert;
-    const char *name; /* one more tensor; NULL: none */
+    const char *name; /* an additional tensor; NULL: none */
     uint32_t rank;
     uint64_t extents[2];
     uint32_t extra_type;
@@ -393,7 +393,8 @@ static size_t host(struct hw_tensor *tensor, const void *data, int32_t dtype,
     return (size_t)hw_tensor_bytes(tensor);
 }
 
-/* The tensor's data in the variant's type, by way of f32; vectors stay as they are. */
+/* Writes the tensor's data in the variant's type, converted through f32. Vectors are
+ * unchanged. */
 static void put_data(struct blob *blob, struct hw_queue *queue,
                      const struct gguf_tensor *tensor, const struct variant *v)
 {
@@ -418,7 +419,7 @@ static void put_data(struct blob *blob, struct hw_queue *queue,
     free(data);
 }
 
-/* Writes the model again, with what the variant changes. */
+/* Writes the model with the changes of the variant. */
 static struct blob rewrite(const struct variant *v)
 {
     struct blob blob = { 0 }, data = { 0 };
@@ -467,7 +468,7 @@ static void test_weight_types(void **state)
     (void)state;
     static const struct {
         uint32_t type;
-        double bound; /* F32 holds every value of Q8_0; Q4_0 is coarse, and must be */
+        double bound; /* F32 holds every value of Q8_0; Q4_0 is coarse and must differ */
     } rows[] = { { GGUF_TYPE_F32, 1e-5 },
                  { GGUF_TYPE_F16, 1e-3 },
                  { GGUF_TYPE_BF16, 2e-2 },
@@ -480,7 +481,7 @@ static void test_weight_types(void **state)
     }
 }
 
-/* An output of its own is used: with its rows in reverse, so are the scores. */
+/* A separate output matrix is used: reversing its rows reverses the scores. */
 static void test_untied_output(void **state)
 {
     (void)state;
@@ -506,7 +507,8 @@ static void test_untied_output(void **state)
     free(reversed);
 }
 
-/* Frequencies divided by two are positions divided by two, and neither is nothing. */
+/* Dividing the frequencies by two equals dividing the positions by two, and both change the
+ * scores. */
 static void test_rope_factors(void **state)
 {
     (void)state;
@@ -531,7 +533,8 @@ static void test_rope_factors(void **state)
     assert_true(distance(linear, wanted) > 1e-3);
 }
 
-/* A bias of zeros changes nothing, another does; one that nothing adds is not ignored. */
+/* A bias of zeros changes nothing, another bias does. A bias that the model does not use is
+ * an error. */
 static void test_bias(void **state)
 {
     (void)state;
@@ -584,7 +587,8 @@ static bool two_windows(void *user, int64_t done, int64_t windows)
     return done < 2;
 }
 
-/* The sum over windows is what single steps give, whatever is scored at once. */
+/* The sum over windows equals that of single steps, for any number of tokens scored at
+ * once. */
 static void test_perplexity(void **state)
 {
     (void)state;
@@ -625,9 +629,9 @@ static void test_perplexity(void **state)
     }
 }
 
-/* ---- Metadata that lie ---- */
+/* ---- Invalid metadata ---- */
 
-static void test_lies(void **state)
+static void test_invalid_metadata(void **state)
 {
     (void)state;
     static const struct {
@@ -677,7 +681,7 @@ static void test_lies(void **state)
             llama = llama_load(file, &shape, device,
                                &(struct llama_settings){ .context = 1 }, &why);
         if (!strstr(why.text, rows[i].words))
-            fail_msg("%s = %u: wanted '%s', got: %s", rows[i].key, rows[i].value,
+            fail_msg("%s = %u: expected '%s', got: %s", rows[i].key, rows[i].value,
                      rows[i].words, why.text);
         llama_free(llama);
         gguf_close(file);
@@ -700,7 +704,7 @@ static void test_unknown_architecture(void **state)
     free(copy);
 }
 
-static void test_uncomputed(void **state)
+static void test_unsupported_ops(void **state)
 {
     (void)state;
     struct fault why;
@@ -731,10 +735,10 @@ int main(int argc, char **argv)
     golden_path = argv[2];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_q8_0),
-        /* The name is what a skip shows for its reason. */
+        /* The name is shown as the reason for a skip. */
         { "golden F16: HW_TEST_MODELS leads to bard-3m-F16.gguf", test_golden_f16, NULL,
           NULL, NULL },
-        cmocka_unit_test(test_batch_or_steps),
+        cmocka_unit_test(test_batch_equals_steps),
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_half_split_rope),
@@ -745,9 +749,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bias),
         cmocka_unit_test(test_likelihood),
         cmocka_unit_test(test_perplexity),
-        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_invalid_metadata),
         cmocka_unit_test(test_unknown_architecture),
-        cmocka_unit_test(test_uncomputed),
+        cmocka_unit_test(test_unsupported_ops),
     };
     return cmocka_run_group_tests_name("llama", tests, open_all, close_all);
 }

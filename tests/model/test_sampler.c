@@ -14,8 +14,8 @@
 
 enum { COUNT = 6, DRAWS = 60000 };
 
-/* Shuffled, so that order of ids and order of scores differ; probabilities p[] at
- * temperature 1. */
+/* The ids are shuffled, so their order differs from that of the scores. The probabilities
+ * at temperature 1 are p[]. */
 static const double p[COUNT] = { 0.05, 0.4, 0.1, 0.02, 0.3, 0.13 };
 
 static void make_scores(float scores[COUNT])
@@ -24,7 +24,7 @@ static void make_scores(float scores[COUNT])
         scores[i] = (float)log(p[i]) + 17;
 }
 
-/* Draws DRAWS times; the share of each id. */
+/* Draws DRAWS times; returns the share of each id. */
 static void draw(struct sampler_settings settings, const float *scores, double share[COUNT])
 {
     struct sampler *sampler = sampler_create(&settings, COUNT);
@@ -39,7 +39,7 @@ static void draw(struct sampler_settings settings, const float *scores, double s
     sampler_destroy(sampler);
 }
 
-/* Shares follow the wanted weights; 0.01 is five standard deviations of the largest. */
+/* The shares must match the weights. 0.01 is five standard deviations of the largest share. */
 static void check(struct sampler_settings settings, const double weight[COUNT])
 {
     float scores[COUNT];
@@ -87,7 +87,8 @@ static void test_top_p(void **state)
     check((struct sampler_settings){ .temperature = 1, .top_p = 0.41 }, two);
     check((struct sampler_settings){ .temperature = 1, .top_p = 0.71 }, three);
     check((struct sampler_settings){ .temperature = 1, .top_p = 0.9999999 }, p);
-    /* Of what top-k leaves: 0.4 / 0.83 is below a half, 0.7 / 0.83 above. */
+    /* Among the candidates that top-k keeps, 0.4 / 0.83 is below a half and 0.7 / 0.83
+     * above. */
     check((struct sampler_settings){ .temperature = 1, .top_k = 3, .top_p = 0.5 }, two);
 }
 
@@ -108,7 +109,7 @@ static void test_greedy(void **state)
     sampler_destroy(sampler);
 }
 
-/* Temperatures from next to nothing to enormous, on scores that are not all numbers. */
+/* Temperatures from very small to very large, with scores that include NaN and infinities. */
 static void test_extremes(void **state)
 {
     (void)state;

@@ -86,14 +86,14 @@ static void test_golden(void **state)
     json_decref(golden);
 }
 
-/* ---- The definition, the slow way ---------------------------------------------------- */
+/* ---- A slow encoder by definition ---------------------------------------------------- */
 
-/* Splits into characters, then joins the best pair, leftmost first, looking at all of them
- * each time. For valid UTF-8 of at most 200 bytes and a vocabulary without pieces taken
- * whole. */
+/* Splits text into characters, then repeatedly joins the best pair, the leftmost first, by
+ * a full search. For valid UTF-8 of at most 200 bytes and a vocabulary without pieces that
+ * are matched whole. */
 struct slow {
     char text[700];
-    size_t start[701]; /* of each symbol; the last is the end */
+    size_t start[701]; /* start of each symbol; the last is the end */
     size_t count;
 };
 
@@ -190,12 +190,12 @@ static void test_definition(void **state)
         struct tokens tokens = encode(text, strlen(text));
         if (tokens.count != wanted_count ||
             memcmp(tokens.ids, wanted, wanted_count * sizeof *wanted) != 0)
-            fail_msg("'%s' is encoded otherwise than defined", text);
+            fail_msg("the encoding of '%s' differs from the definition", text);
         free(tokens.ids);
     }
 }
 
-/* ---- There and back ------------------------------------------------------------------ */
+/* ---- Round trips --------------------------------------------------------------------- */
 
 static char *there_and_back(const char *bytes, size_t size, size_t *length)
 {
@@ -234,7 +234,7 @@ static void test_round_trip(void **state)
     }
 }
 
-/* What is no UTF-8 is encoded byte by byte; decoding shows U+FFFD in its place. */
+/* Invalid UTF-8 is encoded byte by byte, and decoded as U+FFFD. */
 static void test_invalid_utf8(void **state)
 {
     (void)state;
@@ -259,8 +259,7 @@ static void test_invalid_utf8(void **state)
     }
 }
 
-/* A character arrives in one piece however its bytes do, and nothing before its last byte.
- */
+/* A character is printed in one piece after its last byte, however its bytes are split. */
 static void test_stream(void **state)
 {
     (void)state;
@@ -274,7 +273,8 @@ static void test_stream(void **state)
     assert_int_equal(text.length, 4);
     assert_memory_equal(text.bytes, crown, 4);
 
-    /* Control tokens print nothing, an interrupted character and an alien id U+FFFD. */
+    /* Control tokens print nothing. An interrupted character and an unknown id print
+     * U+FFFD. */
     assert_true(tokenizer_decode(tokenizer, &decoder, 1, &text));
     assert_true(tokenizer_decode(tokenizer, &decoder, 2, &text));
     assert_int_equal(text.length, 4);
@@ -305,8 +305,8 @@ static void test_edges(void **state)
     assert_null(tokens.ids);
     assert_non_null(strstr(why.text, "split it"));
 
-    /* Long and all alike: every merge ties with its neighbours. Quadratic work would not
-     * end. */
+    /* In a long text of equal characters, every merge ties with its neighbours. Quadratic
+     * work would take too long. */
     const size_t size = 1 << 20;
     char *long_text = malloc(size);
     assert_non_null(long_text);
@@ -317,7 +317,7 @@ static void test_edges(void **state)
     free(long_text);
 }
 
-/* ---- Vocabularies of a few pieces ---------------------------------------------------- */
+/* ---- Vocabularies of few pieces ------------------------------------------------------ */
 
 struct entry {
     const char *text;
@@ -325,8 +325,7 @@ struct entry {
     float score;
 };
 
-/* Writes `tokens` of the pieces, and as many scores and types as said, whether right or
- * not. */
+/* Writes `tokens` of the pieces, and the given numbers of scores and types, valid or not. */
 static void put_vocabulary(struct blob *blob, const char *kind, const struct entry *pieces,
                            uint64_t tokens, uint64_t scores, uint64_t types, uint32_t eos)
 {
@@ -358,11 +357,11 @@ static void test_bad_vocabularies(void **state)
     const float nan = (float)strtod("nan", NULL);
     const struct {
         const char *kind;
-        uint64_t tokens, scores, types; /* how many of each */
+        uint64_t tokens, scores, types; /* the number of each */
         int32_t type;
         float score;
         uint32_t eos;
-        const char *words; /* NULL: odd, but sound */
+        const char *words; /* NULL: unusual, but valid */
     } rows[] = {
         { "gpt2", 3, 3, 3, 1, 0, 2, "is 'gpt2', only 'llama'" },
         { "", 3, 3, 3, 1, 0, 2, "is '', only 'llama'" },
@@ -393,7 +392,7 @@ static void test_bad_vocabularies(void **state)
         if (rows[i].words) {
             assert_null(made);
             if (!strstr(why.text, rows[i].words) || !strstr(why.text, "some.gguf: "))
-                fail_msg("wanted '%s', got: %s", rows[i].words, why.text);
+                fail_msg("expected '%s', got: %s", rows[i].words, why.text);
         } else {
             struct tokens tokens;
             assert_non_null(made);
@@ -406,7 +405,7 @@ static void test_bad_vocabularies(void **state)
     }
 }
 
-/* Pieces that the vocabulary wants taken whole come out whole, the longest first. */
+/* User-defined pieces are matched whole, the longest first. */
 static void test_taken_whole(void **state)
 {
     (void)state;

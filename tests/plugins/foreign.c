@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what discrete leaves out: queues and memory that others made (foreign.h), and
- * kernels that the user wrote. Two devices with memory of their own, one op, and a language of
- * four programs for kernels, each of which is its own source and blob:
+/* foreign.c - what the plugin discrete lacks: imported queues and memory (foreign.h), and user
+ * kernels. It has two devices with memory of their own, one op, and four programs for user
+ * kernels. The name of a program is its source and its blob:
  *
  *   affine  toif  out = f in + i
- *   double  x     twice what is there
- *   refuse        the driver does not launch it
- *   lose          the device is lost when it has run
+ *   double  x     x = 2 x
+ *   refuse        the driver rejects the launch
+ *   lose          the device is lost after it has run
  *
- * What ends something says so in the log, for tests to count. */
+ * Functions that close or free something log it, so that tests can count the calls. */
 #include "foreign.h"
 
 #include <hw/plugin.h>
@@ -26,7 +26,7 @@ struct queue {
     bool imported;
 };
 
-/* The device is one of an array: the instance is that. */
+/* The devices are an array, which is the instance. */
 struct instance {
     const struct hw_host *host;
     struct device devices[DEVICES];
@@ -100,7 +100,7 @@ static int32_t buffer_import(void *self, const struct hw_import *desc,
     return memory_make(device, memory->cells, true, &buffer->impl);
 }
 
-/* What others made they free. */
+/* Imported memory is freed by its owner. */
 static void buffer_free(void *device, struct hw_buffer *buffer)
 {
     struct memory *memory = buffer->impl;
@@ -117,7 +117,7 @@ static unsigned char *cells(const struct hw_buffer *buffer, uint64_t offset)
 
 /* ---- queues ---- */
 
-/* There is one row, "plain", and no way to run it but that. */
+/* The only row is "plain". Other rows are rejected. */
 static int32_t check_desc(const struct device *device, const struct hw_queue_desc *desc)
 {
     const char *kernel = desc->kernel ? desc->kernel : "";
@@ -152,7 +152,7 @@ static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void *
                                            : queue_make(device, desc, NULL, out);
 }
 
-/* Whether there are times of its work its maker has decided. */
+/* The owner of the queue decided whether it records times. */
 static int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                             void *handle, void **out)
 {
@@ -187,7 +187,7 @@ static void queue_close(void *self)
     free(queue);
 }
 
-/* ---- work: all of it is bytes moved, or numbers taken in and given out ---- */
+/* ---- work: moving bytes, or computing on numbers ---- */
 
 struct job {
     struct foreign_job base;
@@ -195,7 +195,7 @@ struct job {
     void (*work)(const struct job *job);
     unsigned char *out;
     const unsigned char *in[2];
-    uint64_t count; /* of floats */
+    uint64_t count; /* number of floats */
     struct hw_transfer rows;
     double f;
     int64_t i;
@@ -260,7 +260,7 @@ static int32_t add(void *device, void *queue, const struct hw_add *op)
                                         .count = (uint64_t)op->y.extent[0] });
 }
 
-/* ---- packed weights: vectors of f32, as they are ---- */
+/* ---- packed weights: unchanged vectors of f32 ---- */
 
 static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
                          uint32_t *layout)
@@ -271,7 +271,7 @@ static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *by
     return HW_OK;
 }
 
-/* Of three numbers, in two steps: the second fails when the first is queued. */
+/* Packing three numbers takes two steps: the second fails when the first is queued. */
 static int32_t pack(void *self, const struct hw_tensor *dst, const struct hw_tensor *src)
 {
     struct queue *queue = self;
@@ -344,7 +344,7 @@ static int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void 
     return hw_fail(device->host, HW_DRIVER, "line 1: there is no such program");
 }
 
-/* The host has held the arguments against the signature. */
+/* The host has checked the arguments against the signature. */
 static int32_t kernel_launch(void *self, void *kernel_self, uint64_t groups,
                              const struct hw_arg *args, uint32_t count)
 {

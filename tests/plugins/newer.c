@@ -29,7 +29,7 @@ struct newer_ops {
 static const uint32_t known_sizes[] = HW_OP_SIZES;
 static uint32_t newer_sizes[NEWER_COUNT];
 
-/* ---- ops, of f32 in host memory; the device is the host, for its words ---- */
+/* ---- ops on f32 in host memory; the device is the host, for its messages ---- */
 
 static const char *refusal(uint32_t op, const void *args)
 {
@@ -48,7 +48,7 @@ static const char *refusal(uint32_t op, const void *args)
     }
 }
 
-/* Whether all that the library does not know is zero, up to the end. */
+/* Returns whether all fields that the library does not know are zero. */
 static int32_t check(const struct hw_host *host, uint32_t op, const void *args)
 {
     const unsigned char *bytes = args;

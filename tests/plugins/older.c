@@ -38,7 +38,7 @@ static const uint32_t older_sizes[] = { sizeof(struct older_matmul),
 #define OLDER_COUNT (sizeof older_sizes / sizeof *older_sizes)
 #define OLDER_TABLE offsetof(struct hw_plugin, pack_size)
 
-/* ---- ops, of f32 in host memory; the device is the host, for its words ---- */
+/* ---- ops on f32 in host memory; the device is the host, for its messages ---- */
 
 static float *floats(const struct hw_tensor *t)
 {
@@ -102,7 +102,7 @@ static int32_t refuse(const struct hw_host *host, const char *words)
     return hw_fail(host, HW_UNSUPPORTED, "%s", words);
 }
 
-/* Rows of c are a times the matrix b as it lies there: nothing says transposed yet. */
+/* Each row of c is a row of a times b as stored: this version has no transpose flags. */
 static int32_t matmul(void *device, void *queue, const struct older_matmul *op)
 {
     const char *words = refusal(HW_OP_MATMUL, op);
@@ -120,7 +120,7 @@ static int32_t matmul(void *device, void *queue, const struct older_matmul *op)
     return HW_OK;
 }
 
-/* Of scale 1, and no logarithm. */
+/* The scale is 1, and there is no logarithm. */
 static int32_t softmax(void *device, void *queue, const struct older_softmax *op)
 {
     const char *words = refusal(HW_OP_SOFTMAX, op);
@@ -147,10 +147,10 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
     return HW_OK;
 }
 
-/* ---- graphs: of silu, and with no node longer than it knows ---- */
+/* ---- graphs of silu, with only nodes whose structs it knows ---- */
 
 struct graph {
-    void *device; /* and queue: all of them are the host */
+    void *device; /* device and queue are the host */
     uint32_t count;
     struct hw_node nodes[];
 };
@@ -190,8 +190,8 @@ static void graph_destroy(void *graph)
 
 /* ---- the tables ---- */
 
-/* A copy followed by an unreadable page; NULL if there is no memory for it. It is
- * never given back, as other tables of plugins are not. */
+/* Makes a copy followed by an unreadable page; returns NULL without memory. The copy is
+ * never freed, like the tables of other plugins. */
 static const void *at_an_edge(const void *table, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -226,7 +226,7 @@ static int32_t older_fill(const struct hw_host *host, struct hw_plugin *table)
 
 HW_MANIFEST_("abi=1-1\nname=" NAME "\nvendor=nobody\nrank=99\n");
 
-/* As HW_PLUGIN() of its header would have written it, but for the poison. */
+/* Like HW_PLUGIN() of its header, except for the poison. */
 HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *plugin)
 {
     const uint32_t room = plugin->size;

@@ -127,7 +127,7 @@ static int32_t device_info(void *self, int32_t index, struct hw_device_info *inf
     return HW_OK;
 }
 
-/* Devices and queues keep nothing but the way to the host's message. */
+/* Devices and queues contain only the host, for its messages. */
 static int32_t device_open(void *self, int32_t index, void **device)
 {
     (void)index;
@@ -157,7 +157,7 @@ static int32_t queue_wait(void *queue)
     return HW_OK;
 }
 
-/* malloc() aligns to less than is asked: the rest is done by hand. */
+/* malloc() guarantees a smaller alignment than required, so the address is rounded up. */
 enum { ALIGNMENT = 256 };
 
 static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rowless.c - right, but its rows cannot be listed: for tests of what verify reports
+/* rowless.c - a correct plugin whose rows cannot be listed, to test what verify reports
  * then. */
 #include "reference.h"
 
