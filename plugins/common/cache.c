@@ -116,7 +116,8 @@ static uint64_t survey(int directory, struct entry *oldest)
     while ((item = readdir(list))) {
         struct stat file;
         if (!is_entry_name(item->d_name) || strlen(item->d_name) >= NAME_BYTES ||
-            fstatat(directory, item->d_name, &file, AT_SYMLINK_NOFOLLOW))
+            fstatat(directory, item->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
+            S_ISDIR(file.st_mode)) /* which unlinkat() would not remove */
             continue;
         bytes += (uint64_t)file.st_size;
         if (!oldest->name[0] || is_older(&file.st_mtim, &oldest->written)) {

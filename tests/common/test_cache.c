@@ -397,6 +397,27 @@ static void the_oldest_entries_make_room(void **state)
     assert_true(is_there("thesis"));
 }
 
+/* Nothing can unlink() a directory, so it must not stand in the way of what can be removed. */
+static void a_directory_does_not_stop_making_room(void **state)
+{
+    char folder[128], path[512], old[128], young[128];
+    const struct timespec when[2] = { { 1, 0 }, { 1, 0 } };
+    (void)state;
+    store();
+    snprintf(folder, sizeof folder, "%064d", 1);
+    snprintf(old, sizeof old, "%064d", 2);
+    snprintf(young, sizeof young, "%064d", 3);
+    snprintf(path, sizeof path, "%s/%s", directory, folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path, when, 0), 0);
+    old_file(old, 200);
+    old_file(young, 100);
+    store();
+    assert_false(is_there(old));
+    assert_true(is_there(young));
+    assert_int_equal(rmdir(path), 0);
+}
+
 /* ---- several processes ---- */
 
 enum { WRITERS = 4, ROUNDS = 300, RACE_BYTES = 20000 };
@@ -460,6 +481,7 @@ int main(void)
         TEST(no_directory_can_be_made),
         TEST(a_directory_without_write_permission),
         TEST(the_oldest_entries_make_room),
+        TEST(a_directory_does_not_stop_making_room),
         TEST(several_processes_write_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
