@@ -97,7 +97,8 @@ int main(int argc, char **argv)
     if (!out)
         die(argv[1], strerror(errno));
     write_source(out, argv[2], argv + 3, argc - 3);
-    if (ferror(out) | fclose(out))
+    const int failed = ferror(out);
+    if (fclose(out) || failed)
         die(argv[1], "cannot write");
     return 0;
 }
