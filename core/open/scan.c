@@ -330,41 +330,49 @@ static enum hw_status scan_entry(struct hw_context *context, const char *path,
     return scan_directory(context, path, source, true);
 }
 
+/* An error in one entry does not keep the others out of the report. */
 static enum hw_status scan_list(struct hw_context *context, enum setting setting)
 {
     const struct setting_value *value = &context->settings.value[setting];
     char *list = strdup(value->text), *rest = list, *entry;
     if (!list)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    enum hw_status status = HW_OK;
-    while (!status && (entry = strsep(&rest, ":")))
-        if (*entry)
-            status = scan_entry(context, entry, value->source);
+    enum hw_status last = HW_OK;
+    while (last != HW_NO_MEMORY && (entry = strsep(&rest, ":"))) {
+        enum hw_status status = *entry ? scan_entry(context, entry, value->source) : HW_OK;
+        last = status ? status : last;
+    }
     free(list);
+    return last;
+}
+
+static enum hw_status scan_built_in(struct hw_context *context)
+{
+    char *path = plugin_directory(context->settings.elevated);
+    if (!path)
+        return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+    enum hw_status status = scan_directory(context, path, "built-in", false);
+    free(path);
     return status;
 }
 
 enum hw_status scan(struct hw_context *context)
 {
     const struct settings *settings = &context->settings;
-    bool only = !settings->elevated && *settings->value[SETTING_plugin_path_only].text;
-    enum hw_status status = HW_OK;
-    if (!settings->elevated)
-        status = scan_list(context, SETTING_plugin_path);
-    else if (*settings->value[SETTING_plugin_path].text ||
-             *settings->value[SETTING_plugin_path_only].text)
-        log_line(&context->log, HW_LOG_WARN,
-                 "plugin paths are ignored in a program with elevated rights");
-    if (status)
+    const bool first = *settings->value[SETTING_plugin_path].text;
+    const bool only = *settings->value[SETTING_plugin_path_only].text;
+    if (settings->elevated) {
+        if (first || only)
+            log_line(&context->log, HW_LOG_WARN,
+                     "plugin paths are ignored in a program with elevated rights");
+        return scan_built_in(context);
+    }
+    enum hw_status status = scan_list(context, SETTING_plugin_path);
+    if (status == HW_NO_MEMORY)
         return status;
-    if (only)
-        return scan_list(context, SETTING_plugin_path_only);
-    char *built_in = plugin_directory(settings->elevated);
-    if (!built_in)
-        return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    status = scan_directory(context, built_in, "built-in", false);
-    free(built_in);
-    return status;
+    enum hw_status rest = only ? scan_list(context, SETTING_plugin_path_only)
+                               : scan_built_in(context);
+    return rest ? rest : status;
 }
 
 void scan_free(struct hw_context *context)

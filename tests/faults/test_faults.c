@@ -528,6 +528,22 @@ static void test_default_rank(void **state)
     hw_close(context);
 }
 
+/* A report lists the plugins of all other directories, whatever is wrong with one entry. */
+static void test_bad_path(void **state)
+{
+    struct hw_context *context;
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY, .plugin_path = "relative" };
+    (void)state;
+    make_directory(lair("bad_path"));
+    put_plugin(lair("bad_path"), "good");
+    assert_int_equal(open_on(lair("bad_path"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    assert_non_null(strstr(text_of(json, "open_error"), "must be an absolute path"));
+    check_good(context, json, lair("bad_path/hw_good.so"));
+    json_decref(json);
+    hw_close(context);
+}
+
 /* Two contexts at once, on one plugin; then closing and opening again. */
 static void test_two_contexts(void **state)
 {
@@ -730,29 +746,18 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),
-        cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_links),
-        cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_undefined),
-        cmocka_unit_test(test_default_rank),
-        cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_misnamed),
-        cmocka_unit_test(test_many_files),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_many_relocations),
-        cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_library_path),
-        cmocka_unit_test(test_titles),
-        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),         cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),    cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_holes),        cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_bad_path),
+        cmocka_unit_test(test_default_rank), cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_misnamed),     cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_many_relocations),
+        cmocka_unit_test(test_beside),       cmocka_unit_test(test_library_path),
+        cmocka_unit_test(test_titles),       cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
