@@ -2,15 +2,6 @@
 /* y = the first index of the largest element; a NaN counts as the largest. One group per
  * row. */
 
-/* An integer that orders as the float does; both zeros are equal, and all NaNs are equal and
- * last. */
-FUNC int argmax_key(float v)
-{
-    const u32 u = bits_of_f32(v), size = u & 0x7fffffffu;
-    const int key = u == size ? (int)size : -(int)size;
-    return size > 0x7f800000u ? 0x7fffffff : key;
-}
-
 KERNEL(argmax)(GLOBAL u8 *y, GLOBAL const u8 *x, ARGS(struct argmax_args) a GRID)
 {
     SHARED int keys[GROUP], indices[GROUP];
@@ -29,12 +20,12 @@ KERNEL(argmax)(GLOBAL u8 *y, GLOBAL const u8 *x, ARGS(struct argmax_args) a GRID
     int i = lid * PIECE;
     for (; i + PIECE <= cols; i += GROUP * PIECE)
         for (int j = 0; j < PIECE; j++) {
-            const int key = argmax_key(load(ACT, x, i + j));
+            const int key = order_of(load(ACT, x, i + j));
             best_at[j] = key > best[j] ? i + j : best_at[j];
             best[j] = key > best[j] ? key : best[j];
         }
     for (; i < cols; i++) {
-        const int key = argmax_key(load(ACT, x, i));
+        const int key = order_of(load(ACT, x, i));
         best_at[0] = key > best[0] ? i : best_at[0];
         best[0] = key > best[0] ? key : best[0];
     }

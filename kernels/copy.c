@@ -37,8 +37,7 @@ FUNC int copy_is_bits(int type)
 /* Whether elements are neighbours: those of blocks always are. */
 FUNC int copy_is_dense(int type, i64 step)
 {
-    return type == STORAGE_Q8_0 || type == STORAGE_Q4_0 ||
-           step == (type == STORAGE_F32 ? 4 : 2);
+    return elements_of(type) > 1 || step == (type == STORAGE_F32 ? 4 : 2);
 }
 
 KERNEL(copy)(GLOBAL u8 *dst, GLOBAL const u8 *src, ARGS(struct copy_args) a GRID)

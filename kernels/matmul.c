@@ -1,46 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b + bias: one group per MATMUL_ROWS x MATMUL_COLS of c.
- *
- * Tiles of a and b are loaded into group memory as float, MATMUL_DEPTH along k at a time,
- * which is one block of a block type. A work-item computes whole squares of c, so each
- * number that it reads from a tile is used several times. */
-#define MATMUL_DEPTH       BLOCK
-#define MATMUL_SQUARE_ROWS 4
-#if GROUP == 1
-#define MATMUL_SQUARE_COLS (2 * VEC)
-#define MATMUL_PAD         0
-#else
-#define MATMUL_SQUARE_COLS 4
-#define MATMUL_PAD         1 /* or a column of a tile would lie in one bank */
-#endif
-#define MATMUL_SQUARE_VECS (MATMUL_SQUARE_COLS / VEC)
-#define MATMUL_A_PITCH     (MATMUL_DEPTH + MATMUL_PAD)
-#define MATMUL_B_PITCH     (MATMUL_COLS + MATMUL_PAD)
-#define MATMUL_ACROSS      (MATMUL_COLS / MATMUL_SQUARE_COLS)
-#define MATMUL_SQUARES     (MATMUL_ROWS / MATMUL_SQUARE_ROWS * MATMUL_ACROSS)
-#define MATMUL_KEPT        ((MATMUL_SQUARES + GROUP - 1) / GROUP)
-
-/* sum += ta . tb for one square. */
-FUNC void matmul_square(PRIVATE float *sum, LOCAL const float *ta, LOCAL const float *tb)
-{
-    vec s[MATMUL_SQUARE_ROWS][MATMUL_SQUARE_VECS];
-    for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
-        for (int x = 0; x < MATMUL_SQUARE_VECS; x++)
-            s[y][x] = load_vec(sum + y * MATMUL_SQUARE_COLS + x * VEC);
-    for (int k = 0; k < MATMUL_DEPTH; k++)
-        for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
-            for (int x = 0; x < MATMUL_SQUARE_VECS; x++)
-                s[y][x] += ta[y * MATMUL_A_PITCH + k] *
-                           load_vec(tb + k * MATMUL_B_PITCH + x * VEC);
-    for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
-        for (int x = 0; x < MATMUL_SQUARE_VECS; x++)
-            store_vec(sum + y * MATMUL_SQUARE_COLS + x * VEC, s[y][x]);
-}
-
-/* The tile of c that a group computes: first row and column, and how many of both. */
-struct matmul_corner {
-    i64 row, col, rows, cols;
-};
+/* c = a . b + bias: one group per MATMUL_ROWS x MATMUL_COLS of c. */
 
 /* Loads ta[row][k] and tb[k][col] for the next MATMUL_DEPTH of k. `a` and `b` point at the
  * matrices of the batch. */
@@ -98,8 +57,8 @@ KERNEL(matmul)
     at.rows = s.m - at.row < MATMUL_ROWS ? s.m - at.row : MATMUL_ROWS;
     at.cols = s.n - at.col < MATMUL_COLS ? s.n - at.col : MATMUL_COLS;
 
-    a += row_at(s.a, batch);
-    b += row_at(s.b, batch);
+    a += matmul_at(s.a, batch, s.a_repeat0, s.a_repeat1);
+    b += matmul_at(s.b, batch, s.b_repeat0, s.b_repeat1);
     c += row_at(s.c, batch) + at.row * s.c.stride[2];
 
     for (i64 k = 0; k < s.k; k += MATMUL_DEPTH) {

@@ -18,14 +18,21 @@
 
 #include "prelude/storage.h"
 
+#include "prelude/quantise.h"
+
 #include "prelude/group.h"
+
+#include "prelude/product.h"
 
 #include "portable.h"
 
 #define POINTERS_2 p[0], p[1]
 #define POINTERS_3 POINTERS_2, p[2]
 #define POINTERS_4 POINTERS_3, p[3]
-#define POINTERS_6 POINTERS_4, p[4], p[5]
+#define POINTERS_5 POINTERS_4, p[4]
+#define POINTERS_6 POINTERS_5, p[5]
+#define POINTERS_7 POINTERS_6, p[6]
+#define POINTERS_8 POINTERS_7, p[7]
 
 /* Groups of one kernel, which is compiled into this function. */
 #define RUN(name, args_type, pointers)                                                     \

@@ -22,7 +22,7 @@ enum portable {
 #undef K
     PORTABLE_COUNT
 };
-#define PORTABLE_POINTERS 6 /* the most that a kernel takes */
+#define PORTABLE_POINTERS 8 /* the most that a kernel takes */
 
 /* How a kernel was compiled: FORM_mixed once for all types, FORM_f16_f32 for ACT f16 and WGT
  * f32. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotates pairs of each head by position * scale * theta^(-2i/dims) / factors[i]: one group
- * per token, for all heads.
+/* Rotates pairs of each head by position * scale * theta^(-2i/dims) / factors[i], and
+ * multiplies them by magnitude: one group per token, for all heads.
  *
  * An angle is an integer, a fraction of a turn in units of 2^-64, so frequency times
  * position wraps around exactly as angles do. The result is as accurate at position 10^6
@@ -8,8 +8,10 @@
 #define ROPE_PAIRS 128 /* pairs whose sines are kept at a time */
 
 struct rope_turns {
-    u64 frequency, ratio, position;
-    int has_factors;
+    u64 frequency, ratio, reduction, step, position;
+    i64 ramp_first, ramp_length;
+    int has_factors, ramped;
+    float magnitude;
 };
 
 /* a * b / 2^64. */
@@ -69,6 +71,14 @@ FUNC void rope_rotate(GLOBAL u8 *y, GLOBAL const u8 *x, i64 i, i64 j, float cosi
     store(ACT, y, j, v * cosine + u * sine);
 }
 
+/* What YaRN leaves of the frequency of a pair. */
+FUNC u64 rope_reduced(struct rope_turns r, u64 frequency, i64 pair)
+{
+    const i64 n = pair - r.ramp_first;
+    const i64 steps = n < 0 ? 0 : n < r.ramp_length ? n : r.ramp_length;
+    return frequency - rope_scaled(frequency, r.reduction + (u64)steps * r.step);
+}
+
 /* Cosines and sines of pairs first .. first + pairs at one position. */
 FUNC void rope_table(LOCAL float *cosine, LOCAL float *sine, GLOBAL const u8 *factors,
                      struct rope_turns r, i64 first, int pairs, int lid)
@@ -76,11 +86,11 @@ FUNC void rope_table(LOCAL float *cosine, LOCAL float *sine, GLOBAL const u8 *fa
     const u64 step = rope_powered(r.ratio, r.ratio, GROUP - 1);
     u64 frequency = rope_powered(r.frequency, r.ratio, first + lid);
     for (int i = lid; i < pairs; i += GROUP) {
-        const u64 f = r.has_factors ? rope_divided(frequency, load_f32(factors, first + i))
-                                    : frequency;
+        u64 f = r.ramped ? rope_reduced(r, frequency, first + i) : frequency;
+        f = r.has_factors ? rope_divided(f, load_f32(factors, first + i)) : f;
         const u32 turn = (u32)(r.position * f >> 32);
-        sine[i] = rope_sine(turn);
-        cosine[i] = rope_sine(turn + 0x40000000u);
+        sine[i] = r.magnitude * rope_sine(turn);
+        cosine[i] = r.magnitude * rope_sine(turn + 0x40000000u);
         frequency = rope_scaled(frequency, step);
     }
 }
@@ -100,6 +110,12 @@ KERNEL(rope)
     struct rope_turns r;
     r.frequency = a.frequency;
     r.ratio = a.ratio;
+    r.reduction = a.reduction;
+    r.step = a.step;
+    r.ramp_first = a.ramp_first;
+    r.ramp_length = a.ramp_length;
+    r.ramped = a.ramped;
+    r.magnitude = a.magnitude;
     r.has_factors = a.has_factors;
     r.position = (u64)(a.start + token);
     if (a.has_positions)

@@ -3,11 +3,14 @@
 KERNEL(set_rows)
 (GLOBAL u8 *table, GLOBAL const u8 *x, GLOBAL const u8 *rows, ARGS(struct rows_args) a GRID)
 {
-    const i64 row = ((GLOBAL const int *)(rows + a.rows_offset))[group_id()];
+    const struct index at = index_of(group_id(), a.batch1, a.count);
+    const i64 row = row_number(rows, a, at);
 
     if (row < 0 || row >= a.table_rows)
         return;
-    table += a.to.offset + row * a.to.stride[2];
-    x += a.from.offset + group_id() * a.from.stride[2];
+    struct index in = at;
+    in.i2 = row;
+    table += row_at(a.to, in);
+    x += row_at(a.from, at);
     convert_row(table, a.to_type, x, a.from_type, 0, a.cols, local_id());
 }

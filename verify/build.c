@@ -126,17 +126,25 @@ static void make(struct problem *p, int i, int32_t type, int32_t rank,
         problem_fail(p, "out of memory");
 }
 
+/* Gives operand `i`, of integers, the values pick(p, j). */
+static void pick_integers(struct problem *p, int i,
+                          int64_t (*pick)(const struct problem *p, int64_t j))
+{
+    const int64_t count = p->error[0] ? 0 : p->operand[i].count;
+    int64_t *index = calloc((size_t)count + 1, sizeof *index);
+    if (!index)
+        problem_fail(p, "out of memory");
+    for (int64_t j = 0; index && j < count; j++)
+        index[j] = pick(p, j);
+    p->layout[i].index = index;
+}
+
 /* Makes an i32 operand whose element j is pick(p, j). */
 static void make_indices(struct problem *p, int i, int64_t count,
                          int64_t (*pick)(const struct problem *p, int64_t j))
 {
     make(p, i, HW_I32, 1, &count, "zero");
-    int32_t *index = calloc((size_t)count + 1, sizeof *index);
-    if (!index)
-        problem_fail(p, "out of memory");
-    for (int64_t j = 0; index && !p->error[0] && j < count; j++)
-        index[j] = (int32_t)pick(p, j);
-    p->layout[i].index = index;
+    pick_integers(p, i, pick);
 }
 
 static void in_place(struct problem *p, int i, int same_as)
@@ -150,13 +158,22 @@ static void check(struct problem *p, bool fine, const char *what)
         problem_fail(p, "%s", what);
 }
 
-static bool broadcasts(const struct operand *small, const struct operand *big)
+static bool repeats(const struct operand *small, const struct operand *big)
 {
     for (int32_t i = 1; i <= small->rank; i++)
-        if (i > big->rank || (small->extent[small->rank - i] != 1 &&
-                              small->extent[small->rank - i] != big->extent[big->rank - i]))
+        if (i > big->rank ||
+            (small->extent[small->rank - i] != big->extent[big->rank - i] &&
+             (small->extent[small->rank - i] == 0 ||
+              big->extent[big->rank - i] % small->extent[small->rank - i])))
             return false;
     return true;
+}
+
+/* Makes an f32 operand with a number for each head, unless parameter `key` is none. */
+static void make_per_head(struct problem *p, int i, const char *key, int64_t heads)
+{
+    if (!is(p, key, "none"))
+        make(p, i, HW_F32, 1, &heads, text(p, key));
 }
 
 /* ---- the ops ------------------------------------------------------------------------------- */
@@ -190,8 +207,9 @@ static void build_matmul(struct problem *p)
     for (int32_t i = 0; i < rank - 2; i++) {
         const int32_t at_a = i - (rank - a_rank), at_b = i - (rank - b_rank);
         const int64_t x = at_a < 0 ? 1 : a[at_a], y = at_b < 0 ? 1 : b[at_b];
-        check(p, x == y || x == 1 || y == 1, "abatch and bbatch do not broadcast");
-        c[i] = x == 1 ? y : x;
+        const bool more = x && y % x == 0; /* b has as many batches as a, or a multiple */
+        check(p, more || (y && x % y == 0), "abatch must divide bbatch, or bbatch abatch");
+        c[i] = more ? y : x;
     }
     c[rank - 2] = m;
     c[rank - 1] = n;
@@ -200,6 +218,40 @@ static void build_matmul(struct problem *p)
          is(p, "data", "mixed") ? "mixed" : "uniform");
     make(p, operand_matmul_bias, dtype(p, "bias", "a"), 1, &n, "uniform");
     make(p, operand_matmul_c, dtype(p, "c", "a"), rank, c, "zero");
+}
+
+static int64_t expert_id(const struct problem *p, int64_t j)
+{
+    static const int32_t outside[] = { -1, INT32_MIN, INT32_MAX };
+    const int64_t experts = p->operand[operand_matmul_id_b].extent[0];
+
+    if (is(p, "pick", "wild") && j % 2)
+        return j % 8 == 7 ? experts : outside[j % 8 / 2];
+    if (is(p, "pick", "one"))
+        return experts - 1;
+    return experts ? (j * 7 + j / 5 + 3) % experts : 0;
+}
+
+static void build_matmul_id(struct problem *p)
+{
+    const int64_t tokens = integer(p, "tokens", 0, 1 << 20),
+                  used = integer(p, "used", 0, 1 << 10),
+                  experts = integer(p, "experts", 0, 1 << 16),
+                  n = integer(p, "n", 0, 1 << 20), k = integer(p, "k", 0, 1 << 20);
+    struct operand *ids = &p->operand[operand_matmul_id_ids];
+
+    make(p, operand_matmul_id_a, dtype(p, "a", ""), 3,
+         (int64_t[]){ tokens, flag(p, "shared") ? 1 : used, k }, text(p, "data"));
+    make(p, operand_matmul_id_b, dtype(p, "b", "a"), 3, (int64_t[]){ experts, n, k },
+         "uniform");
+    make_indices(p, operand_matmul_id_ids, tokens * used, expert_id);
+    ids->rank = 2;
+    ids->extent[0] = tokens;
+    ids->extent[1] = used;
+    make(p, operand_matmul_id_bias, dtype(p, "bias", "a"), 2, (int64_t[]){ experts, n },
+         "uniform");
+    make(p, operand_matmul_id_c, dtype(p, "c", "a"), 3, (int64_t[]){ tokens, used, n },
+         "zero");
 }
 
 static void build_rmsnorm(struct problem *p)
@@ -216,6 +268,24 @@ static void build_rmsnorm(struct problem *p)
         in_place(p, operand_rmsnorm_y, operand_rmsnorm_x);
 }
 
+static void build_layernorm(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+    const int32_t weight = dtype(p, "weight", "type"), bias = dtype(p, "bias", "type");
+    const int64_t *cols = &extent[rank ? rank - 1 : 0];
+
+    check(p, weight == HW_NONE || bias == HW_NONE || weight == bias,
+          "weight and bias must have one dtype");
+    p->args.layernorm.eps = real(p, "eps");
+    make(p, operand_layernorm_x, type, rank, extent, text(p, "data"));
+    make(p, operand_layernorm_weight, weight, 1, cols, "uniform");
+    make(p, operand_layernorm_bias, bias, 1, cols, "uniform");
+    make(p, operand_layernorm_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_layernorm_y, operand_layernorm_x);
+}
+
 static void build_softmax(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 }, mask[HW_MAX_RANK] = { 0 };
@@ -228,8 +298,14 @@ static void build_softmax(struct problem *p)
     make(p, operand_softmax_mask, dtype(p, "mask", "type"), mask_rank ? mask_rank : rank,
          mask_rank ? mask : extent, text(p, "mdata"));
     make(p, operand_softmax_y, type, rank, extent, "zero");
-    check(p, broadcasts(&p->operand[operand_softmax_mask], &p->operand[operand_softmax_x]),
-          "mshape does not broadcast to shape");
+    check(p, repeats(&p->operand[operand_softmax_mask], &p->operand[operand_softmax_x]),
+          "mshape does not repeat to shape");
+    check(p,
+          !mask_rank || !rank || mask[mask_rank - 1] == 1 ||
+              mask[mask_rank - 1] == extent[rank - 1],
+          "mshape: the last extent must be 1 or that of shape");
+    make_per_head(p, operand_softmax_slopes, "slopes", rank < 3 ? 1 : extent[rank - 3]);
+    make_per_head(p, operand_softmax_sinks, "sinks", rank < 3 ? 1 : extent[rank - 3]);
     if (flag(p, "inplace"))
         in_place(p, operand_softmax_y, operand_softmax_x);
 }
@@ -265,6 +341,11 @@ static void build_rope(struct problem *p)
     op->interleaved = flag(p, "interleaved");
     op->theta = real(p, "theta");
     op->scale = real(p, "scale");
+    op->yarn = real(p, "yarn");
+    op->context = integer(p, "context", 0, INT32_MAX);
+    op->magnitude = real(p, "magnitude");
+    op->beta_fast = real(p, "beta_fast");
+    op->beta_slow = real(p, "beta_slow");
     const int64_t dims = op->dims ? op->dims : extent[rank - 1], pairs = dims / 2;
     check(p, dims % 2 == 0, "dims: must be even");
     make(p, operand_rope_x, type, rank, extent, text(p, "data"));
@@ -302,11 +383,13 @@ static void make_attention_bias(struct problem *p, const int64_t full[4])
     int64_t extent[HW_MAX_RANK] = { 0 };
 
     check(p, rank >= 1 && rank <= 4 && shape[rank - 1] == 'k',
-          "bshape: must be bhqk, hqk, qk or k, with 1 where it broadcasts");
+          "bshape: must be bhqk, hqk, qk or k, with a digit for an extent that repeats");
     for (size_t i = 0; i < rank && i < 4; i++) {
-        check(p, shape[i] == '1' || shape[i] == axes[4 - rank + i],
-              "bshape: axes out of order");
-        extent[i] = shape[i] == '1' ? 1 : full[4 - rank + i];
+        const int64_t whole = full[4 - rank + i];
+        const int64_t own = shape[i] == axes[4 - rank + i] ? whole : shape[i] - '0';
+        check(p, own == whole || (own >= 1 && own <= 9 && whole % own == 0),
+              "bshape: axes out of order, or a digit that does not divide the extent");
+        extent[i] = own;
     }
     make(p, operand_attention_bias, dtype(p, "bias", "type"), (int32_t)rank, extent,
          text(p, "bdata"));
@@ -318,10 +401,10 @@ static void build_attention(struct problem *p)
     const int64_t batch = integer(p, "batch", 0, 1 << 16),
                   tq = integer(p, "tq", 0, 1 << 16), tmax = integer(p, "tmax", 0, 1 << 20),
                   hq = integer(p, "hq", 1, 1 << 10), hkv = integer(p, "hkv", 1, 1 << 10),
-                  d = integer(p, "d", 1, 256), dv = integer(p, "dv", 1, 256),
+                  d = integer(p, "d", 0, 576), dv = integer(p, "dv", 1, 576),
                   batches = batch ? batch : 1;
-    const int32_t type = dtype(p, "type", ""), kv = dtype(p, "kv", ""),
-                  rank = batch ? 4 : 3;
+    const int32_t type = dtype(p, "type", ""), k = dtype(p, "kv", ""),
+                  v = dtype(p, "v", "kv"), rank = batch ? 4 : 3;
     const int skip = batch ? 0 : 1;
 
     check(p, hq % hkv == 0, "hq: must be a multiple of hkv");
@@ -332,22 +415,25 @@ static void build_attention(struct problem *p)
     op->softcap = real(p, "softcap");
     make(p, operand_attention_q, type, rank, (int64_t[]){ batch, tq, hq, d } + skip,
          text(p, "data"));
-    make(p, operand_attention_k, kv, rank, (int64_t[]){ batch, tmax, hkv, d } + skip,
+    make(p, operand_attention_k, k, rank, (int64_t[]){ batch, tmax, hkv, d } + skip,
          "uniform");
-    make(p, operand_attention_v, kv, rank, (int64_t[]){ batch, tmax, hkv, dv } + skip,
+    make(p, operand_attention_v, v, rank, (int64_t[]){ batch, tmax, hkv, dv } + skip,
          "uniform");
     if (!is(p, "bias", "none"))
         make_attention_bias(p, (int64_t[]){ batches, hq, tq, tmax });
+    make_per_head(p, operand_attention_slopes, "slopes", hq);
+    make_per_head(p, operand_attention_sinks, "sinks", hq);
     if (!is(p, "lengths", "none"))
         make_indices(p, operand_attention_lengths, batches, kv_length);
     make(p, operand_attention_y, type, rank, (int64_t[]){ batch, tq, hq, dv } + skip,
          "zero");
 }
 
-/* add and mul have the same operands in the same places. */
+/* add, mul, sub and div have the same operands in the same places. */
 static void build_add(struct problem *p)
 {
-    static const char *const keys[] = { "ashape", "bshape" }, *const names[] = { "a", "b" };
+    static const char *const shapes[] = { "ashape", "bshape" }, *const names[] = { "a",
+                                                                                   "b" };
     const int32_t type = dtype(p, "type", "");
     int64_t extent[HW_MAX_RANK] = { 0 };
     const int32_t rank = extents(p, "shape", extent);
@@ -355,13 +441,15 @@ static void build_add(struct problem *p)
     make(p, operand_add_y, type, rank, extent, "zero");
     for (int i = operand_add_a; i <= operand_add_b; i++) {
         int64_t own[HW_MAX_RANK] = { 0 };
-        const int32_t own_rank = extents(p, keys[i], own);
-        make(p, i, type, own_rank ? own_rank : rank, own_rank ? own : extent,
+        const int32_t own_rank = extents(p, shapes[i], own),
+                      own_type = dtype(p, names[i], "type");
+        make(p, i, own_type, own_rank ? own_rank : rank, own_rank ? own : extent,
              i == operand_add_a ? text(p, "data") : "uniform");
-        check(p, broadcasts(&p->operand[i], &p->operand[operand_add_y]),
-              "ashape and bshape must broadcast to shape");
+        check(p, repeats(&p->operand[i], &p->operand[operand_add_y]),
+              "ashape and bshape must divide shape");
         if (is(p, "inplace", names[i])) {
-            check(p, !own_rank, "inplace: the input must have the extents of y");
+            check(p, !own_rank && own_type == type,
+                  "inplace: the input must have the dtype and the extents of y");
             in_place(p, operand_add_y, i);
         }
     }
@@ -372,6 +460,30 @@ static void build_mul(struct problem *p)
     build_add(p);
 }
 
+static void build_sub(struct problem *p)
+{
+    build_add(p);
+}
+
+static void build_div(struct problem *p)
+{
+    build_add(p);
+}
+
+static void build_scale(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    p->args.scale.scale = real(p, "scale");
+    p->args.scale.bias = real(p, "bias");
+    make(p, operand_scale_x, type, rank, extent, text(p, "data"));
+    make(p, operand_scale_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_scale_y, operand_scale_x);
+}
+
+/* swiglu and glu have the same operands in the same places. */
 static void build_swiglu(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 }, twice[HW_MAX_RANK];
@@ -391,6 +503,51 @@ static void build_swiglu(struct problem *p)
     }
 }
 
+static int32_t activation_kind(struct problem *p)
+{
+    static const char *const names[] = {
+        [HW_ACT_RELU] = "relu",
+        [HW_ACT_LEAKY_RELU] = "leaky_relu",
+        [HW_ACT_ELU] = "elu",
+        [HW_ACT_SIGMOID] = "sigmoid",
+        [HW_ACT_TANH] = "tanh",
+        [HW_ACT_GELU] = "gelu",
+        [HW_ACT_GELU_TANH] = "gelu_tanh",
+        [HW_ACT_GELU_QUICK] = "gelu_quick",
+        [HW_ACT_SILU] = "silu",
+        [HW_ACT_CLIP] = "clip",
+    };
+    for (int32_t kind = HW_ACT_RELU; kind < HW_ACT_END; kind++)
+        if (is(p, "kind", names[kind]))
+            return kind;
+    problem_fail(p, "kind=%s: no such activation", text(p, "kind"));
+    return 0;
+}
+
+static void build_glu(struct problem *p)
+{
+    p->args.glu.kind = activation_kind(p);
+    p->args.glu.alpha = real(p, "alpha");
+    p->args.glu.lo = real(p, "lo");
+    p->args.glu.hi = real(p, "hi");
+    build_swiglu(p);
+}
+
+static void build_activation(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    p->args.activation.kind = activation_kind(p);
+    p->args.activation.alpha = real(p, "alpha");
+    p->args.activation.lo = real(p, "lo");
+    p->args.activation.hi = real(p, "hi");
+    make(p, operand_activation_x, type, rank, extent, text(p, "data"));
+    make(p, operand_activation_y, type, rank, extent, "zero");
+    if (flag(p, "inplace"))
+        in_place(p, operand_activation_y, operand_activation_x);
+}
+
 static void build_add_rmsnorm(struct problem *p)
 {
     int64_t extent[HW_MAX_RANK] = { 0 };
@@ -408,40 +565,75 @@ static void build_add_rmsnorm(struct problem *p)
 
 static int64_t row_index(const struct problem *p, int64_t j)
 {
-    static const int32_t outside[] = { -1, INT32_MIN, INT32_MAX };
+    static const int64_t outside[] = { -1, INT32_MIN, INT32_MAX },
+                         outside64[] = { INT64_C(1) << 32, INT64_MIN, INT64_MAX };
     const int64_t rows = strtoll(text(p, "rows"), NULL, 10);
     const int64_t step = rows > 7 && rows % 7 ? 7 : 1;
 
     if (is(p, "pick", "wild") && j % 2)
-        return j % 8 == 7 ? rows : outside[j % 8 / 2];
+        return j % 8 == 7 ? rows : (is(p, "index", "i64") ? outside64 : outside)[j % 8 / 2];
     return rows ? (j * step + 3) % rows : 0;
+}
+
+/* The extents of `key`, batches, then these two; one if `second` is negative. */
+static int32_t batched(struct problem *p, const char *key, int64_t first, int64_t second,
+                       int64_t extent[HW_MAX_RANK])
+{
+    int32_t rank = extents(p, key, extent);
+
+    check(p, rank <= 2, "batch, tbatch, rbatch: must be at most 2 extents");
+    rank = rank > 2 ? 2 : rank;
+    extent[rank++] = first;
+    if (second >= 0)
+        extent[rank++] = second;
+    return rank;
+}
+
+/* Makes the operands of get_rows and set_rows: `narrow`, which has the batches of `batch`; the
+ * table, with those of `tbatch`; the row numbers, with those of `rbatch`. */
+struct row_operands {
+    int narrow, table, rows;
+    const char *narrow_dtype, *tbatch, *narrow_data, *table_data;
+};
+
+static void make_rows(struct problem *p, struct row_operands o)
+{
+    const int64_t rows = integer(p, "rows", 0, 1 << 20),
+                  cols = integer(p, "cols", 0, 1 << 20);
+    const int64_t count = integer(p, "count", 0, 1 << 20);
+    int64_t extent[HW_MAX_RANK];
+
+    int32_t rank = batched(p, o.tbatch, rows, cols, extent);
+    make(p, o.table, dtype(p, "table", ""), rank, extent, o.table_data);
+    rank = batched(p, "rbatch", count, -1, extent);
+    make(p, o.rows, dtype(p, "index", ""), rank, extent, "zero");
+    pick_integers(p, o.rows, row_index);
+    rank = batched(p, "batch", count, cols, extent);
+    make(p, o.narrow, dtype(p, o.narrow_dtype, ""), rank, extent, o.narrow_data);
 }
 
 static void build_get_rows(struct problem *p)
 {
-    const int64_t rows = integer(p, "rows", 0, 1 << 20),
-                  cols = integer(p, "cols", 0, 1 << 20);
-    const int64_t count = integer(p, "count", 0, 1 << 20);
-
-    make(p, operand_get_rows_table, dtype(p, "table", ""), 2, (int64_t[]){ rows, cols },
-         text(p, "data"));
-    make_indices(p, operand_get_rows_rows, count, row_index);
-    make(p, operand_get_rows_y, dtype(p, "y", ""), 2, (int64_t[]){ count, cols }, "zero");
+    make_rows(p, (struct row_operands){ .narrow = operand_get_rows_y,
+                                        .table = operand_get_rows_table,
+                                        .rows = operand_get_rows_rows,
+                                        .narrow_dtype = "y",
+                                        .tbatch = "tbatch",
+                                        .narrow_data = "zero",
+                                        .table_data = text(p, "data") });
 }
 
 static void build_set_rows(struct problem *p)
 {
-    const int64_t rows = integer(p, "rows", 0, 1 << 20),
-                  cols = integer(p, "cols", 0, 1 << 20);
-    const int64_t count = integer(p, "count", 0, 1 << 20);
-
-    check(p, count <= rows,
+    check(p, integer(p, "count", 0, 1 << 20) <= integer(p, "rows", 0, 1 << 20),
           "count: must not exceed rows, so that no two write the same row");
-    make(p, operand_set_rows_x, dtype(p, "x", ""), 2, (int64_t[]){ count, cols },
-         text(p, "data"));
-    make_indices(p, operand_set_rows_rows, count, row_index);
-    make(p, operand_set_rows_table, dtype(p, "table", ""), 2, (int64_t[]){ rows, cols },
-         "uniform");
+    make_rows(p, (struct row_operands){ .narrow = operand_set_rows_x,
+                                        .table = operand_set_rows_table,
+                                        .rows = operand_set_rows_rows,
+                                        .narrow_dtype = "x",
+                                        .tbatch = "batch",
+                                        .narrow_data = text(p, "data"),
+                                        .table_data = "uniform" });
 }
 
 static void build_copy(struct problem *p)
@@ -466,6 +658,89 @@ static void build_argmax(struct problem *p)
     extent[rank - 1] = 1;
     make(p, operand_argmax_y, HW_I32, rank > 1 && !flag(p, "keep") ? rank - 1 : rank,
          extent, "zero");
+}
+
+static void build_top_k(struct problem *p)
+{
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent), type = dtype(p, "type", "");
+
+    make(p, operand_top_k_x, type, rank, extent, text(p, "data"));
+    if (p->error[0])
+        return;
+    const int64_t cols = extent[rank - 1];
+    extent[rank - 1] = integer(p, "k", 0, cols < 1024 ? cols : 1024);
+    make(p, operand_top_k_values, flag(p, "values") ? type : HW_NONE, rank, extent, "zero");
+    make(p, operand_top_k_indices, HW_I32, rank, extent, "zero");
+}
+
+/* The extents of y are those of the shape, with the last one dropped or 1. */
+static void build_dot(struct problem *p)
+{
+    static const char *const keys[] = { "ashape", "bshape" }, *const names[] = { "a", "b" };
+    int64_t extent[HW_MAX_RANK] = { 0 };
+    const int32_t rank = extents(p, "shape", extent);
+
+    for (int i = operand_dot_a; i <= operand_dot_b; i++) {
+        int64_t own[HW_MAX_RANK] = { 0 };
+        const int32_t own_rank = extents(p, keys[i], own);
+        make(p, i, dtype(p, names[i], ""), own_rank ? own_rank : rank,
+             own_rank ? own : extent, i == operand_dot_a ? text(p, "data") : "uniform");
+    }
+    if (p->error[0])
+        return;
+    const struct operand *a = &p->operand[operand_dot_a], *b = &p->operand[operand_dot_b];
+    for (int32_t i = 1; i <= rank; i++) {
+        const int64_t of_a = i > a->rank ? 1 : a->extent[a->rank - i],
+                      of_b = i > b->rank ? 1 : b->extent[b->rank - i];
+        check(p,
+              i > 1 ? (of_a == 1 ? of_b : of_a) == extent[rank - i] &&
+                          (of_b == 1 || of_b == extent[rank - i])
+                    : of_a == of_b && of_a == extent[rank - 1],
+              "ashape and bshape must broadcast to shape and share its last extent");
+    }
+    check(p, rank == a->rank || rank == b->rank, "ashape or bshape must have shape's rank");
+    extent[rank - 1] = 1;
+    make(p, operand_dot_y, dtype(p, "y", ""),
+         rank > 1 && !flag(p, "keep") ? rank - 1 : rank, extent, "zero");
+}
+
+/* How many places a kernel has along one axis. */
+static int64_t places(int64_t extent, int64_t kernel, int32_t stride, int32_t pad,
+                      int32_t dilation)
+{
+    const int64_t reach = (kernel - 1) * (dilation ? dilation : 1) + 1;
+    const int64_t padded = extent + 2 * (int64_t)pad;
+    return padded < reach ? 0 : (padded - reach) / (stride ? stride : 1) + 1;
+}
+
+static void build_conv2d(struct problem *p)
+{
+    struct hw_conv2d *op = &p->args.conv2d;
+    const int64_t batch = integer(p, "batch", 0, 1 << 16),
+                  cin = integer(p, "cin", 0, 1 << 16),
+                  cout = integer(p, "cout", 0, 1 << 16), h = integer(p, "h", 0, 1 << 16),
+                  w = integer(p, "w", 0, 1 << 16), kh = integer(p, "kh", 1, 1 << 16),
+                  kw = integer(p, "kw", 1, 1 << 16);
+
+    op->stride_h = (int32_t)integer(p, "sh", 0, 1 << 16);
+    op->stride_w = (int32_t)integer(p, "sw", 0, 1 << 16);
+    op->pad_h = (int32_t)integer(p, "ph", 0, 1 << 16);
+    op->pad_w = (int32_t)integer(p, "pw", 0, 1 << 16);
+    op->dilation_h = (int32_t)integer(p, "dh", 0, 1 << 16);
+    op->dilation_w = (int32_t)integer(p, "dw", 0, 1 << 16);
+    op->groups = (int32_t)integer(p, "groups", 0, 1 << 16);
+    const int64_t groups = op->groups ? op->groups : 1;
+    check(p, cin % groups == 0 && cout % groups == 0, "groups must divide cin and cout");
+    make(p, operand_conv2d_x, dtype(p, "x", ""), 4, (int64_t[]){ batch, cin, h, w },
+         text(p, "data"));
+    make(p, operand_conv2d_weight, dtype(p, "weight", "x"), 4,
+         (int64_t[]){ cout, cin / groups, kh, kw }, "uniform");
+    make(p, operand_conv2d_bias, dtype(p, "bias", "x"), 1, &cout, "uniform");
+    make(p, operand_conv2d_y, dtype(p, "y", "x"), 4,
+         (int64_t[]){ batch, cout, places(h, kh, op->stride_h, op->pad_h, op->dilation_h),
+                      places(w, kw, op->stride_w, op->pad_w, op->dilation_w) },
+         "zero");
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ enum { CASE_TEXT = 320, CASE_PARAMETERS = 28, CASE_KEY = 16, CASE_VALUE = 40 };
 enum case_level {
     CASE_QUICK, /* a few tests: for emulators and sanitizers */
     CASE_FULL,  /* the rest of the tests */
+    CASE_CALL,  /* tests that cost hardly more than the call */
     CASE_PERF   /* shapes to measure */
 };
 

@@ -15,7 +15,8 @@ static const double worst_bound = 4;
 
 static bool is_product(uint32_t op)
 {
-    return op == HW_OP_MATMUL || op == HW_OP_ATTENTION;
+    return op == HW_OP_MATMUL || op == HW_OP_ATTENTION || op == HW_OP_MATMUL_ID ||
+           op == HW_OP_DOT || op == HW_OP_CONV2D;
 }
 
 static double larger(double a, double b)

@@ -116,6 +116,13 @@ static double make_factors(uint64_t *state, const struct place *at)
     return 2.5 + 1.5 * uniform(state);
 }
 
+/* Small deviations from a mean that is large beside them. */
+static double make_shifted(uint64_t *state, const struct place *at)
+{
+    (void)at;
+    return 1000 + 20 * uniform(state);
+}
+
 /* Few different values, so that many are equal. */
 static double make_steps(uint64_t *state, const struct place *at)
 {
@@ -129,11 +136,11 @@ struct data_kind {
 };
 
 static const struct data_kind kinds[] = {
-    { "uniform", make_uniform }, { "wide", make_wide },   { "huge", make_huge },
-    { "tiny", make_tiny },       { "mixed", make_mixed }, { "outlier", make_outlier },
-    { "nan", make_nan },         { "inf", make_inf },     { "neginf", make_neginf },
-    { "mask", make_mask },       { "zero", make_zero },   { "steps", make_steps },
-    { "factors", make_factors }, { "raw", NULL },
+    { "uniform", make_uniform }, { "wide", make_wide },       { "huge", make_huge },
+    { "tiny", make_tiny },       { "mixed", make_mixed },     { "outlier", make_outlier },
+    { "nan", make_nan },         { "inf", make_inf },         { "neginf", make_neginf },
+    { "mask", make_mask },       { "zero", make_zero },       { "steps", make_steps },
+    { "factors", make_factors }, { "shifted", make_shifted }, { "raw", NULL },
 };
 
 const struct data_kind *data_named(const char *name)
@@ -144,16 +151,27 @@ const struct data_kind *data_named(const char *name)
     return NULL;
 }
 
-/* Random bits, including every kind of NaN; in blocks, the scale must be finite. */
+/* Whether blocks have a minimum after the scale. */
+static bool has_minimum(int32_t dtype)
+{
+    return dtype == HW_Q4_1 || dtype == HW_Q5_1 || dtype == HW_Q4_K || dtype == HW_Q5_K;
+}
+
+/* Random bits, including every kind of NaN; in blocks, the scale and the minimum must be
+ * finite. */
 static void fill_raw(uint64_t seed, struct operand *o)
 {
     const size_t bytes = storage_bytes(o->dtype, o->count);
     const size_t block = (size_t)hw_dtype_bytes(o->dtype);
+    const size_t scale = o->dtype == HW_Q6_K ? block - 2 : 0;
 
     for (size_t i = 0; i < bytes; i++)
         o->bytes[i] = (unsigned char)data_random(&seed);
-    for (size_t i = 0; storage_is_block(o->dtype) && i < bytes; i += block)
+    for (size_t i = scale; storage_is_block(o->dtype) && i < bytes; i += block) {
         o->bytes[i + 1] &= 0xbb;
+        if (has_minimum(o->dtype))
+            o->bytes[i + 3] &= 0xbb;
+    }
 }
 
 /* Elements are made in pieces, so that a large operand needs little extra memory. If no

@@ -4,6 +4,7 @@
 
 #include "storage.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,8 +122,7 @@ int64_t broadcast(const struct operand *small, const struct operand *big, int64_
         i /= big->extent[axis];
         if (own < 0)
             break;
-        if (small->extent[own] != 1)
-            index += at * step;
+        index += at % small->extent[own] * step;
         step *= small->extent[own];
     }
     return index;
@@ -155,16 +155,20 @@ static double op_flops(uint32_t op, const union op_args *args,
     }
 }
 
-/* Of a table only the selected rows are moved, and of a cache only the keys in use. */
+/* Of a table only the selected rows are moved, of a cache only the keys in use, and of
+ * experts only those chosen: as many as there are choices, if none is chosen twice. */
 static double share_touched(uint32_t op, const union op_args *args,
                             const struct operand *operands, int i)
 {
     const double rows = (double)operand_rows(&operands[i]);
 
     if (op == HW_OP_GET_ROWS && i == operand_get_rows_table)
-        return (double)operands[operand_get_rows_rows].count / rows;
+        return (double)operand_rows(&operands[operand_get_rows_y]) / rows;
     if (op == HW_OP_SET_ROWS && i == operand_set_rows_table)
-        return (double)operands[operand_set_rows_rows].count / rows;
+        return (double)operand_rows(&operands[operand_set_rows_x]) / rows;
+    if (op == HW_OP_MATMUL_ID && i == operand_matmul_id_b)
+        return fmin(1, (double)operands[operand_matmul_id_ids].count /
+                           (double)operands[i].extent[0]);
     if (op == HW_OP_ATTENTION && (i == operand_attention_k || i == operand_attention_v) &&
         args->attention.length)
         return (double)args->attention.length /

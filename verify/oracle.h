@@ -23,7 +23,7 @@ HW_OPS(X)
 #undef X
 #undef T
 
-#define MAX_OPERANDS 6
+#define MAX_OPERANDS 8
 
 struct operand {
     const char *name;
@@ -93,7 +93,7 @@ HW_OPS(X)
 /* The number of rows along the last extent, and their length. */
 int64_t operand_rows(const struct operand *operand);
 int64_t operand_cols(const struct operand *operand);
-/* The index in `small` that broadcasts, aligned from the right, to element `i` of `big`. */
+/* The index in `small` that repeats, aligned from the right, at element `i` of `big`. */
 int64_t broadcast(const struct operand *small, const struct operand *big, int64_t i);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_attention.c - y = softmax(scale q k^T + bias, masked) v, for each head; hw/ops.h
- * defines the mask. */
+/* oracle_attention.c - y = softmax(scale q k^T + slope bias, masked) v, for each head; hw/ops.h
+ * defines bias, mask and sinks. */
 #include "oracle.h"
 
 #include <math.h>
@@ -32,28 +32,35 @@ static int64_t length_of(const struct hw_attention *op, const struct operand *op
 /* The keys that query `i` sees: the first, and one past the last; if first >= last, none.
  */
 struct span {
-    int64_t first, last;
+    int64_t first, last, position; /* of the query */
 };
 
 static struct span seen(const struct hw_attention *op, int64_t length, int64_t queries,
                         int64_t i)
 {
-    struct span span = { 0, length };
-    if (op->causal && length - queries + i + 1 < length)
-        span.last = length - queries + i + 1;
+    struct span span = { 0, length, length - queries + i };
+    if (op->causal && span.position + 1 < length)
+        span.last = span.position + 1;
     if (op->window > 0 && span.last > op->window)
         span.first = span.last - op->window;
     return span;
 }
 
-/* The bias of a score: [B|1,Hq|1,Tq|1,Tmax]; leading extents may be missing. */
-static double bias_at(const struct operand *bias, const int64_t at[4])
+/* The bias of a score, times the slope of its head. Leading extents may be missing, and
+ * smaller ones repeat. Without a tensor, the slope multiplies the distance. */
+static double bias_at(const struct operand *operands, const int64_t at[4], int64_t position)
 {
+    const struct operand *bias = &operands[operand_attention_bias],
+                         *slopes = &operands[operand_attention_slopes];
+    const double slope = slopes->dtype ? slopes->value[at[1]] : 1;
     int64_t index = 0;
+
+    if (!bias->dtype)
+        return slopes->dtype ? -slope * fabs((double)(at[3] - position)) : 0;
     for (int32_t i = 0; i < bias->rank; i++)
-        index = index * bias->extent[i] +
-                (bias->extent[i] == 1 ? 0 : at[4 - bias->rank + i]);
-    return bias->dtype ? bias->value[index] : 0;
+        index = index * bias->extent[i] + at[4 - bias->rank + i] % bias->extent[i];
+    const double own = bias->value[index];
+    return own == -(double)INFINITY ? own : slope * own;
 }
 
 /* The scores of the keys in `span`, and the f32 error that each may have. */
@@ -66,7 +73,9 @@ static void scores(const struct hw_attention *op, const struct operand *operands
     const int64_t key_head = at[1] / (qs.heads / ks.heads);
     const double *query = q->value +
                           ((at[0] * qs.tokens + at[2]) * qs.heads + at[1]) * qs.depth;
-    const double scale = op->scale != 0.0f ? (double)op->scale : 1 / sqrt((double)qs.depth);
+    const double scale = op->scale != 0.0f ? (double)op->scale
+                         : qs.depth        ? 1 / sqrt((double)qs.depth)
+                                           : 1;
     const double cap = (double)op->softcap;
 
     for (int64_t j = span.first; j < span.last; j++) {
@@ -80,8 +89,8 @@ static void scores(const struct hw_attention *op, const struct operand *operands
         sum *= scale;
         if (cap > 0)
             sum = cap * tanh(sum / cap);
-        const double bias = bias_at(&operands[operand_attention_bias],
-                                    (int64_t[]){ at[0], at[1], at[2], j });
+        const double bias = bias_at(operands, (int64_t[]){ at[0], at[1], at[2], j },
+                                    span.position);
         score[j] = sum + bias;
         loss[j] = sqrt((double)qs.depth) * fabs(scale) * magnitude +
                   (isinf(bias) ? 0 : fabs(bias));
@@ -96,7 +105,9 @@ static void weigh(const struct operand *operands, const int64_t at[3], struct sp
     const struct shape ys = shape_of(y), vs = shape_of(v);
     const int64_t value_head = at[1] / (ys.heads / vs.heads);
     const int64_t row = ((at[0] * ys.tokens + at[2]) * ys.heads + at[1]) * ys.depth;
-    double largest = -(double)INFINITY, total = 0;
+    const struct operand *sinks = &operands[operand_attention_sinks];
+    const double sink = sinks->dtype ? sinks->value[at[1]] : -(double)INFINITY;
+    double largest = sink, total = 0;
     bool nothing = true;
 
     for (int64_t j = span.first; j < span.last; j++) {
@@ -106,6 +117,7 @@ static void weigh(const struct operand *operands, const int64_t at[3], struct sp
     }
     if (nothing)
         return;
+    total = exp(sink - largest);
     for (int64_t j = span.first; j < span.last; j++) {
         const double p = exp(score[j] - largest);
         const double *value = v->value +

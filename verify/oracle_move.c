@@ -47,6 +47,48 @@ double flops_copy(const struct hw_copy *op, const struct operand *operands)
     return 0;
 }
 
+/* The batch of `t`, whose last `own` extents are not batches, that batch `batch` of `whole`, a
+ * tensor of matrices, reads. */
+static int64_t batch_of(const struct operand *t, int32_t own, const struct operand *whole,
+                        int64_t batch)
+{
+    int64_t index = 0, step = 1;
+
+    for (int32_t back = 1; back <= t->rank - own; back++) {
+        const int64_t extent = t->extent[t->rank - own - back];
+        const int64_t all = whole->extent[whole->rank - 2 - back];
+        index += batch % all % extent * step;
+        batch /= all;
+        step *= extent;
+    }
+    return index;
+}
+
+static int64_t integer_at(const struct operand *o, int64_t i)
+{
+    int32_t narrow;
+    int64_t wide;
+
+    if (o->dtype == HW_I64)
+        return memcpy(&wide, o->bytes + 8 * i, sizeof wide), wide;
+    return memcpy(&narrow, o->bytes + 4 * i, sizeof narrow), narrow;
+}
+
+/* The row of the table, counted over all its batches, for row `i` of `narrow`, counted in the
+ * same way; -1 if the number found there is outside. */
+static int64_t table_row(const struct operand *table, const struct operand *rows,
+                         const struct operand *narrow, int64_t i)
+{
+    const int64_t count = narrow->extent[narrow->rank - 2], batch = i / count;
+    const int64_t number = integer_at(rows,
+                                      batch_of(rows, 1, narrow, batch) * count + i % count);
+    const int64_t height = table->extent[table->rank - 2];
+
+    if (number < 0 || number >= height)
+        return -1;
+    return batch_of(table, 2, narrow, batch) * height + number;
+}
+
 bool oracle_get_rows(const struct hw_get_rows *op, struct operand *operands)
 {
     const struct operand *table = &operands[operand_get_rows_table];
@@ -55,9 +97,9 @@ bool oracle_get_rows(const struct hw_get_rows *op, struct operand *operands)
     const int64_t cols = operand_cols(y);
 
     (void)op;
-    for (int64_t i = 0; i < rows->count; i++) {
-        const int64_t row = (int64_t)rows->value[i];
-        if (row >= 0 && row < table->extent[0]) /* otherwise it stays zero */
+    for (int64_t i = 0; i < operand_rows(y); i++) {
+        const int64_t row = table_row(table, rows, y, i);
+        if (row >= 0) /* otherwise it stays zero */
             move(y, i * cols, table, row * cols, cols);
     }
     finish(y, false);
@@ -80,9 +122,9 @@ bool oracle_set_rows(const struct hw_set_rows *op, struct operand *operands)
 
     (void)op;
     memcpy(table->exact_bytes, table->bytes, storage_bytes(table->dtype, table->count));
-    for (int64_t i = 0; i < rows->count; i++) {
-        const int64_t row = (int64_t)rows->value[i];
-        if (row >= 0 && row < table->extent[0])
+    for (int64_t i = 0; i < operand_rows(x); i++) {
+        const int64_t row = table_row(table, rows, x, i);
+        if (row >= 0)
             move(table, row * cols, x, i * cols, cols);
     }
     finish(table, false);

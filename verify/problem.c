@@ -206,6 +206,15 @@ static void poison_tails(struct problem *p)
     }
 }
 
+static void put_integers(struct operand *o, const int64_t *values)
+{
+    for (int64_t i = 0; i < o->count; i++)
+        if (o->dtype == HW_I64)
+            memcpy(o->bytes + 8 * i, &values[i], 8);
+        else
+            memcpy(o->bytes + 4 * i, &(int32_t){ (int32_t)values[i] }, 4);
+}
+
 static void fill(struct problem *p, const char *text)
 {
     for (int i = 0; i < p->count; i++) {
@@ -214,7 +223,7 @@ static void fill(struct problem *p, const char *text)
         if (o->dtype == HW_NONE || !o->bytes)
             continue;
         if (l->index)
-            memcpy(o->bytes, l->index, (size_t)o->count * sizeof *l->index);
+            put_integers(o, l->index);
         else
             data_fill(l->data, seed_of(text, i), o);
         repeat_slices(l, o);

@@ -18,7 +18,8 @@ struct layout {
     uint64_t place; /* offset of its first element in the arena, in bytes */
     int64_t stride[HW_MAX_RANK];
     const struct data_kind *data;
-    const int32_t *index; /* explicit values of an i32 operand, instead of `data`; owned */
+    const int64_t
+        *index; /* explicit values of an i32 or i64 operand, instead of `data`; owned */
 };
 
 struct problem {

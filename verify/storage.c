@@ -2,6 +2,8 @@
 /* storage.c - see storage.h. */
 #include "storage.h"
 
+#include "blocks.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -78,17 +80,6 @@ static void write16(unsigned char *p, uint32_t code)
     p[1] = (unsigned char)(code >> 8);
 }
 
-static double read_q8_0(const unsigned char *block, int64_t i)
-{
-    return decode(f16, read16(block)) * (signed char)block[2 + i];
-}
-
-static double read_q4_0(const unsigned char *block, int64_t i)
-{
-    const int byte = block[2 + i % 16];
-    return decode(f16, read16(block)) * ((i < 16 ? byte & 15 : byte >> 4) - 8);
-}
-
 size_t storage_bytes(int32_t dtype, int64_t elements)
 {
     const int64_t block = hw_dtype_block(dtype);
@@ -118,6 +109,11 @@ static double read_i64(const unsigned char *p)
 
 double storage_read(int32_t dtype, const unsigned char *packed, int64_t i)
 {
+    const int64_t block = hw_dtype_block(dtype);
+
+    if (block > 1)
+        return (double)block_read(dtype, packed + i / block * hw_dtype_bytes(dtype),
+                                  (int)(i % block));
     switch (dtype) {
     case HW_F32:
         return read_f32(packed + 4 * i);
@@ -131,53 +127,17 @@ double storage_read(int32_t dtype, const unsigned char *packed, int64_t i)
         return read_i32(packed + 4 * i);
     case HW_I64:
         return read_i64(packed + 8 * i);
-    case HW_Q8_0:
-        return read_q8_0(packed + i / 32 * 34, i % 32);
-    case HW_Q4_0:
-        return read_q4_0(packed + i / 32 * 18, i % 32);
     default:
         return (double)NAN;
     }
 }
 
-/* Each step is rounded to float in its own statement, so that no compiler fuses two of
- * them. */
-static void write_q8_0(unsigned char *block, const double *values)
+static void write_block(int32_t dtype, unsigned char *block, const double *values)
 {
-    float largest = 0;
-    for (int i = 0; i < 32; i++)
-        if (fabsf((float)values[i]) > largest)
-            largest = fabsf((float)values[i]);
-    const float d = largest / 127.0f;
-    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
-    write16(block, encode(f16, (double)d));
-    for (int i = 0; i < 32; i++) {
-        const float scaled = (float)values[i] * inverse;
-        block[2 + i] = (unsigned char)(signed char)roundf(scaled);
-    }
-}
-
-static int quantum_q4_0(float value, float inverse)
-{
-    const float scaled = value * inverse;
-    const float shifted = scaled + 8.5f;
-    const int q = (int)shifted;
-    return q < 15 ? q : 15;
-}
-
-static void write_q4_0(unsigned char *block, const double *values)
-{
-    /* the largest in magnitude, with its sign; the first one if several are equal */
-    float largest = 0;
-    for (int i = 0; i < 32; i++)
-        if (fabsf((float)values[i]) > fabsf(largest))
-            largest = (float)values[i];
-    const float d = largest / -8.0f;
-    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
-    write16(block, encode(f16, (double)d));
-    for (int i = 0; i < 16; i++)
-        block[2 + i] = (unsigned char)(quantum_q4_0((float)values[i], inverse) |
-                                       quantum_q4_0((float)values[i + 16], inverse) << 4);
+    float x[256];
+    for (int64_t i = 0; i < hw_dtype_block(dtype); i++)
+        x[i] = (float)values[i];
+    block_write(dtype, block, x);
 }
 
 void storage_write(int32_t dtype, unsigned char *packed, const double *values,
@@ -207,13 +167,8 @@ void storage_write(int32_t dtype, unsigned char *packed, const double *values,
         case HW_I64:
             memcpy(p, &(int64_t){ (int64_t)values[i] }, 8);
             break;
-        case HW_Q8_0:
-            write_q8_0(p, values + i);
-            break;
-        case HW_Q4_0:
-            write_q4_0(p, values + i);
-            break;
         default:
+            write_block(dtype, p, values + i);
             break;
         }
     }

@@ -16,8 +16,8 @@ size_t storage_bytes(int32_t dtype, int64_t elements);
 double storage_read(int32_t dtype, const unsigned char *packed, int64_t i);
 
 /* Writes `count` packed elements: rounded to nearest, ties to even, overflow to infinity;
- * integers are cast. q8_0 and q4_0 are quantised in float steps, exactly as the reference
- * of GGML does. The K types are not supported; reading them returns NaN. */
+ * integers are cast. Block types are quantised in float steps, exactly as the reference of GGML
+ * does. */
 void storage_write(int32_t dtype, unsigned char *packed, const double *values,
                    int64_t count);
 

@@ -16,6 +16,7 @@ struct tester {
     enum hw_status status; /* the error that ended the run */
     const struct test_case *test;
     struct problem *problem; /* NULL: not made yet */
+    uint32_t rows;           /* whose result was reported */
 };
 
 static bool report(struct tester *t, struct verify_result *result)
@@ -83,6 +84,12 @@ static enum verify_verdict verdict_of(enum hw_status status)
                                     : VERIFY_FAILED;
 }
 
+/* A row need not take every case, as long as another one does. */
+static bool is_asked_for(const struct tester *t, const char *row)
+{
+    return !*row || t->filter->kernel;
+}
+
 static bool test_row(void *user, struct hw_queue *queue, const char *row)
 {
     struct tester *t = user;
@@ -108,7 +115,9 @@ static bool test_row(void *user, struct hw_queue *queue, const char *row)
     } else {
         judge(t, arenas, &judgement, &result);
     }
-    const bool go_on = report(t, &result);
+    const bool counts = result.verdict != VERIFY_UNSUPPORTED || is_asked_for(t, row);
+    t->rows += counts;
+    const bool go_on = !counts || report(t, &result);
     for (int i = 0; i < 4; i++)
         free(arenas[i]);
     bench_close(&bench);
@@ -126,8 +135,14 @@ static bool test_rows(struct tester *t)
     }
     if (t->calls->begin)
         t->calls->begin(t->calls->user, t->test->text);
+    t->rows = 0;
     t->status = each_row(t->device, t->problem->op, t->filter->kernel, 0, test_row, t,
                          &go_on);
+    if (!t->status && go_on && !t->rows && !t->filter->kernel) {
+        struct verify_result result = { .verdict = VERIFY_UNSUPPORTED,
+                                        .text = "none of the device's rows takes it" };
+        go_on = report(t, &result);
+    }
     return go_on && !t->status;
 }
 

@@ -116,6 +116,17 @@ enum hw_status verify_perf(struct hw_device *device, const struct verify_filter 
                            bool (*timing)(void *user, const struct verify_timing *timing),
                            void *user, char error[VERIFY_ERROR_TEXT]);
 
+/* ---- What does a call cost? ---------------------------------------------------------------- */
+
+/* Each op has this many cases that cost hardly more than the call, in different shapes. */
+enum { VERIFY_CALLS = 3 };
+
+/* Sets `args` to the struct of such a case of `op`, with tensors in `buffer`, and `bytes` to
+ * the bytes that they need there. The buffer may hold zeros. Returns false if the op has no
+ * such case, or out of memory. */
+bool verify_call(uint32_t op, int index, struct hw_buffer *buffer, void *args,
+                 uint64_t *bytes);
+
 /* ---- What is there? ------------------------------------------------------------------------ */
 
 /* For each op and dtype, `asked` counts the quick cases with an operand of that dtype, each

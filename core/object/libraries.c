@@ -67,36 +67,69 @@ static bool at_path(struct search *search, char *path)
     return true;
 }
 
-/* One directory of a list, with $ORIGIN replaced. Only the system's loader knows the other
- * variables ($LIB, $PLATFORM). An empty entry is the current directory. */
-static bool in_element(struct search *search, const char *element, size_t length)
+/* What $ORIGIN at the start of an element is replaced with, and the rest of the element.
+ * False if there is another variable: only the system's loader knows $LIB and $PLATFORM. An
+ * empty element is the current directory. */
+static bool expand(const char *origin, const char **start, const char **rest,
+                   size_t *length)
 {
     static const char *const origins[] = { "$ORIGIN", "${ORIGIN}" };
-    if (length == 0)
-        return at_path(search, text_format("./%s", search->name));
-    if (!memchr(element, '$', length))
-        return at_path(search, text_format("%.*s/%s", (int)length, element, search->name));
+    *start = *length ? "" : ".";
+    if (!memchr(*rest, '$', *length))
+        return true;
     for (size_t i = 0; i < 2; i++) {
         size_t word = strlen(origins[i]);
-        if (length >= word && memcmp(element, origins[i], word) == 0 &&
-            !memchr(element + word, '$', length - word))
-            return at_path(search,
-                           text_format("%s%.*s/%s", search->directory, (int)(length - word),
-                                       element + word, search->name));
+        if (*length >= word && memcmp(*rest, origins[i], word) == 0 &&
+            !memchr(*rest + word, '$', *length - word)) {
+            *start = origin;
+            *rest += word;
+            *length -= word;
+            return true;
+        }
     }
-    search->undecided = true;
     return false;
+}
+
+/* The length of the first element of a list, and what follows it; NULL: nothing. */
+static size_t first_element(const char *list, const char **next)
+{
+    size_t length = strcspn(list, ":;");
+    *next = list[length] ? list + length + 1 : NULL;
+    return length;
 }
 
 static bool in_list(struct search *search, const char *list)
 {
-    for (const char *element = list; element;) {
-        size_t length = strcspn(element, ":;");
-        if (length < PATH_MAX && in_element(search, element, length))
+    for (const char *element = list, *next; element; element = next) {
+        const char *start;
+        size_t length = first_element(element, &next);
+        if (length >= PATH_MAX)
+            continue;
+        if (!expand(search->directory, &start, &element, &length))
+            search->undecided = true;
+        else if (at_path(search, text_format("%s%.*s/%s", start, (int)length, element,
+                                             search->name)))
             return true;
-        element = element[length] ? element + length + 1 : NULL;
     }
     return false;
+}
+
+bool library_directories(const struct object *object, const char *directory,
+                         bool (*visit)(void *user, const char *path), void *user)
+{
+    const char *list = object->runpath ? object->runpath : object->rpath;
+    for (const char *element = list, *next; element; element = next) {
+        const char *start;
+        size_t length = first_element(element, &next);
+        if (length >= PATH_MAX || !expand(directory, &start, &element, &length))
+            continue;
+        char *path = text_format("%s%.*s", start, (int)length, element);
+        bool go_on = visit(user, path);
+        free(path);
+        if (!go_on)
+            return false;
+    }
+    return true;
 }
 
 /* ---- the cache that ldconfig writes ---- */

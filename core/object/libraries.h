@@ -23,4 +23,11 @@ struct library {
 struct library library_find(const char *name, const struct object *object,
                             const char *directory, bool elevated);
 
+/* Calls visit() with each directory that the object's own rpath or runpath names, $ORIGIN
+ * replaced, until it returns false; then returns false. A relative path starts in the
+ * current directory; NULL means that memory ran out. Leaves out what only the system's
+ * loader can replace. */
+bool library_directories(const struct object *object, const char *directory,
+                         bool (*visit)(void *user, const char *path), void *user);
+
 #endif

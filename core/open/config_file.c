@@ -135,6 +135,8 @@ static enum hw_status load_open(struct file_values *values, const char *path, in
 
 static enum hw_status not_opened(const char *path, const struct distrust *why)
 {
+    const size_t length = strlen(path);
+    const bool named = !strncmp(why->message, path, length) && why->message[length] == ':';
     switch (why->reason) {
     case REASON_NO_MEMORY:
         return fail(HW_NO_MEMORY, "out of memory for the settings");
@@ -144,7 +146,8 @@ static enum hw_status not_opened(const char *path, const struct distrust *why)
         return fail(HW_UNTRUSTED, CONFIG_FILE "%s. Remedy: %s", path, why->message,
                     reason_rows[why->reason].remedy);
     default:
-        return fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, why->message);
+        return named ? fail(HW_IO, "configuration file %s" OTHER_FILE, why->message)
+                     : fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, why->message);
     }
 }
 

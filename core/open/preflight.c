@@ -176,6 +176,25 @@ static bool check_need(const struct needs *needs, const char *names)
     return good;
 }
 
+/* Other users must not be able to add a library where the plugin's own path is searched,
+ * now or between this check and the loading. */
+static bool check_own_directory(void *user, const char *path)
+{
+    struct candidate *candidate = user;
+    struct distrust distrust;
+    if (!path)
+        return stop(candidate, REASON_NO_MEMORY, NULL);
+    if (*path == '/' && trust_directory(path, &distrust))
+        return true;
+    stop(candidate, *path == '/' ? distrust.reason : REASON_UNTRUSTED_PATH,
+         "its rpath names the directory %s: %s", path,
+         *path == '/' ? distrust.message : "relative to the current directory");
+    set_remedy(candidate,
+               "Build it without this rpath (patchelf --remove-rpath removes it), "
+               "or set HW_TRUST=off");
+    return false;
+}
+
 static bool check_libraries(struct hw_context *context, struct candidate *candidate,
                             const struct object *object)
 {
@@ -183,6 +202,8 @@ static bool check_libraries(struct hw_context *context, struct candidate *candid
     const size_t length = (size_t)(strrchr(candidate->real, '/') - candidate->real);
     struct needs needs = { context, candidate, object, strndup(candidate->real, length) };
     bool good = needs.directory || stop(candidate, REASON_NO_MEMORY, NULL);
+    if (good && context->settings.trust)
+        good = library_directories(object, needs.directory, check_own_directory, candidate);
     for (uint32_t i = 0; i < object->needed_count && good; i++)
         good = check_need(&needs, object->needed[i]);
     for (uint32_t i = 0; i < manifest->need_count && good; i++)

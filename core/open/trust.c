@@ -186,7 +186,7 @@ static bool check_file(struct walk *walk, const struct stat *info)
     return true;
 }
 
-/* Follows the path from the root to the file. */
+/* Follows the path from the root. `info` describes what it leads to. */
 static bool walk_path(struct walk *walk, struct stat *info)
 {
     char name[NAME_MAX + 2];
@@ -197,7 +197,7 @@ static bool walk_path(struct walk *walk, struct stat *info)
     while (next_name(walk, name))
         if (!step(walk, name, info))
             return false;
-    return check_file(walk, info);
+    return true;
 }
 
 static int open_walked(struct walk *walk, const struct stat *info)
@@ -241,7 +241,7 @@ int trust_open(const char *path, bool checked, char **real, struct distrust *why
     if (!walk)
         return -1;
     *walk = (struct walk){ .why = why, .checked = checked };
-    if (start(walk, path) && walk_path(walk, &info))
+    if (start(walk, path) && walk_path(walk, &info) && check_file(walk, &info))
         fd = open_walked(walk, &info);
     if (fd >= 0 && real && !(*real = strdup(walk->real))) {
         close(fd);
@@ -249,6 +249,23 @@ int trust_open(const char *path, bool checked, char **real, struct distrust *why
     }
     free(walk);
     return fd;
+}
+
+bool trust_directory(const char *path, struct distrust *why)
+{
+    struct walk *walk = malloc(sizeof *walk);
+    struct stat info;
+    *why = (struct distrust){ REASON_NO_MEMORY, "out of memory" };
+    if (!walk)
+        return false;
+    *walk = (struct walk){ .why = why, .checked = true };
+    bool reached = start(walk, path) && walk_path(walk, &info);
+    bool good = reached || why->reason == REASON_MISSING;
+    if (good && walk->sticky)
+        good = refuse(walk, REASON_UNTRUSTED_PATH,
+                      "other users can create %s, or files in it", walk->real);
+    free(walk);
+    return good;
 }
 
 bool trust_check(struct hw_context *context, struct candidate *candidate)

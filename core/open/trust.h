@@ -18,6 +18,10 @@ struct distrust {
  * says why in `why`. */
 int trust_open(const char *path, bool checked, char **real, struct distrust *why);
 
+/* True if no other user can put a file into the directory, now or later. It may be missing,
+ * if no other user can make it. Otherwise says why in `why`. */
+bool trust_directory(const char *path, struct distrust *why);
+
 /* Opens the candidate's file; stops the candidate if that fails. */
 bool trust_check(struct hw_context *context, struct candidate *candidate);
 

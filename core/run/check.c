@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - the full check of each op's operands. Ordinary calls skip it: see ordinary.h. A
- * check is pure: it reads the op's struct and returns HW_OK, or HW_INVALID with the field
- * and its value in the message. An op of HW_OPS without a check_<op> does not compile. */
+/* check.c - the full check of each op's operands. Calls like earlier ones skip it: see
+ * seen.h. A check is pure: it reads the op's struct and returns HW_OK, or HW_INVALID with the
+ * field and its value in the message. Of addresses it uses only what FITS() and DISJOINT()
+ * say about them. An op of HW_OPS without a check_<op> does not compile. */
 #include "run/check.h"
 
 #include "run/operand.h"
@@ -47,12 +48,18 @@ static int64_t cols(const struct hw_tensor *t)
     return t->extent[t->rank - 1];
 }
 
-/* Whether `t` broadcasts to the extents of `whole`, aligned at the innermost axis. */
-static bool broadcasts(const struct hw_tensor *t, const struct hw_tensor *whole)
+/* Whether an extent repeats to another one. Usually this needs no division. */
+static bool divides(int64_t part, int64_t whole)
+{
+    return part == whole || part == 1 || (part > 0 && whole % part == 0);
+}
+
+/* Whether each extent of `t` divides that of `whole`, aligned at the innermost axis. */
+static bool repeats(const struct hw_tensor *t, const struct hw_tensor *whole)
 {
     bool good = t->rank <= whole->rank;
     for (int i = 0; i < HW_MAX_RANK; i++)
-        good &= axis(t, i) == axis(whole, i) || axis(t, i) == 1;
+        good &= divides(axis(t, i), axis(whole, i));
     return good;
 }
 
@@ -74,15 +81,15 @@ static enum hw_status flag_check(const struct check *check, const char *field,
 
 /* ---- one check per op, in the order of the table ---- */
 
-/* Leading axes are batches: those of a and b broadcast to those of c. */
+/* Leading axes are batches: c has those of a or b, and those of the other one divide them. */
 static bool batches_agree(const struct hw_tensor *a, const struct hw_tensor *b,
                           const struct hw_tensor *c)
 {
     bool good = c->rank == (a->rank > b->rank ? a->rank : b->rank);
     for (int i = 2; i < HW_MAX_RANK; i++) {
         const int64_t of_a = axis(a, i), of_b = axis(b, i), of_c = axis(c, i);
-        good &= ((of_a == of_c) & ((of_b == of_c) | (of_b == 1))) |
-                ((of_b == of_c) & (of_a == 1));
+        good &= (of_a == of_c && divides(of_b, of_c)) ||
+                (of_b == of_c && divides(of_a, of_c));
     }
     return good;
 }
@@ -113,7 +120,8 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct check *che
     if (unlikely(axis(&op->c, 0) != n))
         return MISMATCH(matmul, b, c, "they differ in N");
     if (unlikely(!batches_agree(&op->a, &op->b, &op->c)))
-        return MISMATCH(matmul, a, b, "the leading extents do not broadcast to those of c");
+        return MISMATCH(matmul, a, b,
+                        "the leading extents must be those of c, or divide them");
     if (unlikely(present(&op->bias) && (op->bias.rank != 1 || op->bias.extent[0] != n)))
         return MISMATCH(matmul, bias, c, "bias must be [N]");
     if (unlikely(!DISJOINT(matmul, c, a)))
@@ -125,12 +133,11 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct check *che
     return HW_OK;
 }
 
-/* eps has no default: a zero is a forgotten field. */
 static enum hw_status eps_check(const struct check *check, float eps)
 {
-    if (likely(eps > 0.0f && finite(eps)))
+    if (likely(eps >= 0.0f && finite(eps)))
         return HW_OK;
-    return bad_value(check, "eps", (double)eps, "must be above 0; there is no default");
+    return bad_value(check, "eps", (double)eps, "must be finite and not negative");
 }
 
 static uint32_t same_or_f32(const struct hw_tensor *t)
@@ -157,19 +164,41 @@ static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct check *c
     return eps_check(check, op->eps);
 }
 
+/* Whether `t` is absent or has one element for each head of `x`, whose axis is `heads`. */
+static bool is_per_head(const struct hw_tensor *t, const struct hw_tensor *x, int heads)
+{
+    return !present(t) ||
+           (heads < x->rank && t->rank == 1 && t->extent[0] == axis(x, heads));
+}
+
 static enum hw_status check_softmax(const struct hw_softmax *op, struct check *check)
 {
-    if (!FITS(softmax, x, FLOATS) || !FITS(softmax, mask, same_or_f32(&op->x)) ||
+    if (!FITS(softmax, x, FLOATS) || !FITS(softmax, mask, FLOATS) ||
+        !FITS(softmax, slopes, DTYPE(F32)) || !FITS(softmax, sinks, DTYPE(F32)) ||
         !FITS(softmax, y, SAME_AS(op->x)))
         return bad_operand(check, op);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(softmax, y, x, "y must have the extents of x");
-    if (unlikely(present(&op->mask) && !broadcasts(&op->mask, &op->x)))
-        return MISMATCH(softmax, mask, x, "mask does not broadcast to x");
+    if (unlikely(present(&op->mask) &&
+                 (!repeats(&op->mask, &op->x) ||
+                  (cols(&op->mask) != cols(&op->x) && cols(&op->mask) != 1))))
+        return MISMATCH(softmax, mask, x,
+                        "the extents of mask do not repeat to those of x");
+    if (unlikely(present(&op->slopes) && !present(&op->mask)))
+        return MISMATCH(softmax, slopes, x,
+                        "slopes are factors of the mask, which is absent");
+    if (unlikely(!is_per_head(&op->slopes, &op->x, 2)))
+        return MISMATCH(softmax, slopes, x, "slopes must be [H] and x [..,H,T,cols]");
+    if (unlikely(!is_per_head(&op->sinks, &op->x, 2)))
+        return MISMATCH(softmax, sinks, x, "sinks must be [H] and x [..,H,T,cols]");
     if (unlikely(!DISJOINT_OR_SAME(softmax, y, x)))
         return OVERLAP(softmax, y, x, in_place);
     if (unlikely(!DISJOINT(softmax, y, mask)))
         return OVERLAP(softmax, y, mask, read_too);
+    if (unlikely(!DISJOINT(softmax, y, slopes)))
+        return OVERLAP(softmax, y, slopes, read_too);
+    if (unlikely(!DISJOINT(softmax, y, sinks)))
+        return OVERLAP(softmax, y, sinks, read_too);
     if (unlikely(!finite(op->scale)))
         return bad_value(check, "scale", (double)op->scale, "must be finite");
     return flag_check(check, "log", op->log);
@@ -183,6 +212,32 @@ static enum hw_status check_silu(const struct hw_silu *op, struct check *check)
         return MISMATCH(silu, y, x, "y must have the extents of x");
     if (unlikely(!DISJOINT_OR_SAME(silu, y, x)))
         return OVERLAP(silu, y, x, in_place);
+    return HW_OK;
+}
+
+/* The scalars of YaRN. Zero is the default of each. */
+static enum hw_status check_yarn(const struct hw_rope *op, const struct check *check)
+{
+    const float fast = op->beta_fast != 0.0f ? op->beta_fast : 32.0f,
+                slow = op->beta_slow != 0.0f ? op->beta_slow : 1.0f;
+    if (unlikely(!finite(op->magnitude)))
+        return bad_value(check, "magnitude", (double)op->magnitude, "must be finite");
+    if (unlikely(!(op->yarn >= 0.0f && op->yarn <= 1.0f)))
+        return bad_value(check, "yarn", (double)op->yarn, "must be 0 to 1");
+    if (unlikely(!(slow > 0.0f)))
+        return bad_value(check, "beta_slow", (double)op->beta_slow,
+                         "must be above 0, or 0 for 1");
+    if (unlikely(!(fast >= slow) || !finite(fast)))
+        return bad_value(check, "beta_fast", (double)op->beta_fast,
+                         "must be at least beta_slow, or 0 for 32");
+    if (likely(op->yarn == 0.0f))
+        return HW_OK;
+    if (unlikely(op->context <= 0))
+        return bad_integer(check, "context", op->context, "must be above 0 with yarn");
+    if (unlikely(op->scale < 0.0f))
+        return bad_value(check, "scale", (double)op->scale, "must be above 0 with yarn");
+    if (unlikely(op->theta != 0.0f && op->theta <= 1.0f))
+        return bad_value(check, "theta", (double)op->theta, "must be above 1 with yarn");
     return HW_OK;
 }
 
@@ -205,7 +260,8 @@ static enum hw_status check_angles(const struct hw_rope *op, const struct check 
     if (unlikely(present(&op->factors) &&
                  (op->factors.rank != 1 || op->factors.extent[0] != dims / 2)))
         return MISMATCH(rope, factors, x, "factors must be [dims / 2]");
-    return flag_check(check, "interleaved", op->interleaved);
+    const enum hw_status status = check_yarn(op, check);
+    return status ? status : flag_check(check, "interleaved", op->interleaved);
 }
 
 static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
@@ -229,7 +285,18 @@ static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
     return check_angles(op, check);
 }
 
-#define MAX_HEAD 256
+#define MAX_HEAD 576
+
+/* The extents of the scores are [B,Hq,Tq,Tmax]. */
+static bool bias_fits(const struct hw_attention *op)
+{
+    const struct hw_tensor *q = &op->q;
+    const struct hw_tensor scores = {
+        .rank = 4, .extent = { axis(q, 3), axis(q, 1), axis(q, 2), axis(&op->k, 2) }
+    };
+    return !present(&op->bias) ||
+           (repeats(&op->bias, &scores) && cols(&op->bias) == cols(&scores));
+}
 
 static enum hw_status check_heads(const struct hw_attention *op, const struct check *check)
 {
@@ -251,13 +318,14 @@ static enum hw_status check_heads(const struct hw_attention *op, const struct ch
                  axis(y, 0) != axis(v, 0)))
         return MISMATCH(attention, y, v, "y must be [B,Tq,Hq,Dv]");
     if (unlikely(axis(q, 0) > MAX_HEAD || axis(v, 0) > MAX_HEAD))
-        return MISMATCH(attention, q, v, "D and Dv must be at most 256");
-    if (unlikely(present(&op->bias) &&
-                 !((axis(&op->bias, 0) == axis(k, 2)) &&
-                   (axis(&op->bias, 1) == axis(q, 2) || axis(&op->bias, 1) == 1) &&
-                   (axis(&op->bias, 2) == axis(q, 1) || axis(&op->bias, 2) == 1) &&
-                   (axis(&op->bias, 3) == axis(q, 3) || axis(&op->bias, 3) == 1))))
-        return MISMATCH(attention, bias, k, "bias must be [B|1,Hq|1,Tq|1,Tmax]");
+        return MISMATCH(attention, q, v, "D and Dv must be at most 576");
+    if (unlikely(!bias_fits(op)))
+        return MISMATCH(attention, bias, k,
+                        "bias must be [B,Hq,Tq,Tmax], where B, Hq, Tq may be divisors");
+    if (unlikely(!is_per_head(&op->slopes, q, 1)))
+        return MISMATCH(attention, slopes, q, "slopes must be [Hq]");
+    if (unlikely(!is_per_head(&op->sinks, q, 1)))
+        return MISMATCH(attention, sinks, q, "sinks must be [Hq]");
     if (unlikely(present(&op->lengths) &&
                  (op->lengths.rank != 1 || op->lengths.extent[0] != axis(q, 3))))
         return MISMATCH(attention, lengths, q, "lengths must be [B]");
@@ -280,9 +348,9 @@ static enum hw_status check_scores(const struct hw_attention *op, const struct c
 
 static enum hw_status check_attention(const struct hw_attention *op, struct check *check)
 {
-    if (!FITS(attention, q, FLOATS) || !FITS(attention, k, FLOATS | DTYPE(Q8_0)) ||
-        !FITS(attention, v, SAME_AS(op->k)) ||
-        !FITS(attention, bias, same_or_f32(&op->q)) ||
+    if (!FITS(attention, q, FLOATS) || !FITS(attention, k, FLOATS | BLOCKS) ||
+        !FITS(attention, v, FLOATS | BLOCKS) || !FITS(attention, bias, FLOATS) ||
+        !FITS(attention, slopes, DTYPE(F32)) || !FITS(attention, sinks, DTYPE(F32)) ||
         !FITS(attention, lengths, DTYPE(I32)) || !FITS(attention, y, SAME_AS(op->q)))
         return bad_operand(check, op);
     if (unlikely(op->reserved))
@@ -298,40 +366,48 @@ static enum hw_status check_attention(const struct hw_attention *op, struct chec
         return OVERLAP(attention, y, v, not_here);
     if (unlikely(!DISJOINT(attention, y, bias)))
         return OVERLAP(attention, y, bias, read_too);
+    if (unlikely(!DISJOINT(attention, y, slopes)))
+        return OVERLAP(attention, y, slopes, read_too);
+    if (unlikely(!DISJOINT(attention, y, sinks)))
+        return OVERLAP(attention, y, sinks, read_too);
     if (unlikely(!DISJOINT(attention, y, lengths)))
         return OVERLAP(attention, y, lengths, read_too);
     return check_scores(op, check);
 }
 
-static enum hw_status check_add(const struct hw_add *op, struct check *check)
-{
-    if (!FITS(add, a, FLOATS) || !FITS(add, b, SAME_AS(op->a)) ||
-        !FITS(add, y, SAME_AS(op->a)))
-        return bad_operand(check, op);
-    if (unlikely(!broadcasts(&op->a, &op->y)))
-        return MISMATCH(add, a, y, "a does not broadcast to y");
-    if (unlikely(!broadcasts(&op->b, &op->y)))
-        return MISMATCH(add, b, y, "b does not broadcast to y");
-    if (unlikely(!DISJOINT_OR_SAME(add, y, a)))
-        return OVERLAP(add, y, a, in_place);
-    if (unlikely(!DISJOINT_OR_SAME(add, y, b)))
-        return OVERLAP(add, y, b, in_place);
-    return HW_OK;
-}
+/* a and b repeat to y; the three may differ in dtype. */
+#define CHECK_BINARY(name)                                                                 \
+    static enum hw_status check_##name(const struct hw_##name *op, struct check *check)    \
+    {                                                                                      \
+        if (!FITS(name, a, FLOATS) || !FITS(name, b, FLOATS) || !FITS(name, y, FLOATS))    \
+            return bad_operand(check, op);                                                 \
+        if (unlikely(!repeats(&op->a, &op->y)))                                            \
+            return MISMATCH(name, a, y, "the extents of a must divide those of y");        \
+        if (unlikely(!repeats(&op->b, &op->y)))                                            \
+            return MISMATCH(name, b, y, "the extents of b must divide those of y");        \
+        if (unlikely(!DISJOINT_OR_SAME(name, y, a)))                                       \
+            return OVERLAP(name, y, a, in_place);                                          \
+        if (unlikely(!DISJOINT_OR_SAME(name, y, b)))                                       \
+            return OVERLAP(name, y, b, in_place);                                          \
+        return HW_OK;                                                                      \
+    }
+CHECK_BINARY(add)
+CHECK_BINARY(mul)
+CHECK_BINARY(sub)
+CHECK_BINARY(div)
 
-static enum hw_status check_mul(const struct hw_mul *op, struct check *check)
+static enum hw_status check_scale(const struct hw_scale *op, struct check *check)
 {
-    if (!FITS(mul, a, FLOATS) || !FITS(mul, b, SAME_AS(op->a)) ||
-        !FITS(mul, y, SAME_AS(op->a)))
+    if (!FITS(scale, x, FLOATS) || !FITS(scale, y, SAME_AS(op->x)))
         return bad_operand(check, op);
-    if (unlikely(!broadcasts(&op->a, &op->y)))
-        return MISMATCH(mul, a, y, "a does not broadcast to y");
-    if (unlikely(!broadcasts(&op->b, &op->y)))
-        return MISMATCH(mul, b, y, "b does not broadcast to y");
-    if (unlikely(!DISJOINT_OR_SAME(mul, y, a)))
-        return OVERLAP(mul, y, a, in_place);
-    if (unlikely(!DISJOINT_OR_SAME(mul, y, b)))
-        return OVERLAP(mul, y, b, in_place);
+    if (unlikely(!equal_extents(&op->x, &op->y)))
+        return MISMATCH(scale, y, x, "y must have the extents of x");
+    if (unlikely(!DISJOINT_OR_SAME(scale, y, x)))
+        return OVERLAP(scale, y, x, in_place);
+    if (unlikely(!finite(op->scale)))
+        return bad_value(check, "scale", (double)op->scale, "must be finite");
+    if (unlikely(!finite(op->bias)))
+        return bad_value(check, "bias", (double)op->bias, "must be finite");
     return HW_OK;
 }
 
@@ -369,6 +445,54 @@ static enum hw_status check_swiglu(const struct hw_swiglu *op, struct check *che
     return HW_OK;
 }
 
+/* The scalars of activation and glu. */
+struct function {
+    int32_t kind;
+    float alpha, lo, hi;
+};
+
+static enum hw_status function_check(const struct check *check, struct function f)
+{
+    const bool has_alpha = f.kind == HW_ACT_LEAKY_RELU || f.kind == HW_ACT_ELU;
+    if (unlikely(f.kind <= 0 || f.kind >= HW_ACT_END))
+        return bad_integer(check, "kind", f.kind,
+                           "must be a value of enum hw_activation_kind");
+    if (unlikely(!has_alpha && f.alpha != 0.0f))
+        return bad_value(check, "alpha", (double)f.alpha, "must be 0 for this kind");
+    if (unlikely(!finite(f.alpha)))
+        return bad_value(check, "alpha", (double)f.alpha, "must be finite");
+    if (f.kind == HW_ACT_CLIP)
+        return likely(f.lo < f.hi) ? HW_OK
+                                   : bad_value(check, "hi", (double)f.hi,
+                                               "must be above lo; there is no default");
+    if (unlikely(f.lo != 0.0f))
+        return bad_value(check, "lo", (double)f.lo, "must be 0 for this kind");
+    if (unlikely(f.hi != 0.0f))
+        return bad_value(check, "hi", (double)f.hi, "must be 0 for this kind");
+    return HW_OK;
+}
+
+static enum hw_status check_activation(const struct hw_activation *op, struct check *check)
+{
+    if (!FITS(activation, x, FLOATS) || !FITS(activation, y, SAME_AS(op->x)))
+        return bad_operand(check, op);
+    if (unlikely(!equal_extents(&op->x, &op->y)))
+        return MISMATCH(activation, y, x, "y must have the extents of x");
+    if (unlikely(!DISJOINT_OR_SAME(activation, y, x)))
+        return OVERLAP(activation, y, x, in_place);
+    return function_check(check, (struct function){ op->kind, op->alpha, op->lo, op->hi });
+}
+
+/* Its tensors are those of swiglu, in the same places. */
+static enum hw_status check_glu(const struct hw_glu *op, struct check *check)
+{
+    const struct hw_swiglu tensors = { op->gate, op->up, op->y };
+    const enum hw_status status = check_swiglu(&tensors, check);
+    if (unlikely(status))
+        return status;
+    return function_check(check, (struct function){ op->kind, op->alpha, op->lo, op->hi });
+}
+
 static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
                                         struct check *check)
 {
@@ -399,23 +523,40 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
     return eps_check(check, op->eps);
 }
 
-/* `narrow` is [I,N], rows are [I], the table [R,N]. */
+/* Whether the leading extents of `t`, before its last `own`, repeat to those of `whole`, a
+ * tensor of matrices. */
+static bool batches_repeat(const struct hw_tensor *t, int own,
+                           const struct hw_tensor *whole)
+{
+    bool good = t->rank >= own && t->rank - own <= whole->rank - 2;
+    for (int i = 0; i < HW_MAX_RANK - 2; i++)
+        good &= divides(axis(t, own + i), axis(whole, 2 + i));
+    return good;
+}
+
+/* `narrow` is [..,I,N], rows are [..,I], the table is [..,R,N]. */
 #define CHECK_ROWS(name, narrow)                                                           \
     do {                                                                                   \
-        if (unlikely(op->table.rank != 2 || op->narrow.rank != 2 ||                        \
-                     op->table.extent[1] != op->narrow.extent[1]))                         \
+        if (unlikely(op->table.rank < 2 || op->narrow.rank < 2 ||                          \
+                     cols(&op->table) != cols(&op->narrow)))                               \
             return MISMATCH(name, narrow, table,                                           \
-                            #narrow " must be [I,N] and table [R,N]");                     \
-        if (unlikely(op->rows.rank != 1 || op->rows.extent[0] != op->narrow.extent[0]))    \
-            return MISMATCH(name, rows, narrow, "rows must be [I]");                       \
+                            #narrow " must be [..,I,N] and table [..,R,N]");               \
+        if (unlikely(cols(&op->rows) != axis(&op->narrow, 1) ||                            \
+                     !batches_repeat(&op->rows, 1, &op->narrow)))                          \
+            return MISMATCH(name, rows, narrow,                                            \
+                            "rows must be [..,I], with leading extents that repeat to "    \
+                            "those of " #narrow);                                          \
     } while (0)
 
 static enum hw_status check_get_rows(const struct hw_get_rows *op, struct check *check)
 {
-    if (!FITS(get_rows, table, FLOATS | BLOCKS) || !FITS(get_rows, rows, DTYPE(I32)) ||
+    if (!FITS(get_rows, table, FLOATS | BLOCKS) || !FITS(get_rows, rows, ROW_NUMBERS) ||
         !FITS(get_rows, y, FLOATS))
         return bad_operand(check, op);
     CHECK_ROWS(get_rows, y);
+    if (unlikely(!batches_repeat(&op->table, 2, &op->y)))
+        return MISMATCH(get_rows, table, y,
+                        "the leading extents of table must repeat to those of y");
     if (unlikely(!DISJOINT(get_rows, y, table)))
         return OVERLAP(get_rows, y, table, not_here);
     if (unlikely(!DISJOINT(get_rows, y, rows)))
@@ -425,10 +566,13 @@ static enum hw_status check_get_rows(const struct hw_get_rows *op, struct check 
 
 static enum hw_status check_set_rows(const struct hw_set_rows *op, struct check *check)
 {
-    if (!FITS(set_rows, x, FLOATS) || !FITS(set_rows, rows, DTYPE(I32)) ||
-        !FITS(set_rows, table, FLOATS | DTYPE(Q8_0)))
+    if (!FITS(set_rows, x, FLOATS) || !FITS(set_rows, rows, ROW_NUMBERS) ||
+        !FITS(set_rows, table, FLOATS | BLOCKS))
         return bad_operand(check, op);
     CHECK_ROWS(set_rows, x);
+    if (unlikely(op->table.rank != op->x.rank || axis(&op->table, 2) != axis(&op->x, 2) ||
+                 axis(&op->table, 3) != axis(&op->x, 3)))
+        return MISMATCH(set_rows, table, x, "table must have the leading extents of x");
     if (unlikely(!DISJOINT(set_rows, table, x)))
         return OVERLAP(set_rows, table, x, not_here);
     if (unlikely(!DISJOINT(set_rows, table, rows)))
@@ -477,10 +621,214 @@ static enum hw_status check_argmax(const struct hw_argmax *op, struct check *che
     return HW_OK;
 }
 
+/* The bias, which has a row for each expert, and what c must not overlap. */
+static enum hw_status check_experts(const struct hw_matmul_id *op,
+                                    const struct check *check)
+{
+    if (unlikely(present(&op->bias) &&
+                 (op->bias.rank != 2 || op->bias.extent[0] != op->b.extent[0] ||
+                  op->bias.extent[1] != op->b.extent[1])))
+        return MISMATCH(matmul_id, bias, b, "bias must be [E,N]");
+    if (unlikely(!DISJOINT(matmul_id, c, a)))
+        return OVERLAP(matmul_id, c, a, not_here);
+    if (unlikely(!DISJOINT(matmul_id, c, b)))
+        return OVERLAP(matmul_id, c, b, not_here);
+    if (unlikely(!DISJOINT(matmul_id, c, ids)))
+        return OVERLAP(matmul_id, c, ids, read_too);
+    if (unlikely(!DISJOINT(matmul_id, c, bias)))
+        return OVERLAP(matmul_id, c, bias, read_too);
+    return HW_OK;
+}
+
+static enum hw_status check_matmul_id(const struct hw_matmul_id *op, struct check *check)
+{
+    const struct hw_tensor *a = &op->a, *b = &op->b, *ids = &op->ids, *c = &op->c;
+    if (!FITS(matmul_id, a, FLOATS) || !FITS(matmul_id, b, FLOATS | BLOCKS) ||
+        !FITS(matmul_id, ids, DTYPE(I32)) || !FITS(matmul_id, bias, FLOATS) ||
+        !FITS(matmul_id, c, FLOATS))
+        return bad_operand(check, op);
+    if (unlikely(b->rank != 3 || a->rank != 3 || a->extent[2] != b->extent[2]))
+        return MISMATCH(matmul_id, a, b, "a must be [T,U,K] or [T,1,K] and b [E,N,K]");
+    if (unlikely(c->rank != 3 || c->extent[2] != b->extent[1]))
+        return MISMATCH(matmul_id, c, b, "c must be [T,U,N] and b [E,N,K]");
+    if (unlikely(ids->rank != 2 || ids->extent[0] != c->extent[0] ||
+                 ids->extent[1] != c->extent[1]))
+        return MISMATCH(matmul_id, ids, c, "ids must be [T,U] and c [T,U,N]");
+    if (unlikely(a->extent[0] != c->extent[0] ||
+                 (a->extent[1] != c->extent[1] && a->extent[1] != 1)))
+        return MISMATCH(matmul_id, a, c, "a must be [T,U,K] or [T,1,K] and c [T,U,N]");
+    return check_experts(op, check);
+}
+
+static enum hw_status check_layernorm(const struct hw_layernorm *op, struct check *check)
+{
+    if (!FITS(layernorm, x, FLOATS) || !FITS(layernorm, weight, same_or_f32(&op->x)) ||
+        !FITS(layernorm, bias,
+              present(&op->weight) ? SAME_AS(op->weight) : same_or_f32(&op->x)) ||
+        !FITS(layernorm, y, SAME_AS(op->x)))
+        return bad_operand(check, op);
+    if (unlikely(op->reserved))
+        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
+    if (unlikely(!equal_extents(&op->x, &op->y)))
+        return MISMATCH(layernorm, y, x, "y must have the extents of x");
+    if (unlikely(present(&op->weight) &&
+                 (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
+        return MISMATCH(layernorm, weight, x, "weight must have the last extent of x");
+    if (unlikely(present(&op->bias) &&
+                 (op->bias.rank != 1 || op->bias.extent[0] != cols(&op->x))))
+        return MISMATCH(layernorm, bias, x, "bias must have the last extent of x");
+    if (unlikely(!DISJOINT_OR_SAME(layernorm, y, x)))
+        return OVERLAP(layernorm, y, x, in_place);
+    if (unlikely(!DISJOINT(layernorm, y, weight)))
+        return OVERLAP(layernorm, y, weight, read_too);
+    if (unlikely(!DISJOINT(layernorm, y, bias)))
+        return OVERLAP(layernorm, y, bias, read_too);
+    return eps_check(check, op->eps);
+}
+
+#define MAX_K 1024
+
+static enum hw_status check_top_k(const struct hw_top_k *op, struct check *check)
+{
+    if (!FITS(top_k, x, FLOATS) || !FITS(top_k, values, SAME_AS(op->x)) ||
+        !FITS(top_k, indices, DTYPE(I32)))
+        return bad_operand(check, op);
+    bool good = op->indices.rank == op->x.rank;
+    for (int i = 1; i < HW_MAX_RANK; i++)
+        good &= axis(&op->indices, i) == axis(&op->x, i);
+    if (unlikely(!good || cols(&op->indices) > cols(&op->x)))
+        return MISMATCH(
+            top_k, indices, x,
+            "indices must have the extents of x, the last one at most that of x");
+    if (unlikely(cols(&op->indices) > MAX_K))
+        return MISMATCH(top_k, indices, x,
+                        "the last extent of indices must be at most 1024");
+    if (unlikely(present(&op->values) && !equal_extents(&op->values, &op->indices)))
+        return MISMATCH(top_k, values, indices, "values must have the extents of indices");
+    if (unlikely(!DISJOINT(top_k, indices, x)))
+        return OVERLAP(top_k, indices, x, not_here);
+    if (unlikely(!DISJOINT(top_k, values, x)))
+        return OVERLAP(top_k, values, x, not_here);
+    if (unlikely(!DISJOINT(top_k, values, indices)))
+        return OVERLAP(top_k, values, indices, "both are written");
+    return HW_OK;
+}
+
+static enum hw_status check_dot(const struct hw_dot *op, struct check *check)
+{
+    if (!FITS(dot, a, FLOATS) || !FITS(dot, b, FLOATS) || !FITS(dot, y, FLOATS))
+        return bad_operand(check, op);
+    const int rank = op->a.rank > op->b.rank ? op->a.rank : op->b.rank;
+    const int kept = op->y.rank == rank; /* y keeps the last extent, as 1 */
+    if (unlikely(cols(&op->a) != cols(&op->b)))
+        return MISMATCH(dot, a, b, "a and b must have the same last extent");
+    if (unlikely(kept ? cols(&op->y) != 1 : op->y.rank != rank - 1))
+        return MISMATCH(
+            dot, y, a,
+            "y must have the extents of a and b, with the last one dropped or 1");
+    for (int i = 1; i < HW_MAX_RANK; i++) {
+        const int64_t of_y = axis(&op->y, i - !kept);
+        const int64_t of_a = axis(&op->a, i), of_b = axis(&op->b, i);
+        if (unlikely(of_a != of_y && (of_a != 1 || of_b != of_y)))
+            return MISMATCH(dot, a, y, "the outer extents of a do not broadcast to y");
+        if (unlikely(of_b != of_y && of_b != 1))
+            return MISMATCH(dot, b, y, "the outer extents of b do not broadcast to y");
+    }
+    if (unlikely(!DISJOINT(dot, y, a)))
+        return OVERLAP(dot, y, a, not_here);
+    if (unlikely(!DISJOINT(dot, y, b)))
+        return OVERLAP(dot, y, b, not_here);
+    return HW_OK;
+}
+
+/* How many places a kernel has along one axis; -1 if that overflows. */
+static int64_t places(int64_t extent, int64_t kernel, int64_t stride, int64_t pad,
+                      int64_t dilation)
+{
+    int64_t padded, reach;
+    if (__builtin_add_overflow(extent, 2 * pad, &padded) ||
+        __builtin_mul_overflow(kernel - 1, dilation, &reach))
+        return -1;
+    return padded > reach ? (padded - reach - 1) / stride + 1 : 0;
+}
+
+static int64_t or_one(int32_t value)
+{
+    return value ? value : 1;
+}
+
+static enum hw_status check_steps(const struct hw_conv2d *op, const struct check *check)
+{
+    const struct {
+        const char *field;
+        int32_t value;
+    } steps[] = { { "stride_h", op->stride_h },     { "stride_w", op->stride_w },
+                  { "pad_h", op->pad_h },           { "pad_w", op->pad_w },
+                  { "dilation_h", op->dilation_h }, { "dilation_w", op->dilation_w },
+                  { "groups", op->groups } };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (unlikely(steps[i].value < 0))
+            return bad_integer(check, steps[i].field, steps[i].value,
+                               "must not be negative");
+    if (unlikely(op->reserved))
+        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
+    if (unlikely(axis(&op->x, 2) % or_one(op->groups) ||
+                 axis(&op->weight, 3) % or_one(op->groups)))
+        return bad_integer(check, "groups", op->groups,
+                           "must divide the channels of x and of y");
+    return HW_OK;
+}
+
+static enum hw_status check_planes(const struct hw_conv2d *op, const struct check *check)
+{
+    const struct hw_tensor *x = &op->x, *weight = &op->weight, *y = &op->y;
+    if (unlikely(x->rank != 4 || y->rank != 4 || x->extent[0] != y->extent[0]))
+        return MISMATCH(conv2d, x, y, "x must be [B,Cin,H,W] and y [B,Cout,OH,OW]");
+    if (unlikely(weight->rank != 4 || weight->extent[0] != y->extent[1] ||
+                 weight->extent[2] < 1 || weight->extent[3] < 1))
+        return MISMATCH(conv2d, weight, y,
+                        "weight must be [Cout,Cin/groups,KH,KW], KH and KW at least 1");
+    const enum hw_status status = check_steps(op, check);
+    if (unlikely(status))
+        return status;
+    if (unlikely(x->extent[1] / or_one(op->groups) != weight->extent[1]))
+        return MISMATCH(conv2d, weight, x, "weight must be [Cout,Cin/groups,KH,KW]");
+    if (unlikely(places(x->extent[2], weight->extent[2], or_one(op->stride_h), op->pad_h,
+                        or_one(op->dilation_h)) != y->extent[2] ||
+                 places(x->extent[3], weight->extent[3], or_one(op->stride_w), op->pad_w,
+                        or_one(op->dilation_w)) != y->extent[3]))
+        return MISMATCH(conv2d, y, x,
+                        "the last two extents of y do not follow from x and weight, "
+                        "strides, pads and dilations");
+    if (unlikely(present(&op->bias) &&
+                 (op->bias.rank != 1 || op->bias.extent[0] != y->extent[1])))
+        return MISMATCH(conv2d, bias, y, "bias must be [Cout]");
+    return HW_OK;
+}
+
+static enum hw_status check_conv2d(const struct hw_conv2d *op, struct check *check)
+{
+    if (!FITS(conv2d, x, FLOATS) || !FITS(conv2d, weight, FLOATS) ||
+        !FITS(conv2d, bias, FLOATS) || !FITS(conv2d, y, FLOATS))
+        return bad_operand(check, op);
+    const enum hw_status status = check_planes(op, check);
+    if (unlikely(status))
+        return status;
+    if (unlikely(!DISJOINT(conv2d, y, x)))
+        return OVERLAP(conv2d, y, x, not_here);
+    if (unlikely(!DISJOINT(conv2d, y, weight)))
+        return OVERLAP(conv2d, y, weight, read_too);
+    if (unlikely(!DISJOINT(conv2d, y, bias)))
+        return OVERLAP(conv2d, y, bias, read_too);
+    return HW_OK;
+}
+
 /* ---- the table ---- */
 
+/* Cold, so that they are compiled for size: repeated calls need no check (seen.h). */
 #define X(NAME, name)                                                                      \
-    static enum hw_status run_##name(const void *args, struct check *check)                \
+    static __attribute__((cold)) enum hw_status run_##name(const void *args,               \
+                                                           struct check *check)            \
     {                                                                                      \
         return check_##name(args, check);                                                  \
     }

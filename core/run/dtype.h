@@ -8,7 +8,9 @@
 #define DTYPE(name) (1u << HW_##name)
 enum {
     FLOATS = DTYPE(F32) | DTYPE(F16) | DTYPE(BF16),
-    BLOCKS = DTYPE(Q8_0) | DTYPE(Q4_0) | DTYPE(Q4_K) | DTYPE(Q5_K) | DTYPE(Q6_K),
+    BLOCKS = DTYPE(Q8_0) | DTYPE(Q4_0) | DTYPE(Q4_K) | DTYPE(Q5_K) | DTYPE(Q6_K) |
+             DTYPE(Q4_1) | DTYPE(Q5_0) | DTYPE(Q5_1),
+    ROW_NUMBERS = DTYPE(I32) | DTYPE(I64),
     ANY_DTYPE = (1u << HW_DTYPE_END) - 2
 };
 

@@ -201,7 +201,7 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph)
 static enum hw_status replay(struct hw_queue *queue, const struct node *node)
 {
     if (!node->simple)
-        return op_rows[node->op].submit(queue, node->args);
+        return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
     int32_t answer = op_rows[node->op].call(queue, node->args);
     if (answer)
         return submit_failed(queue, node->op, node->args, answer);

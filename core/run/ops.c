@@ -2,8 +2,8 @@
 /* ops.c - the path of every call: a check, then one indirect call across the boundary. No lock,
  * no allocation, no string.
  *
- * ordinary.h recognises the calls that are made most; all others are checked in full by check.c
- * and, where the plugin cannot take them as they are, go to route.c. */
+ * seen.h recognises calls like earlier ones; all others are checked in full by check.c and, where
+ * the plugin cannot take them as they are, go to route.c. */
 #include "run/ops.h"
 
 #include "base/fork.h"
@@ -12,16 +12,16 @@
 #include "run/check.h"
 #include "run/copy.h"
 #include "run/fallback.h"
-#include "run/ordinary.h"
 #include "run/queue.h"
 #include "run/route.h"
+#include "run/seen.h"
 
 #include <string.h>
 
 /* ---- the call ---- */
 
 /* The process has forked since the context was opened, or the device is lost. */
-HOT bool unusable(const struct hw_queue *queue)
+static inline bool unusable(const struct hw_queue *queue)
 {
     return (queue->generation ^
             atomic_load_explicit(&process_generation, memory_order_relaxed)) |
@@ -42,37 +42,37 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
     *status = op_checks[op](args, &check);
     if (*status)
         return false;
-    if (!(check.traits & queue->cold_traits[op]))
+    if (!(check.traits & queue->cold_traits[op])) {
+        if (plugin_has(queue->device->plugin, op)) /* else copies may be transfers */
+            seen_add(&queue->seen, args, &check);
         return true;
+    }
     *status = route(queue, op, args, check.traits);
     return false;
 }
 
-#define X(NAME, name)                                                                      \
-    static int32_t call_##name(struct hw_queue *queue, const void *args)                   \
-    {                                                                                      \
-        return queue->ops.name(queue->device_impl, queue->impl, args);                     \
-    }                                                                                      \
-    static enum hw_status submit_##name(struct hw_queue *queue, const void *args)          \
-    {                                                                                      \
-        enum hw_status status;                                                             \
-        if (unlikely(queue->cold_traits[HW_OP_##NAME] & TRAIT_ALWAYS ||                    \
-                     !ordinary_##name(queue, args)) &&                                     \
-            !check_whole(queue, HW_OP_##NAME, args, &status))                              \
-            return status;                                                                 \
-        int32_t answer = queue->ops.name(queue->device_impl, queue->impl, args);           \
-        if (unlikely(answer))                                                              \
-            return submit_failed(queue, HW_OP_##NAME, args, answer);                       \
-        count(&queue->calls[HW_OP_##NAME].calls, 1);                                       \
-        return HW_OK;                                                                      \
-    }
-HW_OPS(X)
-#undef X
+HOT enum hw_status submit(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    enum hw_status status;
+    if (unlikely(queue->cold_traits[op] & TRAIT_ALWAYS ||
+                 !seen_before(queue, &op_rows[op], args)) &&
+        !check_whole(queue, op, args, &status))
+        return status;
+    int32_t answer = op_rows[op].call(queue, args);
+    if (unlikely(answer))
+        return submit_failed(queue, op, args, answer);
+    count(&queue->calls[op].calls, 1);
+    return HW_OK;
+}
 
 /* ---- the table ---- */
 
 #define T(op, field, role) { #field, offsetof(struct hw_##op, field), HW_ROLE_##role },
 #define X(NAME, name)                                                                      \
+    static int32_t call_##name(struct hw_queue *queue, const void *args)                   \
+    {                                                                                      \
+        return queue->ops.name(queue->device_impl, queue->impl, args);                     \
+    }                                                                                      \
     static const struct operand_row operands_##name[] = { HW_OPERANDS_##NAME(T) };         \
     _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \
                    #name ": more operands than MAX_OPERANDS");
@@ -80,13 +80,16 @@ HW_OPS(X)
 #undef X
 #undef T
 
+#define T(op, field, role)                                                                 \
+    | (uint32_t)(HW_ROLE_##role >= HW_ROLE_OUT) << OPERAND_##op##_##field
 const struct op_row op_rows[HW_OP_COUNT] = {
 #define X(NAME, name)                                                                      \
-    { sizeof(struct hw_##name), OPERANDS_##name, operands_##name, submit_##name,           \
+    { sizeof(struct hw_##name), OPERANDS_##name, 0 HW_OPERANDS_##NAME(T), operands_##name, \
       call_##name },
     HW_OPS(X)
 #undef X
 };
+#undef T
 
 /* ---- entries ---- */
 
@@ -99,7 +102,7 @@ submit_rare(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
     if (status)
         return status;
     args = args_of_size(op, args, size, &copy, &status);
-    return args ? op_rows[op].submit(queue, args) : status;
+    return args ? hw_submit(queue, op, args, op_rows[op].size) : status;
 }
 
 enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
@@ -107,5 +110,5 @@ enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, 
     if (unlikely(!queue || op >= HW_OP_COUNT || !args || unusable(queue) ||
                  size != op_rows[op].size))
         return submit_rare(queue, op, args, size);
-    return op_rows[op].submit(queue, args);
+    return submit(queue, op, args);
 }

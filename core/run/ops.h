@@ -32,9 +32,8 @@ HW_OPS(X)
 struct op_row {
     uint32_t size; /* of its struct */
     uint32_t operand_count;
+    uint32_t written; /* bit i: operand i is an output */
     const struct operand_row *operands;
-    /* Check and call: hw_submit() for a struct of the right size. */
-    enum hw_status (*submit)(struct hw_queue *queue, const void *args);
     /* Calls the plugin's function. */
     int32_t (*call)(struct hw_queue *queue, const void *args);
 };

@@ -20,18 +20,32 @@ static inline void count(_Atomic uint64_t *counter, uint64_t more)
 
 struct hw_call_stats call_stats(const struct call_counts *counts);
 
-/* The form of an operand that was ordinary: see ordinary.h. */
-struct seen_form {
-    _Alignas(16) struct hw_tensor like; /* only dtype, rank, extents and strides matter */
-    uint64_t reach;                     /* bytes from its first element to its last */
-    uint64_t align;                     /* bits that address and offset must not have */
+/* Where an operand may be. */
+struct seen_place {
+    uint64_t reach;      /* bytes from the first element to the last; 0: absent */
+    uint64_t misaligned; /* bits that its address and offset must not have */
 };
-/* The forms of a matmul's operands that match each other. */
-struct seen_matmul {
-    struct seen_form a, b, c;
-    uint64_t transposes; /* transpose_a and transpose_b */
+
+/* A call that the full check accepted: see seen.h. */
+struct seen_call {
+    _Alignas(16) union any_op args; /* addresses do not matter */
+    const struct op_row *row;       /* NULL: none */
+    uint64_t in_place; /* bit MAX_OPERANDS * y + x: output y may begin where x does */
+    struct seen_place place[MAX_OPERANDS];
 };
-#define SEEN_SHAPES 4 /* of matmuls that a queue remembers */
+
+enum {
+    SEEN_CALLS = 32,  /* several times the forms of a model's layers */
+    SEEN_SLOTS = 512, /* so many slots that two forms seldom share one */
+    SEEN_WAYS = 2     /* if they do, both are found */
+};
+
+/* The latest calls. A slot, found by a hash of the form, has the numbers of two. */
+struct seen_calls {
+    struct seen_call *slot[SEEN_SLOTS][SEEN_WAYS];
+    uint32_t next; /* the number of the call that is replaced next */
+    struct seen_call call[SEEN_CALLS];
+};
 
 struct hw_queue {
     /* Read by hw_submit(). */
@@ -43,8 +57,7 @@ struct hw_queue {
     void *impl;
     struct hw_plugin_ops ops;
     struct call_counts calls[HW_OP_COUNT];
-    struct seen_form seen[HW_OP_COUNT][2]; /* of an op's rows and its weight */
-    struct seen_matmul seen_matmul[SEEN_SHAPES];
+    struct seen_calls seen;
     /* Not read by hw_submit(). */
     uint32_t flags;
     bool inner;                 /* a helper, opened by another queue: it has no fallback */

@@ -68,7 +68,17 @@ extern "C" {
     X(GET_ROWS, get_rows)                                                                  \
     X(SET_ROWS, set_rows)                                                                  \
     X(COPY, copy)                                                                          \
-    X(ARGMAX, argmax)
+    X(ARGMAX, argmax)                                                                      \
+    X(MATMUL_ID, matmul_id)                                                                \
+    X(LAYERNORM, layernorm)                                                                \
+    X(SUB, sub)                                                                            \
+    X(DIV, div)                                                                            \
+    X(SCALE, scale)                                                                        \
+    X(TOP_K, top_k)                                                                        \
+    X(DOT, dot)                                                                            \
+    X(ACTIVATION, activation)                                                              \
+    X(GLU, glu)                                                                            \
+    X(CONV2D, conv2d)
 
 enum hw_op {
 #define X(NAME, name) HW_OP_##NAME,
@@ -92,8 +102,13 @@ enum hw_role {
     T(matmul, a, IN) T(matmul, b, WEIGHT) T(matmul, bias, OPT_IN) T(matmul, c, OUT)
 #define HW_OPERANDS_RMSNORM(T)                                                             \
     T(rmsnorm, x, IN) T(rmsnorm, weight, OPT_IN) T(rmsnorm, y, OUT)
-#define HW_OPERANDS_SOFTMAX(T) T(softmax, x, IN) T(softmax, mask, OPT_IN) T(softmax, y, OUT)
-#define HW_OPERANDS_SILU(T)    T(silu, x, IN) T(silu, y, OUT)
+#define HW_OPERANDS_SOFTMAX(T)                                                             \
+    T(softmax, x, IN)                                                                      \
+    T(softmax, mask, OPT_IN)                                                               \
+    T(softmax, slopes, OPT_IN)                                                             \
+    T(softmax, sinks, OPT_IN)                                                              \
+    T(softmax, y, OUT)
+#define HW_OPERANDS_SILU(T) T(silu, x, IN) T(silu, y, OUT)
 #define HW_OPERANDS_ROPE(T)                                                                \
     T(rope, x, IN) T(rope, positions, OPT_IN) T(rope, factors, OPT_IN) T(rope, y, OUT)
 #define HW_OPERANDS_ATTENTION(T)                                                           \
@@ -101,6 +116,8 @@ enum hw_role {
     T(attention, k, IN)                                                                    \
     T(attention, v, IN)                                                                    \
     T(attention, bias, OPT_IN)                                                             \
+    T(attention, slopes, OPT_IN)                                                           \
+    T(attention, sinks, OPT_IN)                                                            \
     T(attention, lengths, OPT_IN)                                                          \
     T(attention, y, OUT)
 #define HW_OPERANDS_ADD(T)    T(add, a, IN) T(add, b, IN) T(add, y, OUT)
@@ -117,6 +134,31 @@ enum hw_role {
     T(set_rows, x, IN) T(set_rows, rows, IN) T(set_rows, table, INOUT)
 #define HW_OPERANDS_COPY(T)   T(copy, src, IN) T(copy, dst, OUT)
 #define HW_OPERANDS_ARGMAX(T) T(argmax, x, IN) T(argmax, y, OUT)
+#define HW_OPERANDS_MATMUL_ID(T)                                                           \
+    T(matmul_id, a, IN)                                                                    \
+    T(matmul_id, b, WEIGHT)                                                                \
+    T(matmul_id, ids, IN)                                                                  \
+    T(matmul_id, bias, OPT_IN)                                                             \
+    T(matmul_id, c, OUT)
+#define HW_OPERANDS_LAYERNORM(T)                                                           \
+    T(layernorm, x, IN)                                                                    \
+    T(layernorm, weight, OPT_IN)                                                           \
+    T(layernorm, bias, OPT_IN)                                                             \
+    T(layernorm, y, OUT)
+#define HW_OPERANDS_SUB(T)   T(sub, a, IN) T(sub, b, IN) T(sub, y, OUT)
+#define HW_OPERANDS_DIV(T)   T(div, a, IN) T(div, b, IN) T(div, y, OUT)
+#define HW_OPERANDS_SCALE(T) T(scale, x, IN) T(scale, y, OUT)
+#define HW_OPERANDS_TOP_K(T)                                                               \
+    T(top_k, x, IN) T(top_k, values, OPT_OUT) T(top_k, indices, OUT)
+#define HW_OPERANDS_DOT(T)        T(dot, a, IN) T(dot, b, IN) T(dot, y, OUT)
+#define HW_OPERANDS_SUB(T)        T(sub, a, IN) T(sub, b, IN) T(sub, y, OUT)
+#define HW_OPERANDS_DIV(T)        T(div, a, IN) T(div, b, IN) T(div, y, OUT)
+#define HW_OPERANDS_SCALE(T)      T(scale, x, IN) T(scale, y, OUT)
+#define HW_OPERANDS_ACTIVATION(T) T(activation, x, IN) T(activation, y, OUT)
+#define HW_OPERANDS_GLU(T)        T(glu, gate, IN) T(glu, up, OPT_IN) T(glu, y, OUT)
+#define HW_OPERANDS_DOT(T)        T(dot, a, IN) T(dot, b, IN) T(dot, y, OUT)
+#define HW_OPERANDS_CONV2D(T)                                                              \
+    T(conv2d, x, IN) T(conv2d, weight, IN) T(conv2d, bias, OPT_IN) T(conv2d, y, OUT)
 
 /* The type of a field of an op's struct. */
 enum hw_field_type {
@@ -132,15 +174,20 @@ enum hw_field_type {
  * is what the value 0 means, where that is not the number itself; "": 0 is invalid. */
 #define HW_SCALARS_MATMUL(S)                                                               \
     S(matmul, transpose_a, FLAG, "0") S(matmul, transpose_b, FLAG, "0")
-#define HW_SCALARS_RMSNORM(S) S(rmsnorm, eps, F32, "") S(rmsnorm, reserved, RESERVED, "0")
+#define HW_SCALARS_RMSNORM(S) S(rmsnorm, eps, F32, "0") S(rmsnorm, reserved, RESERVED, "0")
 #define HW_SCALARS_SOFTMAX(S) S(softmax, scale, F32, "1") S(softmax, log, FLAG, "0")
 #define HW_SCALARS_SILU(S)
 #define HW_SCALARS_ROPE(S)                                                                 \
     S(rope, start, I64, "0")                                                               \
+    S(rope, context, I64, "none")                                                          \
     S(rope, dims, I32, "D")                                                                \
     S(rope, interleaved, FLAG, "0")                                                        \
     S(rope, theta, F32, "10000")                                                           \
-    S(rope, scale, F32, "1")
+    S(rope, scale, F32, "1")                                                               \
+    S(rope, yarn, F32, "none")                                                             \
+    S(rope, magnitude, F32, "1, with yarn 1 + 0.1 ln(1/scale)")                            \
+    S(rope, beta_fast, F32, "32")                                                          \
+    S(rope, beta_slow, F32, "1")
 #define HW_SCALARS_ATTENTION(S)                                                            \
     S(attention, length, I64, "Tmax")                                                      \
     S(attention, window, I64, "unlimited")                                                 \
@@ -152,11 +199,38 @@ enum hw_field_type {
 #define HW_SCALARS_MUL(S)
 #define HW_SCALARS_SWIGLU(S)
 #define HW_SCALARS_ADD_RMSNORM(S)                                                          \
-    S(add_rmsnorm, eps, F32, "") S(add_rmsnorm, reserved, RESERVED, "0")
+    S(add_rmsnorm, eps, F32, "0") S(add_rmsnorm, reserved, RESERVED, "0")
 #define HW_SCALARS_GET_ROWS(S)
 #define HW_SCALARS_SET_ROWS(S)
 #define HW_SCALARS_COPY(S)
 #define HW_SCALARS_ARGMAX(S)
+#define HW_SCALARS_MATMUL_ID(S)
+#define HW_SCALARS_LAYERNORM(S)                                                            \
+    S(layernorm, eps, F32, "0") S(layernorm, reserved, RESERVED, "0")
+#define HW_SCALARS_SUB(S)
+#define HW_SCALARS_DIV(S)
+#define HW_SCALARS_SCALE(S) S(scale, scale, F32, "0") S(scale, bias, F32, "0")
+#define HW_SCALARS_TOP_K(S)
+#define HW_SCALARS_DOT(S)
+#define HW_SCALARS_ACTIVATION(S)                                                           \
+    S(activation, kind, I32, "")                                                           \
+    S(activation, alpha, F32, "0.01 or 1, by kind")                                        \
+    S(activation, lo, F32, "0")                                                            \
+    S(activation, hi, F32, "0")
+#define HW_SCALARS_GLU(S)                                                                  \
+    S(glu, kind, I32, "")                                                                  \
+    S(glu, alpha, F32, "0.01 or 1, by kind")                                               \
+    S(glu, lo, F32, "0")                                                                   \
+    S(glu, hi, F32, "0")
+#define HW_SCALARS_CONV2D(S)                                                               \
+    S(conv2d, stride_h, I32, "1")                                                          \
+    S(conv2d, stride_w, I32, "1")                                                          \
+    S(conv2d, pad_h, I32, "0")                                                             \
+    S(conv2d, pad_w, I32, "0")                                                             \
+    S(conv2d, dilation_h, I32, "1")                                                        \
+    S(conv2d, dilation_w, I32, "1")                                                        \
+    S(conv2d, groups, I32, "1")                                                            \
+    S(conv2d, reserved, RESERVED, "0")
 
 /* GCC warns when a C++ struct and a function share a name, which is valid. */
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
@@ -175,8 +249,10 @@ HW_EXPORT enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const vo
 
 /* c[..,M,N] = a[..,M,K] . b[..,K,N] + bias[N]
  *
- * a, bias, c: any float. b: any float or a block type. Rank 2 to 4: the leading extents are
- * batches and broadcast (an extent that is 1 or missing repeats). transpose_b: b is stored
+ * a, bias, c: any float. b: any float or a block type. Rank 2 to 4. The leading extents are
+ * batches: each of c is that of a or of b, and the other one's divides it (a missing one is
+ * 1). Where an operand has fewer, neighbouring batches of c share one: batch i of C reads batch
+ * i / (C / B) of B. So heads that share keys (GQA) need no copies. transpose_b: b is stored
  * as [N,K], as weights usually are; a block type requires it, with its blocks along K.
  * transpose_a: a is stored as [K,M]. K = 0 gives the bias, or zeros. Activations keep their
  * precision unless HW_PRECISION allows less. */
@@ -192,8 +268,9 @@ static inline enum hw_status hw_matmul(struct hw_queue *queue, const struct hw_m
 /* y = x * weight / sqrt(mean(x^2) + eps), over the last extent.
  *
  * x, y: T float, same extents. weight: [cols], T or f32; absent means 1. May be in place.
- * eps has no default and must be positive. Accurate for |x| up to 1e18. Zhang and Sennrich,
- * 2019 (arXiv 1910.07467). */
+ * eps has no default and must not be negative. With eps = 0, a row of zeros gives NaN (0/0),
+ * and x whose root mean square is below 1e-30 may, too. Accurate for |x| up to 1e18. Zhang and
+ * Sennrich, 2019 (arXiv 1910.07467). */
 struct hw_rmsnorm {
     struct hw_tensor x, weight, y;
     float eps;
@@ -204,14 +281,20 @@ static inline enum hw_status hw_rmsnorm(struct hw_queue *queue, const struct hw_
     return hw_submit(queue, HW_OP_RMSNORM, op, sizeof *op);
 }
 
-/* y = exp(scale x + mask - max) / sum, over the last extent; if `log` is set, its
+/* y = exp(scale x + slope mask - max) / sum, over the last extent; if `log` is set, its
  * logarithm.
  *
- * x, y: T float, same extents. mask: T or f32, with extents that broadcast to those of x
- * from the right; absent means 0. scale: default 1. May be in place. Stable for every
- * finite input. A row of -inf gives zeros (with `log`: -inf). */
+ * x, y: T float, same extents. mask: any float; its extents, counted from the right, divide
+ * those of x and repeat (index modulo extent), the last one is 1 or that of x; absent means
+ * 0. scale: default 1. May be in place. Stable for every finite input. A row of -inf gives
+ * zeros (with `log`: -inf).
+ *
+ * If x is [..,H,T,cols], each head may have two numbers. slopes: f32 [H], factors of the
+ * mask, which must be present; absent means 1. A mask of -inf stays -inf whatever the slope.
+ * sinks: f32 [H], one more number per row, which counts in max and sum but has no place in
+ * y: see hw_attention(). */
 struct hw_softmax {
-    struct hw_tensor x, mask, y;
+    struct hw_tensor x, mask, slopes, sinks, y;
     float scale;
     uint32_t log; /* 0 or 1 */
 };
@@ -231,42 +314,65 @@ static inline enum hw_status hw_silu(struct hw_queue *queue, const struct hw_sil
 }
 
 /* Rotates pairs of x[..,T,H,D] by the angle position * scale * theta^(-2i/dims) /
- * factors[i], i = 0 .. dims/2 - 1.
+ * factors[i], i = 0 .. dims/2 - 1, and multiplies them by magnitude.
  *
  * x, y: T float, same extents, rank 3 or 4. May be in place. A pair is (i, i + dims/2) or,
  * if `interleaved` is set, (2i, 2i+1). Elements from index dims on are copied. positions:
  * i32 [T], in host or device memory; absent means start, start + 1, ... factors: f32
  * [dims/2]; absent means 1. Angles are accurate to f32 rounding for positions up to 10^6.
- * Su et al., 2021 (arXiv 2104.09864). */
+ * Su et al., 2021 (arXiv 2104.09864).
+ *
+ * YaRN (Peng et al., 2023, arXiv 2309.00071) scales only pairs that turn slowly: with yarn
+ * > 0, pair i has, instead of scale, the factor scale (1 - m) + m, where m = yarn * r falls
+ * with i: r = 1 - (i - low) / max(high - low, 0.001), clamped to 0..1. low = max(0,
+ * floor(p(beta_fast))), high = min(dims - 1, ceil(p(beta_slow))), and p(n) = dims
+ * ln(context / (2 pi n)) / (2 ln theta) is the pair that turns n times in the context.
+ * In ggml_rope_ext(), yarn is called ext_factor, context n_ctx_orig, and magnitude is
+ * attn_factor, there multiplied by 1 + 0.1 ln(1/scale) if ext_factor is not 0. */
 struct hw_rope {
     struct hw_tensor x, positions, factors, y;
     int64_t start;        /* position of the first token if `positions` is absent */
+    int64_t context;      /* with yarn: the tokens of the context that was trained */
     int32_t dims;         /* even, at most D; default D */
     uint32_t interleaved; /* 0 or 1 */
     float theta;          /* default 10000 */
     float scale;          /* of positions: linear scaling by 1/n; default 1 */
+    float yarn;           /* 0 to 1; default 0: none */
+    float magnitude;      /* default 1; with yarn, 1 + 0.1 ln(1/scale) */
+    float beta_fast;      /* default 32; at least beta_slow */
+    float beta_slow;      /* default 1 */
 };
 static inline enum hw_status hw_rope(struct hw_queue *queue, const struct hw_rope *op)
 {
     return hw_submit(queue, HW_OP_ROPE, op, sizeof *op);
 }
 
-/* y = softmax(scale q k^T + bias, masked) . v, per head.
+/* y = softmax(scale q k^T + slope bias, masked) . v, per head.
  *
  * q [B,Tq,Hq,D], k [B,Tmax,Hkv,D], v [B,Tmax,Hkv,Dv], y [B,Tq,Hq,Dv]; rank 3 means B = 1.
- * q, y: T float. k, v: the same dtype, one of f32, f16, bf16, q8_0. D and Dv are at most
- * 256. Hq is a multiple of Hkv (GQA, MQA): query head h reads key head h / (Hq/Hkv). bias:
- * T or f32, [B|1,Hq|1,Tq|1,Tmax] or fewer leading extents.
+ * q, y: T float. k, v: each any float or a block type. D and Dv are at most 576. Hq is a
+ * multiple of Hkv (GQA, MQA): query head h reads key head h / (Hq/Hkv). bias: any float,
+ * [B,Hq,Tq,Tmax] or fewer leading extents; extents that divide these repeat (index modulo
+ * extent), but not the last one.
  *
  * The keys in use are the first `lengths[b]` of batch b, or the first `length` if `lengths`
  * is absent. lengths: i32 [B], read from memory when the op runs and clamped to 0..Tmax.
- * causal: query i sees keys up to length - Tq + i. window > 0: of these, only the last
- * `window`. softcap > 0: scores become softcap * tanh(score / softcap) before bias and
- * mask. A query that sees no key gives zeros.
+ * Query i has position length - Tq + i. causal: it sees keys up to its position. window > 0:
+ * of these, only the last `window`. softcap > 0: scores become softcap * tanh(score /
+ * softcap) before bias and mask. A query that sees no key, or whose bias is -inf for every key
+ * that it sees, gives zeros.
+ *
+ * slopes: f32 [Hq], factors of the bias; absent means 1. A bias of -inf stays -inf whatever
+ * the slope. With slopes and without a bias, the bias is -|key - position of the query|.
+ * Press et al., 2021 (ALiBi, arXiv 2108.12409).
+ *
+ * sinks: f32 [Hq]. The sink of a head counts in its softmax like the score of one more key,
+ * but it adds no value, so the other weights add up to less than 1; absent means -inf. Xiao
+ * et al., 2023 (arXiv 2309.17453).
  *
  * The matrix of Tq x Tmax scores is never stored. Dao et al., 2022 (arXiv 2205.14135). */
 struct hw_attention {
-    struct hw_tensor q, k, v, bias, lengths, y;
+    struct hw_tensor q, k, v, bias, slopes, sinks, lengths, y;
     int64_t length;  /* keys in use; default Tmax */
     int64_t window;  /* default: unlimited */
     float scale;     /* default 1/sqrt(D) */
@@ -280,8 +386,12 @@ static inline enum hw_status hw_attention(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_ATTENTION, op, sizeof *op);
 }
 
-/* y = a + b. T float; a and b broadcast to y from the right. May be in place in either
- * input that has the extents of y. */
+/* y = a + b. a, b, y: floats, each of its own dtype; the sum is rounded once, to that of y.
+ *
+ * a and b repeat to the extents of y, aligned from the right: each of their extents must
+ * divide that of y, and a missing one is 1. Element i along an axis of y is made from
+ * element i modulo the extent of a or b. May be in place in either input that has dtype and
+ * extents of y. */
 struct hw_add {
     struct hw_tensor a, b, y;
 };
@@ -323,9 +433,13 @@ static inline enum hw_status hw_add_rmsnorm(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_ADD_RMSNORM, op, sizeof *op);
 }
 
-/* y[i,:] = table[rows[i],:]. table: [R,N], any float or block type. rows: i32 [I]. y:
- * [I,N], any float. A row number outside 0..R-1 reads as zeros: it may lie in device
- * memory, so the call cannot check it. */
+/* y[..,i,:] = table[..,rows[..,i],:].
+ *
+ * y: [..,I,N], any float, rank 2 to 4; the leading extents are batches. table: [..,R,N], any
+ * float or block type. rows: i32 or i64 [..,I]. The leading extents of table and of rows may
+ * be missing or divide those of y: then they repeat, batch b reads batch b modulo the extent.
+ * A row number outside 0..R-1 reads as zeros: it may lie in device memory, so the call cannot
+ * check it. */
 struct hw_get_rows {
     struct hw_tensor table, rows, y;
 };
@@ -335,9 +449,13 @@ static inline enum hw_status hw_get_rows(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_GET_ROWS, op, sizeof *op);
 }
 
-/* table[rows[i],:] = x[i,:]. x: [I,N], any float. rows: i32 [I]. table: [R,N], f32, f16,
- * bf16 or q8_0. A row number outside 0..R-1 is skipped. If a row number occurs more than
- * once, one of its rows is stored; which one is unspecified. */
+/* table[..,rows[..,i],:] = x[..,i,:].
+ *
+ * x: [..,I,N], any float, rank 2 to 4; the leading extents are batches. table: [..,R,N], any
+ * float or block type, with the leading extents of x. rows: i32 or i64 [..,I], whose leading
+ * extents may repeat as for hw_get_rows(). A row number outside 0..R-1 is skipped. Row numbers
+ * must not occur more than once in a batch: such a row may get parts of several rows of x, and
+ * other bits each time. */
 struct hw_set_rows {
     struct hw_tensor x, rows, table;
 };
@@ -348,8 +466,12 @@ static inline enum hw_status hw_set_rows(struct hw_queue *queue,
 }
 
 /* dst = src, same extents, any strides. Converts between any two floats, dequantises block
- * types to any float, and quantises floats to q8_0 and q4_0 with GGML's rounding. Equal
- * dtypes are copied bit for bit.
+ * types to any float, and quantises floats to any block type. Both give the bits of GGML's
+ * reference (ggml-quants.c, computed without fused products), unless a number is NaN or
+ * infinite, or becomes so there. GGML's SIMD code differs from it where two codes are equally
+ * near. A NaN or an infinity makes the codes and the scale of its block unspecified, but no
+ * others. Equal dtypes are copied
+ * bit for bit.
  *
  * This is the one op that takes buffers of other devices: src and dst may each lie in host
  * memory, on the queue's device or on any other device of the context. The copy is ordered
@@ -374,6 +496,168 @@ struct hw_argmax {
 static inline enum hw_status hw_argmax(struct hw_queue *queue, const struct hw_argmax *op)
 {
     return hw_submit(queue, HW_OP_ARGMAX, op, sizeof *op);
+}
+
+/* c[t,u,:] = a[t,u,:] . b[e,:,:]^T + bias[e,:] with e = ids[t,u]: for each of T tokens, the
+ * products with U of E matrices (a mixture of experts).
+ *
+ * a: [T,U,K], or [T,1,K] if the experts of a token read the same row; any float. b: [E,N,K],
+ * any float or a block type. ids: i32 [T,U]. bias: [E,N], any float; absent means 0. c:
+ * [T,U,N], any float. An id outside 0..E-1 gives zeros, without bias: it may lie in device
+ * memory, so the call cannot check it. A token may choose an expert twice. K = 0 gives the
+ * bias, or zeros. Precision as in hw_matmul(). Shazeer et al., 2017 (arXiv 1701.06538). */
+struct hw_matmul_id {
+    struct hw_tensor a, b, ids, bias, c;
+};
+static inline enum hw_status hw_matmul_id(struct hw_queue *queue,
+                                          const struct hw_matmul_id *op)
+{
+    return hw_submit(queue, HW_OP_MATMUL_ID, op, sizeof *op);
+}
+
+/* y = (x - mean) / sqrt(variance + eps) * weight + bias, over the last extent; the variance is
+ * mean((x - mean)^2).
+ *
+ * x, y: T float, same extents. weight, bias: [cols], both T or both f32; absent means 1 and 0.
+ * May be in place. eps has no default and must not be negative. With eps = 0, a row whose
+ * elements are all equal has no defined result: it may be NaN (0/0). Accurate for |x| up to
+ * 1e18, also where the mean is large beside the deviations. Ba et al., 2016 (arXiv
+ * 1607.06450). */
+struct hw_layernorm {
+    struct hw_tensor x, weight, bias, y;
+    float eps;
+    uint32_t reserved;
+};
+static inline enum hw_status hw_layernorm(struct hw_queue *queue,
+                                          const struct hw_layernorm *op)
+{
+    return hw_submit(queue, HW_OP_LAYERNORM, op, sizeof *op);
+}
+
+/* y = a - b, elementwise. Operands as for hw_add(). */
+struct hw_sub {
+    struct hw_tensor a, b, y;
+};
+static inline enum hw_status hw_sub(struct hw_queue *queue, const struct hw_sub *op)
+{
+    return hw_submit(queue, HW_OP_SUB, op, sizeof *op);
+}
+
+/* y = a / b, elementwise. Operands as for hw_add(). Dividing by zero gives infinity, or NaN
+ * for 0 / 0. */
+struct hw_div {
+    struct hw_tensor a, b, y;
+};
+static inline enum hw_status hw_div(struct hw_queue *queue, const struct hw_div *op)
+{
+    return hw_submit(queue, HW_OP_DIV, op, sizeof *op);
+}
+
+/* y = scale * x + bias. x, y: T float, same extents. May be in place. Both scalars must be
+ * finite; 0 is a number like any other. */
+struct hw_scale {
+    struct hw_tensor x, y;
+    float scale, bias;
+};
+static inline enum hw_status hw_scale(struct hw_queue *queue, const struct hw_scale *op)
+{
+    return hw_submit(queue, HW_OP_SCALE, op, sizeof *op);
+}
+
+/* indices = where the k largest elements along the last extent are, values = what they are,
+ * the largest first. Of equal elements the one with the lower index is first; NaNs count as
+ * equal, and as larger than any number.
+ *
+ * x: T float. indices: i32, with the extents of x, but the last one is k: at most that of x,
+ * and at most 1024. values: T, the extents of indices; may be absent. */
+struct hw_top_k {
+    struct hw_tensor x, values, indices;
+};
+static inline enum hw_status hw_top_k(struct hw_queue *queue, const struct hw_top_k *op)
+{
+    return hw_submit(queue, HW_OP_TOP_K, op, sizeof *op);
+}
+
+/* y = sum of a * b over the last extent, which a and b share.
+ *
+ * a, b, y: any float. The other extents of a and b broadcast from the right (an extent that is
+ * 1 or missing repeats). y has the extents that result, with the last one dropped or 1; if a
+ * and b have rank 1, y has rank 1 and extent 1. */
+struct hw_dot {
+    struct hw_tensor a, b, y;
+};
+static inline enum hw_status hw_dot(struct hw_queue *queue, const struct hw_dot *op)
+{
+    return hw_submit(queue, HW_OP_DOT, op, sizeof *op);
+}
+
+/* The functions of hw_activation() and hw_glu(). There is no default: 0 is a forgotten field. */
+enum hw_activation_kind {
+    HW_ACT_RELU = 1,       /* max(x, 0) */
+    HW_ACT_LEAKY_RELU = 2, /* x, or alpha x where x < 0; alpha: default 0.01 */
+    HW_ACT_ELU = 3,        /* x, or alpha (exp(x) - 1) where x < 0; alpha: default 1 */
+    HW_ACT_SIGMOID = 4,    /* 1 / (1 + exp(-x)) */
+    HW_ACT_TANH = 5,
+    HW_ACT_GELU = 6,       /* x (1 + erf(x / sqrt(2))) / 2 */
+    HW_ACT_GELU_TANH = 7,  /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 */
+    HW_ACT_GELU_QUICK = 8, /* x / (1 + exp(-1.702 x)) */
+    HW_ACT_SILU = 9,       /* x / (1 + exp(-x)), as hw_silu() */
+    HW_ACT_CLIP = 10,      /* min(max(x, lo), hi) */
+    HW_ACT_END
+};
+
+/* y = f(x), f by `kind`. x, y: T float, same extents. May be in place.
+ *
+ * The fields that a kind does not mention must be 0. Clip has no default bounds: lo must be
+ * below hi, so 0, 0 is refused, and a bound that is not wanted is infinite. Finite for finite
+ * x, and NaN for NaN; the four functions that multiply by x give NaN for -infinity, as their
+ * formulas do. Hendrycks and Gimpel, 2016 (arXiv 1606.08415); Clevert et al., 2015 (arXiv
+ * 1511.07289). */
+struct hw_activation {
+    struct hw_tensor x, y;
+    int32_t kind; /* enum hw_activation_kind */
+    float alpha;  /* must be finite */
+    float lo, hi;
+};
+static inline enum hw_status hw_activation(struct hw_queue *queue,
+                                           const struct hw_activation *op)
+{
+    return hw_submit(queue, HW_OP_ACTIVATION, op, sizeof *op);
+}
+
+/* y = f(gate) * up: a gated linear unit. gate, up, y as for hw_swiglu(), which is the one of
+ * silu; kind, alpha, lo, hi as for hw_activation(). Shazeer, 2020 (arXiv 2002.05202). */
+struct hw_glu {
+    struct hw_tensor gate, up, y;
+    int32_t kind;
+    float alpha, lo, hi;
+};
+static inline enum hw_status hw_glu(struct hw_queue *queue, const struct hw_glu *op)
+{
+    return hw_submit(queue, HW_OP_GLU, op, sizeof *op);
+}
+
+/* y[b,o,i,j] = bias[o] + the sum over c, p, q of weight[o,c,p,q] *
+ * x[b, first + c, i stride_h + p dilation_h - pad_h, j stride_w + q dilation_w - pad_w]:
+ * cross-correlation, as the layers called convolution compute it. Outside of x there are zeros.
+ *
+ * x: [B,Cin,H,W]. weight: [Cout,Cin/groups,KH,KW], KH and KW at least 1. bias: [Cout]; absent
+ * means 0. y: [B,Cout,OH,OW]. Each any float. `groups` divides Cin and Cout, and output channel
+ * o reads the Cin/groups channels of its group, from first = o / (Cout/groups) * (Cin/groups)
+ * on. OH = (H + 2 pad_h - dilation_h (KH - 1) - 1) / stride_h + 1, rounded down, or 0 if the
+ * dilated kernel is larger than the padded x; OW likewise. Precision as in hw_matmul().
+ * Dumoulin and Visin, 2016 (arXiv 1603.07285). */
+struct hw_conv2d {
+    struct hw_tensor x, weight, bias, y;
+    int32_t stride_h, stride_w;     /* default 1 */
+    int32_t pad_h, pad_w;           /* zeros on either side; default 0 */
+    int32_t dilation_h, dilation_w; /* default 1 */
+    int32_t groups;                 /* default 1 */
+    uint32_t reserved;
+};
+static inline enum hw_status hw_conv2d(struct hw_queue *queue, const struct hw_conv2d *op)
+{
+    return hw_submit(queue, HW_OP_CONV2D, op, sizeof *op);
 }
 
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)

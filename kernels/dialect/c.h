@@ -102,12 +102,19 @@ FUNC u32 bits_of_f32(float f)
     return u;
 }
 
-/* a * b, rounded before it is added to anything: the product passes through memory, so the
- * compiler cannot contract it with a sum. */
+/* a * b, rounded before it is added to anything: the compiler cannot know what the empty
+ * instruction does to the product, so it cannot contract it with a sum. */
+#if defined(__x86_64__)
+#define ANY_FLOAT "+x"
+#elif defined(__aarch64__)
+#define ANY_FLOAT "+w"
+#else
+#define ANY_FLOAT "+m"
+#endif
 FUNC float mul_exact(float a, float b)
 {
     float product = a * b;
-    __asm__("" : "+m"(product));
+    __asm__("" : ANY_FLOAT(product));
     return product;
 }
 

@@ -5,8 +5,12 @@
 #ifndef KERNEL_NAME
 #define KERNEL_NAME(name) name
 #endif
-#define KERNEL(name) extern "C" __attribute__((global)) void KERNEL_NAME(name)
-#define FUNC         static inline __attribute__((device))
+/* Without the size of a group, the compiler prepares for 1024 work-items, with fewer
+ * registers for each. */
+#define KERNEL(name)                                                                       \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(GROUP, GROUP))) void     \
+    KERNEL_NAME(name)
+#define FUNC static inline __attribute__((device))
 #define GLOBAL
 #define LOCAL
 #define SHARED __attribute__((shared))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prelude/group.h - what the work-items of a group do together. Follows prelude/storage.h.
+/* prelude/group.h - what the work-items of a group do together. Follows prelude/quantise.h.
  * Build-time knob: GROUP, the number of work-items per group, a power of two, at least 32;
  * 1 in plain C. */
 #ifndef PRELUDE_GROUP_H
@@ -11,13 +11,16 @@
 
 /* PIECE: how many neighbouring elements a work-item takes at a time. A work-item that is
  * alone takes enough for vectors; in a group it takes one, and the next work-item the next
- * one. LANES: how many work-items share a row if a group has several rows. */
+ * one. LONG_PIECE: the same for loops that begin slowly, with many constants. LANES: how many
+ * work-items share a row if a group has several rows. */
 #if GROUP == 1
-#define PIECE 32
-#define LANES 1
+#define PIECE      32
+#define LANES      1
+#define LONG_PIECE 256
 #else
-#define PIECE 1
-#define LANES 32
+#define PIECE      1
+#define LANES      32
+#define LONG_PIECE 1
 #endif
 
 /* ---- rows of many elements ---- */
@@ -38,18 +41,42 @@ FUNC struct span span_of(i64 group, i64 n1, i64 n2, i64 cols)
     return s;
 }
 
+/* The kernel of y = a SIGN b, where b may have one value per row. */
+#define BINARY_KERNEL(name, SIGN)                                                          \
+    KERNEL(name)                                                                           \
+    (GLOBAL u8 * y, GLOBAL const u8 *a, GLOBAL const u8 *b,                                \
+     ARGS(struct binary_args) s GRID)                                                      \
+    {                                                                                      \
+        const struct span r = span_of(group_id(), s.n1, s.n2, s.cols);                     \
+                                                                                           \
+        a += row_at(s.a, r.at);                                                            \
+        b += row_at(s.b, r.at);                                                            \
+        y += row_at(s.y, r.at);                                                            \
+        if (s.b_step) {                                                                    \
+            for (i64 i = r.first + local_id(); i < r.end; i += GROUP)                      \
+                store(ACT, y, i, load(ACT, a, i) SIGN load(ACT, b, i));                    \
+        } else {                                                                           \
+            const float same = load(ACT, b, 0);                                            \
+            for (i64 i = r.first + local_id(); i < r.end; i += GROUP)                      \
+                store(ACT, y, i, load(ACT, a, i) SIGN same);                               \
+        }                                                                                  \
+    }
+
 /* Loads `count` whole pieces that are `step` elements apart; tests the type once. */
 FUNC void load_pieces(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 first,
                       int count, int step)
 {
     switch (type) {
-#define L(NAME, name)                                                                      \
+#define X(NAME, name, elements, bytes)                                                     \
     case STORAGE_##NAME:                                                                   \
         for (int p = 0; p < count; p++)                                                    \
             load_##name(to + p * PIECE, row, first + (i64)p * step, PIECE);                \
         break;
-        LOADS(L)
-#undef L
+        LOADS(X)
+#undef X
+    default: /* no type at all */
+        for (int i = 0; i < count * PIECE; i++)
+            to[i] = 0.0f;
     }
 }
 
@@ -58,18 +85,17 @@ FUNC void load_pieces(PRIVATE float *to, GLOBAL const u8 *row, int type, i64 fir
 FUNC void convert_row(GLOBAL u8 *to, int to_type, GLOBAL const u8 *from, int from_type,
                       i64 first, i64 n, int lid)
 {
-    const int blocks = to_type == STORAGE_Q8_0 || to_type == STORAGE_Q4_0;
-    const int piece = blocks ? BLOCK : PIECE;
-    for (i64 i = (i64)lid * piece; i < n; i += GROUP * piece) {
-        const int count = n - i < piece ? (int)(n - i) : piece;
-        float v[BLOCK];
+    const int block = elements_of(to_type);
+    if (block > 1) {
+        for (i64 i = (i64)lid * block; i < n; i += GROUP * block)
+            store_block(to, to_type, from, from_type, first + i);
+        return;
+    }
+    for (i64 i = (i64)lid * PIECE; i < n; i += GROUP * PIECE) {
+        const int count = n - i < PIECE ? (int)(n - i) : PIECE;
+        float v[PIECE];
         load_piece(v, from, from_type, first + i, count);
-        if (to_type == STORAGE_Q8_0)
-            store_q8_0(to + (first + i) / BLOCK * Q8_0_BYTES, v);
-        else if (to_type == STORAGE_Q4_0)
-            store_q4_0(to + (first + i) / BLOCK * Q4_0_BYTES, v);
-        else
-            store_piece(to, to_type, first + i, v, count);
+        store_piece(to, to_type, first + i, v, count);
     }
 }
 
@@ -112,6 +138,23 @@ FUNC float run_sum(float v, LOCAL float *scratch, int lid, int width)
 FUNC float group_sum(float v, LOCAL float *scratch, int lid)
 {
     return run_sum(v, scratch, lid, GROUP);
+}
+
+/* The sum of `n` over the work-items before this one; *total becomes that of all. */
+FUNC int group_scan(int n, PRIVATE int *total, LOCAL int *scratch, int lid)
+{
+    scratch[lid] = n;
+    BARRIER();
+    for (int span = 1; span < GROUP; span *= 2) {
+        const int before = lid >= span ? scratch[lid - span] : 0;
+        BARRIER();
+        scratch[lid] += before;
+        BARRIER();
+    }
+    const int sum = scratch[lid];
+    *total = scratch[GROUP - 1];
+    BARRIER();
+    return sum - n;
 }
 
 FUNC float group_max(float v, LOCAL float *scratch, int lid)

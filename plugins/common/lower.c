@@ -4,17 +4,17 @@
  * kernel, and what its groups are, is described in kernels/args.h. */
 #include "lowering.h"
 
-int64_t offset_of(const struct hw_tensor *t)
-{
-    return present(t) ? (int64_t)(t->offset + (t->buffer ? t->buffer->offset : 0)) : 0;
-}
+/* The kernels load every dtype, by its number. */
+#define X(NAME, value, name, elements, bytes)                                              \
+    _Static_assert((int)STORAGE_##NAME == (int)HW_##NAME, "storage type " name);
+HW_DTYPES(X)
+#undef X
 
-struct place place_of(const struct hw_tensor *t)
+struct extents extents_of(const struct hw_tensor *t)
 {
-    struct place p = { .offset = offset_of(t) };
-    for (int i = 0; i < 3 && present(t); i++)
-        p.stride[i] = stride_of(t, 3 - i);
-    return p;
+    if (!present(t)) /* its rank may be any number */
+        return (struct extents){ 0 };
+    return (struct extents){ { extent_of(t, 3), extent_of(t, 2), extent_of(t, 1) } };
 }
 
 void want_form(struct lowered *out, const struct hw_tensor *x,
@@ -33,8 +33,7 @@ void want_form(struct lowered *out, const struct hw_tensor *x,
             out->form = forms[i].form;
             return;
         }
-    refuse(out,
-           "the types are not one float type, with a weight or mask of the same or f32");
+    refuse(out, "the types are not one float type, with a weight of the same or f32");
 }
 
 void set_groups(struct lowered *out, int64_t a, int64_t b, int64_t c, double work)
@@ -84,12 +83,16 @@ HW_OPS(X)
 static void set_operands(struct lowered *out, const void *args, const uint16_t *offset,
                          uint32_t count)
 {
+    uint32_t layouts = 0;
     out->pointers = count;
     for (uint32_t i = 0; i < count; i++) {
         const char *at = (const char *)args + offset[i == 0 ? count - 1 : i - 1];
         const struct hw_tensor *t = (const void *)at;
         out->operand[i] = present(t) ? t : NULL;
+        layouts |= present(t) ? t->layout : 0;
     }
+    if (layouts)
+        refuse(out, "a packed operand has no portable kernel");
 }
 
 static bool is_empty(const struct hw_tensor *t)
@@ -119,7 +122,11 @@ const char *lower(uint32_t op, const void *args, struct lowered *out)
 #undef K
     };
 
-    memset(out, 0, sizeof *out);
+    /* Not memset(): the rest is set below, and clearing so much takes longer than that. For the
+     * same reason, the initialisers of arguments name every field, .reserved too. */
+    out->why = NULL;
+    out->form = FORM_mixed;
+    out->groups = 0;
     switch (op) {
 #define X(NAME, name)                                                                      \
     case HW_OP_##NAME:                                                                     \
@@ -133,9 +140,6 @@ const char *lower(uint32_t op, const void *args, struct lowered *out)
         return "no portable kernel computes this op";
     }
     out->args_bytes = args_bytes[out->kernel];
-    for (uint32_t i = 0; i < out->pointers; i++)
-        if (out->operand[i] && out->operand[i]->layout)
-            refuse(out, "a packed operand has no portable kernel");
     if (is_empty(output_of(out)))
         out->groups = 0;
     return out->why;

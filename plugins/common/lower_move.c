@@ -2,36 +2,52 @@
 /* Ops that move and convert: copy, get_rows, set_rows. */
 #include "lowering.h"
 
+/* `narrow` is the operand with a row for each number: y of get_rows, x of set_rows. */
 static void lower_table(const struct hw_tensor *to, const struct hw_tensor *from,
-                        const struct hw_tensor *rows, struct rows_args *args,
-                        struct lowered *out)
+                        const struct hw_tensor *rows, const struct hw_tensor *narrow,
+                        const struct hw_tensor *table, struct lowered *out)
 {
+    struct rows_args *args = &out->args.get_rows;
+    const int64_t count = extent_of(narrow, 1);
+    int64_t batches;
+
     *args = (struct rows_args){
         .to = place_of(to),
         .from = place_of(from),
-        .rows_offset = offset_of(rows),
+        .rows = { .offset = offset_of(rows),
+                  .stride = { stride_of(rows, 2), stride_of(rows, 1),
+                              stride_of(rows, 0) } },
+        .from_extents = extents_of(from),
+        .rows_extents = { { extent_of(rows, 2), extent_of(rows, 1), count } },
+        .batch1 = extent_of(narrow, 2),
+        .count = count,
+        .table_rows = extent_of(table, 1),
         .cols = cols_of(to),
         .to_type = to->dtype,
         .from_type = from->dtype,
+        .rows_type = rows->dtype,
+        .reserved = 0,
     };
     if ((!is_float(to) && !is_block(to)) || (!is_float(from) && !is_block(from)))
         refuse(out, "table: " UNKNOWN_TYPE);
     want_dense(out, to);
     want_dense(out, from);
     want_dense(out, rows);
-    set_groups(out, cols_of(rows), 1, 1, (double)cols_of(rows) * (double)cols_of(to) * 2);
+    if (__builtin_mul_overflow(extent_of(narrow, 3), extent_of(narrow, 2), &batches))
+        refuse(out, TOO_MANY_GROUPS);
+    else
+        set_groups(out, batches, count, 1,
+                   (double)batches * (double)count * (double)cols_of(to) * 2);
 }
 
 void lower_get_rows(const struct hw_get_rows *op, struct lowered *out)
 {
-    lower_table(&op->y, &op->table, &op->rows, &out->args.get_rows, out);
-    out->args.get_rows.table_rows = extent_of(&op->table, 1);
+    lower_table(&op->y, &op->table, &op->rows, &op->y, &op->table, out);
 }
 
 void lower_set_rows(const struct hw_set_rows *op, struct lowered *out)
 {
-    lower_table(&op->table, &op->x, &op->rows, &out->args.set_rows, out);
-    out->args.set_rows.table_rows = extent_of(&op->table, 1);
+    lower_table(&op->table, &op->x, &op->rows, &op->x, &op->table, out);
 }
 
 /* Bits that are copied unchanged move as an integer of their size. */
@@ -79,7 +95,8 @@ void lower_copy(const struct hw_copy *op, struct lowered *out)
     }
     const bool blocks = is_block(&dst) || is_block(&src);
     if (!bits && !converts(&dst, &src)) {
-        refuse(out, UNKNOWN_TYPE "; integers are copied to their own type only");
+        refuse(out,
+               "floats become floats or blocks, blocks floats; all else keeps its type");
         return;
     }
     if (blocks && !(is_dense(&dst) && is_dense(&src))) {

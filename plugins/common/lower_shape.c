@@ -25,7 +25,8 @@ static bool continues(const struct shape *s, int i, int last)
 /* Drops extents of 1 and merges axes that follow each other in all operands. */
 static void merge(struct shape *s)
 {
-    struct shape kept = { .operands = s->operands };
+    struct shape kept; /* only its entries from `last` on are set */
+    kept.operands = s->operands;
     int last = HW_MAX_RANK; /* kept axes are stored from the end */
     for (int i = s->rank - 1; i >= 0; i--) {
         int64_t both;
@@ -50,7 +51,8 @@ static void merge(struct shape *s)
  * operands. */
 static int64_t step_of(const struct hw_tensor *t, int64_t unit)
 {
-    return unit / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype);
+    return unit == 1 ? hw_dtype_bytes(t->dtype)
+                     : unit / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype);
 }
 
 static int64_t unit_of(const struct hw_tensor *const *t, int operands)
@@ -64,10 +66,12 @@ static int64_t unit_of(const struct hw_tensor *const *t, int operands)
 
 static struct shape shape_of(const struct hw_tensor *const *t, int operands, int64_t unit)
 {
-    struct shape s = { .rank = t[0]->rank, .operands = operands };
+    struct shape s;
+    s.rank = t[0]->rank;
+    s.operands = operands;
     for (int i = 0; i < s.rank; i++) {
         const int axis = s.rank - 1 - i;
-        s.extent[i] = axis == 0 ? t[0]->extent[i] / unit : t[0]->extent[i];
+        s.extent[i] = axis == 0 && unit > 1 ? t[0]->extent[i] / unit : t[0]->extent[i];
         for (int k = 0; k < operands; k++)
             s.stride[i][k] = axis == 0 && unit > 1 ? step_of(t[k], unit)
                                                    : stride_of(t[k], axis);
@@ -90,9 +94,42 @@ static bool is_along_row(const struct shape *s, const struct hw_tensor *const *t
     return s->rank > 0;
 }
 
+/* Whether the operands are contiguous and all have the same extents: then they are one row,
+ * and nothing has to be merged. That is usual. */
+static bool are_one_row(const struct hw_tensor *const *t, int operands, int64_t *cols)
+{
+    for (int k = 0; k < operands; k++) {
+        int64_t step = hw_dtype_bytes(t[k]->dtype);
+        if (t[k]->rank != t[0]->rank || hw_dtype_block(t[k]->dtype) != 1)
+            return false;
+        *cols = 1;
+        for (int i = t[k]->rank - 1; i >= 0; i--) {
+            if (t[k]->extent[i] != t[0]->extent[i] ||
+                (t[k]->extent[i] != 1 && t[k]->stride[i] != step))
+                return false;
+            step *= t[k]->extent[i];
+            *cols *= t[k]->extent[i];
+        }
+    }
+    return true;
+}
+
+static void set_one_row(const struct hw_tensor *const *t, int operands, struct rows *rows)
+{
+    for (int k = 0; k < operands; k++) {
+        rows->place[k] = (struct place){ .offset = offset_of(t[k]) };
+        rows->step[k] = hw_dtype_bytes(t[k]->dtype);
+    }
+    rows->outer[0] = rows->outer[1] = rows->outer[2] = 1;
+}
+
 bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
                enum steps steps, struct rows *rows)
 {
+    if (are_one_row(t, operands, &rows->cols)) {
+        set_one_row(t, operands, rows);
+        return true;
+    }
     const int64_t unit = unit_of(t, operands);
     const struct shape s = shape_of(t, operands, unit);
     const int outer = is_along_row(&s, t, unit, steps) ? s.rank - 1 : s.rank;
@@ -101,10 +138,9 @@ bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operan
         refuse(out, NOT_CONTIGUOUS);
         return false;
     }
-    *rows = (struct rows){ .outer = { 1, 1, 1 } };
+    set_one_row(t, operands, rows);
     rows->cols = outer < s.rank ? s.extent[outer] * unit : unit;
     for (int k = 0; k < operands; k++) {
-        rows->place[k].offset = offset_of(t[k]);
         rows->step[k] = outer < s.rank && unit == 1 ? s.stride[outer][k] : step_of(t[k], 1);
         for (int i = 0; i < outer; i++)
             rows->place[k].stride[3 - outer + i] = s.stride[i][k];

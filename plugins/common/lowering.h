@@ -15,7 +15,7 @@ HW_OPS(X)
 #undef X
 
 #define NOT_CONTIGUOUS  "the innermost extent of an operand is not contiguous"
-#define UNKNOWN_TYPE    "block types other than q8_0 and q4_0 have no portable kernel yet"
+#define UNKNOWN_TYPE    "neither floats nor blocks"
 #define TOO_MANY_GROUPS "more than 2^31 - 1 groups"
 
 /* ---- tensors ---- */
@@ -32,7 +32,7 @@ static inline bool is_float(const struct hw_tensor *t)
 
 static inline bool is_block(const struct hw_tensor *t)
 {
-    return t->dtype == HW_Q8_0 || t->dtype == HW_Q4_0;
+    return hw_dtype_block(t->dtype) > 1;
 }
 
 /* Axes count from the innermost, which is 0. A missing one has extent 1. */
@@ -64,10 +64,24 @@ static inline int64_t pieces(int64_t n, int64_t piece)
 }
 
 /* Bytes from the address that a plugin passes for an operand to its first element. */
-int64_t offset_of(const struct hw_tensor *t);
+static inline int64_t offset_of(const struct hw_tensor *t)
+{
+    return present(t) ? (int64_t)(t->offset + (t->buffer ? t->buffer->offset : 0)) : 0;
+}
 
 /* The offset of an operand and the strides of its three outer axes. */
-struct place place_of(const struct hw_tensor *t);
+static inline struct place place_of(const struct hw_tensor *t)
+{
+    if (!present(t))
+        return (struct place){ 0 };
+    return (struct place){
+        .offset = offset_of(t),
+        .stride = { stride_of(t, 3), stride_of(t, 2), stride_of(t, 1) },
+    };
+}
+
+/* The outer extents of an operand that repeats. */
+struct extents extents_of(const struct hw_tensor *t);
 
 /* ---- results; the first refusal counts ---- */
 

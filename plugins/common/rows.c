@@ -187,6 +187,8 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
     }
     for (uint32_t i = 0; i < choice->table->count; i++) {
         const uint32_t op = choice->table->rows[i].op;
+        if (!can_run(&choice->table->rows[i], choice->features))
+            continue;
         if (choice->end[op] == 0)
             choice->first[op] = (uint16_t)i;
         choice->end[op] = (uint16_t)(i + 1);
@@ -209,7 +211,6 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan)
 {
-    const uint32_t types = types_of(op, args);
     const char *why = "the plugin has no row for this op";
     const char *unfit = choice->forced[op]
                             ? "the row that HW_KERNEL or the queue asks for does not fit"
@@ -218,10 +219,10 @@ const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const v
         const struct kernel_row *row = &choice->table->rows[i];
         if (row->op != op || !can_run(row, choice->features))
             continue;
-        if (types & ~row->types)
-            why = unfit ? unfit : "no row takes operands of these types";
-        else if (!row->fits(args))
+        if (!row->fits(args))
             why = unfit ? unfit : "no row takes operands of these shapes, or these options";
+        else if (row->types != ANY_TYPE && types_of(op, args) & ~row->types)
+            why = unfit ? unfit : "no row takes operands of these types";
         else if (!(why = row->plan(plan, row, args)))
             return NULL;
     }

@@ -118,7 +118,8 @@ static const char *plan_make(const struct kernel_choice *choice, uint32_t op,
                              const void *args, struct plan *plan)
 {
     const char *why = kernel_plan(choice, op, args, plan);
-    if (why || plan->groups == 0)
+    plan->grain = 1;
+    if (why || plan->groups <= 1)
         return why;
     const double grain = WORTH_A_THREAD / plan->work * (double)plan->groups;
     plan->grain = grain < 1.0                    ? 1

@@ -47,6 +47,16 @@
     [[ "$output" = *"nothing was tested"* ]]
 }
 
+@test "a case that one row takes is supported, unless another row is asked for" {
+    run "$CHECKOPS" --device cpu:0 --quick --test -o rmsnorm
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ "$output" != *unsupported* ]]
+    run "$CHECKOPS" --device cpu:0 --quick --test -o rmsnorm -k rmsnorm_f16c
+    echo "$output"
+    [[ "$output" = *unsupported* || "$output" = *"nothing was tested"* ]] # not on every processor
+}
+
 @test "rows that cannot be listed are an error, not the end of the rows" {
     for question in '--test -o silu' '--test -o silu -k oracle' '--perf -p add(shape=3x5) --seconds 0.001'; do
         # shellcheck disable=SC2086 # words

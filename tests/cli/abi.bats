@@ -52,12 +52,14 @@ END
 @test "one struct by name" {
     hw abi hw_attention
     succeeds
-    says 'hw_attention, 704 bytes, op 5'
+    says 'hw_attention, 928 bytes, op 5'
     says ' +336 +112 +hw_tensor bias: optional in'
-    says ' +688 +4 +f32 +scale \(0: 1/sqrt\(D\)\)'
+    says ' +912 +4 +f32 +scale \(0: 1/sqrt\(D\)\)'
     hw abi hw_buffer
     succeeds
     says ' +24 +8 +u64 +offset'
     hw abi hw_nothing
     fails 1 'hw_nothing: the public headers have no struct'
+    hw abi hw_atention
+    fails 1 "did you mean 'hw_attention'"
 }

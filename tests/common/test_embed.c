@@ -50,8 +50,10 @@ static void files_are_embedded_as_they_are(void **state)
 /* Headers first, in the list's order, then the kernel. */
 static void a_program_of_one_kernel(void **state)
 {
-    static const char *const names[] = { "opencl.h",  "args.h",  "math.h",
-                                         "storage.h", "group.h", "rmsnorm.c" };
+    static const char *const names[] = {
+        "opencl.h",   "args.h",  "math.h",    "storage.h",
+        "quantise.h", "group.h", "product.h", "rmsnorm.c"
+    };
     enum { PARTS = sizeof names / sizeof names[0] };
     struct module_program program = { .parts = { &kernel_text[0], &kernel_text[0] } };
     (void)state;

@@ -89,13 +89,10 @@ static void fallback_can_be_disabled(void **state)
 static void last_device_has_no_fallback(void **state)
 {
     struct world w;
-    struct hw_tensor blocks, back;
-    const int64_t extents[] = { 2, 256 };
     (void)state;
     world_open(&w, NULL, NULL);
-    ok(hw_tensor_alloc(w.cpu, 0, HW_Q4_K, 2, extents, &blocks));
-    ok(hw_tensor_alloc(w.cpu, 0, HW_F32, 2, extents, &back));
-    fails(HW_UNSUPPORTED, "no other device", copy_between(w.on_cpu, &blocks, &back));
+    const struct hw_tensor row = device_f32(w.cpu, (int64_t)4, END);
+    fails(HW_UNSUPPORTED, "no other device", rope_slowly(w.on_cpu, &row));
     world_close(&w);
 }
 
@@ -122,6 +119,7 @@ static int32_t broken(const struct hw_tensor *y)
 BROKEN(add, y)
 BROKEN(silu, y)
 BROKEN(copy, dst)
+BROKEN(rope, y)
 BROKEN(add_rmsnorm, y)
 
 static void break_queue(struct hw_queue *queue, enum hw_status status)
@@ -129,6 +127,7 @@ static void break_queue(struct hw_queue *queue, enum hw_status status)
     queue->ops.add = broken_add;
     queue->ops.silu = broken_silu;
     queue->ops.copy = broken_copy;
+    queue->ops.rope = broken_rope;
     queue->ops.add_rmsnorm = broken_add_rmsnorm;
     answer = (int32_t)status;
     asked = 0;
@@ -483,8 +482,6 @@ static void only_replayed_nodes_are_retried(void **state)
 static void driver_errors_without_a_fallback(void **state)
 {
     struct world w;
-    struct hw_tensor blocks;
-    const int64_t extents[] = { 2, 256 };
     float x[4] = { 1, 2, 3, 4 };
     (void)state;
     world_open(&w, "error", NULL);
@@ -505,11 +502,9 @@ static void driver_errors_without_a_fallback(void **state)
     assert_non_null(strstr(hw_message(), "no other device is left"));
     /* All other devices reject the op. The call returns the driver's error, since the
      * output may have been changed. */
-    ok(hw_tensor_alloc(w.near, 0, HW_Q4_K, 2, extents, &blocks));
-    const struct hw_copy copy = { .src = device_f32(w.near, (int64_t)2, (int64_t)256, END),
-                                  .dst = blocks };
+    const struct hw_tensor row = put(w.on_near, x, 1, 4);
     break_queue(w.on_near, HW_DRIVER);
-    not_retried(HW_DRIVER, w.on_near, HW_OP_COPY, hw_copy(w.on_near, &copy));
+    not_retried(HW_DRIVER, w.on_near, HW_OP_ROPE, rope_slowly(w.on_near, &row));
     assert_non_null(strstr(hw_message(), "no other device computes it"));
     world_close(&w);
 }

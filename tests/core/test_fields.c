@@ -76,7 +76,7 @@ static void field_properties(void **state)
     assert_string_equal(causal.zero, "0");
     assert_int_equal(start.type, HW_FIELD_I64);
     assert_int_equal(start.bytes, 8);
-    assert_string_equal(eps.zero, "");
+    assert_string_equal(eps.zero, "0");
     assert_int_equal(named(HW_OP_ATTENTION, "reserved").type, HW_FIELD_RESERVED);
     assert_int_equal(named(HW_OP_ADD_RMSNORM, "residual").role, HW_ROLE_INOUT);
 }
@@ -89,7 +89,7 @@ static void sizes(void **state)
     fails(HW_INVALID, "set it to sizeof", hw_op_field(HW_OP_ADD, 0, &info));
     fails(HW_INVALID, "NULL", hw_op_field(HW_OP_ADD, 0, NULL));
     info.size = offsetof(struct hw_field_info, name);
-    fails(HW_INVALID, "14 is not an op", hw_op_field(HW_OP_COUNT, 0, &info));
+    fails(HW_INVALID, "is not an op", hw_op_field(HW_OP_COUNT, 0, &info));
     ok(hw_op_field(HW_OP_ADD, 2, &info));
     assert_int_equal(info.role, HW_ROLE_OUT);
     assert_string_equal(info.name, "kept");

@@ -115,6 +115,15 @@ void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data)
     ok(hw_queue_wait(queue));
 }
 
+enum hw_status rope_slowly(struct hw_queue *queue, const struct hw_tensor *x)
+{
+    const int64_t cols = x->extent[x->rank - 1];
+    struct hw_rope op = { .theta = 0.5f };
+    op.y = device_f32(hw_queue_device(queue), (int64_t)1, (int64_t)1, cols, END);
+    ok(hw_tensor_reshape(&op.x, x, 3, op.y.extent));
+    return hw_rope(queue, &op);
+}
+
 void fill(float *x, int n)
 {
     for (int i = 0; i < n; i++)

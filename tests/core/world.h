@@ -49,6 +49,9 @@ void get(struct hw_queue *queue, const struct hw_tensor *tensor, float *data);
 enum hw_status copy_between(struct hw_queue *queue, const struct hw_tensor *dst,
                             const struct hw_tensor *src);
 
+/* An op that the CPU plugin does not compute: rope with a theta below 1. `x` has one row. */
+enum hw_status rope_slowly(struct hw_queue *queue, const struct hw_tensor *x);
+
 /* Values to compute with: small ones of both signs, exact in f32. */
 void fill(float *x, int n);
 float silu(float x);

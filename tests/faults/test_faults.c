@@ -599,6 +599,52 @@ static void test_beside(void **state)
     free(bytes);
 }
 
+static void check_more(mode_t mode, const char *reason)
+{
+    struct hw_context *context;
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    if (mode)
+        assert_int_equal(chmod(lair("rpath/more"), mode), 0);
+    assert_int_equal(open_on(lair("rpath"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("rpath/hw_beside.so"));
+    check_reason(entry, reason);
+    if (*reason)
+        assert_non_null(strstr(text_of(entry, "message"), lair("rpath/more")));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* Other users must not be able to add a library where the plugin's rpath is searched, even
+ * if what it needs was found elsewhere. */
+static void test_rpath(void **state)
+{
+    struct stat info;
+    size_t size;
+    unsigned char *bytes = read_file(built("plain"), &size);
+    (void)state;
+    make_directory(lair("rpath"));
+    put_plugin(lair("rpath"), "beside");
+    write_file(lair("rpath/libbeside.so.1"), bytes, size);
+    free(bytes);
+    check_more(0, ""); /* there is no such directory, and only this user can make it */
+    make_directory(lair("rpath/more"));
+    check_more(0755, "");
+    check_more(0777, "untrusted-path");
+    check_more(01777, "untrusted-path");
+    assert_int_equal(rmdir(lair("rpath/more")), 0);
+    assert_int_equal(symlink("/tmp/hw-no-such-directory", lair("rpath/more")), 0);
+    if (stat("/tmp", &info) == 0 && info.st_mode & S_IWOTH) {
+        struct hw_context *context;
+        struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+        assert_int_equal(open_on(lair("rpath"), &options, &context), HW_OK);
+        json_t *json = report(context);
+        check_reason(candidate(json, lair("rpath/hw_beside.so")), "untrusted-path");
+        json_decref(json);
+        hw_close(context);
+    }
+}
+
 /* A library found by LD_LIBRARY_PATH is used by every program, so the only check is that it
  * is complete. */
 static void test_library_path(void **state)
@@ -756,8 +802,9 @@ int main(void)
         cmocka_unit_test(test_default_rank), cmocka_unit_test(test_stack),
         cmocka_unit_test(test_misnamed),     cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_replaced),     cmocka_unit_test(test_many_relocations),
-        cmocka_unit_test(test_beside),       cmocka_unit_test(test_library_path),
-        cmocka_unit_test(test_titles),       cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_beside),       cmocka_unit_test(test_rpath),
+        cmocka_unit_test(test_library_path), cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;

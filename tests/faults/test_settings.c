@@ -258,6 +258,7 @@ static const struct value values[] = {
     { "HW_KERNEL", "portable,,silu", "portable, <row> or <op>=<row>" },
     { "HW_KERNEL", "portable,", "portable, <row> or <op>=<row>" },
     { "HW_CONFIG", "/nowhere/hw.conf", "No such file or directory; correct it, or set" },
+    { "HW_CONFIG", "/nowhere.conf", "configuration file /nowhere.conf: No such file" },
     { "HW_CONFIG", "/dev/null", "not a regular file; correct it, or set" },
     { "HW_CONFIG", "/", "not a regular file; correct it, or set" },
 };

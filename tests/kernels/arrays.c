@@ -2,6 +2,8 @@
 /* arrays.c - arrays of any storage type, and their comparison with numbers. */
 #include "run.h"
 
+#include "storage.h"
+
 static void *held[16];
 static size_t held_count;
 
@@ -21,21 +23,17 @@ void release(void)
         free(held[--held_count]);
 }
 
+/* Whether elements come in blocks, of as many as the dtype with the same number. */
+static i64 block_of(int type)
+{
+    const i64 block = hw_dtype_block(type);
+    return block ? block : 1;
+}
+
 i64 bytes_of(int type, i64 n)
 {
-    switch (type) {
-    case STORAGE_F32:
-    case STORAGE_I32:
-        return 4 * n;
-    case STORAGE_Q8_0:
-        return n / 32 * 34;
-    case STORAGE_Q4_0:
-        return n / 32 * 18;
-    case STORAGE_I8:
-        return n;
-    default:
-        return 2 * n;
-    }
+    const i64 bytes = hw_dtype_bytes(type);
+    return n / block_of(type) * (bytes ? bytes : 2);
 }
 
 struct array new_array(int type, i64 n)
@@ -55,33 +53,9 @@ double half_value(unsigned h)
     return h >> 15 ? -v : v;
 }
 
-static unsigned half_at(const u8 *p)
-{
-    return p[0] | (unsigned)p[1] << 8;
-}
-
 double get(struct array a, i64 i)
 {
-    float f;
-    const u8 *block;
-    switch (a.type) {
-    case STORAGE_F32:
-        memcpy(&f, a.at + 4 * i, 4);
-        return f;
-    case STORAGE_F16:
-        return half_value(half_at(a.at + 2 * i));
-    case STORAGE_BF16:
-        return f32_of_bits((u32)half_at(a.at + 2 * i) << 16);
-    case STORAGE_Q8_0:
-        block = a.at + i / 32 * 34;
-        return half_value(half_at(block)) * (int8_t)block[2 + i % 32];
-    case STORAGE_Q4_0:
-        block = a.at + i / 32 * 18;
-        return half_value(half_at(block)) *
-               ((i % 32 < 16 ? block[2 + i % 32] & 15 : block[2 + i % 32 - 16] >> 4) - 8);
-    }
-    fail();
-    return 0;
+    return storage_read(a.type, a.at, i);
 }
 
 void put(struct array a, i64 i, double v)
@@ -108,14 +82,25 @@ double random_unit(void)
     return (double)(state >> 8) / 8388608.0 - 1.0;
 }
 
+/* Block types have their scale and, if any, their minimum at the start; q6_K has its scale at
+ * the end. */
+static void set_scale(u8 *block, int type, double size)
+{
+    const int has_minimum = type == STORAGE_Q4_1 || type == STORAGE_Q5_1 ||
+                            type == STORAGE_Q4_K || type == STORAGE_Q5_K;
+    store_f16(block, type == STORAGE_Q6_K ? 104 : 0, (float)(size * random_unit() / 100));
+    if (has_minimum)
+        store_f16(block, 1, (float)(size * random_unit() / 100));
+}
+
 struct array random_array(int type, i64 n, double size)
 {
     struct array a = new_array(type, n);
-    if (type == STORAGE_Q8_0 || type == STORAGE_Q4_0) {
+    if (block_of(type) > 1) {
         for (i64 i = 0; i < bytes_of(type, n); i++)
             a.at[i] = (u8)(int)(random_unit() * 127.0 + 128.0);
-        for (i64 i = 0; i < n; i += 32)
-            store_f16(a.at + bytes_of(type, i), 0, (float)(size * random_unit() / 100));
+        for (i64 at = 0; at < bytes_of(type, n); at += hw_dtype_bytes(type))
+            set_scale(a.at + at, type, size);
     } else {
         for (i64 i = 0; i < n; i++)
             put(a, i, size * random_unit());

@@ -13,4 +13,8 @@
 
 #include "prelude/storage.h"
 
+#include "prelude/quantise.h"
+
 #include "prelude/group.h"
+
+#include "prelude/product.h"

@@ -11,6 +11,8 @@
 SWEEP(exp_f32)
 SWEEP(log_f32)
 SWEEP(tanh_f32)
+SWEEP(expm1_f32)
+SWEEP(normal_tail_f32)
 
 void round_trip_f16(u16 *to, float *wide, const u16 *from, int n)
 {

@@ -9,6 +9,8 @@
 
 #include "portable.h"
 
+#include <hw/types.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,6 +65,7 @@ double *numbers(i64 n);
 void *hold(size_t bytes);
 void release(void);
 
+/* By the oracle's definitions of the types. */
 double get(struct array a, i64 i);
 /* For f32, f16 and bf16. */
 void put(struct array a, i64 i, double v);

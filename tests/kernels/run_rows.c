@@ -50,6 +50,43 @@ static void rmsnorm_case(const struct variant *v, i64 cols, int kind)
     check("rmsnorm", y, want, 0);
 }
 
+/* kind: 0 plain, 1 huge where that fits, 2 a mean that is large beside the deviations, without
+ * bias, 3 neither weight nor bias, in place. */
+static void layernorm_case(const struct variant *v, i64 cols, int kind)
+{
+    const i64 rows = 3;
+    const double size = kind == 1 && v->x != STORAGE_F16 ? 1e18 : 2;
+    struct array x = random_array(v->x, rows * cols, size);
+    struct array w = random_array(v->w, cols, 1), b = random_array(v->w, cols, 1);
+    struct array y = kind == 3 ? x : new_array(v->x, rows * cols);
+    double *want = numbers(rows * cols);
+    const struct layernorm_args a = { .y = packed(v->x, 1, rows, cols),
+                                      .x = packed(v->x, 1, rows, cols),
+                                      .n1 = 1,
+                                      .n2 = rows,
+                                      .cols = cols,
+                                      .eps = 1e-5f,
+                                      .has_weight = kind < 3,
+                                      .has_bias = kind < 2 };
+    for (i64 i = 0; i < rows * cols && kind == 2; i++)
+        put(x, i, get(x, i) + (v->x == STORAGE_F32 ? 30000 : 300));
+    for (int r = 0; r < rows; r++) {
+        double mean = 0, squares = 0;
+        for (i64 i = r * cols; i < (r + 1) * cols; i++)
+            mean += get(x, i) / (double)cols;
+        for (i64 i = r * cols; i < (r + 1) * cols; i++)
+            squares += (get(x, i) - mean) * (get(x, i) - mean);
+        for (i64 i = 0; i < cols; i++)
+            want[r * cols + i] = (get(x, r * cols + i) - mean) /
+                                     sqrt(squares / (double)cols + (double)a.eps) *
+                                     (a.has_weight ? get(w, i) : 1) +
+                                 (a.has_bias ? get(b, i) : 0);
+    }
+    LAUNCH(v->form, layernorm, rows, &a, y.at, x.at, a.has_weight ? w.at : NULL,
+           a.has_bias ? b.at : NULL);
+    check("layernorm", y, want, 0);
+}
+
 /* The rows lie one batch apart; y takes the place of x. */
 static void add_rmsnorm_case(const struct variant *v, i64 cols, int kind)
 {
@@ -83,48 +120,85 @@ static void add_rmsnorm_case(const struct variant *v, i64 cols, int kind)
     check("add_rmsnorm", x, want, 0);
 }
 
-enum softmax_kind { PLAIN, MASKED, MASKED_ALIKE, HUGE_SCORES, ALL_MASKED, SOFTMAX_KINDS };
+enum softmax_kind {
+    PLAIN,
+    MASKED,
+    MASKED_ALIKE,
+    HUGE_SCORES,
+    ALL_MASKED,
+    SLOPED,
+    WITH_SINK,
+    SOFTMAX_KINDS
+};
 
-/* Each kind twice, the second time as a logarithm; y takes the place of x. */
+/* What softmax computes of each row, which is a head of its own; the mask is shared. */
+struct softmax_rows {
+    i64 cols;
+    struct array x, mask;
+    double slopes[2], sinks[2];
+};
+
+static void softmax_row(const struct softmax_rows *s, const struct softmax_args *a, int row,
+                        double *t)
+{
+    double top = s->sinks[row], sum;
+    for (i64 i = 0; i < s->cols; i++) {
+        const double mask = a->mask_type ? get(s->mask, i * a->mask_step) : 0;
+        t[i] = 0.75 * get(s->x, row * s->cols + i) +
+               (mask == -INFINITY ? mask : s->slopes[row] * mask);
+        top = fmax(top, t[i]);
+    }
+    sum = top == -INFINITY ? 0 : exp(s->sinks[row] - top);
+    for (i64 i = 0; i < s->cols; i++)
+        sum += top == -INFINITY ? 0 : exp(t[i] - top);
+    for (i64 i = 0; i < s->cols; i++)
+        t[i] = top == -INFINITY ? (a->log_form ? -INFINITY : 0)
+               : a->log_form    ? t[i] - top - log(sum)
+                                : exp(t[i] - top) / sum;
+}
+
+/* Each kind six times: as it is and as a logarithm, with three types of masks. y takes the
+ * place of x. */
 static void softmax_case(const struct variant *v, i64 cols, int kind)
 {
-    const int log_form = kind % 2;
-    const enum softmax_kind what = (enum softmax_kind)(kind / 2);
+    const enum softmax_kind what = (enum softmax_kind)(kind / 6);
+    const int sloped = what == SLOPED, sunk = what == WITH_SINK;
+    const int masked = what == MASKED || what == MASKED_ALIKE || sloped;
     const i64 rows = 2;
-    struct array x = random_array(v->x, rows * cols, what == HUGE_SCORES ? 3e4 : 6);
-    struct array mask = random_array(v->w, cols, 3);
+    struct softmax_rows s = { .cols = cols,
+                              .slopes = { 1, 1 },
+                              .sinks = { -INFINITY, -INFINITY } };
+    const float slopes[2] = { 0.0f, -1.5f }, sinks[2] = { 9.0f, -3.0f };
+    s.x = random_array(v->x, rows * cols, what == HUGE_SCORES ? 3e4 : 6);
+    s.mask = random_array(STORAGE_F32 + kind % 3, cols, 3);
     double *want = numbers(rows * cols);
-    const struct softmax_args a = { .y = packed(v->x, 1, rows, cols),
-                                    .x = packed(v->x, 1, rows, cols),
-                                    .n1 = 1,
-                                    .n2 = rows,
+    const struct softmax_args a = { .y = packed(v->x, rows, 1, cols),
+                                    .x = packed(v->x, rows, 1, cols),
+                                    .mask = packed(s.mask.type, 1, 1, cols),
+                                    .mask_extents = { { 1, 1, 1 } },
+                                    .n1 = rows,
+                                    .n2 = 1,
                                     .cols = cols,
                                     .scale = 0.75f,
-                                    .has_mask = what == MASKED || what == MASKED_ALIKE,
-                                    .mask_step = what == MASKED,
-                                    .log_form = log_form };
-    for (i64 i = 0; what == MASKED && i < cols; i += 3)
-        put(mask, i, -INFINITY);
+                                    .mask_type = masked ? s.mask.type : 0,
+                                    .mask_step = masked && what != MASKED_ALIKE,
+                                    .log_form = kind / 3 % 2,
+                                    .has_slopes = sloped,
+                                    .has_sinks = sunk };
+    for (i64 i = 0; a.mask_step && i < cols; i += 3)
+        put(s.mask, i, -INFINITY);
     for (i64 i = 0; what == HUGE_SCORES && i < rows * cols; i++)
-        put(x, i, 4 * floor(get(x, i) / 4)); /* so that 0.75 x is exact */
+        put(s.x, i, 4 * floor(get(s.x, i) / 4)); /* so that 0.75 x is exact */
     for (i64 i = 0; what == ALL_MASKED && i < rows * cols; i++)
-        put(x, i, -INFINITY);
+        put(s.x, i, -INFINITY);
     for (int r = 0; r < rows; r++) {
-        double top = -INFINITY, sum = 0, *t = want + r * cols;
-        for (i64 i = 0; i < cols; i++) {
-            t[i] = 0.75 * get(x, r * cols + i) +
-                   (a.has_mask ? get(mask, i * a.mask_step) : 0);
-            top = fmax(top, t[i]);
-        }
-        for (i64 i = 0; i < cols; i++)
-            sum += top == -INFINITY ? 0 : exp(t[i] - top);
-        for (i64 i = 0; i < cols; i++)
-            t[i] = top == -INFINITY ? (log_form ? -INFINITY : 0)
-                   : log_form       ? t[i] - top - log(sum)
-                                    : exp(t[i] - top) / sum;
+        s.slopes[r] = sloped ? (double)slopes[r] : 1;
+        s.sinks[r] = sunk ? (double)sinks[r] : -INFINITY;
+        softmax_row(&s, &a, r, want + r * cols);
     }
-    LAUNCH(v->form, softmax, rows, &a, x.at, x.at, a.has_mask ? mask.at : NULL);
-    check(log_form ? "log softmax" : "softmax", x, want, 0);
+    LAUNCH(v->form, softmax, rows, &a, s.x.at, s.x.at, masked ? s.mask.at : NULL, slopes,
+           sinks);
+    check(a.log_form ? "log softmax" : "softmax", s.x, want, 0);
 }
 
 static double silu(double x)
@@ -156,36 +230,165 @@ static void silu_and_swiglu_case(const struct variant *v, i64 cols, int kind)
     check("swiglu", y, gated, 0);
 }
 
-/* y [2,3,cols] = a [2,1,cols or 1] op b [1,3,cols or 1]; kind: add or mul, of rows, of rows and
- * numbers, of numbers. */
-static void add_and_mul_case(const struct variant *v, i64 cols, int kind)
+static double combined(int kind, double a, double b)
 {
-    const int product = kind / 3, b_step = kind % 3 == 0, a_step = kind % 3 != 2;
-    const i64 a_cols = a_step ? cols : 1, b_cols = b_step ? cols : 1;
-    struct array a = random_array(v->x, 2 * a_cols, 3);
-    struct array b = random_array(v->x, 3 * b_cols, 3);
+    switch (kind) {
+    case BINARY_ADD:
+        return a + b;
+    case BINARY_MUL:
+        return a * b;
+    case BINARY_SUB:
+        return a - b;
+    default:
+        return a / b;
+    }
+}
+
+/* Numbers of size 1 to 3, to divide by. */
+static struct array divisors(int type, i64 n)
+{
+    struct array d = random_array(type, n, 2);
+    for (i64 i = 0; i < n; i++)
+        put(d, i, get(d, i) < 0 ? get(d, i) - 1 : get(d, i) + 1);
+    return d;
+}
+
+/* y [2,3,cols] = a [2,1,cols] op b [1,3,cols or 1]; kind: the four ops, with rows and with
+ * numbers for b. */
+static void pair_case(const struct variant *v, i64 cols, int kind)
+{
+    static const enum portable kernels[] = { [BINARY_ADD] = PORTABLE_add,
+                                             [BINARY_MUL] = PORTABLE_mul,
+                                             [BINARY_SUB] = PORTABLE_sub,
+                                             [BINARY_DIV] = PORTABLE_div };
+    const int op = kind / 2, b_step = kind % 2;
+    const i64 b_cols = b_step ? cols : 1;
+    struct array a = random_array(v->x, 2 * cols, 3);
+    struct array b = divisors(v->x, 3 * b_cols);
     struct array y = new_array(v->x, 6 * cols);
     double *want = numbers(6 * cols);
     const struct binary_args s = { .y = packed(v->x, 2, 3, cols),
-                                   .a.stride[1] = bytes_of(v->x, a_cols),
+                                   .a.stride[1] = bytes_of(v->x, cols),
                                    .b.stride[2] = bytes_of(v->x, b_cols),
                                    .n1 = 2,
                                    .n2 = 3,
                                    .cols = cols,
-                                   .b_step = b_step,
-                                   .flat = !a_step };
+                                   .b_step = b_step };
     for (int r = 0; r < 6; r++)
-        for (i64 i = 0; i < cols; i++) {
-            const double u = get(a, r / 3 * a_cols + i * a_step),
-                         w = get(b, r % 3 * b_cols + i * b_step);
-            want[r * cols + i] = product ? u * w : u + w;
-        }
-    const i64 groups = 6 * pieces(cols, ELEMENT_SPAN);
-    if (product)
-        LAUNCH(v->form, mul, groups, &s, y.at, a.at, b.at);
-    else
-        LAUNCH(v->form, add, groups, &s, y.at, a.at, b.at);
-    check(product ? "mul" : "add", y, want, 0);
+        for (i64 i = 0; i < cols; i++)
+            want[r * cols + i] = combined(op, get(a, r / 3 * cols + i),
+                                          get(b, r % 3 * b_cols + i * b_step));
+    launch(v->form->kernel[kernels[op]], 6 * pieces(cols, ELEMENT_SPAN), &s,
+           (const void *const[]){ y.at, a.at, b.at });
+    check("a pair of operands", y, want, 0);
+}
+
+/* y [3,4,2,cols] = a [1,2,2,cols] op b [3,1,2,b_cols], of any types. */
+static void mixed_case(const int type[3], int kind, i64 cols, i64 b_cols)
+{
+    const i64 count = 24 * cols;
+    struct array a = random_array(type[1], 4 * cols, 3), b = divisors(type[2], 6 * b_cols);
+    struct array y = new_array(type[0], count);
+    double *want = numbers(count);
+    struct mixed_binary_args s = {
+        .y = packed(type[0], 4, 2, cols),
+        .a = packed(type[1], 2, 2, cols),
+        .b = packed(type[2], 1, 2, b_cols),
+        .a_period = { { 1, 2, 2 }, cols },
+        .b_period = { { 3, 1, 2 }, b_cols },
+        .n1 = 4,
+        .n2 = 2,
+        .cols = cols,
+        .y_type = type[0],
+        .a_type = type[1],
+        .b_type = type[2],
+        .kind = kind,
+    };
+    for (i64 i = 0; i < count; i++) {
+        const i64 at = i % cols, r = i / cols;
+        want[i] = combined(kind, get(a, r % 4 * cols + at),
+                           get(b, (r / 8 * 2 + r % 2) * b_cols + at % b_cols));
+    }
+    LAUNCH(&tests_mixed, binary, 24 * pieces(cols, ELEMENT_SPAN), &s, y.at, a.at, b.at);
+    check("binary", y, want, 0);
+    release();
+}
+
+static void test_binary(void **state)
+{
+    static const i64 cols[][2] = { { 1, 1 },    { 5, 1 },       { 33, 33 },
+                                   { 66, 33 },  { 96, 3 },      { 64, 32 },
+                                   { 5000, 1 }, { 4098, 1366 }, { 8192, 4096 } };
+    (void)state;
+    for (int types = 0; types < 27; types++)
+        for (int kind = BINARY_ADD; kind <= BINARY_DIV; kind++)
+            for (size_t i = 0; i < COUNT(cols); i++)
+                mixed_case((const int[]){ STORAGE_F32 + types / 9,
+                                          STORAGE_F32 + types / 3 % 3,
+                                          STORAGE_F32 + types % 3 },
+                           kind, cols[i][0], cols[i][1]);
+}
+
+/* By the formulas; the tests of the functions are in run_values.c. */
+static double activated(const struct activation *f, double x)
+{
+    switch (f->kind) {
+    case ACTIVATION_RELU:
+        return fmax(x, 0);
+    case ACTIVATION_LEAKY_RELU:
+        return x < 0 ? (double)f->alpha * x : x;
+    case ACTIVATION_ELU:
+        return x < 0 ? (double)f->alpha * (exp(x) - 1) : x;
+    case ACTIVATION_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case ACTIVATION_TANH:
+        return tanh(x);
+    case ACTIVATION_GELU:
+        return x * (1 + erf(x / sqrt(2))) / 2;
+    case ACTIVATION_GELU_TANH:
+        return x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) / 2;
+    case ACTIVATION_GELU_QUICK:
+        return x / (1 + exp(-1.702 * x));
+    case ACTIVATION_SILU:
+        return silu(x);
+    default:
+        return fmin(fmax(x, (double)f->lo), (double)f->hi);
+    }
+}
+
+/* activation in place; glu of gate and up in two operands, in place of up. */
+static void activation_and_glu_case(const struct variant *v, i64 cols, int kind)
+{
+    const struct activation f = { ACTIVATION_RELU + kind, 0.75f, -0.5f, 2.0f };
+    struct array x = random_array(v->x, cols, 3), gate = random_array(v->x, cols, 3);
+    struct array up = random_array(v->x, cols, 2);
+    double *want = numbers(cols), *gated = numbers(cols);
+    const struct activation_args a = {
+        .n1 = 1, .n2 = 1, .cols = cols, .f = f, .type = v->x
+    };
+    const struct glu_args g = { .n1 = 1, .n2 = 1, .cols = cols, .f = f, .type = v->x };
+    for (i64 i = 0; i < cols; i++) {
+        want[i] = activated(&f, get(x, i));
+        gated[i] = activated(&f, get(gate, i)) * get(up, i);
+    }
+    LAUNCH(&tests_mixed, activation, pieces(cols, ELEMENT_SPAN), &a, x.at, x.at);
+    LAUNCH(&tests_mixed, glu, pieces(cols, ELEMENT_SPAN), &g, up.at, gate.at, up.at);
+    check("activation", x, want, 0);
+    check("glu", up, gated, 0);
+}
+
+/* In place. */
+static void scale_case(const struct variant *v, i64 cols, int kind)
+{
+    struct array x = random_array(v->x, cols, 8);
+    double *want = numbers(cols);
+    const struct scale_args a = {
+        .n1 = 1, .n2 = 1, .cols = cols, .scale = -0.75f, .bias = kind ? 20.0f : 0.0f
+    };
+    for (i64 i = 0; i < cols; i++)
+        want[i] = -0.75 * get(x, i) + (double)a.bias;
+    LAUNCH(v->form, scale, pieces(cols, ELEMENT_SPAN), &a, x.at, x.at);
+    check("scale", x, want, 0);
 }
 
 /* Rows: any numbers, all -inf, all alike, zeros of both signs, infinities with NaN. */
@@ -218,12 +421,79 @@ static void argmax_case(const struct variant *v, i64 cols, int kind)
     assert_memory_equal(got, want, sizeof got);
 }
 
+/* Rows with many equal elements, with NaNs, of one value. k: by kind 1, 7, all. */
+static void top_k_case(const struct variant *v, i64 cols, int kind)
+{
+    enum { ROWS = 3 };
+    const int most = cols < TOP_K_MAX ? (int)cols : TOP_K_MAX;
+    const int k = kind == 0 ? 1 : kind == 1 && most > 7 ? 7 : most;
+    struct array x = random_array(v->x, ROWS * cols, 3);
+    struct array values = new_array(v->x, ROWS * k);
+    double *want = numbers(ROWS * k);
+    int *got = hold(ROWS * (size_t)k * sizeof *got);
+    const struct top_k_args a = { .indices = packed(STORAGE_I32, 1, ROWS, k),
+                                  .x = packed(v->x, 1, ROWS, cols),
+                                  .values = packed(v->x, 1, ROWS, k),
+                                  .n1 = 1,
+                                  .n2 = ROWS,
+                                  .cols = cols,
+                                  .k = k,
+                                  .has_values = kind != 1 };
+    for (i64 i = 0; i < cols; i++) {
+        put(x, i, i % 11 == 10 ? NAN : get(x, i));
+        put(x, cols + i, floor(get(x, cols + i)));
+        put(x, 2 * cols + i, -INFINITY);
+    }
+    LAUNCH(v->form, top_k, ROWS, &a, got, x.at, a.has_values ? values.at : NULL);
+    for (int r = 0; r < ROWS; r++)
+        for (int n = 0; n < k; n++) {
+            /* So many elements are before this one: those above it, and equals in front. */
+            const i64 index = got[r * k + n];
+            assert_true(index >= 0 && index < cols);
+            const double mine = get(x, r * cols + index);
+            int before = 0;
+            for (i64 i = 0; i < cols; i++) {
+                const double u = get(x, r * cols + i);
+                const int equal = u == mine || (u != u && mine != mine);
+                before += equal ? i < index : mine == mine && (u != u || u > mine);
+            }
+            assert_int_equal(before, n);
+            want[r * k + n] = mine;
+        }
+    if (a.has_values)
+        check("top_k", values, want, 0);
+}
+
+/* a [3,1,cols], b [2,cols]: y [3,2]. */
+static void dot_case(const struct variant *v, i64 cols, int kind)
+{
+    (void)kind;
+    struct array a = random_array(v->x, 3 * cols, 2);
+    struct array b = random_array(STORAGE_F32, 2 * cols, 2), y = new_array(v->x, 6);
+    double *want = numbers(6);
+    const struct dot_args s = { .y = packed(v->x, 3, 2, 1),
+                                .a.stride[1] = bytes_of(v->x, cols),
+                                .b.stride[2] = bytes_of(STORAGE_F32, cols),
+                                .n1 = 3,
+                                .n2 = 2,
+                                .cols = cols,
+                                .y_type = v->x,
+                                .a_type = v->x,
+                                .b_type = STORAGE_F32 };
+    for (int r = 0; r < 6; r++)
+        for (i64 i = 0; i < cols; i++)
+            want[r] += get(a, r / 2 * cols + i) * get(b, r % 2 * cols + i);
+    LAUNCH(&tests_mixed, dot, 6, &s, y.at, a.at, b.at);
+    check("dot", y, want, 1e-5);
+}
+
 /* x [2,3,2,dim]; kind: pairs interleaved or not, positions given or from a start, factors
- * or none. */
+ * or none; YaRN from pair 1 to pair 5, with a magnitude, or neither. */
 static void rope_case(const struct variant *v, int dim, int dims, int kind)
 {
     static const int positions[3] = { 1000003, 0, -7 };
-    const int interleaved = kind & 1, given = kind >> 1 & 1, factored = kind >> 2 & 1;
+    const int interleaved = kind & 1, given = kind >> 1 & 1, factored = kind >> 2 & 1,
+              ramped = kind >> 3 & 1;
     const i64 n = 2 * 3 * 2 * dim;
     const double scale = 0.25, theta = 500000, turn = 18446744073709551616.0; /* 2^64 */
     struct array x = random_array(v->x, n, 2);
@@ -236,8 +506,14 @@ static void rope_case(const struct variant *v, int dim, int dims, int kind)
                                  .heads = 2,
                                  .head_dim = dim,
                                  .dims = dims,
-                                 .frequency = (u64)(scale / 6.283185307179586 * turn),
+                                 .frequency =
+                                     (u64)((ramped ? 1 : scale) / 6.283185307179586 * turn),
                                  .ratio = (u64)(pow(theta, -2.0 / dims) * turn),
+                                 .ramp_first = 1,
+                                 .ramp_length = 4,
+                                 .step = (u64)((1 - scale) / 4 * turn),
+                                 .ramped = ramped,
+                                 .magnitude = ramped ? 1.5f : 1.0f,
                                  .interleaved = interleaved,
                                  .has_positions = given,
                                  .has_factors = factored };
@@ -250,13 +526,15 @@ static void rope_case(const struct variant *v, int dim, int dims, int kind)
             const int other = interleaved ? i ^ 1 : second ? i - dims / 2 : i + dims / 2;
             const i64 token = h / 2 % 3,
                       position = given ? positions[token] : 999990 + token;
-            const double angle = (double)position * scale * pow(theta, -2.0 * pair / dims) /
+            const double slow = ramped ? fmin(1, fmax(0, (pair - 1) / 4.0)) : 1;
+            const double angle = (double)position * (1 + slow * (scale - 1)) *
+                                 pow(theta, -2.0 * pair / dims) /
                                  (factored ? (double)factors[pair] : 1);
-            const double u = get(x, h * dim + i);
-            want[h * dim + i] = i >= dims
-                                    ? u
-                                    : u * cos(angle) + (second ? 1 : -1) * sin(angle) *
-                                                           get(x, h * dim + other);
+            const double u = get(x, h * dim + i), size = (double)a.magnitude;
+            const double w = get(x, h * dim + (i >= dims ? i : other));
+            want[h * dim + i] = i >= dims ? u
+                                : second  ? size * (u * cos(angle) + w * sin(angle))
+                                          : size * (u * cos(angle) - w * sin(angle));
         }
     LAUNCH(v->form, rope, 6, &a, x.at, x.at, given ? positions : NULL,
            factored ? factors : NULL);
@@ -268,7 +546,7 @@ static void test_rope(void **state)
     static const int sizes[][2] = { { 128, 128 }, { 80, 32 }, { 6, 2 }, { 600, 600 } };
     (void)state;
     for (size_t v = 0; v < COUNT(variants); v++)
-        for (int kind = 0; kind < 8 && is_plain(&variants[v]); kind++)
+        for (int kind = 0; kind < 16 && is_plain(&variants[v]); kind++)
             for (size_t i = 0; i < COUNT(sizes); i++) {
                 rope_case(&variants[v], sizes[i][0], sizes[i][1], kind);
                 release();
@@ -306,10 +584,16 @@ static void test_row_kernel(void **state)
 static const struct CMUnitTest tests[] = {
     ROW_TEST(rmsnorm, 4, true),
     ROW_TEST(add_rmsnorm, 1, true),
-    ROW_TEST(softmax, 2 * SOFTMAX_KINDS, true),
+    ROW_TEST(layernorm, 4, true),
+    ROW_TEST(softmax, 6 * SOFTMAX_KINDS, false),
     ROW_TEST(silu_and_swiglu, 1, false),
-    ROW_TEST(add_and_mul, 6, false),
+    ROW_TEST(scale, 2, false),
+    ROW_TEST(pair, 8, false),
+    cmocka_unit_test(test_binary),
+    ROW_TEST(activation_and_glu, 10, false),
     cmocka_unit_test(test_rope),
     ROW_TEST(argmax, 1, false),
+    ROW_TEST(top_k, 3, false),
+    ROW_TEST(dot, 1, false),
 };
 const struct family rows_family = { tests, COUNT(tests) };

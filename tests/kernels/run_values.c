@@ -3,27 +3,17 @@
  * the functions of the prelude. */
 #include "run.h"
 
-#include <hw/types.h>
+#include "../verify/golden.h"
+#include "storage.h"
 
 void sweep_exp_f32(float *, const float *, int);
 void sweep_log_f32(float *, const float *, int);
 void sweep_tanh_f32(float *, const float *, int);
+void sweep_expm1_f32(float *, const float *, int);
+void sweep_normal_tail_f32(float *, const float *, int);
 void round_trip_f16(u16 *, float *, const u16 *, int);
 void narrow_f16(u16 *, const float *, int);
 void narrow_bf16(u16 *, const float *, int);
-
-static void test_storage_is_dtype(void **state)
-{
-    (void)state;
-    assert_int_equal(STORAGE_F32, HW_F32);
-    assert_int_equal(STORAGE_F16, HW_F16);
-    assert_int_equal(STORAGE_BF16, HW_BF16);
-    assert_int_equal(STORAGE_I8, HW_I8);
-    assert_int_equal(STORAGE_I32, HW_I32);
-    assert_int_equal(STORAGE_I64, HW_I64);
-    assert_int_equal(STORAGE_Q8_0, HW_Q8_0);
-    assert_int_equal(STORAGE_Q4_0, HW_Q4_0);
-}
 
 static void test_f16_round_trip(void **state)
 {
@@ -93,12 +83,14 @@ static void test_bf16(void **state)
     assert_true((back[3] & 0x7fff) > 0x7f80);
 }
 
-/* Units in the last place of `want`, as a float. */
+/* Units in the last place of `want`, as a float; infinitely many for a NaN. */
 static double ulps(float got, double want)
 {
     int e;
     if (got == (float)want)
         return 0;
+    if (isnan(got))
+        return INFINITY;
     frexp(want, &e);
     return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
 }
@@ -140,63 +132,116 @@ static void test_functions(void **state)
     assert_true(y[0] == 0 && y[1] == -1 && y[2] == 1 && isnan(y[4]));
 }
 
-/* The element of a block that is farthest from zero, the first of several. */
-static float extreme(const float *x)
+static double normal_tail(double t)
 {
-    float found = 0;
-    for (int i = 0; i < 32; i++)
-        if (fabsf(x[i]) > fabsf(found))
-            found = x[i];
-    return found;
+    return erfc(t / sqrt(2)) / 2;
 }
 
-/* As GGML's reference does it, each step rounded. */
-static void reference_q8_0(const float *x, u8 *block)
+/* The tail's error grows with its exponent, t^2 / 2. */
+static void test_below_one(void **state)
 {
-    volatile float d = fabsf(extreme(x)) / 127, id = d != 0 ? 1 / d : 0;
-    store_f16(block, 0, d);
-    for (int i = 0; i < 32; i++) {
-        volatile float scaled = x[i] * id;
-        block[2 + i] = (u8)(int8_t)roundf(scaled);
+    static const float above[] = { 0.0f, 1.0f, 2.0f, 4.0f, 8.0f, 13.0f };
+    (void)state;
+    const double e = worst_ulps(sweep_expm1_f32, expm1, 0, 0x42b00000u, 1);
+    if (e > 4)
+        fail_msg("expm1 %g ulp; at most 4", e);
+    for (size_t i = 0; i + 1 < COUNT(above); i++) {
+        const double limit = 7 + (double)(above[i + 1] * above[i + 1]) / 2,
+                     t = worst_ulps(sweep_normal_tail_f32, normal_tail,
+                                    bits_of_f32(above[i]), bits_of_f32(above[i + 1]), 0);
+        if (t > limit)
+            fail_msg("normal_tail %g ulp below %g; at most %g", t, (double)above[i + 1],
+                     limit);
     }
+    const float x[4] = { 0.0f, 3e38f, INFINITY, NAN };
+    float y[4];
+    sweep_normal_tail_f32(y, x, 4);
+    assert_true(fabsf(y[0] - 0.5f) < 1e-7f && y[1] == 0 && y[2] == 0 && isnan(y[3]));
+    const float z[4] = { -0.0f, -3e38f, -INFINITY, NAN };
+    sweep_expm1_f32(y, z, 4);
+    assert_true(y[0] == 0 && y[1] == -1 && y[2] == -1 && isnan(y[3]));
 }
 
-static void reference_q4_0(const float *x, u8 *block)
+/* Calls fn for each block type. */
+static void each_block_type(void (*fn)(int type, const float *x), const float *x)
 {
-    volatile float d = extreme(x) / -8, id = d != 0 ? 1 / d : 0;
-    store_f16(block, 0, d);
-    for (int i = 0; i < 32; i++) {
-        volatile float scaled = x[i] * id, shifted = scaled + 8.5f;
-        const int q = (int8_t)shifted < 15 ? (int8_t)shifted : 15;
-        block[2 + i % 16] = (u8)(i < 16 ? q : block[2 + i % 16] | q << 4);
-    }
+    for (int32_t type = 1; type < HW_DTYPE_END; type++)
+        if (hw_dtype_block(type) > 1)
+            fn(type, x);
+}
+
+/* 256 floats as whole blocks. */
+static void store_blocks(u8 *blocks, int type, const float *x)
+{
+    for (i64 i = 0; i < SUPER; i += hw_dtype_block(type))
+        store_block(blocks, type, (const u8 *)x, STORAGE_F32, i);
+}
+
+static void compare_with_oracle(int type, const float *x)
+{
+    u8 got[4 * SUPER], want[4 * SUPER];
+    double values[SUPER];
+    for (int i = 0; i < SUPER; i++)
+        values[i] = (double)x[i];
+    store_blocks(got, type, x);
+    storage_write(type, want, values, SUPER);
+    golden_same_blocks(type, got, want,
+                       (size_t)(SUPER / hw_dtype_block(type)) *
+                           (size_t)hw_dtype_bytes(type));
 }
 
 static void test_quantisers(void **state)
 {
     (void)state;
-    float x[32];
-    u8 got[34], want[34];
-    for (int n = 0; n < 20000; n++) {
-        for (int i = 0; i < 32; i++) {
+    float x[SUPER];
+    for (int n = 0; n < 3000; n++) {
+        for (int i = 0; i < SUPER; i++) {
             const double v = random_unit();
             /* every other block lies on and beside the boundaries between two codes */
             x[i] = n % 2 ? (float)v : (float)(floor(v * 15) / 2 * (n % 4 == 2 ? 1.0 : 0.3));
         }
-        if (n % 2 == 0)
-            x[n / 2 % 32] = n % 8 == 0   ? -127.0f
-                            : n % 8 == 2 ? 8.0f
-                            : n % 8 == 4 ? 63.5f
-                                         : -4.0f;
+        for (int run = 0; run < SUPER && n % 2 == 0; run += 32)
+            x[run + n / 2 % 32] = n % 8 == 0   ? -127.0f
+                                  : n % 8 == 2 ? 8.0f
+                                  : n % 8 == 4 ? 63.5f
+                                               : -16.0f;
         if (n == 1)
             memset(x, 0, sizeof x);
-        store_q8_0(got, x);
-        reference_q8_0(x, want);
-        assert_memory_equal(got, want, 34);
-        store_q4_0(got, x);
-        reference_q4_0(x, want);
-        assert_memory_equal(got, want, 18);
+        each_block_type(compare_with_oracle, x);
     }
+}
+
+static void encoded_as_ggml(void *user, int32_t type, const float *x, const u8 *blocks,
+                            size_t bytes)
+{
+    u8 got[4 * SUPER];
+    (void)user;
+    store_blocks(got, type, x);
+    golden_same_blocks(type, got, blocks, bytes);
+}
+
+/* In pieces of 32, and one by one, as work-items of a group do. */
+static void decoded_as_ggml(void *user, int32_t type, const float *x, const u8 *blocks,
+                            size_t bytes)
+{
+    float got[SUPER];
+    (void)user;
+    (void)bytes;
+    for (int i = 0; i < SUPER; i += BLOCK)
+        load_piece(got + i, blocks, type, i, BLOCK);
+    golden_same_floats(type, got, x);
+    for (int i = 0; i < SUPER; i++)
+        got[i] = load_any(blocks, type, i);
+    golden_same_floats(type, got, x);
+    for (int i = 0; i < SUPER; i += BLOCK / 2)
+        load_piece(got + i, blocks, type, i, BLOCK / 2);
+    golden_same_floats(type, got, x);
+}
+
+static void test_golden_blocks(void **state)
+{
+    (void)state;
+    golden_walk(encoded_as_ggml, decoded_as_ggml, NULL);
 }
 
 /* The scale of a block so small that 1 / scale is infinite is 0 in f16, so every element
@@ -223,9 +268,9 @@ static void test_tiny_blocks(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_storage_is_dtype), cmocka_unit_test(test_f16_round_trip),
-    cmocka_unit_test(test_f16_rounding),     cmocka_unit_test(test_bf16),
-    cmocka_unit_test(test_functions),        cmocka_unit_test(test_quantisers),
-    cmocka_unit_test(test_tiny_blocks),
+    cmocka_unit_test(test_f16_round_trip), cmocka_unit_test(test_f16_rounding),
+    cmocka_unit_test(test_bf16),           cmocka_unit_test(test_functions),
+    cmocka_unit_test(test_quantisers),     cmocka_unit_test(test_golden_blocks),
+    cmocka_unit_test(test_tiny_blocks),    cmocka_unit_test(test_below_one),
 };
 const struct family values_family = { tests, COUNT(tests) };

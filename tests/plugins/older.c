@@ -21,7 +21,7 @@ struct older_matmul {
     struct hw_tensor a, b, bias, c;
 };
 struct older_softmax {
-    struct hw_tensor x, mask, y;
+    struct hw_tensor x, mask, slopes, sinks, y;
 };
 struct older_ops {
     uint32_t size;

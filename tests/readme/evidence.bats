@@ -47,10 +47,10 @@ change()
 
 @test "what is computed and not recorded is named, with the command that records it" {
     needs_cpu
-    change '"f16": "50/50"' '"f16": "0/50"'
+    change '"f16": "110/110"' '"f16": "0/110"'
     evidence check cpu
     [ "$status" -eq 1 ]
-    [ "$output" = "matmul f16: computed here 50/50, recorded 0/50; \
+    [ "$output" = "matmul f16: computed here 110/110, recorded 0/110; \
 record it: tools/evidence record cpu executed && tools/evidence readme" ]
 }
 

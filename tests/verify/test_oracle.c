@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_oracle.c - the oracle itself: number formats against their definitions, over all
  * codes, and ops small enough to compute by hand. */
+#include "golden.h"
 #include "oracle.h"
 #include "storage.h"
 
@@ -92,6 +93,35 @@ static void test_blocks(void **state)
     assert_true(storage_read(HW_Q4_0, q4, 15) == -2 * storage_round(HW_F16, -23.0 / 8));
 }
 
+static void encoded_as_ggml(void *user, int32_t dtype, const float *x,
+                            const unsigned char *blocks, size_t bytes)
+{
+    double values[GOLDEN_ELEMENTS];
+    unsigned char got[4 * GOLDEN_ELEMENTS];
+    (void)user;
+    for (int i = 0; i < GOLDEN_ELEMENTS; i++)
+        values[i] = (double)x[i];
+    storage_write(dtype, got, values, GOLDEN_ELEMENTS);
+    golden_same_blocks(dtype, got, blocks, bytes);
+}
+
+static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
+                            const unsigned char *blocks, size_t bytes)
+{
+    float got[GOLDEN_ELEMENTS];
+    (void)user;
+    (void)bytes;
+    for (int i = 0; i < GOLDEN_ELEMENTS; i++)
+        got[i] = (float)storage_read(dtype, blocks, i);
+    golden_same_floats(dtype, got, x);
+}
+
+static void test_golden_blocks(void **state)
+{
+    (void)state;
+    golden_walk(encoded_as_ggml, decoded_as_ggml, NULL);
+}
+
 /* ---- the ops ------------------------------------------------------------------------------- */
 
 static void give(struct operand *o, int32_t rank, const int64_t *extents,
@@ -155,6 +185,33 @@ static void test_matmul(void **state)
     }
 }
 
+/* Of four batches of c, two neighbours share one of b. */
+static void test_matmul_batches(void **state)
+{
+    struct small s;
+    (void)state;
+    begin(&s, HW_OP_MATMUL);
+    give(&s.o[operand_matmul_a], 3, (int64_t[]){ 4, 1, 1 }, (double[]){ 1, 2, 3, 4 });
+    give(&s.o[operand_matmul_b], 3, (int64_t[]){ 2, 1, 1 }, (double[]){ 10, 100 });
+    give(&s.o[operand_matmul_c], 3, (int64_t[]){ 4, 1, 1 }, NULL);
+    end(&s, operand_matmul_c, (double[]){ 10, 20, 300, 400 });
+}
+
+/* Row 0 chooses experts 1 and none, row 1 experts 0 and 1. */
+static void test_matmul_id(void **state)
+{
+    struct small s;
+    (void)state;
+    begin(&s, HW_OP_MATMUL_ID);
+    s.o[operand_matmul_id_ids].dtype = HW_I32;
+    give(&s.o[operand_matmul_id_a], 3, (int64_t[]){ 2, 1, 2 }, (double[]){ 1, 2, 3, 4 });
+    give(&s.o[operand_matmul_id_b], 3, (int64_t[]){ 2, 1, 2 }, (double[]){ 1, 10, 2, 20 });
+    give(&s.o[operand_matmul_id_ids], 2, (int64_t[]){ 2, 2 }, (double[]){ 1, 2, 0, 1 });
+    give(&s.o[operand_matmul_id_bias], 2, (int64_t[]){ 2, 1 }, (double[]){ 0.5, 0.25 });
+    give(&s.o[operand_matmul_id_c], 3, (int64_t[]){ 2, 2, 1 }, NULL);
+    end(&s, operand_matmul_id_c, (double[]){ 42.25, 0, 43.5, 86.25 });
+}
+
 static void test_rows(void **state)
 {
     struct small s;
@@ -165,6 +222,14 @@ static void test_rows(void **state)
     give(&s.o[operand_rmsnorm_weight], 1, (int64_t[]){ 2 }, (double[]){ 1, 2 });
     give(&s.o[operand_rmsnorm_y], 2, (int64_t[]){ 1, 2 }, NULL);
     end(&s, operand_rmsnorm_y, (double[]){ 3 / sqrt(13), 8 / sqrt(13) });
+
+    begin(&s, HW_OP_LAYERNORM);
+    s.args.layernorm.eps = 3; /* mean 5, variance 1 */
+    give(&s.o[operand_layernorm_x], 2, (int64_t[]){ 1, 2 }, (double[]){ 4, 6 });
+    give(&s.o[operand_layernorm_weight], 1, (int64_t[]){ 2 }, (double[]){ 1, 10 });
+    give(&s.o[operand_layernorm_bias], 1, (int64_t[]){ 2 }, (double[]){ 0, 7 });
+    give(&s.o[operand_layernorm_y], 2, (int64_t[]){ 1, 2 }, NULL);
+    end(&s, operand_layernorm_y, (double[]){ -0.5, 12 });
 
     begin(&s, HW_OP_SOFTMAX);
     s.args.softmax.scale = 2;
@@ -179,6 +244,42 @@ static void test_rows(void **state)
          (double[]){ 1, 2, 2, -1, (double)NAN, (double)NAN, 0, -0.0, -1 });
     give(&s.o[operand_argmax_y], 1, (int64_t[]){ 3 }, NULL);
     end(&s, operand_argmax_y, (double[]){ 1, 1, 0 });
+}
+
+static void test_top_k_and_dot(void **state)
+{
+    struct small s;
+    (void)state;
+    begin(&s, HW_OP_TOP_K);
+    s.o[operand_top_k_indices].dtype = HW_I32;
+    give(&s.o[operand_top_k_x], 2, (int64_t[]){ 2, 4 },
+         (double[]){ 1, 3, (double)NAN, 3, 0, -2, -0.0, -1 });
+    give(&s.o[operand_top_k_indices], 2, (int64_t[]){ 2, 3 }, NULL);
+    end(&s, operand_top_k_indices, (double[]){ 2, 1, 3, 0, 2, 3 });
+
+    begin(&s, HW_OP_DOT);
+    give(&s.o[operand_dot_a], 3, (int64_t[]){ 2, 1, 2 }, (double[]){ 1, 2, 3, 4 });
+    give(&s.o[operand_dot_b], 2, (int64_t[]){ 2, 2 }, (double[]){ 1, 10, 100, 1000 });
+    give(&s.o[operand_dot_y], 2, (int64_t[]){ 2, 2 }, NULL);
+    end(&s, operand_dot_y, (double[]){ 21, 2100, 43, 4300 });
+}
+
+/* A kernel of 1x2 over a row of 3 with a zero on either side, in two groups. */
+static void test_conv2d(void **state)
+{
+    struct small s;
+    (void)state;
+    begin(&s, HW_OP_CONV2D);
+    s.args.conv2d.pad_w = 1;
+    s.args.conv2d.stride_w = 2;
+    s.args.conv2d.groups = 2;
+    give(&s.o[operand_conv2d_x], 4, (int64_t[]){ 1, 2, 1, 3 },
+         (double[]){ 1, 2, 3, 4, 5, 6 });
+    give(&s.o[operand_conv2d_weight], 4, (int64_t[]){ 2, 1, 1, 2 },
+         (double[]){ 10, 1, 100, 1 });
+    give(&s.o[operand_conv2d_bias], 1, (int64_t[]){ 2 }, (double[]){ 0.5, 0 });
+    give(&s.o[operand_conv2d_y], 4, (int64_t[]){ 1, 2, 1, 2 }, NULL);
+    end(&s, operand_conv2d_y, (double[]){ 1.5, 23.5, 4, 506 });
 }
 
 static void test_rope(void **state)
@@ -229,6 +330,39 @@ static void test_attention(void **state)
     }
 }
 
+/* The values that are known without a computer: at -2, 0 and 2, or from tables. */
+static void test_activations(void **state)
+{
+    static const struct {
+        int32_t kind;
+        float alpha, lo, hi;
+        double y[3];
+    } rows[] = {
+        { HW_ACT_RELU, 0, 0, 0, { 0, 0, 2 } },
+        { HW_ACT_LEAKY_RELU, 0.25f, 0, 0, { -0.5, 0, 2 } },
+        { HW_ACT_ELU, 0, 0, 0, { 0.1353352832366127 - 1, 0, 2 } },
+        { HW_ACT_ELU, 2, 0, 0, { 2 * (0.1353352832366127 - 1), 0, 2 } },
+        { HW_ACT_SIGMOID, 0, 0, 0, { 0.1192029220221176, 0.5, 0.8807970779778824 } },
+        { HW_ACT_TANH, 0, 0, 0, { -0.9640275800758169, 0, 0.9640275800758169 } },
+        { HW_ACT_GELU, 0, 0, 0, { -2 * 0.0227501319481792, 0, 2 * 0.9772498680518208 } },
+        { HW_ACT_GELU_TANH, 0, 0, 0, { -0.045402305912225, 0, 1.954597694087775 } },
+        { HW_ACT_SILU, 0, 0, 0, { -0.2384058440442351, 0, 1.7615941559557649 } },
+        { HW_ACT_CLIP, 0, -1, 0.5f, { -1, 0, 0.5 } },
+    };
+    struct small s;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        begin(&s, HW_OP_ACTIVATION);
+        s.args.activation.kind = rows[i].kind;
+        s.args.activation.alpha = rows[i].alpha;
+        s.args.activation.lo = rows[i].lo;
+        s.args.activation.hi = rows[i].hi;
+        give(&s.o[operand_activation_x], 1, (int64_t[]){ 3 }, (double[]){ -2, 0, 2 });
+        give(&s.o[operand_activation_y], 1, (int64_t[]){ 3 }, NULL);
+        end(&s, operand_activation_y, rows[i].y);
+    }
+}
+
 static void test_the_rest(void **state)
 {
     struct small s;
@@ -243,6 +377,32 @@ static void test_the_rest(void **state)
     give(&s.o[operand_add_b], 1, (int64_t[]){ 2 }, (double[]){ 10, 20 });
     give(&s.o[operand_add_y], 2, (int64_t[]){ 2, 2 }, NULL);
     end(&s, operand_add_y, (double[]){ 11, 21, 12, 22 });
+
+    begin(&s, HW_OP_GLU); /* sigmoid(ln 3) = 3 / 4 */
+    s.args.glu.kind = HW_ACT_SIGMOID;
+    give(&s.o[operand_glu_gate], 1, (int64_t[]){ 2 }, (double[]){ log(3), -log(3) });
+    give(&s.o[operand_glu_up], 1, (int64_t[]){ 2 }, (double[]){ 8, 12 });
+    give(&s.o[operand_glu_y], 1, (int64_t[]){ 2 }, NULL);
+    end(&s, operand_glu_y, (double[]){ 6, 3 });
+
+    begin(&s, HW_OP_SUB); /* a repeats along both axes, b along rows */
+    give(&s.o[operand_sub_a], 2, (int64_t[]){ 1, 2 }, (double[]){ 1, 2 });
+    give(&s.o[operand_sub_b], 2, (int64_t[]){ 2, 1 }, (double[]){ 10, 20 });
+    give(&s.o[operand_sub_y], 2, (int64_t[]){ 2, 4 }, NULL);
+    end(&s, operand_sub_y, (double[]){ -9, -8, -9, -8, -19, -18, -19, -18 });
+
+    begin(&s, HW_OP_DIV);
+    give(&s.o[operand_div_a], 1, (int64_t[]){ 1 }, (double[]){ 6 });
+    give(&s.o[operand_div_b], 1, (int64_t[]){ 2 }, (double[]){ 4, -3 });
+    give(&s.o[operand_div_y], 1, (int64_t[]){ 2 }, NULL);
+    end(&s, operand_div_y, (double[]){ 1.5, -2 });
+
+    begin(&s, HW_OP_SCALE);
+    s.args.scale.scale = -2;
+    s.args.scale.bias = 0.5f;
+    give(&s.o[operand_scale_x], 1, (int64_t[]){ 2 }, (double[]){ 3, 0 });
+    give(&s.o[operand_scale_y], 1, (int64_t[]){ 2 }, NULL);
+    end(&s, operand_scale_y, (double[]){ -5.5, 0.5 });
 
     begin(&s, HW_OP_ADD_RMSNORM); /* 2048 + 1 rounds to 2048 in f16 */
     for (int i = 0; i < operand_add_rmsnorm_count; i++)
@@ -270,10 +430,20 @@ static void test_the_rest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f16),       cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_blocks),    cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_rows),      cmocka_unit_test(test_rope),
-        cmocka_unit_test(test_attention), cmocka_unit_test(test_the_rest),
+        cmocka_unit_test(test_f16),
+        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_golden_blocks),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_the_rest),
+        cmocka_unit_test(test_matmul_id),
+        cmocka_unit_test(test_matmul_batches),
+        cmocka_unit_test(test_top_k_and_dot),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_conv2d),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static int32_t get_rows(void *device, void *queue, const struct hw_get_rows *op)
 
     (void)device;
     (void)queue;
-    for (int64_t i = 0; i < storage_count(&op->y); i++) {
+    for (int64_t i = 0; op->y.rank == 2 && i < storage_count(&op->y); i++) {
         const double row = get(&op->rows, i / cols);
         if (last >= 0 && (row < 0 || row > (double)last) &&
             !storage_is_block(op->table.dtype))

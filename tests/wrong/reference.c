@@ -205,7 +205,7 @@ static int32_t supports(void *device, uint32_t op, const void *args, char *why,
     for (int i = 0; i < count; i++) {
         struct hw_tensor tensor;
         memcpy(&tensor, (const char *)args + field[i], sizeof tensor);
-        if (tensor.dtype > HW_Q4_0 || tensor.layout) {
+        if (tensor.layout) {
             snprintf(why, why_size, "the oracle does not read %s", operands[i].name);
             return HW_UNSUPPORTED;
         }

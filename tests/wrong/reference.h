@@ -29,13 +29,15 @@ void *element(const struct hw_tensor *tensor, int64_t i);
 double get(const struct hw_tensor *tensor, int64_t i);
 void set(const struct hw_tensor *tensor, int64_t i, double value);
 
-#define WRONG(plugin_name, op)                                                             \
+/* The function may not have the op's name where <stdlib.h> has taken it. */
+#define WRONG(plugin_name, op) WRONG_BY(plugin_name, op, op)
+#define WRONG_BY(plugin_name, op, function)                                                \
     static int32_t fill(const struct hw_host *host, struct hw_plugin *table)               \
     {                                                                                      \
         static struct hw_plugin_ops ops;                                                   \
         (void)host;                                                                        \
         ops = reference_ops;                                                               \
-        ops.op = op;                                                                       \
+        ops.op = function;                                                                 \
         return reference_fill(table, &ops);                                                \
     }                                                                                      \
     HW_PLUGIN(plugin_name, "vendor=tests\n", fill)

@@ -11,7 +11,7 @@ static int32_t set_rows(void *device, void *queue, const struct hw_set_rows *op)
 
     (void)device;
     (void)queue;
-    for (int64_t i = 0; table->dtype == HW_Q8_0 && i < x->extent[0]; i++) {
+    for (int64_t i = 0; table->dtype == HW_Q8_0 && x->rank == 2 && i < x->extent[0]; i++) {
         const int64_t row = (int64_t)get(&op->rows, i);
         unsigned char *block = (unsigned char *)hw_tensor_address(table) +
                                row * table->stride[0];

@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
     # shellcheck disable=SC2086 # an option and its value, or nothing
     output=$("$checkops" --test --quick --verbose $only --plugin "$plugin" 2>&1)
     status=$?
-    failed=$(printf '%s\n' "$output" | sed -nE 's/^FAILED [^ ]+ ([a-z_]+)\(.*/\1/p' | sort -u)
+    failed=$(printf '%s\n' "$output" | sed -nE 's/^FAILED [^ ]+ ([a-z0-9_]+)\(.*/\1/p' | sort -u)
     if [ "$op" = - ] && [ "$status" = 0 ] && [ -z "$failed" ]; then
         echo "ok $number - $name: every op passes"
     elif [ "$op" != - ] && [ "$status" = 1 ] && [ "$failed" = "$op" ]; then

@@ -5,15 +5,14 @@
 
 #include "../discrete.h"
 
-/* The element of an operand at an index into `rank` extents. An extent that the operand lacks,
- * or that is 1, repeats. */
+/* The element of an operand at an index into `rank` extents. Extents that the operand lacks are
+ * 1, and smaller ones repeat. */
 static inline unsigned char *element(const struct hw_tensor *t,
                                      const int64_t index[HW_MAX_RANK], int rank)
 {
     uint64_t at = t->offset;
     for (int i = 0; i < t->rank; i++)
-        if (t->extent[i] > 1)
-            at += (uint64_t)(index[i + rank - t->rank] * t->stride[i]);
+        at += (uint64_t)(index[i + rank - t->rank] % t->extent[i] * t->stride[i]);
     return memory_cells(t->buffer, at);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* It would dlopen a library that lies beside it: it is linked with the rpath $ORIGIN. */
+/* Names a library that lies beside it: it is linked with the rpath $ORIGIN:$ORIGIN/more. */
 #define NAME  "beside"
 #define LINES "needs=libbeside.so.1\n"
 #include "minimal.h"

@@ -97,9 +97,63 @@ static void both_repeat(void **state)
                                .y = TENSOR(y, HW_F32, 2, 3, 5, 33) };
     (void)state;
     const struct lowered l = low(HW_OP_MUL, &op);
-    assert_int_equal(l.args.mul.flat, 1);
-    assert_int_equal(l.args.add.b_step, 0);
+    assert_int_equal(l.kernel, PORTABLE_binary);
+    assert_int_equal(l.form, FORM_mixed);
+    assert_int_equal(l.args.binary.kind, BINARY_MUL);
+    assert_int_equal(l.args.binary.a_period.cols, 1);
+    assert_int_equal(l.args.binary.b_period.cols, 1);
     assert_int_equal(l.groups, 30);
+}
+
+/* Operands of a difference stay where they are. */
+static void order_matters(void **state)
+{
+    struct hw_sub op = { .a = TENSOR(x, HW_F32, 4, 6),
+                         .b = TENSOR(y, HW_F32, 4, 1),
+                         .y = TENSOR(y, HW_F32, 4, 6) };
+    (void)state;
+    struct lowered l = low(HW_OP_SUB, &op);
+    assert_int_equal(l.kernel, PORTABLE_sub);
+    assert_int_equal(l.args.sub.b_step, 0);
+    op.a = TENSOR(x, HW_F32, 4, 1);
+    op.b = TENSOR(y, HW_F32, 4, 6);
+    l = low(HW_OP_SUB, &op);
+    assert_int_equal(l.kernel, PORTABLE_binary);
+    assert_ptr_equal(l.operand[1], &op.a);
+    assert_int_equal(l.args.binary.a_period.cols, 1);
+    assert_int_equal(l.args.binary.b_period.cols, 6);
+}
+
+/* Contiguous operands of two types are one row. */
+static void types_mix(void **state)
+{
+    const struct hw_div op = { .a = TENSOR(x, HW_F32, 4, 5, 6),
+                               .b = TENSOR(y, HW_F16, 4, 5, 6),
+                               .y = TENSOR(y, HW_BF16, 4, 5, 6) };
+    (void)state;
+    const struct lowered l = low(HW_OP_DIV, &op);
+    assert_int_equal(l.kernel, PORTABLE_binary);
+    assert_int_equal(l.args.binary.cols, 120);
+    assert_int_equal(l.args.binary.y_type, STORAGE_BF16);
+    assert_int_equal(l.args.binary.a_type, STORAGE_F32);
+    assert_int_equal(l.args.binary.b_type, STORAGE_F16);
+    assert_int_equal(l.groups, 1);
+}
+
+static void extents_repeat(void **state)
+{
+    const struct hw_add op = { .a = TENSOR(x, HW_F32, 4, 6, 10),
+                               .b = TENSOR(y, HW_F32, 3, 5),
+                               .y = TENSOR(y, HW_F32, 4, 6, 10) };
+    (void)state;
+    const struct lowered l = low(HW_OP_ADD, &op);
+    assert_int_equal(l.kernel, PORTABLE_binary);
+    assert_int_equal(l.args.binary.cols, 10);
+    assert_int_equal(l.args.binary.b_period.outer[1], 1);
+    assert_int_equal(l.args.binary.b_period.outer[2], 3);
+    assert_int_equal(l.args.binary.b_period.cols, 5);
+    assert_int_equal(l.args.binary.b.stride[2], 20);
+    assert_int_equal(l.groups, 24);
 }
 
 static void empty_launches_nothing(void **state)
@@ -163,6 +217,8 @@ static void copies(void **state)
     op.dst = TENSOR(y, HW_Q6_K, 2, 512);
     assert_int_equal(low(HW_OP_COPY, &op).args.copy.cols, 2 * 2 * 210);
     op.dst = TENSOR(y, HW_F32, 2, 512);
+    assert_int_equal(low(HW_OP_COPY, &op).args.copy.cols, 1024);
+    op.dst = TENSOR(y, HW_Q4_K, 2, 512);
     assert_non_null(lower(HW_OP_COPY, &op, &l));
     op.src = TENSOR(x, HW_F32, 4, 5); /* a transposed view becomes contiguous */
     op.dst = TENSOR(y, HW_F32, 4, 5);
@@ -195,6 +251,9 @@ int main(void)
         cmocka_unit_test(broadcasts),
         cmocka_unit_test(columns_of_one),
         cmocka_unit_test(both_repeat),
+        cmocka_unit_test(order_matters),
+        cmocka_unit_test(types_mix),
+        cmocka_unit_test(extents_repeat),
         cmocka_unit_test(empty_launches_nothing),
         cmocka_unit_test(few_rows_take_the_dot_product),
         cmocka_unit_test(offsets_of_buffers),

@@ -5,6 +5,8 @@
  * result; this program compares rows with each other. */
 #include "harness.h"
 
+#include "../../verify/golden.h"
+
 #include <math.h>
 #include <stdbool.h>
 
@@ -58,7 +60,21 @@ static struct hw_tensor fill(struct harness *h, struct operand *o, struct hw_ten
 
 static struct operand a, b, c, out;
 
-static const int32_t weights[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0, HW_Q4_0 };
+enum { WEIGHTS = 11 };
+static const int32_t weights[WEIGHTS] = { HW_F32,  HW_F16,  HW_BF16, HW_Q8_0,
+                                          HW_Q4_0, HW_Q4_1, HW_Q5_0, HW_Q5_1,
+                                          HW_Q4_K, HW_Q5_K, HW_Q6_K };
+
+/* The i-th of them for each of three types of floats, and a length of rows that suits it. */
+static int32_t weight(int i)
+{
+    return weights[i / 3 % WEIGHTS];
+}
+
+static int64_t whole(int64_t n, int32_t dtype)
+{
+    return hw_dtype_block(dtype) > n ? hw_dtype_block(dtype) : n;
+}
 
 /* The i-th call of each op, with floats of type `t`: noise in, the output at `out`. */
 #define CASE(name) static struct hw_##name name##_case(struct harness *h, int i, int32_t t)
@@ -66,10 +82,10 @@ static const int32_t weights[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0, HW_Q4_0 };
 CASE(matmul)
 {
     static const int64_t m[] = { 1, 3, 8, 9, 65, 70 };
-    const int64_t rows = m[i / 15];
+    const int64_t rows = m[i / (3 * WEIGHTS)], k = whole(160, weight(i));
     return (struct hw_matmul){
-        .a = fill(h, &a, TENSOR(NULL, t, rows, 160), 1),
-        .b = fill(h, &b, TENSOR(NULL, weights[i / 3 % 5], 67, 160), 2),
+        .a = fill(h, &a, TENSOR(NULL, t, rows, k), 1),
+        .b = fill(h, &b, TENSOR(NULL, weight(i), 67, k), 2),
         .bias = fill(h, &c, TENSOR(NULL, t, 67), 3),
         .c = TENSOR(out.bytes, t, rows, 67),
         .transpose_b = 1,
@@ -97,14 +113,25 @@ CASE(add_rmsnorm)
     };
 }
 
+CASE(layernorm)
+{
+    return (struct hw_layernorm){
+        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
+        .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+        .bias = fill(h, &c, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 3),
+        .y = TENSOR(out.bytes, t, 5, 127),
+        .eps = 1e-5f,
+    };
+}
+
 CASE(softmax)
 {
     return (struct hw_softmax){
         .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
-        .mask = fill(h, &b, TENSOR(NULL, i % 6 < 3 ? t : HW_F32, 5, 129), 2),
+        .mask = fill(h, &b, TENSOR(NULL, weights[i / 3 % 3], 5, 129), 2),
         .y = TENSOR(out.bytes, t, 2, 5, 129),
         .scale = 3.0f,
-        .log = i >= 6,
+        .log = i >= 9,
     };
 }
 
@@ -128,11 +155,11 @@ CASE(rope)
 
 CASE(attention)
 {
-    const int32_t kv = weights[i / 3 % 4];
+    const int32_t k = weights[i / 3 % 5], v = weights[(i / 3 + i) % 5];
     return (struct hw_attention){
         .q = fill(h, &a, TENSOR(NULL, t, 5, 6, 96), 1),
-        .k = fill(h, &b, TENSOR(NULL, kv, 33, 2, 96), 2),
-        .v = fill(h, &c, TENSOR(NULL, kv, 33, 2, 64), 3),
+        .k = fill(h, &b, TENSOR(NULL, k, 33, 2, 96), 2),
+        .v = fill(h, &c, TENSOR(NULL, v, 33, 2, 64), 3),
         .y = TENSOR(out.bytes, t, 5, 6, 64),
         .length = 31,
         .causal = 1,
@@ -155,6 +182,49 @@ CASE(mul)
                             .y = TENSOR(out.bytes, t, 5, 129) };
 }
 
+/* i / 3: operands of one type, of two types, and b repeating. */
+CASE(sub)
+{
+    const int32_t other = i >= 3 ? HW_F16 : t;
+    return (struct hw_sub){ .a = fill(h, &a, TENSOR(NULL, t, 6, 258), 1),
+                            .b = i < 6 ? fill(h, &b, TENSOR(NULL, other, 6, 1), 2)
+                                       : fill(h, &b, TENSOR(NULL, other, 2, 129), 2),
+                            .y = TENSOR(out.bytes, t, 6, 258) };
+}
+
+CASE(div)
+{
+    (void)i;
+    return (struct hw_div){ .a = fill(h, &a, TENSOR(NULL, t, 5, 1), 1),
+                            .b = fill(h, &b, TENSOR(NULL, t, 5, 129), 2),
+                            .y = TENSOR(out.bytes, t, 5, 129) };
+}
+
+CASE(scale)
+{
+    (void)i;
+    return (struct hw_scale){ .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+                              .y = TENSOR(out.bytes, t, 7, 1000),
+                              .scale = -3.0f,
+                              .bias = 0.5f };
+}
+
+CASE(activation)
+{
+    const int32_t kind = HW_ACT_RELU + i / 3;
+    return (struct hw_activation){ .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+                                   .y = TENSOR(out.bytes, t, 7, 1000),
+                                   .kind = kind,
+                                   .hi = kind == HW_ACT_CLIP ? 0.5f : 0.0f };
+}
+
+CASE(glu)
+{
+    return (struct hw_glu){ .gate = fill(h, &a, TENSOR(NULL, t, 5, 258), 1),
+                            .y = TENSOR(out.bytes, t, 5, 129),
+                            .kind = HW_ACT_RELU + i / 3 };
+}
+
 CASE(swiglu)
 {
     (void)i;
@@ -166,26 +236,29 @@ static int32_t row_indices[] = { 3, -1, 0, 99, 6 };
 
 CASE(get_rows)
 {
+    const int64_t cols = whole(96, weight(i));
     return (struct hw_get_rows){
-        .table = fill(h, &a, TENSOR(NULL, weights[i % 5], 7, 96), 1),
+        .table = fill(h, &a, TENSOR(NULL, weight(i), 7, cols), 1),
         .rows = TENSOR(row_indices, HW_I32, 5),
-        .y = TENSOR(out.bytes, t, 5, 96),
+        .y = TENSOR(out.bytes, t, 5, cols),
     };
 }
 
 CASE(set_rows)
 {
+    const int64_t cols = whole(96, weight(i));
     return (struct hw_set_rows){
-        .x = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
+        .x = fill(h, &a, TENSOR(NULL, t, 5, cols), 1),
         .rows = TENSOR(row_indices, HW_I32, 5),
-        .table = fill(h, &out, TENSOR(NULL, weights[i / 3 % 4], 7, 96), 4),
+        .table = fill(h, &out, TENSOR(NULL, weight(i), 7, cols), 4),
     };
 }
 
 CASE(copy)
 {
-    return (struct hw_copy){ .src = fill(h, &a, TENSOR(NULL, t, 5, 96), 1),
-                             .dst = TENSOR(out.bytes, weights[i % 5], 5, 96) };
+    const int64_t cols = whole(96, weight(i));
+    return (struct hw_copy){ .src = fill(h, &a, TENSOR(NULL, t, 5, cols), 1),
+                             .dst = TENSOR(out.bytes, weight(i), 5, cols) };
 }
 
 CASE(argmax)
@@ -195,22 +268,78 @@ CASE(argmax)
                                .y = TENSOR(out.bytes, HW_I32, 5) };
 }
 
+CASE(top_k)
+{
+    (void)i;
+    return (struct hw_top_k){ .x = fill(h, &a, TENSOR(NULL, t, 5, 1000), 1),
+                              .values = TENSOR(b.bytes, t, 5, 40),
+                              .indices = TENSOR(out.bytes, HW_I32, 5, 40) };
+}
+
+CASE(dot)
+{
+    return (struct hw_dot){ .a = fill(h, &a, TENSOR(NULL, t, 5, 1, 333), 1),
+                            .b = fill(h, &b, TENSOR(NULL, weights[i / 3], 7, 333), 2),
+                            .y = TENSOR(out.bytes, t, 5, 7) };
+}
+
+CASE(conv2d)
+{
+    return (struct hw_conv2d){
+        .x = fill(h, &a, TENSOR(NULL, t, 2, 6, 13, 33), 1),
+        .weight = fill(h, &b, TENSOR(NULL, weights[i / 3], 70, 3, 3, 2), 2),
+        .bias = fill(h, &c, TENSOR(NULL, t, 70), 3),
+        .y = TENSOR(out.bytes, t, 2, 70, 7, 33),
+        .stride_h = 2,
+        .pad_h = 1,
+        .pad_w = 1,
+        .dilation_w = 2,
+        .groups = 2,
+    };
+}
+
+static int32_t expert_ids[18] = { 1, 0, 2, -1, 0, 0, 3, 0, 0, 1 };
+
+/* Few rows, and many. */
+CASE(matmul_id)
+{
+    const bool few = i < 3 * WEIGHTS;
+    const int64_t tokens = few ? 2 : 9, experts = few ? 3 : 1, k = whole(96, weight(i));
+    return (struct hw_matmul_id){
+        .a = fill(h, &a, TENSOR(NULL, t, tokens, 1, k), 1),
+        .b = fill(h, &b, TENSOR(NULL, weight(i), experts, 67, k), 2),
+        .ids = TENSOR(expert_ids, HW_I32, tokens, 2),
+        .bias = fill(h, &c, TENSOR(NULL, t, experts, 67), 3),
+        .c = TENSOR(out.bytes, t, tokens, 2, 67),
+    };
+}
+
 /* X(NAME, name, output, how many cases): so many that each type and form is met. */
 #define CASES(X)                                                                           \
-    X(MATMUL, matmul, c, 6 * 15)                                                           \
+    X(MATMUL, matmul, c, 6 * 3 * WEIGHTS)                                                  \
     X(RMSNORM, rmsnorm, y, 6)                                                              \
-    X(SOFTMAX, softmax, y, 12)                                                             \
+    X(SOFTMAX, softmax, y, 18)                                                             \
     X(SILU, silu, y, 3)                                                                    \
     X(ROPE, rope, y, 6)                                                                    \
-    X(ATTENTION, attention, y, 12)                                                         \
+    X(ATTENTION, attention, y, 15)                                                         \
     X(ADD, add, y, 3)                                                                      \
     X(MUL, mul, y, 3)                                                                      \
     X(SWIGLU, swiglu, y, 3)                                                                \
     X(ADD_RMSNORM, add_rmsnorm, y, 6)                                                      \
-    X(GET_ROWS, get_rows, y, 15)                                                           \
-    X(SET_ROWS, set_rows, table, 12)                                                       \
-    X(COPY, copy, dst, 15)                                                                 \
-    X(ARGMAX, argmax, y, 3)
+    X(GET_ROWS, get_rows, y, 3 * WEIGHTS)                                                  \
+    X(SET_ROWS, set_rows, table, 3 * WEIGHTS)                                              \
+    X(COPY, copy, dst, 3 * WEIGHTS)                                                        \
+    X(ARGMAX, argmax, y, 3)                                                                \
+    X(MATMUL_ID, matmul_id, c, 2 * 3 * WEIGHTS)                                            \
+    X(LAYERNORM, layernorm, y, 6)                                                          \
+    X(SUB, sub, y, 9)                                                                      \
+    X(DIV, div, y, 3)                                                                      \
+    X(SCALE, scale, y, 3)                                                                  \
+    X(TOP_K, top_k, indices, 3)                                                            \
+    X(DOT, dot, y, 9)                                                                      \
+    X(ACTIVATION, activation, y, 30)                                                       \
+    X(GLU, glu, y, 27)                                                                     \
+    X(CONV2D, conv2d, y, 9)
 
 /* Runs the i-th case of an op and returns its output; an absent tensor past the last case.
  * `*taken` is false if the row that `h` is confined to does not take the case. */
@@ -329,6 +458,51 @@ static void rows_agree(void **state)
     assert_true(compared > 150);
 }
 
+/* ---- blocks: the bits of GGML ---- */
+
+static void move(struct harness *h, void *to, int32_t to_type, const void *from,
+                 int32_t from_type)
+{
+    struct hw_tensor src = TENSOR((void *)(uintptr_t)from, from_type, GOLDEN_ELEMENTS);
+    struct hw_tensor dst = TENSOR(to, to_type, GOLDEN_ELEMENTS);
+    convert(h, &dst, &src);
+}
+
+static void encoded_as_ggml(void *user, int32_t dtype, const float *x,
+                            const unsigned char *blocks, size_t bytes)
+{
+    move(user, out.bytes, dtype, x, HW_F32);
+    golden_same_blocks(dtype, out.bytes, blocks, bytes);
+}
+
+static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
+                            const unsigned char *blocks, size_t bytes)
+{
+    float got[GOLDEN_ELEMENTS];
+    (void)bytes;
+    move(user, got, HW_F32, blocks, dtype);
+    golden_same_floats(dtype, got, x);
+}
+
+/* On every row of copy, those that fuse products with sums among them. */
+static void blocks_are_those_of_ggml(void **state)
+{
+    struct harness h, other;
+    (void)state;
+    harness_open(&h, "", 1);
+    for (uint32_t row = 0;; row++) {
+        struct hw_kernel_info info = { .size = sizeof info };
+        if (h.plugin.kernel_info(h.device, HW_OP_COPY, row, &info) != HW_OK)
+            break;
+        if (!info.eligible)
+            continue;
+        harness_open(&other, info.name, 1);
+        golden_walk(encoded_as_ggml, decoded_as_ggml, &other);
+        harness_close(&other);
+    }
+    harness_close(&h);
+}
+
 static void last_row_is_portable(void **state)
 {
     struct harness h;
@@ -375,7 +549,7 @@ static void unsupported_says_why(void **state)
     (void)state;
     harness_open(&h, "", 1);
     const struct hw_matmul op = { .a = TENSOR(a.bytes, HW_F32, 1, 256),
-                                  .b = TENSOR(b.bytes, HW_Q4_K, 4, 256),
+                                  .b = TENSOR(b.bytes, HW_I8, 4, 256),
                                   .c = TENSOR(out.bytes, HW_F32, 1, 4),
                                   .transpose_b = 1 };
     assert_int_equal(h.plugin.supports(h.device, HW_OP_MATMUL, &op, why, sizeof why, NULL),
@@ -424,11 +598,9 @@ static void graph_replays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_agree),
-        cmocka_unit_test(last_row_is_portable),
-        cmocka_unit_test(unknown_row_is_refused),
-        cmocka_unit_test(unsupported_says_why),
-        cmocka_unit_test(graph_replays),
+        cmocka_unit_test(rows_agree),           cmocka_unit_test(blocks_are_those_of_ggml),
+        cmocka_unit_test(last_row_is_portable), cmocka_unit_test(unknown_row_is_refused),
+        cmocka_unit_test(unsupported_says_why), cmocka_unit_test(graph_replays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
