@@ -102,6 +102,24 @@ static void test_real_file(void **state)
     gguf_close(file);
 }
 
+/* Version 2 has the same bytes. */
+static void test_version_2(void **state)
+{
+    (void)state;
+    struct fault why = { "" };
+    size_t size;
+    uint8_t *bytes = slurp(model, &size);
+    assert_non_null(bytes);
+    bytes[4] = 2;
+    struct gguf *file = gguf_parse(bytes, size, "some.gguf", &why);
+    if (!file)
+        fail_msg("%s", why.text);
+    assert_int_equal(file->version, 2);
+    assert_int_equal(file->tensor_count, 38);
+    gguf_close(file);
+    free(bytes);
+}
+
 static void test_wrong_kinds(void **state)
 {
     (void)state;
@@ -234,7 +252,7 @@ static void test_header(void **state)
         { "<!DOCTYPE html>", 15, "web page" },
         { "GGUF", 4, "header at byte 4" },
         { "GGUF\1\0\0\0", 8, "version 1 is not supported" },
-        { "GGUF\2\0\0\0", 8, "version 2 is not supported" },
+        { "GGUF\4\0\0\0", 8, "version 4 is not supported, only versions 2 and 3 are" },
         { "GGUF\4\0\0\0", 8, "a newer hw may support it" },
         { "GGUF\0\0\0\3", 8, "big endian" },
         { "GGUF\0\0\0\0", 8, "version 0 is not supported" },
@@ -389,7 +407,7 @@ static void test_tensors(void **state)
         { "t", 5, { 1, 1, 1, 1, 1 }, I8, 0, "has 5 dimensions" },
         { "t", 2, { 32, 0 }, I8, 0, "extent 1 is zero" },
         { "t", 1, { 32 }, 4, 0, "ggml type 4 is unknown" },
-        { "t", 1, { 32 }, 40, 0, "ggml type 40 is unknown" },
+        { "t", 1, { 32 }, 42, 0, "ggml type 42 is unknown" },
         { "t", 1, { 32 }, UINT32_MAX, 0, "ggml type 4294967295 is unknown" },
         { "t", 1, { 33 }, Q8_0, 0, "not whole Q8_0 blocks of 32" },
         { "t", 1, { 128 }, 12, 0, "not whole Q4_K blocks of 256" },
@@ -477,7 +495,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_counts),    cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_nesting),   cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_tensors),   cmocka_unit_test(test_tensors_apart),
-        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_paths),     cmocka_unit_test(test_version_2),
     };
     return cmocka_run_group_tests_name("gguf", tests, build_fence, NULL);
 }

@@ -293,6 +293,33 @@ static size_t offset_of(const char *key)
     return (size_t)(pair->value - model->bytes);
 }
 
+/* A file whose address is not a multiple of 8 bytes cannot be imported, so all of it is copied;
+ * of the model itself, nothing is. */
+static void test_in_place(void **state)
+{
+    (void)state;
+    const struct llama_settings settings = { .context = TEXT };
+    float wanted[VOCABULARY], scores[VOCABULARY];
+    uint8_t *room = malloc(model_size + 4);
+    assert_non_null(room);
+    memcpy(room + 4, model_bytes, model_size);
+    struct gguf *shifted = parse(room + 4, model_size);
+    struct llama *copied = load(shifted, &settings), *mapped = load(model, &settings);
+    assert_int_equal(llama_memory(mapped).weights, 0);
+    assert_int_equal(llama_memory(copied).mapped, 0);
+    assert_in_range(llama_memory(copied).weights, llama_memory(mapped).mapped, UINT32_MAX);
+    assert_in_range(llama_memory(mapped).mapped, model_size * 9 / 10, model_size);
+    feed(mapped, text, TEXT);
+    scores_of(mapped, wanted);
+    feed(copied, text, TEXT);
+    scores_of(copied, scores);
+    assert_memory_equal(scores, wanted, sizeof scores);
+    llama_free(mapped);
+    llama_free(copied);
+    gguf_close(shifted);
+    free(room);
+}
+
 /* qwen2 pairs the elements of a head as (i, i + 32), where llama pairs (2i, 2i + 1). With
  * the rows of q and k reordered accordingly, both compute the same model. The two names
  * have the same length. */
@@ -710,13 +737,17 @@ static void test_unsupported_ops(void **state)
     struct fault why;
     struct shape shape;
     struct variant experts = { .pair_count = 1 }, yarn = { .pair_count = 1 };
+    struct variant softcap = { .pair_count = 1 };
     put_key(&experts.pairs, "llama.expert_count", GGUF_U32);
     put_u32(&experts.pairs, 8);
     put_key(&yarn.pairs, "llama.rope.scaling.type", GGUF_STRING);
     put_string(&yarn.pairs, "yarn");
-    struct blob blobs[] = { rewrite(&experts), rewrite(&yarn) };
-    const char *const words[] = { "has 8 experts", "is 'yarn', supported are" };
-    for (int i = 0; i < 2; i++) {
+    put_key(&softcap.pairs, "llama.attn_logit_softcapping", GGUF_F32);
+    put_f32(&softcap.pairs, 30);
+    struct blob blobs[] = { rewrite(&experts), rewrite(&yarn), rewrite(&softcap) };
+    const char *const words[] = { "has 8 experts", "is 'yarn', supported are",
+                                  "'llama.attn_logit_softcapping' is not supported" };
+    for (int i = 0; i < 3; i++) {
         struct gguf *file = parse(blobs[i].bytes, blobs[i].size);
         assert_false(shape_read(file, &shape, &why));
         assert_non_null(strstr(why.text, words[i]));
@@ -741,6 +772,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_batch_equals_steps),
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
+        cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_half_split_rope),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_weight_types),

@@ -363,8 +363,8 @@ static void test_bad_vocabularies(void **state)
         uint32_t eos;
         const char *words; /* NULL: unusual, but valid */
     } rows[] = {
-        { "gpt2", 3, 3, 3, 1, 0, 2, "is 'gpt2', only 'llama'" },
-        { "", 3, 3, 3, 1, 0, 2, "is '', only 'llama'" },
+        { "bert", 3, 3, 3, 1, 0, 2, "is 'bert', supported are 'llama'" },
+        { "", 3, 3, 3, 1, 0, 2, "is '', supported are 'llama'" },
         { "llama", 0, 0, 0, 1, 0, 0, "have 0, 0 and 0 elements" },
         { "llama", 3, 2, 3, 1, 0, 2, "have 3, 2 and 3 elements" },
         { "llama", 3, 3, 4, 1, 0, 2, "have 3, 3 and 4 elements" },

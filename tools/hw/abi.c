@@ -197,12 +197,30 @@ static void print_structs(const json_t *list, const char *key)
 
 /* ---- both ---- */
 
+static void complain_unknown(const char *name)
+{
+    enum { MOST = sizeof rows / sizeof rows[0] + HW_OP_COUNT };
+    char ops[HW_OP_COUNT][64];
+    const char *names[MOST + 1] = { NULL }, *meant;
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (!rows[i].offset)
+            names[count++] = rows[i].of;
+    for (uint32_t op = 0; op < HW_OP_COUNT && hw_op_size(op); op++) {
+        snprintf(ops[op], sizeof ops[op], "hw_%s", hw_op_name(op));
+        names[count++] = ops[op];
+    }
+    meant = nearest(name, names);
+    complain("%s: the public headers have no struct of this name%s%s%s", name,
+             meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+}
+
 static int print_abi(const char *only)
 {
     json_t *structs = structs_json(only), *ops = ops_json(only);
     const bool found = json_array_size(structs) + json_array_size(ops) > 0;
     if (!found)
-        complain("%s: the public headers have no struct of this name", only);
+        complain_unknown(only);
     else if (out_json)
         out_tree(json_pack("{s:i, s:s, s:i, s:i, s:O, s:O, s:o, s:o}", "schema", 1,
                            "library", hw_version_string(), "plugin_abi", HW_ABI_VERSION,

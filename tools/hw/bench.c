@@ -38,7 +38,7 @@ static const struct manual manual = {
     .about =
         "hw bench - measure on this machine\n\n"
         "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
-        "                    on tensors of one element (silu, matmul, rmsnorm, add)\n"
+        "                    repeated, and with shapes that take turns\n"
         "  open              opening and closing a context: in a new process, and again\n"
         "  copy              copies from host to device, on the device, and back\n"
         "  ops [OP...]       the ops\n\n"

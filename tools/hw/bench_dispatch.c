@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_dispatch.c - the cost of a call beyond the work of the plugin: each op on tensors
- * of one element, alternately through the library and by a direct call of the plugin's
- * function.
+ * of few elements, alternately through the library and by a direct call of the plugin's
+ * function; first the same call again and again, then calls of different shapes in turn.
  *
  * The plugin is entered a second time through its public ABI, as by any host, with its own
  * device and queue. Both sides run the same code of the plugin on one thread. */
@@ -21,8 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verify.h>
 
-enum { CALLS = 200, REPETITIONS = 2000, TENSORS = 3, APART = 256 /* bytes */ };
+enum { CALLS = 200, REPETITIONS = 2000, MEMORY = 1 << 16 /* bytes, for each side */ };
 
 /* ---- The plugin without the library -------------------------------------------------------- */
 
@@ -73,7 +74,7 @@ static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plug
 /* Gives both sides the same data, because leftover numbers may be slow ones. */
 static int32_t clear_memory(struct direct *direct)
 {
-    static const char zeros[TENSORS * APART];
+    static const char zeros[MEMORY];
     const struct hw_transfer transfer = { .size = sizeof transfer,
                                           .dst = &direct->memory,
                                           .src_host = zeros,
@@ -108,7 +109,7 @@ static bool direct_open(struct direct *direct, const char *path, int32_t index)
         direct->table.open(&direct->host, &direct->self) ||
         direct->table.device_open(direct->self, index, &direct->device) ||
         direct->table.queue_open(direct->device, &desc, &direct->queue) ||
-        direct->table.buffer_alloc(direct->device, TENSORS * APART, 0, &direct->memory) ||
+        direct->table.buffer_alloc(direct->device, MEMORY, 0, &direct->memory) ||
         clear_memory(direct)) {
         complain("dispatch: cannot enter %s directly: %s", path,
                  direct->library ? direct->why : dlerror());
@@ -121,71 +122,57 @@ static bool direct_open(struct direct *direct, const char *path, int32_t index)
 /* ---- One op, both ways --------------------------------------------------------------------- */
 
 union op_args {
-    struct hw_silu silu;
-    struct hw_matmul matmul;
-    struct hw_rmsnorm rmsnorm;
-    struct hw_add add;
+#define X(NAME, name) struct hw_##name name;
+    HW_OPS(X)
+#undef X
 };
 
-static void fill_silu(union op_args *args, const struct hw_tensor *t)
-{
-    args->silu = (struct hw_silu){ .x = t[0], .y = t[1] };
-}
-
-static void fill_matmul(union op_args *args, const struct hw_tensor *t)
-{
-    args->matmul = (struct hw_matmul){ .a = t[0], .b = t[1], .c = t[2], .transpose_b = 1 };
-}
-
-static void fill_rmsnorm(union op_args *args, const struct hw_tensor *t)
-{
-    args->rmsnorm =
-        (struct hw_rmsnorm){ .x = t[0], .weight = t[1], .y = t[2], .eps = 1e-5F };
-    args->rmsnorm.weight.rank = 1;
-    args->rmsnorm.weight.extent[1] = args->rmsnorm.weight.stride[1] = 0;
-}
-
-static void fill_add(union op_args *args, const struct hw_tensor *t)
-{
-    args->add = (struct hw_add){ .a = t[0], .b = t[1], .y = t[2] };
-}
+/* Calls of different shapes, which take turns. */
+struct calls {
+    union op_args args[VERIFY_CALLS];
+    int shapes;
+};
 
 /* The two loops differ only in the call. */
-#define BOTH_WAYS(name)                                                                    \
-    static int32_t library_##name(struct hw_queue *queue, const union op_args *args,       \
-                                  int calls)                                               \
+#define X(NAME, name)                                                                      \
+    static int32_t library_##name(struct hw_queue *queue, const struct calls *calls)       \
     {                                                                                      \
         int32_t status = HW_OK;                                                            \
-        while (calls--)                                                                    \
-            status |= (int32_t)hw_##name(queue, &args->name);                              \
+        for (int i = 0, shape = 0; i < CALLS; i++) {                                       \
+            status |= (int32_t)hw_##name(queue, &calls->args[shape].name);                 \
+            shape = shape + 1 < calls->shapes ? shape + 1 : 0;                             \
+        }                                                                                  \
         return status;                                                                     \
     }                                                                                      \
-    static int32_t direct_##name(const struct direct *direct, const union op_args *args,   \
-                                 int calls)                                                \
+    static int32_t direct_##name(const struct direct *direct, const struct calls *calls)   \
     {                                                                                      \
         int32_t (*call)(void *, void *,                                                    \
                         const struct hw_##name *) = direct->table.ops->name;               \
         int32_t status = HW_OK;                                                            \
-        while (calls--)                                                                    \
-            status |= call(direct->device, direct->queue, &args->name);                    \
+        for (int i = 0, shape = 0; i < CALLS; i++) {                                       \
+            status |= call(direct->device, direct->queue, &calls->args[shape].name);       \
+            shape = shape + 1 < calls->shapes ? shape + 1 : 0;                             \
+        }                                                                                  \
         return status;                                                                     \
-    }
-BOTH_WAYS(silu)
-BOTH_WAYS(matmul)
-BOTH_WAYS(rmsnorm)
-BOTH_WAYS(add)
-
-#define SUBJECT(name)                                                                      \
+    }                                                                                      \
+    static bool has_##name(const struct hw_plugin_ops *ops)                                \
     {                                                                                      \
-#name, fill_##name, library_##name, direct_##name                                  \
+        return offsetof(struct hw_plugin_ops, name) + sizeof ops->name <= ops->size &&     \
+               ops->name;                                                                  \
     }
+HW_OPS(X)
+#undef X
+
 static const struct subject {
     const char *name;
-    void (*fill)(union op_args *args, const struct hw_tensor *tensors);
-    int32_t (*library)(struct hw_queue *queue, const union op_args *args, int calls);
-    int32_t (*direct)(const struct direct *direct, const union op_args *args, int calls);
-} subjects[] = { SUBJECT(silu), SUBJECT(matmul), SUBJECT(rmsnorm), SUBJECT(add) };
-enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
+    int32_t (*library)(struct hw_queue *queue, const struct calls *calls);
+    int32_t (*direct)(const struct direct *direct, const struct calls *calls);
+    bool (*has)(const struct hw_plugin_ops *ops);
+} subjects[HW_OP_COUNT] = {
+#define X(NAME, name) { #name, library_##name, direct_##name, has_##name },
+    HW_OPS(X)
+#undef X
+};
 
 /* Nanoseconds of one call each way, and their difference, pair by pair. */
 struct figures {
@@ -195,14 +182,14 @@ struct figures {
 struct pair {
     struct hw_queue *queue;
     const struct direct *direct;
-    union op_args routed_args, direct_args;
+    struct calls ours, theirs; /* the library's, the plugin's */
 };
 
 static double time_library(const struct subject *subject, const struct pair *pair,
                            int32_t *status)
 {
     double start = now_ns();
-    *status |= subject->library(pair->queue, &pair->routed_args, CALLS);
+    *status |= subject->library(pair->queue, &pair->ours);
     double each = (now_ns() - start) / CALLS;
     *status |= (int32_t)hw_queue_wait(pair->queue);
     return each;
@@ -212,7 +199,7 @@ static double time_direct(const struct subject *subject, const struct pair *pair
                           int32_t *status)
 {
     double start = now_ns();
-    *status |= subject->direct(pair->direct, &pair->direct_args, CALLS);
+    *status |= subject->direct(pair->direct, &pair->theirs);
     double each = (now_ns() - start) / CALLS;
     *status |= pair->direct->table.queue_wait(pair->direct->queue);
     return each;
@@ -245,17 +232,18 @@ static int32_t measure(const struct subject *subject, const struct pair *pair,
 
 /* ---- The table ----------------------------------------------------------------------------- */
 
-static void report_figures(const struct bench *bench, const char *name,
+static void report_figures(const struct bench *bench, const char *name, int shapes,
                            const struct figures *figures, double ghz)
 {
-    json_array_append_new(
-        bench->results,
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch", "op", name,
-                  "unit", "ns per call", "library", spread_json(figures->library), "direct",
-                  spread_json(figures->direct), "cost", spread_json(figures->cost),
-                  "cycles", figures->cost.median * ghz));
+    json_array_append_new(bench->results,
+                          json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:f}", "bench",
+                                    "dispatch", "op", name, "shapes", shapes, "unit",
+                                    "ns per call", "library", spread_json(figures->library),
+                                    "direct", spread_json(figures->direct), "cost",
+                                    spread_json(figures->cost), "cycles",
+                                    figures->cost.median * ghz));
     if (out_is_text())
-        say("  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %10.1f\n", name,
+        say("  %-12s %5d %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %8.1f\n", name, shapes,
             figures->library.median, figures->direct.median, ink(BOLD),
             figures->cost.median, ink(PLAIN), figures->cost.p10, figures->cost.p90,
             figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
@@ -270,54 +258,63 @@ static bool wanted(const struct bench *bench, const char *name)
     return any;
 }
 
-/* Tensors of one element in one buffer, a cache line and more apart. */
-static bool make_tensors(struct hw_tensor *tensors, struct hw_buffer *buffer)
+static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
+                       struct direct *direct)
 {
-    const int64_t extents[] = { 1, 1 };
-    for (uint64_t i = 0; i < TENSORS; i++)
-        if (hw_tensor_view(&tensors[i], buffer, i * APART, HW_F32, 2, extents))
+    uint64_t bytes = 0;
+    for (int i = 0; i < VERIFY_CALLS; i++)
+        if (!verify_call(op, i, buffer, &pair->ours.args[i], &bytes) ||
+            !verify_call(op, i, &direct->memory, &pair->theirs.args[i], &bytes) ||
+            bytes > MEMORY) {
+            complain("dispatch: %s: no cases to measure, or out of memory", hw_op_name(op));
             return false;
+        }
     return true;
+}
+
+/* Measures an op with one shape, then with all in turn. */
+static int run_subject(const struct bench *bench, const struct subject *subject,
+                       struct pair *pair, int repetitions)
+{
+    static const int shapes[] = { 1, VERIFY_CALLS };
+    const double ghz = core_ghz();
+    for (int i = 0; i < 2; i++) {
+        struct figures figures;
+        pair->ours.shapes = pair->theirs.shapes = shapes[i];
+        if (measure(subject, pair, repetitions, &figures)) {
+            complain("dispatch: %s: %s", subject->name, hw_message());
+            return EXIT_FAILED;
+        }
+        report_figures(bench, subject->name, shapes[i], &figures, ghz);
+    }
+    return 0;
 }
 
 static int run_subjects(const struct bench *bench, int repetitions, struct hw_queue *queue,
                         struct hw_buffer *buffer, struct direct *direct)
 {
-    struct hw_tensor ours[TENSORS], theirs[TENSORS];
     struct pair pair = { .queue = queue, .direct = direct };
-    double ghz = core_ghz();
+    int status = 0;
 
-    if (!make_tensors(ours, buffer)) {
-        complain("dispatch: %s", hw_message());
-        return EXIT_FAILED;
-    }
-    for (int i = 0; i < TENSORS; i++) {
-        theirs[i] = ours[i];
-        theirs[i].buffer = &direct->memory;
-    }
-    for (const struct subject *subject = subjects; subject < subjects + SUBJECTS;
-         subject++) {
-        struct figures figures;
-        if (!wanted(bench, subject->name))
+    for (uint32_t op = 0; op < HW_OP_COUNT && !status; op++) {
+        if (!wanted(bench, subjects[op].name))
             continue;
-        memset(&pair.routed_args, 0, sizeof pair.routed_args);
-        memset(&pair.direct_args, 0, sizeof pair.direct_args);
-        subject->fill(&pair.routed_args, ours);
-        subject->fill(&pair.direct_args, theirs);
-        int32_t status = measure(subject, &pair, repetitions, &figures);
-        if (status) {
-            complain("dispatch: %s: %s", subject->name, hw_message());
-            return EXIT_FAILED;
+        if (!subjects[op].has(direct->table.ops)) {
+            if (out_is_text())
+                say("  %-12s the plugin does not have it\n", subjects[op].name);
+            continue;
         }
-        report_figures(bench, subject->name, &figures, ghz);
+        status = make_calls(&pair, op, buffer, direct)
+                     ? run_subject(bench, &subjects[op], &pair, repetitions)
+                     : EXIT_FAILED;
     }
-    return 0;
+    return status;
 }
 
 bool dispatch_accepts(const char **words)
 {
-    const char *names[SUBJECTS + 1] = { NULL };
-    for (int i = 0; i < SUBJECTS; i++)
+    const char *names[HW_OP_COUNT + 1] = { NULL };
+    for (int i = 0; i < HW_OP_COUNT; i++)
         names[i] = subjects[i].name;
     for (; *words; words++)
         if (!is_known("op to measure here", *words, names))
@@ -341,16 +338,17 @@ int measure_dispatch(const struct bench *bench)
     if (!(device = report_device(&report, bench->device)))
         goto close;
     if (hw_queue_open(device, NULL, &queue) ||
-        hw_buffer_alloc(device, TENSORS * APART, HW_BUFFER_ZEROED, &buffer)) {
+        hw_buffer_alloc(device, MEMORY, HW_BUFFER_ZEROED, &buffer)) {
         complain("dispatch: %s", hw_message());
         goto close;
     }
     if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
         goto close;
     if (out_is_text())
-        say("\ndispatch on %s: nanoseconds per call on one element, %d times %d calls each way\n"
-            "  op         library   direct     cost    p10    p90   cycles   ns@3GHz\n",
-            hw_device_name(device), repetitions, CALLS);
+        say("\ndispatch on %s: nanoseconds per call on few elements, %d times %d calls each way,\n"
+            "of one shape, then of %d shapes in turn\n"
+            "  op          shapes  library   direct     cost    p10    p90   cycles  ns@3GHz\n",
+            hw_device_name(device), repetitions, CALLS, VERIFY_CALLS);
     status = run_subjects(bench, repetitions, queue, buffer, &direct);
     direct_close(&direct);
 close:

@@ -23,6 +23,8 @@ int cmd_env(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);
 int cmd_bench(int argc, const char **argv);
 int cmd_run(int argc, const char **argv);
+int cmd_inspect(int argc, const char **argv);
+int cmd_quantize(int argc, const char **argv);
 int cmd_abi(int argc, const char **argv);
 
 #endif

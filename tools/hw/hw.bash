@@ -13,6 +13,7 @@ _hw_words()
     case $command in
     '') _hw_commands && echo help ;;
     help) _hw_commands ;;
+    quantize) echo f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_M Q5_K_M ;;
     bench) echo open dispatch copy ops ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     devices | verify | explain) hw devices -l 2>/dev/null | cut -d ' ' -f 1 ;;
@@ -29,7 +30,7 @@ _hw()
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     case $command in
-    run) suffix=gguf ;;
+    run | inspect | quantize) suffix=gguf ;;
     devices | verify | explain) suffix=so ;;
     esac
     if [ -n "$suffix" ] && [[ $current != -* ]]; then

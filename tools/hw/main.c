@@ -52,6 +52,8 @@ static const struct command commands[] = {
     { "explain", "how far each plugin file got, stage by stage", cmd_explain },
     { "env", "the settings: value, source, meaning", cmd_env },
     { "run", "text from a model file, or the perplexity of a text", cmd_run },
+    { "inspect", "metadata and tensors of a model file", cmd_inspect },
+    { "quantize", "a model file with its matrices in another type", cmd_quantize },
     { "verify", "compare a plugin's results with a reference", cmd_verify },
     { "bench", "measure calls, opening, copies and ops", cmd_bench },
     { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi },

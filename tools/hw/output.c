@@ -233,6 +233,19 @@ void out_tree(json_t *tree)
     json_decref(tree);
 }
 
+json_t *json_text(const char *bytes, size_t length)
+{
+    json_t *string = json_stringn(bytes, length);
+    char *copy = string ? NULL : malloc(length + 1);
+    if (!copy)
+        return string ? string : json_string("");
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (signed char)bytes[i] < 0 ? '?' : bytes[i];
+    string = json_stringn(copy, length);
+    free(copy);
+    return string;
+}
+
 /* Adds the members of an object to a flat one, inner names behind a dot. */
 static void flatten(json_t *flat, const char *prefix, json_t *object)
 {

@@ -61,6 +61,10 @@ const char *complainer(void);
 /* Prints `tree` to the result, indented, and releases the reference. */
 void out_tree(json_t *tree);
 
+/* A string of any bytes. JSON requires UTF-8; if they are not, those that are not ASCII become
+ * '?'. */
+json_t *json_text(const char *bytes, size_t length);
+
 /* Prints an array of objects as CSV (RFC 4180), a header line first. Its columns are the keys of
  * all rows in the order of their first use; members of inner objects are "outer.inner". Arrays are
  * left out. */

@@ -2,6 +2,7 @@
 /* run.c - `hw run`: text from a model file, or the perplexity of a text. */
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
+#include "bar.h"
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -20,9 +21,9 @@
 static const struct manual manual = {
     .about =
         "hw run - text from a model file, or the perplexity of a text\n\n"
-        "Reads GGUF files of the llama architecture. The text goes to standard output as it is\n"
-        "produced, the summary to standard error. Without --temperature the most probable token\n"
-        "is always taken, so the same prompt gives the same text.",
+        "Reads GGUF files of the llama, mistral3, qwen2 and qwen3 architectures. The text goes to\n"
+        "standard output as it is produced, the summary to standard error. Without --temperature\n"
+        "the most probable token is always taken, so the same prompt gives the same text.",
     .arguments = "[OPTION...] MODEL.gguf",
     .notes =
         "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
@@ -72,8 +73,10 @@ static bool real(const char *option, const char *word, double low, double high,
 
 static bool read_kv_type(const char *word, int32_t *type)
 {
-    static const char *const names[] = { "f32", "f16", "bf16", "q8_0", NULL };
-    static const int32_t types[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0 };
+    static const char *const names[] = { "f32",  "f16",  "bf16", "q8_0", "q5_1",
+                                         "q5_0", "q4_1", "q4_0", NULL };
+    static const int32_t types[] = { HW_F32,  HW_F16,  HW_BF16, HW_Q8_0,
+                                     HW_Q5_1, HW_Q5_0, HW_Q4_1, HW_Q4_0 };
     if (!is_known("type for the KV cache", word, names))
         return false;
     for (int i = 0; names[i]; i++)
@@ -136,8 +139,6 @@ static bool read_words(struct run *run)
     return true;
 }
 
-/* ---- A bar on the terminal ---- */
-
 static double now(void)
 {
     struct timespec time;
@@ -145,32 +146,10 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Drawn on a terminal at most every 50 ms, and removed when done. */
-static void draw_bar(const char *what, uint64_t done, uint64_t total)
-{
-    static const char full[] = "##############################";
-    static double drawn;
-    const char *term = getenv("TERM");
-    if (!isatty(STDERR_FILENO) || !term || !strcmp(term, "dumb"))
-        return;
-    if (done >= total) {
-        fputs("\r\033[K", stderr);
-        return;
-    }
-    if (done > 0 && now() - drawn < 0.05)
-        return;
-    const double part = (double)done / (double)total;
-    const int cells = (int)(part * (double)(sizeof full - 1));
-    fprintf(stderr, "\r%s [%-*.*s] %3d%%", what, (int)sizeof full - 1, cells, full,
-            (int)(100 * part));
-    fflush(stderr);
-    drawn = now();
-}
-
 static void loading(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
-    draw_bar("loading", done, total);
+    bar_draw("loading", done, total);
 }
 
 /* ---- Ctrl-C ---- */
@@ -465,7 +444,7 @@ static bool write_text(struct run *run, struct fault *why)
 static bool next_window(void *user, int64_t done, int64_t windows)
 {
     (void)user;
-    draw_bar("scoring", (uint64_t)done, (uint64_t)windows);
+    bar_draw("scoring", (uint64_t)done, (uint64_t)windows);
     return !interrupted;
 }
 
@@ -475,7 +454,7 @@ static bool score_text(struct run *run, struct fault *why)
         run->llama, run->prompt.ids, (int64_t)run->prompt.count,
         tokenizer_bos(run->tokenizer), next_window, NULL, &run->perplexity, why);
     const struct perplexity *p = &run->perplexity;
-    draw_bar("scoring", 1, 1);
+    bar_draw("scoring", 1, 1);
     if (!good)
         return false;
     if (p->tokens == 0)
@@ -510,21 +489,12 @@ static void close_all(struct run *run)
     free(run->input.bytes);
 }
 
-/* The file is mapped: if another process truncates it, reading it raises a bus error. */
-static void watch_model(const struct run *run)
-{
-    char work[5000];
-    snprintf(work, sizeof work,
-             "using %.4096s, which is mapped and may have been truncated", run->path);
-    watch_work(work);
-}
-
 static bool open_all(struct run *run, struct fault *why)
 {
     const double start = now();
     double reading; /* of the prompt, which a person may be typing */
 
-    watch_model(run);
+    watch_file(run->path);
     if (!open_model(run, why))
         return false;
     reading = now();
@@ -533,7 +503,7 @@ static bool open_all(struct run *run, struct fault *why)
     reading = now() - reading;
     if (!open_device(run, why))
         return false;
-    watch_model(run); /* opening the device has watched the plugins instead */
+    watch_file(run->path); /* opening the device has watched the plugins instead */
     if (!load(run, why))
         return false;
     run->load_seconds = now() - start - reading;
@@ -590,7 +560,7 @@ int cmd_run(int argc, const char **argv)
         { "device", 'd', POPT_ARG_STRING, &w.device, 0,
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
         { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,
-          "type of the KV cache: f32, f16, bf16, q8_0 (f32)", "TYPE" },
+          "type of the KV cache: f32, f16, bf16, q8_0, q5_1 ... q4_0 (f32)", "TYPE" },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
           "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
           "N" },

@@ -108,6 +108,17 @@ static void tell_ops(const struct run *run)
     free_tally(&tally);
 }
 
+/* "1.02 GiB weights in the mapped file, 8 KiB copied", or only one of the two. */
+static void tell_weights(const struct llama_memory *memory)
+{
+    if (memory->mapped)
+        fprintf(stderr, "%s weights in the mapped file%s", size_text(memory->mapped).text,
+                memory->weights ? ", " : "");
+    if (memory->weights || !memory->mapped)
+        fprintf(stderr, "%s %s", size_text(memory->weights).text,
+                memory->mapped ? "copied" : "weights");
+}
+
 void run_tell(const struct run *run)
 {
     const struct llama_memory memory = llama_memory(run->llama);
@@ -123,27 +134,17 @@ void run_tell(const struct run *run)
     clean_text(name, sizeof name, info.name);
     fprintf(stderr, "device      %s%s%s\n", hw_device_name(run->device), *name ? ", " : "",
             name);
-    fprintf(stderr,
-            "memory      %s weights, %s KV cache (%s, %" PRId64 " tokens), %s scratch\n",
-            size_text(memory.weights).text, size_text(memory.cache).text,
-            hw_dtype_name(run->kv_type), llama_context(run->llama),
-            size_text(memory.scratch).text);
+    fputs("memory      ", stderr);
+    tell_weights(&memory);
+    fprintf(stderr, ", %s KV cache (%s, %" PRId64 " tokens), %s scratch\n",
+            size_text(memory.cache).text, hw_dtype_name(run->kv_type),
+            llama_context(run->llama), size_text(memory.scratch).text);
     tell_ops(run);
 }
 
-/* JSON requires UTF-8; if a path or a prompt is not, its bytes that are not ASCII become '?'. */
 static json_t *json_words(const char *words)
 {
-    json_t *string = json_string(words);
-    char *copy = string ? NULL : strdup(words);
-    if (!copy)
-        return string;
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    string = json_string(copy);
-    free(copy);
-    return string;
+    return json_text(words, strlen(words));
 }
 
 static json_t *json_ids(const int32_t *ids, int64_t count)
@@ -221,9 +222,9 @@ void run_tell_json(const struct run *run)
     json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
     json_object_set_new(
         tree, "memory",
-        json_pack("{s:I, s:I, s:I, s:I}", "weights", (json_int_t)memory.weights, "cache",
-                  (json_int_t)memory.cache, "scratch", (json_int_t)memory.scratch, "peak",
-                  (json_int_t)pool.peak));
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "mapped", (json_int_t)memory.mapped,
+                  "weights", (json_int_t)memory.weights, "cache", (json_int_t)memory.cache,
+                  "scratch", (json_int_t)memory.scratch, "peak", (json_int_t)pool.peak));
     json_object_set_new(tree, "ops",
                         json_pack("{s:I, s:I, s:I, s:O, s:O}", "own", (json_int_t)tally.own,
                                   "elsewhere", (json_int_t)tally.elsewhere, "bytes_moved",

@@ -177,3 +177,11 @@ void watch_work(const char *work)
     if (work)
         snprintf(doing, sizeof doing, "%s", work);
 }
+
+void watch_file(const char *path)
+{
+    char work[sizeof doing];
+    snprintf(work, sizeof work,
+             "using %.4096s, which is mapped and may have been truncated", path);
+    watch_work(work);
+}

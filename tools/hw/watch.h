@@ -20,6 +20,10 @@ void watch_start(void *user, const char *path);
 /* Sets what a plugin is about to do, "computing silu(...) on mine:0"; NULL: nothing. */
 void watch_work(const char *work);
 
+/* The same while a model file is read. It is mapped: if another process truncates it,
+ * reading it raises a bus error. */
+void watch_file(const char *path);
+
 /* Whether Ctrl-C prints what it interrupts. `hw run` handles Ctrl-C itself. */
 void watch_interrupt(bool on);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gguf.c - the GGUF v3 reader. It walks the file once, with a cursor that cannot leave it.
+/* gguf.c - the GGUF reader. It walks the file once, with a cursor that cannot leave it.
  * Tables of pairs and tensors are allocated only after their counts are known to fit in the
  * rest of the file. */
 #define _POSIX_C_SOURCE 200809L
@@ -21,7 +21,8 @@
 #endif
 
 enum {
-    VERSION = 3,
+    OLDEST = 2, /* which differs from version 3 in its number alone, if little endian */
+    LATEST = 3,
     HEADER_BYTES = 24,
     DEFAULT_ALIGNMENT = 32,
     MAX_KEY = 65535, /* the specification's limits */
@@ -50,7 +51,7 @@ static const struct {
 static const struct {
     const char *name; /* NULL: no such type */
     uint16_t block, bytes;
-} types[] = {
+} types[GGUF_TYPE_END] = {
     [0] = { "F32", 1, 4 },         [1] = { "F16", 1, 2 },
     [2] = { "Q4_0", 32, 18 },      [3] = { "Q4_1", 32, 20 },
     [6] = { "Q5_0", 32, 22 },      [7] = { "Q5_1", 32, 24 },
@@ -67,6 +68,7 @@ static const struct {
     [28] = { "F64", 1, 8 },        [29] = { "IQ1_M", 256, 56 },
     [30] = { "BF16", 1, 2 },       [34] = { "TQ1_0", 256, 54 },
     [35] = { "TQ2_0", 256, 66 },   [39] = { "MXFP4", 32, 17 },
+    [40] = { "NVFP4", 64, 36 },    [41] = { "Q1_0", 128, 18 },
 };
 
 /* Files that are passed by mistake, recognised by their first bytes. */
@@ -86,7 +88,27 @@ static const struct {
 
 const char *gguf_type_name(uint32_t type)
 {
-    return type < sizeof types / sizeof *types && types[type].name ? types[type].name : "?";
+    return type < GGUF_TYPE_END && types[type].name ? types[type].name : "?";
+}
+
+uint32_t gguf_type_block(uint32_t type)
+{
+    return types[type].block;
+}
+
+uint32_t gguf_type_bytes(uint32_t type)
+{
+    return types[type].bytes;
+}
+
+const char *gguf_kind_name(enum gguf_kind kind)
+{
+    return kinds[kind].name;
+}
+
+size_t gguf_kind_bytes(enum gguf_kind kind)
+{
+    return kinds[kind].bytes;
 }
 
 /* ---- A cursor that cannot leave the file -------------------------------------------- */
@@ -212,7 +234,7 @@ static bool take_kind(struct cursor *c, enum gguf_kind *kind)
         return false;
     if (number >= GGUF_KINDS)
         return bad(c, at,
-                   "value type %" PRIu32 " is unknown (GGUF v3 has 0 to %d): the file is "
+                   "value type %" PRIu32 " is unknown (GGUF has 0 to %d): the file is "
                    "damaged or of a later format",
                    number, GGUF_KINDS - 1);
     *kind = (enum gguf_kind)number;
@@ -273,7 +295,10 @@ static bool take_pair(struct cursor *c, struct gguf_pair *pair)
     if (!take_kind(c, &pair->kind))
         return false;
     pair->value = c->file->bytes + c->at;
-    return take_elements(c, pair->kind, 1, 0);
+    if (!take_elements(c, pair->kind, 1, 0))
+        return false;
+    pair->bytes = c->at - pair->offset;
+    return true;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -475,27 +500,28 @@ static bool check_magic(const struct gguf *file, struct fault *why)
                  file->path);
 }
 
-static bool check_version(struct cursor *c)
+static bool take_version(struct cursor *c, uint32_t *taken)
 {
-    uint32_t version;
-    if (!take_u32(c, &version))
+    if (!take_u32(c, taken))
         return false;
-    if (version == VERSION)
+    const uint32_t version = *taken;
+    if (version >= OLDEST && version <= LATEST)
         return true;
     if (__builtin_bswap32(version) <= 0xffff && version > 0xffff)
         return bad(
             c, 4,
             "the file is big endian, only little endian is supported; " CONVERT_AGAIN);
-    return bad(c, 4, "GGUF version %" PRIu32 " is not supported, only version %d is; %s",
-               version, VERSION,
-               version < VERSION ? CONVERT_AGAIN : "a newer hw may support it");
+    return bad(c, 4,
+               "GGUF version %" PRIu32 " is not supported, only versions %d and %d are; %s",
+               version, OLDEST, LATEST,
+               version < OLDEST ? CONVERT_AGAIN : "a newer hw may support it");
 }
 
 static bool read_file(struct gguf *file, struct fault *why)
 {
     struct cursor c = { .file = file, .at = 4, .subject = "header", .why = why };
     uint64_t tensor_count, pair_count;
-    if (!check_magic(file, why) || !check_version(&c) ||
+    if (!check_magic(file, why) || !take_version(&c, &file->version) ||
         !take_count(&c, MIN_TENSOR, &tensor_count) ||
         !take_count(&c, MIN_PAIR, &pair_count))
         return false;
@@ -600,6 +626,22 @@ const struct gguf_tensor *gguf_tensor(const struct gguf *file, const char *name)
                    compare_names);
 }
 
+static int compare_offsets(const void *a, const void *b)
+{
+    const struct gguf_tensor *const *x = a, *const *y = b;
+    return ((*x)->offset > (*y)->offset) - ((*x)->offset < (*y)->offset);
+}
+
+const struct gguf_tensor **gguf_in_order(const struct gguf *file)
+{
+    const struct gguf_tensor **order = calloc(file->tensor_count + 1, sizeof *order);
+    for (size_t i = 0; order && i < file->tensor_count; i++)
+        order[i] = &file->tensors[i];
+    if (order)
+        qsort(order, file->tensor_count, sizeof *order, compare_offsets);
+    return order;
+}
+
 static bool wrong_kind(const struct gguf *file, const struct gguf_pair *pair,
                        const char *wanted, struct fault *why)
 {
@@ -619,9 +661,10 @@ static bool get(const struct gguf *file, const char *key, enum gguf_kind kind,
            wrong_kind(file, *pair, kinds[kind].name, why);
 }
 
-/* A little-endian integer of `bytes` bytes, sign-extended if its kind is signed. */
-static int64_t integer(const uint8_t *value, size_t bytes, bool is_signed)
+int64_t gguf_integer(const uint8_t *value, enum gguf_kind kind)
 {
+    const size_t bytes = kinds[kind].bytes;
+    const bool is_signed = kinds[kind].name[0] == 'i';
     uint64_t bits = 0;
     memcpy(&bits, value, bytes);
     if (is_signed && bytes < sizeof bits && value[bytes - 1] & 0x80)
@@ -635,23 +678,9 @@ bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
     const struct gguf_pair *pair = gguf_find(file, key);
     if (!pair)
         return true;
-    int64_t number;
-    switch (pair->kind) {
-    case GGUF_U8:
-    case GGUF_U16:
-    case GGUF_U32:
-    case GGUF_U64:
-        number = integer(pair->value, kinds[pair->kind].bytes, false);
-        break;
-    case GGUF_I8:
-    case GGUF_I16:
-    case GGUF_I32:
-    case GGUF_I64:
-        number = integer(pair->value, kinds[pair->kind].bytes, true);
-        break;
-    default:
+    if (!kinds[pair->kind].bytes || !strchr("iu", kinds[pair->kind].name[0]))
         return wrong_kind(file, pair, "an integer", why);
-    }
+    const int64_t number = gguf_integer(pair->value, pair->kind);
     if (number < 0)
         return wrong_kind(file, pair, "a count from 0 to 2^63", why);
     *value = (uint64_t)number;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* gguf.h - reads GGUF v3 model files: key/value metadata and tensors, without copying
- * either.
+/* gguf.h - reads GGUF model files: key/value metadata and tensors, without copying either.
  *
  * The file is mapped. Every count, length, type, offset and extent is checked against the
  * size of the file before it is used, and a file is accepted as a whole or refused with one
  * sentence. Everything that a successful open returns is therefore safe to read. Format:
- * the GGUF specification of the ggml project, version 3, little endian.
+ * the GGUF specification of the ggml project, little endian, version 3, and version 2, which
+ * has the same bytes.
  *
  * A struct gguf is immutable once opened, so any number of threads may read it. Truncating
  * the file while it is open cannot be detected: reading it then raises SIGBUS. */
@@ -41,6 +41,9 @@ enum gguf_type {
     GGUF_TYPE_F32 = 0,
     GGUF_TYPE_F16 = 1,
     GGUF_TYPE_Q4_0 = 2,
+    GGUF_TYPE_Q4_1 = 3,
+    GGUF_TYPE_Q5_0 = 6,
+    GGUF_TYPE_Q5_1 = 7,
     GGUF_TYPE_Q8_0 = 8,
     GGUF_TYPE_Q4_K = 12,
     GGUF_TYPE_Q5_K = 13,
@@ -48,7 +51,8 @@ enum gguf_type {
     GGUF_TYPE_I8 = 24,
     GGUF_TYPE_I32 = 26,
     GGUF_TYPE_I64 = 27,
-    GGUF_TYPE_BF16 = 30
+    GGUF_TYPE_BF16 = 30,
+    GGUF_TYPE_END = 42 /* one past the last type that the reader knows */
 };
 
 enum { GGUF_MAX_RANK = 4, GGUF_MAX_NAME = 64 };
@@ -69,7 +73,8 @@ struct gguf_pair {
     struct gguf_string key; /* printable ASCII */
     enum gguf_kind kind;
     const uint8_t *value; /* as in the file, unaligned */
-    size_t offset;        /* of the key, for messages */
+    size_t offset;        /* of the key, in the file */
+    size_t bytes;         /* of key, kind and value together */
 };
 
 struct gguf_tensor {
@@ -88,6 +93,7 @@ struct gguf {
     char *path; /* a copy of the argument of gguf_open() */
     const uint8_t *bytes;
     size_t size;
+    uint32_t version;
     size_t alignment;
     size_t pair_count, tensor_count;
     struct gguf_pair *pairs;     /* sorted by key */
@@ -96,7 +102,7 @@ struct gguf {
 };
 
 /* Maps and checks the file. Returns NULL, with the reason in `why`, for anything but a
- * valid GGUF v3 file. Close with gguf_close(). */
+ * valid GGUF file. Close with gguf_close(). */
 struct gguf *gguf_open(const char *path, struct fault *why);
 
 /* The same for bytes in memory, which must outlive the result; messages use `name`. */
@@ -109,6 +115,9 @@ void gguf_close(struct gguf *file);
 /* Return NULL if the file has none of that name. */
 const struct gguf_pair *gguf_find(const struct gguf *file, const char *key);
 const struct gguf_tensor *gguf_tensor(const struct gguf *file, const char *name);
+
+/* All tensors in the order of the file; free() it. Returns NULL if out of memory. */
+const struct gguf_tensor **gguf_in_order(const struct gguf *file);
 
 /* Typed look-up. If the key is absent, `*value` keeps its default. A value of another kind,
  * or a negative number for a count, returns false, and `why` names file, key and byte.
@@ -140,5 +149,17 @@ int gguf_string_compare(struct gguf_string a, struct gguf_string b);
 
 /* "Q8_0", for example; "?" for an unknown type. */
 const char *gguf_type_name(uint32_t type);
+
+/* Elements and bytes of a block of a type that the reader knows; 1 element for plain types. */
+uint32_t gguf_type_block(uint32_t type);
+uint32_t gguf_type_bytes(uint32_t type);
+
+/* "u32", for example; and the bytes of a value, 0 for strings and arrays. */
+const char *gguf_kind_name(enum gguf_kind kind);
+size_t gguf_kind_bytes(enum gguf_kind kind);
+
+/* The integer of that kind at `value`, which may be unaligned. GGUF_U64 above 2^63 - 1 comes
+ * out negative. */
+int64_t gguf_integer(const uint8_t *value, enum gguf_kind kind);
 
 #endif

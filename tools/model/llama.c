@@ -3,6 +3,7 @@
  * grouped query attention with rotary positions and a cache, then a gated feed-forward
  * part. Each is preceded by an rmsnorm, and its result is added to the residual stream. */
 #include "llama.h"
+#include "dtype.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -14,14 +15,15 @@ enum { DEFAULT_BATCH = 512 };
 
 struct layer {
     struct hw_tensor attention_norm, q, k, v, q_bias, k_bias, v_bias, output;
+    struct hw_tensor q_norm, k_norm;
     struct hw_tensor inner_norm, gate, up, down;
     struct hw_tensor keys, values; /* the cache: [context, kv_heads * width of a head] */
 };
 
-/* A weight that is not uploaded yet. */
-struct upload {
-    struct hw_tensor to;
-    const struct gguf_tensor *from;
+/* A weight, and the tensor of the file that it is. */
+struct source {
+    struct hw_tensor weight;
+    const struct gguf_tensor *tensor;
 };
 
 struct llama {
@@ -43,11 +45,13 @@ struct llama {
     /* what is uploaded to it; must not change before the queue has been waited for */
     int32_t *host_inputs;
 
-    struct hw_buffer **buffers; /* of all these tensors */
+    /* the file, if the device reads it where it is; otherwise NULL */
+    struct hw_buffer *mapping;
+    struct hw_buffer **buffers; /* of all other tensors */
     size_t buffer_count;
-    struct upload *uploads;
-    size_t upload_count;
-    uint64_t upload_bytes;
+    struct source *sources;
+    size_t source_count;
+    uint64_t upload_bytes; /* of the weights that are not in the mapping */
     struct llama_memory memory;
 };
 
@@ -61,39 +65,45 @@ enum extent {
     QUERIES,
     KEYS,
     VALUES,
+    HEAD,
     ATTENDED,
     VOCABULARY,
     ROPE,
     EXTENTS
 };
 
+/* Whether a file must have a weight. */
+enum need { REQUIRED, OPTIONAL, WITH_HEAD_NORM };
+
 struct weight {
     const char *name;
     size_t offset;          /* of the tensor in struct layer or struct llama */
     enum extent rows, cols; /* rows ONE: a vector, which is f32 on the device */
-    bool optional;
+    enum need need;
 };
 
 static const struct weight layer_weights[] = {
-    { "attn_norm.weight", offsetof(struct layer, attention_norm), ONE, WIDTH, false },
-    { "attn_q.weight", offsetof(struct layer, q), QUERIES, WIDTH, false },
-    { "attn_k.weight", offsetof(struct layer, k), KEYS, WIDTH, false },
-    { "attn_v.weight", offsetof(struct layer, v), VALUES, WIDTH, false },
-    { "attn_q.bias", offsetof(struct layer, q_bias), ONE, QUERIES, true },
-    { "attn_k.bias", offsetof(struct layer, k_bias), ONE, KEYS, true },
-    { "attn_v.bias", offsetof(struct layer, v_bias), ONE, VALUES, true },
-    { "attn_output.weight", offsetof(struct layer, output), WIDTH, ATTENDED, false },
-    { "ffn_norm.weight", offsetof(struct layer, inner_norm), ONE, WIDTH, false },
-    { "ffn_gate.weight", offsetof(struct layer, gate), INNER, WIDTH, false },
-    { "ffn_up.weight", offsetof(struct layer, up), INNER, WIDTH, false },
-    { "ffn_down.weight", offsetof(struct layer, down), WIDTH, INNER, false },
+    { "attn_norm.weight", offsetof(struct layer, attention_norm), ONE, WIDTH, REQUIRED },
+    { "attn_q.weight", offsetof(struct layer, q), QUERIES, WIDTH, REQUIRED },
+    { "attn_k.weight", offsetof(struct layer, k), KEYS, WIDTH, REQUIRED },
+    { "attn_v.weight", offsetof(struct layer, v), VALUES, WIDTH, REQUIRED },
+    { "attn_q.bias", offsetof(struct layer, q_bias), ONE, QUERIES, OPTIONAL },
+    { "attn_k.bias", offsetof(struct layer, k_bias), ONE, KEYS, OPTIONAL },
+    { "attn_v.bias", offsetof(struct layer, v_bias), ONE, VALUES, OPTIONAL },
+    { "attn_q_norm.weight", offsetof(struct layer, q_norm), ONE, HEAD, WITH_HEAD_NORM },
+    { "attn_k_norm.weight", offsetof(struct layer, k_norm), ONE, HEAD, WITH_HEAD_NORM },
+    { "attn_output.weight", offsetof(struct layer, output), WIDTH, ATTENDED, REQUIRED },
+    { "ffn_norm.weight", offsetof(struct layer, inner_norm), ONE, WIDTH, REQUIRED },
+    { "ffn_gate.weight", offsetof(struct layer, gate), INNER, WIDTH, REQUIRED },
+    { "ffn_up.weight", offsetof(struct layer, up), INNER, WIDTH, REQUIRED },
+    { "ffn_down.weight", offsetof(struct layer, down), WIDTH, INNER, REQUIRED },
 };
 
 static const struct weight model_weights[] = {
-    { "token_embd.weight", offsetof(struct llama, embedding), VOCABULARY, WIDTH, false },
-    { "output_norm.weight", offsetof(struct llama, norm), ONE, WIDTH, false },
-    { "output.weight", offsetof(struct llama, output), VOCABULARY, WIDTH, true },
-    { "rope_freqs.weight", offsetof(struct llama, rope_factors), ONE, ROPE, true },
+    { "token_embd.weight", offsetof(struct llama, embedding), VOCABULARY, WIDTH, REQUIRED },
+    { "output_norm.weight", offsetof(struct llama, norm), ONE, WIDTH, REQUIRED },
+    { "output.weight", offsetof(struct llama, output), VOCABULARY, WIDTH, OPTIONAL },
+    { "rope_freqs.weight", offsetof(struct llama, rope_factors), ONE, ROPE, OPTIONAL },
 };
 
 enum {
@@ -111,36 +121,12 @@ static int64_t extent_of(const struct shape *s, enum extent extent)
         [QUERIES] = s->heads * s->key_width,
         [KEYS] = s->kv_heads * s->key_width,
         [VALUES] = s->kv_heads * s->value_width,
+        [HEAD] = s->key_width,
         [ATTENDED] = s->heads * s->value_width,
         [VOCABULARY] = s->vocabulary,
         [ROPE] = s->rope_dims / 2,
     };
     return extents[extent];
-}
-
-/* HW_NONE for a type that the library does not have. */
-static int32_t dtype_of(uint32_t type)
-{
-    switch (type) {
-    case GGUF_TYPE_F32:
-        return HW_F32;
-    case GGUF_TYPE_F16:
-        return HW_F16;
-    case GGUF_TYPE_BF16:
-        return HW_BF16;
-    case GGUF_TYPE_Q8_0:
-        return HW_Q8_0;
-    case GGUF_TYPE_Q4_0:
-        return HW_Q4_0;
-    case GGUF_TYPE_Q4_K:
-        return HW_Q4_K;
-    case GGUF_TYPE_Q5_K:
-        return HW_Q5_K;
-    case GGUF_TYPE_Q6_K:
-        return HW_Q6_K;
-    default:
-        return HW_NONE;
-    }
 }
 
 static bool failed(const char *what, struct fault *why)
@@ -183,7 +169,41 @@ static bool check_weight(const struct gguf *file, const struct gguf_tensor *from
     return true;
 }
 
-/* Allocates a weight and lists it for upload; an optional one may be absent. */
+/* A device that shares the host's memory may read the weights in the file, so that they are
+ * neither copied nor in memory twice. For another device, or if the plugin cannot import the
+ * memory of a file, they are uploaded. */
+static bool import_file(struct llama *l, const struct gguf *file, struct fault *why)
+{
+    struct hw_device_info info = { .size = sizeof info };
+    const struct hw_import desc = { .size = sizeof desc,
+                                    .flags = HW_BUFFER_READ_ONLY,
+                                    .kind = "host",
+                                    .handle = (void *)(uintptr_t)file->bytes,
+                                    .bytes = file->size };
+    if (hw_device_info(l->device, &info))
+        return failed("ask for facts about the device", why);
+    if (info.features & HW_FEATURE_UNIFIED_MEMORY)
+        (void)hw_buffer_import(l->device, &desc, &l->mapping);
+    return true;
+}
+
+/* Makes `to` a view of the file. Returns false if the weight has to be copied: it is
+ * converted, or lies where its type may not. */
+static bool use_in_place(struct llama *l, const struct gguf *file,
+                         const struct gguf_tensor *from, int32_t dtype, int32_t rank,
+                         struct hw_tensor *to)
+{
+    const int64_t extents[] = { (int64_t)from->extents[1], (int64_t)from->extents[0] };
+    const uint64_t offset = (uint64_t)((const uint8_t *)from->data - file->bytes);
+    if (!l->mapping || dtype != dtype_of(from->type) ||
+        hw_tensor_view(to, l->mapping, offset, dtype, rank, extents + 2 - rank))
+        return false;
+    l->memory.mapped += from->bytes;
+    return true;
+}
+
+/* Places a weight, in the file or in memory to upload it to; an optional one may be
+ * absent. */
 static bool add_weight(struct llama *l, const struct gguf *file, const char *name,
                        const struct weight *weight, void *owner, struct fault *why)
 {
@@ -191,17 +211,22 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
     const int64_t cols = extent_of(&l->shape, weight->cols);
     const struct gguf_tensor *from = gguf_tensor(file, name);
     struct hw_tensor *to = (struct hw_tensor *)((char *)owner + weight->offset);
+    if (weight->need == WITH_HEAD_NORM && !l->shape.head_norm)
+        return true; /* if the file has it, none_is_left() finds it */
     if (!from)
-        return weight->optional ||
+        return weight->need == OPTIONAL ||
                fault(why, "%s: tensor '%s' is missing; convert the model again", file->path,
                      name);
     if (!check_weight(file, from, rows, cols, why))
         return false;
     const bool vector = weight->rows == ONE;
-    if (!make(l, vector ? HW_F32 : dtype_of(from->type), vector ? 0 : rows, cols, to, why))
-        return false;
-    l->uploads[l->upload_count++] = (struct upload){ *to, from };
-    l->upload_bytes += from->bytes;
+    const int32_t dtype = vector ? HW_F32 : dtype_of(from->type);
+    if (!use_in_place(l, file, from, dtype, vector ? 1 : 2, to)) {
+        if (!make(l, dtype, vector ? 0 : rows, cols, to, why))
+            return false;
+        l->upload_bytes += from->bytes;
+    }
+    l->sources[l->source_count++] = (struct source){ *to, from };
     return true;
 }
 
@@ -211,9 +236,9 @@ static bool none_is_left(const struct llama *l, const struct gguf *file, struct 
 {
     for (size_t i = 0, k; i < file->tensor_count; i++) {
         const struct gguf_tensor *tensor = &file->tensors[i];
-        for (k = 0; k < l->upload_count && l->uploads[k].from != tensor; k++)
+        for (k = 0; k < l->source_count && l->sources[k].tensor != tensor; k++)
             ;
-        if (k == l->upload_count)
+        if (k == l->source_count)
             return fault(why,
                          "%s: tensor '%.*s' at byte %zu is not used by a '%s' of "
                          "%" PRId64 " blocks; convert the model again, or use another",
@@ -225,6 +250,8 @@ static bool none_is_left(const struct llama *l, const struct gguf *file, struct 
 
 static bool add_weights(struct llama *l, const struct gguf *file, struct fault *why)
 {
+    if (!import_file(l, file, why))
+        return false;
     for (size_t i = 0; i < MODEL_WEIGHTS; i++)
         if (!add_weight(l, file, model_weights[i].name, &model_weights[i], l, why))
             return false;
@@ -244,10 +271,12 @@ static bool upload(struct llama *l, const struct llama_settings *settings,
                    struct fault *why)
 {
     uint64_t done = 0;
-    for (size_t i = 0; i < l->upload_count; i++) {
-        const struct gguf_tensor *from = l->uploads[i].from;
-        const struct hw_tensor *to = &l->uploads[i].to;
+    for (size_t i = 0; i < l->source_count; i++) {
+        const struct gguf_tensor *from = l->sources[i].tensor;
+        const struct hw_tensor *to = &l->sources[i].weight;
         struct hw_tensor host;
+        if (to->buffer == l->mapping)
+            continue;
         if (settings->progress)
             settings->progress(settings->user, done, l->upload_bytes);
         if (hw_tensor_host(&host, from->data, dtype_of(from->type), to->rank, to->extent) ||
@@ -361,6 +390,19 @@ static enum hw_status rotate(struct llama *l, struct hw_tensor x, int64_t heads)
     return hw_rope(l->queue, &op);
 }
 
+/* Norms each head of queries or keys in place, if the model does so. */
+static enum hw_status norm_heads(struct llama *l, struct hw_tensor x, int64_t heads,
+                                 struct hw_tensor weight)
+{
+    const struct hw_rmsnorm op = {
+        .x = by_head(x, heads),
+        .weight = weight,
+        .y = by_head(x, heads),
+        .eps = l->shape.eps,
+    };
+    return l->shape.head_norm ? hw_rmsnorm(l->queue, &op) : HW_OK;
+}
+
 /* Stores keys or values in the cache, at their positions. */
 static enum hw_status cache(struct llama *l, struct hw_tensor x, struct hw_tensor table)
 {
@@ -382,12 +424,15 @@ static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t
         .v = by_head(layer->values, s->kv_heads),
         .lengths = rows_of(l->inputs, 0, 1),
         .y = by_head(y, s->heads),
+        .window = s->window,
         .causal = 1,
     };
     enum hw_status status;
     if ((status = project(l, x, &layer->q, &layer->q_bias, q)) ||
         (status = project(l, x, &layer->k, &layer->k_bias, k)) ||
         (status = project(l, x, &layer->v, &layer->v_bias, v)) ||
+        (status = norm_heads(l, q, s->heads, layer->q_norm)) ||
+        (status = norm_heads(l, k, s->kv_heads, layer->k_norm)) ||
         (status = rotate(l, q, s->heads)) || (status = rotate(l, k, s->kv_heads)) ||
         (status = cache(l, k, layer->keys)) || (status = cache(l, v, layer->values)) ||
         (status = hw_attention(l->queue, &op)))
@@ -504,7 +549,9 @@ static bool add_tensors(struct llama *l, const struct gguf *file,
         !add_cache(l, settings->kv_type ? settings->kv_type : HW_F32, why) ||
         !pool_used(l, &at[2], why) || !add_scratch(l, why) || !pool_used(l, &at[3], why))
         return false;
-    l->memory = (struct llama_memory){ at[1] - at[0], at[2] - at[1], at[3] - at[2] };
+    l->memory.weights = at[1] - at[0];
+    l->memory.cache = at[2] - at[1];
+    l->memory.scratch = at[3] - at[2];
     return true;
 }
 
@@ -520,9 +567,9 @@ static bool add_tables(struct llama *l, const struct gguf *file, struct fault *w
     const size_t layers = (size_t)l->shape.layers;
     const size_t weights = MODEL_WEIGHTS + layers * LAYER_WEIGHTS;
     l->layers = calloc(layers, sizeof *l->layers);
-    l->uploads = calloc(weights, sizeof *l->uploads);
+    l->sources = calloc(weights, sizeof *l->sources);
     l->buffers = calloc(weights + 2 * layers + SCRATCH_TENSORS, sizeof *l->buffers);
-    return (l->layers && l->uploads && l->buffers) || fault(why, "out of memory");
+    return (l->layers && l->sources && l->buffers) || fault(why, "out of memory");
 }
 
 static int64_t at_most(int64_t count, int64_t limit)
@@ -573,8 +620,9 @@ void llama_free(struct llama *l)
     hw_queue_close(l->queue); /* waits, so that nothing uses the buffers any more */
     for (size_t i = 0; i < l->buffer_count; i++)
         hw_buffer_free(l->buffers[i]);
+    hw_buffer_free(l->mapping);
     free(l->buffers);
-    free(l->uploads);
+    free(l->sources);
     free(l->host_inputs);
     free(l->layers);
     free(l);

@@ -15,23 +15,26 @@
 struct llama;
 
 struct llama_settings {
-    int32_t kv_type; /* type of the cache: HW_F32 (default), HW_F16, HW_BF16 or HW_Q8_0 */
+    int32_t kv_type; /* type of the cache, see hw_attention(); default HW_F32 */
     /* tokens that the cache has room for; the default and the limit is that of the model */
     int64_t context;
     int64_t batch;      /* tokens of a long text that are processed at once; default 512 */
     int64_t score_rows; /* how many of these llama_score() scores at once; default 1 */
     void (*progress)(void *user, uint64_t done,
-                     uint64_t total); /* in bytes of weights; may be NULL */
+                     uint64_t total); /* in bytes of uploaded weights; may be NULL */
     void *user;
 };
 
 struct llama_memory {
-    uint64_t weights, cache, scratch; /* bytes allocated from the device's pool */
+    uint64_t mapped; /* bytes of weights that the device reads in the file */
+    /* bytes allocated from the device's pool; weights: those that were uploaded */
+    uint64_t weights, cache, scratch;
 };
 
 /* Checks every weight against `shape`, allocates memory, records the decode graph, then
- * uploads the weights. Returns NULL with the reason in `why`, and leaves nothing behind.
- * `file` may be closed afterwards; the context of `device` may not. */
+ * uploads the weights. A device that shares the host's memory reads them in the file
+ * instead. Returns NULL with the reason in `why`, and leaves nothing behind. `file` and the
+ * context of `device` must stay open until llama_free(). */
 struct llama *llama_load(const struct gguf *file, const struct shape *shape,
                          struct hw_device *device, const struct llama_settings *settings,
                          struct fault *why);

@@ -8,39 +8,71 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Both are the decoder of LLaMA (arXiv 2302.13971) and differ in how rope pairs elements.
- * Converters give LLaMA weights the interleaved form by permuting the rows of q and k. */
-static const struct {
+/* All are the decoder of LLaMA (arXiv 2302.13971). They differ in how rope pairs elements
+ * (converters give LLaMA weights the interleaved form by permuting the rows of q and k),
+ * and in whether each head of q and k is normed before rope. Files of Mistral say 'llama'.
+ */
+static const struct architecture {
     const char *name;
-    bool interleaved;
+    bool interleaved, head_norm;
 } architectures[] = {
-    { "llama", true },
-    { "qwen2", false },
+    { "llama", true, false },
+    { "mistral3", true, false },
+    { "qwen2", false, false },
+    { "qwen3", false, true },
+};
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+/* Keys that change what is computed. */
+static const char *const unsupported[] = {
+    "attention.clamp_kqv",
+    "attention.scale",
+    "attention.sliding_window_pattern",
+    "attention.temperature_scale",
+    "attn_logit_softcapping",
+    "embedding_scale",
+    "final_logit_softcapping",
+    "logit_scale",
+    "residual_scale",
+    "rope.scale_linear",
+    "rope.scaling.attn_factor",
 };
 
-enum { MAX_EXTENT = 1 << 24, MAX_HEAD = 256 };
+enum { MAX_EXTENT = 1 << 24 };
 
 static void key_of(char key[96], const struct shape *shape, const char *suffix)
 {
     snprintf(key, 96, "%s.%s", shape->architecture, suffix);
 }
 
+/* The names of all architectures: 'a', 'b'. */
+static void list_architectures(char list[128])
+{
+    size_t at = 0;
+    for (size_t i = 0; i < ARCHITECTURES && at < 128; i++)
+        at += (size_t)snprintf(list + at, 128 - at, "%s'%s'", i ? ", " : "",
+                               architectures[i].name);
+}
+
 static bool read_architecture(const struct gguf *file, struct shape *shape,
                               struct fault *why)
 {
     struct gguf_string name = { "", 0 };
+    char list[128] = "";
     if (!gguf_get_string(file, "general.architecture", &name, why))
         return false;
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+    for (size_t i = 0; i < ARCHITECTURES; i++)
         if (gguf_string_is(name, architectures[i].name)) {
             shape->architecture = architectures[i].name;
             shape->interleaved = architectures[i].interleaved;
+            shape->head_norm = architectures[i].head_norm;
             return true;
         }
+    list_architectures(list);
     return fault(why,
-                 "%s: key 'general.architecture' is '%.*s', supported are 'llama' and "
-                 "'qwen2'; use a model of one of these",
-                 file->path, (int)(name.length < 40 ? name.length : 40), name.bytes);
+                 "%s: key 'general.architecture' is '%.*s', supported are %s; use a model "
+                 "of one of these",
+                 file->path, (int)(name.length < 40 ? name.length : 40), name.bytes, list);
 }
 
 /* Reads a whole number from 1 to MAX_EXTENT; if absent, `fallback`, or an error if that is
@@ -84,12 +116,27 @@ static bool read_positive(const struct gguf *file, const struct shape *shape,
     return true;
 }
 
+/* Reads the tokens that attention looks back on, itself included; 0 or absent: all. */
+static bool read_window(const struct gguf *file, struct shape *shape, struct fault *why)
+{
+    char key[96];
+    uint64_t window = 0;
+    key_of(key, shape, "attention.sliding_window");
+    if (!gguf_get_count(file, key, &window, why))
+        return false;
+    shape->window = window < (uint64_t)shape->context ? (int64_t)window : 0;
+    return true;
+}
+
 static bool read_rope_scaling(const struct gguf *file, struct shape *shape,
                               struct fault *why)
 {
     char key[96];
     float factor = 1;
     struct gguf_string type = { "none", 4 };
+    key_of(key, shape, "rope.scaling.factor");
+    if (gguf_find(file, key)) /* a factor without a type is a linear one */
+        type = (struct gguf_string){ "linear", 6 };
     key_of(key, shape, "rope.scaling.type");
     if (!gguf_get_string(file, key, &type, why))
         return false;
@@ -146,10 +193,11 @@ static bool read_numbers(const struct gguf *file, struct shape *s, struct fault 
            read_extent(file, s, "rope.dimension_count", s->key_width, &s->rope_dims, why) &&
            read_positive(file, s, "attention.layer_norm_rms_epsilon", 0, &s->eps, why) &&
            read_positive(file, s, "rope.freq_base", 10000, &s->theta, why) &&
-           read_rope_scaling(file, s, why);
+           read_window(file, s, why) && read_rope_scaling(file, s, why);
 }
 
-static bool check(const struct gguf *file, const struct shape *s, struct fault *why)
+static bool check_features(const struct gguf *file, const struct shape *s,
+                           struct fault *why)
 {
     uint64_t experts = 0;
     char key[96];
@@ -162,18 +210,23 @@ static bool check(const struct gguf *file, const struct shape *s, struct fault *
                      " experts, and mixtures of experts are not supported; "
                      "use a dense model",
                      file->path, experts);
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+        key_of(key, s, unsupported[i]);
+        if (gguf_find(file, key))
+            return fault(why, "%s: key '%s' is not supported; use a model without it",
+                         file->path, key);
+    }
+    return true;
+}
+
+static bool check_heads(const struct gguf *file, const struct shape *s, struct fault *why)
+{
     if (s->heads % s->kv_heads)
         return fault(why,
                      "%s: %" PRId64 " query heads are not a multiple of %" PRId64
                      " key heads: "
                      "convert the model again",
                      file->path, s->heads, s->kv_heads);
-    if (s->key_width > MAX_HEAD || s->value_width > MAX_HEAD)
-        return fault(why,
-                     "%s: heads of %" PRId64 " and %" PRId64
-                     " elements, but attention supports at most "
-                     "%d; use another model",
-                     file->path, s->key_width, s->value_width, MAX_HEAD);
     if (s->rope_dims > s->key_width || s->rope_dims % 2)
         return fault(why,
                      "%s: rope over %" PRId64 " elements of heads of %" PRId64
@@ -206,5 +259,6 @@ bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why)
 {
     *shape = (struct shape){ 0 };
     return read_architecture(file, shape, why) && read_numbers(file, shape, why) &&
-           check(file, shape, why) && read_vocabulary(file, shape, why);
+           check_features(file, shape, why) && check_heads(file, shape, why) &&
+           read_vocabulary(file, shape, why);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.h - converts text to token ids and back, with the vocabulary in a GGUF file:
- * the byte-pair encoding of SentencePiece, which files call `tokenizer.ggml.model = llama`.
+/* tokenizer.h - converts text to token ids and back, with the vocabulary in a GGUF file. Two
+ * kinds of byte-pair encoding: that of SentencePiece (`tokenizer.ggml.model = llama`) and
+ * the byte-level one of GPT-2, Llama 3 and Qwen (`gpt2`).
  *
- * A text may have any bytes. Spaces become U+2581. What has no piece in the vocabulary,
- * including invalid UTF-8 and zero bytes, is encoded byte by byte as <0xNN>. A tokenizer is
- * immutable and borrows the strings of its file. */
+ * A text may have any bytes, invalid UTF-8 and zero bytes included. A tokenizer is immutable
+ * and borrows the strings of its file. */
 #ifndef HW_MODEL_TOKENIZER_H
 #define HW_MODEL_TOKENIZER_H
 
@@ -36,9 +36,9 @@ struct tokens {
 };
 
 /* Encodes `length` bytes of text, with BOS before and EOS after it as the file asks. Text
- * never becomes a control token: "<s>" is three letters. Returns false, with empty
- * `tokens`, if out of memory or if the text is longer than TOKENIZER_TEXT. Takes n log n
- * time in the length of the text. */
+ * never becomes a control token: "<s>" is three letters. Returns false, with empty `tokens`,
+ * if out of memory, if the text is longer than TOKENIZER_TEXT, or if it has a byte for which
+ * the vocabulary has no token. Takes n log n time in the length of the text. */
 bool tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t length,
                       struct tokens *tokens, struct fault *why);
 

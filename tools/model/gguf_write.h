@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* gguf_write.h - writes a GGUF file of version 3 that appears under its name only when it
+ * is whole.
+ *
+ * First all pairs and tensors are described, then the data of the tensors follow in the
+ * same order, in pieces of any size. Every function that fails writes the reason to
+ * `why`; then nothing is left to do but gguf_abandon(). */
+#ifndef HW_MODEL_GGUF_WRITE_H
+#define HW_MODEL_GGUF_WRITE_H
+
+#include "gguf.h"
+
+struct gguf_writer;
+
+/* Begins a file without a name, in the folder of `path`, where it can be renamed.
+ * `alignment` is that of the data; the pair "general.alignment" is the caller's. */
+struct gguf_writer *gguf_create(const char *path, size_t alignment, struct fault *why);
+
+/* Copies a pair of an open file, or adds a number. */
+bool gguf_put_pair(struct gguf_writer *writer, const struct gguf *file,
+                   const struct gguf_pair *pair, struct fault *why);
+bool gguf_put_u32(struct gguf_writer *writer, const char *key, uint32_t value,
+                  struct fault *why);
+
+/* Describes a tensor with the name and extents of `like`, whose rows are whole blocks of
+ * `type`. */
+bool gguf_put_tensor(struct gguf_writer *writer, const struct gguf_tensor *like,
+                     uint32_t type, struct fault *why);
+
+/* Appends to the data; pads after the last byte of a tensor. */
+bool gguf_put_data(struct gguf_writer *writer, const void *bytes, size_t size,
+                   struct fault *why);
+
+/* Waits until the file is on the disk, and gives it its name; a file of that name is
+ * replaced. Fails if data are missing. The writer is gone if this succeeds. */
+bool gguf_finish(struct gguf_writer *writer, struct fault *why);
+
+/* Removes what was written. NULL is allowed. */
+void gguf_abandon(struct gguf_writer *writer);
+
+#endif

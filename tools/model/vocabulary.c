@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* vocabulary.c - see vocabulary.h. */
+#include "vocabulary.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int vocabulary_byte(struct gguf_string text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (text.length != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>')
+        return -1;
+    const char *high = memchr(digits, text.bytes[3], sizeof digits - 1),
+               *low = memchr(digits, text.bytes[4], sizeof digits - 1);
+    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
+static bool read_pieces(struct vocabulary *v, const struct gguf_array *tokens,
+                        const struct gguf_array *scores, const struct gguf_array *types,
+                        const char *path, struct fault *why)
+{
+    const uint8_t *cursor = tokens->bytes;
+    for (int32_t id = 0; id < v->count; id++) {
+        struct piece *piece = &v->pieces[id];
+        piece->text = gguf_next_string(&cursor);
+        piece->score = scores->count ? gguf_f32_at(scores, (uint64_t)id) : 0;
+        piece->type = gguf_i32_at(types, (uint64_t)id);
+        if (isnan(piece->score) || piece->type < 0 || piece->type >= TYPES ||
+            (piece->type == BYTE && vocabulary_byte(piece->text) < 0))
+            return fault(why,
+                         "%s: token %" PRId32
+                         " has score %g, type %d and %zu bytes of text: "
+                         "the vocabulary is damaged; convert the model again",
+                         path, id, (double)piece->score, piece->type, piece->text.length);
+    }
+    return true;
+}
+
+static bool check_counts(const char *path, uint64_t tokens, const uint64_t *scores,
+                         uint64_t types, struct fault *why)
+{
+    if (tokens > 0 && tokens <= INT32_MAX && types == tokens &&
+        (!scores || *scores == tokens))
+        return true;
+    if (!scores)
+        return fault(why,
+                     "%s: tokenizer.ggml.tokens and token_type have %" PRIu64
+                     " and %" PRIu64 " elements, must have equally many, at least one; "
+                     "convert the model again with its tokenizer",
+                     path, tokens, types);
+    return fault(why,
+                 "%s: tokenizer.ggml.tokens, scores and token_type have %" PRIu64
+                 ", %" PRIu64 " and %" PRIu64 " elements, must have equally many, at "
+                 "least one; convert the model again with its tokenizer",
+                 path, tokens, *scores, types);
+}
+
+bool vocabulary_read(struct vocabulary *v, const struct gguf *file, bool needs_scores,
+                     struct fault *why)
+{
+    struct gguf_array tokens = { 0 }, scores = { 0 }, types = { 0 };
+    if (!gguf_get_array(file, "tokenizer.ggml.tokens", GGUF_STRING, &tokens, why) ||
+        (needs_scores &&
+         !gguf_get_array(file, "tokenizer.ggml.scores", GGUF_F32, &scores, why)) ||
+        !gguf_get_array(file, "tokenizer.ggml.token_type", GGUF_I32, &types, why) ||
+        !check_counts(file->path, tokens.count, needs_scores ? &scores.count : NULL,
+                      types.count, why))
+        return false;
+    v->count = (int32_t)tokens.count;
+    v->pieces = calloc((size_t)v->count, sizeof *v->pieces);
+    if (!v->pieces)
+        return fault(why, "%s: out of memory for %" PRId32 " tokens", file->path, v->count);
+    return read_pieces(v, &tokens, &scores, &types, file->path, why);
+}
+
+void vocabulary_free(struct vocabulary *v)
+{
+    free(v->pieces);
+    free(v->whole);
+    table_free(&v->words);
+    *v = (struct vocabulary){ 0 };
+}
+
+/* ---- Words --------------------------------------------------------------------------- */
+
+struct wanted {
+    const struct piece *pieces;
+    struct gguf_string text;
+};
+
+static bool is_wanted(const void *user, uint32_t id)
+{
+    const struct wanted *wanted = user;
+    const struct gguf_string text = wanted->pieces[id].text;
+    return text.length == wanted->text.length &&
+           memcmp(text.bytes, wanted->text.bytes, text.length) == 0;
+}
+
+int32_t vocabulary_find(const struct vocabulary *v, const char *bytes, size_t length)
+{
+    const struct wanted wanted = { v->pieces, { bytes, length } };
+    if (length > v->longest)
+        return -1;
+    const uint32_t id = table_find(&v->words, table_hash(bytes, length), is_wanted,
+                                   &wanted);
+    return id == TABLE_NONE ? -1 : (int32_t)id;
+}
+
+static bool add_word(struct vocabulary *v, int32_t id)
+{
+    const struct gguf_string text = v->pieces[id].text;
+    if (vocabulary_find(v, text.bytes, text.length) >= 0)
+        return true;
+    if (text.length > v->longest)
+        v->longest = text.length;
+    return table_add(&v->words, table_hash(text.bytes, text.length), (uint32_t)id);
+}
+
+static bool is_word(const struct piece *piece)
+{
+    return piece->text.length > 0 && (piece->type == NORMAL || piece->type == UNDEFINED ||
+                                      piece->type == USER_DEFINED);
+}
+
+/* ---- Pieces that are matched as a whole ---------------------------------------------- */
+
+static int by_first_byte(const void *a, const void *b)
+{
+    const struct piece *x = *(const struct piece *const *)a,
+                       *y = *(const struct piece *const *)b;
+    const unsigned char p = (unsigned char)x->text.bytes[0],
+                        q = (unsigned char)y->text.bytes[0];
+    if (p != q)
+        return p < q ? -1 : 1;
+    if (x->text.length != y->text.length)
+        return x->text.length < y->text.length ? 1 : -1;
+    return (x > y) - (x < y); /* in the order of their ids */
+}
+
+static bool is_whole(const struct piece *piece)
+{
+    return piece->type == USER_DEFINED && piece->text.length > 0;
+}
+
+static bool index_whole(struct vocabulary *v)
+{
+    size_t count = 0, at = 0;
+    for (int32_t id = 0; id < v->count; id++)
+        count += is_whole(&v->pieces[id]);
+    const struct piece **sorted = calloc(count + 1, sizeof *sorted);
+    v->whole = calloc(count + 1, sizeof *v->whole);
+    if (sorted && v->whole) {
+        for (int32_t id = 0; id < v->count; id++)
+            if (is_whole(&v->pieces[id]))
+                sorted[at++] = &v->pieces[id];
+        qsort(sorted, count, sizeof *sorted, by_first_byte);
+        for (size_t i = 0; i < count; i++) {
+            v->whole[i] = (int32_t)(sorted[i] - v->pieces);
+            v->first[(unsigned char)sorted[i]->text.bytes[0] + 1]++;
+        }
+        for (int b = 0; b < 256; b++)
+            v->first[b + 1] += v->first[b];
+    }
+    free(sorted);
+    return sorted && v->whole;
+}
+
+int32_t vocabulary_whole(const struct vocabulary *v, const char *bytes, size_t left)
+{
+    const unsigned char byte = (unsigned char)*bytes;
+    for (int32_t i = v->first[byte]; i < v->first[byte + 1]; i++) {
+        const struct gguf_string text = v->pieces[v->whole[i]].text;
+        if (text.length <= left && memcmp(text.bytes, bytes, text.length) == 0)
+            return v->whole[i];
+    }
+    return -1;
+}
+
+/* ---- Both ---------------------------------------------------------------------------- */
+
+bool vocabulary_index(struct vocabulary *v, const char *path, struct fault *why)
+{
+    if (!table_create(&v->words, (size_t)v->count) || !index_whole(v))
+        return fault(why, "%s: out of memory for %" PRId32 " tokens", path, v->count);
+    for (int32_t id = 0; id < v->count; id++)
+        if (is_word(&v->pieces[id]) && !add_word(v, id))
+            return fault(why,
+                         "%s: token %" PRId32 " collides with too many others in a hash "
+                         "table: the vocabulary is made up; use another model",
+                         path, id);
+    return true;
+}
