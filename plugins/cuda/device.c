@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The devices: what they are, opening and closing them, and which rows they can run. */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+/* Attributes of a device, as the driver numbers them. */
+enum {
+    ATTRIBUTE_UNITS = 16,
+    ATTRIBUTE_INTEGRATED = 18,
+    ATTRIBUTE_PCI_BUS = 33,
+    ATTRIBUTE_PCI_DEVICE = 34,
+    ATTRIBUTE_PCI_DOMAIN = 50,
+    ATTRIBUTE_MAJOR = 75,
+    ATTRIBUTE_MINOR = 76
+};
+
+/* -1 if the driver does not say. */
+static int attribute(const struct plugin *plugin, int device, int attribute)
+{
+    int value;
+    return plugin->cuda.device_attribute(&value, attribute, device) ? -1 : value;
+}
+
+/* 90 for compute capability 9.0. */
+static int capability(const struct plugin *plugin, int device)
+{
+    return attribute(plugin, device, ATTRIBUTE_MAJOR) * 10 +
+           attribute(plugin, device, ATTRIBUTE_MINOR);
+}
+
+enum { OLDEST_CAPABILITY = 50 };
+
+static void log_old_device(const struct plugin *plugin, int device)
+{
+    char name[128] = "?", line[256];
+    const int is = capability(plugin, device);
+    plugin->cuda.device_name(name, sizeof name, device);
+    snprintf(line, sizeof line,
+             "%s has compute capability %d.%d; this plugin needs %d.%d or later", name,
+             is / 10, is % 10, OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10);
+    plugin->host->log(plugin->host->instance, HW_LOG_WARN, line);
+}
+
+int32_t devices_find(struct plugin *plugin)
+{
+    int count = 0;
+    const int32_t status = answer_early(plugin, plugin->cuda.device_count(&count),
+                                        "count the devices");
+    if (status)
+        return status;
+    for (int i = 0; i < count && plugin->devices < MOST_DEVICES; i++) {
+        int device;
+        if (plugin->cuda.device_get(&device, i))
+            continue;
+        if (capability(plugin, device) < OLDEST_CAPABILITY)
+            log_old_device(plugin, device);
+        else
+            plugin->device[plugin->devices++] = device;
+    }
+    if (count > 0 && plugin->devices == 0)
+        return hw_fail(plugin->host, HW_NO_DEVICE,
+                       "no device has compute capability %d.%d or later",
+                       OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10);
+    return HW_OK;
+}
+
+int32_t device_count(void *self, int32_t *count)
+{
+    *count = ((struct plugin *)self)->devices;
+    return HW_OK;
+}
+
+static int32_t check_index(const struct plugin *plugin, int32_t index)
+{
+    if (index >= 0 && index < plugin->devices)
+        return HW_OK;
+    return hw_fail(plugin->host, HW_NO_DEVICE, "device %d does not exist; there are %d",
+                   (int)index, (int)plugin->devices);
+}
+
+static uint64_t features_of(int capability)
+{
+    uint64_t features = 0;
+    if (capability >= 53)
+        features |= HW_FEATURE_F16;
+    if (capability >= 61)
+        features |= HW_FEATURE_INT8_DOT;
+    if (capability >= 70)
+        features |= HW_FEATURE_MATRIX;
+    if (capability >= 80)
+        features |= HW_FEATURE_BF16;
+    return features;
+}
+
+/* Of a MIG part, the PCI address is that of the whole device, but not the UUID. */
+int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    const struct plugin *plugin = self;
+    const int32_t status = check_index(plugin, index);
+    if (status)
+        return status;
+    const int device = plugin->device[index], is = capability(plugin, device);
+    struct hw_device_info facts = hw_no_facts();
+    size_t bytes = 0;
+    facts.kind = attribute(plugin, device, ATTRIBUTE_INTEGRATED) == 1 ? HW_DEVICE_INTEGRATED
+                                                                      : HW_DEVICE_DISCRETE;
+    plugin->cuda.device_name(facts.name, sizeof facts.name, device);
+    facts.name[sizeof facts.name - 1] = '\0';
+    snprintf(facts.vendor, sizeof facts.vendor, "NVIDIA");
+    snprintf(facts.driver, sizeof facts.driver, "%s", plugin->version);
+    snprintf(facts.arch, sizeof facts.arch, "sm_%d", is);
+    if (!plugin->cuda.device_memory(&bytes, device))
+        facts.memory_total = bytes;
+    facts.features = features_of(is);
+    const int units = attribute(plugin, device, ATTRIBUTE_UNITS);
+    facts.units = units > 0 ? (uint32_t)units : 0;
+    facts.pci_domain = attribute(plugin, device, ATTRIBUTE_PCI_DOMAIN);
+    facts.pci_bus = attribute(plugin, device, ATTRIBUTE_PCI_BUS);
+    facts.pci_device = attribute(plugin, device, ATTRIBUTE_PCI_DEVICE);
+    facts.pci_function = facts.pci_domain < 0 ? -1 : 0;
+    facts.has_uuid = !plugin->cuda.device_uuid(facts.uuid, device);
+    hw_answer(info, &facts);
+    return HW_OK;
+}
+
+/* ---- opening ---- */
+
+static int32_t open_stream(struct device *device)
+{
+    enum { NON_BLOCKING = 1 };
+    int32_t status = enter(device);
+    if (status)
+        return status;
+    status = answer(device, device->cuda->stream_create(&device->stream, NON_BLOCKING),
+                    "create a stream");
+    leave(device);
+    return status;
+}
+
+/* Waits for callbacks of events, too, which run on streams of their own. */
+void device_close(void *self)
+{
+    struct device *device = self;
+    if (device->context && !device->cuda->context_push(device->context)) {
+        device->cuda->context_wait();
+        launch_unload(device);
+        if (device->stream)
+            device->cuda->stream_destroy(device->stream);
+        leave(device);
+    }
+    if (device->context)
+        device->cuda->context_release(device->number);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+int32_t device_open(void *self, int32_t index, void **out)
+{
+    struct plugin *plugin = self;
+    int32_t status = check_index(plugin, index);
+    if (status)
+        return status;
+    struct device *device = calloc(1, sizeof *device);
+    if (!device)
+        return hw_fail(plugin->host, HW_NO_MEMORY, "out of memory");
+    device->plugin = plugin;
+    device->host = plugin->host;
+    device->cuda = &plugin->cuda;
+    device->number = plugin->device[index];
+    device->choice.table = &launch_kernels;
+    pthread_mutex_init(&device->lock, NULL);
+    status = kernel_choose(device->host, device->host->kernel, &device->choice);
+    if (!status)
+        status = answer(device,
+                        plugin->cuda.context_retain(&device->context, device->number),
+                        "make a context on the device");
+    if (!status)
+        status = open_stream(device);
+    if (status)
+        device_close(device);
+    else
+        *out = device;
+    return status;
+}
+
+int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info)
+{
+    const struct device *device = self;
+    return kernel_list(&device->choice, op, index, info);
+}

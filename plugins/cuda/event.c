@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Events: an event of the driver each. A callback runs on a stream that waits for the event. */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+enum { NOT_READY = 600 };
+enum { NO_TIMING = 2, NON_BLOCKING = 1 };
+
+struct event {
+    struct device *device;
+    void *event;
+    void *stream; /* for callbacks; NULL until the first */
+};
+
+int32_t event_create(void *self, uint32_t flags, void **out)
+{
+    struct device *device = self;
+    if (flags & ~(uint32_t)HW_EVENT_TIMING)
+        return too_new(device->host, "event");
+    struct event *event = calloc(1, sizeof *event);
+    if (!event)
+        return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+    event->device = device;
+    int32_t status = enter(device);
+    if (!status) {
+        status = answer(device,
+                        device->cuda->event_create(&event->event,
+                                                   flags & HW_EVENT_TIMING ? 0 : NO_TIMING),
+                        "create an event");
+        leave(device);
+    }
+    if (status)
+        free(event);
+    else
+        *out = event;
+    return status;
+}
+
+/* The driver completes what waits for the event, and callbacks, first. */
+void event_destroy(void *self)
+{
+    struct event *event = self;
+    const struct driver *cuda = event->device->cuda;
+    if (!cuda->context_push(event->device->context)) {
+        if (event->stream)
+            cuda->stream_destroy(event->stream);
+        cuda->event_destroy(event->event);
+        leave(event->device);
+    }
+    free(event);
+}
+
+int32_t event_record(void *self, void *queue_self)
+{
+    struct event *event = self;
+    const int32_t status = enter(event->device);
+    if (status)
+        return status;
+    const int result = event->device->cuda->event_record(
+        event->event, ((struct queue *)queue_self)->stream);
+    leave(event->device);
+    return answer(event->device, result, "record an event");
+}
+
+int32_t event_wait(void *queue_self, void *self)
+{
+    struct queue *queue = queue_self;
+    const int32_t status = enter(queue->device);
+    if (status)
+        return status;
+    const int result = queue->device->cuda->stream_wait_event(
+        queue->stream, ((struct event *)self)->event, 0);
+    leave(queue->device);
+    return answer(queue->device, result, "wait for an event");
+}
+
+int32_t event_sync(void *self)
+{
+    struct event *event = self;
+    const int32_t status = enter(event->device);
+    if (status)
+        return status;
+    const int result = event->device->cuda->event_wait(event->event);
+    leave(event->device);
+    return answer(event->device, result, "wait for an event");
+}
+
+int32_t event_query(void *self)
+{
+    struct event *event = self;
+    const int32_t status = enter(event->device);
+    if (status)
+        return status;
+    const int result = event->device->cuda->event_query(event->event);
+    leave(event->device);
+    return result == NOT_READY ? HW_NOT_READY
+                               : answer(event->device, result, "query an event");
+}
+
+/* ---- callbacks ---- */
+
+struct callback {
+    void (*fn)(void *user);
+    void *user;
+};
+
+/* On a lost device, too. */
+static void run(void *stream, int status, void *self)
+{
+    struct callback *callback = self;
+    (void)stream, (void)status;
+    callback->fn(callback->user);
+    free(callback);
+}
+
+static int add(struct event *event, struct callback *callback)
+{
+    const struct driver *cuda = event->device->cuda;
+    int result = event->stream ? 0 : cuda->stream_create(&event->stream, NON_BLOCKING);
+    if (!result)
+        result = cuda->stream_wait_event(event->stream, event->event, 0);
+    if (!result)
+        result = cuda->stream_callback(event->stream, run, callback, 0);
+    return result;
+}
+
+int32_t event_callback(void *self, void (*fn)(void *user), void *user)
+{
+    struct event *event = self;
+    struct callback *callback = malloc(sizeof *callback);
+    if (!callback)
+        return hw_fail(event->device->host, HW_NO_MEMORY, "out of memory");
+    *callback = (struct callback){ fn, user };
+    int32_t status = enter(event->device);
+    if (!status) {
+        status = answer(event->device, add(event, callback), "register a callback");
+        leave(event->device);
+    }
+    if (status)
+        free(callback);
+    return status;
+}
+
+int32_t event_elapsed(void *start, void *end, double *ms)
+{
+    struct event *from = start, *to = end;
+    float elapsed;
+    const int32_t status = enter(from->device);
+    if (status)
+        return status;
+    const int result = from->device->cuda->event_elapsed(&elapsed, from->event, to->event);
+    leave(from->device);
+    if (result == NOT_READY)
+        return HW_NOT_READY;
+    if (!result)
+        *ms = (double)elapsed;
+    return answer(from->device, result, "read the time between events");
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers and transfers. Memory that the host can see is pinned memory of the host, which the
+ * device reads and writes over the bus. The driver has one address space for both. */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+enum { HOST_PORTABLE = 1, HOST_MAPPED = 2 };
+
+static int32_t allocate(struct device *device, struct block *block, uint64_t bytes,
+                        uint32_t flags)
+{
+    const struct driver *cuda = device->cuda;
+    char what[80];
+    snprintf(what, sizeof what, "allocate %llu bytes of %s memory",
+             (unsigned long long)bytes,
+             flags & HW_BUFFER_HOST_VISIBLE ? "pinned host" : "device");
+    if (!(flags & HW_BUFFER_HOST_VISIBLE))
+        return answer(device, cuda->memory_alloc(&block->address, bytes), what);
+    int32_t status = answer(
+        device, cuda->host_alloc(&block->host, bytes, HOST_PORTABLE | HOST_MAPPED), what);
+    if (status)
+        return status;
+    status = answer(device, cuda->host_address(&block->address, block->host, 0),
+                    "map pinned host memory");
+    if (status)
+        cuda->host_free(block->host);
+    return status;
+}
+
+static void release(const struct driver *cuda, const struct block *block)
+{
+    if (block->kind == BLOCK_REGISTERED)
+        cuda->host_unregister(block->host);
+    else if (block->kind == BLOCK_OURS && block->host)
+        cuda->host_free(block->host);
+    else if (block->kind == BLOCK_OURS)
+        cuda->memory_free(block->address);
+}
+
+static int32_t fill_zero(struct device *device, const struct block *block, uint64_t bytes)
+{
+    const struct driver *cuda = device->cuda;
+    int result = cuda->fill(block->address, 0, bytes, device->stream);
+    if (!result)
+        result = cuda->stream_wait(device->stream);
+    return answer(device, result, "fill memory with zeros");
+}
+
+int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    const uint32_t known = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED | HW_BUFFER_READ_ONLY |
+                           HW_BUFFER_WRITE_ONLY | HW_BUFFER_ZEROED;
+    if (flags & ~known)
+        return too_new(device->host, "allocate");
+    struct block *block = calloc(1, sizeof *block);
+    if (!block)
+        return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+    int32_t status = enter(device);
+    if (!status) {
+        status = allocate(device, block, bytes, flags);
+        if (!status && flags & HW_BUFFER_ZEROED) {
+            status = fill_zero(device, block, bytes);
+            if (status)
+                release(device->cuda, block);
+        }
+        leave(device);
+    }
+    if (status) {
+        free(block);
+        return status;
+    }
+    buffer->impl = block;
+    buffer->host = block->host;
+    buffer->flags = flags;
+    return HW_OK;
+}
+
+void memory_free(void *self, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    struct block *block = buffer->impl;
+    /* On a lost device, too: there it has no effect but to return. */
+    if (!device->cuda->context_push(device->context)) {
+        release(device->cuda, block);
+        leave(device);
+    }
+    free(block);
+}
+
+/* "host": memory of the application, which is pinned while it is imported. "cuda.memory": an
+ * address in device memory. */
+int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    const bool host = !strcmp(desc->kind, "host");
+    if (!host && strcmp(desc->kind, "cuda.memory") != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "import: the CUDA plugin imports memory of the kinds \"host\" and "
+                       "\"cuda.memory\", not \"%s\"",
+                       desc->kind);
+    if (!hw_knows(desc, sizeof *desc) ||
+        desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))
+        return too_new(device->host, "import");
+    struct block *block = calloc(1, sizeof *block);
+    int32_t status = block ? enter(device)
+                           : hw_fail(device->host, HW_NO_MEMORY, "import: out of memory");
+    if (status) {
+        free(block);
+        return status;
+    }
+    block->kind = host ? BLOCK_REGISTERED : BLOCK_FOREIGN;
+    if (host) {
+        block->host = (char *)desc->handle + desc->offset;
+        status = answer(device,
+                        device->cuda->host_register(block->host, desc->bytes,
+                                                    HOST_PORTABLE | HOST_MAPPED),
+                        "pin memory of the application");
+        if (!status)
+            status = answer(device,
+                            device->cuda->host_address(&block->address, block->host, 0),
+                            "map memory of the application");
+    } else {
+        block->address = (uint64_t)(uintptr_t)desc->handle + desc->offset;
+    }
+    leave(device);
+    if (status) {
+        free(block);
+        return status;
+    }
+    buffer->impl = block;
+    buffer->host = block->host;
+    buffer->offset = 0;
+    return HW_OK;
+}
+
+/* ---- transfers ---- */
+
+static uint64_t address_of(const struct hw_buffer *buffer, const void *host,
+                           uint64_t offset)
+{
+    const struct block *block = buffer ? buffer->impl : NULL;
+    return block ? block->address + buffer->offset + offset
+                 : (uint64_t)(uintptr_t)host + offset;
+}
+
+/* The driver copies rows within one context, and limits their pitch. */
+static bool can_copy_rows(const struct queue *queue, const struct hw_transfer *t)
+{
+    const uint64_t limit = UINT64_C(1) << 31;
+    return (!t->dst || t->dst->device == queue->device) &&
+           (!t->src || t->src->device == queue->device) && t->dst_pitch < limit &&
+           t->src_pitch < limit;
+}
+
+static int copy_rows(const struct driver *cuda, void *stream, const struct hw_transfer *t,
+                     uint64_t to, uint64_t from)
+{
+    enum { ANY_MEMORY = 4 };
+    const struct copy_rows rows = { .from_kind = ANY_MEMORY,
+                                    .from = from,
+                                    .from_pitch = t->src_pitch,
+                                    .to_kind = ANY_MEMORY,
+                                    .to = to,
+                                    .to_pitch = t->dst_pitch,
+                                    .bytes = t->bytes,
+                                    .rows = t->rows };
+    return cuda->copy_rows(&rows, stream);
+}
+
+int32_t memory_transfer(void *self, const struct hw_transfer *t)
+{
+    struct queue *queue = self;
+    const struct driver *cuda = queue->device->cuda;
+    if (!hw_knows(t, sizeof *t))
+        return too_new(queue->device->host, "transfer");
+    const uint64_t to = address_of(t->dst, t->dst_host, t->dst_offset),
+                   from = address_of(t->src, t->src_host, t->src_offset);
+    const int32_t status = enter(queue->device);
+    int result = 0;
+    if (status)
+        return status;
+    if (t->rows <= 1)
+        result = t->bytes ? cuda->copy(to, from, t->bytes, queue->stream) : 0;
+    else if (t->bytes && can_copy_rows(queue, t))
+        result = copy_rows(cuda, queue->stream, t, to, from);
+    else
+        for (uint64_t i = 0; t->bytes && i < t->rows && !result; i++)
+            result = cuda->copy(to + i * t->dst_pitch, from + i * t->src_pitch, t->bytes,
+                                queue->stream);
+    leave(queue->device);
+    return answer(queue->device, result, "copy memory");
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues: a queue is a stream of the driver. */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+static int32_t make(struct device *device, const struct hw_queue_desc *desc,
+                    struct queue **out)
+{
+    const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
+    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
+        return too_new(device->host, "queue");
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+    queue->device = device;
+    queue->choice = device->choice;
+    const int32_t status = desc->kernel && desc->kernel[0]
+                               ? kernel_choose(device->host, desc->kernel, &queue->choice)
+                               : HW_OK;
+    if (status)
+        free(queue);
+    else
+        *out = queue;
+    return status;
+}
+
+int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
+{
+    enum { NON_BLOCKING = 1 };
+    struct device *device = self;
+    struct queue *queue;
+    int32_t status = make(device, desc, &queue);
+    if (status)
+        return status;
+    status = enter(device);
+    if (!status) {
+        status = answer(device, device->cuda->stream_create(&queue->stream, NON_BLOCKING),
+                        "create a stream");
+        leave(device);
+    }
+    if (status)
+        free(queue);
+    else
+        *out = queue;
+    return status;
+}
+
+int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
+                     void *handle, void **out)
+{
+    struct device *device = self;
+    struct queue *queue;
+    if (strcmp(kind, "cuda.stream") != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "import: the CUDA plugin imports queues of the kind "
+                       "\"cuda.stream\", not \"%s\"",
+                       kind);
+    const int32_t status = make(device, desc, &queue);
+    if (status)
+        return status;
+    queue->stream = handle;
+    queue->imported = true;
+    *out = queue;
+    return HW_OK;
+}
+
+int32_t queue_wait(void *self)
+{
+    struct queue *queue = self;
+    const int32_t status = enter(queue->device);
+    if (status)
+        return status;
+    const int result = queue->device->cuda->stream_wait(queue->stream);
+    leave(queue->device);
+    return answer(queue->device, result, "complete the queue's work");
+}
+
+void queue_close(void *self)
+{
+    struct queue *queue = self;
+    const struct driver *cuda = queue->device->cuda;
+    if (!cuda->context_push(queue->device->context)) {
+        cuda->stream_wait(queue->stream);
+        if (!queue->imported)
+            cuda->stream_destroy(queue->stream);
+        leave(queue->device);
+    }
+    free(queue);
+}
