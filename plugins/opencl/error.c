@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* From an error of OpenCL to a status and a message. */
+#include "opencl.h"
+
+static const struct {
+    int error;
+    const char *name;
+    int32_t status;
+} errors[] = {
+    { -1, "CL_DEVICE_NOT_FOUND", HW_NO_DEVICE },
+    { -2, "CL_DEVICE_NOT_AVAILABLE", HW_LOST },
+    { -3, "CL_COMPILER_NOT_AVAILABLE", HW_DRIVER },
+    { -4, "CL_MEM_OBJECT_ALLOCATION_FAILURE", HW_NO_MEMORY },
+    { -5, "CL_OUT_OF_RESOURCES", HW_DRIVER },
+    { -6, "CL_OUT_OF_HOST_MEMORY", HW_NO_MEMORY },
+    { -11, "CL_BUILD_PROGRAM_FAILURE", HW_DRIVER },
+    { -14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", HW_DRIVER },
+    { -30, "CL_INVALID_VALUE", HW_DRIVER },
+    { -36, "CL_INVALID_COMMAND_QUEUE", HW_LOST },
+    { -38, "CL_INVALID_MEM_OBJECT", HW_DRIVER },
+    { -42, "CL_INVALID_BINARY", HW_DRIVER },
+    { -52, "CL_INVALID_KERNEL_ARGS", HW_DRIVER },
+    { -54, "CL_INVALID_WORK_GROUP_SIZE", HW_DRIVER },
+    { -61, "CL_INVALID_BUFFER_SIZE", HW_NO_MEMORY },
+    { -1001, "CL_PLATFORM_NOT_FOUND_KHR", HW_NO_DEVICE },
+    { -9999, "an illegal access of a kernel", HW_LOST }, /* of NVIDIA's implementation */
+};
+
+const char *error_name(int error)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].error == error)
+            return errors[i].name;
+    return "an unknown error";
+}
+
+static int32_t status_of(int error)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].error == error)
+            return errors[i].status;
+    return HW_DRIVER;
+}
+
+int32_t check_lost(struct device *device)
+{
+    if (!device->lost)
+        return HW_OK;
+    return hw_fail(device->host, HW_LOST,
+                   "the device is lost after an earlier error; restart the program");
+}
+
+int32_t answer(struct device *device, int error, const char *what)
+{
+    if (!error)
+        return HW_OK;
+    int32_t status = status_of(error);
+    if (status == HW_LOST)
+        device->lost = true;
+    if (device->lost)
+        status = HW_LOST;
+    return hw_fail(device->host, status, "cannot %s: %s (%d)", what, error_name(error),
+                   error);
+}

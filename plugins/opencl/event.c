@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Events: each refers to the marker of its last record. */
+#include "opencl.h"
+
+#include <stdlib.h>
+
+struct event {
+    struct device *device;
+    pthread_mutex_t lock;
+    void *last; /* NULL: never recorded */
+};
+
+int32_t event_create(void *self, uint32_t flags, void **out)
+{
+    struct device *device = self;
+    if (flags & ~(uint32_t)HW_EVENT_TIMING)
+        return too_new(device->host, "event");
+    struct event *event = calloc(1, sizeof *event);
+    if (!event)
+        return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+    event->device = device;
+    pthread_mutex_init(&event->lock, NULL);
+    *out = event;
+    return HW_OK;
+}
+
+void event_destroy(void *self)
+{
+    struct event *event = self;
+    if (event->last)
+        event->device->cl->release_event(event->last);
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+}
+
+/* The last marker, retained; NULL: there is none. */
+static void *hold(struct event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    void *last = event->last;
+    if (last)
+        event->device->cl->retain_event(last);
+    pthread_mutex_unlock(&event->lock);
+    return last;
+}
+
+int32_t event_record(void *self, void *queue_self)
+{
+    struct event *event = self;
+    struct queue *queue = queue_self;
+    const struct opencl *cl = event->device->cl;
+    void *marker = NULL;
+    int32_t status = check_lost(queue->device);
+    if (!status)
+        status = answer(queue->device, cl->marker(queue->handle, 0, NULL, &marker),
+                        "record an event");
+    if (status)
+        return status;
+    pthread_mutex_lock(&event->lock);
+    void *before = event->last;
+    event->last = marker;
+    pthread_mutex_unlock(&event->lock);
+    if (before)
+        cl->release_event(before);
+    return answer(queue->device, cl->flush(queue->handle), "record an event");
+}
+
+/* Events of another context mean nothing to this one. */
+int32_t event_wait(void *queue_self, void *self)
+{
+    struct queue *queue = queue_self;
+    struct event *event = self;
+    const struct opencl *cl = queue->device->cl;
+    if (event->device != queue->device)
+        return hw_fail(queue->device->host, HW_UNSUPPORTED,
+                       "the event belongs to another OpenCL device");
+    void *marker = hold(event);
+    if (!marker)
+        return HW_OK;
+    int error = cl->barrier(queue->handle, 1, &marker, NULL);
+    if (!error)
+        error = cl->flush(queue->handle);
+    cl->release_event(marker);
+    return answer(queue->device, error, "wait for an event");
+}
+
+int32_t event_sync(void *self)
+{
+    struct event *event = self;
+    void *marker = hold(event);
+    int error = 0;
+    if (marker) {
+        error = event->device->cl->wait(1, &marker);
+        event->device->cl->release_event(marker);
+    }
+    return answer(event->device, error, "wait for an event");
+}
+
+int32_t event_query(void *self)
+{
+    enum { EXECUTION_STATUS = 0x11D3 };
+    struct event *event = self;
+    void *marker = hold(event);
+    int state = 0, error = 0;
+    if (marker) {
+        error = event->device->cl->event_info(marker, EXECUTION_STATUS, sizeof state,
+                                              &state, NULL);
+        event->device->cl->release_event(marker);
+    }
+    if (!error && state > 0)
+        return HW_NOT_READY;
+    return answer(event->device, error ? error : state, "query an event");
+}
+
+/* ---- callbacks ---- */
+
+struct callback {
+    struct device *device;
+    void (*fn)(void *user);
+    void *user;
+};
+
+static void count_callback(struct device *device, int change)
+{
+    pthread_mutex_lock(&device->callback_lock);
+    device->callbacks += change;
+    if (!device->callbacks)
+        pthread_cond_broadcast(&device->callback_done);
+    pthread_mutex_unlock(&device->callback_lock);
+}
+
+/* After an error, too. */
+static void run(void *marker, int status, void *self)
+{
+    struct callback *callback = self;
+    (void)marker, (void)status;
+    callback->fn(callback->user);
+    count_callback(callback->device, -1);
+    free(callback);
+}
+
+int32_t event_callback(void *self, void (*fn)(void *user), void *user)
+{
+    enum { COMPLETE = 0 };
+    struct event *event = self;
+    struct device *device = event->device;
+    void *marker = hold(event);
+    if (!marker) {
+        fn(user);
+        return HW_OK;
+    }
+    struct callback *callback = malloc(sizeof *callback);
+    int32_t status = HW_OK;
+    if (!callback) {
+        status = hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+    } else {
+        *callback = (struct callback){ device, fn, user };
+        count_callback(device, 1);
+        status = answer(device, device->cl->event_callback(marker, COMPLETE, run, callback),
+                        "register a callback");
+        if (status) {
+            count_callback(device, -1);
+            free(callback);
+        }
+    }
+    device->cl->release_event(marker);
+    return status;
+}
+
+/* Nanoseconds, when the marker completed. */
+static int time_of(struct event *event, uint64_t *time)
+{
+    enum { PROFILING_END = 0x1283 };
+    void *marker = hold(event);
+    const int error = marker ? event->device->cl->event_time(marker, PROFILING_END,
+                                                             sizeof *time, time, NULL)
+                             : 0;
+    if (marker)
+        event->device->cl->release_event(marker);
+    return error;
+}
+
+int32_t event_elapsed(void *start, void *end, double *ms)
+{
+    enum { NOT_AVAILABLE = -7 };
+    uint64_t from = 0, to = 0;
+    int error = time_of(start, &from);
+    if (!error)
+        error = time_of(end, &to);
+    if (error == NOT_AVAILABLE)
+        return HW_NOT_READY;
+    *ms = ((double)to - (double)from) / 1e6;
+    return answer(((struct event *)start)->device, error, "read the time between events");
+}

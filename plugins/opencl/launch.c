@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* From an op to the launch of a kernel; the rows. */
+#include "opencl.h"
+
+/* ---- rows ---- */
+
+kernel_plan_fn plan_portable;
+const char *plan_portable(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    plan->row = row;
+    return lower(row->op, args, &plan->lowered);
+}
+
+#define ROW ROW_DECLARE
+#include "kernels.def"
+#define ROW ROW_ENTRY
+static const struct kernel_row rows[] = {
+#include "kernels.def"
+};
+
+static void describe_needs(uint64_t needs, char *text, size_t size)
+{
+    (void)needs, (void)size;
+    text[0] = '\0';
+}
+
+const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
+                                             describe_needs };
+
+int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
+{
+    const struct device *device = self;
+    struct plan plan;
+    const char *reason = op < HW_OP_COUNT ? kernel_plan(&device->choice, op, args, &plan)
+                                          : "this plugin does not know the op";
+    if (scratch)
+        *scratch = 0;
+    if (why && why_size)
+        snprintf(why, why_size, "%s", reason ? reason : "");
+    return reason ? HW_UNSUPPORTED : HW_OK;
+}
+
+/* ---- launches ---- */
+
+enum { LAUNCHES_PER_FLUSH = 16 };
+
+static int set_arguments(const struct opencl *cl, void *kernel, const struct lowered *l)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < l->pointers && !error; i++)
+        error = cl->set_argument(kernel, i, sizeof(void *),
+                                 l->operand[i] ? (void *)&l->operand[i]->buffer->impl
+                                               : NULL);
+    return error ? error : cl->set_argument(kernel, l->pointers, l->args_bytes, &l->args);
+}
+
+static int32_t launch(struct queue *queue, const struct lowered *l)
+{
+    const struct opencl *cl = queue->device->cl;
+    size_t group;
+    void *kernel;
+    const int32_t status = program_kernel(queue, l, &kernel, &group);
+    if (status)
+        return status;
+    const size_t items = (size_t)l->groups * group;
+    int error = set_arguments(cl, kernel, l);
+    if (!error)
+        error = cl->launch(queue->handle, kernel, 1, NULL, &items, &group, 0, NULL, NULL);
+    if (!error && ++queue->unflushed == LAUNCHES_PER_FLUSH) {
+        queue->unflushed = 0;
+        error = cl->flush(queue->handle);
+    }
+    return answer(queue->device, error, "launch a kernel");
+}
+
+static int32_t submit(struct queue *queue, uint32_t op, const void *args)
+{
+    struct plan plan;
+    const int32_t status = check_lost(queue->device);
+    if (status)
+        return status;
+    const char *why = kernel_plan(&queue->choice, op, args, &plan);
+    if (why)
+        return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
+    return plan.lowered.groups ? launch(queue, &plan.lowered) : HW_OK;
+}
+
+#define X(NAME, name)                                                                      \
+    static int32_t launch_##name(void *device, void *queue, const struct hw_##name *op)    \
+    {                                                                                      \
+        (void)device;                                                                      \
+        return submit(queue, HW_OP_##NAME, op);                                            \
+    }
+HW_OPS(X)
+#undef X
+
+const struct hw_plugin_ops launch_ops = { .size = sizeof launch_ops,
+#define X(NAME, name) .name = launch_##name,
+                                          HW_OPS(X)
+#undef X
+};

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers and transfers. hw_buffer.impl is the memory object itself. */
+#include "opencl.h"
+
+/* Memory that the host and kernels both see at any time is more than OpenCL 1.2 promises. */
+int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    const uint32_t known = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED | HW_BUFFER_READ_ONLY |
+                           HW_BUFFER_WRITE_ONLY | HW_BUFFER_ZEROED;
+    char what[80];
+    int error = 0;
+    if (flags & ~known)
+        return too_new(device->host, "allocate");
+    if (flags & HW_BUFFER_HOST_VISIBLE)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "the OpenCL plugin has no memory that the host can see");
+    const int32_t status = check_lost(device);
+    if (status)
+        return status;
+    snprintf(what, sizeof what, "allocate %llu bytes", (unsigned long long)bytes);
+    void *memory = device->cl->create_buffer(device->context, 0, bytes, NULL, &error);
+    if (!error && flags & HW_BUFFER_ZEROED) {
+        const unsigned char zero = 0;
+        void *queue = device->cl->create_queue(device->context, device->handle, 0, &error);
+        if (!error)
+            error = device->cl->fill(queue, memory, &zero, 1, 0, bytes, 0, NULL, NULL);
+        if (!error)
+            error = device->cl->finish(queue);
+        if (queue)
+            device->cl->release_queue(queue);
+        if (error)
+            device->cl->release_buffer(memory);
+    }
+    if (error)
+        return answer(device, error, what);
+    buffer->impl = memory;
+    buffer->host = NULL;
+    buffer->flags = flags;
+    return HW_OK;
+}
+
+void memory_free(void *self, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    device->cl->release_buffer(buffer->impl);
+}
+
+/* "opencl.mem": a memory object of the application, made in a context of its own. */
+int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
+{
+    struct device *device = self;
+    if (strcmp(desc->kind, "opencl.mem") != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "import: the OpenCL plugin imports memory of the kind "
+                       "\"opencl.mem\", not \"%s\"",
+                       desc->kind);
+    if (!hw_knows(desc, sizeof *desc) ||
+        desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))
+        return too_new(device->host, "import");
+    const int32_t status = answer(device, device->cl->retain_buffer(desc->handle),
+                                  "import memory");
+    if (status)
+        return status;
+    buffer->impl = desc->handle;
+    buffer->host = NULL;
+    buffer->offset = desc->offset;
+    return HW_OK;
+}
+
+/* ---- transfers ---- */
+
+/* A side of a transfer: rows of bytes, in a buffer or in the host's memory. */
+struct side {
+    void *buffer, *host;
+    size_t origin[3];
+    size_t pitch;
+};
+
+static struct side side_of(const struct hw_buffer *buffer, const void *host,
+                           uint64_t offset, uint64_t pitch, const struct hw_transfer *t)
+{
+    struct side side = { .pitch = t->rows > 1 ? pitch : t->bytes };
+    if (buffer) {
+        const uint64_t from = buffer->offset + offset;
+        side.buffer = buffer->impl;
+        /* An origin is a row and a position in it. */
+        side.origin[0] = from % side.pitch;
+        side.origin[1] = from / side.pitch;
+    } else {
+        side.host = (char *)(uintptr_t)host + offset;
+    }
+    return side;
+}
+
+static int copy(const struct queue *queue, const struct hw_transfer *t,
+                const struct side *to, const struct side *from)
+{
+    const struct opencl *cl = queue->device->cl;
+    const size_t region[] = { t->bytes, t->rows > 1 ? t->rows : 1, 1 };
+    int error;
+    if (to->buffer && from->buffer)
+        return cl->copy(queue->handle, from->buffer, to->buffer, from->origin, to->origin,
+                        region, from->pitch, 0, to->pitch, 0, 0, NULL, NULL);
+    if (to->buffer)
+        return cl->write(queue->handle, to->buffer, 0, to->origin, from->origin, region,
+                         to->pitch, 0, from->pitch, 0, from->host, 0, NULL, NULL);
+    if (from->buffer) {
+        error = cl->read(queue->handle, from->buffer, 0, from->origin, to->origin, region,
+                         from->pitch, 0, to->pitch, 0, to->host, 0, NULL, NULL);
+        return error ? error : cl->flush(queue->handle);
+    }
+    error = cl->finish(queue->handle);
+    if (!error)
+        hw_transfer_host(t, to->host, from->host);
+    return error;
+}
+
+int32_t memory_transfer(void *self, const struct hw_transfer *t)
+{
+    struct queue *queue = self;
+    struct device *device = queue->device;
+    if (!hw_knows(t, sizeof *t))
+        return too_new(device->host, "transfer");
+    if ((t->dst && t->dst->device != device) || (t->src && t->src->device != device))
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "the OpenCL plugin does not copy from device to device");
+    const int32_t status = check_lost(device);
+    if (status || !t->bytes)
+        return status;
+    const struct side to = side_of(t->dst, t->dst_host, t->dst_offset, t->dst_pitch, t),
+                      from = side_of(t->src, t->src_host, t->src_offset, t->src_pitch, t);
+    return answer(device, copy(queue, t, &to, &from), "copy memory");
+}

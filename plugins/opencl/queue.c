@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues: in-order command queues. */
+#include "opencl.h"
+
+#include <stdlib.h>
+
+static int32_t make(struct device *device, const struct hw_queue_desc *desc,
+                    struct queue **out)
+{
+    const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
+    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
+        return too_new(device->host, "queue");
+    int32_t status = check_lost(device);
+    if (status)
+        return status;
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
+    queue->device = device;
+    queue->choice = device->choice;
+    if (desc->kernel && desc->kernel[0])
+        status = kernel_choose(device->host, desc->kernel, &queue->choice);
+    if (status)
+        free(queue);
+    else
+        *out = queue;
+    return status;
+}
+
+int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
+{
+    enum { PROFILING = 2 };
+    struct device *device = self;
+    struct queue *queue;
+    int error = 0;
+    int32_t status = make(device, desc, &queue);
+    if (status)
+        return status;
+    queue->handle = device->cl->create_queue(device->context, device->handle,
+                                             desc->flags & HW_QUEUE_TIMING ? PROFILING : 0,
+                                             &error);
+    status = answer(device, error, "make a queue");
+    if (status)
+        free(queue);
+    else
+        *out = queue;
+    return status;
+}
+
+/* "opencl.queue": an in-order queue of the application on this device. */
+int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
+                     void *handle, void **out)
+{
+    struct device *device = self;
+    struct queue *queue;
+    if (strcmp(kind, "opencl.queue") != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "import: the OpenCL plugin imports queues of the kind "
+                       "\"opencl.queue\", not \"%s\"",
+                       kind);
+    int32_t status = make(device, desc, &queue);
+    if (status)
+        return status;
+    queue->handle = handle;
+    status = answer(device, device->cl->retain_queue(handle), "import a queue");
+    if (status)
+        free(queue);
+    else
+        *out = queue;
+    return status;
+}
+
+int32_t queue_wait(void *self)
+{
+    struct queue *queue = self;
+    const int32_t status = check_lost(queue->device);
+    if (status)
+        return status;
+    queue->unflushed = 0;
+    return answer(queue->device, queue->device->cl->finish(queue->handle),
+                  "complete the queue's work");
+}
+
+void queue_close(void *self)
+{
+    struct queue *queue = self;
+    queue->device->cl->finish(queue->handle);
+    program_drop(queue);
+    queue->device->cl->release_queue(queue->handle);
+    free(queue);
+}
