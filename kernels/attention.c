@@ -215,7 +215,7 @@ FUNC void attention_scores(PRIVATE const struct attention_kept *my, LOCAL float 
             LOCAL float *at = score + ATTENTION_ROW(n) * ATTENTION_KEYS + t;
             float s[ATTENTION_SPAN];
             for (int i = 0; i < ATTENTION_SPAN; i++)
-                s[i] = at[i];
+                s[i] = t + i < keys ? at[i] : 0.0f;
             if (a.softcap > 0.0f)
                 for (int i = 0; i < ATTENTION_SPAN; i++)
                     s[i] = a.softcap * tanh_f32(s[i] / a.softcap);

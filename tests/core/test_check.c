@@ -851,7 +851,7 @@ static void damage(struct hw_tensor *t, const struct hw_tensor *other)
         t->data = (void *)(UINTPTR_MAX - 15);
         break;
     case 10:
-        t->data = (char *)t->data + random_below(64);
+        t->data = (void *)((uintptr_t)t->data + random_below(64)); /* perhaps past the end of memory */
         break;
     case 11:
         t->buffer = buffers[random_below(4)];
