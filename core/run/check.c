@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* check.c - the full check of each op's operands. Calls like earlier ones skip it: see
  * seen.h. A check is pure: it reads the op's struct and returns HW_OK, or HW_INVALID with the
- * field and its value in the message. Of addresses it uses only what FITS() and DISJOINT()
+ * field and its value in the message. Of addresses it uses only what FITS() and overlaps()
  * say about them. An op of HW_OPS without a check_<op> does not compile. */
 #include "run/check.h"
 
@@ -17,23 +17,14 @@ HW_OPS(X)
 #define FITS(name, field, dtypes)                                                          \
     operand_fits(check, &op->field, OPERAND_##name##_##field,                              \
                  (enum hw_role)ROLE_OF_##name##_##field, dtypes)
-#define DISJOINT(name, y, x)                                                               \
-    operands_disjoint(check, &op->y, OPERAND_##name##_##y, &op->x, OPERAND_##name##_##x)
-#define DISJOINT_OR_SAME(name, y, x)                                                       \
-    operands_disjoint_or_same(check, &op->y, OPERAND_##name##_##y, &op->x,                 \
-                              OPERAND_##name##_##x)
 #define MISMATCH(name, a, b, rule)                                                         \
     bad_shapes(check, op, OPERAND_##name##_##a, OPERAND_##name##_##b, rule)
-#define OVERLAP(name, y, x, rule)                                                          \
-    bad_overlap(check, OPERAND_##name##_##y, OPERAND_##name##_##x, rule)
+/* The output may be this input, too: in place. */
+#define MAY_BE_IN_PLACE(name, field) (check->in_place |= 1u << OPERAND_##name##_##field)
 
 #define SAME_AS(tensor) (1u << (tensor).dtype)
 
 #define NO_MEANING "must be 0: it is reserved"
-static const char not_here[] = "this op does not support in-place operation";
-static const char in_place[] =
-    "operands must be identical (same address and layout) or disjoint";
-static const char read_too[] = "an output must not overlap another input";
 
 /* ---- shapes ---- */
 
@@ -124,12 +115,6 @@ static enum hw_status check_matmul(const struct hw_matmul *op, struct check *che
                         "the leading extents must be those of c, or divide them");
     if (unlikely(present(&op->bias) && (op->bias.rank != 1 || op->bias.extent[0] != n)))
         return MISMATCH(matmul, bias, c, "bias must be [N]");
-    if (unlikely(!DISJOINT(matmul, c, a)))
-        return OVERLAP(matmul, c, a, not_here);
-    if (unlikely(!DISJOINT(matmul, c, b)))
-        return OVERLAP(matmul, c, b, not_here);
-    if (unlikely(!DISJOINT(matmul, c, bias)))
-        return OVERLAP(matmul, c, bias, not_here);
     return HW_OK;
 }
 
@@ -150,6 +135,7 @@ static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct check *c
     if (!FITS(rmsnorm, x, FLOATS) || !FITS(rmsnorm, weight, same_or_f32(&op->x)) ||
         !FITS(rmsnorm, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(rmsnorm, x);
     if (unlikely(op->reserved))
         return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->y)))
@@ -157,10 +143,6 @@ static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct check *c
     if (unlikely(present(&op->weight) &&
                  (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
         return MISMATCH(rmsnorm, weight, x, "weight must have the last extent of x");
-    if (unlikely(!DISJOINT_OR_SAME(rmsnorm, y, x)))
-        return OVERLAP(rmsnorm, y, x, in_place);
-    if (unlikely(!DISJOINT(rmsnorm, y, weight)))
-        return OVERLAP(rmsnorm, y, weight, read_too);
     return eps_check(check, op->eps);
 }
 
@@ -177,6 +159,7 @@ static enum hw_status check_softmax(const struct hw_softmax *op, struct check *c
         !FITS(softmax, slopes, DTYPE(F32)) || !FITS(softmax, sinks, DTYPE(F32)) ||
         !FITS(softmax, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(softmax, x);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(softmax, y, x, "y must have the extents of x");
     if (unlikely(present(&op->mask) &&
@@ -191,14 +174,6 @@ static enum hw_status check_softmax(const struct hw_softmax *op, struct check *c
         return MISMATCH(softmax, slopes, x, "slopes must be [H] and x [..,H,T,cols]");
     if (unlikely(!is_per_head(&op->sinks, &op->x, 2)))
         return MISMATCH(softmax, sinks, x, "sinks must be [H] and x [..,H,T,cols]");
-    if (unlikely(!DISJOINT_OR_SAME(softmax, y, x)))
-        return OVERLAP(softmax, y, x, in_place);
-    if (unlikely(!DISJOINT(softmax, y, mask)))
-        return OVERLAP(softmax, y, mask, read_too);
-    if (unlikely(!DISJOINT(softmax, y, slopes)))
-        return OVERLAP(softmax, y, slopes, read_too);
-    if (unlikely(!DISJOINT(softmax, y, sinks)))
-        return OVERLAP(softmax, y, sinks, read_too);
     if (unlikely(!finite(op->scale)))
         return bad_value(check, "scale", (double)op->scale, "must be finite");
     return flag_check(check, "log", op->log);
@@ -208,10 +183,9 @@ static enum hw_status check_silu(const struct hw_silu *op, struct check *check)
 {
     if (!FITS(silu, x, FLOATS) || !FITS(silu, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(silu, x);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(silu, y, x, "y must have the extents of x");
-    if (unlikely(!DISJOINT_OR_SAME(silu, y, x)))
-        return OVERLAP(silu, y, x, in_place);
     return HW_OK;
 }
 
@@ -269,6 +243,7 @@ static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
     if (!FITS(rope, x, FLOATS) || !FITS(rope, positions, DTYPE(I32)) ||
         !FITS(rope, factors, DTYPE(F32)) || !FITS(rope, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(rope, x);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(rope, y, x, "y must have the extents of x");
     if (unlikely(op->x.rank < 3))
@@ -276,12 +251,6 @@ static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
     if (unlikely(present(&op->positions) &&
                  (op->positions.rank != 1 || op->positions.extent[0] != axis(&op->x, 2))))
         return MISMATCH(rope, positions, x, "positions must be [T]");
-    if (unlikely(!DISJOINT_OR_SAME(rope, y, x)))
-        return OVERLAP(rope, y, x, in_place);
-    if (unlikely(!DISJOINT(rope, y, positions)))
-        return OVERLAP(rope, y, positions, read_too);
-    if (unlikely(!DISJOINT(rope, y, factors)))
-        return OVERLAP(rope, y, factors, read_too);
     return check_angles(op, check);
 }
 
@@ -358,20 +327,6 @@ static enum hw_status check_attention(const struct hw_attention *op, struct chec
     enum hw_status status = check_heads(op, check);
     if (unlikely(status))
         return status;
-    if (unlikely(!DISJOINT(attention, y, q)))
-        return OVERLAP(attention, y, q, not_here);
-    if (unlikely(!DISJOINT(attention, y, k)))
-        return OVERLAP(attention, y, k, not_here);
-    if (unlikely(!DISJOINT(attention, y, v)))
-        return OVERLAP(attention, y, v, not_here);
-    if (unlikely(!DISJOINT(attention, y, bias)))
-        return OVERLAP(attention, y, bias, read_too);
-    if (unlikely(!DISJOINT(attention, y, slopes)))
-        return OVERLAP(attention, y, slopes, read_too);
-    if (unlikely(!DISJOINT(attention, y, sinks)))
-        return OVERLAP(attention, y, sinks, read_too);
-    if (unlikely(!DISJOINT(attention, y, lengths)))
-        return OVERLAP(attention, y, lengths, read_too);
     return check_scores(op, check);
 }
 
@@ -381,14 +336,12 @@ static enum hw_status check_attention(const struct hw_attention *op, struct chec
     {                                                                                      \
         if (!FITS(name, a, FLOATS) || !FITS(name, b, FLOATS) || !FITS(name, y, FLOATS))    \
             return bad_operand(check, op);                                                 \
+        MAY_BE_IN_PLACE(name, a);                                                          \
+        MAY_BE_IN_PLACE(name, b);                                                          \
         if (unlikely(!repeats(&op->a, &op->y)))                                            \
             return MISMATCH(name, a, y, "the extents of a must divide those of y");        \
         if (unlikely(!repeats(&op->b, &op->y)))                                            \
             return MISMATCH(name, b, y, "the extents of b must divide those of y");        \
-        if (unlikely(!DISJOINT_OR_SAME(name, y, a)))                                       \
-            return OVERLAP(name, y, a, in_place);                                          \
-        if (unlikely(!DISJOINT_OR_SAME(name, y, b)))                                       \
-            return OVERLAP(name, y, b, in_place);                                          \
         return HW_OK;                                                                      \
     }
 CHECK_BINARY(add)
@@ -400,10 +353,9 @@ static enum hw_status check_scale(const struct hw_scale *op, struct check *check
 {
     if (!FITS(scale, x, FLOATS) || !FITS(scale, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(scale, x);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(scale, y, x, "y must have the extents of x");
-    if (unlikely(!DISJOINT_OR_SAME(scale, y, x)))
-        return OVERLAP(scale, y, x, in_place);
     if (unlikely(!finite(op->scale)))
         return bad_value(check, "scale", (double)op->scale, "must be finite");
     if (unlikely(!finite(op->bias)))
@@ -421,9 +373,6 @@ static enum hw_status check_packed_gate(const struct hw_swiglu *op,
         good &= axis(&op->gate, i) == axis(&op->y, i);
     if (unlikely(!good))
         return MISMATCH(swiglu, gate, y, "without up, gate must be [..,2F] and y [..,F]");
-    if (unlikely(!DISJOINT(swiglu, y, gate)))
-        return OVERLAP(swiglu, y, gate,
-                       "without up, this op does not support in-place operation");
     return HW_OK;
 }
 
@@ -434,14 +383,12 @@ static enum hw_status check_swiglu(const struct hw_swiglu *op, struct check *che
         return bad_operand(check, op);
     if (!present(&op->up))
         return check_packed_gate(op, check);
+    MAY_BE_IN_PLACE(swiglu, gate);
+    MAY_BE_IN_PLACE(swiglu, up);
     if (unlikely(!equal_extents(&op->gate, &op->y)))
         return MISMATCH(swiglu, y, gate, "y must have the extents of gate");
     if (unlikely(!equal_extents(&op->up, &op->y)))
         return MISMATCH(swiglu, y, up, "y must have the extents of up");
-    if (unlikely(!DISJOINT_OR_SAME(swiglu, y, gate)))
-        return OVERLAP(swiglu, y, gate, in_place);
-    if (unlikely(!DISJOINT_OR_SAME(swiglu, y, up)))
-        return OVERLAP(swiglu, y, up, in_place);
     return HW_OK;
 }
 
@@ -476,10 +423,9 @@ static enum hw_status check_activation(const struct hw_activation *op, struct ch
 {
     if (!FITS(activation, x, FLOATS) || !FITS(activation, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(activation, x);
     if (unlikely(!equal_extents(&op->x, &op->y)))
         return MISMATCH(activation, y, x, "y must have the extents of x");
-    if (unlikely(!DISJOINT_OR_SAME(activation, y, x)))
-        return OVERLAP(activation, y, x, in_place);
     return function_check(check, (struct function){ op->kind, op->alpha, op->lo, op->hi });
 }
 
@@ -501,6 +447,7 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
         !FITS(add_rmsnorm, weight, same_or_f32(&op->residual)) ||
         !FITS(add_rmsnorm, y, SAME_AS(op->residual)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(add_rmsnorm, x);
     if (unlikely(op->reserved))
         return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->residual)))
@@ -510,16 +457,6 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
     if (unlikely(present(&op->weight) &&
                  (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
         return MISMATCH(add_rmsnorm, weight, x, "weight must have the last extent of x");
-    if (unlikely(!DISJOINT(add_rmsnorm, residual, x)))
-        return OVERLAP(add_rmsnorm, residual, x, read_too);
-    if (unlikely(!DISJOINT(add_rmsnorm, residual, weight)))
-        return OVERLAP(add_rmsnorm, residual, weight, read_too);
-    if (unlikely(!DISJOINT(add_rmsnorm, y, residual)))
-        return OVERLAP(add_rmsnorm, y, residual, "both are written");
-    if (unlikely(!DISJOINT_OR_SAME(add_rmsnorm, y, x)))
-        return OVERLAP(add_rmsnorm, y, x, in_place);
-    if (unlikely(!DISJOINT(add_rmsnorm, y, weight)))
-        return OVERLAP(add_rmsnorm, y, weight, read_too);
     return eps_check(check, op->eps);
 }
 
@@ -557,10 +494,6 @@ static enum hw_status check_get_rows(const struct hw_get_rows *op, struct check 
     if (unlikely(!batches_repeat(&op->table, 2, &op->y)))
         return MISMATCH(get_rows, table, y,
                         "the leading extents of table must repeat to those of y");
-    if (unlikely(!DISJOINT(get_rows, y, table)))
-        return OVERLAP(get_rows, y, table, not_here);
-    if (unlikely(!DISJOINT(get_rows, y, rows)))
-        return OVERLAP(get_rows, y, rows, read_too);
     return HW_OK;
 }
 
@@ -573,10 +506,6 @@ static enum hw_status check_set_rows(const struct hw_set_rows *op, struct check 
     if (unlikely(op->table.rank != op->x.rank || axis(&op->table, 2) != axis(&op->x, 2) ||
                  axis(&op->table, 3) != axis(&op->x, 3)))
         return MISMATCH(set_rows, table, x, "table must have the leading extents of x");
-    if (unlikely(!DISJOINT(set_rows, table, x)))
-        return OVERLAP(set_rows, table, x, not_here);
-    if (unlikely(!DISJOINT(set_rows, table, rows)))
-        return OVERLAP(set_rows, table, rows, read_too);
     return HW_OK;
 }
 
@@ -597,8 +526,6 @@ static enum hw_status check_copy(const struct hw_copy *op, struct check *check)
                         "a packed tensor cannot be copied; copy the original");
     if (unlikely(!equal_extents(&op->src, &op->dst)))
         return MISMATCH(copy, dst, src, "dst must have the extents of src");
-    if (unlikely(!DISJOINT(copy, dst, src)))
-        return OVERLAP(copy, dst, src, not_here);
     return HW_OK;
 }
 
@@ -616,8 +543,6 @@ static enum hw_status check_argmax(const struct hw_argmax *op, struct check *che
                         "y must have the extents of x, with the last one dropped or 1");
     if (unlikely(cols(&op->x) == 0 && !tensor_empty(&op->y)))
         return MISMATCH(argmax, x, y, "argmax needs at least one element per row");
-    if (unlikely(!DISJOINT(argmax, y, x)))
-        return OVERLAP(argmax, y, x, not_here);
     return HW_OK;
 }
 
@@ -629,14 +554,6 @@ static enum hw_status check_experts(const struct hw_matmul_id *op,
                  (op->bias.rank != 2 || op->bias.extent[0] != op->b.extent[0] ||
                   op->bias.extent[1] != op->b.extent[1])))
         return MISMATCH(matmul_id, bias, b, "bias must be [E,N]");
-    if (unlikely(!DISJOINT(matmul_id, c, a)))
-        return OVERLAP(matmul_id, c, a, not_here);
-    if (unlikely(!DISJOINT(matmul_id, c, b)))
-        return OVERLAP(matmul_id, c, b, not_here);
-    if (unlikely(!DISJOINT(matmul_id, c, ids)))
-        return OVERLAP(matmul_id, c, ids, read_too);
-    if (unlikely(!DISJOINT(matmul_id, c, bias)))
-        return OVERLAP(matmul_id, c, bias, read_too);
     return HW_OK;
 }
 
@@ -667,6 +584,7 @@ static enum hw_status check_layernorm(const struct hw_layernorm *op, struct chec
               present(&op->weight) ? SAME_AS(op->weight) : same_or_f32(&op->x)) ||
         !FITS(layernorm, y, SAME_AS(op->x)))
         return bad_operand(check, op);
+    MAY_BE_IN_PLACE(layernorm, x);
     if (unlikely(op->reserved))
         return bad_integer(check, "reserved", op->reserved, NO_MEANING);
     if (unlikely(!equal_extents(&op->x, &op->y)))
@@ -677,12 +595,6 @@ static enum hw_status check_layernorm(const struct hw_layernorm *op, struct chec
     if (unlikely(present(&op->bias) &&
                  (op->bias.rank != 1 || op->bias.extent[0] != cols(&op->x))))
         return MISMATCH(layernorm, bias, x, "bias must have the last extent of x");
-    if (unlikely(!DISJOINT_OR_SAME(layernorm, y, x)))
-        return OVERLAP(layernorm, y, x, in_place);
-    if (unlikely(!DISJOINT(layernorm, y, weight)))
-        return OVERLAP(layernorm, y, weight, read_too);
-    if (unlikely(!DISJOINT(layernorm, y, bias)))
-        return OVERLAP(layernorm, y, bias, read_too);
     return eps_check(check, op->eps);
 }
 
@@ -705,12 +617,6 @@ static enum hw_status check_top_k(const struct hw_top_k *op, struct check *check
                         "the last extent of indices must be at most 1024");
     if (unlikely(present(&op->values) && !equal_extents(&op->values, &op->indices)))
         return MISMATCH(top_k, values, indices, "values must have the extents of indices");
-    if (unlikely(!DISJOINT(top_k, indices, x)))
-        return OVERLAP(top_k, indices, x, not_here);
-    if (unlikely(!DISJOINT(top_k, values, x)))
-        return OVERLAP(top_k, values, x, not_here);
-    if (unlikely(!DISJOINT(top_k, values, indices)))
-        return OVERLAP(top_k, values, indices, "both are written");
     return HW_OK;
 }
 
@@ -734,10 +640,6 @@ static enum hw_status check_dot(const struct hw_dot *op, struct check *check)
         if (unlikely(of_b != of_y && of_b != 1))
             return MISMATCH(dot, b, y, "the outer extents of b do not broadcast to y");
     }
-    if (unlikely(!DISJOINT(dot, y, a)))
-        return OVERLAP(dot, y, a, not_here);
-    if (unlikely(!DISJOINT(dot, y, b)))
-        return OVERLAP(dot, y, b, not_here);
     return HW_OK;
 }
 
@@ -811,16 +713,7 @@ static enum hw_status check_conv2d(const struct hw_conv2d *op, struct check *che
     if (!FITS(conv2d, x, FLOATS) || !FITS(conv2d, weight, FLOATS) ||
         !FITS(conv2d, bias, FLOATS) || !FITS(conv2d, y, FLOATS))
         return bad_operand(check, op);
-    const enum hw_status status = check_planes(op, check);
-    if (unlikely(status))
-        return status;
-    if (unlikely(!DISJOINT(conv2d, y, x)))
-        return OVERLAP(conv2d, y, x, not_here);
-    if (unlikely(!DISJOINT(conv2d, y, weight)))
-        return OVERLAP(conv2d, y, weight, read_too);
-    if (unlikely(!DISJOINT(conv2d, y, bias)))
-        return OVERLAP(conv2d, y, bias, read_too);
-    return HW_OK;
+    return check_planes(op, check);
 }
 
 /* ---- the table ---- */
@@ -835,8 +728,44 @@ static enum hw_status check_conv2d(const struct hw_conv2d *op, struct check *che
 HW_OPS(X)
 #undef X
 
-check_fn *const op_checks[HW_OP_COUNT] = {
+static enum hw_status (*const checks[HW_OP_COUNT])(const void *args,
+                                                   struct check *check) = {
 #define X(NAME, name) run_##name,
     HW_OPS(X)
 #undef X
 };
+
+/* ---- outputs and other operands ---- */
+
+/* Whether output `y` shares bytes with operand `x`, and is not in place there. */
+static bool overlaps(const struct check *check, const struct hw_tensor *operands,
+                     uint32_t y, uint32_t x)
+{
+    const struct byte_range *a = &check->bytes[y], *b = &check->bytes[x];
+    if (likely(x == y || !share_space(a, b)))
+        return false;
+    const struct hw_tensor *out = &operands[y], *other = &operands[x];
+    if (may_be_same(check, y, x) && a->begin == b->begin && out->dtype == other->dtype &&
+        equal_extents(out, other) && equal_strides(out, other))
+        return false;
+    return !interleaved(out, a, other, b);
+}
+
+/* No output may share bytes with another operand, except in place. */
+static enum hw_status check_overlaps(const void *args, const struct check *check)
+{
+    const struct op_row *row = &op_rows[check->op];
+    for (uint32_t outputs = row->written; outputs; outputs &= outputs - 1) {
+        const uint32_t y = (uint32_t)__builtin_ctz(outputs);
+        for (uint32_t x = 0; x < row->operand_count; x++)
+            if (unlikely(overlaps(check, args, y, x)))
+                return bad_overlap(check, y, x);
+    }
+    return HW_OK;
+}
+
+enum hw_status check_call(const void *args, struct check *check)
+{
+    const enum hw_status status = checks[check->op](args, check);
+    return unlikely(status) ? status : check_overlaps(args, check);
+}

@@ -23,11 +23,11 @@ struct check {
     uint32_t traits;
     uint32_t wrong; /* the invalid operand, and the dtypes that it may have */
     uint32_t dtypes;
+    uint32_t in_place; /* bit i: the last operand, an output, may be operand i */
     struct byte_range bytes[MAX_OPERANDS];
 };
 
 /* Pure. HW_INVALID comes with a message that names the field. */
-typedef enum hw_status check_fn(const void *args, struct check *check);
-extern check_fn *const op_checks[HW_OP_COUNT];
+enum hw_status check_call(const void *args, struct check *check);
 
 #endif

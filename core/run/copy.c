@@ -208,7 +208,7 @@ static enum hw_status check_here(const struct hw_queue *queue, const struct hw_c
     struct check check = { .device = queue->device,
                            .impl = queue->device_impl,
                            .op = HW_OP_COPY };
-    const enum hw_status status = op_checks[HW_OP_COPY](op, &check);
+    const enum hw_status status = check_call(op, &check);
     *empty = check.traits & TRAIT_EMPTY;
     return status;
 }

@@ -107,9 +107,13 @@ enum hw_status bad_integer(const struct check *check, const char *field, int64_t
                 value, rule);
 }
 
-enum hw_status bad_overlap(const struct check *check, uint32_t a, uint32_t b,
-                           const char *rule)
+enum hw_status bad_overlap(const struct check *check, uint32_t y, uint32_t x)
 {
+    const char *rule = "an output must not overlap this operand";
+    if (op_rows[check->op].written >> x & 1)
+        rule = "both are written";
+    else if (may_be_same(check, y, x))
+        rule = "operands must be identical (same address and layout) or disjoint";
     return fail(HW_INVALID, "%s: %s overlaps %s: %s", hw_op_name(check->op),
-                name_of(check, a), name_of(check, b), rule);
+                name_of(check, y), name_of(check, x), rule);
 }

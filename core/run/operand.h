@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* operand.h - the parts of a check: one operand's dtype, extents, strides, address and
- * alignment, and whether two operands share bytes. These functions return only true or
- * false; operand.c finds the reason again for the message. Loops run over all four axes,
- * because unused entries are zero. */
+ * alignment. These functions return only true or false; operand.c finds the reason again for
+ * the message. Loops run over all four axes, because unused entries are zero. */
 #ifndef HW_RUN_OPERAND_H
 #define HW_RUN_OPERAND_H
 
@@ -123,31 +122,14 @@ enum hw_status bad_value(const struct check *check, const char *field, double va
                          const char *rule) __attribute__((cold));
 enum hw_status bad_integer(const struct check *check, const char *field, int64_t value,
                            const char *rule) __attribute__((cold));
-enum hw_status bad_overlap(const struct check *check, uint32_t a, uint32_t b,
-                           const char *rule) __attribute__((cold));
+/* HW_INVALID: output `y` overlaps operand `x`. */
+enum hw_status bad_overlap(const struct check *check, uint32_t y, uint32_t x)
+    __attribute__((cold));
 
-/* ---- two operands ---- */
-
-/* Whether output `y` and operand `x` share no byte. */
-static inline bool operands_disjoint(const struct check *check, const struct hw_tensor *y,
-                                     uint32_t y_index, const struct hw_tensor *x,
-                                     uint32_t x_index)
+/* Whether output `y` may be exactly operand `x`. */
+static inline bool may_be_same(const struct check *check, uint32_t y, uint32_t x)
 {
-    const struct byte_range *a = &check->bytes[y_index], *b = &check->bytes[x_index];
-    return likely(!share_space(a, b)) || interleaved(y, a, x, b);
-}
-
-/* The same, or `y` is exactly `x`. */
-static inline bool operands_disjoint_or_same(const struct check *check,
-                                             const struct hw_tensor *y, uint32_t y_index,
-                                             const struct hw_tensor *x, uint32_t x_index)
-{
-    const struct byte_range *a = &check->bytes[y_index], *b = &check->bytes[x_index];
-    if (likely(!share_space(a, b)))
-        return true;
-    return (a->begin == b->begin && x->dtype == y->dtype && equal_extents(x, y) &&
-            equal_strides(x, y)) ||
-           interleaved(y, a, x, b);
+    return (check->in_place >> x & 1) && y == op_rows[check->op].operand_count - 1;
 }
 
 #endif

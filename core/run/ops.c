@@ -39,7 +39,7 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
                            .impl = queue->device_impl,
                            .op = op,
                            .traits = TRAIT_ALWAYS };
-    *status = op_checks[op](args, &check);
+    *status = check_call(args, &check);
     if (*status)
         return false;
     if (!(check.traits & queue->cold_traits[op])) {

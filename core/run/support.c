@@ -173,7 +173,7 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     if (!(args = args_of_size(op, args, size, &copy, &status)))
         return status;
     struct check check = { .device = device, .impl = device->impl, .op = op };
-    if ((status = op_checks[op](args, &check)))
+    if ((status = check_call(args, &check)))
         return status;
     /* Empty operands need no work, but the plugin must have the op. */
     status = check.traits & TRAIT_EMPTY ? args_known(device->plugin, op, args)
