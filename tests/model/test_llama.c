@@ -689,13 +689,13 @@ static void test_invalid_metadata(void **state)
         { "llama.attention.head_count_kv", 4, "tensor 'blk.0.attn_k.weight'" },
         { "llama.rope.dimension_count", 63, "rope over 63 elements of heads of 64" },
         { "llama.rope.dimension_count", 66, "rope over 66 elements of heads of 64" },
-        { "llama.rope.freq_base", 0, "'llama.rope.freq_base' is not a positive number" },
+        { "llama.rope.freq_base", 0, "'llama.rope.freq_base' is 0, must be a number" },
         { "llama.rope.freq_base", 0x7fc00000,
-          "'llama.rope.freq_base' is not a positive number" },
+          "'llama.rope.freq_base' is nan, must be a number" },
         { "llama.attention.layer_norm_rms_epsilon", 0xbf800000,
-          "is not a positive number" },
+          "is -1, must be a number from 1e-30 to 1e+30" },
         { "llama.attention.layer_norm_rms_epsilon", 0x7f800000,
-          "is not a positive number" },
+          "is inf, must be a number from 1e-30 to 1e+30" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fault why = { "variant" };
@@ -713,6 +713,63 @@ static void test_invalid_metadata(void **state)
         llama_free(llama);
         gguf_close(file);
         free(copy);
+    }
+}
+
+struct scaling {
+    const char *type, *key; /* rope.scaling.type, if any, and one of the others */
+    float value;
+    const char *words;
+};
+
+/* The model with these keys, and with a factor, which the keys of yarn need. */
+static struct blob with_scaling(const struct scaling *row)
+{
+    struct variant v = { .pair_count = 1 };
+    put_key(&v.pairs, row->key, GGUF_F32);
+    put_f32(&v.pairs, row->value);
+    if (row->type) {
+        put_key(&v.pairs, "llama.rope.scaling.type", GGUF_STRING);
+        put_string(&v.pairs, row->type);
+        v.pair_count++;
+    }
+    if (strstr(row->key, "scaling.yarn")) {
+        put_key(&v.pairs, "llama.rope.scaling.factor", GGUF_F32);
+        put_f32(&v.pairs, 2);
+        v.pair_count++;
+    }
+    return rewrite(&v);
+}
+
+static void test_invalid_scaling(void **state)
+{
+    (void)state;
+    const struct scaling rows[] = {
+        { "longrope", "llama.rope.scaling.factor", 4,
+          "is 'longrope', supported are 'none'" },
+        { "linear", "llama.unused", 1, "'llama.rope.scaling.factor' is missing" },
+        { "linear", "llama.rope.scaling.factor", 1e-45F, "factor' is 1.4013e-45, must be" },
+        { "linear", "llama.rope.scaling.factor", 1e-10F,
+          "variant.gguf: record the decode" },
+        { "yarn", "llama.unused", 1, "'llama.rope.scaling.factor' is missing" },
+        { "yarn", "llama.rope.scaling.factor", 0.5F, "is 0.5, must be a number from 1 to" },
+        { "yarn", "llama.rope.scaling.yarn_ext_factor", 2, "(2) must be at most 1" },
+        { "yarn", "llama.rope.scaling.yarn_beta_fast", 0.5F, "yarn_beta_fast (0.5)" },
+        { "yarn", "llama.rope.scaling.yarn_log_multiplier", 1, "is not supported" },
+        { NULL, "llama.rope.scaling.attn_factor", -1, "attn_factor' is -1, must be" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fault why = { "nothing" };
+        struct shape shape;
+        struct blob blob = with_scaling(&rows[i]);
+        struct gguf *file = parse(blob.bytes, blob.size);
+        if (shape_read(file, &shape, &why))
+            assert_null(llama_load(file, &shape, device,
+                                   &(struct llama_settings){ .context = 1 }, &why));
+        if (!strstr(why.text, rows[i].words))
+            fail_msg("expected '%s', got: %s", rows[i].words, why.text);
+        gguf_close(file);
+        free(blob.bytes);
     }
 }
 
@@ -736,18 +793,15 @@ static void test_unsupported_ops(void **state)
     (void)state;
     struct fault why;
     struct shape shape;
-    struct variant experts = { .pair_count = 1 }, yarn = { .pair_count = 1 };
-    struct variant softcap = { .pair_count = 1 };
+    struct variant experts = { .pair_count = 1 }, softcap = { .pair_count = 1 };
     put_key(&experts.pairs, "llama.expert_count", GGUF_U32);
     put_u32(&experts.pairs, 8);
-    put_key(&yarn.pairs, "llama.rope.scaling.type", GGUF_STRING);
-    put_string(&yarn.pairs, "yarn");
     put_key(&softcap.pairs, "llama.attn_logit_softcapping", GGUF_F32);
     put_f32(&softcap.pairs, 30);
-    struct blob blobs[] = { rewrite(&experts), rewrite(&yarn), rewrite(&softcap) };
-    const char *const words[] = { "has 8 experts", "is 'yarn', supported are",
+    struct blob blobs[] = { rewrite(&experts), rewrite(&softcap) };
+    const char *const words[] = { "has 8 experts",
                                   "'llama.attn_logit_softcapping' is not supported" };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         struct gguf *file = parse(blobs[i].bytes, blobs[i].size);
         assert_false(shape_read(file, &shape, &why));
         assert_non_null(strstr(why.text, words[i]));
@@ -782,6 +836,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_likelihood),
         cmocka_unit_test(test_perplexity),
         cmocka_unit_test(test_invalid_metadata),
+        cmocka_unit_test(test_invalid_scaling),
         cmocka_unit_test(test_unknown_architecture),
         cmocka_unit_test(test_unsupported_ops),
     };

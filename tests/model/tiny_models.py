@@ -155,7 +155,7 @@ class Model:
             self.bpe.put(self.file)
             shape['vocabulary'] = len(self.bpe.tokens)
         self.shape = {'rope_scale': 1, 'theta': 10000, 'window': 0, 'types': ['F32'], 'factors': False, 'bias': False,
-                      'head_norm': False, 'half': False, 'own_output': True, **shape}
+                      'head_norm': False, 'half': False, 'own_output': True, 'yarn': {}, **shape}
         self.describe()
         self.make_weights()
 
@@ -179,6 +179,10 @@ class Model:
         if self.rope_scale != 1:
             put(prefix + 'rope.scaling.type', STRING, 'linear')
             put(prefix + 'rope.scaling.factor', F32, 1 / self.rope_scale)
+        if self.yarn:
+            put(prefix + 'rope.scaling.type', STRING, 'yarn')
+        for key, number in self.yarn.items():
+            put(prefix + 'rope.scaling.' + key, U32 if isinstance(number, int) else F32, number)
 
     def add(self, name, rows, cols, centre=0.0, size=None):
         """Matrices take the types of the model in turn; a vector (rows = 0) is F32 around `centre`."""
@@ -231,16 +235,40 @@ class Model:
         bias = self.weights.get(name + '.bias')
         return [a + b for a, b in zip(y, bias)] if bias else y
 
+    def speeds(self, dims):
+        """The angle of each pair per position, and what rope multiplies q and k by. YaRN slows down the pairs that turn
+        less than beta_slow times in the original context, leaves those that turn more than beta_fast times, and the
+        pairs between are in proportion to their number."""
+        full = [f32(self.theta) ** (-2 * i / dims) for i in range(dims // 2)]
+        if not self.yarn:
+            return [speed * self.rope_scale for speed in full], 1
+        yarn = {'original_context_length': 64, 'attn_factor': 1, 'yarn_ext_factor': 1, 'yarn_beta_fast': 32,
+                'yarn_beta_slow': 1, **self.yarn}
+
+        def pair_of(turns):
+            """theta ** (-2 pair / dims) * the original context = turns * 2 pi"""
+            return math.log(yarn['original_context_length'] / (turns * 2 * math.pi), f32(self.theta)) * dims / 2
+
+        first = max(math.floor(pair_of(f32(yarn['yarn_beta_fast']))), 0)
+        last = min(math.ceil(pair_of(f32(yarn['yarn_beta_slow']))), dims - 1)
+        speeds = []
+        for i, speed in enumerate(full):
+            slow = min(max((i - first) / max(last - first, 0.001), 0), 1)
+            share = (1 - slow) * f32(yarn['yarn_ext_factor'])
+            speeds.append(speed * (share + (1 - share) / f32(yarn['factor'])))
+        return speeds, f32(yarn['attn_factor']) * (1 + 0.1 * math.log(f32(yarn['factor'])))
+
     def rope(self, x, position):
         """Turns each pair of one head. The file of a llama pairs neighbours, the others the two halves."""
         out, pairs = list(x), len(x) // 2
+        speeds, size = self.speeds(len(x))
         for i in range(pairs):
-            angle = position * self.rope_scale * f32(self.theta) ** (-2 * i / len(x))
+            angle = position * speeds[i]
             if self.factors:
                 angle /= self.weights['rope_freqs.weight'][i]
             a, b = (i, i + pairs) if self.half else (2 * i, 2 * i + 1)
-            out[a] = x[a] * math.cos(angle) - x[b] * math.sin(angle)
-            out[b] = x[a] * math.sin(angle) + x[b] * math.cos(angle)
+            out[a] = size * (x[a] * math.cos(angle) - x[b] * math.sin(angle))
+            out[b] = size * (x[a] * math.sin(angle) + x[b] * math.cos(angle))
         return out
 
     def split(self, x):
@@ -300,6 +328,11 @@ def models():
     yield Model('mistral3', 7, 'mistral3', **{**small, 'layers': 1, 'head': 32}, pre='tekken', theta=1000000000)
     yield Model('qwen2', 3, 'qwen2', **small, pre='qwen2', half=True, bias=True, own_output=False, theta=1000000)
     yield Model('qwen3', 4, 'qwen3', **{**small, 'head': 24}, pre='qwen2', half=True, head_norm=True, theta=1000000)
+    yield Model('yarn', 8, 'qwen2', **{**small, 'layers': 1, 'head': 32}, vocabulary=40, half=True, bias=True,
+                yarn={'factor': 4.0, 'original_context_length': 16})
+    yield Model('yarn_llama', 9, 'llama', **{**small, 'head': 32}, vocabulary=40, factors=True,
+                yarn={'factor': 8.0, 'attn_factor': 0.8, 'yarn_ext_factor': 0.75, 'yarn_beta_fast': 4.0,
+                      'yarn_beta_slow': 0.0625})
     yield Model('blocks', 5, 'llama', **wide, types=['Q8_0', 'Q4_0', 'F16', 'Q5_0', 'Q4_1', 'BF16', 'Q5_1'])
     yield Model('k_blocks', 6, 'qwen2', **wide, half=True, bias=True, types=['Q4_K', 'Q6_K', 'Q5_K'])
 

@@ -386,6 +386,11 @@ static enum hw_status rotate(struct llama *l, struct hw_tensor x, int64_t heads)
         .interleaved = l->shape.interleaved,
         .theta = l->shape.theta,
         .scale = l->shape.rope_scale,
+        .magnitude = l->shape.magnitude,
+        .context = l->shape.rope_context,
+        .yarn = l->shape.yarn,
+        .beta_fast = l->shape.beta_fast,
+        .beta_slow = l->shape.beta_slow,
     };
     return hw_rope(l->queue, &op);
 }
@@ -519,10 +524,10 @@ static enum hw_status step(struct llama *l, int64_t rows)
 
 /* Records the step of one token. This also finds out what the device cannot compute, before
  * anything is uploaded. */
-static bool record(struct llama *l, struct fault *why)
+static bool record(struct llama *l, const struct gguf *file, struct fault *why)
 {
     if (hw_queue_record(l->queue) || step(l, 1))
-        return failed("record the decode step", why);
+        return fault(why, "%s: record the decode step: %s", file->path, hw_message());
     const enum hw_status status = hw_queue_end(l->queue, &l->graph);
     if (status && status != HW_UNSUPPORTED)
         return failed("build the graph of the decode step", why);
@@ -605,7 +610,7 @@ struct llama *llama_load(const struct gguf *file, const struct shape *shape,
     if (hw_queue_open(device, NULL, &l->queue))
         failed("open a queue", why);
     else if (choose_context(l, settings, why) && add_tables(l, file, why) &&
-             add_tensors(l, file, settings, why) && record(l, why) &&
+             add_tensors(l, file, settings, why) && record(l, file, why) &&
              upload(l, settings, why))
         return l;
     llama_free(l);

@@ -35,7 +35,8 @@ static const char *const unsupported[] = {
     "logit_scale",
     "residual_scale",
     "rope.scale_linear",
-    "rope.scaling.attn_factor",
+    "rope.scaling.yarn_attn_factor",
+    "rope.scaling.yarn_log_multiplier",
 };
 
 enum { MAX_EXTENT = 1 << 24 };
@@ -99,20 +100,29 @@ static bool read_extent(const struct gguf *file, const struct shape *shape,
     return true;
 }
 
-/* Reads a positive finite number; if absent, `fallback`, or an error if that is 0. */
-static bool read_positive(const struct gguf *file, const struct shape *shape,
-                          const char *suffix, double fallback, float *number,
-                          struct fault *why)
+/* Numbers outside of these are not meant, and neither are those whose reciprocal f32 cannot
+ * store. */
+static const double smallest = 1e-30, largest = 1e30;
+
+/* Reads a number of at least `low`; if absent, `fallback`, or an error if that is 0. */
+static bool read_number(const struct gguf *file, const struct shape *shape,
+                        const char *suffix, double low, double fallback, float *number,
+                        struct fault *why)
 {
     char key[96];
     double value = fallback;
     key_of(key, shape, suffix);
     if (!gguf_get_real(file, key, &value, why))
         return false;
+    if (!(value >= low && value <= largest))
+        return gguf_find(file, key)
+                   ? fault(why,
+                           "%s: key '%s' is %g, must be a number from %g to %g; convert "
+                           "the model again",
+                           file->path, key, value, low, largest)
+                   : fault(why, "%s: key '%s' is missing; convert the model again",
+                           file->path, key);
     *number = (float)value;
-    if (!(*number > 0) || isinf(*number))
-        return fault(why, "%s: key '%s' is %s; convert the model again", file->path, key,
-                     gguf_find(file, key) ? "not a positive number" : "missing");
     return true;
 }
 
@@ -128,11 +138,11 @@ static bool read_window(const struct gguf *file, struct shape *shape, struct fau
     return true;
 }
 
-static bool read_rope_scaling(const struct gguf *file, struct shape *shape,
-                              struct fault *why)
+/* The names that `rope.scaling.type` may have, and what they mean. */
+static bool read_scaling_type(const struct gguf *file, const struct shape *shape,
+                              bool *linear, bool *yarn, struct fault *why)
 {
     char key[96];
-    float factor = 1;
     struct gguf_string type = { "none", 4 };
     key_of(key, shape, "rope.scaling.factor");
     if (gguf_find(file, key)) /* a factor without a type is a linear one */
@@ -140,17 +150,49 @@ static bool read_rope_scaling(const struct gguf *file, struct shape *shape,
     key_of(key, shape, "rope.scaling.type");
     if (!gguf_get_string(file, key, &type, why))
         return false;
-    if (gguf_string_is(type, "linear")) {
-        if (!read_positive(file, shape, "rope.scaling.factor", 0, &factor, why))
-            return false;
-    } else if (!gguf_string_is(type, "none"))
-        return fault(
-            why,
-            "%s: key '%s' is '%.*s', supported are 'none' and 'linear'; use a model "
-            "without it",
-            file->path, key, (int)(type.length < 40 ? type.length : 40), type.bytes);
-    shape->rope_scale = 1 / factor;
+    *linear = gguf_string_is(type, "linear");
+    *yarn = gguf_string_is(type, "yarn");
+    return *linear || *yarn || gguf_string_is(type, "none") ||
+           fault(why,
+                 "%s: key '%s' is '%.*s', supported are 'none', 'linear' and 'yarn'; use a "
+                 "model with one of these",
+                 file->path, key, (int)(type.length < 40 ? type.length : 40), type.bytes);
+}
+
+/* YaRN (Peng et al., 2023, arXiv 2309.00071), as hw_rope() describes it. */
+static bool read_yarn(const struct gguf *file, struct shape *s, float factor,
+                      struct fault *why)
+{
+    if (!read_extent(file, s, "rope.scaling.original_context_length", s->context,
+                     &s->rope_context, why) ||
+        !read_number(file, s, "rope.scaling.yarn_ext_factor", smallest, 1, &s->yarn, why) ||
+        !read_number(file, s, "rope.scaling.yarn_beta_fast", smallest, 32, &s->beta_fast,
+                     why) ||
+        !read_number(file, s, "rope.scaling.yarn_beta_slow", smallest, 1, &s->beta_slow,
+                     why))
+        return false;
+    s->magnitude *= 1 + 0.1F * logf(factor);
+    if (s->yarn > 1 || s->beta_slow > s->beta_fast || s->theta <= 1)
+        return fault(why,
+                     "%s: keys '%s.rope.*': with yarn, yarn_ext_factor (%g) must be at "
+                     "most 1, yarn_beta_slow (%g) at most yarn_beta_fast (%g), and "
+                     "freq_base (%g) more than 1; convert the model again",
+                     file->path, s->architecture, (double)s->yarn, (double)s->beta_slow,
+                     (double)s->beta_fast, (double)s->theta);
     return true;
+}
+
+static bool read_rope_scaling(const struct gguf *file, struct shape *s, struct fault *why)
+{
+    bool linear, yarn;
+    float factor = 1;
+    if (!read_scaling_type(file, s, &linear, &yarn, why) ||
+        ((linear || yarn) && !read_number(file, s, "rope.scaling.factor",
+                                          yarn ? 1 : smallest, 0, &factor, why)) ||
+        !read_number(file, s, "rope.scaling.attn_factor", smallest, 1, &s->magnitude, why))
+        return false;
+    s->rope_scale = 1 / factor;
+    return !yarn || read_yarn(file, s, factor, why);
 }
 
 /* A width that is not a multiple of the heads does not determine the width of one head. */
@@ -191,8 +233,9 @@ static bool read_numbers(const struct gguf *file, struct shape *s, struct fault 
            read_extent(file, s, "attention.key_length", head, &s->key_width, why) &&
            read_extent(file, s, "attention.value_length", head, &s->value_width, why) &&
            read_extent(file, s, "rope.dimension_count", s->key_width, &s->rope_dims, why) &&
-           read_positive(file, s, "attention.layer_norm_rms_epsilon", 0, &s->eps, why) &&
-           read_positive(file, s, "rope.freq_base", 10000, &s->theta, why) &&
+           read_number(file, s, "attention.layer_norm_rms_epsilon", smallest, 0, &s->eps,
+                       why) &&
+           read_number(file, s, "rope.freq_base", smallest, 10000, &s->theta, why) &&
            read_window(file, s, why) && read_rope_scaling(file, s, why);
 }
 

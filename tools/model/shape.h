@@ -21,13 +21,15 @@ struct shape {
     int64_t vocabulary; /* rows of the embedding */
     int64_t tokens;     /* how many of them may have a text: vocab_size */
     float eps;          /* of rmsnorm */
-    float theta,
-        rope_scale; /* the base of the frequencies of rope, the factor on positions */
+    /* of rope, as hw_rope() takes them: */
+    float theta, rope_scale, magnitude;
+    int64_t rope_context; /* the next are set with yarn only */
+    float yarn, beta_fast, beta_slow;
 };
 
 /* Returns false, with the reason in `why`, for an unknown architecture, a missing or
  * impossible number, or an unsupported feature (experts, a window for some layers only,
- * rope scaling other than linear). */
+ * another rope scaling than linear and yarn). */
 bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why);
 
 #endif
