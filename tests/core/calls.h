@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* calls.h - a valid call of each op, and a queue that counts calls instead of computing. */
+#ifndef HW_CALLS_H
+#define HW_CALLS_H
+
+#include "run/ops.h"
+#include "world.h"
+
+/* A tensor of these extents, apart from those before it, in one block of host memory. The
+ * first makes it the first of the block. */
+struct hw_tensor first_tensor(int32_t dtype, int32_t rank, int64_t a, int64_t b, int64_t c,
+                              int64_t d);
+struct hw_tensor tensor(int32_t dtype, int32_t rank, int64_t a, int64_t b, int64_t c,
+                        int64_t d);
+struct hw_tensor f32(int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d);
+
+/* A valid call, which begins the block again. */
+union any_op valid_call(uint32_t op);
+
+/* Whether `up` may be absent, where gate has another shape then. */
+bool is_gated(uint32_t op);
+
+/* From now on, the queue's ops compute nothing and count their calls. */
+void count_calls(struct hw_queue *queue);
+extern uint32_t plugin_calls;
+
+#endif
