@@ -98,6 +98,12 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     [ "$(complete_words env memory)" = memory_limit ]
     [ "$(complete_words env HW_M)" = HW_MEMORY_LIMIT ]
     [ "$(complete_words help ve | sort | tr '\n' ' ')" = "verify version " ]
+    [ "$(complete_words run m.gguf --kv-type q5 | paste -sd ' ')" = "q5_1 q5_0" ]
+    [ "$(complete_words run m.gguf --kv-type f16,f | paste -sd ' ')" = "f16,f32 f16,f16" ]
+    [ "$("$COMMAND" run m.gguf --kv-type '#' 2>&1 | sed 's/.*: //; s/,//g')" = \
+        "$(complete_words run m.gguf --kv-type '' | paste -sd ' ')" ]
+    [ "$("$COMMAND" quantize a b '#' 2>&1 | sed 's/.*: //; s/,//g')" = \
+        "$(complete_words quantize a b '' | grep -v / | paste -sd ' ')" ]
     touch "$BATS_TEST_TMPDIR/model.gguf"
     [ "$(complete_words run "$BATS_TEST_TMPDIR/mod")" = "$BATS_TEST_TMPDIR/model.gguf" ]
 }

@@ -155,6 +155,30 @@ END
     done
 }
 
+@test "keys and values may have two types" {
+    for types in f32,q4_0 q4_0,f32 Q4_0,f16 f16,f16; do
+        hw_run "$MODEL" --prompt 'The king' -n 16 --context 64 --kv-type $types --json
+        [ "$status" -eq 0 ]
+        TYPES=$types python3 - <<'END'
+import json, os
+run, types = json.load(open('out')), os.environ['TYPES'].lower()
+bits = {'f32': 32, 'f16': 16, 'q4_0': 4.5}
+# 4 layers, 2 key heads of 64 elements
+assert run['memory']['cache'] == sum(4 * run['context'] * 128 * bits[type] / 8 for type in types.split(',')), run
+assert run['kv_type'] == ('f16' if types == 'f16,f16' else types)
+END
+    done
+    hw_run "$MODEL" --kv-type f16,q4_0 -n 1
+    grep -q ' KV cache (f16,q4_0, ' err
+}
+
+@test "a type of the cache whose blocks the heads do not fill is refused with those that fit" {
+    [ -n "${TINY-}" ] || skip "missing tool: python3 or PCRE2"
+    hw_run "$TINY/tiny-qwen3.gguf" -p king --kv-type f16,q8_0
+    refused 1 'values of 24 elements are not whole q8_0 blocks of 32; use f32, f16 or bf16 for the KV cache'
+    hw_run "$TINY/tiny-qwen3.gguf" -p king --kv-type q8_0,f16; refused 1 'keys of 24 elements'
+}
+
 @test "generation ends when the context is full" {
     hw_run "$MODEL" --prompt 'ROMEO:' -n 500 --context 20 --json
     [ "$status" -eq 0 ]
@@ -227,7 +251,13 @@ END
     hw_run "$MODEL" --seed 1e5; refused 2 '--seed'
     hw_run "$MODEL" --seed 9223372036854775808; refused 2 '--seed' 'from 0 to 9223372036854775807'
     hw_run "$MODEL" --context 0; refused 2 '--context'
-    hw_run "$MODEL" --kv-type q8; refused 2 'q8' "'q8_0'"
+    hw_run "$MODEL" --kv-type q8; refused 2 'q8: no such type' "'q8_0'"
+    hw_run "$MODEL" --kv-type f16,q9_0; refused 2 'q9_0: no such type' "'q8_0'"
+    hw_run "$MODEL" --kv-type f64; refused 2 'f64: no such type' 'there are: f32, f16, bf16, q8_0'
+    for types in '' ',' f16, ,f16; do
+        hw_run "$MODEL" --kv-type "$types"; refused 2 '--kv-type: a type is missing; give one, or two as in q8_0,q5_1'
+    done
+    hw_run "$MODEL" --kv-type f16,f16,f16; refused 2 'f16,f16: no such type' 'there are: f32, f16, bf16, q8_0'
     hw_run "$MODEL" --prompt x --prompt-file y; refused 2 '--prompt and --prompt-file exclude each other'
     for option in '--prompt y' '--prompt-file y' '-n 5' '-t 1' '--top-k 3' '--top-p 0.5' '--seed 1'; do
         # shellcheck disable=SC2086 # an option and its value

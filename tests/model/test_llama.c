@@ -86,7 +86,9 @@ enum { TEXT = sizeof text / sizeof *text };
 /* Computes the scores after the text above, fed at once. */
 static void score_text(const struct gguf *file, int32_t kv_type, float *scores)
 {
-    const struct llama_settings settings = { .kv_type = kv_type, .context = 32 };
+    const struct llama_settings settings = { .key_type = kv_type,
+                                             .value_type = kv_type,
+                                             .context = 32 };
     struct llama *llama = load(file, &settings);
     feed(llama, text, TEXT);
     scores_of(llama, scores);

@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Bash completion of hw: commands and options as its help has them, settings, devices and files.
+# Bash completion of hw: commands and options as its help has them, some of their values, settings, devices and files.
 
 _hw_commands()
 {
     hw --help | sed -nE 's/^  ([a-z]+)  .*/\1/p'
+}
+
+_hw_devices()
+{
+    hw devices -l 2>/dev/null | cut -d ' ' -f 1
+}
+
+# Values of the option $1, if it has known ones; $2 is what has been typed of them.
+_hw_values()
+{
+    local types='f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0' type
+    case $1 in
+    -d | --device) _hw_devices ;;
+    --kv-type) for type in $types; do echo "${2%"${2##*,}"}$type"; done ;;
+    esac
 }
 
 _hw_words()
@@ -16,7 +31,7 @@ _hw_words()
     quantize) echo f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_M Q5_K_M ;;
     bench) echo open dispatch copy ops ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
-    devices | verify | explain) hw devices -l 2>/dev/null | cut -d ' ' -f 1 ;;
+    devices | verify | explain) _hw_devices ;;
     esac
 }
 
@@ -24,6 +39,11 @@ _hw()
 {
     local current=${COMP_WORDS[COMP_CWORD]} command='' suffix='' words
     [ "$COMP_CWORD" -le 1 ] || command=${COMP_WORDS[1]}
+    words=$(_hw_values "${COMP_WORDS[COMP_CWORD - 1]}" "$current")
+    if [ -n "$words" ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+        return
+    fi
     case $current in
     -*) words=$(hw ${command:+"$command"} --help | grep -oE -- '--[a-z][a-z-]*' | sort -u) ;;
     *) words=$(_hw_words "$command") ;;

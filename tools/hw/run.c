@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ static const struct manual manual = {
         "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
         "  hw run MODEL.gguf --prompt 'Once' --temperature 0.8 --top-p 0.95 --seed 1\n"
         "  fortune | hw run MODEL.gguf --prompt -\n"
-        "  hw run MODEL.gguf --device cpu --kv-type q8_0 --json\n"
+        "  hw run MODEL.gguf --device cpu --kv-type q8_0,q5_1 --json\n"
         "  hw run MODEL.gguf --perplexity text.txt\n\n"
         "Ctrl-C ends the text; the summary is still printed. The exit status is 1 on failure,\n"
         "and if Ctrl-C cut a perplexity short.",
@@ -71,18 +72,33 @@ static bool real(const char *option, const char *word, double low, double high,
     return true;
 }
 
-static bool read_kv_type(const char *word, int32_t *type)
+static bool read_cache_type(const char *word, int32_t *type)
 {
-    static const char *const names[] = { "f32",  "f16",  "bf16", "q8_0", "q5_1",
-                                         "q5_0", "q4_1", "q4_0", NULL };
     static const int32_t types[] = { HW_F32,  HW_F16,  HW_BF16, HW_Q8_0,
                                      HW_Q5_1, HW_Q5_0, HW_Q4_1, HW_Q4_0 };
-    if (!is_known("type for the KV cache", word, names))
-        return false;
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(word, names[i]))
+    enum { TYPES_OF_CACHE = sizeof types / sizeof *types };
+    const char *names[TYPES_OF_CACHE + 1] = { NULL };
+    for (int i = 0; i < TYPES_OF_CACHE; i++) {
+        names[i] = hw_dtype_name(types[i]);
+        if (!strcasecmp(word, names[i])) {
             *type = types[i];
-    return true;
+            return true;
+        }
+    }
+    if (*word)
+        return is_known("type for the KV cache", word, names);
+    return complain("--kv-type: a type is missing; give one, or two as in q8_0,q5_1"),
+           false;
+}
+
+/* "K,V", or one type for both. */
+static bool read_cache_types(const char *words, struct run *run)
+{
+    const char *comma = strchr(words, ',');
+    char first[32];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(words, ","), words);
+    return read_cache_type(first, &run->key_type) &&
+           read_cache_type(comma ? comma + 1 : first, &run->value_type);
 }
 
 /* Different for each run, however quickly runs follow each other. */
@@ -118,7 +134,7 @@ static bool read_words(struct run *run)
     const struct words *w = run->words;
     int64_t top_k = 0, seed = 0;
     run->count = DEFAULT_COUNT;
-    run->kv_type = HW_F32;
+    run->key_type = run->value_type = HW_F32;
     run->sampling.top_p = 1;
     if (!whole("-n", w->count, 1, INT32_MAX, &run->count) ||
         !whole("--context", w->context, 1, INT32_MAX, &run->context) ||
@@ -126,7 +142,7 @@ static bool read_words(struct run *run)
         !whole("--top-k", w->top_k, 0, INT32_MAX, &top_k) ||
         !real("--top-p", w->top_p, 1e-9, 1, &run->sampling.top_p) ||
         !whole("--seed", w->seed, 0, INT64_MAX, &seed) ||
-        (w->kv_type && !read_kv_type(w->kv_type, &run->kv_type)))
+        (w->kv_type && !read_cache_types(w->kv_type, run)))
         return false;
     if (w->prompt && !*w->prompt)
         return complain("--prompt is empty; leave it out to begin a text"), false;
@@ -309,7 +325,8 @@ static bool load(struct run *run, struct fault *why)
                      prompt, context);
     const int64_t rows = MAX_SCORES / run->shape.vocabulary;
     const struct llama_settings settings = {
-        .kv_type = run->kv_type,
+        .key_type = run->key_type,
+        .value_type = run->value_type,
         .context = context,
         .score_rows = run->words->perplexity && rows > 0 ? rows : 1,
         .progress = loading,
@@ -560,7 +577,9 @@ int cmd_run(int argc, const char **argv)
         { "device", 'd', POPT_ARG_STRING, &w.device, 0,
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
         { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,
-          "type of the KV cache: f32, f16, bf16, q8_0, q5_1 ... q4_0 (f32)", "TYPE" },
+          "types of keys and values in the KV cache, or one for both: f32, f16, bf16, q8_0, "
+          "q5_1, q5_0, q4_1, q4_0 (f32)",
+          "K[,V]" },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
           "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
           "N" },

@@ -119,6 +119,20 @@ static void tell_weights(const struct llama_memory *memory)
                 memory->mapped ? "copied" : "weights");
 }
 
+/* As --kv-type takes it. */
+struct cache_text {
+    char text[32];
+};
+
+static struct cache_text cache_text(const struct run *run)
+{
+    const bool same = run->key_type == run->value_type;
+    struct cache_text types;
+    snprintf(types.text, sizeof types.text, "%s%s%s", hw_dtype_name(run->key_type),
+             same ? "" : ",", same ? "" : hw_dtype_name(run->value_type));
+    return types;
+}
+
 void run_tell(const struct run *run)
 {
     const struct llama_memory memory = llama_memory(run->llama);
@@ -137,8 +151,8 @@ void run_tell(const struct run *run)
     fputs("memory      ", stderr);
     tell_weights(&memory);
     fprintf(stderr, ", %s KV cache (%s, %" PRId64 " tokens), %s scratch\n",
-            size_text(memory.cache).text, hw_dtype_name(run->kv_type),
-            llama_context(run->llama), size_text(memory.scratch).text);
+            size_text(memory.cache).text, cache_text(run).text, llama_context(run->llama),
+            size_text(memory.scratch).text);
     tell_ops(run);
 }
 
@@ -218,7 +232,7 @@ void run_tell_json(const struct run *run)
     json_object_set_new(tree, "backend", json_words(hw_device_backend(run->device)));
     json_object_set_new(tree, "device", json_words(hw_device_name(run->device)));
     json_object_set_new(tree, "device_name", json_words(info.name));
-    json_object_set_new(tree, "kv_type", json_string(hw_dtype_name(run->kv_type)));
+    json_object_set_new(tree, "kv_type", json_string(cache_text(run).text));
     json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
     json_object_set_new(
         tree, "memory",

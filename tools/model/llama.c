@@ -292,20 +292,31 @@ static bool upload(struct llama *l, const struct llama_settings *settings,
 
 /* ---- Cache and scratch --------------------------------------------------------------- */
 
-static bool add_cache(struct llama *l, int32_t dtype, struct fault *why)
+static bool check_head(const char *what, int64_t width, int32_t dtype, struct fault *why)
+{
+    const int64_t block = hw_dtype_block(dtype);
+    return width % block == 0 ||
+           fault(why,
+                 "%s of %" PRId64 " elements are not whole %s blocks of %" PRId64
+                 "; use f32, f16 or bf16 for the KV cache",
+                 what, width, hw_dtype_name(dtype), block);
+}
+
+static bool add_cache(struct llama *l, const struct llama_settings *settings,
+                      struct fault *why)
 {
     const struct shape *s = &l->shape;
-    const int64_t block = hw_dtype_block(dtype);
-    if (s->key_width % block || s->value_width % block)
-        return fault(why,
-                     "heads of %" PRId64 " and %" PRId64
-                     " elements are not whole %s blocks of %" PRId64
-                     "; use another type for the KV cache",
-                     s->key_width, s->value_width, hw_dtype_name(dtype), block);
-    for (int64_t i = 0; i < s->layers; i++)
-        if (!make(l, dtype, l->context, extent_of(s, KEYS), &l->layers[i].keys, why) ||
-            !make(l, dtype, l->context, extent_of(s, VALUES), &l->layers[i].values, why))
+    const int32_t key_type = settings->key_type ? settings->key_type : HW_F32;
+    const int32_t value_type = settings->value_type ? settings->value_type : HW_F32;
+    if (!check_head("keys", s->key_width, key_type, why) ||
+        !check_head("values", s->value_width, value_type, why))
+        return false;
+    for (int64_t i = 0; i < s->layers; i++) {
+        struct layer *layer = &l->layers[i];
+        if (!make(l, key_type, l->context, extent_of(s, KEYS), &layer->keys, why) ||
+            !make(l, value_type, l->context, extent_of(s, VALUES), &layer->values, why))
             return false;
+    }
     return true;
 }
 
@@ -550,8 +561,7 @@ static bool add_tensors(struct llama *l, const struct gguf *file,
 {
     uint64_t at[4];
     if (!pool_used(l, &at[0], why) || !add_weights(l, file, why) ||
-        !pool_used(l, &at[1], why) ||
-        !add_cache(l, settings->kv_type ? settings->kv_type : HW_F32, why) ||
+        !pool_used(l, &at[1], why) || !add_cache(l, settings, why) ||
         !pool_used(l, &at[2], why) || !add_scratch(l, why) || !pool_used(l, &at[3], why))
         return false;
     l->memory.weights = at[1] - at[0];

@@ -15,7 +15,7 @@
 struct llama;
 
 struct llama_settings {
-    int32_t kv_type; /* type of the cache, see hw_attention(); default HW_F32 */
+    int32_t key_type, value_type; /* of the cache, see hw_attention(); default HW_F32 */
     /* tokens that the cache has room for; the default and the limit is that of the model */
     int64_t context;
     int64_t batch;      /* tokens of a long text that are processed at once; default 512 */
