@@ -62,9 +62,3 @@ void device_close(void *device)
 {
     free(device);
 }
-
-int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info)
-{
-    const struct device *device = self;
-    return kernel_list(&device->choice, op, index, info);
-}

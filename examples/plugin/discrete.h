@@ -32,6 +32,7 @@
 #include <hw/plugin.h>
 
 #include "common/rows.h"
+#include "common/slots.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -66,24 +67,13 @@ struct queue {
     char error_text[128];
 };
 
-/* `self`, where it is a parameter below, is the device in device.c and memory.c, the queue in
- * queue.c and graph.c, and the event in event.c. */
-
 /* ---- device.c ---- */
 
-int32_t device_count(void *instance, int32_t *count);
-int32_t device_info(void *instance, int32_t index, struct hw_device_info *info);
-int32_t device_open(void *instance, int32_t index, void **out);
-void device_close(void *device);
-int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info);
 /* Sets the message of a lost device and returns HW_LOST. */
 int32_t device_lost(const struct device *device);
 
 /* ---- memory.c ---- */
 
-int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
-void memory_free(void *self, struct hw_buffer *buffer);
-int32_t memory_transfer(void *self, const struct hw_transfer *t);
 /* The address of `offset` bytes into a buffer. Only jobs call it: it is the one place where a
  * handle becomes an address. */
 void *memory_cells(const struct hw_buffer *buffer, uint64_t offset);
@@ -112,10 +102,6 @@ struct job {
     struct hw_buffer buffers[6];
 };
 
-int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out);
-int32_t queue_wait(void *self);
-void queue_close(void *self);
-
 /* Creates a job to fill in. Returns NULL if it cannot; queue_no_job() reports why. */
 struct job *queue_job(struct queue *queue, job_fn *run);
 int32_t queue_no_job(const struct queue *queue);
@@ -129,11 +115,7 @@ struct plan {
     job_fn *run; /* computes an op whose struct is in the job */
 };
 
-extern const struct hw_plugin_ops launch_ops;
 extern const struct kernel_table launch_kernels;
-
-int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch);
 
 /* ---- pack.c ---- */
 
@@ -145,23 +127,6 @@ void pack_view(struct hw_tensor *t);
 int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
                   uint32_t *layout);
 int32_t pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
-
-/* ---- event.c ---- */
-
-int32_t event_create(void *device, uint32_t flags, void **out);
-void event_destroy(void *self);
-int32_t event_record(void *self, void *queue_self);
-int32_t event_wait(void *queue_self, void *self);
-int32_t event_sync(void *self);
-int32_t event_query(void *self);
-int32_t event_callback(void *self, void (*fn)(void *user), void *user);
-int32_t event_elapsed(void *start, void *end, double *ms);
-
-/* ---- graph.c ---- */
-
-int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t count, void **out);
-int32_t graph_launch(void *self, void *graph);
-void graph_destroy(void *graph);
 
 /* ---- extension.c ---- */
 

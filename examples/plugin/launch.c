@@ -10,28 +10,9 @@ static const struct kernel_row rows[] = {
 #include "kernels.def"
 };
 
-/* No row needs a feature: both devices can run all of them. */
-static void describe_needs(uint64_t needs, char *text, size_t size)
-{
-    (void)needs, (void)size;
-    text[0] = '\0';
-}
+const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0], NULL };
 
-const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
-                                             describe_needs };
-
-int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch)
-{
-    const struct device *device = self;
-    struct plan plan;
-    const char *reason = op < HW_OP_COUNT ? kernel_plan(&device->choice, op, args, &plan)
-                                          : "this plugin does not know the op";
-    *scratch = 0;
-    if (reason)
-        snprintf(why, why_size, "%s", reason);
-    return reason ? HW_UNSUPPORTED : HW_OK;
-}
+KERNEL_QUERIES
 
 /* Copies the struct and its buffers, because they belong to the caller. */
 #define OP(NAME, name, OPERANDS)                                                           \

@@ -34,11 +34,6 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
     struct device *device = self;
     const struct hw_host *host = device->instance->host;
-    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~(uint32_t)HW_QUEUE_TIMING)
-        return hw_fail(
-            host, HW_UNSUPPORTED,
-            "queue flags 0x%x, or a newer field, are not supported; update the plugin",
-            (unsigned)desc->flags);
     if (device->lost)
         return device_lost(device);
     struct queue *queue = calloc(1, sizeof *queue);
@@ -46,9 +41,7 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
         return hw_fail(host, HW_NO_MEMORY, "out of memory");
     queue->device = device;
     queue->choice = device->choice;
-    const int32_t status = desc->kernel && desc->kernel[0]
-                               ? kernel_choose(host, desc->kernel, &queue->choice)
-                               : HW_OK;
+    const int32_t status = kernel_choose_for_queue(host, desc, &queue->choice);
     if (status) {
         free(queue);
         return status;

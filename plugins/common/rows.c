@@ -2,6 +2,8 @@
 /* Tables of kernels: which row computes an op, and how rows are listed to people. */
 #include "rows.h"
 
+#include "slots.h"
+
 /* ---- operands of an op, from the op table ---- */
 
 struct operand {
@@ -208,10 +210,23 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
     return HW_OK;
 }
 
+int32_t kernel_choose_for_queue(const struct hw_host *host,
+                                const struct hw_queue_desc *desc,
+                                struct kernel_choice *choice)
+{
+    const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
+    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
+        return too_new(host, "queue");
+    return desc->kernel && desc->kernel[0] ? kernel_choose(host, desc->kernel, choice)
+                                           : HW_OK;
+}
+
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan)
 {
     const char *why = "the plugin has no row for this op";
+    if (op >= HW_OP_COUNT)
+        return "this plugin does not know the op";
     const char *unfit = choice->forced[op]
                             ? "the row that HW_KERNEL or the queue asks for does not fit"
                             : NULL;
@@ -229,6 +244,13 @@ const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const v
     return why;
 }
 
+int32_t kernel_supports(const char *why_not, char *why, size_t why_size)
+{
+    if (why && why_size)
+        snprintf(why, why_size, "%s", why_not ? why_not : "");
+    return why_not ? HW_UNSUPPORTED : HW_OK;
+}
+
 /* ---- listing ---- */
 
 static void describe_needs(const struct kernel_table *table, const struct kernel_row *row,
@@ -237,7 +259,8 @@ static void describe_needs(const struct kernel_table *table, const struct kernel
     struct text text = { buffer, size, 0 };
 
     buffer[0] = '\0';
-    table->describe_needs(row->needs, buffer, size);
+    if (table->describe_needs)
+        table->describe_needs(row->needs, buffer, size);
     text.length = strlen(buffer);
     for (int32_t dtype = 1; row->types != ANY_TYPE && dtype < HW_DTYPE_END; dtype++)
         if (row->types & UINT32_C(1) << dtype) {

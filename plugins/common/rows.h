@@ -57,7 +57,8 @@ struct kernel_row {
 struct kernel_table {
     const struct kernel_row *rows;
     uint32_t count;
-    /* Writes a row's `needs` for people to read: "x86-64-v4"; "" if there are none. */
+    /* Writes a row's `needs` for people to read: "x86-64-v4"; "" if there are none. NULL: no
+     * row needs anything. */
     void (*describe_needs)(uint64_t needs, char *text, size_t size);
 };
 
@@ -93,6 +94,12 @@ struct kernel_choice {
 int32_t kernel_choose(const struct hw_host *host, const char *spec,
                       struct kernel_choice *choice);
 
+/* For hw_plugin.queue_open: the same for a queue, whose `choice` is a copy of its device's.
+ * Returns HW_UNSUPPORTED if `desc` sets what plugins of this version do not know. */
+int32_t kernel_choose_for_queue(const struct hw_host *host,
+                                const struct hw_queue_desc *desc,
+                                struct kernel_choice *choice);
+
 /* Plans an op with the first row that takes it. Returns NULL, or the reason why none does. */
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan);
@@ -100,6 +107,43 @@ const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const v
 /* For hw_plugin.kernel_info: the index-th row of `op`; HW_END past the last. */
 int32_t kernel_list(const struct kernel_choice *choice, uint32_t op, uint32_t index,
                     struct hw_kernel_info *info);
+
+/* For hw_plugin.supports: hands on what kernel_plan() returned. */
+int32_t kernel_supports(const char *why_not, char *why, size_t why_size);
+
+/* Defines launch_supports() and launch_row() of slots.h, which answer what the host asks about ops.
+ * A macro, because only the plugin knows struct plan and struct device; the latter has a member
+ * `choice`. */
+#define KERNEL_QUERIES                                                                     \
+    int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,        \
+                            size_t why_size, uint64_t *scratch)                            \
+    {                                                                                      \
+        const struct kernel_choice *choice = &((struct device *)device)->choice;           \
+        struct plan plan;                                                                  \
+        if (scratch)                                                                       \
+            *scratch = 0;                                                                  \
+        return kernel_supports(kernel_plan(choice, op, args, &plan), why, why_size);       \
+    }                                                                                      \
+    int32_t launch_row(void *device, uint32_t op, uint32_t index,                          \
+                       struct hw_kernel_info *info)                                        \
+    {                                                                                      \
+        return kernel_list(&((struct device *)device)->choice, op, index, info);           \
+    }
+
+/* Defines launch_ops of slots.h: the functions that compute ops. Each gives its op to
+ *
+ *   static int32_t submit(struct queue *queue, uint32_t op, const void *args); */
+#define KERNEL_OPS                                                                         \
+    HW_OPS(KERNEL_FUNCTION_)                                                               \
+    const struct hw_plugin_ops launch_ops = { .size = sizeof launch_ops,                   \
+                                              HW_OPS(KERNEL_SLOT_) };
+#define KERNEL_FUNCTION_(NAME, name)                                                       \
+    static int32_t launch_##name(void *device, void *queue, const struct hw_##name *op)    \
+    {                                                                                      \
+        (void)device;                                                                      \
+        return submit(queue, HW_OP_##NAME, op);                                            \
+    }
+#define KERNEL_SLOT_(NAME, name) .name = launch_##name,
 
 /* The operands of an op, as tensors of `args`: "matmul: a f32 [4,8], b q8_0 [16,8]". */
 void kernel_describe(uint32_t op, const void *args, char *buffer, size_t size);

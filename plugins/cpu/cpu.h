@@ -17,6 +17,7 @@
 
 #include "common/lower.h"
 #include "common/rows.h"
+#include "common/slots.h"
 
 #include <stdbool.h>
 
@@ -87,42 +88,6 @@ struct queue {
     bool logged[]; /* by row: whether its first use was logged */
 };
 
-/* Returns HW_UNSUPPORTED: `what` sets a flag or a field that this plugin does not know. */
-int32_t too_new(const struct hw_host *host, const char *what);
-
-/* ---- device.c ------------------------------------------------------------------------------ */
-
-int32_t device_count(void *self, int32_t *count);
-int32_t device_info(void *self, int32_t index, struct hw_device_info *info);
-int32_t device_open(void *self, int32_t index, void **device);
-void device_close(void *device);
-int32_t device_kernel(void *device, uint32_t op, uint32_t index,
-                      struct hw_kernel_info *info);
-
-/* ---- queue.c ------------------------------------------------------------------------------- */
-
-int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue);
-void queue_close(void *queue);
-int32_t queue_wait(void *queue);
-
-/* ---- event.c ------------------------------------------------------------------------------- */
-
-int32_t event_create(void *device, uint32_t flags, void **event);
-void event_destroy(void *event);
-int32_t event_record(void *event, void *queue);
-int32_t event_wait(void *queue, void *event);
-int32_t event_passed(void *event);
-int32_t event_callback(void *event, void (*fn)(void *user), void *user);
-int32_t event_elapsed(void *start, void *end, double *ms);
-
-/* ---- memory.c ------------------------------------------------------------------------------ */
-
-int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags,
-                     struct hw_buffer *buffer);
-void memory_free(void *device, struct hw_buffer *buffer);
-int32_t memory_import(void *device, const struct hw_import *desc, struct hw_buffer *buffer);
-int32_t memory_transfer(void *queue, const struct hw_transfer *transfer);
-
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
 /* Computes groups first .. end - 1 of a planned call. Runs on any thread of the team. */
@@ -146,21 +111,11 @@ struct plan {
  * says what its arguments mean). Returns NULL, or why no portable kernel computes this. */
 const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const void *args);
 
-extern const struct hw_plugin_ops launch_ops;
 extern const struct kernel_table launch_kernels;
-
-int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch);
 
 /* Plans an op with the queue's rows. Returns NULL, or the reason why no row computes it. */
 const char *launch_plan(struct queue *queue, uint32_t op, const void *args,
                         struct plan *plan);
 void launch_run(struct queue *queue, struct plan *plan);
-
-/* ---- graph.c ------------------------------------------------------------------------------- */
-
-int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **graph);
-int32_t graph_launch(void *queue, void *graph);
-void graph_destroy(void *graph);
 
 #endif

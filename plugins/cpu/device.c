@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The device: what it is, opening and closing it, and which rows it can run. */
+/* The device: what it is, opening and closing it. */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -26,18 +26,12 @@ static uint64_t features_of(const struct machine *machine)
     return features;
 }
 
-static int32_t no_device(const struct plugin *plugin, int32_t index)
-{
-    return hw_fail(plugin->host, HW_NO_DEVICE,
-                   "device %d does not exist; the only device is 0", (int)index);
-}
-
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
     const struct machine *machine = &plugin->machine;
     if (index != 0)
-        return no_device(plugin, index);
+        return no_device(plugin->host, index);
 
     struct hw_device_info facts = hw_no_facts();
     facts.kind = HW_DEVICE_CPU;
@@ -86,7 +80,7 @@ int32_t device_open(void *self, int32_t index, void **device)
 {
     struct plugin *plugin = self;
     if (index != 0)
-        return no_device(plugin, index);
+        return no_device(plugin->host, index);
     struct device *dev = calloc(1, sizeof *dev);
     int32_t status = HW_NO_MEMORY;
     if (!dev)
@@ -104,11 +98,4 @@ int32_t device_open(void *self, int32_t index, void **device)
     log_device(plugin);
     *device = dev;
     return HW_OK;
-}
-
-int32_t device_kernel(void *device, uint32_t op, uint32_t index,
-                      struct hw_kernel_info *info)
-{
-    const struct device *dev = device;
-    return kernel_list(&dev->choice, op, index, info);
 }

@@ -52,7 +52,13 @@ int32_t event_wait(void *queue, void *event)
     return HW_OK;
 }
 
-int32_t event_passed(void *event)
+int32_t event_sync(void *event)
+{
+    (void)event;
+    return HW_OK;
+}
+
+int32_t event_query(void *event)
 {
     (void)event;
     return HW_OK;

@@ -175,31 +175,5 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     return HW_OK;
 }
 
-#define X(NAME, name)                                                                      \
-    static int32_t launch_##name(void *device, void *queue, const struct hw_##name *op)    \
-    {                                                                                      \
-        (void)device;                                                                      \
-        return submit(queue, HW_OP_##NAME, op);                                            \
-    }
-HW_OPS(X)
-#undef X
-
-const struct hw_plugin_ops launch_ops = { .size = sizeof launch_ops,
-#define X(NAME, name) .name = launch_##name,
-                                          HW_OPS(X)
-#undef X
-};
-
-int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch)
-{
-    const struct device *dev = device;
-    struct plan plan;
-    const char *reason = op < HW_OP_COUNT ? plan_make(&dev->choice, op, args, &plan)
-                                          : "this plugin does not know the op";
-    if (scratch)
-        *scratch = 0;
-    if (why && why_size)
-        snprintf(why, why_size, "%s", reason ? reason : "");
-    return reason ? HW_UNSUPPORTED : HW_OK;
-}
+KERNEL_QUERIES
+KERNEL_OPS

@@ -4,15 +4,7 @@
 
 #include <stdlib.h>
 
-int32_t too_new(const struct hw_host *host, const char *what)
-{
-    return hw_fail(host, HW_UNSUPPORTED,
-                   "%s: sets a flag or field that this version of the plugin does not "
-                   "support; update the plugin",
-                   what);
-}
-
-static int32_t plugin_open(const struct hw_host *host, void **self)
+int32_t plugin_open(const struct hw_host *host, void **self)
 {
     struct plugin *plugin = calloc(1, sizeof *plugin);
     if (!plugin)
@@ -23,47 +15,20 @@ static int32_t plugin_open(const struct hw_host *host, void **self)
     return HW_OK;
 }
 
-static void plugin_close(void *self)
+void plugin_close(void *self)
 {
     free(self);
 }
-
-static const uint32_t op_sizes[] = HW_OP_SIZES;
 
 static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 {
     (void)host;
     table->vendor = "";
     table->version = HW_BUILD_STAMP;
-    table->ops = &launch_ops;
-    table->op_sizes = op_sizes;
-    table->op_count = HW_OP_COUNT;
-    table->open = plugin_open;
-    table->close = plugin_close;
-    table->device_count = device_count;
-    table->device_info = device_info;
-    table->device_open = device_open;
-    table->device_close = device_close;
-    table->queue_open = queue_open;
-    table->queue_close = queue_close;
-    table->queue_wait = queue_wait;
-    table->buffer_alloc = memory_alloc;
-    table->buffer_free = memory_free;
+    slots_fill(table);
+    slots_fill_events(table);
+    slots_fill_graphs(table);
     table->buffer_import = memory_import;
-    table->transfer = memory_transfer;
-    table->event_create = event_create;
-    table->event_destroy = event_destroy;
-    table->event_record = event_record;
-    table->event_wait = event_wait;
-    table->event_sync = event_passed;
-    table->event_query = event_passed;
-    table->event_callback = event_callback;
-    table->event_elapsed = event_elapsed;
-    table->supports = launch_supports;
-    table->kernel_info = device_kernel;
-    table->graph_build = graph_build;
-    table->graph_launch = graph_launch;
-    table->graph_destroy = graph_destroy;
     return HW_OK;
 }
 

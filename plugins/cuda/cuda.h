@@ -19,6 +19,7 @@
 #include "common/embed.h"
 #include "common/lower.h"
 #include "common/rows.h"
+#include "common/slots.h"
 #include "common/symbols.h"
 
 #include <pthread.h>
@@ -46,10 +47,6 @@ struct driver {
 #define REQUIRED SYMBOL_MEMBER
 #include "cuda.def"
 };
-
-/* A parameter that is called `self` is the plugin in device.c, as far as device_open(); the device
- * in the rest of it and in memory.c; the queue in memory_transfer(), queue.c and graph.c; and the
- * event in event.c. */
 
 /* ---- plugin.c ------------------------------------------------------------------------------ */
 
@@ -84,9 +81,6 @@ struct queue {
     struct kernel_choice choice;
 };
 
-/* Returns HW_UNSUPPORTED: `what` sets a flag or a field that this plugin does not know. */
-int32_t too_new(const struct hw_host *host, const char *what);
-
 /* ---- error.c ------------------------------------------------------------------------------- */
 
 /* Returns HW_OK for result 0. Otherwise sets the message, "cannot <what>: <the driver's words>",
@@ -104,11 +98,6 @@ void leave(struct device *device);
 
 /* Finds the devices that this plugin can use. */
 int32_t devices_find(struct plugin *plugin);
-int32_t device_count(void *self, int32_t *count);
-int32_t device_info(void *self, int32_t index, struct hw_device_info *info);
-int32_t device_open(void *self, int32_t index, void **out);
-void device_close(void *self);
-int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info);
 
 /* ---- memory.c ------------------------------------------------------------------------------ */
 
@@ -119,51 +108,17 @@ struct block {
     enum { BLOCK_OURS, BLOCK_REGISTERED, BLOCK_FOREIGN } kind;
 };
 
-int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
-void memory_free(void *self, struct hw_buffer *buffer);
-int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer);
-int32_t memory_transfer(void *self, const struct hw_transfer *t);
-
-/* ---- queue.c ------------------------------------------------------------------------------- */
-
-int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out);
-int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
-                     void *handle, void **out);
-void queue_close(void *self);
-int32_t queue_wait(void *self);
-
-/* ---- event.c ------------------------------------------------------------------------------- */
-
-int32_t event_create(void *self, uint32_t flags, void **out);
-void event_destroy(void *self);
-int32_t event_record(void *self, void *queue_self);
-int32_t event_wait(void *queue_self, void *self);
-int32_t event_sync(void *self);
-int32_t event_query(void *self);
-int32_t event_callback(void *self, void (*fn)(void *user), void *user);
-int32_t event_elapsed(void *start, void *end, double *ms);
-
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
 /* What a row's plan function fills in. */
 struct plan {
-    const struct kernel_row *row;
     struct lowered lowered;
 };
 
-extern const struct hw_plugin_ops launch_ops;
 extern const struct kernel_table launch_kernels;
 
-int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch);
 /* Plans an op with the queue's rows and launches it on `stream`, in the device's context. */
 int32_t launch_op(struct queue *queue, uint32_t op, const void *args, void *stream);
 void launch_unload(struct device *device);
-
-/* ---- graph.c ------------------------------------------------------------------------------- */
-
-int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t count, void **out);
-int32_t graph_launch(void *self, void *graph);
-void graph_destroy(void *self);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices: what they are, opening and closing them, and which rows they can run. */
+/* The devices: what they are, opening and closing them. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -71,14 +71,6 @@ int32_t device_count(void *self, int32_t *count)
     return HW_OK;
 }
 
-static int32_t check_index(const struct plugin *plugin, int32_t index)
-{
-    if (index >= 0 && index < plugin->devices)
-        return HW_OK;
-    return hw_fail(plugin->host, HW_NO_DEVICE, "device %d does not exist; there are %d",
-                   (int)index, (int)plugin->devices);
-}
-
 static uint64_t features_of(int capability)
 {
     uint64_t features = 0;
@@ -97,9 +89,8 @@ static uint64_t features_of(int capability)
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
-    const int32_t status = check_index(plugin, index);
-    if (status)
-        return status;
+    if (index < 0 || index >= plugin->devices)
+        return no_device(plugin->host, index);
     const int device = plugin->device[index], is = capability(plugin, device);
     struct hw_device_info facts = hw_no_facts();
     size_t bytes = 0;
@@ -158,9 +149,8 @@ void device_close(void *self)
 int32_t device_open(void *self, int32_t index, void **out)
 {
     struct plugin *plugin = self;
-    int32_t status = check_index(plugin, index);
-    if (status)
-        return status;
+    if (index < 0 || index >= plugin->devices)
+        return no_device(plugin->host, index);
     struct device *device = calloc(1, sizeof *device);
     if (!device)
         return hw_fail(plugin->host, HW_NO_MEMORY, "out of memory");
@@ -170,7 +160,7 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->number = plugin->device[index];
     device->choice.table = &launch_kernels;
     pthread_mutex_init(&device->lock, NULL);
-    status = kernel_choose(device->host, device->host->kernel, &device->choice);
+    int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
     if (!status)
         status = answer(device,
                         plugin->cuda.context_retain(&device->context, device->number),
@@ -182,10 +172,4 @@ int32_t device_open(void *self, int32_t index, void **out)
     else
         *out = device;
     return status;
-}
-
-int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info)
-{
-    const struct device *device = self;
-    return kernel_list(&device->choice, op, index, info);
 }

@@ -7,17 +7,12 @@
 static int32_t make(struct device *device, const struct hw_queue_desc *desc,
                     struct queue **out)
 {
-    const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
-    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
-        return too_new(device->host, "queue");
     struct queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
     queue->device = device;
     queue->choice = device->choice;
-    const int32_t status = desc->kernel && desc->kernel[0]
-                               ? kernel_choose(device->host, desc->kernel, &queue->choice)
-                               : HW_OK;
+    const int32_t status = kernel_choose_for_queue(device->host, desc, &queue->choice);
     if (status)
         free(queue);
     else
@@ -29,7 +24,7 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
     enum { NON_BLOCKING = 1 };
     struct device *device = self;
-    struct queue *queue;
+    struct queue *queue = NULL;
     int32_t status = make(device, desc, &queue);
     if (status)
         return status;
@@ -50,7 +45,7 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
                      void *handle, void **out)
 {
     struct device *device = self;
-    struct queue *queue;
+    struct queue *queue = NULL;
     if (strcmp(kind, "cuda.stream") != 0)
         return hw_fail(device->host, HW_UNSUPPORTED,
                        "import: the CUDA plugin imports queues of the kind "

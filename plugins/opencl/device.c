@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices of all platforms: what they are, opening and closing them, and which rows they can
- * run. */
+/* The devices of all platforms: what they are, opening and closing them. */
 #include "opencl.h"
 
 #include <stdlib.h>
@@ -143,14 +142,6 @@ int32_t device_count(void *self, int32_t *count)
     return HW_OK;
 }
 
-static int32_t check_index(const struct plugin *plugin, int32_t index)
-{
-    if (index >= 0 && index < plugin->devices)
-        return HW_OK;
-    return hw_fail(plugin->host, HW_NO_DEVICE, "device %d does not exist; there are %d",
-                   (int)index, (int)plugin->devices);
-}
-
 /* OpenCL on a CPU imitates a GPU. Oclgrind has all types. */
 static int32_t kind_of(const struct plugin *plugin, void *device)
 {
@@ -184,9 +175,8 @@ static void read_identity(const struct plugin *plugin, void *device,
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
-    const int32_t status = check_index(plugin, index);
-    if (status)
-        return status;
+    if (index < 0 || index >= plugin->devices)
+        return no_device(plugin->host, index);
     void *device = plugin->device[index];
     struct hw_device_info facts = hw_no_facts();
     facts.kind = kind_of(plugin, device);
@@ -252,9 +242,8 @@ static int32_t open_context(struct device *device)
 int32_t device_open(void *self, int32_t index, void **out)
 {
     struct plugin *plugin = self;
-    int32_t status = check_index(plugin, index);
-    if (status)
-        return status;
+    if (index < 0 || index >= plugin->devices)
+        return no_device(plugin->host, index);
     struct device *device = calloc(1, sizeof *device);
     if (!device)
         return hw_fail(plugin->host, HW_NO_MEMORY, "out of memory");
@@ -270,7 +259,7 @@ int32_t device_open(void *self, int32_t index, void **out)
     pthread_mutex_init(&device->callback_lock, NULL);
     pthread_cond_init(&device->callback_done, NULL);
     program_begin(device);
-    status = kernel_choose(device->host, device->host->kernel, &device->choice);
+    int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
     if (!status)
         status = open_context(device);
     if (status)
@@ -278,10 +267,4 @@ int32_t device_open(void *self, int32_t index, void **out)
     else
         *out = device;
     return status;
-}
-
-int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info)
-{
-    const struct device *device = self;
-    return kernel_list(&device->choice, op, index, info);
 }

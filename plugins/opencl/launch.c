@@ -7,7 +7,6 @@
 kernel_plan_fn plan_portable;
 const char *plan_portable(struct plan *plan, const struct kernel_row *row, const void *args)
 {
-    plan->row = row;
     return lower(row->op, args, &plan->lowered);
 }
 
@@ -18,28 +17,7 @@ static const struct kernel_row rows[] = {
 #include "kernels.def"
 };
 
-static void describe_needs(uint64_t needs, char *text, size_t size)
-{
-    (void)needs, (void)size;
-    text[0] = '\0';
-}
-
-const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
-                                             describe_needs };
-
-int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch)
-{
-    const struct device *device = self;
-    struct plan plan;
-    const char *reason = op < HW_OP_COUNT ? kernel_plan(&device->choice, op, args, &plan)
-                                          : "this plugin does not know the op";
-    if (scratch)
-        *scratch = 0;
-    if (why && why_size)
-        snprintf(why, why_size, "%s", reason ? reason : "");
-    return reason ? HW_UNSUPPORTED : HW_OK;
-}
+const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0], NULL };
 
 /* ---- launches ---- */
 
@@ -86,17 +64,5 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     return plan.lowered.groups ? launch(queue, &plan.lowered) : HW_OK;
 }
 
-#define X(NAME, name)                                                                      \
-    static int32_t launch_##name(void *device, void *queue, const struct hw_##name *op)    \
-    {                                                                                      \
-        (void)device;                                                                      \
-        return submit(queue, HW_OP_##NAME, op);                                            \
-    }
-HW_OPS(X)
-#undef X
-
-const struct hw_plugin_ops launch_ops = { .size = sizeof launch_ops,
-#define X(NAME, name) .name = launch_##name,
-                                          HW_OPS(X)
-#undef X
-};
+KERNEL_QUERIES
+KERNEL_OPS

@@ -20,6 +20,7 @@
 #include "common/lower.h"
 #include "common/module.h"
 #include "common/rows.h"
+#include "common/slots.h"
 #include "common/symbols.h"
 
 #include <pthread.h>
@@ -30,10 +31,6 @@ struct opencl {
 #define REQUIRED SYMBOL_MEMBER
 #include "opencl.def"
 };
-
-/* A parameter that is called `self` is the plugin in device.c, as far as device_open(); the device
- * in the rest of it and in memory.c; the queue in memory_transfer() and queue.c; and the event in
- * event.c. */
 
 /* ---- plugin.c ------------------------------------------------------------------------------ */
 
@@ -79,9 +76,6 @@ struct queue {
     void *kernel[FORM_COUNT][PORTABLE_COUNT]; /* its own: a kernel holds its arguments */
 };
 
-/* Returns HW_UNSUPPORTED: `what` sets a flag or a field that this plugin does not know. */
-int32_t too_new(const struct hw_host *host, const char *what);
-
 /* ---- error.c ------------------------------------------------------------------------------- */
 
 /* Returns HW_OK for error 0. Otherwise sets the message, "cannot <what>: CL_OUT_OF_RESOURCES
@@ -97,26 +91,6 @@ int32_t check_lost(struct device *device);
 
 /* Finds the devices that this plugin can use. */
 int32_t devices_find(struct plugin *plugin);
-int32_t device_count(void *self, int32_t *count);
-int32_t device_info(void *self, int32_t index, struct hw_device_info *info);
-int32_t device_open(void *self, int32_t index, void **out);
-void device_close(void *self);
-int32_t device_kernel(void *self, uint32_t op, uint32_t index, struct hw_kernel_info *info);
-
-/* ---- memory.c ------------------------------------------------------------------------------ */
-
-int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
-void memory_free(void *self, struct hw_buffer *buffer);
-int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer);
-int32_t memory_transfer(void *self, const struct hw_transfer *t);
-
-/* ---- queue.c ------------------------------------------------------------------------------- */
-
-int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out);
-int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
-                     void *handle, void **out);
-void queue_close(void *self);
-int32_t queue_wait(void *self);
 
 /* ---- program.c ----------------------------------------------------------------------------- */
 
@@ -130,29 +104,13 @@ int32_t program_kernel(struct queue *queue, const struct lowered *l, void **kern
 void program_drop(struct queue *queue);
 void program_end(struct device *device);
 
-/* ---- event.c ------------------------------------------------------------------------------- */
-
-int32_t event_create(void *self, uint32_t flags, void **out);
-void event_destroy(void *self);
-int32_t event_record(void *self, void *queue_self);
-int32_t event_wait(void *queue_self, void *self);
-int32_t event_sync(void *self);
-int32_t event_query(void *self);
-int32_t event_callback(void *self, void (*fn)(void *user), void *user);
-int32_t event_elapsed(void *start, void *end, double *ms);
-
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
 /* What a row's plan function fills in. */
 struct plan {
-    const struct kernel_row *row;
     struct lowered lowered;
 };
 
-extern const struct hw_plugin_ops launch_ops;
 extern const struct kernel_table launch_kernels;
-
-int32_t launch_supports(void *self, uint32_t op, const void *args, char *why,
-                        size_t why_size, uint64_t *scratch);
 
 #endif

@@ -7,9 +7,6 @@
 static int32_t make(struct device *device, const struct hw_queue_desc *desc,
                     struct queue **out)
 {
-    const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
-    if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
-        return too_new(device->host, "queue");
     int32_t status = check_lost(device);
     if (status)
         return status;
@@ -18,8 +15,7 @@ static int32_t make(struct device *device, const struct hw_queue_desc *desc,
         return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
     queue->device = device;
     queue->choice = device->choice;
-    if (desc->kernel && desc->kernel[0])
-        status = kernel_choose(device->host, desc->kernel, &queue->choice);
+    status = kernel_choose_for_queue(device->host, desc, &queue->choice);
     if (status)
         free(queue);
     else
@@ -31,7 +27,7 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
     enum { PROFILING = 2 };
     struct device *device = self;
-    struct queue *queue;
+    struct queue *queue = NULL;
     int error = 0;
     int32_t status = make(device, desc, &queue);
     if (status)
@@ -52,7 +48,7 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
                      void *handle, void **out)
 {
     struct device *device = self;
-    struct queue *queue;
+    struct queue *queue = NULL;
     if (strcmp(kind, "opencl.queue") != 0)
         return hw_fail(device->host, HW_UNSUPPORTED,
                        "import: the OpenCL plugin imports queues of the kind "

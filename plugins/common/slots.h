@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* slots.h - the functions of a plugin, by the names that they have in every plugin, and how
+ * they get into the table that the host calls.
+ *
+ * Each is described in <hw/plugin.h>, at its slot of struct hw_plugin. Its first parameter is
+ * an object of the plugin: the instance as far as device_open(), then the device in device.c
+ * and memory.c and where queues and events are made, and the queue or the event in the rest.
+ *
+ * A plugin defines what it puts into the table. One without events or graphs needs no empty
+ * functions for them. */
+#ifndef COMMON_SLOTS_H
+#define COMMON_SLOTS_H
+
+#include <hw/plugin.h>
+
+/* plugin.c */
+int32_t plugin_open(const struct hw_host *host, void **);
+void plugin_close(void *);
+
+/* device.c */
+int32_t device_count(void *, int32_t *count);
+int32_t device_info(void *, int32_t index, struct hw_device_info *info);
+int32_t device_open(void *, int32_t index, void **);
+void device_close(void *);
+
+/* queue.c */
+int32_t queue_open(void *, const struct hw_queue_desc *desc, void **);
+int32_t queue_import(void *, const struct hw_queue_desc *desc, const char *kind,
+                     void *handle, void **);
+void queue_close(void *);
+int32_t queue_wait(void *);
+
+/* memory.c */
+int32_t memory_alloc(void *, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
+void memory_free(void *, struct hw_buffer *buffer);
+int32_t memory_import(void *, const struct hw_import *desc, struct hw_buffer *buffer);
+int32_t memory_transfer(void *, const struct hw_transfer *);
+
+/* launch.c, where KERNEL_QUERIES and KERNEL_OPS of rows.h define them */
+extern const struct hw_plugin_ops launch_ops;
+int32_t launch_supports(void *, uint32_t op, const void *args, char *why, size_t why_size,
+                        uint64_t *scratch);
+int32_t launch_row(void *, uint32_t op, uint32_t index, struct hw_kernel_info *info);
+
+/* event.c */
+int32_t event_create(void *, uint32_t flags, void **);
+void event_destroy(void *);
+int32_t event_record(void *, void *);
+int32_t event_wait(void *, void *);
+int32_t event_sync(void *);
+int32_t event_query(void *);
+int32_t event_callback(void *, void (*fn)(void *user), void *user);
+int32_t event_elapsed(void *start, void *end, double *ms);
+
+/* graph.c */
+int32_t graph_build(void *, const struct hw_node *nodes, uint32_t count, void **);
+int32_t graph_launch(void *, void *graph);
+void graph_destroy(void *);
+
+/* What every plugin has. Who made it, and imports, are left to the plugin. */
+static inline void slots_fill(struct hw_plugin *table)
+{
+    static const uint32_t op_sizes[] = HW_OP_SIZES;
+    table->ops = &launch_ops;
+    table->op_sizes = op_sizes;
+    table->op_count = HW_OP_COUNT;
+    table->open = plugin_open;
+    table->close = plugin_close;
+    table->device_count = device_count;
+    table->device_info = device_info;
+    table->device_open = device_open;
+    table->device_close = device_close;
+    table->queue_open = queue_open;
+    table->queue_close = queue_close;
+    table->queue_wait = queue_wait;
+    table->buffer_alloc = memory_alloc;
+    table->buffer_free = memory_free;
+    table->transfer = memory_transfer;
+    table->supports = launch_supports;
+    table->kernel_info = launch_row;
+}
+
+static inline void slots_fill_events(struct hw_plugin *table)
+{
+    table->event_create = event_create;
+    table->event_destroy = event_destroy;
+    table->event_record = event_record;
+    table->event_wait = event_wait;
+    table->event_sync = event_sync;
+    table->event_query = event_query;
+    table->event_callback = event_callback;
+    table->event_elapsed = event_elapsed;
+}
+
+static inline void slots_fill_graphs(struct hw_plugin *table)
+{
+    table->graph_build = graph_build;
+    table->graph_launch = graph_launch;
+    table->graph_destroy = graph_destroy;
+}
+
+/* Returns HW_UNSUPPORTED: `what` sets a flag or a field that the plugin does not know. */
+static inline int32_t too_new(const struct hw_host *host, const char *what)
+{
+    return hw_fail(host, HW_UNSUPPORTED,
+                   "%s: sets a flag or field that this version of the plugin does not "
+                   "support; update the plugin",
+                   what);
+}
+
+/* Returns HW_NO_DEVICE. */
+static inline int32_t no_device(const struct hw_host *host, int32_t index)
+{
+    return hw_fail(host, HW_NO_DEVICE, "device %d does not exist", (int)index);
+}
+
+#endif
