@@ -120,13 +120,18 @@ END
 @test "a model of every type can be run, and scores about the same" {
     printf 'First Citizen:\nBefore we proceed any further, hear me speak.\n' >text
     "$HW" run "$MODEL" --perplexity text --json >model.json
-    for type in f16 bf16 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_M Q5_K_M; do
+    for type in f16 bf16 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_S Q4_K_M Q5_K_S Q5_K_M; do
         quantize "$MODEL" $type.gguf $type
         [ "$status" -eq 0 ]
         "$HW" run $type.gguf --perplexity text --json >$type.json
+        "$HW" inspect $type.gguf --json >inspect.json
         rm $type.gguf
         TYPE=$type python3 - <<'END'
 import json, os
+numbers = {'f16': 1, 'q4_0': 2, 'q4_1': 3, 'q8_0': 7, 'q5_0': 8, 'q5_1': 9, 'q4_K': 14, 'Q4_K_S': 14, 'Q4_K_M': 15,
+           'q5_K': 16, 'Q5_K_S': 16, 'Q5_K_M': 17, 'q6_K': 18, 'bf16': 32}
+written = json.load(open('inspect.json'))['metadata']['general.file_type']
+assert written == {'type': 'u32', 'value': numbers[os.environ['TYPE']]}, written
 nll = [json.load(open(name + '.json'))['nll'] for name in ('model', os.environ['TYPE'])]
 assert abs(nll[1] - nll[0]) < 0.05, nll
 END
@@ -234,6 +239,36 @@ END
     quantize in.gguf old f16 --force
     [ "$status" -eq 0 ]
     [ "$(head -c 4 old)" = GGUF ]
+}
+
+@test "--force keeps the permissions, and replaces a link, not what it leads to" {
+    for mode in 600 644 640; do
+        echo old >old
+        chmod $mode old
+        quantize "$MODEL" old q8_0 --force
+        [ "$status" -eq 0 ]
+        [ "$(stat -c %a old)" = $mode ]
+    done
+    echo target >target
+    ln -s target link
+    quantize "$MODEL" link q8_0; refused 1 'link: exists; --force replaces it'
+    quantize "$MODEL" link q8_0 --force
+    [ "$status" -eq 0 ]
+    [ "$(cat target)" = target ]
+    [ ! -L link ]
+    ln -s nothing dangling
+    quantize "$MODEL" dangling q8_0; refused 1 'dangling: exists; --force replaces it'
+    (umask 027 && quantize "$MODEL" fresh q8_0)
+    [ "$(stat -c %a fresh)" = 640 ]
+}
+
+@test "a name may be as long as the system allows, and a longer one is refused before the work" {
+    long=$(printf 'x%.0s' {1..255})
+    quantize "$MODEL" "$long" q8_0
+    [ "$status" -eq 0 ]
+    quantize "$MODEL" "$long" f16 --force
+    [ "$status" -eq 0 ]
+    quantize "$MODEL" "x$long" f16 --force --device nosuch; refused 1 "x$long: File name too long"
 }
 
 @test "a write error leaves nothing" {

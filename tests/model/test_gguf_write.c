@@ -6,13 +6,40 @@
 #include "gguf.h"
 #include "gguf_write.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static const char path[] = "written.gguf";
+
+/* What the file system seems not to have. The linker puts these functions in front of those
+ * of the C library. */
+static enum missing { NOTHING, NAMELESS_FILES, LINKS } missing;
+
+int __real_access(const char *name, int mode);
+int __wrap_access(const char *name, int mode);
+int __real_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to);
+
+int __wrap_access(const char *name, int mode)
+{
+    return missing >= NAMELESS_FILES && strcmp(name, "/proc/self/fd") == 0
+               ? -1
+               : __real_access(name, mode);
+}
+
+int __wrap_link(const char *from, const char *to)
+{
+    if (missing < LINKS)
+        return __real_link(from, to);
+    errno = EPERM;
+    return -1;
+}
 
 /* A file with a nested array, and two tensors whose bytes are not a multiple of the
  * alignment. */
@@ -42,9 +69,15 @@ static struct gguf *example(struct blob *blob)
     return file;
 }
 
+static struct gguf_writer *create(bool replace, struct fault *why)
+{
+    return gguf_create(
+        &(struct gguf_target){ .path = path, .alignment = 64, .replace = replace }, why);
+}
+
 static struct gguf_writer *begin(const struct gguf *file, struct fault *why)
 {
-    struct gguf_writer *writer = gguf_create(path, 64, why);
+    struct gguf_writer *writer = create(false, why);
     if (!writer)
         fail_msg("%s", why->text);
     for (size_t i = 0; i < file->pair_count; i++)
@@ -108,7 +141,7 @@ static void test_empty(void **state)
 {
     (void)state;
     struct fault why = { "" };
-    struct gguf_writer *writer = gguf_create(path, 32, &why);
+    struct gguf_writer *writer = create(false, &why);
     assert_non_null(writer);
     assert_true(gguf_finish(writer, &why));
     struct gguf *copy = gguf_open(path, &why);
@@ -134,11 +167,47 @@ static void test_not_whole(void **state)
     assert_false(gguf_put_data(writer, zeros, 13, &why));
     assert_non_null(strstr(why.text, "more data than its tensors have"));
     gguf_abandon(writer);
-    assert_null(gguf_create("no/such/folder.gguf", 32, &why));
+    assert_null(gguf_create(
+        &(struct gguf_target){ .path = "no/such/folder.gguf", .alignment = 32 }, &why));
     assert_non_null(strstr(why.text, "no/such/folder.gguf: cannot be created: "));
     assert_int_equal(access(path, F_OK), -1);
     gguf_close(file);
     free(blob.bytes);
+}
+
+/* A file that appears while the writer works stays, unless it may be replaced. */
+static void check_race(bool replace)
+{
+    struct fault why = { "" };
+    struct gguf_writer *writer = create(replace, &why);
+    assert_non_null(writer);
+    FILE *other = fopen(path, "w");
+    assert_non_null(other);
+    assert_int_equal(fclose(other), 0);
+    if (replace) {
+        assert_true(gguf_finish(writer, &why));
+    } else {
+        assert_false(gguf_finish(writer, &why));
+        assert_non_null(strstr(why.text, "something else has created it in the meantime"));
+        gguf_abandon(writer);
+    }
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size > 0, replace);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* On every kind of file system: with nameless files, with links, with neither. */
+static void test_races(void **state)
+{
+    (void)state;
+    for (missing = NOTHING; missing <= LINKS; missing++) {
+        check_race(false);
+        check_race(true);
+        test_empty(NULL);
+        test_not_whole(NULL);
+    }
+    missing = NOTHING;
 }
 
 int main(void)
@@ -148,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_not_whole),
+        cmocka_unit_test(test_races),
     };
     if (!mkdtemp(folder) || chdir(folder))
         return 77;

@@ -28,7 +28,7 @@ _hw_words()
     case $command in
     '') _hw_commands && echo help ;;
     help) _hw_commands ;;
-    quantize) echo f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_M Q5_K_M ;;
+    quantize) echo f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_S Q4_K_M Q5_K_S Q5_K_M ;;
     bench) echo open dispatch copy ops ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     devices | verify | explain) _hw_devices ;;

@@ -22,9 +22,9 @@
 static const struct manual manual = {
     .about =
         "hw quantize - a model file with its matrices in another type\n\n"
-        "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K, q5_K or q6_K, or one of the\n"
-        "mixtures Q4_K_M and Q5_K_M. Norms and biases stay as they are. OUT appears when it is\n"
-        "whole.",
+        "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K (Q4_K_S), q5_K (Q5_K_S) or\n"
+        "q6_K, or one of the mixtures Q4_K_M and Q5_K_M. Norms and biases stay as they are. OUT\n"
+        "appears when it is whole.",
     .arguments = "[OPTION...] IN.gguf OUT.gguf TYPE",
     .notes =
         "  hw quantize MODEL-F16.gguf MODEL-Q4_K_M.gguf Q4_K_M\n"
@@ -178,11 +178,11 @@ static bool check_output(const struct work *work, struct fault *why)
     struct stat in, out;
     if (!*work->out)
         return fault(why, "the name of the file to write is empty");
-    if (stat(work->out, &out))
+    if (stat(work->out, &out) && lstat(work->out, &out)) /* also a link to nothing */
         return errno == ENOENT || fault(why, "%s: %s", work->out, strerror(errno));
     if (!stat(work->in, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return fault(why, "%s: is the file to read; write to another", work->out);
-    if (!S_ISREG(out.st_mode))
+    if (!S_ISREG(out.st_mode) && !S_ISLNK(out.st_mode))
         return fault(why, "%s: exists, and is not a regular file", work->out);
     return work->wishes->force || fault(why, "%s: exists; --force replaces it", work->out);
 }
@@ -193,7 +193,9 @@ static bool convert(struct work *work, const struct recipe *recipe, struct fault
     const struct hw_options options = { .size = sizeof options,
                                         .backends = work->wishes->device,
                                         .start_fn = watch_start };
-    struct quantize_output output = { .path = work->out, .progress = progress };
+    struct quantize_output output = { .path = work->out,
+                                      .replace = work->wishes->force,
+                                      .progress = progress };
     struct stat info;
     if (hw_open(&options, &library))
         return fault(why, "%s%s", work->wishes->device ? "--device: " : "", hw_message());
@@ -260,7 +262,8 @@ int cmd_quantize(int argc, const char **argv)
     const struct poptOption table[] = {
         { "pure", '\0', POPT_ARG_NONE, &wishes.pure, 0,
           "the same type for all matrices, without exceptions for quality", NULL },
-        { "force", 'f', POPT_ARG_NONE, &wishes.force, 0, "replace OUT if it exists", NULL },
+        { "force", 'f', POPT_ARG_NONE, &wishes.force, 0,
+          "replace OUT if it exists; its permissions stay", NULL },
         { "dry-run", 'n', POPT_ARG_NONE, &wishes.dry_run, 0,
           "say what would be written, and write nothing", NULL },
         { "verbose", 'v', POPT_ARG_NONE, &wishes.verbose, 0, "list every tensor", NULL },

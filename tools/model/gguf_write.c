@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gguf_write.c - see gguf_write.h. The descriptions are collected in memory, because
  * their number stands before them in the file; data are never kept. */
-#define _GNU_SOURCE /* O_TMPFILE */
+#define _GNU_SOURCE /* O_TMPFILE, asprintf */
 #include "gguf_write.h"
 
 #include "text.h"
@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VERSION = 3, HEADER_BYTES = 24 };
 
 struct gguf_writer {
     char *path, *part; /* `part`: a name beside `path` until the file is whole */
+    bool replace;
     int fd;
     bool named; /* the file has the name `part` */
     bool begun; /* the descriptions are written */
@@ -37,12 +39,17 @@ static bool out_of_memory(const struct gguf_writer *w, struct fault *why)
 
 /* ---- The file ------------------------------------------------------------------------ */
 
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+}
+
 /* A file without a name vanishes with the process, whatever ends it. */
 static int open_nameless(const char *path)
 {
 #ifdef O_TMPFILE
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *folder = folder_of(path);
     const bool linkable = access("/proc/self/fd", X_OK) == 0;
     const int fd = folder && linkable ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)
                                       : -1;
@@ -56,6 +63,10 @@ static int open_nameless(const char *path)
 
 static bool open_part(struct gguf_writer *w, struct fault *why)
 {
+    if (access(w->part, F_OK) == 0) /* the name is needed later, if not now */
+        return fault(why, "%s: is in the way; remove it", w->part);
+    if (errno == ENAMETOOLONG)
+        return fault(why, "%s: cannot be created: %s", w->part, strerror(errno));
     w->fd = open_nameless(w->path);
     if (w->fd >= 0)
         return true;
@@ -64,30 +75,40 @@ static bool open_part(struct gguf_writer *w, struct fault *why)
     return w->named || fault(why, "%s: cannot be created: %s", w->path, strerror(errno));
 }
 
+/* The file that will be replaced may be secret, or for everybody. */
+static bool copy_mode(const struct gguf_writer *w, struct fault *why)
+{
+    struct stat old;
+    return stat(w->path, &old) || !fchmod(w->fd, old.st_mode & 0777) ||
+           fault(why, "%s: cannot keep its permissions: %s", w->path, strerror(errno));
+}
+
+/* Not longer than it must be, because the name of the file may be as long as names can be. */
 static char *part_of(const char *path)
 {
-    const size_t size = strlen(path) + 32;
-    char *part = malloc(size);
-    if (part)
-        snprintf(part, size, "%s.%ld.part", path, (long)getpid());
+    char *folder = folder_of(path), *part = NULL;
+    if (folder && asprintf(&part, "%s.hw-%ld.part", folder, (long)getpid()) < 0)
+        part = NULL;
+    free(folder);
     return part;
 }
 
-struct gguf_writer *gguf_create(const char *path, size_t alignment, struct fault *why)
+struct gguf_writer *gguf_create(const struct gguf_target *target, struct fault *why)
 {
     struct gguf_writer *w = calloc(1, sizeof *w);
     if (!w) {
-        fault_say(why, "%s: out of memory", path);
+        fault_say(why, "%s: out of memory", target->path);
         return NULL;
     }
     w->fd = -1;
-    w->alignment = alignment;
-    w->path = strdup(path);
-    w->part = part_of(path);
-    if (w->path && w->part && open_part(w, why))
-        return w;
+    w->alignment = target->alignment;
+    w->replace = target->replace;
+    w->path = strdup(target->path);
+    w->part = part_of(target->path);
     if (!w->path || !w->part)
-        fault_say(why, "%s: out of memory", path);
+        fault_say(why, "%s: out of memory", target->path);
+    else if (open_part(w, why) && (!w->replace || copy_mode(w, why)))
+        return w;
     gguf_abandon(w);
     return NULL;
 }
@@ -248,8 +269,7 @@ bool gguf_put_data(struct gguf_writer *w, const void *bytes, size_t size, struct
  * file system can do that. */
 static void sync_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *folder = folder_of(path);
     const int fd = folder ? open(folder, O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         (void)fsync(fd);
@@ -258,20 +278,58 @@ static void sync_folder(const char *path)
     free(folder);
 }
 
-static bool give_name(struct gguf_writer *w, struct fault *why)
+static bool add_name(const struct gguf_writer *w, const char *name)
 {
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", w->fd);
-    if (!w->named) {
-        w->named = linkat(AT_FDCWD, link, AT_FDCWD, w->part, AT_SYMLINK_FOLLOW) == 0;
-        if (!w->named)
-            return fault(why, "%s: cannot be created: %s", w->part, strerror(errno));
-    }
+    char link_to[64];
+    snprintf(link_to, sizeof link_to, "/proc/self/fd/%d", w->fd);
+    return (w->named ? link(w->part, name)
+                     : linkat(AT_FDCWD, link_to, AT_FDCWD, name, AT_SYMLINK_FOLLOW)) == 0;
+}
+
+static bool rename_part(struct gguf_writer *w, struct fault *why)
+{
     if (rename(w->part, w->path))
         return fault(why, "%s: cannot be replaced: %s", w->path, strerror(errno));
     w->named = false;
-    sync_folder(w->path);
     return true;
+}
+
+static bool replace(struct gguf_writer *w, struct fault *why)
+{
+    if (!w->named && !(w->named = add_name(w, w->part)))
+        return fault(why, "%s: cannot be created: %s", w->part, strerror(errno));
+    return rename_part(w, why);
+}
+
+static bool not_created(const struct gguf_writer *w, struct fault *why)
+{
+    return fault(why, "%s: %s%s", w->path,
+                 errno == EEXIST ? "something else has created it in the meantime; it stays"
+                                 : "cannot be created: ",
+                 errno == EEXIST ? "" : strerror(errno));
+}
+
+/* Where files have one name only, an empty file takes the name first, because rename()
+ * replaces whatever has it. */
+static bool take_name(struct gguf_writer *w, struct fault *why)
+{
+    const int fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return not_created(w, why);
+    close(fd);
+    if (rename_part(w, why))
+        return true;
+    unlink(w->path);
+    return false;
+}
+
+static bool give_name(struct gguf_writer *w, struct fault *why)
+{
+    if (w->replace)
+        return replace(w, why);
+    if (add_name(w, w->path))
+        return true;
+    return w->named && errno != EEXIST ? take_name(w, why) : not_created(w, why);
 }
 
 bool gguf_finish(struct gguf_writer *w, struct fault *why)
@@ -285,7 +343,8 @@ bool gguf_finish(struct gguf_writer *w, struct fault *why)
         return fault(why, "%s: cannot be written: %s", w->path, strerror(errno));
     if (!give_name(w, why))
         return false;
-    gguf_abandon(w); /* nothing has the name of the part any more */
+    sync_folder(w->path);
+    gguf_abandon(w); /* leaves the file its new name */
     return true;
 }
 

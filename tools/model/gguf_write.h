@@ -12,9 +12,14 @@
 
 struct gguf_writer;
 
-/* Begins a file without a name, in the folder of `path`, where it can be renamed.
- * `alignment` is that of the data; the pair "general.alignment" is the caller's. */
-struct gguf_writer *gguf_create(const char *path, size_t alignment, struct fault *why);
+struct gguf_target {
+    const char *path;
+    size_t alignment; /* of the data; the pair "general.alignment" is the caller's */
+    bool replace;     /* a file of that name, whose permissions the new one gets */
+};
+
+/* Begins a file without a name, in the folder of the target, where it can be renamed. */
+struct gguf_writer *gguf_create(const struct gguf_target *target, struct fault *why);
 
 /* Copies a pair of an open file, or adds a number. */
 bool gguf_put_pair(struct gguf_writer *writer, const struct gguf *file,
@@ -31,8 +36,9 @@ bool gguf_put_tensor(struct gguf_writer *writer, const struct gguf_tensor *like,
 bool gguf_put_data(struct gguf_writer *writer, const void *bytes, size_t size,
                    struct fault *why);
 
-/* Waits until the file is on the disk, and gives it its name; a file of that name is
- * replaced. Fails if data are missing. The writer is gone if this succeeds. */
+/* Waits until the file is on the disk, and gives it its name. Fails if data are missing, or
+ * if a file has that name by now and must not be replaced. The writer is gone if this
+ * succeeds. */
 bool gguf_finish(struct gguf_writer *writer, struct fault *why);
 
 /* Removes what was written. NULL is allowed. */

@@ -17,22 +17,25 @@
 
 enum { QUANTIZATION_VERSION = 2, CHUNK_ELEMENTS = 1 << 20 };
 
+/* The numbers of files are those of `general.file_type` in GGUF's documentation, and of
+ * llama.cpp for BF16, which is younger. */
 struct recipe {
     uint32_t type;      /* of most matrices */
     uint32_t file_type; /* general.file_type */
     bool more;          /* q6_K for part of the layers */
 };
 
-static const char *const names[] = { "f32",  "f16",    "bf16",   "q8_0", "q4_0",
-                                     "q4_1", "q5_0",   "q5_1",   "q4_K", "q5_K",
-                                     "q6_K", "Q4_K_M", "Q5_K_M", NULL };
+static const char *const names[] = { "f32",    "f16",    "bf16",   "q8_0", "q4_0", "q4_1",
+                                     "q5_0",   "q5_1",   "q4_K",   "q5_K", "q6_K", "Q4_K_S",
+                                     "Q4_K_M", "Q5_K_S", "Q5_K_M", NULL };
 static const struct recipe recipes[] = {
     { GGUF_TYPE_F32, 0, false },   { GGUF_TYPE_F16, 1, false },
     { GGUF_TYPE_BF16, 32, false }, { GGUF_TYPE_Q8_0, 7, false },
     { GGUF_TYPE_Q4_0, 2, false },  { GGUF_TYPE_Q4_1, 3, false },
     { GGUF_TYPE_Q5_0, 8, false },  { GGUF_TYPE_Q5_1, 9, false },
     { GGUF_TYPE_Q4_K, 14, false }, { GGUF_TYPE_Q5_K, 16, false },
-    { GGUF_TYPE_Q6_K, 18, false }, { GGUF_TYPE_Q4_K, 15, true },
+    { GGUF_TYPE_Q6_K, 18, false }, { GGUF_TYPE_Q4_K, 14, false },
+    { GGUF_TYPE_Q4_K, 15, true },  { GGUF_TYPE_Q5_K, 16, false },
     { GGUF_TYPE_Q5_K, 17, true },
 };
 _Static_assert(sizeof recipes / sizeof *recipes == sizeof names / sizeof *names - 1,
@@ -362,11 +365,13 @@ bool quantize_write(const struct gguf *file, const struct recipe *recipe,
     struct job job = { .file = file, .plan = plan, .output = output };
     job.values = malloc(CHUNK_ELEMENTS * sizeof *job.values);
     job.blocks = malloc(CHUNK_ELEMENTS * sizeof *job.values);
+    const struct gguf_target target = { .path = output->path,
+                                        .alignment = file->alignment,
+                                        .replace = output->replace };
     bool good = (job.values && job.blocks) || fault(why, "out of memory");
     if (good && hw_queue_open(output->device, NULL, &job.queue))
         good = fault(why, "open a queue: %s", hw_message());
-    good = good && try_types(&job, why) &&
-           (job.writer = gguf_create(output->path, file->alignment, why)) &&
+    good = good && try_types(&job, why) && (job.writer = gguf_create(&target, why)) &&
            write_file(&job, recipe, why);
     gguf_abandon(job.writer);
     hw_queue_close(job.queue);

@@ -39,13 +39,14 @@ void quantize_free(struct quantize_plan *plan);
 
 struct quantize_output {
     const char *path;
+    bool replace; /* the file of that name, if there is one */
     struct hw_device *device; /* that converts */
     /* called with the bytes read so far, of `plan->before`; false ends the work */
     bool (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
 };
 
-/* Writes the file. It appears only when it is whole, and replaces one of that name.
+/* Writes the file. It appears only when it is whole.
  * Memory is bounded, whatever the size of the tensors. */
 bool quantize_write(const struct gguf *file, const struct recipe *recipe,
                     const struct quantize_plan *plan, const struct quantize_output *output,
