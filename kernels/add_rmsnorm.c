@@ -3,8 +3,8 @@
  * per row. */
 
 /* The sum of (unit * x)^2 over a row. */
-FUNC float add_rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit, LOCAL float *scratch,
-                           int lid)
+LOCAL_FUNC float add_rmsnorm_sum(GLOBAL const u8 *x, i64 cols, float unit,
+                                 LOCAL float *scratch, int lid)
 {
     float part[PIECE];
     for (int j = 0; j < PIECE; j++)

@@ -122,9 +122,10 @@ FUNC void attention_begin(PRIVATE struct attention_kept *my, GLOBAL const u8 *sl
 }
 
 /* query[r] = scale * q, of the elements from `first` on. */
-FUNC void attention_query(PRIVATE const struct attention_kept *my, LOCAL float *query,
-                          GLOBAL const u8 *q, int first, ARGS(struct attention_args) a,
-                          struct attention_group g, int lid)
+LOCAL_FUNC void attention_query(PRIVATE const struct attention_kept *my, LOCAL float *query,
+                                GLOBAL const u8 *q, int first,
+                                ARGS(struct attention_args) a, struct attention_group g,
+                                int lid)
 {
     const int dim = attention_part(g.dim, first);
     for (int n = 0; ATTENTION_IS_ROW(n); n++) {
@@ -142,8 +143,8 @@ FUNC void attention_query(PRIVATE const struct attention_kept *my, LOCAL float *
 }
 
 /* to[i] = q . k[i] for ATTENTION_EACH keys; `dim` is a multiple of BLOCK. */
-FUNC void attention_dots(PRIVATE float *to, LOCAL const float *q, LOCAL const float *k,
-                         int dim)
+LOCAL_FUNC void attention_dots(PRIVATE float *to, LOCAL const float *q,
+                               LOCAL const float *k, int dim)
 {
     vec sum[ATTENTION_EACH];
     for (int i = 0; i < ATTENTION_EACH; i++)
@@ -156,8 +157,8 @@ FUNC void attention_dots(PRIVATE float *to, LOCAL const float *q, LOCAL const fl
 }
 
 /* out += p[t] * v[t] for keys first .. end, this work-item's values. */
-FUNC void attention_add(PRIVATE float *out, LOCAL const float *p, LOCAL const float *v,
-                        int first, int end, int dim, int lane)
+LOCAL_FUNC void attention_add(PRIVATE float *out, LOCAL const float *p,
+                              LOCAL const float *v, int first, int end, int dim, int lane)
 {
     for (int d = lane * VEC; d < dim; d += LANES * VEC) {
         vec sum = load_vec(out + d / LANES);
@@ -169,9 +170,9 @@ FUNC void attention_add(PRIVATE float *out, LOCAL const float *p, LOCAL const fl
 
 /* score[r][t] = q . k of the tile's first `keys` keys, of the elements from `first` on: added
  * to those before. */
-FUNC void attention_multiply(LOCAL float *score, LOCAL const float *query,
-                             LOCAL const float *tile, int first, int keys,
-                             struct attention_group g, int lid)
+LOCAL_FUNC void attention_multiply(LOCAL float *score, LOCAL const float *query,
+                                   LOCAL const float *tile, int first, int keys,
+                                   struct attention_group g, int lid)
 {
     for (int n = 0; ATTENTION_IS_ROW(n); n++)
         for (int t = lid % LANES * ATTENTION_EACH; t < keys; t += LANES * ATTENTION_EACH) {
@@ -205,9 +206,10 @@ FUNC void attention_bias(PRIVATE float *score, PRIVATE const struct attention_ke
 
 /* Turns the products with the tile's keys t0 .. t0 + keys - 1 into scores: -inf if the row
  * does not see a key. */
-FUNC void attention_scores(PRIVATE const struct attention_kept *my, LOCAL float *score,
-                           GLOBAL const u8 *bias, i64 t0, int keys,
-                           ARGS(struct attention_args) a, struct attention_group g, int lid)
+LOCAL_FUNC void attention_scores(PRIVATE const struct attention_kept *my,
+                                 LOCAL float *score, GLOBAL const u8 *bias, i64 t0,
+                                 int keys, ARGS(struct attention_args) a,
+                                 struct attention_group g, int lid)
 {
     for (int n = 0; ATTENTION_IS_ROW(n); n++)
         for (int t = lid % LANES * ATTENTION_SPAN; t < ATTENTION_KEYS;
@@ -231,8 +233,9 @@ FUNC void attention_scores(PRIVATE const struct attention_kept *my, LOCAL float 
 }
 
 /* grown[n] = the largest score so far, including those of this tile. */
-FUNC void attention_grow(PRIVATE const struct attention_kept *my, PRIVATE float *grown,
-                         LOCAL const float *score, struct attention_group g, int lid)
+LOCAL_FUNC void attention_grow(PRIVATE const struct attention_kept *my,
+                               PRIVATE float *grown, LOCAL const float *score,
+                               struct attention_group g, int lid)
 {
     for (int n = 0; ATTENTION_IS_ROW(n); n++) {
         const int r = ATTENTION_ROW(n);
@@ -244,8 +247,9 @@ FUNC void attention_grow(PRIVATE const struct attention_kept *my, PRIVATE float 
 }
 
 /* Turns scores into exponentials relative to `grown`, and rescales what is kept. */
-FUNC void attention_rescale(PRIVATE struct attention_kept *my, PRIVATE const float *grown,
-                            LOCAL float *score, struct attention_group g, int lid)
+LOCAL_FUNC void attention_rescale(PRIVATE struct attention_kept *my,
+                                  PRIVATE const float *grown, LOCAL float *score,
+                                  struct attention_group g, int lid)
 {
     const int lane = lid % LANES;
     for (int n = 0; ATTENTION_IS_ROW(n); n++) {
@@ -263,9 +267,9 @@ FUNC void attention_rescale(PRIVATE struct attention_kept *my, PRIVATE const flo
 
 /* Adds the values of a tile, elements from `first` on, weighted by the exponentials; the
  * first time, also their sum. */
-FUNC void attention_gather(PRIVATE struct attention_kept *my, LOCAL const float *score,
-                           LOCAL const float *tile, i64 t0, int keys, int first,
-                           struct attention_group g, int lid)
+LOCAL_FUNC void attention_gather(PRIVATE struct attention_kept *my,
+                                 LOCAL const float *score, LOCAL const float *tile, i64 t0,
+                                 int keys, int first, struct attention_group g, int lid)
 {
     for (int n = 0; ATTENTION_IS_ROW(n); n++) {
         LOCAL const float *p = score + ATTENTION_ROW(n) * ATTENTION_KEYS;

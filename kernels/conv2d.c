@@ -18,8 +18,8 @@ struct conv2d_places {
     i64 row[MATMUL_COLS], col[MATMUL_COLS], left[MATMUL_COLS];
 };
 
-FUNC void conv2d_find_taps(LOCAL struct conv2d_taps *taps, ARGS(struct conv2d_args) s,
-                           i64 first, i64 count, int lid)
+LOCAL_FUNC void conv2d_find_taps(LOCAL struct conv2d_taps *taps, ARGS(struct conv2d_args) s,
+                                 i64 first, i64 count, int lid)
 {
     for (int t = lid; t < MATMUL_DEPTH && t < count; t += GROUP) {
         const i64 q = (first + t) % s.kernel_width, rest = (first + t) / s.kernel_width;
@@ -32,8 +32,9 @@ FUNC void conv2d_find_taps(LOCAL struct conv2d_taps *taps, ARGS(struct conv2d_ar
     }
 }
 
-FUNC void conv2d_find_places(LOCAL struct conv2d_places *places, ARGS(struct conv2d_args) s,
-                             i64 first, i64 count, int lid)
+LOCAL_FUNC void conv2d_find_places(LOCAL struct conv2d_places *places,
+                                   ARGS(struct conv2d_args) s, i64 first, i64 count,
+                                   int lid)
 {
     for (int i = lid; i < count; i += GROUP) {
         const i64 row = (first + i) / s.out_width, col = (first + i) % s.out_width;
@@ -44,10 +45,10 @@ FUNC void conv2d_find_places(LOCAL struct conv2d_places *places, ARGS(struct con
 }
 
 /* Loads ta[channel][tap]. Where weights are not contiguous, one at a time. */
-FUNC void conv2d_load_weights(LOCAL float *ta, GLOBAL const u8 *weight,
-                              LOCAL const struct conv2d_taps *taps,
-                              ARGS(struct conv2d_args) s, i64 channels, i64 first,
-                              i64 count, int lid)
+LOCAL_FUNC void conv2d_load_weights(LOCAL float *ta, GLOBAL const u8 *weight,
+                                    LOCAL const struct conv2d_taps *taps,
+                                    ARGS(struct conv2d_args) s, i64 channels, i64 first,
+                                    i64 count, int lid)
 {
     if (s.flat) {
         load_tile(ta, MATMUL_A_PITCH, 1, MATMUL_ROWS, MATMUL_DEPTH, weight,
@@ -82,10 +83,11 @@ FUNC void conv2d_load_row(PRIVATE float *to, int n, GLOBAL const u8 *row, int ty
 }
 
 /* Loads tb[tap][place]. A work-item takes up to PIECE places of one row of y at a time. */
-FUNC void conv2d_load_places(LOCAL float *tb, GLOBAL const u8 *x,
-                             LOCAL const struct conv2d_taps *taps,
-                             LOCAL const struct conv2d_places *places,
-                             ARGS(struct conv2d_args) s, i64 count, i64 taps_left, int lid)
+LOCAL_FUNC void conv2d_load_places(LOCAL float *tb, GLOBAL const u8 *x,
+                                   LOCAL const struct conv2d_taps *taps,
+                                   LOCAL const struct conv2d_places *places,
+                                   ARGS(struct conv2d_args) s, i64 count, i64 taps_left,
+                                   int lid)
 {
     int n = 1;
     for (int e = lid; e < MATMUL_DEPTH * MATMUL_COLS; e += n * GROUP) {

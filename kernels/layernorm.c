@@ -9,8 +9,8 @@ struct layernorm_sums {
 };
 
 /* The sums of d and d^2 over a row, d = unit * (x - mean). */
-FUNC struct layernorm_sums layernorm_sum(GLOBAL const u8 *x, i64 cols, float mean,
-                                         float unit, LOCAL float *scratch, int lid)
+LOCAL_FUNC struct layernorm_sums layernorm_sum(GLOBAL const u8 *x, i64 cols, float mean,
+                                               float unit, LOCAL float *scratch, int lid)
 {
     float part[PIECE], squares[PIECE];
     struct layernorm_sums s;

@@ -3,9 +3,9 @@
 
 /* Loads ta[row][k] and tb[k][col] for the next MATMUL_DEPTH of k. `a` and `b` point at the
  * matrices of the batch. */
-FUNC void matmul_load(LOCAL float *ta, LOCAL float *tb, GLOBAL const u8 *a,
-                      GLOBAL const u8 *b, ARGS(struct matmul_args) s,
-                      struct matmul_corner at, i64 k, int lid)
+LOCAL_FUNC void matmul_load(LOCAL float *ta, LOCAL float *tb, GLOBAL const u8 *a,
+                            GLOBAL const u8 *b, ARGS(struct matmul_args) s,
+                            struct matmul_corner at, i64 k, int lid)
 {
     const i64 depth = s.k - k, a_stride = s.a.stride[2], b_stride = s.b.stride[2];
     if (s.transpose_a)

@@ -21,9 +21,9 @@ FUNC i64 matmul_id_expert(i64 id, i64 experts)
 
 /* Finds up to MATMUL_ROWS rows that chose `expert`, from row `next` on, and returns how many.
  * A work-item looks at the choices of one token at a time. */
-FUNC int matmul_id_find(LOCAL struct matmul_id_rows *rows, GLOBAL const u8 *ids,
-                        ARGS(struct matmul_id_args) s, i64 expert, LOCAL int *scratch,
-                        int lid)
+LOCAL_FUNC int matmul_id_find(LOCAL struct matmul_id_rows *rows, GLOBAL const u8 *ids,
+                              ARGS(struct matmul_id_args) s, i64 expert, LOCAL int *scratch,
+                              int lid)
 {
     const i64 next = rows->next;
     int found = 0;
@@ -53,9 +53,9 @@ FUNC int matmul_id_find(LOCAL struct matmul_id_rows *rows, GLOBAL const u8 *ids,
 
 /* Loads ta[row][k] for the next MATMUL_DEPTH of k, zeros beyond `depth`, for as many rows as
  * squares need. */
-FUNC void matmul_id_load(LOCAL float *ta, GLOBAL const u8 *a,
-                         LOCAL const struct matmul_id_rows *rows, int count, int type,
-                         i64 k, i64 depth, int lid)
+LOCAL_FUNC void matmul_id_load(LOCAL float *ta, GLOBAL const u8 *a,
+                               LOCAL const struct matmul_id_rows *rows, int count, int type,
+                               i64 k, i64 depth, int lid)
 {
     for (int y = lid / LANES; y < count + MATMUL_SQUARE_ROWS - 1 && y < MATMUL_ROWS;
          y += GROUP / LANES)
@@ -71,10 +71,10 @@ FUNC void matmul_id_load(LOCAL float *ta, GLOBAL const u8 *a,
 }
 
 /* Adds the bias to one square and stores it. */
-FUNC void matmul_id_store(GLOBAL u8 *c, PRIVATE const float *sum, GLOBAL const u8 *bias,
-                          int bias_type, int c_type,
-                          LOCAL const struct matmul_id_rows *rows, struct matmul_corner at,
-                          int y0, int x0)
+LOCAL_FUNC void matmul_id_store(GLOBAL u8 *c, PRIVATE const float *sum,
+                                GLOBAL const u8 *bias, int bias_type, int c_type,
+                                LOCAL const struct matmul_id_rows *rows,
+                                struct matmul_corner at, int y0, int x0)
 {
     const int left = at.cols - x0 < MATMUL_SQUARE_COLS ? (int)(at.cols - x0)
                                                        : MATMUL_SQUARE_COLS;

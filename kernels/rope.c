@@ -80,8 +80,8 @@ FUNC u64 rope_reduced(struct rope_turns r, u64 frequency, i64 pair)
 }
 
 /* Cosines and sines of pairs first .. first + pairs at one position. */
-FUNC void rope_table(LOCAL float *cosine, LOCAL float *sine, GLOBAL const u8 *factors,
-                     struct rope_turns r, i64 first, int pairs, int lid)
+LOCAL_FUNC void rope_table(LOCAL float *cosine, LOCAL float *sine, GLOBAL const u8 *factors,
+                           struct rope_turns r, i64 first, int pairs, int lid)
 {
     const u64 step = rope_powered(r.ratio, r.ratio, GROUP - 1);
     u64 frequency = rope_powered(r.frequency, r.ratio, first + lid);

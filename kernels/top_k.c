@@ -28,7 +28,7 @@ FUNC int top_k_index(i64 entry)
     return TOP_K_LAST - (int)(entry & TOP_K_LAST);
 }
 
-FUNC int top_k_before(LOCAL const i64 *entries, int count, i64 entry)
+LOCAL_FUNC int top_k_before(LOCAL const i64 *entries, int count, i64 entry)
 {
     int before = 0;
     for (int i = 0; i < count; i++)
@@ -37,8 +37,8 @@ FUNC int top_k_before(LOCAL const i64 *entries, int count, i64 entry)
 }
 
 /* The k best of both lists, in order; `best` is in order. */
-FUNC void top_k_merge(LOCAL i64 *to, int k, LOCAL const i64 *best, int have,
-                      LOCAL const i64 *found, int count, int lid)
+LOCAL_FUNC void top_k_merge(LOCAL i64 *to, int k, LOCAL const i64 *best, int have,
+                            LOCAL const i64 *found, int count, int lid)
 {
     for (int i = lid; i < have; i += GROUP) {
         const int place = i + top_k_before(found, count, best[i]);

@@ -21,6 +21,7 @@
 #endif
 #define KERNEL(name) void KERNEL_NAME(name)
 #define FUNC         static inline
+#define LOCAL_FUNC   FUNC
 #define GLOBAL
 #define LOCAL
 #define SHARED

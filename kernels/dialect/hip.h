@@ -10,7 +10,8 @@
 #define KERNEL(name)                                                                       \
     extern "C" __attribute__((global, amdgpu_flat_work_group_size(GROUP, GROUP))) void     \
     KERNEL_NAME(name)
-#define FUNC static inline __attribute__((device))
+#define FUNC       static inline __attribute__((device))
+#define LOCAL_FUNC FUNC
 #define GLOBAL
 #define LOCAL
 #define SHARED __attribute__((shared))

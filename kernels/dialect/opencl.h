@@ -5,9 +5,13 @@
 #endif
 #define KERNEL(name) __kernel void KERNEL_NAME(name)
 #define FUNC         static inline
-#define GLOBAL       __global
-#define LOCAL        __local
-#define SHARED       __local
+/* A function that is not inlined can end up with the address of group memory in it, if all
+ * its callers pass the same. PoCL before 4.0 finds such memory only in the kernel itself, and
+ * lets all groups share what it does not find. */
+#define LOCAL_FUNC static inline __attribute__((always_inline))
+#define GLOBAL     __global
+#define LOCAL      __local
+#define SHARED     __local
 #define PRIVATE
 #define ARGS(type) type
 #define GRID

@@ -102,9 +102,9 @@ FUNC void convert_row(GLOBAL u8 *to, int to_type, GLOBAL const u8 *from, int fro
 /* Loads `rows` x `cols` elements of a stored matrix as float into a tile of `full` x `width`
  * in group memory, with zeros beyond them: tile[y * step_y + x * step_x] =
  * matrix[y, first + x]. `width` is a multiple of BLOCK. */
-FUNC void load_tile(LOCAL float *tile, int step_y, int step_x, int full, int width,
-                    GLOBAL const u8 *matrix, i64 stride, int type, i64 first, i64 rows,
-                    i64 cols, int lid)
+LOCAL_FUNC void load_tile(LOCAL float *tile, int step_y, int step_x, int full, int width,
+                          GLOBAL const u8 *matrix, i64 stride, int type, i64 first,
+                          i64 rows, i64 cols, int lid)
 {
     for (int y = lid / LANES; y < full; y += GROUP / LANES)
         for (int x = lid % LANES * PIECE; x < width; x += LANES * PIECE) {
@@ -121,7 +121,7 @@ FUNC void load_tile(LOCAL float *tile, int step_y, int step_x, int full, int wid
 /* ---- reductions over a group ---- */
 
 /* The sum of `v` over each aligned run of `width` work-items, returned to all of them. */
-FUNC float run_sum(float v, LOCAL float *scratch, int lid, int width)
+LOCAL_FUNC float run_sum(float v, LOCAL float *scratch, int lid, int width)
 {
     scratch[lid] = v;
     BARRIER();
@@ -135,13 +135,13 @@ FUNC float run_sum(float v, LOCAL float *scratch, int lid, int width)
     return v;
 }
 
-FUNC float group_sum(float v, LOCAL float *scratch, int lid)
+LOCAL_FUNC float group_sum(float v, LOCAL float *scratch, int lid)
 {
     return run_sum(v, scratch, lid, GROUP);
 }
 
 /* The sum of `n` over the work-items before this one; *total becomes that of all. */
-FUNC int group_scan(int n, PRIVATE int *total, LOCAL int *scratch, int lid)
+LOCAL_FUNC int group_scan(int n, PRIVATE int *total, LOCAL int *scratch, int lid)
 {
     scratch[lid] = n;
     BARRIER();
@@ -157,7 +157,7 @@ FUNC int group_scan(int n, PRIVATE int *total, LOCAL int *scratch, int lid)
     return sum - n;
 }
 
-FUNC float group_max(float v, LOCAL float *scratch, int lid)
+LOCAL_FUNC float group_max(float v, LOCAL float *scratch, int lid)
 {
     scratch[lid] = v;
     BARRIER();

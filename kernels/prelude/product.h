@@ -27,7 +27,8 @@
 #define MATMUL_KEPT        ((MATMUL_SQUARES + GROUP - 1) / GROUP)
 
 /* sum += ta . tb for one square. */
-FUNC void matmul_square(PRIVATE float *sum, LOCAL const float *ta, LOCAL const float *tb)
+LOCAL_FUNC void matmul_square(PRIVATE float *sum, LOCAL const float *ta,
+                              LOCAL const float *tb)
 {
     vec s[MATMUL_SQUARE_ROWS][MATMUL_SQUARE_VECS];
     for (int y = 0; y < MATMUL_SQUARE_ROWS; y++)
@@ -88,7 +89,7 @@ FUNC void matmul_vec_load(PRIVATE float *to, GLOBAL const u8 *row, int type, i64
 }
 
 /* The work-item's part of the dot product of two rows. */
-FUNC vec matmul_vec_dot(PRIVATE const float *b, LOCAL const float *a, int lane)
+LOCAL_FUNC vec matmul_vec_dot(PRIVATE const float *b, LOCAL const float *a, int lane)
 {
     vec sum[MATMUL_VEC_SUMS];
     for (int i = 0; i < MATMUL_VEC_SUMS; i++)

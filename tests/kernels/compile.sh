@@ -110,6 +110,13 @@ opencl)
     done
     cat "$work"/*.ll >"$work/all.ll"
     count "$work/all.ll" '^define .*spir_kernel'
+    # A function that names group memory is one that PoCL before 4.0 gets wrong: see LOCAL_FUNC.
+    awk '/^@.* addrspace\(3\) / { memory[$1] }
+        /^}/ { name = "" }
+        /^define / && !/spir_kernel/ { name = $0 }
+        name != "" { for (m in memory) if (index($0, m)) wrong[name] }
+        END { for (name in wrong) { print "group memory in a function: " name; status = 1 }
+              exit status }' "$work/all.ll"
     ;;
 cuda-clang)
     clang=$(find_program clang clang-14) || skip clang
