@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The images in plugins/cuda/images are those of the kernels in this tree. Meson sets PTX, the directory of what this
+# build compiled, and COMPILER, what compiled it.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_DIRNAME/../../.." || exit 1
+}
+
+mend()
+{
+    echo "the kernels have changed: run ninja -C build cuda-images, where $(sed -n 3p plugins/cuda/images/mixed.ptx)"
+}
+
+@test "the images were made from the kernels as they are" {
+    ! plugins/cuda/images.sh stale || { mend && false; }
+}
+
+@test "a changed kernel makes the images stale, a comment does not" {
+    mkdir "$BATS_TEST_TMPDIR/kernels" "$BATS_TEST_TMPDIR/plugins"
+    cp -r kernels "$BATS_TEST_TMPDIR"
+    cp -r plugins/cuda "$BATS_TEST_TMPDIR/plugins"
+    run ! "$BATS_TEST_TMPDIR/plugins/cuda/images.sh" stale
+    echo "/* */" >>"$BATS_TEST_TMPDIR/kernels/silu.c"
+    run ! "$BATS_TEST_TMPDIR/plugins/cuda/images.sh" stale
+    echo "int more;" >>"$BATS_TEST_TMPDIR/kernels/silu.c"
+    "$BATS_TEST_TMPDIR/plugins/cuda/images.sh" stale
+}
+
+@test "the compiler makes the same images" {
+    [ -n "${COMPILER-}" ] || skip "not applicable: this build compiles no PTX with clang"
+    grep -qxF "// compiler: $COMPILER" plugins/cuda/images/mixed.ptx ||
+        skip "not applicable: the images are by another compiler than $COMPILER"
+    plugins/cuda/images.sh write "$BATS_TEST_TMPDIR" "$PTX"/*.ptx
+    diff -rq plugins/cuda/images "$BATS_TEST_TMPDIR" || { mend && false; }
+}
