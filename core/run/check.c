@@ -254,7 +254,9 @@ static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
     return check_angles(op, check);
 }
 
-#define MAX_HEAD 576
+#define MAX_HEAD   576
+#define TEXT(x)    #x
+#define TEXT_OF(x) TEXT(x)
 
 /* The extents of the scores are [B,Hq,Tq,Tmax]. */
 static bool bias_fits(const struct hw_attention *op)
@@ -287,7 +289,7 @@ static enum hw_status check_heads(const struct hw_attention *op, const struct ch
                  axis(y, 0) != axis(v, 0)))
         return MISMATCH(attention, y, v, "y must be [B,Tq,Hq,Dv]");
     if (unlikely(axis(q, 0) > MAX_HEAD || axis(v, 0) > MAX_HEAD))
-        return MISMATCH(attention, q, v, "D and Dv must be at most 576");
+        return MISMATCH(attention, q, v, "D and Dv must be at most " TEXT_OF(MAX_HEAD));
     if (unlikely(!bias_fits(op)))
         return MISMATCH(attention, bias, k,
                         "bias must be [B,Hq,Tq,Tmax], where B, Hq, Tq may be divisors");

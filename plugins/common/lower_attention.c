@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+#define TEXT(x)    #x
+#define TEXT_OF(x) TEXT(x)
+
 static int64_t length_of(const struct hw_attention *op)
 {
     const int64_t keys = extent_of(&op->k, 2);
@@ -59,7 +62,8 @@ void lower_attention(const struct hw_attention *op, struct lowered *out)
     if (!is_float(&op->v) && !is_block(&op->v))
         refuse(out, "v: " UNKNOWN_TYPE);
     if (dim > ATTENTION_MAX_DIM || value_dim > ATTENTION_MAX_DIM)
-        refuse(out, "head sizes above 576 have no portable kernel");
+        refuse(out,
+               "head sizes above " TEXT_OF(ATTENTION_MAX_DIM) " have no portable kernel");
     for (uint32_t i = 0; i < out->pointers; i++)
         if (out->operand[i])
             want_dense(out, out->operand[i]);

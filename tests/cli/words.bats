@@ -189,6 +189,10 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     hw $'\e[31mred'
     fails 2 'x1b'
     [[ $stderr != *$'\e'* ]]
+    hw $'\xff\xc3\xa4\xc2\x9b\x9b'
+    fails 2 '^hw: \\xffä\\xc2\\x9b\\x9b: no such command'
+    hw run --json $'\xff.gguf'
+    json 'd["error"].startswith("\\xff.gguf: cannot be opened")'
 }
 
 @test "options may come before the command" {

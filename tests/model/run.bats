@@ -288,6 +288,17 @@ END
     hw_run "$MODEL" --prompt - </dev/null; refused 1 'the prompt is empty'
 }
 
+@test "what a message quotes from a file is escaped" {
+    python3 - <<'END'
+import os
+data = open(os.environ['MODEL'], 'rb').read()
+at = data.index(b'llama', data.index(b'general.architecture'))
+open('arch.gguf', 'wb').write(data[:at] + b'\xff\x1b[2J' + data[at + 5:])
+END
+    hw_run arch.gguf; refused 1 "key 'general.architecture' is '\\xff\\x1b[2J', supported are 'llama'"
+    run ! grep -qP '[^\x20-\x7e]' err
+}
+
 @test "a prompt from standard input or a file is the same as one on the command line" {
     hw_run "$MODEL" --prompt 'ROMEO:' -n 16
     mv out typed

@@ -278,7 +278,7 @@ static void test_bad_vocabularies(void **state)
     } rows[] = {
         { { "gpt-2", { "a b" }, PIECES }, NULL },
         { { "gpt-2", { "a b", "a b" }, PIECES }, NULL },
-        { { NULL, { "a b" }, PIECES }, "key 'tokenizer.ggml.pre' is '', supported are" },
+        { { NULL, { "a b" }, PIECES }, "key 'tokenizer.ggml.pre' is missing; " },
         { { "default", { "a b" }, PIECES }, "key 'tokenizer.ggml.pre' is 'default'" },
         { { "gpt-2", { NULL }, PIECES }, "'tokenizer.ggml.merges' has 0 elements" },
         { { "gpt-2", { "a b" }, 4 }, "tokens and token_type have 5 and 4 elements" },

@@ -559,6 +559,11 @@ static void test_rope_factors(void **state)
     put_f32(&scaled.pairs, 2);
     score_variant(&scaled, linear);
     assert_near(factors, linear, 1e-5, "rope factors");
+    struct variant old = { .pair_count = 1 };
+    put_key(&old.pairs, "llama.rope.scale_linear", GGUF_F32);
+    put_f32(&old.pairs, 2);
+    score_variant(&old, factors);
+    assert_near(factors, linear, 1e-6, "the older name of the factor");
     assert_true(distance(linear, wanted) > 1e-3);
 }
 
@@ -775,6 +780,40 @@ static void test_invalid_scaling(void **state)
     }
 }
 
+/* A type that no kernel reads, and one that vectors do not have: the advice names all that
+ * fit. */
+static void test_unsupported_types(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        uint32_t type;
+        const char *words;
+    } rows[] = {
+        { "blk.0.attn_q.weight", 20,
+          "has type IQ4_NL, which is not supported; use a file in which it is F32, F16, "
+          "Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K or BF16" },
+        { "output_norm.weight", GGUF_TYPE_Q8_0,
+          "has type Q8_0, which is not supported for a vector; use a file in which it is "
+          "F32, F16 or BF16" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fault why = { "" };
+        struct shape shape;
+        uint8_t *copy = copy_model();
+        const struct gguf_tensor *tensor = gguf_tensor(model, rows[i].name);
+        memcpy(copy + tensor->offset + 12 + tensor->name.length + 8 * (size_t)tensor->rank,
+               &rows[i].type, 4);
+        struct gguf *file = parse(copy, model_size);
+        assert_true(shape_read(file, &shape, &why));
+        assert_null(llama_load(file, &shape, device, &(struct llama_settings){ 0 }, &why));
+        if (!strstr(why.text, rows[i].words))
+            fail_msg("expected '%s', got: %s", rows[i].words, why.text);
+        gguf_close(file);
+        free(copy);
+    }
+}
+
 static void test_unknown_architecture(void **state)
 {
     (void)state;
@@ -839,6 +878,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_perplexity),
         cmocka_unit_test(test_invalid_metadata),
         cmocka_unit_test(test_invalid_scaling),
+        cmocka_unit_test(test_unsupported_types),
         cmocka_unit_test(test_unknown_architecture),
         cmocka_unit_test(test_unsupported_ops),
     };

@@ -3,7 +3,9 @@
  * from the definition; text that survives encoding and decoding; streams cut anywhere;
  * invalid vocabularies. */
 #include "blob.h"
+#include "shape.h"
 #include "tokenizer.h"
+#include "vocabulary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -405,6 +407,24 @@ static void test_bad_vocabularies(void **state)
     }
 }
 
+/* A key that is not there is reported as that. */
+static void test_missing_kind(void **state)
+{
+    (void)state;
+    struct blob blob = { 0 };
+    struct fault why = { "" };
+    struct shape shape;
+    put_header(&blob, 0, 0);
+    struct gguf *empty = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    assert_non_null(empty);
+    assert_null(tokenizer_create(empty, &why));
+    assert_non_null(strstr(why.text, "some.gguf: key 'tokenizer.ggml.model' is missing; "));
+    assert_false(shape_read(empty, &shape, &why));
+    assert_non_null(strstr(why.text, "some.gguf: key 'general.architecture' is missing; "));
+    gguf_close(empty);
+    free(blob.bytes);
+}
+
 /* User-defined pieces are matched whole, the longest first. */
 static void test_taken_whole(void **state)
 {
@@ -432,6 +452,79 @@ static void test_taken_whole(void **state)
     free(blob.bytes);
 }
 
+/* ---- Pieces that are matched whole, against the definition --------------------------- */
+
+static int32_t slow_whole(const struct vocabulary *v, const char *text, size_t left)
+{
+    int32_t best = -1;
+    for (int32_t id = 0; id < v->count; id++) {
+        const struct piece *piece = &v->pieces[id];
+        const size_t length = piece->text.length;
+        if (piece->type == USER_DEFINED && length > 0 && length <= left &&
+            memcmp(piece->text.bytes, text, length) == 0 &&
+            (best < 0 || length > v->pieces[best].text.length))
+            best = id;
+    }
+    return best;
+}
+
+/* Of few letters, so that pieces are equal or begin others, with one that fgets() would not
+ * read. */
+static void fill(char *text, size_t length, uint32_t *random)
+{
+    for (size_t i = 0; i < length; i++)
+        text[i] = "ab\xff\0"[dice(random, 4)];
+}
+
+static void test_whole_definition(void **state)
+{
+    (void)state;
+    uint32_t random = 1;
+    for (int round = 0; round < 300; round++) {
+        char texts[40][8], text[24];
+        struct piece pieces[40];
+        struct vocabulary v = { .pieces = pieces, .count = (int32_t)dice(&random, 41) };
+        for (int32_t id = 0; id < v.count; id++) {
+            const size_t length = dice(&random, 7);
+            fill(texts[id], length, &random);
+            pieces[id] = (struct piece){ { texts[id], length }, 0, NORMAL };
+            if (dice(&random, 4) > 0)
+                pieces[id].type = USER_DEFINED;
+        }
+        assert_true(vocabulary_index(&v, "some.gguf", NULL));
+        fill(text, sizeof text, &random);
+        for (size_t at = 0; at < sizeof text; at++)
+            assert_int_equal(vocabulary_whole(&v, text + at, sizeof text - at),
+                             slow_whole(&v, text + at, sizeof text - at));
+        v.pieces = NULL; /* not allocated */
+        vocabulary_free(&v);
+    }
+}
+
+/* Many pieces that begin with one letter, in a text of that letter. Looking at each of them
+ * at each byte would take too long. */
+static void test_many_whole(void **state)
+{
+    (void)state;
+    enum { PIECES = 1 << 18, LENGTH = 8 };
+    static char texts[PIECES][LENGTH + 1];
+    struct vocabulary v = { .count = PIECES };
+    v.pieces = calloc(PIECES, sizeof *v.pieces);
+    char *text = malloc(PIECES);
+    assert_true(v.pieces && text);
+    memset(text, 'a', PIECES);
+    for (int i = 0; i < PIECES; i++) {
+        snprintf(texts[i], sizeof texts[i], "a%07d", i);
+        v.pieces[i] = (struct piece){ { texts[i], LENGTH }, 0, USER_DEFINED };
+    }
+    assert_true(vocabulary_index(&v, "some.gguf", NULL));
+    for (size_t at = 0; at < PIECES; at++)
+        assert_int_equal(vocabulary_whole(&v, text + at, PIECES - at), -1);
+    assert_int_equal(vocabulary_whole(&v, "a0123456", LENGTH), 123456);
+    vocabulary_free(&v);
+    free(text);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -441,10 +534,12 @@ int main(int argc, char **argv)
     model_path = argv[1];
     golden_path = argv[2];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),      cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_invalid_utf8),
-        cmocka_unit_test(test_stream),      cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_taken_whole), cmocka_unit_test(test_bad_vocabularies),
+        cmocka_unit_test(test_golden),       cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_invalid_utf8),
+        cmocka_unit_test(test_stream),       cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_taken_whole),  cmocka_unit_test(test_bad_vocabularies),
+        cmocka_unit_test(test_missing_kind), cmocka_unit_test(test_whole_definition),
+        cmocka_unit_test(test_many_whole),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, open_model, close_model);
 }

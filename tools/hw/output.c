@@ -5,6 +5,7 @@
 #include "output.h"
 
 #include "command.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,11 +94,9 @@ int columns_of(int fd)
  * command printed a result. */
 static void tell_failure(int status)
 {
-    json_t *error = json_string(first_complaint ? first_complaint : "the command failed");
-    if (!error) /* a name with bytes that are not UTF-8 */
-        error = json_string("the command failed; standard error has the reason");
-    out_tree(
-        json_pack("{s:i, s:o, s:i}", "schema", 1, "error", error, "exit_status", status));
+    out_tree(json_pack("{s:i, s:s, s:i}", "schema", 1, "error",
+                       first_complaint ? first_complaint : "the command failed",
+                       "exit_status", status));
 }
 
 int out_end(int status)
@@ -185,17 +184,27 @@ void say_folded(int hang, const char *format, ...)
 }
 
 /* Control characters are those of ASCII, and the C1 set as UTF-8. */
+size_t printable_at(const char *text, size_t left)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    const size_t length = utf8_at(text, left);
+    const bool control = *c < ' ' || *c == 0x7f ||
+                         (length == 2 && *c == 0xc2 && c[1] < 0xa0);
+    return control ? 0 : length;
+}
+
 void clean_text(char *to, size_t size, const char *text)
 {
+    const char *end = text + strlen(text);
     size_t used = 0;
-    for (const unsigned char *c = (const unsigned char *)text; *c && used + 5 < size; c++) {
-        bool c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
-        if (c1)
-            c++;
-        if (*c < ' ' || *c == 0x7f || c1)
-            used += (size_t)snprintf(to + used, size - used, "\\x%02x", *c);
-        else
-            to[used++] = (char)*c;
+    while (text < end && used + 5 < size) {
+        const size_t length = printable_at(text, (size_t)(end - text));
+        if (length == 0)
+            used += (size_t)snprintf(to + used, size - used, "\\x%02x",
+                                     (unsigned char)*text);
+        memcpy(to + used, text, length);
+        used += length;
+        text += length ? length : 1;
     }
     to[used] = '\0';
 }

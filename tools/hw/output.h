@@ -70,7 +70,11 @@ json_t *json_text(const char *bytes, size_t length);
  * left out. */
 void out_csv_rows(const json_t *rows);
 
-/* Names of files and devices may hold anything: these replace whatever could control a terminal
+/* The length of the character at `text`, of which `left` bytes, at least one, may be read; 0 for
+ * what must not be printed: control characters, and bytes that are not UTF-8. */
+size_t printable_at(const char *text, size_t left);
+
+/* Names of files and devices may hold anything: these replace the bytes of what must not be printed
  * by an escaped form, in a copy of one text, or in every string below `tree`. */
 void clean_text(char *to, size_t size, const char *text);
 void clean_tree(json_t *tree);

@@ -337,18 +337,22 @@ static bool load(struct run *run, struct fault *why)
 
 /* ---- Text ---- */
 
-/* A model must not control the terminal: of the control characters (ASCII, and C1 as UTF-8) only
- * line feed and tab are printed there. */
+/* A model must not control the terminal: of the control characters only line feed and tab are
+ * printed there. */
 static void print_text(const char *bytes, size_t length)
 {
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char byte = (unsigned char)bytes[i];
-        const bool c1 = byte == 0xc2 && i + 1 < length &&
-                        (unsigned char)bytes[i + 1] < 0xa0;
-        const bool control = c1 || byte == 0x7f ||
-                             (byte < ' ' && byte != '\n' && byte != '\t');
-        fputc(out_is_terminal() && control ? '?' : byte, out_file);
-        i += out_is_terminal() && c1;
+    if (!out_is_terminal()) {
+        fwrite(bytes, 1, length, out_file);
+        return;
+    }
+    for (size_t i = 0, size; i < length; i += size) {
+        const bool blank = bytes[i] == '\n' || bytes[i] == '\t';
+        size = blank ? 1 : printable_at(bytes + i, length - i);
+        if (size)
+            fwrite(bytes + i, 1, size, out_file);
+        else
+            fputc('?', out_file);
+        size = size ? size : 1;
     }
 }
 

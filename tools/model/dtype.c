@@ -6,6 +6,7 @@
 
 #include <hw/hw.h>
 
+#include <stdio.h>
 #include <strings.h>
 
 static bool is_integer(int32_t dtype)
@@ -22,4 +23,21 @@ int32_t dtype_of(uint32_t type)
             hw_dtype_bytes(dtype) == gguf_type_bytes(type))
             return dtype;
     return HW_NONE;
+}
+
+struct dtype_list dtypes_for(uint64_t cols)
+{
+    struct dtype_list list = { "" };
+    const char *last = NULL;
+    size_t at = 0;
+    for (uint32_t type = 0; type < GGUF_TYPE_END; type++) {
+        if (!dtype_of(type) || cols % gguf_type_block(type))
+            continue;
+        if (last)
+            at += (size_t)snprintf(list.text + at, sizeof list.text - at, "%s%s",
+                                   at ? ", " : "", last);
+        last = gguf_type_name(type);
+    }
+    snprintf(list.text + at, sizeof list.text - at, " or %s", last);
+    return list;
 }

@@ -9,4 +9,10 @@
  * have: a float or a block type. */
 int32_t dtype_of(uint32_t type);
 
+/* The names of all types that rows of `cols` elements can have: "F32, F16 or BF16". */
+struct dtype_list {
+    char text[128];
+};
+struct dtype_list dtypes_for(uint64_t cols);
+
 #endif

@@ -400,7 +400,7 @@ static bool take_tensor(struct cursor *c, struct gguf_tensor *tensor)
     if (*gguf_type_name(tensor->type) == '?')
         return bad(c, at,
                    "ggml type %" PRIu32 " is unknown: the file is damaged, or made for a "
-                   "later format; quantise the model to Q8_0 or Q4_0",
+                   "later format",
                    tensor->type);
     return take_u64(c, &tensor->start) && measure(c, tensor);
 }
@@ -726,6 +726,14 @@ bool gguf_get_string(const struct gguf *file, const char *key, struct gguf_strin
         *value = gguf_next_string(&at);
     }
     return true;
+}
+
+bool gguf_need_string(const struct gguf *file, const char *key, struct gguf_string *value,
+                      struct fault *why)
+{
+    if (!gguf_find(file, key))
+        return fault(why, "%s: key '%s' is missing; " CONVERT_AGAIN, file->path, key);
+    return gguf_get_string(file, key, value, why);
 }
 
 bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kind,

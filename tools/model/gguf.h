@@ -133,6 +133,10 @@ bool gguf_get_string(const struct gguf *file, const char *key, struct gguf_strin
 bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kind,
                     struct gguf_array *value, struct fault *why);
 
+/* As gguf_get_string(), but the key must be there. */
+bool gguf_need_string(const struct gguf *file, const char *key, struct gguf_string *value,
+                      struct fault *why);
+
 /* The string at `*cursor` in an array of strings; moves the cursor past it. Call it at most
  * `count` times, starting at the first byte of the array. */
 struct gguf_string gguf_next_string(const uint8_t **cursor);

@@ -163,9 +163,10 @@ static bool check_weight(const struct gguf *file, const struct gguf_tensor *from
     if (!dtype || (rows == 1 && hw_dtype_block(dtype) != 1))
         return fault(why,
                      "%s: tensor '%.*s' at byte %zu has type %s, which is not supported%s; "
-                     "quantise the model to Q8_0 or Q4_0",
+                     "use a file in which it is %s",
                      file->path, (int)from->name.length, from->name.bytes, from->offset,
-                     gguf_type_name(from->type), dtype ? " for a vector" : "");
+                     gguf_type_name(from->type), dtype ? " for a vector" : "",
+                     dtypes_for(rows == 1 ? 1 : (uint64_t)cols).text);
     return true;
 }
 
@@ -234,18 +235,22 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
  * a layer past block_count, a bias. */
 static bool none_is_left(const struct llama *l, const struct gguf *file, struct fault *why)
 {
-    for (size_t i = 0, k; i < file->tensor_count; i++) {
-        const struct gguf_tensor *tensor = &file->tensors[i];
-        for (k = 0; k < l->source_count && l->sources[k].tensor != tensor; k++)
-            ;
-        if (k == l->source_count)
-            return fault(why,
-                         "%s: tensor '%.*s' at byte %zu is not used by a '%s' of "
-                         "%" PRId64 " blocks; convert the model again, or use another",
-                         file->path, (int)tensor->name.length, tensor->name.bytes,
-                         tensor->offset, l->shape.architecture, l->shape.layers);
-    }
-    return true;
+    bool *used = calloc(file->tensor_count + 1, sizeof *used);
+    size_t i = 0;
+    if (!used)
+        return fault(why, "%s: out of memory", file->path);
+    for (size_t k = 0; k < l->source_count; k++)
+        used[l->sources[k].tensor - file->tensors] = true;
+    while (i < file->tensor_count && used[i])
+        i++;
+    free(used);
+    const struct gguf_tensor *tensor = &file->tensors[i];
+    return i == file->tensor_count ||
+           fault(why,
+                 "%s: tensor '%.*s' at byte %zu is not used by a '%s' of %" PRId64
+                 " blocks; convert the model again, or use another",
+                 file->path, (int)tensor->name.length, tensor->name.bytes, tensor->offset,
+                 l->shape.architecture, l->shape.layers);
 }
 
 static bool add_weights(struct llama *l, const struct gguf *file, struct fault *why)

@@ -230,7 +230,7 @@ static bool check_values(const struct job *job, const struct quantize_step *step
                 why, "%s: tensor '%.*s' has the value %g, which %s cannot store; %s",
                 job->file->path, (int)step->from->name.length, step->from->name.bytes,
                 (double)values[i], gguf_type_name(step->to),
-                isfinite(values[i]) ? "use bf16" : "the file is damaged");
+                isfinite(values[i]) ? "use bf16 or f32" : "the file is damaged");
     return true;
 }
 

@@ -39,7 +39,7 @@ void quantize_free(struct quantize_plan *plan);
 
 struct quantize_output {
     const char *path;
-    bool replace; /* the file of that name, if there is one */
+    bool replace;             /* the file of that name, if there is one */
     struct hw_device *device; /* that converts */
     /* called with the bytes read so far, of `plan->before`; false ends the work */
     bool (*progress)(void *user, uint64_t done, uint64_t total);

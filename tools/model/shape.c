@@ -34,7 +34,6 @@ static const char *const unsupported[] = {
     "final_logit_softcapping",
     "logit_scale",
     "residual_scale",
-    "rope.scale_linear",
     "rope.scaling.yarn_attn_factor",
     "rope.scaling.yarn_log_multiplier",
 };
@@ -58,9 +57,9 @@ static void list_architectures(char list[128])
 static bool read_architecture(const struct gguf *file, struct shape *shape,
                               struct fault *why)
 {
-    struct gguf_string name = { "", 0 };
+    struct gguf_string name;
     char list[128] = "";
-    if (!gguf_get_string(file, "general.architecture", &name, why))
+    if (!gguf_need_string(file, "general.architecture", &name, why))
         return false;
     for (size_t i = 0; i < ARCHITECTURES; i++)
         if (gguf_string_is(name, architectures[i].name)) {
@@ -138,13 +137,23 @@ static bool read_window(const struct gguf *file, struct shape *shape, struct fau
     return true;
 }
 
+/* Older files have another name for the factor. */
+static const char *factor_of(const struct gguf *file, const struct shape *shape)
+{
+    char key[96], old[96];
+    key_of(key, shape, "rope.scaling.factor");
+    key_of(old, shape, "rope.scale_linear");
+    return gguf_find(file, key) || !gguf_find(file, old) ? "rope.scaling.factor"
+                                                         : "rope.scale_linear";
+}
+
 /* The names that `rope.scaling.type` may have, and what they mean. */
 static bool read_scaling_type(const struct gguf *file, const struct shape *shape,
                               bool *linear, bool *yarn, struct fault *why)
 {
     char key[96];
     struct gguf_string type = { "none", 4 };
-    key_of(key, shape, "rope.scaling.factor");
+    key_of(key, shape, factor_of(file, shape));
     if (gguf_find(file, key)) /* a factor without a type is a linear one */
         type = (struct gguf_string){ "linear", 6 };
     key_of(key, shape, "rope.scaling.type");
@@ -187,8 +196,8 @@ static bool read_rope_scaling(const struct gguf *file, struct shape *s, struct f
     bool linear, yarn;
     float factor = 1;
     if (!read_scaling_type(file, s, &linear, &yarn, why) ||
-        ((linear || yarn) && !read_number(file, s, "rope.scaling.factor",
-                                          yarn ? 1 : smallest, 0, &factor, why)) ||
+        ((linear || yarn) &&
+         !read_number(file, s, factor_of(file, s), yarn ? 1 : smallest, 0, &factor, why)) ||
         !read_number(file, s, "rope.scaling.attn_factor", smallest, 1, &s->magnitude, why))
         return false;
     s->rope_scale = 1 / factor;

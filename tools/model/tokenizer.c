@@ -25,10 +25,10 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static const struct kind *find_kind(const struct gguf *file, struct fault *why)
 {
-    struct gguf_string model = { "", 0 };
+    struct gguf_string model;
     char list[64];
     size_t at = 0;
-    if (!gguf_get_string(file, "tokenizer.ggml.model", &model, why))
+    if (!gguf_need_string(file, "tokenizer.ggml.model", &model, why))
         return NULL;
     for (size_t i = 0; i < KINDS; i++) {
         if (gguf_string_is(model, kinds[i]->name))

@@ -85,8 +85,8 @@ static bool unknown_pre(const struct gguf *file, struct gguf_string name, struct
 
 static bool read_pre(struct tokenizer *t, const struct gguf *file, struct fault *why)
 {
-    struct gguf_string name = { "", 0 };
-    if (!gguf_get_string(file, "tokenizer.ggml.pre", &name, why))
+    struct gguf_string name;
+    if (!gguf_need_string(file, "tokenizer.ggml.pre", &name, why))
         return false;
     for (size_t i = 0; i < sizeof pre_tokenizers / sizeof *pre_tokenizers; i++)
         if (gguf_string_is(name, pre_tokenizers[i].name)) {

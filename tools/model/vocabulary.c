@@ -126,17 +126,12 @@ static bool is_word(const struct piece *piece)
 
 /* ---- Pieces that are matched as a whole ---------------------------------------------- */
 
-static int by_first_byte(const void *a, const void *b)
+static int by_text(const void *a, const void *b)
 {
     const struct piece *x = *(const struct piece *const *)a,
                        *y = *(const struct piece *const *)b;
-    const unsigned char p = (unsigned char)x->text.bytes[0],
-                        q = (unsigned char)y->text.bytes[0];
-    if (p != q)
-        return p < q ? -1 : 1;
-    if (x->text.length != y->text.length)
-        return x->text.length < y->text.length ? 1 : -1;
-    return (x > y) - (x < y); /* in the order of their ids */
+    const int order = gguf_string_compare(x->text, y->text);
+    return order ? order : (x > y) - (x < y); /* in the order of their ids */
 }
 
 static bool is_whole(const struct piece *piece)
@@ -155,7 +150,7 @@ static bool index_whole(struct vocabulary *v)
         for (int32_t id = 0; id < v->count; id++)
             if (is_whole(&v->pieces[id]))
                 sorted[at++] = &v->pieces[id];
-        qsort(sorted, count, sizeof *sorted, by_first_byte);
+        qsort(sorted, count, sizeof *sorted, by_text);
         for (size_t i = 0; i < count; i++) {
             v->whole[i] = (int32_t)(sorted[i] - v->pieces);
             v->first[(unsigned char)sorted[i]->text.bytes[0] + 1]++;
@@ -167,15 +162,37 @@ static bool index_whole(struct vocabulary *v)
     return sorted && v->whole;
 }
 
+/* The first of whole[low] to whole[high - 1] that goes on with `byte` or a later one. These
+ * have their first `at` bytes in common, and one that ends there goes before all others. */
+static int32_t going_on(const struct vocabulary *v, int32_t low, int32_t high, size_t at,
+                        int byte)
+{
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        const struct gguf_string text = v->pieces[v->whole[middle]].text;
+        if (text.length == at || (unsigned char)text.bytes[at] < byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Narrows the pieces to those that begin as the text does, byte by byte. */
 int32_t vocabulary_whole(const struct vocabulary *v, const char *bytes, size_t left)
 {
-    const unsigned char byte = (unsigned char)*bytes;
-    for (int32_t i = v->first[byte]; i < v->first[byte + 1]; i++) {
-        const struct gguf_string text = v->pieces[v->whole[i]].text;
-        if (text.length <= left && memcmp(text.bytes, bytes, text.length) == 0)
-            return v->whole[i];
+    const unsigned char first = (unsigned char)*bytes;
+    int32_t low = v->first[first], high = v->first[first + 1], longest = -1;
+    for (size_t at = 1; low < high; at++) {
+        if (v->pieces[v->whole[low]].text.length == at)
+            longest = v->whole[low];
+        if (at == left)
+            break;
+        const unsigned char byte = (unsigned char)bytes[at];
+        low = going_on(v, low, high, at, byte);
+        high = going_on(v, low, high, at, byte + 1);
     }
-    return -1;
+    return longest;
 }
 
 /* ---- Both ---------------------------------------------------------------------------- */

@@ -21,8 +21,8 @@ struct vocabulary {
     int32_t count;
     struct table words; /* ids of the pieces that text can become, by text */
     size_t longest;     /* bytes of the longest of them */
-    /* the user-defined pieces, which are matched as a whole: by first byte, then longest
-     * first. whole[first[b]] to whole[first[b + 1] - 1] begin with byte b. */
+    /* the user-defined pieces, which are matched as a whole, by text. whole[first[b]] to
+     * whole[first[b + 1] - 1] begin with byte b. */
     int32_t *whole;
     int32_t first[257];
 };
