@@ -254,7 +254,7 @@ END
     hw_run "$MODEL" --kv-type q8; refused 2 'q8: no such type' "'q8_0'"
     hw_run "$MODEL" --kv-type f16,q9_0; refused 2 'q9_0: no such type' "'q8_0'"
     hw_run "$MODEL" --kv-type f64; refused 2 'f64: no such type' 'there are: f32, f16, bf16, q8_0'
-    for types in '' ',' f16, ,f16; do
+    for types in '' ',' 'f16,' ',f16'; do
         hw_run "$MODEL" --kv-type "$types"; refused 2 '--kv-type: a type is missing; give one, or two as in q8_0,q5_1'
     done
     hw_run "$MODEL" --kv-type f16,f16,f16; refused 2 'f16,f16: no such type' 'there are: f32, f16, bf16, q8_0'

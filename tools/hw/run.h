@@ -17,8 +17,8 @@ struct words {
 struct run {
     const char *path;
     const struct words *words;
-    int64_t count;   /* tokens to generate */
-    int64_t context; /* from --context; 0: as much as needed */
+    int64_t count;                /* tokens to generate */
+    int64_t context;              /* from --context; 0: as much as needed */
     int32_t key_type, value_type; /* of the cache */
     struct sampler_settings sampling;
 
