@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sloppy.c - a plugin that works, and exports a function besides its entry. */
-#define NAME "sloppy"
+/* sloppy.c - a plugin that works, exports a function besides its entry, and has unknown keys in
+ * its manifest. */
+#define NAME  "sloppy"
+#define LINES "maker=Nobody\ntitle=Sloppy\ncolor=red\n"
 #include "minimal.h"
 
 #define SLOPPY_EXPORT __attribute__((visibility("default")))

@@ -149,15 +149,16 @@ load common
     [[ $output == *FAILED* && $output == *"multiple of 256"* ]]
 }
 
-@test "a plugin that exports more than its entry gets a warning" {
+@test "a plugin that exports more than its entry, or has unknown keys in its manifest, gets a warning" {
     [ -n "${SLOPPY_PLUGIN-}" ] || skip "not applicable: the plugin was not built"
     export HW_TRUST=off
     hw verify "$SLOPPY_PLUGIN" -q -o silu
     says 'Warning: .*hw_sloppy.so exports sloppy_helper besides hw_plugin_entry.*'
+    says 'Warning: .*hw_sloppy.so has in its manifest the unknown key maker and 1 other, which is ignored; .*'
     hw verify "$SLOPPY_PLUGIN" -q -o silu --json
-    json "d['files'][0]['exports'] == ['sloppy_helper']"
+    json "d['files'][0]['exports'] == ['sloppy_helper'] and d['files'][0]['unknown_keys'] == ['maker', 'color']"
     hw verify "$DEADLY_PLUGIN" -q -o silu --json
-    json "d['files'][0]['exports'] == []"
+    json "d['files'][0]['exports'] == [] and d['files'][0]['unknown_keys'] == []"
 }
 
 @test "progress stays on one line of the terminal" {

@@ -2,19 +2,12 @@
 /* bar.c - see bar.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "bar.h"
+#include "clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 void bar_draw(const char *what, uint64_t done, uint64_t total)
 {

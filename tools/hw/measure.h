@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* measure.h - clocks, samples, and what the reader of a figure must know about the machine.
- */
+/* measure.h - samples, the clock of the core, and what the reader of a figure must know
+ * about the machine. */
 #ifndef HW_TOOL_MEASURE_H
 #define HW_TOOL_MEASURE_H
 
+#include "clock.h"
+
 #include <jansson.h>
 #include <stddef.h>
-
-/* Nanoseconds on a clock that never goes back. */
-double now_ns(void);
 
 /* The summary of many samples. */
 struct spread {

@@ -4,6 +4,7 @@
 #include "quantize.h"
 
 #include "bar.h"
+#include "clock.h"
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const struct manual manual = {
@@ -207,13 +207,6 @@ static bool convert(struct work *work, const struct recipe *recipe, struct fault
     hw_close(library);
     work->bytes = good && !stat(work->out, &info) ? (uint64_t)info.st_size : 0;
     return good;
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 static int quantize(struct work *work, const struct recipe *recipe)

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
 #include "bar.h"
+#include "clock.h"
 #include "command.h"
 #include "options.h"
 #include "output.h"
@@ -153,13 +154,6 @@ static bool read_words(struct run *run)
     run->sampling.top_k = (int32_t)top_k;
     run->sampling.seed = (uint64_t)seed;
     return true;
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 static void loading(void *user, uint64_t done, uint64_t total)

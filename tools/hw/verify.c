@@ -2,10 +2,10 @@
 /* verify.c - `hw verify`: compares the results of every kernel of a device, or of a plugin
  * file that need not be installed, with the reference in verify/. */
 #include "command.h"
-#include "exports.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
+#include "plugin_file.h"
 #include "report.h"
 #include "verify_run.h"
 
@@ -41,24 +41,35 @@ struct wishes {
 
 /* ---- The file ------------------------------------------------------------------------------ */
 
-/* Adds {"file", "exports"} to the result. What a plugin exports besides its entry can be taken for
- * a symbol of the program. */
-static void check_exports(const char *path, json_t *files)
+/* "a and 2 others", escaped. */
+static void print_warning(const char *path, const char *what, const json_t *names,
+                          const char *remedy)
 {
-    json_t *exports = extra_exports(path);
-    const size_t count = json_array_size(exports);
+    const size_t count = json_array_size(names);
     char first[256], others[64] = "";
 
-    if (count > 0 && out_is_text()) {
-        clean_text(first, sizeof first, json_string_value(json_array_get(exports, 0)));
-        if (count > 1)
-            snprintf(others, sizeof others, " and %zu other symbols", count - 1);
-        say_folded(4,
-                   "%sWarning:%s %s exports %s%s besides hw_plugin_entry; hide them, for "
-                   "example with -fvisibility=hidden\n",
-                   ink(YELLOW), ink(PLAIN), path, first, others);
-    }
-    json_array_append_new(files, json_pack("{s:s, s:o}", "file", path, "exports", exports));
+    if (!count || !out_is_text())
+        return;
+    clean_text(first, sizeof first, json_string_value(json_array_get(names, 0)));
+    if (count > 1)
+        snprintf(others, sizeof others, " and %zu other%s", count - 1,
+                 count > 2 ? "s" : "");
+    say_folded(4, "%sWarning:%s %s %s %s%s%s\n", ink(YELLOW), ink(PLAIN), path, what, first,
+               others, remedy);
+}
+
+/* Adds {"file", "exports", "unknown_keys"} to the result. What a plugin exports besides its entry
+ * can be taken for a symbol of the program. */
+static void check_file(const char *path, json_t *files)
+{
+    json_t *exports = extra_exports(path), *keys = unknown_keys(path);
+    print_warning(
+        path, "exports", exports,
+        " besides hw_plugin_entry; hide it, for example with -fvisibility=hidden");
+    print_warning(path, "has in its manifest the unknown key", keys,
+                  ", which is ignored; <hw/plugin.h> lists the keys");
+    json_array_append_new(files, json_pack("{s:s, s:o, s:o}", "file", path, "exports",
+                                           exports, "unknown_keys", keys));
 }
 
 /* ---- The cases ----------------------------------------------------------------------------- */
@@ -119,7 +130,7 @@ static int verify_devices(const struct report *report, struct verify_run *run,
             run->subject = hw_device_name(devices[i]);
         good = verify_one(run, devices[i], list) && good;
         if (*own && strcmp(own, path)) /* devices of one file follow each other */
-            check_exports(own, files);
+            check_file(own, files);
         path = own;
     }
     if (out_csv && !out_json)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* perplexity.c - the negative log likelihood of a text, window by window. */
-#define _POSIX_C_SOURCE 200809L
 #include "perplexity.h"
+#include "clock.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 double negative_log_likelihood(const float *scores, int64_t count, int32_t target)
 {
@@ -30,13 +29,6 @@ static void read_row(void *user, const float *scores)
 {
     struct reader *reader = user;
     reader->nll += negative_log_likelihood(scores, reader->vocabulary, *reader->targets++);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* Scores text[0..count): the first token given `before`, the others given those before

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* exports.c - see exports.h. The file has passed the library's checks and was loaded; it is still
- * read with bounds. */
+/* plugin_file.c - see plugin_file.h. The file has passed the library's checks and was
+ * loaded; it is still read with bounds. */
 #define _GNU_SOURCE /* ElfW() */
 
-#include "exports.h"
+#include "plugin_file.h"
+
+#include "output.h"
+
+#include <hw/plugin.h>
 
 #include <fcntl.h>
 #include <link.h>
@@ -78,23 +82,97 @@ static void read_symbols(const struct image *image, json_t *names)
     }
 }
 
-json_t *extra_exports(const char *path)
+/* ---- The manifest ---- */
+
+static bool is_known_key(const char *key, size_t length)
 {
-    json_t *names = json_array();
+    static const char *const known[] = { "abi",   "name",  "title",  "vendor", "rank",
+                                         "match", "needs", "remedy", "build" };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i]) == length && !memcmp(known[i], key, length))
+            return true;
+    return false;
+}
+
+/* Adds the unknown keys of the lines key=value in `text`. */
+static void read_lines(const char *text, const char *end, json_t *keys)
+{
+    while (text < end && *text) {
+        const char *line = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = line ? line : end;
+        const char *equals = memchr(text, '=', (size_t)(stop - text));
+        const size_t length = (size_t)((equals ? equals : stop) - text);
+        if (length > 0 && !is_known_key(text, length))
+            json_array_append_new(keys, json_text(text, length));
+        text = stop + (line != NULL);
+    }
+}
+
+/* The name and the text of a note have multiples of 4 bytes. */
+static size_t padded(uint32_t bytes)
+{
+    return ((size_t)bytes + 3) / 4 * 4;
+}
+
+/* The notes of one section, as HW_PLUGIN() writes one. */
+static void read_notes(const char *at, size_t left, json_t *keys)
+{
+    uint32_t head[3]; /* bytes of the name, bytes of the text, type */
+    while (left >= sizeof head) {
+        memcpy(head, at, sizeof head);
+        at += sizeof head;
+        left -= sizeof head;
+        if (padded(head[0]) > left || padded(head[1]) > left - padded(head[0]))
+            return;
+        if (head[0] >= 2 && !memcmp(at, "hw", 2) && head[2] == HW_NOTE_TYPE)
+            read_lines(at + padded(head[0]), at + padded(head[0]) + head[1], keys);
+        at += padded(head[0]) + padded(head[1]);
+        left -= padded(head[0]) + padded(head[1]);
+    }
+}
+
+static void read_manifest(const struct image *image, json_t *keys)
+{
+    const ElfW(Ehdr) *header = (const void *)image->bytes;
+    const ElfW(Shdr) *sections = sections_of(image);
+    for (size_t i = 0; sections && i < header->e_shnum; i++)
+        if (sections[i].sh_type == SHT_NOTE && sections[i].sh_offset <= image->size &&
+            sections[i].sh_size <= image->size - sections[i].sh_offset)
+            read_notes((const char *)image->bytes + sections[i].sh_offset,
+                       sections[i].sh_size, keys);
+}
+
+/* ---- Both ---- */
+
+/* An array of what `collect` finds in the file. */
+static json_t *list_of(const char *path,
+                       void (*collect)(const struct image *image, json_t *list))
+{
+    json_t *list = json_array();
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat about;
 
     if (fd < 0)
-        return names;
+        return list;
     if (!fstat(fd, &about) && about.st_size > 0) {
         struct image image = { .size = (size_t)about.st_size };
         void *bytes = mmap(NULL, image.size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes != MAP_FAILED) {
             image.bytes = bytes;
-            read_symbols(&image, names);
+            collect(&image, list);
             munmap(bytes, image.size);
         }
     }
     close(fd);
-    return names;
+    return list;
+}
+
+json_t *extra_exports(const char *path)
+{
+    return list_of(path, read_symbols);
+}
+
+json_t *unknown_keys(const char *path)
+{
+    return list_of(path, read_manifest);
 }
