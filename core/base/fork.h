@@ -11,6 +11,7 @@
 
 /* A number that fork() changes in the child. */
 extern _Atomic uint32_t process_generation;
+#define NO_GENERATION UINT32_MAX /* as many forks are impossible */
 
 /* From here on, fork() is detected. Returns the generation of this process. */
 uint32_t watch_forks(void);

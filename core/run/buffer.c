@@ -160,6 +160,16 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
         free(made);
         return fail_in(status, "hw_buffer_import on %s: ", device->name);
     }
+    if ((uintptr_t)made->base.host % IMPORT_ALIGNMENT) { /* the quick look relies on it */
+        device->plugin->table.buffer_free(device->impl, &made->base);
+        status =
+            fail(HW_INTERNAL,
+                 "hw_buffer_import on %s: the plugin returned address %p, which is not a "
+                 "multiple of %d",
+                 device->name, made->base.host, IMPORT_ALIGNMENT);
+        free(made);
+        return status;
+    }
     made->base.device = device->impl;
     made->base.bytes = desc->bytes;
     made->base.flags |= desc->flags;

@@ -8,7 +8,8 @@
 /* What the library's struct hw_buffer pointers point to. */
 struct buffer {
     struct hw_buffer base;
-    /* Of its first byte: a host address, or a number derived from the plugin's handle. */
+    /* Of its first byte: a host address, aligned for every dtype, or a number derived from the
+     * plugin's handle. */
     uint64_t address;
     struct hw_device *owner;
     struct block *block;     /* NULL: imported */

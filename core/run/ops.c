@@ -20,14 +20,6 @@
 
 /* ---- the call ---- */
 
-/* The process has forked since the context was opened, or the device is lost. */
-static inline bool unusable(const struct hw_queue *queue)
-{
-    return (queue->generation ^
-            atomic_load_explicit(&process_generation, memory_order_relaxed)) |
-           (uint32_t)atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
-}
-
 /* True if the plugin can be called with these arguments; otherwise *status is the result of
  * the call. A copy may go to another device, or need no op. */
 static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32_t op,
@@ -49,20 +41,6 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
     }
     *status = route(queue, op, args, check.traits);
     return false;
-}
-
-HOT enum hw_status submit(struct hw_queue *queue, uint32_t op, const void *args)
-{
-    enum hw_status status;
-    if (unlikely(queue->cold_traits[op] & TRAIT_ALWAYS ||
-                 !seen_before(queue, &op_rows[op], args)) &&
-        !check_whole(queue, op, args, &status))
-        return status;
-    int32_t answer = op_rows[op].call(queue, args);
-    if (unlikely(answer))
-        return submit_failed(queue, op, args, answer);
-    count(&queue->calls[op].calls, 1);
-    return HW_OK;
 }
 
 /* ---- the table ---- */
@@ -93,22 +71,45 @@ const struct op_row op_rows[HW_OP_COUNT] = {
 
 /* ---- entries ---- */
 
-/* Invalid arguments, and structs of other versions. */
-static __attribute__((noinline, cold)) enum hw_status
-submit_rare(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
+HOT enum hw_status pass_on(struct hw_queue *queue, uint32_t op, const void *args,
+                           plugin_fn *call)
+{
+    const int32_t answer = call(queue, args);
+    if (unlikely(answer))
+        return submit_failed(queue, op, args, answer);
+    count(&queue->calls[op].calls, 1);
+    return HW_OK;
+}
+
+/* Calls that are not like the latest one of their slot, and invalid arguments. */
+static __attribute__((noinline)) enum hw_status
+submit_checked(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
     union any_op copy;
     enum hw_status status = queue_ready(queue, "hw_submit");
     if (status)
         return status;
     args = args_of_size(op, args, size, &copy, &status);
-    return args ? hw_submit(queue, op, args, op_rows[op].size) : status;
+    if (!args)
+        return status;
+    const bool quick = !forked(queue->quick_in);
+    if (!(quick && seen_before(queue, 1, op, args, op_rows[op].size)) &&
+        !check_whole(queue, op, args, &status))
+        return status;
+    return pass_on(queue, op, args, op_rows[op].call);
+}
+
+static inline bool lost(const struct hw_device *device)
+{
+    return atomic_load_explicit(&device->lost, memory_order_relaxed);
 }
 
 enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
-    if (unlikely(!queue || op >= HW_OP_COUNT || !args || unusable(queue) ||
-                 size != op_rows[op].size))
-        return submit_rare(queue, op, args, size);
-    return submit(queue, op, args);
+    const struct seen_call *seen;
+    if (unlikely(!queue || !args || size < SEEN_BYTES || forked(queue->quick_in) ||
+                 lost(queue->device)) ||
+        unlikely(!(seen = seen_before(queue, 0, op, args, size))))
+        return submit_checked(queue, op, args, size);
+    return pass_on(queue, op, args, seen->call);
 }

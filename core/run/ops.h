@@ -29,13 +29,15 @@ HW_OPS(X)
 #undef X
 #undef T
 
+/* Calls the plugin's function of an op. */
+typedef int32_t plugin_fn(struct hw_queue *queue, const void *args);
+
 struct op_row {
     uint32_t size; /* of its struct */
     uint32_t operand_count;
     uint32_t written; /* bit i: operand i is an output */
     const struct operand_row *operands;
-    /* Calls the plugin's function. */
-    int32_t (*call)(struct hw_queue *queue, const void *args);
+    plugin_fn *call;
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 

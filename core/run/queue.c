@@ -30,6 +30,8 @@ enum hw_status queue_ready(struct hw_queue *queue, const char *function)
 void queue_set_cold_traits(struct hw_queue *queue)
 {
     const struct plugin *plugin = queue->device->plugin;
+    const bool always = queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS;
+    queue->quick_in = always ? NO_GENERATION : queue->device->context->generation;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         uint32_t cold_traits = TRAIT_EMPTY;
         if (op != HW_OP_COPY) /* accepts any strides */
@@ -39,8 +41,8 @@ void queue_set_cold_traits(struct hw_queue *queue)
         /* The cold path waits for synchronous queues, and handles plugins of another
          * version: an older one may not know all fields that are set, a newer one reads
          * beyond the caller's struct. */
-        if (queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS ||
-            op >= plugin->table.op_count || plugin->table.op_sizes[op] != op_rows[op].size)
+        if (always || op >= plugin->table.op_count ||
+            plugin->table.op_sizes[op] != op_rows[op].size)
             cold_traits |= TRAIT_ALWAYS;
         queue->cold_traits[op] = cold_traits;
     }
@@ -83,7 +85,6 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
         free(q);
         return fail(HW_NO_MEMORY, "out of memory for a queue");
     }
-    q->generation = device->context->generation;
     q->device = device;
     q->device_impl = device->impl;
     q->ops = device->plugin->ops;

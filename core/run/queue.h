@@ -20,18 +20,30 @@ static inline void count(_Atomic uint64_t *counter, uint64_t more)
 
 struct hw_call_stats call_stats(const struct call_counts *counts);
 
-/* Where an operand may be. */
-struct seen_place {
-    uint64_t reach;      /* bytes from the first element to the last; 0: absent */
-    uint64_t misaligned; /* bits that its address and offset must not have */
+/* An operand of a call that the full check accepted: a struct hw_tensor with, in place of its
+ * address, what an address must be like. */
+struct seen_operand {
+    uint64_t reach; /* bytes from the first element to the last; 0: the operand is absent */
+    uint64_t barred; /* bits that its offset, or address in host memory, must not have */
+    uint64_t room;   /* how far behind the end of the last operand it may begin */
+    int32_t dtype, rank;
+    int64_t extent[HW_MAX_RANK], stride[HW_MAX_RANK];
+    uint32_t layout, reserved[3];
 };
 
 /* A call that the full check accepted: see seen.h. */
 struct seen_call {
-    _Alignas(16) union any_op args; /* addresses do not matter */
-    const struct op_row *row;       /* NULL: none */
+    uint64_t size; /* of its op's struct */
+    uint32_t op;
+    uint32_t last; /* where the last operand is, which is an output: bytes from the first */
+    uint32_t others; /* a bit for each other output that is present */
+    uint32_t slot;   /* where it is found */
+    plugin_fn *call;
     uint64_t in_place; /* bit MAX_OPERANDS * y + x: output y may begin where x does */
-    struct seen_place place[MAX_OPERANDS];
+    union {
+        _Alignas(16) union any_op args;
+        struct seen_operand operand[MAX_OPERANDS];
+    };
 };
 
 enum {
@@ -40,16 +52,17 @@ enum {
     SEEN_WAYS = 2     /* if they do, both are found */
 };
 
-/* The latest calls. A slot, found by a hash of the form, has the numbers of two. */
+/* The latest calls. A slot, found by a hash of the form, has two. */
 struct seen_calls {
-    struct seen_call *slot[SEEN_SLOTS][SEEN_WAYS];
+    struct seen_call *slot[SEEN_WAYS][SEEN_SLOTS];
     uint32_t next; /* the number of the call that is replaced next */
     struct seen_call call[SEEN_CALLS];
 };
 
 struct hw_queue {
     /* Read by hw_submit(). */
-    uint32_t generation;
+    uint32_t
+        quick_in; /* the generation of the process that takes the quick look at calls */
     bool host_tensors;                 /* the device can access any host address */
     uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */
     struct hw_device *device;

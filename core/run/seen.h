@@ -18,12 +18,12 @@
 #include "run/check.h"
 #include "run/queue.h"
 
-#define HOT    static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8") /* where the number of operands is constant */
+#define HOT static inline __attribute__((always_inline))
 
 /* ---- the form ---- */
 
-/* An op's struct has its operands first, then other fields, in 64-bit words. */
+/* An op's struct has its operands first, then other fields, in 64-bit words. Its last operand
+ * is an output, and present. */
 #define T(op, field, role)                                                                 \
     _Static_assert(offsetof(struct hw_##op, field) ==                                      \
                        OPERAND_##op##_##field * sizeof(struct hw_tensor),                  \
@@ -35,152 +35,142 @@ HW_OPS(X)
 #undef X
 #undef T
 
+#define SAME(field)                                                                        \
+    _Static_assert(offsetof(struct seen_operand, field) ==                                 \
+                       offsetof(struct hw_tensor, field),                                  \
+                   "seen_operand: " #field);
+SAME(dtype)
+SAME(extent)
+SAME(stride)
+SAME(layout)
+#undef SAME
+_Static_assert(sizeof(struct seen_operand) == sizeof(struct hw_tensor), "seen_operand");
+
 typedef uint64_t word __attribute__((may_alias));
 /* Two words at a time; those of a remembered call are aligned. */
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
-#define WORDS(t, field)        (*(const pair *)&(t)->field)
-#define SEEN_WORDS(t, field)   (*(const even_pair *)&(t)->field)
-#define DIFFER(t, seen, field) (WORDS(t, field) ^ SEEN_WORDS(seen, field))
+#define PAIR_OF(t, field)      (*(const pair *)&(t)->field)
+#define EVEN_PAIR_OF(t, field) (*(const even_pair *)&(t)->field)
+#define DIFFER(t, like, field) (PAIR_OF(t, field) ^ EVEN_PAIR_OF(like, field))
 #define KIND(t)                (*(const word *)&(t)->dtype) /* dtype and rank */
 
-/* Whether dtype, rank, extents, strides and layout are equal: layout 0, as in all calls that
- * are remembered. */
-HOT pair operands_differ(const struct hw_tensor *t, const struct hw_tensor *seen)
+/* Not zero if extents, strides or layout differ: layout 0, as in all calls that are
+ * remembered. */
+HOT pair operands_differ(const struct hw_tensor *t, const struct seen_operand *like)
 {
-    return DIFFER(t, seen, extent[0]) | DIFFER(t, seen, extent[2]) |
-           DIFFER(t, seen, stride[0]) | DIFFER(t, seen, stride[2]) | WORDS(t, layout);
+    return DIFFER(t, like, extent[0]) | DIFFER(t, like, extent[2]) |
+           DIFFER(t, like, stride[0]) | DIFFER(t, like, stride[2]) | PAIR_OF(t, layout);
 }
 
-/* Whether the structs differ only in addresses. Of absent operands, the fields that nobody
- * reads may differ, if an op has many. */
-HOT bool same_form(const struct seen_call *seen, const struct op_row *row, const void *args,
-                   uint32_t count)
+/* Not zero if the fields that are not operands differ. They are compared from the end, two
+ * words at a time; a word more belongs to the last operand's form. */
+HOT pair fields_differ(const struct seen_call *seen, const void *args)
 {
-    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
-    const word *a = (const void *)(t + count), *b = (const void *)(like + count),
-               *end = (const void *)((const char *)args + row->size);
-    uint64_t others = (uint64_t)(uintptr_t)seen->row ^ (uint64_t)(uintptr_t)row;
-    pair operands = { 0 };
-    UNROLL
-    for (uint32_t i = 0; i < MAX_OPERANDS && i < count; i++) {
-        others |= KIND(t + i) ^ KIND(like + i);
-        if (count < 4 || seen->place[i].reach)
-            operands |= operands_differ(t + i, like + i);
-    }
-    for (; a < end; a++, b++)
-        others |= *a ^ *b;
-    return !(others | operands[0] | operands[1]);
+    const char *a = args, *b = (const char *)&seen->args;
+    pair differ = { 0 };
+    for (uint64_t end = seen->size; end > seen->last + sizeof(struct hw_tensor);
+         end -= sizeof(pair))
+        differ |= *((const pair *)(const void *)(a + end) - 1) ^
+                  *((const pair *)(const void *)(b + end) - 1);
+    return differ;
+}
+
+HOT const void *at(const void *operands, uint32_t offset)
+{
+    return (const char *)operands + offset;
+}
+
+HOT bool is_zero(pair differ)
+{
+    return !(differ[0] | differ[1]);
 }
 
 /* The slot for calls of these extents: calls that differ in other fields share it. */
-HOT uint32_t slot_of(const struct op_row *row, const void *args)
+HOT uint32_t slot_of(uint32_t op, const void *args)
 {
     const struct hw_tensor *t = args;
-    const word *a = (const word *)t[0].extent, *b = (const word *)t[1].extent;
-    const uint64_t mix = a[0] * 0x2545F491 + a[1] * 0x1B873593 + a[2] * 0x6C078965 +
-                         a[3] * 0x5851F42D + b[0] * 0x3C6EF35F + row->size;
-    return (uint32_t)(mix >> 20) % SEEN_SLOTS;
+    const uint32_t mix = (uint32_t)t[0].extent[0] * 0x2545F491u +
+                         (uint32_t)t[0].stride[0] * 0x1B873593u +
+                         (uint32_t)t[1].extent[0] * 0x6C078965u +
+                         (uint32_t)t[1].extent[1] * 0x5851F42Du + op * 0x3C6EF35Fu;
+    return mix / (UINT32_MAX / SEEN_SLOTS + 1);
 }
 
 /* ---- places ---- */
 
 /* Whether the operand is where a call may have it. Sets where it begins, as a number to
- * compare: the address in host memory, otherwise one derived from the plugin's handle. */
+ * compare: the address in host memory, otherwise one derived from the plugin's handle. The
+ * bits that are barred keep the sums from wrapping. */
 HOT bool place_fits(const struct hw_queue *queue, const struct hw_tensor *t,
-                    const struct seen_place *place, bool written, uint64_t *begin)
+                    const struct seen_operand *like, uint64_t *begin)
 {
-    const struct hw_buffer *buffer = t->buffer;
     const uint64_t offset = t->offset;
-    if (buffer) {
-        *begin = buffer_of(buffer)->address + offset;
-        return buffer->device == queue->device_impl && offset <= buffer->bytes &&
-               place->reach <= buffer->bytes - offset &&
-               !((*begin | offset) & place->misaligned) &&
-               !(written && buffer->flags & HW_BUFFER_READ_ONLY);
+    if (likely(t->buffer != NULL)) {
+        const struct buffer *buffer = buffer_of(t->buffer);
+        *begin = buffer->address + offset;
+        return !(offset & like->barred) && offset + like->reach <= buffer->base.bytes &&
+               buffer->base.device == queue->device_impl;
     }
     *begin = (uint64_t)(uintptr_t)t->data + offset;
-    return t->data && queue->host_tensors && *begin >= offset &&
-           *begin + place->reach > *begin && !(*begin & place->misaligned);
+    return t->data && queue->host_tensors && *begin >= offset && !(*begin & like->barred);
 }
 
-/* The numbers may wrap. */
-HOT bool disjoint(uint64_t a, uint64_t a_reach, uint64_t b, uint64_t b_reach)
+HOT bool writable(const struct hw_tensor *t)
 {
-    return b - a >= a_reach && a - b >= b_reach;
+    return !t->buffer || !(t->buffer->flags & HW_BUFFER_READ_ONLY);
 }
 
-/* `written` has a bit for each output. An absent operand has no bytes. */
-HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
-                    const void *args, uint32_t count, uint32_t written)
+HOT bool in_place(const struct seen_call *seen, int64_t y, int64_t x)
 {
-    const struct hw_tensor *t = args;
-    const struct seen_place *place = seen->place;
-    uint64_t begin[MAX_OPERANDS];
-    UNROLL
-    for (uint32_t i = 0; i < MAX_OPERANDS && i < count; i++) {
-        if (!place[i].reach)
-            begin[i] = 0;
-        else if (!place_fits(queue, &t[i], &place[i], written >> i & 1, &begin[i]))
-            return false;
-    }
-    for (uint32_t outputs = written; outputs; outputs &= outputs - 1) {
-        const uint32_t y = (uint32_t)__builtin_ctz(outputs);
-        UNROLL
-        for (uint32_t x = 0; x < MAX_OPERANDS && x < count; x++)
-            if (x != y && !disjoint(begin[y], place[y].reach, begin[x], place[x].reach) &&
-                !(begin[y] == begin[x] && seen->in_place >> (MAX_OPERANDS * y + x) & 1))
-                return false;
-    }
-    return true;
+    return seen->in_place >> (MAX_OPERANDS * y + x) & 1;
 }
 _Static_assert(MAX_OPERANDS <= 8, "bits of in_place");
+
+/* Whether the outputs besides the last operand are writable and overlap no other operand. All
+ * operands fit, and the last one overlaps none. */
+bool other_outputs_fit(const struct seen_call *seen, const struct hw_tensor *t);
 
 /* ---- the call ---- */
 
 HOT bool is_like(const struct hw_queue *queue, const struct seen_call *seen,
-                 const struct op_row *row, const void *args, uint32_t count,
-                 uint32_t written)
+                 const void *args)
 {
-    return likely(same_form(seen, row, args, count)) &&
-           places_fit(queue, seen, args, count, written);
-}
-
-/* For ops with any number of operands, and for both calls of a slot. */
-static __attribute__((noinline, cold)) bool is_like_any(const struct hw_queue *queue,
-                                                        struct seen_call *const *slot,
-                                                        const struct op_row *row,
-                                                        const void *args)
-{
-    for (int i = 0; i < SEEN_WAYS && slot[i]; i++)
-        if (is_like(queue, slot[i], row, args, row->operand_count, row->written))
-            return true;
-    return false;
-}
-
-/* True if the call is valid and the plugin can take it as it is. False says nothing. The
- * usual numbers of operands have code of their own. */
-HOT bool seen_before(const struct hw_queue *queue, const struct op_row *row,
-                     const void *args)
-{
-    struct seen_call *const *slot = queue->seen.slot[slot_of(row, args)];
-    if (!slot[0])
+    const struct hw_tensor *t = args, *y = at(args, seen->last);
+    const struct seen_operand *like = seen->operand, *y_like = at(like, seen->last);
+    pair differ = fields_differ(seen, args) | operands_differ(y, y_like);
+    uint64_t begin, y_begin;
+    if (KIND(y) != KIND(y_like) || !place_fits(queue, y, y_like, &y_begin) || !writable(y))
         return false;
-#define OPERANDS(count, outputs)                                                           \
-    case (count) << MAX_OPERANDS | (outputs):                                              \
-        if (is_like(queue, slot[0], row, args, count, outputs))                            \
-            return true;                                                                   \
-        break;
-    switch (row->operand_count << MAX_OPERANDS | row->written) {
-        OPERANDS(2, 1 << 1)
-        OPERANDS(3, 1 << 2)
-        OPERANDS(4, 1 << 3)
-        OPERANDS(4, 1 << 3 | 1 << 0)
-        OPERANDS(5, 1 << 4)
-        OPERANDS(8, 1 << 7)
+    const uint64_t y_end = y_begin + y_like->reach;
+    for (; t != y; t++, like++) {
+        if (!like->reach) {
+            if (t->dtype != HW_NONE)
+                return false;
+            continue;
+        }
+        differ |= operands_differ(t, like);
+        if (KIND(t) != KIND(like) || !place_fits(queue, t, like, &begin) ||
+            (begin - y_end > like->room &&
+             (begin != y_begin ||
+              !in_place(seen, y - (const struct hw_tensor *)args, like - seen->operand))))
+            return false;
     }
-#undef OPERANDS
-    return is_like_any(queue, slot, row, args);
+    return is_zero(differ) && (!seen->others || other_outputs_fit(seen, args));
+}
+
+/* What the quick look reads of any op, whatever its size. */
+#define SEEN_BYTES (2 * sizeof(struct hw_tensor))
+
+/* Returns a remembered call if this one is like it: it is valid, and the plugin can take it
+ * as it is. NULL says nothing. */
+HOT const struct seen_call *seen_before(const struct hw_queue *queue, uint32_t way,
+                                        uint32_t op, const void *args, size_t size)
+{
+    const struct seen_call *seen = queue->seen.slot[way][slot_of(op, args)];
+    return seen && seen->op == op && seen->size == size && is_like(queue, seen, args)
+               ? seen
+               : NULL;
 }
 
 /* Remembers a call that the full check accepted, and that the plugin takes as it is. */
