@@ -470,8 +470,11 @@ static inline enum hw_status hw_set_rows(struct hw_queue *queue,
  * reference (ggml-quants.c, computed without fused products), unless a number is NaN or
  * infinite, or becomes so there. GGML's SIMD code differs from it where two codes are equally
  * near. A NaN or an infinity makes the codes and the scale of its block unspecified, but no
- * others. Equal dtypes are copied
- * bit for bit.
+ * others. Equal dtypes are copied bit for bit.
+ *
+ * A block is converted as a whole, and is made of neighbours. Converting between a block type
+ * and floats whose innermost extent is not contiguous is therefore HW_UNSUPPORTED by every
+ * device of this tree: copy such floats to contiguous ones first, or contiguous ones to them.
  *
  * This is the one op that takes buffers of other devices: src and dst may each lie in host
  * memory, on the queue's device or on any other device of the context. The copy is ordered
