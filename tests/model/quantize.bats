@@ -271,6 +271,17 @@ END
     quantize "$MODEL" "x$long" f16 --force --device nosuch; refused 1 "x$long: File name too long"
 }
 
+@test "the progress stays on one line of the terminal" {
+    for columns in 15 20 30 80; do
+        rm -f new.gguf
+        TERM=xterm script -qefc "stty cols $columns; '$HW' quantize '$MODEL' new.gguf q4_0" /dev/null </dev/null |
+            tr '\r' '\n' | grep '^quantizing' >bar || [ $columns -eq 15 ]
+        cat bar
+        awk -v columns=$columns 'length($0) > columns - 1 { bad = 1 } END { exit bad }' bar
+    done
+    [ -s bar ]
+}
+
 @test "a write error leaves nothing" {
     run bash -c 'trap "" XFSZ; ulimit -f 1024; "$HW" quantize "$MODEL" new.gguf f32'
     echo "$output"
