@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The dialect in plain C with groups of many work-items, as on a GPU: OpenMP threads that
- * meet at every barrier. It runs the paths that GROUP == 1 never takes. */
+/* The dialect in plain C with groups of many work-items, as on a GPU: coroutines that take
+ * turns at every barrier (group.c). It runs the paths that GROUP == 1 never takes. */
 #ifndef KERNELS_TEST_GROUP_H
 #define KERNELS_TEST_GROUP_H
-
-#include <omp.h>
 
 #define VEC 1
 typedef float vec;
@@ -20,8 +18,13 @@ typedef float vec;
 #undef local_id
 #undef GROUP
 #define SHARED     static
-#define BARRIER()  _Pragma("omp barrier")
-#define local_id() omp_get_thread_num()
+#define BARRIER()  group_barrier(__LINE__)
+#define local_id() group_item
 #define GROUP      64
+
+/* The work-item whose turn it is. */
+extern int group_item;
+/* Returns when all others have reached the barrier in this line, too. */
+void group_barrier(int line);
 
 #endif

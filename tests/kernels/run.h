@@ -38,6 +38,8 @@ extern const struct portable_kernels tests_mixed;
     launch((form)->kernel[PORTABLE_##name], groups, args,                                  \
            (const void *const[]){ __VA_ARGS__ })
 void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers);
+/* group.c: one group, whose work-items take turns. */
+void group_run(portable_fn *kernel, i64 group, const void *args, void *const *pointers);
 
 /* The number of pieces of `size` in n; the last piece may be smaller. */
 static inline i64 pieces(i64 n, i64 size)

@@ -316,17 +316,19 @@ static void mixed_case(const int type[3], int kind, i64 cols, i64 b_cols)
 
 static void test_binary(void **state)
 {
-    static const i64 cols[][2] = { { 1, 1 },    { 5, 1 },       { 33, 33 },
-                                   { 66, 33 },  { 96, 3 },      { 64, 32 },
-                                   { 5000, 1 }, { 4098, 1366 }, { 8192, 4096 } };
+    static const i64 cols[][2] = { { 1, 1 },   { 5, 1 },  { 33, 33 },
+                                   { 66, 33 }, { 96, 3 }, { 64, 32 } };
+    static const i64 wide[][2] = { { 5000, 1 }, { 4098, 1366 }, { 8192, 4096 } };
     (void)state;
-    for (int types = 0; types < 27; types++)
+    for (int types = 0; types < 27; types++) {
+        const int type[] = { STORAGE_F32 + types / 9, STORAGE_F32 + types / 3 % 3,
+                             STORAGE_F32 + types % 3 };
         for (int kind = BINARY_ADD; kind <= BINARY_DIV; kind++)
             for (size_t i = 0; i < COUNT(cols); i++)
-                mixed_case((const int[]){ STORAGE_F32 + types / 9,
-                                          STORAGE_F32 + types / 3 % 3,
-                                          STORAGE_F32 + types % 3 },
-                           kind, cols[i][0], cols[i][1]);
+                mixed_case(type, kind, cols[i][0], cols[i][1]);
+        for (int i = 0; i < (int)COUNT(wide); i++) /* each op with some types */
+            mixed_case(type, BINARY_ADD + (types + i) % 4, wide[i][0], wide[i][1]);
+    }
 }
 
 /* By the formulas; the tests of the functions are in run_values.c. */

@@ -7,12 +7,12 @@
 
 void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers)
 {
-    for (i64 g = 0; g < groups; g++) {
 #ifdef IN_GROUPS
-#pragma omp parallel num_threads(GROUP)
+    for (i64 g = 0; g < groups; g++)
+        group_run(kernel, g, args, (void *const *)pointers);
+#else
+    kernel((void *const *)pointers, args, 0, groups);
 #endif
-        kernel((void *const *)pointers, args, g, g + 1);
-    }
 }
 
 /* Also what a test that failed has left. */
