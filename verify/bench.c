@@ -252,7 +252,7 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
         struct problem problem;
         if (!case_parse(filter->pattern, &test, error, VERIFY_ERROR_TEXT))
             return HW_INVALID;
-        if (!problem_make(&problem, &test, false)) {
+        if (!problem_make(&problem, &test, DETAIL_SHAPES)) {
             snprintf(error, VERIFY_ERROR_TEXT, "%s", problem.error);
             return HW_INVALID;
         }

@@ -124,29 +124,51 @@ static void share_write(unsigned char *block, int which, int share)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* In double, every product and every sum is exact; the conversion rounds once. */
-float block_read(int32_t dtype, const unsigned char *block, int i)
+/* What all elements of a block share. */
+struct factors {
+    double scale, minimum; /* no minimum: some number */
+};
+
+static struct factors factors_of(int32_t dtype, const unsigned char *block)
 {
-    const double code = code_read(dtype, block, i), first = (double)half_at(block);
+    return (struct factors){ (double)half_at(block + (dtype == HW_Q6_K ? 208 : 0)),
+                             (double)half_at(block + 2) };
+}
+
+/* In double, every product and every sum is exact; the conversion rounds once. */
+static float element(int32_t dtype, const unsigned char *block, struct factors f, int i)
+{
+    const double code = code_read(dtype, block, i);
 
     switch (dtype) {
     case HW_Q8_0:
-        return (float)(first * (code < 128 ? code : code - 256));
+        return (float)(f.scale * (code < 128 ? code : code - 256));
     case HW_Q4_0:
-        return (float)(first * (code - 8));
+        return (float)(f.scale * (code - 8));
     case HW_Q5_0:
-        return (float)(first * (code - 16));
+        return (float)(f.scale * (code - 16));
     case HW_Q4_1:
     case HW_Q5_1:
-        return (float)(first * code + (double)half_at(block + 2));
+        return (float)(f.scale * code + f.minimum);
     case HW_Q4_K:
     case HW_Q5_K:
-        return (float)(first * share_read(block, i / 32) * code -
-                       (double)half_at(block + 2) * share_read(block, 8 + i / 32));
+        return (float)(f.scale * share_read(block, i / 32) * code -
+                       f.minimum * share_read(block, 8 + i / 32));
     default: /* q6_K */
-        return (float)((double)half_at(block + 208) * (signed char)block[192 + i / 16] *
-                       (code - 32));
+        return (float)(f.scale * (signed char)block[192 + i / 16] * (code - 32));
     }
+}
+
+float block_read(int32_t dtype, const unsigned char *block, int i)
+{
+    return element(dtype, block, factors_of(dtype, block), i);
+}
+
+void block_read_all(int32_t dtype, const unsigned char *block, double *values)
+{
+    const struct factors f = factors_of(dtype, block);
+    for (int i = 0; i < hw_dtype_block(dtype); i++)
+        values[i] = (double)element(dtype, block, f, i);
 }
 
 /* ---- writing blocks of 32 ---------------------------------------------------------------- */

@@ -8,6 +8,8 @@
 
 /* Element `i` of a block of `dtype`, as the float that GGML makes of it. */
 float block_read(int32_t dtype, const unsigned char *block, int i);
+/* All of them, which is faster than one by one. */
+void block_read_all(int32_t dtype, const unsigned char *block, double *values);
 
 /* Quantises the elements of one block. */
 void block_write(int32_t dtype, unsigned char *block, const float *x);

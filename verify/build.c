@@ -122,7 +122,7 @@ static void make(struct problem *p, int i, int32_t type, int32_t rank,
     else if (extent[rank - 1] % hw_dtype_block(type))
         problem_fail(p, "%s: rows of %lld elements of %s are not whole blocks",
                      p->operand[i].name, (long long)extent[rank - 1], storage_name(type));
-    else if (!operand_make(&p->operand[i], type, rank, extent, p->numbers))
+    else if (!operand_make(&p->operand[i], type, rank, extent, p->detail == DETAIL_NUMBERS))
         problem_fail(p, "out of memory");
 }
 

@@ -27,7 +27,7 @@ bool verify_call(uint32_t op, int index, struct hw_buffer *buffer, void *args,
     struct problem p;
 
     case_each(find, &s);
-    if (s.found.op != op || !problem_make(&p, &s.found, false))
+    if (s.found.op != op || !problem_make(&p, &s.found, DETAIL_SHAPES))
         return false;
     memcpy(args, &p.args, hw_op_size(op));
     for (int i = 0; i < p.count; i++) {

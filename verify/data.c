@@ -174,8 +174,10 @@ static void fill_raw(uint64_t seed, struct operand *o)
     }
 }
 
-/* Elements are made in pieces, so that a large operand needs little extra memory. If no
- * oracle needs the values, the first piece is repeated. */
+/* Elements are made in pieces, so that a large operand needs little extra memory. The first
+ * piece is repeated if no oracle needs the values, and in block types, because quantising
+ * takes far more time than what is tested. Its length, 127 blocks of 256, divides none of the
+ * usual rows, so that neighbouring rows differ. */
 enum { PIECE = 256 * 127 };
 
 void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)
@@ -189,7 +191,7 @@ void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)
     for (int64_t first = 0; piece && first < o->count; first += PIECE) {
         const int64_t count = o->count - first < PIECE ? o->count - first : PIECE;
         unsigned char *bytes = o->bytes + storage_bytes(o->dtype, first);
-        if (first && !o->value) {
+        if (first && (!o->value || storage_is_block(o->dtype))) {
             memcpy(bytes, o->bytes, storage_bytes(o->dtype, count));
             continue;
         }

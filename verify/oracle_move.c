@@ -23,8 +23,7 @@ static void move(struct operand *to, int64_t to_at, const struct operand *from,
 /* The results as numbers too, for a comparison with a tolerance. */
 static void finish(struct operand *to, bool same_dtype)
 {
-    for (int64_t i = 0; i < to->count; i++)
-        to->want[i] = storage_read(to->dtype, to->exact_bytes, i);
+    storage_read_all(to->dtype, to->exact_bytes, to->want, to->count);
     to->exact = true;
     to->same_dtype = same_dtype;
 }

@@ -139,7 +139,7 @@ static double seconds_of(struct hw_device *device, const char *text, bool cold)
     struct sets sets;
 
     if (!case_parse(text, &test, error, sizeof error) ||
-        !problem_make(&problem, &test, false))
+        !problem_make(&problem, &test, DETAIL_DATA))
         return 0;
     if (!bench_supports(device, &problem) && !hw_queue_open(device, NULL, &queue)) {
         if (!sets_open(&sets, &problem, queue, cold)) {
@@ -276,7 +276,7 @@ static bool time_case(void *user, const struct test_case *test)
     bool go_on = true;
 
     t->test = test;
-    if (!problem_make(&problem, test, false)) {
+    if (!problem_make(&problem, test, DETAIL_DATA)) {
         struct verify_timing timing = { .kernel = "", .text = problem.error };
         return report(t, &timing);
     }

@@ -231,9 +231,9 @@ static void fill(struct problem *p, const char *text)
     if (p->op == HW_OP_ATTENTION)
         poison_tails(p);
     for (int i = 0; i < p->count; i++)
-        for (int64_t at = 0; p->operand[i].value && at < p->operand[i].count; at++)
-            p->operand[i].value[at] = storage_read(p->operand[i].dtype, p->operand[i].bytes,
-                                                   at);
+        if (p->operand[i].value)
+            storage_read_all(p->operand[i].dtype, p->operand[i].bytes, p->operand[i].value,
+                             p->operand[i].count);
 }
 
 static bool make_image(struct problem *p)
@@ -241,10 +241,10 @@ static bool make_image(struct problem *p)
     uint64_t noise = p->bytes;
 
     p->image = malloc(p->bytes);
-    if (!p->image)
-        return false;
+    if (!p->image || p->detail == DETAIL_SHAPES)
+        return p->image != NULL;
     for (uint64_t i = 0; i + 8 <= p->bytes; i += 8) {
-        const uint64_t word = p->numbers ? data_random(&noise) : 0;
+        const uint64_t word = p->detail == DETAIL_NUMBERS ? data_random(&noise) : 0;
         memcpy(p->image + i, &word, 8);
     }
     for (int i = 0; i < p->count; i++) {
@@ -265,11 +265,11 @@ static void check_present(struct problem *p)
             problem_fail(p, "%s: cannot be absent", p->operand[i].name);
 }
 
-bool problem_make(struct problem *p, const struct test_case *test, bool numbers)
+bool problem_make(struct problem *p, const struct test_case *test, enum detail detail)
 {
     char error[ERROR_TEXT] = "";
 
-    *p = (struct problem){ .op = test->op, .numbers = numbers };
+    *p = (struct problem){ .op = test->op, .detail = detail };
     p->count = operands_of(p->op, p->operand, p->field);
     for (int i = 0; i < p->count; i++)
         p->layout[i].same_as = -1;
@@ -281,7 +281,8 @@ bool problem_make(struct problem *p, const struct test_case *test, bool numbers)
     if (!p->error[0])
         lay_out(p);
     if (!p->error[0]) {
-        fill(p, test->text);
+        if (detail != DETAIL_SHAPES)
+            fill(p, test->text);
         if (!make_image(p))
             problem_fail(p, "out of memory");
     }

@@ -22,10 +22,17 @@ struct layout {
         *index; /* explicit values of an i32 or i64 operand, instead of `data`; owned */
 };
 
+/* How much of a problem is made. */
+enum detail {
+    DETAIL_SHAPES, /* no data: enough to ask whether a device takes it */
+    DETAIL_DATA,   /* data that repeats, so that large cases are quick */
+    DETAIL_NUMBERS /* and the values of the operands as doubles, for the oracle */
+};
+
 struct problem {
     uint32_t op;
     struct parameters parameters;
-    bool numbers; /* operands have their values as doubles, for the oracle */
+    enum detail detail;
     union op_args args;
     int count;
     struct operand operand[MAX_OPERANDS];
@@ -38,9 +45,9 @@ struct problem {
 };
 
 /* Makes the problem that `test` describes. Returns false with a message in `error`; there
- * is nothing to clear then. Without `numbers`, data repeats, so that large cases are quick.
- */
-bool problem_make(struct problem *problem, const struct test_case *test, bool numbers);
+ * is nothing to clear then. */
+bool problem_make(struct problem *problem, const struct test_case *test,
+                  enum detail detail);
 void problem_clear(struct problem *problem);
 
 /* Whether no output has an element. The library completes such a call without the device.

@@ -132,6 +132,18 @@ double storage_read(int32_t dtype, const unsigned char *packed, int64_t i)
     }
 }
 
+void storage_read_all(int32_t dtype, const unsigned char *packed, double *values,
+                      int64_t count)
+{
+    const int64_t block = hw_dtype_block(dtype);
+
+    for (int64_t i = 0; i < count; i += block)
+        if (block > 1)
+            block_read_all(dtype, packed + storage_bytes(dtype, i), values + i);
+        else
+            values[i] = storage_read(dtype, packed, i);
+}
+
 static void write_block(int32_t dtype, unsigned char *block, const double *values)
 {
     float x[256];
@@ -321,5 +333,9 @@ void storage_scatter(const struct hw_tensor *tensor, unsigned char *first,
 
 void storage_set(const struct hw_tensor *tensor, unsigned char *first, int value)
 {
+    if (is_packed(tensor)) {
+        memset(first, value, storage_bytes(tensor->dtype, storage_count(tensor)));
+        return;
+    }
     walk(tensor, to_value, &(struct sides){ first, NULL, value });
 }

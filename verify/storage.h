@@ -14,6 +14,9 @@ size_t storage_bytes(int32_t dtype, int64_t elements);
 /* Element `i` of packed elements. A double represents every i8, i32, f16, bf16, f32 and
  * block element exactly, and an i64 up to 2^53. */
 double storage_read(int32_t dtype, const unsigned char *packed, int64_t i);
+/* The first `count` elements, a whole number of blocks. */
+void storage_read_all(int32_t dtype, const unsigned char *packed, double *values,
+                      int64_t count);
 
 /* Writes `count` packed elements: rounded to nearest, ties to even, overflow to infinity;
  * integers are cast. Block types are quantised in float steps, exactly as the reference of GGML

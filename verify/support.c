@@ -34,7 +34,7 @@ static bool ask(void *user, const struct test_case *test)
     bool involved[HW_DTYPE_END] = { false };
     struct problem problem;
 
-    if (!problem_make(&problem, test, false))
+    if (!problem_make(&problem, test, DETAIL_DATA))
         return true;
     if (problem_is_empty(&problem)) {
         problem_clear(&problem);

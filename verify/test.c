@@ -152,7 +152,7 @@ static enum hw_status ask_device(struct tester *t, const struct test_case *test)
 {
     struct problem outline;
 
-    if (!problem_make(&outline, test, false))
+    if (!problem_make(&outline, test, DETAIL_SHAPES))
         return HW_OK; /* making it in full says what is wrong */
     const enum hw_status status = bench_supports(t->device, &outline);
     problem_clear(&outline);
@@ -173,7 +173,7 @@ static bool test_case(void *user, const struct test_case *test)
                                         .text = hw_message() };
         return report(t, &result);
     }
-    if (!problem_make(&problem, test, true)) {
+    if (!problem_make(&problem, test, DETAIL_NUMBERS)) {
         struct verify_result result = { .verdict = VERIFY_FAILED, .text = problem.error };
         return report(t, &result);
     }

@@ -108,11 +108,16 @@ static void encoded_as_ggml(void *user, int32_t dtype, const float *x,
 static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
                             const unsigned char *blocks, size_t bytes)
 {
+    double values[GOLDEN_ELEMENTS];
     float got[GOLDEN_ELEMENTS];
     (void)user;
     (void)bytes;
     for (int i = 0; i < GOLDEN_ELEMENTS; i++)
         got[i] = (float)storage_read(dtype, blocks, i);
+    golden_same_floats(dtype, got, x);
+    storage_read_all(dtype, blocks, values, GOLDEN_ELEMENTS);
+    for (int i = 0; i < GOLDEN_ELEMENTS; i++)
+        got[i] = (float)values[i];
     golden_same_floats(dtype, got, x);
 }
 
