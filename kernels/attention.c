@@ -45,14 +45,15 @@ struct attention_group {
 };
 
 FUNC struct attention_group attention_group_of(ARGS(struct attention_args) a,
-                                               GLOBAL const u8 *lengths, i64 group)
+                                               GLOBAL const u8 *lengths, int group)
 {
     const i64 all = a.queries * (a.heads / a.kv_heads);
     const i64 blocks = (all + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
+    const struct index at = index_of(group, a.kv_heads, blocks);
     struct attention_group g;
-    g.batch = group / blocks / a.kv_heads;
-    g.kv_head = group / blocks % a.kv_heads;
-    g.first_row = group % blocks * ATTENTION_ROWS;
+    g.batch = at.i0;
+    g.kv_head = at.i1;
+    g.first_row = at.i2 * ATTENTION_ROWS;
     g.rows = all - g.first_row < ATTENTION_ROWS ? (int)(all - g.first_row) : ATTENTION_ROWS;
     g.dim = a.head_dim > 0 ? (a.head_dim + BLOCK - 1) / BLOCK * BLOCK : BLOCK;
     g.value_dim = (a.value_dim + BLOCK - 1) / BLOCK * BLOCK;
@@ -115,7 +116,7 @@ FUNC void attention_begin(PRIVATE struct attention_kept *my, GLOBAL const u8 *sl
         const float sink = a.has_sinks ? load_f32(sinks + a.sinks_offset, row.head)
                                        : NEG_INFINITY;
         my->top[n] = max_f32(sink, NEG_INFINITY);
-        my->sum[n] = sink == NEG_INFINITY ? 0.0f : exp_f32(sink - sink); /* 1, or NaN */
+        my->sum[n] = sink == NEG_INFINITY ? 0.0f : 1.0f + (sink - sink); /* 1, or NaN */
         for (int d = 0; ATTENTION_IS_VALUE(d); d++)
             my->out[n][d] = 0.0f;
     }

@@ -47,13 +47,14 @@ KERNEL(matmul)
     const int lid = local_id();
     const i64 across = (s.n + MATMUL_COLS - 1) / MATMUL_COLS;
     const i64 down = (s.m + MATMUL_ROWS - 1) / MATMUL_ROWS;
+    const struct index tile = index_of(group_id(), down, across);
     struct index batch;
-    batch.i0 = group_id() / across / down / s.batch1;
-    batch.i1 = group_id() / across / down % s.batch1;
+    batch.i0 = tile.i0 / s.batch1;
+    batch.i1 = tile.i0 % s.batch1;
     batch.i2 = 0;
     struct matmul_corner at;
-    at.col = group_id() % across * MATMUL_COLS;
-    at.row = group_id() / across % down * MATMUL_ROWS;
+    at.col = tile.i2 * MATMUL_COLS;
+    at.row = tile.i1 * MATMUL_ROWS;
     at.rows = s.m - at.row < MATMUL_ROWS ? s.m - at.row : MATMUL_ROWS;
     at.cols = s.n - at.col < MATMUL_COLS ? s.n - at.col : MATMUL_COLS;
 

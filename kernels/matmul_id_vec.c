@@ -9,8 +9,8 @@ KERNEL(matmul_id_vec)
     vec sum[MATMUL_VEC_KEPT];
     const int lid = local_id(), lane = lid % LANES;
     const i64 across = (s.n + MATMUL_VEC_COLS - 1) / MATMUL_VEC_COLS;
-    const i64 col = group_id() % across * MATMUL_VEC_COLS + lid / LANES;
-    const i64 t = group_id() / across / s.used, u = group_id() / across % s.used;
+    const struct index at = index_of(group_id(), s.used, across);
+    const i64 col = at.i2 * MATMUL_VEC_COLS + lid / LANES, t = at.i0, u = at.i1;
     const i64 id = ((GLOBAL const int *)(ids + s.ids_offset + t * s.ids_stride))[u];
     const int known = id >= 0 && id < s.experts; /* or the row gets zeros */
     const i64 depth = known ? s.k : 0;

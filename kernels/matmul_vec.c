@@ -13,10 +13,8 @@ KERNEL(matmul_vec)
     vec sum[MATMUL_VEC_KEPT][MATMUL_VEC_ROWS];
     const int lid = local_id(), lane = lid % LANES, m = (int)s.m;
     const i64 across = (s.n + MATMUL_VEC_COLS - 1) / MATMUL_VEC_COLS;
-    const i64 col = group_id() % across * MATMUL_VEC_COLS + lid / LANES;
-    struct index at;
-    at.i0 = group_id() / across / s.batch1;
-    at.i1 = group_id() / across % s.batch1;
+    struct index at = index_of(group_id(), s.batch1, across);
+    const i64 col = at.i2 * MATMUL_VEC_COLS + lid / LANES;
     at.i2 = 0;
 
     a += matmul_at(s.a, at, s.a_repeat0, s.a_repeat1);

@@ -101,10 +101,11 @@ KERNEL(rope)
 {
     SHARED float cosine[ROPE_PAIRS], sine[ROPE_PAIRS];
     const int lid = local_id(), lane = lid % LANES;
-    const i64 token = group_id() % a.tokens, apart = a.dims / 2;
+    const struct index at = index_of(group_id(), 1, a.tokens);
+    const i64 token = at.i2, apart = a.dims / 2;
 
-    x += a.x.offset + group_id() / a.tokens * a.x.stride[0] + token * a.x.stride[1];
-    y += a.y.offset + group_id() / a.tokens * a.y.stride[0] + token * a.y.stride[1];
+    x += a.x.offset + at.i0 * a.x.stride[0] + token * a.x.stride[1];
+    y += a.y.offset + at.i0 * a.y.stride[0] + token * a.y.stride[1];
     if (a.has_factors)
         factors += a.factors_offset;
     struct rope_turns r;

@@ -22,6 +22,8 @@
 #define KERNEL(name) void KERNEL_NAME(name)
 #define FUNC         static inline
 #define LOCAL_FUNC   FUNC
+/* For loops to vectorise, what they call has to be inlined. */
+#define LOOP_FUNC FUNC __attribute__((always_inline))
 #define GLOBAL
 #define LOCAL
 #define SHARED

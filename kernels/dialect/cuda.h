@@ -7,6 +7,7 @@
 #define KERNEL(name) extern "C" __attribute__((global)) void KERNEL_NAME(name)
 #define FUNC         static inline __attribute__((device))
 #define LOCAL_FUNC   FUNC
+#define LOOP_FUNC    FUNC
 #define GLOBAL
 #define LOCAL
 #define SHARED __attribute__((shared))

@@ -12,6 +12,7 @@
     KERNEL_NAME(name)
 #define FUNC       static inline __attribute__((device))
 #define LOCAL_FUNC FUNC
+#define LOOP_FUNC  FUNC
 #define GLOBAL
 #define LOCAL
 #define SHARED __attribute__((shared))

@@ -9,6 +9,7 @@ using namespace metal;
 #define KERNEL(name) kernel void KERNEL_NAME(name)
 #define FUNC         static inline
 #define LOCAL_FUNC   FUNC
+#define LOOP_FUNC    FUNC
 #define GLOBAL       device
 #define LOCAL        threadgroup /* points at group memory */
 #define SHARED       threadgroup /* declares group memory */

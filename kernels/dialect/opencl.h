@@ -9,6 +9,7 @@
  * its callers pass the same. PoCL before 4.0 finds such memory only in the kernel itself, and
  * lets all groups share what it does not find. */
 #define LOCAL_FUNC static inline __attribute__((always_inline))
+#define LOOP_FUNC  FUNC
 #define GLOBAL     __global
 #define LOCAL      __local
 #define SHARED     __local

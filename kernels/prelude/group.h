@@ -31,12 +31,12 @@ struct span {
     i64 first, end;
 };
 
-FUNC struct span span_of(i64 group, i64 n1, i64 n2, i64 cols)
+FUNC struct span span_of(int group, i64 n1, i64 n2, i64 cols)
 {
-    const i64 spans = (cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;
+    const u32 spans = (u32)((cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN);
     struct span s;
-    s.at = index_of(group / spans, n1, n2);
-    s.first = group % spans * ELEMENT_SPAN;
+    s.at = index_of((int)((u32)group / spans), n1, n2);
+    s.first = (i64)((u32)group % spans) * ELEMENT_SPAN;
     s.end = cols < s.first + ELEMENT_SPAN ? cols : s.first + ELEMENT_SPAN;
     return s;
 }

@@ -55,7 +55,7 @@ FUNC float exp_below(float r)
 /* e^x, within 2 ulp: 2^n e^r with |r| <= ln 2 / 2, and 2^n applied in two steps so that
  * results may be subnormal. Beyond +-104 the result is 0 or infinite. It has selects instead
  * of branches, so that loops over it vectorise. */
-FUNC float exp_f32(float x)
+LOOP_FUNC float exp_f32(float x)
 {
     const u32 size = bits_of_f32(x) & 0x7fffffffu;
     const float c = sign_from(f32_of_bits(size < 0x42d00000u ? size : 0x42d00000u), x);
@@ -98,7 +98,7 @@ FUNC float log_f32(float x)
 }
 
 /* tanh x: a polynomial near zero, where 1 - 2 / (e^2x + 1) would cancel. */
-FUNC float tanh_f32(float x)
+LOOP_FUNC float tanh_f32(float x)
 {
     const float a = abs_f32(x), s = x * x;
     float p = -5.70498872745e-3f;
