@@ -117,14 +117,16 @@ static void lower_binary(struct lowered *out, enum binary_kind kind,
 {
     const struct hw_tensor *const *t = out->operand;
     struct rows r;
-    for (int k = 0; k < 3; k++)
-        want_dense(out, t[k]);
-    if (repeats(t[1], t[0]) || repeats(t[2], t[0])) {
-        lower_repeating(out, t, kind);
-        return;
+    if (!find_one_row(t, 3, &r)) {
+        for (int k = 0; k < 3; k++)
+            want_dense(out, t[k]);
+        if (repeats(t[1], t[0]) || repeats(t[2], t[0])) {
+            lower_repeating(out, t, kind);
+            return;
+        }
+        if (!find_rows(out, t, 3, STEPS_NEIGHBOURS_OR_SAME, &r))
+            return;
     }
-    if (!find_rows(out, t, 3, STEPS_NEIGHBOURS_OR_SAME, &r))
-        return;
     if (r.step[1] == 0 && (kind == BINARY_ADD || kind == BINARY_MUL))
         swap_inputs(out, &r);
     if (r.step[1] == 0 || t[1]->dtype != t[0]->dtype || t[2]->dtype != t[0]->dtype) {

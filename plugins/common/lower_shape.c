@@ -94,24 +94,26 @@ static bool is_along_row(const struct shape *s, const struct hw_tensor *const *t
     return s->rank > 0;
 }
 
-/* Whether the operands are contiguous and all have the same extents: then they are one row,
- * and nothing has to be merged. That is usual. */
-static bool are_one_row(const struct hw_tensor *const *t, int operands, int64_t *cols)
+/* Whether a tensor of plain elements is contiguous. Counts its elements. */
+static bool is_one_row(const struct hw_tensor *t, int64_t *cols)
 {
-    for (int k = 0; k < operands; k++) {
-        int64_t step = hw_dtype_bytes(t[k]->dtype);
-        if (t[k]->rank != t[0]->rank || hw_dtype_block(t[k]->dtype) != 1)
+    int64_t step = hw_dtype_bytes(t->dtype);
+    *cols = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->extent[i] != 1 && t->stride[i] != step)
             return false;
-        *cols = 1;
-        for (int i = t[k]->rank - 1; i >= 0; i--) {
-            if (t[k]->extent[i] != t[0]->extent[i] ||
-                (t[k]->extent[i] != 1 && t[k]->stride[i] != step))
-                return false;
-            step *= t[k]->extent[i];
-            *cols *= t[k]->extent[i];
-        }
+        step *= t->extent[i];
+        *cols *= t->extent[i];
     }
-    return true;
+    return !is_block(t);
+}
+
+static bool same_shape(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (int i = 0; i < HW_MAX_RANK; i++)
+        same &= a->extent[i] == b->extent[i] && a->stride[i] == b->stride[i];
+    return same;
 }
 
 static void set_one_row(const struct hw_tensor *const *t, int operands, struct rows *rows)
@@ -123,13 +125,22 @@ static void set_one_row(const struct hw_tensor *const *t, int operands, struct r
     rows->outer[0] = rows->outer[1] = rows->outer[2] = 1;
 }
 
+bool find_one_row(const struct hw_tensor *const *t, int operands, struct rows *rows)
+{
+    for (int k = 1; k < operands; k++)
+        if (!same_shape(t[k], t[0]))
+            return false;
+    if (!is_one_row(t[0], &rows->cols))
+        return false;
+    set_one_row(t, operands, rows);
+    return true;
+}
+
 bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
                enum steps steps, struct rows *rows)
 {
-    if (are_one_row(t, operands, &rows->cols)) {
-        set_one_row(t, operands, rows);
+    if (find_one_row(t, operands, rows))
         return true;
-    }
     const int64_t unit = unit_of(t, operands);
     const struct shape s = shape_of(t, operands, unit);
     const int outer = is_along_row(&s, t, unit, steps) ? s.rank - 1 : s.rank;

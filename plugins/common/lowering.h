@@ -127,6 +127,10 @@ enum steps {
     STEPS_ANY
 };
 
+/* Whether the operands have one type, shape and strides, and are contiguous: then they are one
+ * row, and nothing has to be merged. That is usual. */
+bool find_one_row(const struct hw_tensor *const *t, int operands, struct rows *rows);
+
 /* The longest rows of operands that have the shape of the first one, or broadcast to it.
  * Refuses and returns false if they cannot be cut into rows. */
 bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
