@@ -401,8 +401,8 @@ static void build_attention(struct problem *p)
     const int64_t batch = integer(p, "batch", 0, 1 << 16),
                   tq = integer(p, "tq", 0, 1 << 16), tmax = integer(p, "tmax", 0, 1 << 20),
                   hq = integer(p, "hq", 1, 1 << 10), hkv = integer(p, "hkv", 1, 1 << 10),
-                  d = integer(p, "d", 0, 576), dv = integer(p, "dv", 1, 576),
-                  batches = batch ? batch : 1;
+                  d = integer(p, "d", 0, HW_MAX_HEAD),
+                  dv = integer(p, "dv", 1, HW_MAX_HEAD), batches = batch ? batch : 1;
     const int32_t type = dtype(p, "type", ""), k = dtype(p, "kv", ""),
                   v = dtype(p, "v", "kv"), rank = batch ? 4 : 3;
     const int skip = batch ? 0 : 1;
@@ -669,7 +669,7 @@ static void build_top_k(struct problem *p)
     if (p->error[0])
         return;
     const int64_t cols = extent[rank - 1];
-    extent[rank - 1] = integer(p, "k", 0, cols < 1024 ? cols : 1024);
+    extent[rank - 1] = integer(p, "k", 0, cols < HW_MAX_K ? cols : HW_MAX_K);
     make(p, operand_top_k_values, flag(p, "values") ? type : HW_NONE, rank, extent, "zero");
     make(p, operand_top_k_indices, HW_I32, rank, extent, "zero");
 }

@@ -254,7 +254,6 @@ static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
     return check_angles(op, check);
 }
 
-#define MAX_HEAD   576
 #define TEXT(x)    #x
 #define TEXT_OF(x) TEXT(x)
 
@@ -288,8 +287,8 @@ static enum hw_status check_heads(const struct hw_attention *op, const struct ch
                  axis(y, 2) != axis(q, 2) || axis(y, 1) != axis(q, 1) ||
                  axis(y, 0) != axis(v, 0)))
         return MISMATCH(attention, y, v, "y must be [B,Tq,Hq,Dv]");
-    if (unlikely(axis(q, 0) > MAX_HEAD || axis(v, 0) > MAX_HEAD))
-        return MISMATCH(attention, q, v, "D and Dv must be at most " TEXT_OF(MAX_HEAD));
+    if (unlikely(axis(q, 0) > HW_MAX_HEAD || axis(v, 0) > HW_MAX_HEAD))
+        return MISMATCH(attention, q, v, "D and Dv must be at most " TEXT_OF(HW_MAX_HEAD));
     if (unlikely(!bias_fits(op)))
         return MISMATCH(attention, bias, k,
                         "bias must be [B,Hq,Tq,Tmax], where B, Hq, Tq may be divisors");
@@ -600,8 +599,6 @@ static enum hw_status check_layernorm(const struct hw_layernorm *op, struct chec
     return eps_check(check, op->eps);
 }
 
-#define MAX_K 1024
-
 static enum hw_status check_top_k(const struct hw_top_k *op, struct check *check)
 {
     if (!FITS(top_k, x, FLOATS) || !FITS(top_k, values, SAME_AS(op->x)) ||
@@ -614,9 +611,9 @@ static enum hw_status check_top_k(const struct hw_top_k *op, struct check *check
         return MISMATCH(
             top_k, indices, x,
             "indices must have the extents of x, the last one at most that of x");
-    if (unlikely(cols(&op->indices) > MAX_K))
+    if (unlikely(cols(&op->indices) > HW_MAX_K))
         return MISMATCH(top_k, indices, x,
-                        "the last extent of indices must be at most 1024");
+                        "the last extent of indices must be at most " TEXT_OF(HW_MAX_K));
     if (unlikely(present(&op->values) && !equal_extents(&op->values, &op->indices)))
         return MISMATCH(top_k, values, indices, "values must have the extents of indices");
     return HW_OK;

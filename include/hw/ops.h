@@ -80,6 +80,9 @@ extern "C" {
     X(GLU, glu)                                                                            \
     X(CONV2D, conv2d)
 
+#define HW_MAX_HEAD 576  /* the most elements of a head in hw_attention() */
+#define HW_MAX_K    1024 /* the most elements that hw_top_k() finds in a row */
+
 enum hw_op {
 #define X(NAME, name) HW_OP_##NAME,
     HW_OPS(X)
@@ -151,12 +154,8 @@ enum hw_role {
 #define HW_OPERANDS_TOP_K(T)                                                               \
     T(top_k, x, IN) T(top_k, values, OPT_OUT) T(top_k, indices, OUT)
 #define HW_OPERANDS_DOT(T)        T(dot, a, IN) T(dot, b, IN) T(dot, y, OUT)
-#define HW_OPERANDS_SUB(T)        T(sub, a, IN) T(sub, b, IN) T(sub, y, OUT)
-#define HW_OPERANDS_DIV(T)        T(div, a, IN) T(div, b, IN) T(div, y, OUT)
-#define HW_OPERANDS_SCALE(T)      T(scale, x, IN) T(scale, y, OUT)
 #define HW_OPERANDS_ACTIVATION(T) T(activation, x, IN) T(activation, y, OUT)
 #define HW_OPERANDS_GLU(T)        T(glu, gate, IN) T(glu, up, OPT_IN) T(glu, y, OUT)
-#define HW_OPERANDS_DOT(T)        T(dot, a, IN) T(dot, b, IN) T(dot, y, OUT)
 #define HW_OPERANDS_CONV2D(T)                                                              \
     T(conv2d, x, IN) T(conv2d, weight, IN) T(conv2d, bias, OPT_IN) T(conv2d, y, OUT)
 
@@ -350,8 +349,8 @@ static inline enum hw_status hw_rope(struct hw_queue *queue, const struct hw_rop
 /* y = softmax(scale q k^T + slope bias, masked) . v, per head.
  *
  * q [B,Tq,Hq,D], k [B,Tmax,Hkv,D], v [B,Tmax,Hkv,Dv], y [B,Tq,Hq,Dv]; rank 3 means B = 1.
- * q, y: T float. k, v: each any float or a block type. D and Dv are at most 576. Hq is a
- * multiple of Hkv (GQA, MQA): query head h reads key head h / (Hq/Hkv). bias: any float,
+ * q, y: T float. k, v: each any float or a block type. D and Dv are at most HW_MAX_HEAD. Hq
+ * is a multiple of Hkv (GQA, MQA): query head h reads key head h / (Hq/Hkv). bias: any float,
  * [B,Hq,Tq,Tmax] or fewer leading extents; extents that divide these repeat (index modulo
  * extent), but not the last one.
  *
@@ -453,9 +452,10 @@ static inline enum hw_status hw_get_rows(struct hw_queue *queue,
  *
  * x: [..,I,N], any float, rank 2 to 4; the leading extents are batches. table: [..,R,N], any
  * float or block type, with the leading extents of x. rows: i32 or i64 [..,I], whose leading
- * extents may repeat as for hw_get_rows(). A row number outside 0..R-1 is skipped. Row numbers
- * must not occur more than once in a batch: such a row may get parts of several rows of x, and
- * other bits each time. */
+ * extents may repeat as for hw_get_rows(). A row number outside 0..R-1 is skipped. A row number
+ * must not occur more than once in a batch. The call cannot check this, because the numbers
+ * may lie in device memory: such a row of the table may get parts of several rows of x, and
+ * other bits each time, but no other row is concerned. */
 struct hw_set_rows {
     struct hw_tensor x, rows, table;
 };
@@ -572,7 +572,7 @@ static inline enum hw_status hw_scale(struct hw_queue *queue, const struct hw_sc
  * equal, and as larger than any number.
  *
  * x: T float. indices: i32, with the extents of x, but the last one is k: at most that of x,
- * and at most 1024. values: T, the extents of indices; may be absent. */
+ * and at most HW_MAX_K. values: T, the extents of indices; may be absent. */
 struct hw_top_k {
     struct hw_tensor x, values, indices;
 };
@@ -612,10 +612,12 @@ enum hw_activation_kind {
 /* y = f(x), f by `kind`. x, y: T float, same extents. May be in place.
  *
  * The fields that a kind does not mention must be 0. Clip has no default bounds: lo must be
- * below hi, so 0, 0 is refused, and a bound that is not wanted is infinite. Finite for finite
- * x, and NaN for NaN; the four functions that multiply by x give NaN for -infinity, as their
- * formulas do. Hendrycks and Gimpel, 2016 (arXiv 1606.08415); Clevert et al., 2015 (arXiv
- * 1511.07289). */
+ * below hi, so 0, 0 is refused, and a bound that is not wanted is infinite.
+ *
+ * NaN for NaN. Finite for finite x, except that a result beyond the range of T is infinite: of
+ * leaky_relu if |alpha| > 1, of elu if alpha is beyond it, of clip if a bound is. The four
+ * functions that multiply by x give NaN for -infinity, as their formulas do. Hendrycks and
+ * Gimpel, 2016 (arXiv 1606.08415); Clevert et al., 2015 (arXiv 1511.07289). */
 struct hw_activation {
     struct hw_tensor x, y;
     int32_t kind; /* enum hw_activation_kind */

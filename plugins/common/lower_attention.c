@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+_Static_assert(ATTENTION_MAX_DIM == HW_MAX_HEAD, "the kernel takes every head");
+
 #define TEXT(x)    #x
 #define TEXT_OF(x) TEXT(x)
 

@@ -3,6 +3,8 @@
  * argmax, top_k, dot. */
 #include "lowering.h"
 
+_Static_assert(TOP_K_MAX == HW_MAX_K, "the kernel finds as many");
+
 void lower_rmsnorm(const struct hw_rmsnorm *op, struct lowered *out)
 {
     out->args.rmsnorm = (struct rmsnorm_args){
