@@ -52,6 +52,32 @@ struct driver {
 
 enum { MOST_DEVICES = 64 };
 
+/* What rows may need of a device, in kernels.def. */
+enum feature {
+    SM_80 = 1,      /* compute capability 8.0 */
+    SHARED_160K = 2 /* a group may have 160 KiB of shared memory besides what it declares */
+};
+
+/* The tuned kernels: the image that each is in, and its name. */
+#define TUNED_KERNELS(X)                                                                   \
+    X(MATMUL_GEMV, gemv_f16)                                                               \
+    X(MATMUL_GEMV, gemv_bf16)                                                              \
+    X(MATMUL_GEMV, gemv_q8_0)                                                              \
+    X(MATMUL_GEMV, gemv_q4_0)                                                              \
+    X(MATMUL_GEMV, gemv_q4_K)                                                              \
+    X(MATMUL_GEMV, gemv_q6_K)
+
+enum tuned {
+    TUNED_NONE,
+#define X(image, name) TUNED_##name,
+    TUNED_KERNELS(X)
+#undef X
+        TUNED_COUNT
+};
+
+/* The images: one for each form of the portable kernels, by its number, then the others. */
+enum { IMAGE_MATMUL_GEMV = FORM_COUNT, IMAGE_COUNT };
+
 struct plugin {
     const struct hw_host *host;
     struct driver cuda;
@@ -65,13 +91,14 @@ struct device {
     const struct hw_host *host;
     const struct driver *cuda;
     int number;    /* the driver's */
+    int units;     /* multiprocessors */
     void *context; /* the primary one, which the application may share */
     void *stream;  /* for what belongs to no queue */
     struct kernel_choice choice;
     atomic_bool lost;
     pthread_mutex_t lock; /* of modules and functions, until they are loaded */
-    void *module[FORM_COUNT];
-    _Atomic(void *) function[FORM_COUNT][PORTABLE_COUNT];
+    void *module[IMAGE_COUNT];
+    _Atomic(void *) function[FORM_COUNT][PORTABLE_COUNT], tuned[TUNED_COUNT];
 };
 
 struct queue {
@@ -110,13 +137,21 @@ struct block {
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
-/* What a row's plan function fills in. */
+/* What a row's plan function fills in: the portable kernel of `lowered`, or a tuned kernel that
+ * takes the same arguments, in at most as many groups, of which each unit runs one. */
 struct plan {
     struct lowered lowered;
+    enum tuned tuned;         /* TUNED_NONE: the portable one */
+    unsigned threads, shared; /* of a group of a tuned one; bytes of shared memory */
 };
+
+/* What a tuned kernel may have, where SHARED_160K is there. */
+enum { SHARED_MOST = 160 << 10 };
 
 extern const struct kernel_table launch_kernels;
 
+/* The address that kernels count an operand's offset from; 0 if it is absent or has no buffer. */
+uint64_t launch_base(const struct hw_tensor *t);
 /* Plans an op with the queue's rows and launches it on `stream`, in the device's context. */
 int32_t launch_op(struct queue *queue, uint32_t op, const void *args, void *stream);
 void launch_unload(struct device *device);

@@ -12,7 +12,8 @@ enum {
     ATTRIBUTE_PCI_DEVICE = 34,
     ATTRIBUTE_PCI_DOMAIN = 50,
     ATTRIBUTE_MAJOR = 75,
-    ATTRIBUTE_MINOR = 76
+    ATTRIBUTE_MINOR = 76,
+    ATTRIBUTE_SHARED_MOST = 97 /* bytes of a group that asks for more than usual */
 };
 
 /* -1 if the driver does not say. */
@@ -117,6 +118,14 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 
 /* ---- opening ---- */
 
+/* What rows need; a kernel declares up to 1 KiB of shared memory itself. */
+static uint64_t row_features(const struct plugin *plugin, int device)
+{
+    const int shared = attribute(plugin, device, ATTRIBUTE_SHARED_MOST);
+    return (capability(plugin, device) >= 80 ? SM_80 : 0) |
+           (shared >= SHARED_MOST + 1024 ? SHARED_160K : 0);
+}
+
 static int32_t open_stream(struct device *device)
 {
     enum { NON_BLOCKING = 1 };
@@ -158,7 +167,9 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->host = plugin->host;
     device->cuda = &plugin->cuda;
     device->number = plugin->device[index];
+    device->units = attribute(plugin, device->number, ATTRIBUTE_UNITS);
     device->choice.table = &launch_kernels;
+    device->choice.features = row_features(plugin, device->number);
     pthread_mutex_init(&device->lock, NULL);
     int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
     if (!status)

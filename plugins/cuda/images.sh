@@ -8,13 +8,14 @@
 set -eu
 root=$(dirname "$0")/../..
 
-# The kernels as a CUDA program, and the list of them: kernels.def describes both.
+# The portable kernels as a CUDA program, and the list of them, as kernels.def describes; then the tuned ones.
 program()
 {
     cd "$root/kernels"
     cat dialect/cuda.h args.h prelude/math.h prelude/storage.h prelude/quantise.h prelude/group.h prelude/product.h
     sed -nE 's/^(MIXED|PLAIN|WEIGHTED)\(([a-z0-9_]+),.*/\2.c/p' kernels.def | xargs cat
     grep -E '^(MIXED|PLAIN|WEIGHTED|VARIANT)\(' kernels.def
+    cat ../plugins/cuda/kernels/*.h ../plugins/cuda/kernels/*.cu | sed '/^#include/d'
 }
 
 # Of what the preprocessor leaves, without blanks: no comment counts, and no other language's part.
