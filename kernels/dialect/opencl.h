@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenCL C 1.2; half storage needs no extension through vload_half. */
-#ifndef KERNEL_NAME
-#define KERNEL_NAME(name) name
-#endif
+/* A kernel cannot have the name of a function of the language, such as dot, which is a macro in
+ * some implementations. */
+#ifdef KERNEL_NAME
 #define KERNEL(name) __kernel void KERNEL_NAME(name)
-#define FUNC         static inline
+#else
+#define KERNEL(name) __kernel void name##_kernel
+#endif
+#define FUNC static inline
 /* A function that is not inlined can end up with the address of group memory in it, if all
  * its callers pass the same. PoCL before 4.0 finds such memory only in the kernel itself, and
  * lets all groups share what it does not find. */

@@ -2,6 +2,7 @@
 /* The devices of all platforms: what they are, opening and closing them. */
 #include "opencl.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 
 /* What can be asked about a device. */
@@ -20,12 +21,14 @@ enum {
     DEVICE_DRIVER = 0x102D,
     DEVICE_VERSION = 0x102F,
     DEVICE_EXTENSIONS = 0x1030,
+    DEVICE_PLATFORM = 0x1031,
     DEVICE_UNIFIED_MEMORY = 0x1035,
     DEVICE_UUID = 0x106A, /* cl_khr_device_uuid */
     DEVICE_PCI = 0x410F   /* cl_khr_pci_bus_info */
 };
 enum { TYPE_CPU = 2, TYPE_GPU = 4, ANY_TYPE_OF_DEVICE = -1 };
 enum { MOST_GROUP = 256, MOST_PLATFORMS = 32 };
+enum { PLATFORM_NAME = 0x0902 };
 
 /* ---- asking ---- */
 
@@ -119,16 +122,49 @@ static void find_on(struct plugin *plugin, void *platform)
     }
 }
 
+/* Copies the name of a file "<vendor>.icd" in the directory; false if there is none. Each names an
+ * implementation to the library that the plugin calls. */
+static bool find_icd(const char *directory, char *name, size_t room)
+{
+    bool found = false;
+    DIR *list = opendir(directory);
+    for (const struct dirent *entry; list && !found && (entry = readdir(list));) {
+        const size_t length = strlen(entry->d_name);
+        found = length > 4 && strcmp(entry->d_name + length - 4, ".icd") == 0;
+        if (found)
+            snprintf(name, room, "%s", entry->d_name);
+    }
+    if (list)
+        closedir(list);
+    return found;
+}
+
+/* The library says nothing about an implementation that it cannot open. */
+static int32_t fail_without_platform(const struct plugin *plugin, int error)
+{
+    const char *chosen = getenv("OCL_ICD_VENDORS");
+    const char *directory = chosen && chosen[0] ? chosen : "/etc/OpenCL/vendors";
+    const char *why = error ? error_name(error) : "no platform";
+    char name[256];
+    if (find_icd(directory, name, sizeof name))
+        return hw_fail(plugin->host, HW_NO_DEVICE,
+                       "the implementations of OpenCL in %s (%s) cannot be used (%s): "
+                       "reinstall the OpenCL driver of your device's vendor",
+                       directory, name, why);
+    return hw_fail(
+        plugin->host, HW_NO_DEVICE,
+        "no OpenCL implementation is installed (%s): install the OpenCL driver of "
+        "your device's vendor",
+        why);
+}
+
 int32_t devices_find(struct plugin *plugin)
 {
     void *platforms[MOST_PLATFORMS];
     uint32_t count = 0;
     const int error = plugin->cl.get_platforms(MOST_PLATFORMS, platforms, &count);
     if (error || !count)
-        return hw_fail(plugin->host, HW_NO_DEVICE,
-                       "no OpenCL implementation is installed (%s): install the OpenCL "
-                       "driver of your device's vendor",
-                       error ? error_name(error) : "no platform");
+        return fail_without_platform(plugin, error);
     for (uint32_t i = 0; i < count && i < MOST_PLATFORMS; i++)
         find_on(plugin, platforms[i]);
     return HW_OK;
@@ -200,12 +236,34 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 
 /* ---- opening ---- */
 
+/* What implementations get wrong. */
+static const struct quirk {
+    const char *platform;
+    uint32_t group; /* the most work-items of a group that it gets right */
+} quirks[] = {
+    /* 3.1: the scores of attention are wrong in groups of 256, and right in smaller ones. */
+    { "Portable Computing Language", 64 },
+};
+
+static uint32_t quirk_group(const struct plugin *plugin, void *device)
+{
+    char platform[128] = "";
+    plugin->cl.platform_info((void *)(uintptr_t)number(plugin, device, DEVICE_PLATFORM),
+                             PLATFORM_NAME, sizeof platform, platform, NULL);
+    for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++)
+        if (strcmp(platform, quirks[i].platform) == 0)
+            return quirks[i].group;
+    return MOST_GROUP;
+}
+
 /* The largest power of two that the device allows. */
 static uint32_t group_of(const struct plugin *plugin, void *device)
 {
-    const uint64_t most = number(plugin, device, DEVICE_GROUP_MOST);
+    const uint64_t allowed = number(plugin, device, DEVICE_GROUP_MOST);
+    const uint64_t right = quirk_group(plugin, device);
+    const uint64_t most = allowed < right ? allowed : right;
     uint32_t group = LEAST_GROUP;
-    while (group < MOST_GROUP && group * 2 <= most)
+    while (group * 2 <= most)
         group *= 2;
     return group;
 }

@@ -18,8 +18,11 @@ static const char *const form_options[FORM_COUNT] = {
 #include "../../kernels/kernels.def"
 };
 
-static const char *const kernel_names[PORTABLE_COUNT] = {
-#define K(name, args, pointers) #name,
+/* A kernel's file, and its entry point (dialect/opencl.h). */
+static const struct {
+    const char *name, *entry;
+} kernels[PORTABLE_COUNT] = {
+#define K(name, args, pointers) { #name, #name "_kernel" },
 #define MIXED                   K
 #define PLAIN                   K
 #define WEIGHTED                K
@@ -125,7 +128,7 @@ static int32_t load_program(struct device *device, const struct lowered *l,
     lowered_name(l, name, sizeof name);
     snprintf(options, sizeof options, "%s -DGROUP=%u %s", device->options,
              (unsigned)program->group, form_options[l->form]);
-    if (!module_parts(&wanted, kernel_text, kernel_names[l->kernel]))
+    if (!module_parts(&wanted, kernel_text, kernels[l->kernel].name))
         return hw_fail(device->host, HW_UNSUPPORTED, "the plugin has no kernel %s", name);
     return module_load(&device->builder, &wanted, &program->handle);
 }
@@ -133,10 +136,10 @@ static int32_t load_program(struct device *device, const struct lowered *l,
 /* The most work-items that the device allows a group of this kernel, which may be fewer than for
  * others: if it needs many registers, say. */
 static int32_t most_items(struct device *device, const struct program *program,
-                          const char *name, size_t *most)
+                          const char *entry, size_t *most)
 {
     int error = 0;
-    void *kernel = device->cl->create_kernel(program->handle, name, &error);
+    void *kernel = device->cl->create_kernel(program->handle, entry, &error);
     if (!error)
         error = device->cl->kernel_info(kernel, device->handle, KERNEL_GROUP_MOST,
                                         sizeof *most, most, NULL);
@@ -149,12 +152,11 @@ static int32_t most_items(struct device *device, const struct program *program,
 static int32_t find_program(struct device *device, const struct lowered *l,
                             struct program *program)
 {
-    const char *name = kernel_names[l->kernel];
     for (program->group = device->group;; program->group /= 2) {
         size_t most = 0;
         int32_t status = load_program(device, l, program);
         if (!status)
-            status = most_items(device, program, name, &most);
+            status = most_items(device, program, kernels[l->kernel].entry, &most);
         if (status || most >= program->group)
             return status;
         device->cl->release_program(program->handle);
@@ -163,7 +165,7 @@ static int32_t find_program(struct device *device, const struct lowered *l,
             return hw_fail(device->host, HW_UNSUPPORTED,
                            "the device runs kernel %s in groups of at most %zu work-items; "
                            "it needs %d",
-                           name, most, LEAST_GROUP);
+                           kernels[l->kernel].name, most, LEAST_GROUP);
     }
 }
 
@@ -182,7 +184,7 @@ int32_t program_kernel(struct queue *queue, const struct lowered *l, void **kern
         pthread_mutex_unlock(&device->lock);
         if (status)
             return status;
-        *own = device->cl->create_kernel(program->handle, kernel_names[l->kernel], &error);
+        *own = device->cl->create_kernel(program->handle, kernels[l->kernel].entry, &error);
         if (error)
             *own = NULL;
     }
