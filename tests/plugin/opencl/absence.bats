@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What the OpenCL plugin says where OpenCL is missing, or half there. $HW is the command.
+
+setup()
+{
+    unset HW_BACKENDS HW_DISABLE HW_REQUIRE
+    mkdir "$BATS_TEST_TMPDIR/vendors"
+    export OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/vendors/
+}
+
+# says WORDS...: the status of the plugin has the words; the CPU can be used all the same.
+says()
+{
+    "$HW" status >"$BATS_TEST_TMPDIR/status"
+    cat "$BATS_TEST_TMPDIR/status"
+    for words; do
+        tr '\n' ' ' <"$BATS_TEST_TMPDIR/status" | grep -qF -- "$words"
+    done
+    "$HW" devices | grep -q '^cpu'
+}
+
+has_loader()
+{
+    ldconfig -p | grep -qF 'libOpenCL.so.1 ' || skip "missing tool: libOpenCL.so.1 (ocl-icd-libopencl1)"
+}
+
+@test "no implementation is installed" {
+    has_loader
+    says "no OpenCL implementation is installed" "install the OpenCL driver of your device's vendor"
+}
+
+@test "the library of an implementation is missing" {
+    has_loader
+    echo /nowhere/libfoo.so >"$OCL_ICD_VENDORS/foo.icd"
+    says "the implementations of OpenCL in $OCL_ICD_VENDORS (foo.icd) cannot be used" \
+        "reinstall the OpenCL driver of your device's vendor"
+}
+
+@test "the library of an implementation is a text" {
+    has_loader
+    echo text >"$BATS_TEST_TMPDIR/libfoo.so"
+    echo "$BATS_TEST_TMPDIR/libfoo.so" >"$OCL_ICD_VENDORS/foo.icd"
+    says "the implementations of OpenCL in $OCL_ICD_VENDORS (foo.icd) cannot be used"
+}
+
+@test "libOpenCL.so.1 is a text" {
+    echo text >"$BATS_TEST_TMPDIR/libOpenCL.so.1"
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH \
+        says "cannot open libOpenCL.so.1" "install the OpenCL driver of your device's vendor"
+}
+
+@test "libOpenCL.so.1 is another library" {
+    cp "$HW_PLUGIN_PATH_ONLY/hw_cpu.so" "$BATS_TEST_TMPDIR/libOpenCL.so.1"
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH \
+        says "libOpenCL.so.1 has no function clGetPlatformIDs" "install the OpenCL driver of your device's vendor"
+}

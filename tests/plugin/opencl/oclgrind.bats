@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The OpenCL plugin under Oclgrind, which looks for races, uninitialised values, stray accesses and wrong calls. Its
+# exit status says nothing: its log is empty, or not there, if it has found nothing. $CHECKOPS is the program.
+
+setup()
+{
+    [ -e /usr/lib/oclgrind/liboclgrind-rt-icd.so ] || skip "missing tool: Oclgrind (oclgrind)"
+    echo /usr/lib/oclgrind/liboclgrind-rt-icd.so >"$BATS_TEST_TMPDIR/oclgrind.icd"
+    unset HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT
+    export HW_BACKENDS=opencl HW_CACHE_DIR=off OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/oclgrind.icd
+    # It lacks some instructions that an optimiser writes.
+    export OCLGRIND_BUILD_OPTIONS=-cl-opt-disable OCLGRIND_LOG=$BATS_TEST_TMPDIR/log
+    export OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=10
+}
+
+# clean CASE...: each passes, and Oclgrind has nothing to say.
+clean()
+{
+    for case; do
+        "$CHECKOPS" -p "$case"
+        if [ -s "$OCLGRIND_LOG" ]; then
+            head -n 40 "$OCLGRIND_LOG"
+            return 1
+        fi
+    done
+}
+
+# Not layernorm: Oclgrind 21.10 lacks llvm.experimental.noalias.scope.decl, which inlining writes there.
+@test "kernels that sum and search in group memory" {
+    clean 'argmax(type=f32,shape=3x31,data=steps,keep=0)' \
+        'dot(a=f32,b=f32,y=f32,shape=3x31,keep=0)' 'rmsnorm(type=bf16,weight=f32,shape=2x3x129)' \
+        'softmax(type=f32,shape=3x31,log=0,data=uniform)' 'top_k(type=f32,shape=31,k=1,data=steps,values=0)'
+}
+
+@test "kernels with tiles in group memory" {
+    clean 'matmul(a=f32,b=f32,c=f32,m=3,n=33,k=31)' 'matmul_id(a=f32,b=f32,c=f32,n=33,k=31,tokens=1,shared=0)' \
+        'attention(type=f32,kv=f32,tq=1,tmax=17,hq=4,hkv=2,causal=1)' \
+        'rope(type=f32,shape=2x3x64,interleaved=0,start=17)'
+}
+
+@test "kernels without group memory" {
+    clean 'activation(kind=gelu,type=f32,shape=3x31)' 'add(type=f32,shape=3x31)' \
+        'get_rows(table=q4_0,y=f32,cols=32,pick=spread,data=uniform)' \
+        'set_rows(x=f32,table=q8_0,cols=32,pick=spread,data=uniform)' 'silu(type=f32,shape=3x31)'
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The OpenCL plugin on PoCL, with all its threads. $CHECKOPS and $HW are programs, $MODEL is a model, $GOLDEN its
+# expected output.
+
+setup()
+{
+    unset HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT POCL_DEVICES POCL_MAX_PTHREAD_COUNT
+    export HW_BACKENDS=opencl HW_CACHE_DIR=$BATS_FILE_TMPDIR/cache POCL_CACHE_DIR=$BATS_FILE_TMPDIR/pocl
+    mkdir -p "$POCL_CACHE_DIR"
+    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
+    [ -e "$OCL_ICD_VENDORS" ] || skip "missing tool: PoCL (pocl-opencl-icd)"
+}
+
+@test "a cached program is not compiled again, and a damaged one is" {
+    export HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache
+    "$CHECKOPS" -p 'add(type=f32,shape=3x31)'
+    ls -i "$HW_CACHE_DIR"/opencl/* >"$BATS_TEST_TMPDIR/first"
+    "$CHECKOPS" -p 'add(type=f32,shape=3x31)'
+    ls -i "$HW_CACHE_DIR"/opencl/* >"$BATS_TEST_TMPDIR/second"
+    diff "$BATS_TEST_TMPDIR/first" "$BATS_TEST_TMPDIR/second"
+    for entry in "$HW_CACHE_DIR"/opencl/*; do
+        truncate -s 1000 "$entry"
+    done
+    "$CHECKOPS" -p 'add(type=f32,shape=3x31)'
+    for entry in "$HW_CACHE_DIR"/opencl/*; do
+        [ "$(stat -c %s "$entry")" -gt 1000 ]
+    done
+}
+
+@test "every op is right" {
+    "$CHECKOPS" --quick
+}
+
+@test "a model says the golden text" {
+    "$HW" run "$MODEL" --prompt 'ROMEO:' -n 16 >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
+    cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
+    grep -q '^device  *opencl:0' "$BATS_TEST_TMPDIR/err"
+    python3 - "$BATS_TEST_TMPDIR/out" <<'END'
+import json, os, sys
+golden = json.load(open(os.environ['GOLDEN']))['Q8_0'][0]['text']
+said = open(sys.argv[1]).read().rstrip('\n')
+assert len(said) > 16 and golden.startswith(said), said
+END
+}
