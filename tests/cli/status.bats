@@ -92,7 +92,7 @@ END
     cc -shared -fPIC -I "$BATS_TEST_DIRNAME/../../include" -o "$directory/hw_absent.so" "$BATS_TEST_TMPDIR/absent.c"
     chmod 755 "$directory/hw_absent.so"
     hw status
-    says '✗ Absent\\x9b31m \(absent\)' # its C1 control is for no terminal
+    says '✗ Absent\\xc2\\x9b31m \(absent\)' # its C1 control is for no terminal
     says '    Error: it needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
     HW_DISABLE=absent hw status
     says '    Not used: .*HW_DISABLE.*'
