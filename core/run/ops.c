@@ -107,7 +107,9 @@ static inline bool lost(const struct hw_device *device)
 enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
     const struct seen_call *seen;
-    if (unlikely(!queue || !args || size < SEEN_BYTES || forked(queue->quick_in) ||
+    /* A struct of another size may lie at any address. */
+    if (unlikely(!queue || !args || size < SEEN_BYTES ||
+                 (uintptr_t)args % _Alignof(union any_op) || forked(queue->quick_in) ||
                  lost(queue->device)) ||
         unlikely(!(seen = seen_before(queue, 0, op, args, size))))
         return submit_checked(queue, op, args, size);
