@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h - a valid call of each op, and a queue that counts calls instead of computing. */
+/* calls.h - a valid call of each op, and a world whose CPU counts calls instead of computing. */
 #ifndef HW_CALLS_H
 #define HW_CALLS_H
 
@@ -20,8 +20,14 @@ union any_op valid_call(uint32_t op);
 /* Whether `up` may be absent, where gate has another shape then. */
 bool is_gated(uint32_t op);
 
-/* From now on, the queue's ops compute nothing and count their calls. */
-void count_calls(struct hw_queue *queue);
+/* For a group of tests: opens the world, in which the ops of the CPU compute nothing and count
+ * their calls; closes it. */
+int calls_begin(void **state);
+int calls_end(void **state);
+extern struct world world;
 extern uint32_t plugin_calls;
+
+/* Submits a call on the CPU. */
+enum hw_status submit(uint32_t op, const union any_op *args);
 
 #endif

@@ -7,28 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static struct world world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(&world, NULL, NULL);
-    count_calls(world.on_cpu);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(&world);
-    return 0;
-}
-
-static enum hw_status submit(uint32_t op, const union any_op *args)
-{
-    return hw_submit(world.on_cpu, op, args, op_rows[op].size);
-}
-
 /* The call is rejected with op and field in the message, and the plugin is not called. */
 static void refused(uint32_t op, const union any_op *args, const char *field,
                     const char *what)
@@ -542,5 +520,5 @@ int main(void)
         cmocka_unit_test(empty_outputs_need_no_work),
         cmocka_unit_test(absent_tensors_are_rejected),
     };
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return cmocka_run_group_tests(tests, calls_begin, calls_end);
 }

@@ -7,28 +7,6 @@
 #include "run/queue.h"
 #include "run/seen.h"
 
-static struct world world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(&world, NULL, NULL);
-    count_calls(world.on_cpu);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(&world);
-    return 0;
-}
-
-static enum hw_status submit(uint32_t op, const union any_op *args)
-{
-    return hw_submit(world.on_cpu, op, args, op_rows[op].size);
-}
-
 static bool seen(uint32_t op, const union any_op *args)
 {
     return seen_before(world.on_cpu, 0, op, args, op_rows[op].size) ||
@@ -250,5 +228,5 @@ int main(void)
         cmocka_unit_test(many_shapes_are_recognised),
         cmocka_unit_test(quick_look_and_full_check_agree),
     };
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return cmocka_run_group_tests(tests, calls_begin, calls_end);
 }
