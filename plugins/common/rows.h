@@ -113,16 +113,18 @@ int32_t kernel_supports(const char *why_not, char *why, size_t why_size);
 
 /* Defines launch_supports() and launch_row() of slots.h, which answer what the host asks about ops.
  * A macro, because only the plugin knows struct plan and struct device; the latter has a member
- * `choice`. */
-#define KERNEL_QUERIES                                                                     \
+ * `choice`. `bytes` is the memory that an op needs beyond its operands, once `plan` is filled in. */
+#define KERNEL_QUERIES KERNEL_QUERIES_WITH(0)
+#define KERNEL_QUERIES_WITH(bytes)                                                         \
     int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,        \
                             size_t why_size, uint64_t *scratch)                            \
     {                                                                                      \
         const struct kernel_choice *choice = &((struct device *)device)->choice;           \
         struct plan plan;                                                                  \
+        const char *why_not = kernel_plan(choice, op, args, &plan);                        \
         if (scratch)                                                                       \
-            *scratch = 0;                                                                  \
-        return kernel_supports(kernel_plan(choice, op, args, &plan), why, why_size);       \
+            *scratch = why_not ? 0 : (bytes);                                              \
+        return kernel_supports(why_not, why, why_size);                                    \
     }                                                                                      \
     int32_t launch_row(void *device, uint32_t op, uint32_t index,                          \
                        struct hw_kernel_info *info)                                        \

@@ -43,8 +43,30 @@ struct copy_rows {
     size_t bytes, rows;
 };
 
+/* A launch with attributes (CUlaunchConfig, CUlaunchAttribute). */
+struct launch_attribute {
+    int id;
+    int32_t reserved;
+    int value;
+    char rest[60];
+};
+
+struct launch_config {
+    unsigned groups[3], threads[3];
+    unsigned shared; /* bytes */
+    void *stream;
+    const struct launch_attribute *attributes;
+    unsigned attribute_count;
+};
+
+/* What the copy engine of compute capability 9.0 knows of a tensor (CUtensorMap). */
+struct tensor_map {
+    _Alignas(64) uint64_t opaque[16];
+};
+
 struct driver {
 #define REQUIRED SYMBOL_MEMBER
+#define OPTIONAL SYMBOL_MEMBER
 #include "cuda.def"
 };
 
@@ -54,29 +76,39 @@ enum { MOST_DEVICES = 64 };
 
 /* What rows may need of a device, in kernels.def. */
 enum feature {
-    SM_80 = 1,      /* compute capability 8.0 */
-    SHARED_160K = 2 /* a group may have 160 KiB of shared memory besides what it declares */
+    SM_80 = 1, /* compute capability 8.0 */
+    SHARED_160K =
+        2,     /* a group may have 160 KiB of shared memory besides what it declares */
+    SM_90A = 4 /* compute capability 9.0: no other has these instructions */
 };
 
 /* The tuned kernels: the image that each is in, and its name. */
 #define TUNED_KERNELS(X)                                                                   \
-    X(MATMUL_GEMV, gemv_f16)                                                               \
-    X(MATMUL_GEMV, gemv_bf16)                                                              \
-    X(MATMUL_GEMV, gemv_q8_0)                                                              \
-    X(MATMUL_GEMV, gemv_q4_0)                                                              \
-    X(MATMUL_GEMV, gemv_q4_K)                                                              \
-    X(MATMUL_GEMV, gemv_q6_K)
+    X(matmul_gemv, gemv_f16)                                                               \
+    X(matmul_gemv, gemv_bf16)                                                              \
+    X(matmul_gemv, gemv_q8_0)                                                              \
+    X(matmul_gemv, gemv_q4_0)                                                              \
+    X(matmul_gemv, gemv_q4_K)                                                              \
+    X(matmul_gemv, gemv_q6_K)
+
+/* Their images: X(name). */
+#define TUNED_IMAGES(X) X(matmul_gemv)
 
 enum tuned {
-    TUNED_NONE,
 #define X(image, name) TUNED_##name,
     TUNED_KERNELS(X)
 #undef X
         TUNED_COUNT
 };
 
-/* The images: one for each form of the portable kernels, by its number, then the others. */
-enum { IMAGE_MATMUL_GEMV = FORM_COUNT, IMAGE_COUNT };
+/* The images: one for each form of the portable kernels, by its number, then the tuned ones. */
+enum {
+    IMAGE_LAST_FORM = FORM_COUNT - 1,
+#define X(name) IMAGE_##name,
+    TUNED_IMAGES(X)
+#undef X
+        IMAGE_COUNT
+};
 
 struct plugin {
     const struct hw_host *host;
@@ -90,10 +122,12 @@ struct device {
     struct plugin *plugin;
     const struct hw_host *host;
     const struct driver *cuda;
-    int number;    /* the driver's */
-    int units;     /* multiprocessors */
-    void *context; /* the primary one, which the application may share */
-    void *stream;  /* for what belongs to no queue */
+    int number;      /* the driver's */
+    int capability;  /* 90 for compute capability 9.0 */
+    int units;       /* multiprocessors */
+    int shared_most; /* bytes of shared memory that a group may have */
+    void *context;   /* the primary one, which the application may share */
+    void *stream;    /* for what belongs to no queue */
     struct kernel_choice choice;
     atomic_bool lost;
     pthread_mutex_t lock; /* of modules and functions, until they are loaded */
@@ -101,9 +135,16 @@ struct device {
     _Atomic(void *) function[FORM_COUNT][PORTABLE_COUNT], tuned[TUNED_COUNT];
 };
 
+/* Device memory that the kernels of an op share; it grows to what the largest op needs. */
+struct workspace {
+    uint64_t address, bytes;
+};
+
 struct queue {
     struct device *device;
     void *stream;
+    struct workspace workspace;
+    bool copied; /* the last op on it was a copy */
     bool imported;
     struct kernel_choice choice;
 };
@@ -137,12 +178,33 @@ struct block {
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
-/* What a row's plan function fills in: the portable kernel of `lowered`, or a tuned kernel that
- * takes the same arguments, in at most as many groups, of which each unit runs one. */
+/* Where an op is launched. */
+struct launcher {
+    struct device *device;
+    void *stream;       /* it may be recording */
+    uint64_t workspace; /* an address, with plan.workspace bytes */
+    bool in_order;      /* nothing may be launched early */
+};
+
+/* One launch of a tuned kernel.
+ *
+ * `early`: its groups may start before the kernel that precedes it in the stream has completed
+ * (programmatic dependent launch), where the device can do so. Until such a kernel has executed
+ * griddepcontrol.wait, it must not write anything, and must read nothing but its arguments and
+ * weights whose buffer is HW_BUFFER_READ_ONLY. Only a copy writes those: what follows a copy is
+ * never launched early. */
+struct launch {
+    enum tuned kernel;
+    unsigned groups[3], threads, shared; /* threads and bytes of shared memory of a group */
+    bool early;
+};
+
+/* What a row's plan function fills in: the portable kernel, or a function that launches others. */
 struct plan {
     struct lowered lowered;
-    enum tuned tuned;         /* TUNED_NONE: the portable one */
-    unsigned threads, shared; /* of a group of a tuned one; bytes of shared memory */
+    int32_t (*launch)(const struct launcher *at, const struct plan *plan, const void *op);
+    uint64_t workspace;       /* bytes of device memory that its kernels share */
+    unsigned threads, shared; /* for `launch`, if it wants to know */
 };
 
 /* What a tuned kernel may have, where SHARED_160K is there. */
@@ -152,8 +214,22 @@ extern const struct kernel_table launch_kernels;
 
 /* The address that kernels count an operand's offset from; 0 if it is absent or has no buffer. */
 uint64_t launch_base(const struct hw_tensor *t);
-/* Plans an op with the queue's rows and launches it on `stream`, in the device's context. */
-int32_t launch_op(struct queue *queue, uint32_t op, const void *args, void *stream);
+/* Plans an op with the queue's rows. */
+int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan);
+/* Launches what was planned, in the device's context. */
+int32_t launch_planned(const struct launcher *at, const struct plan *plan,
+                       const void *args);
+/* Launches a kernel whose only parameter is the struct at `args`. */
+int32_t launch_kernel(const struct launcher *at, const struct launch *launch,
+                      const void *args);
+/* Launches a kernel that has the parameters of the planned portable one. */
+int32_t launch_as_portable(const struct launcher *at, const struct launch *launch,
+                           const struct plan *plan);
+/* Makes a workspace large enough, in the device's context. What used it before may still run on
+ * `stream`. */
+int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
+                       uint64_t bytes);
+void launch_release(struct device *device, const struct workspace *workspace);
 void launch_unload(struct device *device);
 
 #endif

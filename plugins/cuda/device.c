@@ -119,11 +119,13 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 /* ---- opening ---- */
 
 /* What rows need; a kernel declares up to 1 KiB of shared memory itself. */
-static uint64_t row_features(const struct plugin *plugin, int device)
+static uint64_t row_features(const struct device *device)
 {
-    const int shared = attribute(plugin, device, ATTRIBUTE_SHARED_MOST);
-    return (capability(plugin, device) >= 80 ? SM_80 : 0) |
-           (shared >= SHARED_MOST + 1024 ? SHARED_160K : 0);
+    const struct driver *cuda = device->cuda;
+    return (device->capability >= 80 ? SM_80 : 0) |
+           (device->shared_most >= SHARED_MOST + 1024 ? SHARED_160K : 0) |
+           (device->capability == 90 && cuda->launch_ex && cuda->tensor_map_encode ? SM_90A
+                                                                                   : 0);
 }
 
 static int32_t open_stream(struct device *device)
@@ -168,8 +170,10 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->cuda = &plugin->cuda;
     device->number = plugin->device[index];
     device->units = attribute(plugin, device->number, ATTRIBUTE_UNITS);
+    device->capability = capability(plugin, device->number);
+    device->shared_most = attribute(plugin, device->number, ATTRIBUTE_SHARED_MOST);
     device->choice.table = &launch_kernels;
-    device->choice.features = row_features(plugin, device->number);
+    device->choice.features = row_features(device);
     pthread_mutex_init(&device->lock, NULL);
     int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
     if (!status)

@@ -4,44 +4,84 @@
 
 #include <stdlib.h>
 
+/* The driver lets no two launches of a graph run at the same time, so that they can share the
+ * workspace. */
 struct graph {
     struct device *device;
     void *exec;
+    struct workspace workspace;
 };
 
-/* Launches the nodes; `stream` records. The recording ends in any case. */
-static int32_t record(struct queue *queue, void *stream, const struct hw_node *nodes,
-                      uint32_t count, void **recorded)
+/* What is recorded cannot allocate. */
+static int32_t reserve(struct queue *queue, const struct hw_node *nodes, uint32_t count,
+                       struct workspace *workspace)
 {
-    const struct driver *cuda = queue->device->cuda;
+    struct plan plan;
+    uint64_t most = 0;
     int32_t status = HW_OK;
-    for (uint32_t i = 0; i < count && !status; i++)
-        status = launch_op(queue, nodes[i].op, nodes[i].args, stream);
-    const int result = cuda->capture_end(stream, recorded);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = launch_plan(queue, nodes[i].op, nodes[i].args, &plan);
+        if (!status && plan.workspace > most)
+            most = plan.workspace;
+    }
+    return status ? status : launch_reserve(queue->device, NULL, workspace, most);
+}
+
+/* Launches the nodes; `stream` records. The recording ends in any case. */
+static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
+                      const struct hw_node *nodes, uint32_t count, void **recorded)
+{
+    struct launcher at = { queue->device, stream, workspace, false };
+    struct plan plan;
+    int32_t status = HW_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = launch_plan(queue, nodes[i].op, nodes[i].args, &plan);
+        if (!status)
+            status = launch_planned(&at, &plan, nodes[i].args);
+        at.in_order = nodes[i].op == HW_OP_COPY;
+    }
+    const int result = queue->device->cuda->capture_end(stream, recorded);
     return status ? status : answer(queue->device, result, "record a graph");
 }
 
 static int32_t build(struct queue *queue, const struct hw_node *nodes, uint32_t count,
-                     void **exec)
+                     struct graph *graph)
 {
     enum { NON_BLOCKING = 1, RELAXED = 2 };
     struct device *device = queue->device;
     const struct driver *cuda = device->cuda;
     void *stream = NULL, *recorded = NULL;
-    int32_t status = answer(device, cuda->stream_create(&stream, NON_BLOCKING),
-                            "create a stream to record a graph");
+    int32_t status = reserve(queue, nodes, count, &graph->workspace);
+    if (status)
+        return status;
+    status = answer(device, cuda->stream_create(&stream, NON_BLOCKING),
+                    "create a stream to record a graph");
     if (status)
         return status;
     status = answer(device, cuda->capture_begin(stream, RELAXED),
                     "begin to record a graph");
     if (!status)
-        status = record(queue, stream, nodes, count, &recorded);
+        status = record(queue, stream, graph->workspace.address, nodes, count, &recorded);
     if (!status)
-        status = answer(device, cuda->graph_instantiate(exec, recorded, 0), "make a graph");
+        status = answer(device, cuda->graph_instantiate(&graph->exec, recorded, 0),
+                        "make a graph");
     if (recorded)
         cuda->graph_destroy(recorded);
     cuda->stream_destroy(stream);
     return status;
+}
+
+void graph_destroy(void *self)
+{
+    struct graph *graph = self;
+    const struct driver *cuda = graph->device->cuda;
+    if (!cuda->context_push(graph->device->context)) {
+        if (graph->exec)
+            cuda->graph_free(graph->exec);
+        launch_release(graph->device, &graph->workspace);
+        leave(graph->device);
+    }
+    free(graph);
 }
 
 int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t count, void **out)
@@ -53,11 +93,11 @@ int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t count, voi
     graph->device = queue->device;
     int32_t status = enter(queue->device);
     if (!status) {
-        status = build(queue, nodes, count, &graph->exec);
+        status = build(queue, nodes, count, graph);
         leave(queue->device);
     }
     if (status)
-        free(graph);
+        graph_destroy(graph);
     else
         *out = graph;
     return status;
@@ -73,14 +113,4 @@ int32_t graph_launch(void *self, void *graph)
                                                          queue->stream);
     leave(queue->device);
     return answer(queue->device, result, "launch a graph");
-}
-
-void graph_destroy(void *self)
-{
-    struct graph *graph = self;
-    if (!graph->device->cuda->context_push(graph->device->context)) {
-        graph->device->cuda->graph_free(graph->exec);
-        leave(graph->device);
-    }
-    free(graph);
 }

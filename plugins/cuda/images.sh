@@ -1,51 +1,79 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The images in plugins/cuda/images: PTX of the kernels, for a build where no compiler makes it. Each begins with the
-# compiler that made it and a hash of the sources that it was made from.
-#   images.sh hash                prints the hash of the sources as they are
-#   images.sh stale               succeeds if an image was made from other sources than these
-#   images.sh write DIR PTX...    writes the PTX that a build made to DIR, without comments
+# The images in plugins/cuda/images: the kernels compiled, for a build without the compilers. Each PTX begins with the
+# compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same.
+#   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv"
+#   images.sh stale               succeeds if images were made from other sources than these, and prints their names
+#   images.sh write DIR FILE...   writes the images that a build made to DIR, PTX without comments
 set -eu
-root=$(dirname "$0")/../..
+root=$(cd "$(dirname "$0")/../.." && pwd)
 
-# The portable kernels as a CUDA program, and the list of them, as kernels.def describes; then the tuned ones.
-program()
+# The portable kernels as a CUDA program, and the list of them, as kernels.def describes.
+portable()
 {
     cd "$root/kernels"
     cat dialect/cuda.h args.h prelude/math.h prelude/storage.h prelude/quantise.h prelude/group.h prelude/product.h
     sed -nE 's/^(MIXED|PLAIN|WEIGHTED)\(([a-z0-9_]+),.*/\2.c/p' kernels.def | xargs cat
     grep -E '^(MIXED|PLAIN|WEIGHTED|VARIANT)\(' kernels.def
-    cat ../plugins/cuda/kernels/*.h ../plugins/cuda/kernels/*.cu | sed '/^#include/d'
 }
 
 # Of what the preprocessor leaves, without blanks: no comment counts, and no other language's part.
 hash()
 {
-    (program) | ${CC:-cc} -E -P -x c - | tr -d '[:space:]' | sha256sum | cut -d ' ' -f 1
+    source=$root/plugins/cuda/kernels/$1.cu
+    if [ -f "$source" ]; then
+        ${CC:-cc} -E -P -x c -I "$root/kernels" "$source"
+    else
+        (portable) | ${CC:-cc} -E -P -x c -
+    fi | tr -d '[:space:]' | sha256sum | cut -d ' ' -f 1
 }
 
 stale()
 {
-    now=$(hash)
-    for image in "$root"/plugins/cuda/images/*.ptx; do
-        grep -q "^// sources: $now\$" "$image" || return 0
+    portable=$(hash portable)
+    status=1
+    for file in "$root"/plugins/cuda/images/*.ptx "$root"/plugins/cuda/images/*.txt; do
+        [ -f "$file" ] || continue
+        image=$(basename "$file")
+        image=${image%%.*}
+        now=$portable
+        [ ! -f "$root/plugins/cuda/kernels/$image.cu" ] || now=$(hash "$image")
+        grep -q "^// sources: $now\$" "$file" || { echo "$image" && status=0; }
     done
-    return 1
+    return $status
 }
 
-# The build sets COMPILER: the first line of what its --version prints.
+header()
+{
+    echo "// SPDX-License-Identifier: MIT"
+    echo "// Made by \"ninja -C build cuda-images\" from the kernels: change those instead."
+    echo "// compiler: $2"
+    echo "// sources: $(hash "$1")"
+}
+
+# The build sets PTX_COMPILER and CUBIN_COMPILER: a line of what their --version prints. An image whose sources have
+# not changed is left as it is.
 write()
 {
     to=$1
     shift
-    for ptx; do
-        {
-            echo "// SPDX-License-Identifier: MIT"
-            echo "// Made by \"ninja -C build cuda-images\" from the kernels: change those instead."
-            echo "// compiler: $COMPILER"
-            echo "// sources: $(hash)"
-            tr -s '\t ' ' ' <"$ptx" | sed -E 's|//.*||; s/^ //; s/ $//; /^$/d'
-        } >"$to/$(basename "$ptx")"
+    for file; do
+        name=$(basename "$file")
+        image=${name%%.*}
+        case $name in
+        *.ptx)
+            {
+                header "$image" "$PTX_COMPILER"
+                tr -s '\t ' ' ' <"$file" | sed -E 's|//.*||; s/^ //; s/ $//; /^$/d'
+            } >"$to/$name"
+            ;;
+        *.cubin)
+            ! grep -q "^// sources: $(hash "$image")\$" "$to/${name%.cubin}.txt" 2>/dev/null || continue
+            cp "$file" "$to/$name"
+            chmod 644 "$to/$name"
+            header "$image" "$CUBIN_COMPILER" >"$to/${name%.cubin}.txt"
+            ;;
+        esac
     done
 }
 

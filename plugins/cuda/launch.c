@@ -3,16 +3,19 @@
  * launch. A module is loaded when the first of its kernels is used. */
 #include "cuda.h"
 
+#include <stdlib.h>
+
 enum { GROUP = 256 }; /* threads; as in kernels/prelude/group.h */
 
-/* The PTX of the images: "f16_f32.ptx". */
+/* The images: "f16_f32.ptx", "matmul_gemv.sm_90a.cubin". */
 extern const struct embedded cuda_images[];
 
-static const char *const image_names[IMAGE_COUNT] = {
-    "mixed",
+static const char *const image_names[IMAGE_COUNT] = { "mixed",
 #define VARIANT(act, wgt) #act "_" #wgt,
 #include "../../kernels/kernels.def"
-    "matmul_gemv",
+#define X(name) #name,
+                                                      TUNED_IMAGES(X)
+#undef X
 };
 
 static const struct {
@@ -29,7 +32,8 @@ static const struct {
 kernel_plan_fn plan_portable;
 const char *plan_portable(struct plan *plan, const struct kernel_row *row, const void *args)
 {
-    plan->tuned = TUNED_NONE;
+    plan->launch = NULL;
+    plan->workspace = 0;
     return lower(row->op, args, &plan->lowered);
 }
 
@@ -42,9 +46,12 @@ static const struct kernel_row rows[] = {
 
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s%s", needs & SM_80 ? "sm_80" : "",
-             needs & SM_80 && needs & SHARED_160K ? ", " : "",
-             needs & SHARED_160K ? "160 KiB of shared memory" : "");
+    static const char *const names[] = { "sm_80", "160 KiB of shared memory", "sm_90a" };
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (needs & UINT64_C(1) << i && at < size)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", names[i]);
 }
 
 const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
@@ -52,68 +59,115 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 
 /* ---- modules ---- */
 
-static const struct embedded *image_of(int number)
+/* How well an image of `arch`, "sm_80", suits a device; 0: not at all. Machine code runs on a later
+ * device of the same generation, that of "sm_90a" on 9.0 alone; PTX runs on any, but has to be
+ * translated. */
+static long suits(const char *arch, int capability)
 {
-    const struct embedded *image = cuda_images;
-    const size_t length = strlen(image_names[number]);
-    while (image->name && (strncmp(image->name, image_names[number], length) != 0 ||
-                           strcmp(image->name + length, ".ptx") != 0))
-        image++;
-    return image;
+    if (!strcmp(arch, "ptx"))
+        return 1;
+    char *end;
+    const long is = strtol(arch + strlen("sm_"), &end, 10);
+    if (*end == 'a')
+        return is == capability ? is + 1 : 0;
+    return is / 10 == capability / 10 && is <= capability ? is : 0;
 }
 
-static int32_t load_module(struct device *device, int image)
+static const struct embedded *image_of(const struct device *device, int number)
+{
+    const struct embedded *best = NULL;
+    const size_t length = strlen(image_names[number]);
+    long most = 0;
+    for (const struct embedded *image = cuda_images; image->name; image++) {
+        if (strncmp(image->name, image_names[number], length) != 0 ||
+            image->name[length] != '.')
+            continue;
+        const long how = suits(image->name + length + 1, device->capability);
+        if (how > most) {
+            most = how;
+            best = image;
+        }
+    }
+    return best;
+}
+
+static int32_t load_module(struct device *device, int number)
 {
     enum { LOG = 5, LOG_BYTES = 6 };
     char log[700] = "", what[900];
     int options[] = { LOG, LOG_BYTES };
     void *values[] = { log, (void *)(uintptr_t)sizeof log };
-    const int result = device->cuda->module_load(&device->module[image],
-                                                 image_of(image)->data, 2, options, values);
+    const struct embedded *image = image_of(device, number);
+    if (!image)
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "the kernels for %s were not built for this device",
+                       image_names[number]);
+    const int result = device->cuda->module_load(&device->module[number], image->data, 2,
+                                                 options, values);
     log[sizeof log - 1] = '\0';
-    snprintf(what, sizeof what, "load the kernels for %s%s%s", image_names[image],
+    snprintf(what, sizeof what, "load the kernels for %s%s%s", image_names[number],
              log[0] ? ": " : "", log);
     return answer(device, result, what);
 }
 
-static int32_t find_function(struct device *device, const struct plan *plan,
+static int32_t find_function(struct device *device, int image, const char *name,
                              void **function)
 {
-    enum { DYNAMIC_SHARED_MOST = 8 };
-    const struct driver *cuda = device->cuda;
-    const int image = plan->tuned ? tuned_kernels[plan->tuned].image
-                                  : (int)plan->lowered.form;
-    char name[64];
-    if (plan->tuned)
-        snprintf(name, sizeof name, "%s", tuned_kernels[plan->tuned].name);
-    else
-        lowered_name(&plan->lowered, name, sizeof name);
-    int32_t status = device->module[image] ? HW_OK : load_module(device, image);
-    if (!status)
-        status = answer(device,
-                        cuda->module_function(function, device->module[image], name),
-                        "find a kernel");
-    if (!status && plan->tuned)
-        status = answer(device,
-                        cuda->function_set(*function, DYNAMIC_SHARED_MOST, SHARED_MOST),
-                        "give a kernel more shared memory");
-    return status;
+    const int32_t status = device->module[image] ? HW_OK : load_module(device, image);
+    if (status)
+        return status;
+    return answer(device,
+                  device->cuda->module_function(function, device->module[image], name),
+                  "find a kernel");
+}
+
+/* Lets a kernel have all the shared memory that it does not declare. */
+static int32_t allow_shared(struct device *device, void *function)
+{
+    enum { DECLARED = 1, DYNAMIC_MOST = 8 };
+    int declared = 0;
+    const int32_t status = answer(device,
+                                  device->cuda->function_get(&declared, DECLARED, function),
+                                  "ask for the shared memory of a kernel");
+    if (status || device->shared_most <= declared)
+        return status;
+    return answer(
+        device,
+        device->cuda->function_set(function, DYNAMIC_MOST, device->shared_most - declared),
+        "give a kernel more shared memory");
 }
 
 /* In the device's context. */
-static int32_t function_of(struct device *device, const struct plan *plan, void **function)
+static int32_t portable_function(struct device *device, const struct lowered *l,
+                                 void **function)
 {
-    _Atomic(void *) *kept =
-        plan->tuned ? &device->tuned[plan->tuned]
-                    : &device->function[plan->lowered.form][plan->lowered.kernel];
+    _Atomic(void *) *kept = &device->function[l->form][l->kernel];
+    char name[64];
+    int32_t status = HW_OK;
+    *function = *kept;
+    if (*function)
+        return HW_OK;
+    lowered_name(l, name, sizeof name);
+    pthread_mutex_lock(&device->lock);
+    status = find_function(device, (int)l->form, name, function);
+    if (!status)
+        *kept = *function;
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+static int32_t tuned_function(struct device *device, enum tuned kernel, void **function)
+{
+    _Atomic(void *) *kept = &device->tuned[kernel];
     int32_t status = HW_OK;
     *function = *kept;
     if (*function)
         return HW_OK;
     pthread_mutex_lock(&device->lock);
-    *function = *kept;
-    if (!*function)
-        status = find_function(device, plan, function);
+    status = find_function(device, tuned_kernels[kernel].image, tuned_kernels[kernel].name,
+                           function);
+    if (!status)
+        status = allow_shared(device, *function);
     if (!status)
         *kept = *function;
     pthread_mutex_unlock(&device->lock);
@@ -134,49 +188,140 @@ uint64_t launch_base(const struct hw_tensor *t)
     return t && t->buffer ? ((const struct block *)t->buffer->impl)->address : 0;
 }
 
-static int32_t launch(struct device *device, struct plan *plan, void *stream)
-{
-    struct lowered *l = &plan->lowered;
+/* The parameters of a portable kernel. */
+struct parameters {
     uint64_t address[PORTABLE_POINTERS];
-    void *arguments[PORTABLE_POINTERS + 1], *function;
-    const int32_t status = function_of(device, plan, &function);
+    void *value[PORTABLE_POINTERS + 1];
+};
+
+static void set_parameters(struct parameters *p, const struct lowered *l)
+{
+    for (uint32_t i = 0; i < l->pointers; i++) {
+        p->address[i] = launch_base(l->operand[i]);
+        p->value[i] = &p->address[i];
+    }
+    p->value[l->pointers] = (void *)(uintptr_t)&l->args;
+}
+
+static int32_t launch_portable(const struct launcher *at, const struct plan *plan)
+{
+    const struct lowered *l = &plan->lowered;
+    struct parameters p;
+    void *function;
+    const int32_t status = portable_function(at->device, l, &function);
     if (status)
         return status;
-    for (uint32_t i = 0; i < l->pointers; i++) {
-        address[i] = launch_base(l->operand[i]);
-        arguments[i] = &address[i];
-    }
-    arguments[l->pointers] = &l->args;
-    unsigned groups = (unsigned)l->groups, threads = GROUP, shared = 0;
-    if (plan->tuned) {
-        groups = l->groups < device->units ? groups : (unsigned)device->units;
-        threads = plan->threads;
-        shared = plan->shared;
-    }
-    return answer(device,
-                  device->cuda->launch(function, groups, 1, 1, threads, 1, 1, shared,
-                                       stream, arguments, NULL),
+    set_parameters(&p, l);
+    return answer(at->device,
+                  at->device->cuda->launch(function, (unsigned)l->groups, 1, 1, GROUP, 1, 1,
+                                           0, at->stream, p.value, NULL),
                   "launch a kernel");
 }
 
-int32_t launch_op(struct queue *queue, uint32_t op, const void *args, void *stream)
+static int32_t launch_tuned(const struct launcher *at, const struct launch *l,
+                            void **parameters)
 {
-    struct plan plan;
-    const char *why = kernel_plan(&queue->choice, op, args, &plan);
-    if (why)
-        return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    return plan.lowered.groups ? launch(queue->device, &plan, stream) : HW_OK;
+    enum { EARLY = 6 };
+    static const struct launch_attribute early = { .id = EARLY, .value = 1 };
+    const struct driver *cuda = at->device->cuda;
+    const bool can_be_early = l->early && !at->in_order && at->device->capability >= 90 &&
+                              cuda->launch_ex;
+    void *function;
+    const int32_t status = tuned_function(at->device, l->kernel, &function);
+    if (status)
+        return status;
+    const struct launch_config config = {
+        .groups = { l->groups[0], l->groups[1], l->groups[2] },
+        .threads = { l->threads, 1, 1 },
+        .shared = l->shared,
+        .stream = at->stream,
+        .attributes = &early,
+        .attribute_count = 1,
+    };
+    return answer(at->device,
+                  can_be_early ? cuda->launch_ex(&config, function, parameters, NULL)
+                               : cuda->launch(function, l->groups[0], l->groups[1],
+                                              l->groups[2], l->threads, 1, 1, l->shared,
+                                              at->stream, parameters, NULL),
+                  "launch a kernel");
+}
+
+int32_t launch_kernel(const struct launcher *at, const struct launch *launch,
+                      const void *args)
+{
+    return launch_tuned(at, launch, (void *[]){ (void *)(uintptr_t)args });
+}
+
+int32_t launch_as_portable(const struct launcher *at, const struct launch *launch,
+                           const struct plan *plan)
+{
+    struct parameters p;
+    set_parameters(&p, &plan->lowered);
+    return launch_tuned(at, launch, p.value);
+}
+
+int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
+                       uint64_t bytes)
+{
+    const struct driver *cuda = device->cuda;
+    if (bytes <= workspace->bytes)
+        return HW_OK;
+    int32_t status = HW_OK;
+    if (workspace->bytes) {
+        status = answer(device, cuda->stream_wait(stream), "wait for a queue's work");
+        if (!status)
+            status = answer(device, cuda->memory_free(workspace->address), "free memory");
+        if (status)
+            return status;
+        *workspace = (struct workspace){ 0 };
+    }
+    char what[80];
+    snprintf(what, sizeof what, "allocate %llu bytes of memory for kernels",
+             (unsigned long long)bytes);
+    status = answer(device, cuda->memory_alloc(&workspace->address, bytes), what);
+    if (!status)
+        workspace->bytes = bytes;
+    return status;
+}
+
+void launch_release(struct device *device, const struct workspace *workspace)
+{
+    if (workspace->bytes)
+        device->cuda->memory_free(workspace->address);
+}
+
+int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan)
+{
+    const char *why = kernel_plan(&queue->choice, op, args, plan);
+    return why ? hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why) : HW_OK;
+}
+
+int32_t launch_planned(const struct launcher *at, const struct plan *plan, const void *args)
+{
+    if (plan->lowered.groups == 0)
+        return HW_OK;
+    return plan->launch ? plan->launch(at, plan, args) : launch_portable(at, plan);
 }
 
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
-    int32_t status = enter(queue->device);
+    struct device *device = queue->device;
+    struct plan plan;
+    int32_t status = enter(device);
     if (status)
         return status;
-    status = launch_op(queue, op, args, queue->stream);
-    leave(queue->device);
+    status = launch_plan(queue, op, args, &plan);
+    if (!status)
+        status = launch_reserve(device, queue->stream, &queue->workspace, plan.workspace);
+    if (!status)
+        status = launch_planned(&(struct launcher){ device, queue->stream,
+                                                    queue->workspace.address,
+                                                    queue->copied || queue->imported },
+                                &plan, args);
+    queue->copied = op == HW_OP_COPY;
+    leave(device);
     return status;
 }
 
-KERNEL_QUERIES
+KERNEL_QUERIES_WITH(plan.workspace)
 KERNEL_OPS

@@ -6,6 +6,7 @@
 
 static const struct symbol symbols[] = {
 #define REQUIRED(result, name, arguments, names) SYMBOL(struct driver, name, names, true)
+#define OPTIONAL(result, name, arguments, names) SYMBOL(struct driver, name, names, false)
 #include "cuda.def"
 };
 

@@ -77,6 +77,7 @@ void queue_close(void *self)
     const struct driver *cuda = queue->device->cuda;
     if (!cuda->context_push(queue->device->context)) {
         cuda->stream_wait(queue->stream);
+        launch_release(queue->device, &queue->workspace);
         if (!queue->imported)
             cuda->stream_destroy(queue->stream);
         leave(queue->device);

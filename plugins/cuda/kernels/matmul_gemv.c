@@ -19,7 +19,7 @@ static enum tuned kernel_of(int32_t type)
     case HW_Q6_K:
         return TUNED_gemv_q6_K;
     default:
-        return TUNED_NONE;
+        return TUNED_COUNT;
     }
 }
 
@@ -48,6 +48,22 @@ static int64_t warps_of(const struct matmul_args *m)
     return warps < GEMV_WARPS ? warps : GEMV_WARPS;
 }
 
+/* As many groups as there are multiprocessors, at most: each takes several runs of rows. */
+static int32_t launch_gemv(const struct launcher *at, const struct plan *plan,
+                           const void *args)
+{
+    const struct hw_matmul *op = args;
+    const unsigned groups = (unsigned)plan->lowered.groups,
+                   units = (unsigned)at->device->units;
+    return launch_as_portable(
+        at,
+        &(struct launch){ .kernel = kernel_of(op->b.dtype),
+                          .groups = { groups < units ? groups : units, 1, 1 },
+                          .threads = plan->threads,
+                          .shared = plan->shared },
+        plan);
+}
+
 kernel_plan_fn plan_matmul_gemv;
 const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
                              const void *args)
@@ -57,8 +73,9 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    plan->tuned = kernel_of(op->b.dtype);
-    if (!plan->tuned)
+    plan->launch = launch_gemv;
+    plan->workspace = 0;
+    if (kernel_of(op->b.dtype) == TUNED_COUNT)
         return "b has a type that this row does not take";
     if (!is_one_product(&op->c))
         return "c has more than one row";
