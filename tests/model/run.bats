@@ -203,6 +203,71 @@ assert run['windows'] == 1 and 5 < run['perplexity'] < 50
 END
 }
 
+@test "bench measures prompts and tokens at every depth, without a file and with one" {
+    hw_run --shape tiny --bench -p 16,40 -n 8 --depth 0,100 -r 2 -d cpu
+    cat out err
+    [ "$status" -eq 0 ]
+    head -n 1 out | grep -qE '^tokens per second +median +min +p10 +p90 +\(2 repetitions\)$'
+    names=$(sed -nE '2,$s/  +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$//p' out | tr '\n' ';')
+    [ "$names" = 'pp16;pp40;tg8;pp16 @ d100;pp40 @ d100;tg8 @ d100;' ]
+    grep -qE '^model +tiny, bf16, random weights$' err
+    grep -qE '^memory .* KV cache \(f16, 140 tokens\)' err
+    hw_run "$MODEL" --bench -p 0 -n 3 -r 3 -d cpu --json
+    [ "$status" -eq 0 ]
+    python3 - <<'END'
+import json
+run = json.load(open('out'))
+(row,) = run['results']
+assert (row['test'], row['prompt'], row['tokens'], row['depth'], row['repetitions']) == ('tg3', 0, 3, 0, 3), row
+assert 0 < row['rate']['min'] <= row['rate']['median'] <= row['rate']['p90'], row
+# every pass counts, and the one before them
+assert run['ops']['own'] == (3 + 1) * 3 * run['graph']['nodes'], run['ops']
+END
+}
+
+@test "random weights have the types that hw quantize chooses, and give finite scores" {
+    for type in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_M Q5_K_M; do
+        hw_run --shape tiny --type $type --bench -p 4 -n 1 -r 1 -d cpu --json
+        cat err
+        [ "$status" -eq 0 ]
+        TYPE=$type python3 - <<'END'
+import json, os
+width, inner, keys, words, layers = 256, 768, 128, 512, 2
+bits = {'f32': 32, 'f16': 16, 'bf16': 16, 'q8_0': 8.5, 'q4_0': 4.5, 'q4_1': 5, 'q5_0': 5.5, 'q5_1': 6, 'q4_K': 4.5,
+        'q5_K': 5.5, 'q6_K': 6.5625}
+most = bits[os.environ['TYPE'].replace('Q', 'q').replace('_M', '')]
+scores = most if most >= 8.5 else bits['q6_K']
+# Of two layers, none is in the first eighth, and the second in the last.
+more = bits['q6_K'] if '_M' in os.environ['TYPE'] else most
+matrices = words * width * (most + scores) + layers * (2 * width * width + keys * width + 2 * inner * width) * most
+matrices += (keys * width + inner * width) * (most + more)
+run = json.load(open('out'))
+weights = matrices / 8 + (2 * layers + 1) * width * 4
+# buffers are rounded up
+assert weights <= run['memory']['weights'] < weights + 64 * 1024, (weights, run['memory'])
+assert run['type'] == os.environ['TYPE'] and run['model'] == 'tiny', run
+END
+    done
+}
+
+@test "bench refuses what it cannot measure" {
+    hw_run --shape tiny; refused 2 '--shape requires --bench'
+    hw_run "$MODEL" --depth 3; refused 2 '--depth requires --bench'
+    hw_run --bench; refused 2 'the model file is missing'
+    hw_run "$MODEL" --shape tiny --bench; refused 2 'a model file and --shape exclude each other'
+    hw_run "$MODEL" --type f16 --bench; refused 2 '--type requires --shape'
+    hw_run --shape mistral --bench; refused 2 'mistral: no such shape' "'mistral-7b'"
+    hw_run --shape tiny --type q9 --bench; refused 2 'q9: no such type' 'there are: f32, f16'
+    hw_run "$MODEL" --bench -p 'The king'; refused 2 "--prompt: 'The king' must be a whole number"
+    hw_run "$MODEL" --bench -p 1,,2; refused 2 "--prompt: '' must be a whole number"
+    hw_run "$MODEL" --bench -p 0 -n 0; refused 2 '--prompt 0 and -n 0 leave nothing to measure'
+    hw_run "$MODEL" --bench -r 0; refused 2 "--repetitions: '0'" 'from 1 to'
+    hw_run "$MODEL" --bench --depth "$(seq -s , 17)"; refused 2 'has more than 16 numbers'
+    hw_run "$MODEL" --bench --temperature 1; refused 2 '--temperature and --bench exclude each other'
+    hw_run "$MODEL" --bench --perplexity x; refused 2 '--perplexity and --bench exclude each other'
+    hw_run "$MODEL" --bench --depth 500 -n 13; refused 1 'the longest test has 1012 tokens' 'at most 512'
+}
+
 @test "text is streamed, and Ctrl-C ends it but prints the summary" {
     "$HW" run "$MODEL" -n 100000 --prompt 'ROMEO:' >out 2>err &
     pid=$!
@@ -381,7 +446,7 @@ END
     hw_run --help
     [ "$status" -eq 0 ]
     for option in --prompt --prompt-file --tokens --temperature --top-k --top-p --seed --device --kv-type --context \
-        --perplexity --json; do
+        --perplexity --bench --depth --repetitions --shape --type --json; do
         grep -q -- "$option" out
     done
 }

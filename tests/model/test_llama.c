@@ -144,7 +144,7 @@ static void check_entry(struct llama *llama, const json_t *entry)
     assert_in_range(json_array_size(prompt), 1, 16);
     for (size_t i = 0; i < json_array_size(prompt); i++)
         ids[i] = (int32_t)json_integer_value(json_array_get(prompt, i));
-    llama_rewind(llama);
+    llama_rewind(llama, 0);
     feed(llama, ids, (int64_t)json_array_size(prompt));
     check_first_scores(llama, entry);
     assert_int_equal(json_array_size(answer), 64);
@@ -210,11 +210,11 @@ static void test_batch_equals_steps(void **state)
     struct llama *llama = load(model, &settings);
     feed(llama, text, TEXT);
     scores_of(llama, at_once);
-    llama_rewind(llama);
+    llama_rewind(llama, 0);
     for (int i = 0; i < TEXT; i++)
         feed(llama, &text[i], 1);
     scores_of(llama, one_by_one);
-    llama_rewind(llama);
+    llama_rewind(llama, 0);
     feed(llama, text, 7);
     feed(llama, text + 7, 1);
     feed(llama, text + 8, TEXT - 8);
@@ -634,7 +634,7 @@ static void test_perplexity(void **state)
     struct llama *llama = load(model, &(struct llama_settings){ .context = WINDOW });
     for (int i = 0; i < TEXT - 1; i++) {
         if (i % WINDOW == 0)
-            llama_rewind(llama);
+            llama_rewind(llama, 0);
         feed(llama, i % WINDOW == 0 ? &text[0] : &words[i - 1], 1);
         scores_of(llama, scores);
         wanted += negative_log_likelihood(scores, VOCABULARY, words[i]);

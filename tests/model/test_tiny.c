@@ -130,7 +130,7 @@ static void check_model(const char *name, const json_t *entry, struct hw_device 
     for (int64_t i = 0; i < count; i++)
         tokens[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
     const double at_once = score_at_once(llama, check, tokens, count);
-    llama_rewind(llama);
+    llama_rewind(llama, 0);
     const double in_steps = score_in_steps(llama, check, tokens, count);
     printf("# %s on %s: errors of %.1e at once and %.1e in steps\n", name,
            hw_device_name(device), at_once, in_steps);

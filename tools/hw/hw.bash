@@ -12,12 +12,16 @@ _hw_devices()
     hw devices -l 2>/dev/null | cut -d ' ' -f 1
 }
 
+_hw_types='f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_S Q4_K_M Q5_K_S Q5_K_M'
+
 # Values of the option $1, if it has known ones; $2 is what has been typed of them.
 _hw_values()
 {
     local types='f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0' type
     case $1 in
     -d | --device) _hw_devices ;;
+    --shape) echo tiny tinyllama llama-2-7b mistral-7b llama-3-8b ;;
+    --type) echo $_hw_types ;;
     --kv-type) for type in $types; do echo "${2%"${2##*,}"}$type"; done ;;
     esac
 }
@@ -28,7 +32,7 @@ _hw_words()
     case $command in
     '') _hw_commands && echo help ;;
     help) _hw_commands ;;
-    quantize) echo f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_S Q4_K_M Q5_K_S Q5_K_M ;;
+    quantize) echo $_hw_types ;;
     bench) echo open dispatch copy ops ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     devices | verify | explain) _hw_devices ;;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - `hw run`: text from a model file, or the perplexity of a text. */
+/* run.c - `hw run`: text from a model file, the perplexity of a text, or how fast the model is. */
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
 #include "bar.h"
@@ -7,6 +7,7 @@
 #include "command.h"
 #include "options.h"
 #include "output.h"
+#include "random.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -22,17 +23,19 @@
 
 static const struct manual manual = {
     .about =
-        "hw run - text from a model file, or the perplexity of a text\n\n"
+        "hw run - text from a model file, the perplexity of a text, or how fast the model is\n\n"
         "Reads GGUF files of the llama, mistral3, qwen2 and qwen3 architectures. The text goes to\n"
         "standard output as it is produced, the summary to standard error. Without --temperature\n"
         "the most probable token is always taken, so the same prompt gives the same text.",
-    .arguments = "[OPTION...] MODEL.gguf",
+    .arguments = "[OPTION...] MODEL.gguf | --shape NAME --bench",
     .notes =
         "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
         "  hw run MODEL.gguf --prompt 'Once' --temperature 0.8 --top-p 0.95 --seed 1\n"
         "  fortune | hw run MODEL.gguf --prompt -\n"
         "  hw run MODEL.gguf --device cpu --kv-type q8_0,q5_1 --json\n"
-        "  hw run MODEL.gguf --perplexity text.txt\n\n"
+        "  hw run MODEL.gguf --perplexity text.txt\n"
+        "  hw run MODEL.gguf --bench -p 512,2048 -n 128 --depth 0,4096\n"
+        "  hw run --shape mistral-7b --type q4_K_M --bench\n\n"
         "Ctrl-C ends the text; the summary is still printed. The exit status is 1 on failure,\n"
         "and if Ctrl-C cut a perplexity short.",
 };
@@ -41,8 +44,8 @@ enum { DEFAULT_COUNT = 128, MAX_SCORES = 4 << 20 };
 
 /* ---- The options ---- */
 
-static bool whole(const char *option, const char *word, int64_t low, int64_t high,
-                  int64_t *value)
+bool run_whole(const char *option, const char *word, int64_t low, int64_t high,
+               int64_t *value)
 {
     char *end;
     if (!word)
@@ -111,22 +114,57 @@ static int64_t seed_of_chance(void)
     return (int64_t)((moment ^ (uint64_t)getpid() << 24) & INT32_MAX);
 }
 
-/* --perplexity generates nothing, and a prompt has one source. */
+/* --perplexity generates nothing, --bench no text, and a prompt has one source. */
 static bool fits_together(const struct words *w)
 {
+    enum { PERPLEXITY = 1, BENCH = 2, TEXT = 4 };
+    const int task = w->bench ? BENCH : w->perplexity ? PERPLEXITY : TEXT;
     const struct {
         const char *option, *word;
-    } rows[] = { { "--prompt", w->prompt }, { "--prompt-file", w->prompt_file },
-                 { "--tokens", w->count },  { "--temperature", w->temperature },
-                 { "--top-k", w->top_k },   { "--top-p", w->top_p },
-                 { "--seed", w->seed } };
-    for (size_t i = 0; w->perplexity && i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].word)
-            return complain("%s and --perplexity exclude each other", rows[i].option),
+        int tasks; /* that have it */
+    } rows[] = {
+        { "--perplexity", w->perplexity, PERPLEXITY },
+        { "--prompt", w->prompt, TEXT | BENCH },
+        { "--prompt-file", w->prompt_file, TEXT },
+        { "--tokens", w->count, TEXT | BENCH },
+        { "--temperature", w->temperature, TEXT },
+        { "--top-k", w->top_k, TEXT },
+        { "--top-p", w->top_p, TEXT },
+        { "--seed", w->seed, TEXT },
+        { "--context", w->context, TEXT | PERPLEXITY },
+        { "--shape", w->shape, BENCH },
+        { "--depth", w->depth, BENCH },
+        { "--repetitions", w->repetitions, BENCH },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].word && rows[i].tasks == BENCH && task != BENCH)
+            return complain("%s requires --bench", rows[i].option), false;
+        else if (rows[i].word && !(rows[i].tasks & task))
+            return complain("%s and %s exclude each other", rows[i].option,
+                            w->bench ? "--bench" : "--perplexity"),
                    false;
     if (w->prompt && w->prompt_file)
         return complain("--prompt and --prompt-file exclude each other"), false;
     return true;
+}
+
+/* A model is a file, or a shape and a type. */
+static bool read_model(struct run *run)
+{
+    const struct words *w = run->words;
+    if (run->path && w->shape)
+        return complain("a model file and --shape exclude each other"), false;
+    if (w->type && !w->shape)
+        return complain("--type requires --shape"), false;
+    if (!w->shape)
+        return run->path ||
+               (complain("the model file is missing; see hw run --help"), false);
+    run->path = w->shape;
+    run->known = random_shape(w->shape);
+    run->type = w->type ? w->type : "bf16";
+    run->recipe = recipe_find(run->type);
+    return (run->known || is_known("shape", w->shape, random_names())) &&
+           (run->recipe || is_known("type", run->type, recipe_names()));
 }
 
 /* Nothing has been opened yet if this fails. */
@@ -135,20 +173,22 @@ static bool read_words(struct run *run)
     const struct words *w = run->words;
     int64_t top_k = 0, seed = 0;
     run->count = DEFAULT_COUNT;
-    run->key_type = run->value_type = HW_F32;
+    run->key_type = run->value_type = w->bench ? HW_F16 : HW_F32;
     run->sampling.top_p = 1;
-    if (!whole("-n", w->count, 1, INT32_MAX, &run->count) ||
-        !whole("--context", w->context, 1, INT32_MAX, &run->context) ||
+    if (!fits_together(w) || !read_model(run))
+        return false;
+    if (w->bench)
+        return (!w->kv_type || read_cache_types(w->kv_type, run)) && bench_read(run);
+    if (!run_whole("-n", w->count, 1, INT32_MAX, &run->count) ||
+        !run_whole("--context", w->context, 1, INT32_MAX, &run->context) ||
         !real("--temperature", w->temperature, 0, 1000, &run->sampling.temperature) ||
-        !whole("--top-k", w->top_k, 0, INT32_MAX, &top_k) ||
+        !run_whole("--top-k", w->top_k, 0, INT32_MAX, &top_k) ||
         !real("--top-p", w->top_p, 1e-9, 1, &run->sampling.top_p) ||
-        !whole("--seed", w->seed, 0, INT64_MAX, &seed) ||
+        !run_whole("--seed", w->seed, 0, INT64_MAX, &seed) ||
         (w->kv_type && !read_cache_types(w->kv_type, run)))
         return false;
     if (w->prompt && !*w->prompt)
         return complain("--prompt is empty; leave it out to begin a text"), false;
-    if (!fits_together(w))
-        return false;
     if (!w->seed)
         seed = seed_of_chance();
     run->sampling.top_k = (int32_t)top_k;
@@ -170,6 +210,11 @@ static void interrupt(int signal_number)
 {
     (void)signal_number;
     interrupted = 1;
+}
+
+bool run_interrupted(void)
+{
+    return interrupted;
 }
 
 /* The first Ctrl-C ends the text, the second one the program. */
@@ -268,11 +313,20 @@ static bool encode(struct run *run, struct fault *why)
     return true;
 }
 
-static bool open_model(struct run *run, struct fault *why)
+static bool open_shape(struct run *run, struct fault *why)
 {
-    run->file = gguf_open(run->path, why);
-    if (!run->file || !shape_read(run->file, &run->shape, why))
-        return false;
+    if (run->known) {
+        run->shape = *run->known;
+        run->file = random_model(run->path, run->known, run->recipe, why);
+    } else {
+        watch_file(run->path);
+        run->file = gguf_open(run->path, why);
+    }
+    return run->file && (run->known || shape_read(run->file, &run->shape, why));
+}
+
+static bool open_tokenizer(struct run *run, struct fault *why)
+{
     run->tokenizer = tokenizer_create(run->file, why);
     if (!run->tokenizer)
         return false;
@@ -304,7 +358,12 @@ static bool open_device(struct run *run, struct fault *why)
 static bool load(struct run *run, struct fault *why)
 {
     const int64_t limit = run->shape.context, prompt = (int64_t)run->prompt.count;
-    int64_t context = run->context;
+    int64_t context = run->words->bench ? bench_context(run) : run->context;
+    if (context > limit && run->words->bench)
+        return fault(why,
+                     "%s: the longest test has %" PRId64
+                     " tokens, the model allows at most %" PRId64,
+                     run->path, context, limit);
     if (context > limit)
         return fault(why, "--context %" PRId64 ": the model allows at most %" PRId64,
                      context, limit);
@@ -509,16 +568,16 @@ static bool open_all(struct run *run, struct fault *why)
     const double start = now();
     double reading; /* of the prompt, which a person may be typing */
 
-    watch_file(run->path);
-    if (!open_model(run, why))
+    if (!open_shape(run, why) || (!run->words->bench && !open_tokenizer(run, why)))
         return false;
     reading = now();
-    if (!encode(run, why))
+    if (!run->words->bench && !encode(run, why))
         return false;
     reading = now() - reading;
     if (!open_device(run, why))
         return false;
-    watch_file(run->path); /* opening the device has watched the plugins instead */
+    if (!run->known)
+        watch_file(run->path); /* opening the device has watched the plugins instead */
     if (!load(run, why))
         return false;
     run->load_seconds = now() - start - reading;
@@ -531,7 +590,9 @@ static int run_model(struct run *run)
     bool good = open_all(run, &why);
     if (good) {
         catch_interrupts();
-        good = run->words->perplexity ? score_text(run, &why) : write_text(run, &why);
+        good = run->words->bench        ? bench_run(run, &why)
+               : run->words->perplexity ? score_text(run, &why)
+                                        : write_text(run, &why);
     }
     if (!good)
         complain("%s", why.text);
@@ -547,9 +608,9 @@ static int run_model(struct run *run)
 
 static void free_words(struct words *w)
 {
-    char *all[] = { w->prompt,  w->prompt_file, w->perplexity, w->device,
-                    w->kv_type, w->count,       w->context,    w->temperature,
-                    w->top_k,   w->top_p,       w->seed };
+    char *all[] = { w->prompt, w->prompt_file, w->perplexity,  w->device, w->kv_type,
+                    w->count,  w->context,     w->temperature, w->top_k,  w->top_p,
+                    w->seed,   w->shape,       w->type,        w->depth,  w->repetitions };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -583,6 +644,18 @@ int cmd_run(int argc, const char **argv)
           "N" },
         { "perplexity", '\0', POPT_ARG_STRING, &w.perplexity, 0,
           "score this text instead of producing one", "FILE" },
+        { "bench", '\0', POPT_ARG_NONE, &w.bench, 0,
+          "measure instead: prompts of -p tokens (512), producing -n tokens (128)", NULL },
+        { "depth", '\0', POPT_ARG_STRING, &w.depth, 0,
+          "--bench: tokens before those that are measured (0)", "N[,N...]" },
+        { "repetitions", 'r', POPT_ARG_STRING, &w.repetitions, 0,
+          "--bench: how often to measure each (5)", "N" },
+        { "shape", '\0', POPT_ARG_STRING, &w.shape, 0,
+          "--bench: random weights instead of a file: tiny, tinyllama, llama-2-7b, "
+          "mistral-7b, llama-3-8b",
+          "NAME" },
+        { "type", '\0', POPT_ARG_STRING, &w.type, 0,
+          "--shape: the type of its weights, as hw quantize takes it (bf16)", "TYPE" },
         OPTIONS_COMMON,
         POPT_TABLEEND,
     };
@@ -591,11 +664,7 @@ int cmd_run(int argc, const char **argv)
     int status = EXIT_USAGE;
     if (options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
         run.path = arguments.words[0];
-        status = EXIT_USAGE;
-        if (!run.path)
-            complain("the model file is missing; see %s --help", argv[0]);
-        else if (read_words(&run))
-            status = run_model(&run);
+        status = read_words(&run) ? run_model(&run) : EXIT_USAGE;
     }
     options_close(&arguments);
     free_words(&w);

@@ -4,18 +4,32 @@
 #define HW_TOOL_RUN_H
 
 #include "llama.h"
+#include "measure.h"
 #include "perplexity.h"
+#include "quantize.h"
 #include "sampler.h"
 #include "tokenizer.h"
 
 /* The options as popt reads them; NULL: not given. */
 struct words {
     char *prompt, *prompt_file, *perplexity, *device, *kv_type, *count, *context,
-        *temperature, *top_k, *top_p, *seed;
+        *temperature, *top_k, *top_p, *seed, *shape, *type, *depth, *repetitions;
+    int bench;
 };
 
+/* What --bench measures: a prompt, or tokens one after the other, behind `depth` tokens. */
+struct trial {
+    int64_t prompt, count; /* one of them is 0 */
+    int64_t depth;
+    struct spread rate; /* tokens a second */
+};
+enum { MOST_LENGTHS = 16, MOST_TRIALS = MOST_LENGTHS * (MOST_LENGTHS + 1) };
+
 struct run {
-    const char *path;
+    const char *path;            /* of the model, or the name of its shape */
+    const struct shape *known;   /* the shape, if there is no file */
+    const char *type;            /* of its weights */
+    const struct recipe *recipe; /* the same */
     const struct words *words;
     int64_t count;                /* tokens to generate */
     int64_t context;              /* from --context; 0: as much as needed */
@@ -40,7 +54,26 @@ struct run {
     double load_seconds, prompt_seconds, step_seconds;
     int64_t steps; /* decode steps in that time */
     struct perplexity perplexity;
+    struct trial trials[MOST_TRIALS];
+    int trial_count, repetitions; /* of each trial */
 };
+
+/* Whether the word is a whole number in the range; complains if not. NULL leaves the value as it
+ * is. */
+bool run_whole(const char *option, const char *word, int64_t low, int64_t high,
+               int64_t *value);
+
+/* Whether Ctrl-C was pressed. */
+bool run_interrupted(void);
+
+/* --bench: reads what to measure from the options; says how many tokens the cache must have room
+ * for; measures, and prints the table. */
+bool bench_read(struct run *run);
+int64_t bench_context(const struct run *run);
+bool bench_run(struct run *run, struct fault *why);
+
+/* The measured trials as an array. */
+json_t *bench_json(const struct run *run);
 
 /* Prints rates, device, memory, and which ops ran where: to standard error, or, together with the
  * text or the score, as one JSON object. */

@@ -71,6 +71,8 @@ static double rate(int64_t tokens, double seconds)
 static void tell_rates(const struct run *run)
 {
     const struct perplexity *p = &run->perplexity;
+    if (run->words->bench)
+        return; /* the table has them */
     if (run->words->perplexity) {
         fprintf(stderr, "scoring     %" PRId64 " tokens, %.1f tok/s (%s)\n", p->tokens,
                 rate(p->tokens, p->seconds), run->ended);
@@ -141,6 +143,8 @@ void run_tell(const struct run *run)
 
     if (out_is_terminal())
         fputc('\n', stderr);
+    if (run->known)
+        fprintf(stderr, "model       %s, %s, random weights\n", run->path, run->type);
     fprintf(stderr, "loading     %.2f s\n", run->load_seconds);
     tell_rates(run);
     if (hw_device_info(run->device, &info))
@@ -202,6 +206,12 @@ static void add_perplexity(const struct run *run, json_t *tree)
     json_object_set_new(tree, "rate", json_real(rate(p->tokens, p->seconds)));
 }
 
+static void add_bench(const struct run *run, json_t *tree)
+{
+    json_object_set_new(tree, "type", run->known ? json_string(run->type) : json_null());
+    json_object_set_new(tree, "results", bench_json(run));
+}
+
 static json_t *graph_json(const struct run *run)
 {
     struct hw_graph *graph = llama_graph(run->llama);
@@ -223,7 +233,9 @@ void run_tell_json(const struct run *run)
         info.name[0] = '\0';
     (void)hw_pool_stats(run->device, &pool); /* zeros if the device is lost */
 
-    if (run->words->perplexity)
+    if (run->words->bench)
+        add_bench(run, tree);
+    else if (run->words->perplexity)
         add_perplexity(run, tree);
     else
         add_text(run, tree);

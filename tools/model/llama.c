@@ -4,6 +4,7 @@
  * part. Each is preceded by an rmsnorm, and its result is added to the residual stream. */
 #include "llama.h"
 #include "dtype.h"
+#include "random.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -129,6 +130,34 @@ static int64_t extent_of(const struct shape *s, enum extent extent)
     return extents[extent];
 }
 
+/* The name of a layer's weight in a file. */
+struct weight_name {
+    char text[GGUF_MAX_NAME + 1];
+};
+
+static struct weight_name name_in_layer(int64_t layer, const char *name)
+{
+    struct weight_name full;
+    snprintf(full.text, sizeof full.text, "blk.%" PRId64 ".%s", layer, name);
+    return full;
+}
+
+void llama_weights(const struct shape *s, llama_weight_fn *each, void *user)
+{
+    for (size_t i = 0; i < MODEL_WEIGHTS; i++) {
+        const struct weight *w = &model_weights[i];
+        if (w->need == REQUIRED || w->offset == offsetof(struct llama, output))
+            each(user, w->name, extent_of(s, w->rows), extent_of(s, w->cols));
+    }
+    for (int64_t i = 0; i < s->layers; i++)
+        for (size_t j = 0; j < LAYER_WEIGHTS; j++) {
+            const struct weight *w = &layer_weights[j];
+            if (w->need == REQUIRED || (w->need == WITH_HEAD_NORM && s->head_norm))
+                each(user, name_in_layer(i, w->name).text, extent_of(s, w->rows),
+                     extent_of(s, w->cols));
+        }
+}
+
 static bool failed(const char *what, struct fault *why)
 {
     return fault(why, "%s: %s", what, hw_message());
@@ -183,7 +212,7 @@ static bool import_file(struct llama *l, const struct gguf *file, struct fault *
                                     .bytes = file->size };
     if (hw_device_info(l->device, &info))
         return failed("ask for facts about the device", why);
-    if (info.features & HW_FEATURE_UNIFIED_MEMORY)
+    if (file->bytes && info.features & HW_FEATURE_UNIFIED_MEMORY)
         (void)hw_buffer_import(l->device, &desc, &l->mapping);
     return true;
 }
@@ -195,9 +224,10 @@ static bool use_in_place(struct llama *l, const struct gguf *file,
                          struct hw_tensor *to)
 {
     const int64_t extents[] = { (int64_t)from->extents[1], (int64_t)from->extents[0] };
+    if (!l->mapping || dtype != dtype_of(from->type))
+        return false;
     const uint64_t offset = (uint64_t)((const uint8_t *)from->data - file->bytes);
-    if (!l->mapping || dtype != dtype_of(from->type) ||
-        hw_tensor_view(to, l->mapping, offset, dtype, rank, extents + 2 - rank))
+    if (hw_tensor_view(to, l->mapping, offset, dtype, rank, extents + 2 - rank))
         return false;
     l->memory.mapped += from->bytes;
     return true;
@@ -261,38 +291,51 @@ static bool add_weights(struct llama *l, const struct gguf *file, struct fault *
         if (!add_weight(l, file, model_weights[i].name, &model_weights[i], l, why))
             return false;
     for (int64_t i = 0; i < l->shape.layers; i++)
-        for (size_t j = 0; j < LAYER_WEIGHTS; j++) {
-            char name[GGUF_MAX_NAME + 1];
-            snprintf(name, sizeof name, "blk.%" PRId64 ".%s", i, layer_weights[j].name);
-            if (!add_weight(l, file, name, &layer_weights[j], &l->layers[i], why))
+        for (size_t j = 0; j < LAYER_WEIGHTS; j++)
+            if (!add_weight(l, file, name_in_layer(i, layer_weights[j].name).text,
+                            &layer_weights[j], &l->layers[i], why))
                 return false;
-        }
     if (!l->output.dtype)
         l->output = l->embedding; /* the embedding is also the output */
     return none_is_left(l, file, why);
 }
 
+/* Copies a weight to the device, or makes it up if the model has no data. */
+static bool upload_weight(struct llama *l, const struct source *source,
+                          struct random_pool *pool, struct fault *why)
+{
+    const struct gguf_tensor *from = source->tensor;
+    const struct hw_tensor *to = &source->weight;
+    struct hw_tensor host;
+    if (!from->data)
+        return random_fill(pool, to, why);
+    if (hw_tensor_host(&host, from->data, dtype_of(from->type), to->rank, to->extent) ||
+        hw_copy(l->queue, &(struct hw_copy){ .src = host, .dst = *to }) ||
+        hw_queue_wait(l->queue))
+        return failed("upload the weights", why);
+    return true;
+}
+
 static bool upload(struct llama *l, const struct llama_settings *settings,
                    struct fault *why)
 {
+    struct random_pool pool = { .queue = l->queue };
     uint64_t done = 0;
-    for (size_t i = 0; i < l->source_count; i++) {
-        const struct gguf_tensor *from = l->sources[i].tensor;
-        const struct hw_tensor *to = &l->sources[i].weight;
-        struct hw_tensor host;
-        if (to->buffer == l->mapping)
+    bool good = true;
+    for (size_t i = 0; good && i < l->source_count; i++) {
+        if (l->sources[i].weight.buffer == l->mapping)
             continue;
         if (settings->progress)
             settings->progress(settings->user, done, l->upload_bytes);
-        if (hw_tensor_host(&host, from->data, dtype_of(from->type), to->rank, to->extent) ||
-            hw_copy(l->queue, &(struct hw_copy){ .src = host, .dst = *to }) ||
-            hw_queue_wait(l->queue))
-            return failed("upload the weights", why);
-        done += from->bytes;
+        good = upload_weight(l, &l->sources[i], &pool, why);
+        done += l->sources[i].tensor->bytes;
     }
+    if (hw_queue_wait(l->queue) && good)
+        good = failed("upload the weights", why);
+    random_close(&pool);
     if (settings->progress)
-        settings->progress(settings->user, done, l->upload_bytes);
-    return true;
+        settings->progress(settings->user, l->upload_bytes, l->upload_bytes);
+    return good;
 }
 
 /* ---- Cache and scratch --------------------------------------------------------------- */
@@ -749,9 +792,22 @@ bool llama_score(struct llama *l, const int32_t *tokens, int64_t count,
     return good;
 }
 
-void llama_rewind(struct llama *l)
+bool llama_fill(struct llama *l, struct fault *why)
 {
-    l->length = 0;
+    struct random_pool pool = { .queue = l->queue };
+    bool good = true;
+    for (int64_t i = 0; good && i < l->shape.layers; i++)
+        good = random_fill(&pool, &l->layers[i].keys, why) &&
+               random_fill(&pool, &l->layers[i].values, why);
+    if (hw_queue_wait(l->queue) && good)
+        good = failed("fill the cache", why);
+    random_close(&pool);
+    return good;
+}
+
+void llama_rewind(struct llama *l, int64_t length)
+{
+    l->length = length;
 }
 
 int64_t llama_length(const struct llama *l)

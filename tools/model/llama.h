@@ -14,6 +14,11 @@
 
 struct llama;
 
+/* Calls `each` for every weight of a model of this shape, except those that a file need not
+ * have; the matrix of the scores is among them. A vector has one row. */
+typedef void llama_weight_fn(void *user, const char *name, int64_t rows, int64_t cols);
+void llama_weights(const struct shape *shape, llama_weight_fn *each, void *user);
+
 struct llama_settings {
     int32_t key_type, value_type; /* of the cache, see hw_attention(); default HW_F32 */
     /* tokens that the cache has room for; the default and the limit is that of the model */
@@ -33,8 +38,9 @@ struct llama_memory {
 
 /* Checks every weight against `shape`, allocates memory, records the decode graph, then
  * uploads the weights. A device that shares the host's memory reads them in the file
- * instead. Returns NULL with the reason in `why`, and leaves nothing behind. `file` and the
- * context of `device` must stay open until llama_free(). */
+ * instead. The weights of a file of random_model() are made up. Returns NULL with the reason in
+ * `why`, and leaves nothing behind. `file` and the context of `device` must stay open until
+ * llama_free(). */
 struct llama *llama_load(const struct gguf *file, const struct shape *shape,
                          struct hw_device *device, const struct llama_settings *settings,
                          struct fault *why);
@@ -56,8 +62,11 @@ bool llama_score(struct llama *llama, const int32_t *tokens, int64_t count,
                  void (*row)(void *user, const float *scores), void *user,
                  struct fault *why);
 
-/* Removes all tokens from the sequence. */
-void llama_rewind(struct llama *llama);
+/* Fills the whole cache with random keys and values, for measuring. Waits for the device. */
+bool llama_fill(struct llama *llama, struct fault *why);
+
+/* Makes the first `length` rows of the cache the sequence; 0: removes all tokens. */
+void llama_rewind(struct llama *llama, int64_t length);
 
 /* The number of tokens in the sequence, and how many it has room for. */
 int64_t llama_length(const struct llama *llama);

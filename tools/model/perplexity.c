@@ -40,7 +40,7 @@ static bool measure_window(struct llama *llama, int32_t before, const int32_t *t
     struct reader reader = { .targets = text, .vocabulary = llama_vocabulary(llama) };
     window[0] = before;
     memcpy(window + 1, text, (size_t)(count - 1) * sizeof *window);
-    llama_rewind(llama);
+    llama_rewind(llama, 0);
     if (!llama_score(llama, window, count, read_row, &reader, why))
         return false;
     if (!isfinite(reader.nll))
