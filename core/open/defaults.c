@@ -142,6 +142,20 @@ static int32_t missing_kernel_launch(void *queue, void *kernel, uint64_t groups,
     return missing("user kernels");
 }
 
+static int32_t missing_queue_export(void *queue, const char *kind, void **handle)
+{
+    (void)queue, (void)kind;
+    *handle = NULL;
+    return missing("handles of its queues");
+}
+
+static int32_t missing_buffer_export(void *device, const struct hw_buffer *buffer,
+                                     const char *kind, struct hw_import *desc)
+{
+    (void)device, (void)buffer, (void)kind, (void)desc;
+    return missing("handles of its memory");
+}
+
 void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops)
 {
 #define FILL(slot, function)                                                               \
@@ -168,6 +182,8 @@ void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops)
     FILL(kernel_build, missing_kernel_build)
     FILL(kernel_launch, missing_kernel_launch)
     FILL(kernel_destroy, missing_destroy)
+    FILL(queue_export, missing_queue_export)
+    FILL(buffer_export, missing_buffer_export)
 #undef FILL
 #define X(NAME, name)                                                                      \
     if (!ops->name)                                                                        \

@@ -8,6 +8,7 @@
 #include "object/object.h"
 #include "open/defaults.h"
 #include "open/witness.h"
+#include "run/pool.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,6 +30,30 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
 {
     (void)instance;
     return plugin_message_set(status, text);
+}
+
+/* Adds to the pool of the device that the plugin calls `impl`; false if this is another. */
+static bool count_on(struct hw_device *device, const void *impl, int64_t bytes,
+                     int32_t *status)
+{
+    pthread_mutex_lock(&device->lock);
+    const bool is = device->pool && device->impl == impl;
+    if (is)
+        *status = (int32_t)pool_count(device->pool, bytes);
+    pthread_mutex_unlock(&device->lock);
+    return is;
+}
+
+static int32_t host_count_memory(void *instance, void *impl, int64_t bytes)
+{
+    const struct plugin *plugin = instance;
+    const struct hw_context *context = plugin->context;
+    int32_t status = HW_OK;
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i]->plugin == plugin &&
+            count_on(context->devices[i], impl, bytes, &status))
+            return status ? plugin_message_set(status, hw_message()) : HW_OK;
+    return plugin_message_set(HW_INVALID, "count_memory: this device is not open");
 }
 
 /* The plugin's directory in the cache. The plugin creates it when it first writes there. */
@@ -54,6 +79,7 @@ static void fill_host(struct plugin *plugin)
         .cache_dir = plugin->cache_dir ? plugin->cache_dir : "",
         .kernel = settings->value[SETTING_kernel].text,
         .threads = settings->threads,
+        .count_memory = host_count_memory,
     };
 }
 

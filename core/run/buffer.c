@@ -180,6 +180,28 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
     return HW_OK;
 }
 
+enum hw_status hw_buffer_export(struct hw_buffer *buffer, const char *kind,
+                                struct hw_import *desc)
+{
+    REQUIRE(buffer);
+    REQUIRE(kind);
+    REQUIRE(desc);
+    struct hw_device *device = buffer_of(buffer)->owner;
+    struct hw_import out = { .size = sizeof out, .bytes = buffer->bytes };
+    enum hw_status status = check_size(__func__, "desc", desc,
+                                       offsetof(struct hw_import, bytes));
+    if (status || (status = device_usable(device)))
+        return status;
+    plugin_message_clear();
+    status = device_result(
+        device, device->plugin->table.buffer_export(device->impl, buffer, kind, &out));
+    if (status)
+        return fail_in(status, "hw_buffer_export on %s: ", device->name);
+    out.size = desc->size < sizeof out ? desc->size : (uint32_t)sizeof out;
+    memcpy(desc, &out, out.size);
+    return HW_OK;
+}
+
 void hw_buffer_free(struct hw_buffer *base)
 {
     if (!base || forked(buffer_of(base)->owner->context->generation))

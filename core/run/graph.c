@@ -2,7 +2,7 @@
 /* graph.c - recorded work. A node is a copy of an op's struct, checked when it is recorded.
  * Runs of nodes that the plugin can take as they are go to its graph_build(). Nodes that it
  * does not build are replayed one by one; those that need the cold path (staging, views,
- * another device) take it at each launch. */
+ * another device) take it at each launch. A node may also be a call of the application. */
 #include "run/graph.h"
 
 #include "base/argument.h"
@@ -20,10 +20,10 @@
 #include <string.h>
 
 struct node {
-    uint32_t op;
+    uint32_t op; /* or HW_NODE_CALL */
     uint32_t traits;
     bool simple; /* the plugin can take it as it is */
-    void *args;  /* of plugin_args_size() bytes */
+    void *args;  /* of plugin_args_size() bytes, or a struct hw_node_call */
 };
 
 /* Nodes first .. first + count - 1. */
@@ -84,21 +84,63 @@ static bool make_room(struct hw_graph *graph)
     return true;
 }
 
+/* Takes `args`, which may be NULL: out of memory. */
+static enum hw_status add(struct hw_graph *graph, uint32_t op, void *args, uint32_t traits)
+{
+    if (!args || !make_room(graph)) {
+        free(args);
+        return fail(HW_NO_MEMORY, "out of memory for a graph node");
+    }
+    graph->nodes[graph->count++] =
+        (struct node){ .op = op, .traits = traits, .args = args };
+    return HW_OK;
+}
+
 enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
                          uint32_t traits)
 {
-    struct hw_graph *graph = queue->recording;
     if (traits & TRAIT_EMPTY)
         return HW_OK;
     void *copy = calloc(1, plugin_args_size(queue->device->plugin, op));
-    if (!copy || !make_room(graph)) {
-        free(copy);
-        return fail(HW_NO_MEMORY, "out of memory for a graph node");
+    if (copy)
+        memcpy(copy, args, op_rows[op].size);
+    return add(queue->recording, op, copy, traits);
+}
+
+/* ---- calls of the application ---- */
+
+static enum hw_status call_now(struct hw_queue *queue, const struct hw_node_call *call)
+{
+    void *handle = NULL;
+    enum hw_status status = queue_handle(queue, "hw_queue_call", call->kind, &handle);
+    if (status)
+        return status;
+    status = (enum hw_status)call->fn(call->user, handle);
+    return status ? fail(status, "hw_queue_call on %s: the application's function failed",
+                         queue->device->name)
+                  : HW_OK;
+}
+
+enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
+                             int32_t (*fn)(void *user, void *handle), void *user)
+{
+    enum hw_status status = queue_ready(queue, "hw_queue_call");
+    if (status)
+        return status;
+    REQUIRE(kind);
+    REQUIRE(fn);
+    if (!queue->recording) {
+        status = call_now(queue, &(struct hw_node_call){ kind, fn, user });
+        return status ? status : settle_synchronous(queue);
     }
-    memcpy(copy, args, op_rows[op].size);
-    graph->nodes[graph->count++] =
-        (struct node){ .op = op, .traits = traits, .args = copy };
-    return HW_OK;
+    void *handle; /* asked for in order to refuse a kind that the device does not have */
+    if ((status = queue_handle(queue, "hw_queue_call", kind, &handle)))
+        return status;
+    const size_t length = strlen(kind) + 1;
+    struct hw_node_call *call = malloc(sizeof *call + length);
+    if (call)
+        *call = (struct hw_node_call){ memcpy(call + 1, kind, length), fn, user };
+    return add(queue->recording, HW_NODE_CALL, call, 0);
 }
 
 /* ---- building ---- */
@@ -108,6 +150,8 @@ static bool simple(struct hw_queue *queue, const struct node *node)
 {
     const struct plugin *plugin = queue->device->plugin;
     const uint32_t op = node->op;
+    if (op == HW_NODE_CALL)
+        return true;
     return !(node->traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
            op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
            plugin_supports(queue->device, op, node->args) == HW_OK;
@@ -136,9 +180,10 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
         return fail(HW_NO_MEMORY, "out of memory for a graph");
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct node *node = &graph->nodes[segment->first + i];
-        nodes[i] = (struct hw_node){ node->op,
-                                     (uint32_t)plugin_args_size(device->plugin, node->op),
-                                     node->args };
+        const size_t bytes = node->op == HW_NODE_CALL
+                                 ? sizeof(struct hw_node_call)
+                                 : plugin_args_size(device->plugin, node->op);
+        nodes[i] = (struct hw_node){ node->op, (uint32_t)bytes, node->args };
     }
     plugin_message_clear();
     int32_t answer = device->plugin->table.graph_build(queue->impl, nodes, segment->count,
@@ -200,6 +245,8 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph)
 
 static enum hw_status replay(struct hw_queue *queue, const struct node *node)
 {
+    if (node->op == HW_NODE_CALL)
+        return call_now(queue, node->args);
     if (!node->simple)
         return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
     int32_t answer = op_rows[node->op].call(queue, node->args);
@@ -225,7 +272,8 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
         return fail_in(device_result(graph->device, answer),
                        "launch a graph on %s: ", graph->device->name);
     for (uint32_t i = 0; i < segment->count; i++)
-        count(&queue->calls[nodes[i].op].calls, 1);
+        if (nodes[i].op != HW_NODE_CALL)
+            count(&queue->calls[nodes[i].op].calls, 1);
     return HW_OK;
 }
 

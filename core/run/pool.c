@@ -224,6 +224,24 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
                                    : chunk_make(pool, kind, bytes, flags, block);
 }
 
+enum hw_status pool_count(struct pool *pool, int64_t bytes)
+{
+    enum hw_status status = HW_OK;
+    pthread_mutex_lock(&pool->lock);
+    if (bytes > 0 && over_limit(pool, (uint64_t)bytes))
+        trim(pool);
+    if (bytes > 0 && over_limit(pool, (uint64_t)bytes))
+        status = refuse(pool, (uint64_t)bytes);
+    else {
+        pool->stats.held += (uint64_t)bytes;
+        pool->stats.used += (uint64_t)bytes;
+    }
+    if (pool->stats.used > pool->stats.peak)
+        pool->stats.peak = pool->stats.used;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 /* ---- blocks ---- */
 
 /* The smallest free block of `bytes` to `most` bytes; with `zeroed`, one that the host can

@@ -219,6 +219,33 @@ enum hw_status hw_queue_import(struct hw_device *device,
                        queue);
 }
 
+/* ---- export ---- */
+
+enum hw_status queue_handle(struct hw_queue *queue, const char *function, const char *kind,
+                            void **handle)
+{
+    struct hw_device *device = queue->device;
+    plugin_message_clear();
+    const int32_t answer = device->plugin->table.queue_export(queue->impl, kind, handle);
+    return answer ? fail_in(device_result(device, answer), "%s on %s: ", function,
+                            device->name)
+                  : HW_OK;
+}
+
+enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind, void **handle)
+{
+    REQUIRE(handle);
+    *handle = NULL;
+    enum hw_status status = queue_ready(queue, "hw_queue_export");
+    if (status)
+        return status;
+    REQUIRE(kind);
+    if (queue->recording)
+        return fail(HW_UNSUPPORTED, "hw_queue_export: the queue is recording; use "
+                                    "hw_queue_call() to submit work between its ops");
+    return queue_handle(queue, "hw_queue_export", kind, handle);
+}
+
 /* ---- waiting ---- */
 
 /* Keeps the first error since the last wait. */

@@ -108,4 +108,8 @@ enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
 /* Sets which traits take the cold path on this queue. */
 void queue_set_cold_traits(struct hw_queue *queue);
 
+/* The vendor's handle of the queue; `function` is for messages. */
+enum hw_status queue_handle(struct hw_queue *queue, const char *function, const char *kind,
+                            void **handle);
+
 #endif

@@ -261,7 +261,18 @@ HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device,
                                           const struct hw_import *desc,
                                           struct hw_buffer **buffer);
 
-/* The state of a device's memory pool. The library's own scratch memory is included. */
+/* The reverse: describes a buffer's memory in the vendor's terms, for calls of the vendor's
+ * own API. `kind` is one that the device imports, "cuda.memory" for example. Sets all fields
+ * of `desc` beyond size, which the caller sets: the buffer's first byte is desc->offset bytes
+ * into desc->handle. The memory still belongs to the buffer. The library does not know what
+ * others do with it: order that work by the same queue (see hw_queue_export()) or by waiting.
+ *
+ * Returns HW_UNSUPPORTED if the backend has no handle of this kind. */
+HW_EXPORT enum hw_status hw_buffer_export(struct hw_buffer *buffer, const char *kind,
+                                          struct hw_import *desc);
+
+/* The state of a device's memory pool. The library's own scratch memory is included, and so
+ * is memory that plugins allocate for themselves, if they say so: in `held` and `used`. */
 struct hw_pool_stats {
     uint32_t size;
     uint32_t reserved;
@@ -417,6 +428,26 @@ HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device,
                                          const struct hw_queue_options *options,
                                          const char *kind, void *handle,
                                          struct hw_queue **queue);
+/* The reverse: the vendor's handle of a queue, for example a CUstream for "cuda.stream". What
+ * was submitted here before runs before what is submitted to the handle afterwards, and the
+ * other way round; hw_queue_wait() waits for both. The handle belongs to the queue and is valid
+ * as long as it. HW_UNSUPPORTED if the backend has no handle of this kind, and while the queue
+ * is recording: see hw_queue_call(). */
+HW_EXPORT enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind,
+                                         void **handle);
+/* Calls fn(user, handle), which submits work of its own to the vendor's handle of the queue: the
+ * calls of a communication library, for example. `kind` is as for hw_queue_export().
+ *
+ * On a queue that is recording, the call becomes a node of the graph. A backend that builds
+ * graphs calls fn once, in hw_queue_end(), with a handle that records what is submitted to it
+ * (a stream under capture), and each launch repeats that work. A backend that replays graphs
+ * calls fn at each launch. So fn must submit the same work each time, to this handle and to no
+ * other, and must not wait for it, nor call this library.
+ *
+ * fn returns HW_OK or an error, which is that of this call, of hw_queue_end() or of
+ * hw_graph_launch(). */
+HW_EXPORT enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
+                                       int32_t (*fn)(void *user, void *handle), void *user);
 /* Waits for the queue's work, then closes it. To learn of errors in that work, call
  * hw_queue_wait() first. */
 HW_EXPORT void hw_queue_close(struct hw_queue *queue);

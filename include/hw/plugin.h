@@ -89,6 +89,13 @@ struct hw_host {
     const char *kernel;    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset */
     uint32_t threads;      /* threads for a CPU plugin; 0: as many as the process may use */
     uint32_t abi;          /* the ABI version in use; set before open() */
+
+    /* Counts memory of a device that the plugin allocates for itself, such as a workspace of
+     * its kernels, in hw_pool_stats and against HW_MEMORY_LIMIT. `bytes` is negative when it
+     * is freed. HW_NO_MEMORY: it exceeds the limit, do not allocate. Not to be called from
+     * buffer_alloc(), buffer_free(), device_open() or device_close(). An older host lacks it:
+     * call hw_count_memory(). */
+    int32_t (*count_memory)(void *instance, void *device, int64_t bytes);
 };
 
 /* The fixed prefix of every buffer, from which a plugin finds its memory in an op's
@@ -162,9 +169,21 @@ static inline void hw_transfer_host(const struct hw_transfer *t, void *dst, cons
 /* One recorded op. `args` is the op's struct of `bytes` bytes; the host owns it, and it is
  * valid until graph_destroy(). */
 struct hw_node {
-    uint32_t op;
+    uint32_t op; /* enum hw_op, or HW_NODE_CALL */
     uint32_t bytes;
     const void *args;
+};
+
+/* A node that is a call of the application, from hw_queue_call(): its args are a struct
+ * hw_node_call. A plugin gets such nodes only if it has queue_export(); `kind` is one that
+ * it took. graph_build() calls fn(user, handle) once, with a handle of this kind to which work can
+ * be submitted that becomes part of the graph, at this place. Any other result than HW_OK is an
+ * error of graph_build(). */
+#define HW_NODE_CALL UINT32_MAX
+struct hw_node_call {
+    const char *kind;
+    int32_t (*fn)(void *user, void *handle);
+    void *user;
 };
 
 /* An op that only this plugin has. The host checks the arguments against the signature,
@@ -320,6 +339,15 @@ struct hw_plugin {
     int32_t (*kernel_launch)(void *queue, void *kernel, uint64_t groups,
                              const struct hw_arg *args, uint32_t count);
     void (*kernel_destroy)(void *kernel);
+
+    /* Export answers with the vendor's own handle, for an application that calls the vendor's
+     * functions on the same memory and the same queue. `kind` is one of those that the plugin
+     * imports; return HW_UNSUPPORTED for another. Work that the plugin holds back must be
+     * submitted before queue_export() returns. buffer_export() sets kind, handle, offset and
+     * flags of `desc`, so that importing them would give the same memory. */
+    int32_t (*queue_export)(void *queue, const char *kind, void **handle);
+    int32_t (*buffer_export)(void *device, const struct hw_buffer *buffer, const char *kind,
+                             struct hw_import *desc);
 };
 
 /* The only exported symbol; HW_PLUGIN() defines it. It fills the table and returns: it must
@@ -340,6 +368,15 @@ hw_fail(const struct hw_host *host, int32_t status, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return host->fail(host->instance, status, text);
+}
+
+/* See hw_host.count_memory; HW_OK if the host does not count. */
+static inline int32_t hw_count_memory(const struct hw_host *host, void *device,
+                                      int64_t bytes)
+{
+    if (host->size < offsetof(struct hw_host, count_memory) + sizeof host->count_memory)
+        return HW_OK;
+    return host->count_memory(host->instance, device, bytes);
 }
 
 /* Returns a struct to the host: copies as much of `from` as the host has room for. Both

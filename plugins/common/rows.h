@@ -113,7 +113,7 @@ int32_t kernel_supports(const char *why_not, char *why, size_t why_size);
 
 /* Defines launch_supports() and launch_row() of slots.h, which answer what the host asks about ops.
  * A macro, because only the plugin knows struct plan and struct device; the latter has a member
- * `choice`. `bytes` is the memory that an op needs beyond its operands, once `plan` is filled in. */
+ * `choice`. `bytes`: the memory that an op needs beyond its operands, when `plan` is filled in. */
 #define KERNEL_QUERIES KERNEL_QUERIES_WITH(0)
 #define KERNEL_QUERIES_WITH(bytes)                                                         \
     int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,        \

@@ -27,6 +27,7 @@ void device_close(void *);
 int32_t queue_open(void *, const struct hw_queue_desc *desc, void **);
 int32_t queue_import(void *, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **);
+int32_t queue_export(void *, const char *kind, void **handle);
 void queue_close(void *);
 int32_t queue_wait(void *);
 
@@ -34,6 +35,8 @@ int32_t queue_wait(void *);
 int32_t memory_alloc(void *, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
 void memory_free(void *, struct hw_buffer *buffer);
 int32_t memory_import(void *, const struct hw_import *desc, struct hw_buffer *buffer);
+int32_t memory_export(void *, const struct hw_buffer *buffer, const char *kind,
+                      struct hw_import *desc);
 int32_t memory_transfer(void *, const struct hw_transfer *);
 
 /* launch.c, where KERNEL_QUERIES and KERNEL_OPS of rows.h define them */

@@ -144,8 +144,9 @@ struct queue {
     struct device *device;
     void *stream;
     struct workspace workspace;
-    bool copied; /* the last op on it was a copy */
-    bool imported;
+    bool copied;   /* the last op on it was a copy */
+    bool imported; /* the stream belongs to the application */
+    bool shared;   /* the application may submit to the stream, too */
     struct kernel_choice choice;
 };
 
@@ -229,7 +230,7 @@ int32_t launch_as_portable(const struct launcher *at, const struct launch *launc
  * `stream`. */
 int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
                        uint64_t bytes);
-void launch_release(struct device *device, const struct workspace *workspace);
+void launch_release(struct device *device, struct workspace *workspace);
 void launch_unload(struct device *device);
 
 #endif

@@ -20,6 +20,8 @@ static int32_t reserve(struct queue *queue, const struct hw_node *nodes, uint32_
     uint64_t most = 0;
     int32_t status = HW_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
+        if (nodes[i].op == HW_NODE_CALL)
+            continue;
         status = launch_plan(queue, nodes[i].op, nodes[i].args, &plan);
         if (!status && plan.workspace > most)
             most = plan.workspace;
@@ -27,18 +29,33 @@ static int32_t reserve(struct queue *queue, const struct hw_node *nodes, uint32_
     return status ? status : launch_reserve(queue->device, NULL, workspace, most);
 }
 
+/* The application submits work of its own, which is recorded, too. */
+static int32_t call_application(struct device *device, const struct hw_node_call *call,
+                                void *stream)
+{
+    const int32_t status = call->fn(call->user, stream);
+    return status ? hw_fail(device->host, status, "the application's call failed") : HW_OK;
+}
+
+static int32_t record_node(const struct launcher *at, struct queue *queue,
+                           const struct hw_node *node)
+{
+    struct plan plan;
+    if (node->op == HW_NODE_CALL)
+        return call_application(at->device, node->args, at->stream);
+    const int32_t status = launch_plan(queue, node->op, node->args, &plan);
+    return status ? status : launch_planned(at, &plan, node->args);
+}
+
 /* Launches the nodes; `stream` records. The recording ends in any case. */
 static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
                       const struct hw_node *nodes, uint32_t count, void **recorded)
 {
     struct launcher at = { queue->device, stream, workspace, false };
-    struct plan plan;
     int32_t status = HW_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
-        status = launch_plan(queue, nodes[i].op, nodes[i].args, &plan);
-        if (!status)
-            status = launch_planned(&at, &plan, nodes[i].args);
-        at.in_order = nodes[i].op == HW_OP_COPY;
+        status = record_node(&at, queue, &nodes[i]);
+        at.in_order = nodes[i].op == HW_OP_COPY || nodes[i].op == HW_NODE_CALL;
     }
     const int result = queue->device->cuda->capture_end(stream, recorded);
     return status ? status : answer(queue->device, result, "record a graph");

@@ -260,34 +260,44 @@ int32_t launch_as_portable(const struct launcher *at, const struct launch *launc
     return launch_tuned(at, launch, p.value);
 }
 
-int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
-                       uint64_t bytes)
+void launch_release(struct device *device, struct workspace *workspace)
 {
-    const struct driver *cuda = device->cuda;
-    if (bytes <= workspace->bytes)
-        return HW_OK;
-    int32_t status = HW_OK;
-    if (workspace->bytes) {
-        status = answer(device, cuda->stream_wait(stream), "wait for a queue's work");
-        if (!status)
-            status = answer(device, cuda->memory_free(workspace->address), "free memory");
-        if (status)
-            return status;
-        *workspace = (struct workspace){ 0 };
-    }
+    if (!workspace->bytes)
+        return;
+    device->cuda->memory_free(workspace->address);
+    hw_count_memory(device->host, device, -(int64_t)workspace->bytes);
+    *workspace = (struct workspace){ 0 };
+}
+
+static int32_t allocate(struct device *device, struct workspace *workspace, uint64_t bytes)
+{
     char what[80];
+    int32_t status = hw_count_memory(device->host, device, (int64_t)bytes);
+    if (status)
+        return status;
     snprintf(what, sizeof what, "allocate %llu bytes of memory for kernels",
              (unsigned long long)bytes);
-    status = answer(device, cuda->memory_alloc(&workspace->address, bytes), what);
-    if (!status)
+    status = answer(device, device->cuda->memory_alloc(&workspace->address, bytes), what);
+    if (status)
+        hw_count_memory(device->host, device, -(int64_t)bytes);
+    else
         workspace->bytes = bytes;
     return status;
 }
 
-void launch_release(struct device *device, const struct workspace *workspace)
+int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
+                       uint64_t bytes)
 {
-    if (workspace->bytes)
-        device->cuda->memory_free(workspace->address);
+    if (bytes <= workspace->bytes)
+        return HW_OK;
+    if (workspace->bytes) {
+        const int32_t status = answer(device, device->cuda->stream_wait(stream),
+                                      "wait for a queue's work");
+        if (status)
+            return status;
+        launch_release(device, workspace);
+    }
+    return allocate(device, workspace, bytes);
 }
 
 int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan)
@@ -316,7 +326,7 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     if (!status)
         status = launch_planned(&(struct launcher){ device, queue->stream,
                                                     queue->workspace.address,
-                                                    queue->copied || queue->imported },
+                                                    queue->copied || queue->shared },
                                 &plan, args);
     queue->copied = op == HW_OP_COPY;
     leave(device);

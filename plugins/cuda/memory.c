@@ -135,6 +135,21 @@ int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer
     return HW_OK;
 }
 
+int32_t memory_export(void *self, const struct hw_buffer *buffer, const char *kind,
+                      struct hw_import *desc)
+{
+    const struct device *device = self;
+    const struct block *block = buffer->impl;
+    if (strcmp(kind, "cuda.memory") != 0)
+        return hw_fail(
+            device->host, HW_UNSUPPORTED,
+            "memory of the CUDA plugin is of the kind \"cuda.memory\", not \"%s\"", kind);
+    desc->kind = "cuda.memory";
+    desc->handle = (void *)(uintptr_t)block->address;
+    desc->offset = buffer->offset;
+    return HW_OK;
+}
+
 /* ---- transfers ---- */
 
 static uint64_t address_of(const struct hw_buffer *buffer, const void *host,

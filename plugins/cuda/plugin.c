@@ -66,6 +66,8 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     slots_fill_graphs(table);
     table->queue_import = queue_import;
     table->buffer_import = memory_import;
+    table->queue_export = queue_export;
+    table->buffer_export = memory_export;
     return HW_OK;
 }
 

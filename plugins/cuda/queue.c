@@ -41,22 +41,40 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     return status;
 }
 
+static int32_t check_kind(const struct device *device, const char *kind)
+{
+    return strcmp(kind, "cuda.stream") == 0
+               ? HW_OK
+               : hw_fail(device->host, HW_UNSUPPORTED,
+                         "a queue of the CUDA plugin is of the kind \"cuda.stream\", not "
+                         "\"%s\"",
+                         kind);
+}
+
 int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **out)
 {
     struct device *device = self;
     struct queue *queue = NULL;
-    if (strcmp(kind, "cuda.stream") != 0)
-        return hw_fail(device->host, HW_UNSUPPORTED,
-                       "import: the CUDA plugin imports queues of the kind "
-                       "\"cuda.stream\", not \"%s\"",
-                       kind);
-    const int32_t status = make(device, desc, &queue);
+    int32_t status = check_kind(device, kind);
+    if (!status)
+        status = make(device, desc, &queue);
     if (status)
         return status;
     queue->stream = handle;
-    queue->imported = true;
+    queue->imported = queue->shared = true;
     *out = queue;
+    return HW_OK;
+}
+
+int32_t queue_export(void *self, const char *kind, void **handle)
+{
+    struct queue *queue = self;
+    const int32_t status = check_kind(queue->device, kind);
+    if (status)
+        return status;
+    queue->shared = true;
+    *handle = queue->stream;
     return HW_OK;
 }
 

@@ -194,6 +194,171 @@ static void imported_queues_have_options(void **state)
     assert_null(imported);
 }
 
+/* ---- exported queues and memory ---- */
+
+static void exported_memory_is_the_buffers(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    struct hw_import desc = { .size = sizeof desc };
+    struct hw_buffer *again;
+    (void)state;
+    struct hw_tensor before = vector(queue, x), a = vector(queue, x);
+    ok(hw_queue_wait(queue));
+    ok(hw_buffer_export(a.buffer, FOREIGN_MEMORY, &desc));
+    assert_string_equal(desc.kind, FOREIGN_MEMORY);
+    assert_int_equal(desc.bytes, hw_buffer_bytes(a.buffer));
+    struct foreign_memory *memory = desc.handle;
+    float *cells = (float *)(void *)(memory->cells + desc.offset);
+    assert_float_equal(cells[2], 3, 0);
+    cells[2] = 30;
+    holds(queue, &a, 1, 2, 30, 4);
+    holds(queue, &before, 1, 2, 3, 4); /* another part of the same memory */
+    /* What export answers, import takes. */
+    ok(hw_buffer_import(one, &desc, &again));
+    struct hw_tensor same = a;
+    same.buffer = again;
+    holds(queue, &same, 1, 2, 30, 4);
+    hw_buffer_free(again);
+    fails(HW_UNSUPPORTED, "hw_buffer_export on foreign:0: memory is not of kind \"other\"",
+          hw_buffer_export(a.buffer, "other", &desc));
+    fails(HW_INVALID, "kind must not be NULL", hw_buffer_export(a.buffer, NULL, &desc));
+    fails(HW_INVALID, "buffer must not be NULL",
+          hw_buffer_export(NULL, FOREIGN_MEMORY, &desc));
+    fails(HW_INVALID, "desc must not be NULL",
+          hw_buffer_export(a.buffer, FOREIGN_MEMORY, NULL));
+    desc.size = 4;
+    fails(HW_INVALID, "size is 4", hw_buffer_export(a.buffer, FOREIGN_MEMORY, &desc));
+}
+
+static void work_on_an_exported_queue_keeps_the_order(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    struct foreign_job job = { .run = count_run };
+    void *handle;
+    (void)state;
+    ran = 0;
+    struct hw_tensor a = vector(queue, x);
+    ok(hw_queue_export(queue, FOREIGN_QUEUE, &handle));
+    foreign_submit(handle, &job);
+    assert_int_equal(ran, 0);
+    holds(queue, &a, 1, 2, 3, 4);
+    assert_int_equal(ran, 1);
+    fails(HW_UNSUPPORTED, "hw_queue_export on foreign:0: queues are not of kind \"other\"",
+          hw_queue_export(queue, "other", &handle));
+    assert_null(handle);
+    fails(HW_UNSUPPORTED, "cpu:0: the plugin has no handles of its queues",
+          hw_queue_export(on_cpu, FOREIGN_QUEUE, &handle));
+    fails(HW_INVALID, "kind must not be NULL", hw_queue_export(queue, NULL, &handle));
+    fails(HW_INVALID, "handle must not be NULL",
+          hw_queue_export(queue, FOREIGN_QUEUE, NULL));
+}
+
+/* Doubles a vector of four, whenever it is run. */
+struct doubling {
+    struct foreign_job job;
+    float *cells;
+    int32_t answer;
+    int calls;
+};
+
+static void run_doubling(struct foreign_job *job)
+{
+    const struct doubling *doubling = (struct doubling *)(void *)job;
+    for (int i = 0; i < 4; i++)
+        doubling->cells[i] *= 2;
+}
+
+static int32_t submit_doubling(void *user, void *handle)
+{
+    struct doubling *doubling = user;
+    doubling->calls++;
+    if (!doubling->answer)
+        foreign_submit(handle, &doubling->job);
+    return doubling->answer;
+}
+
+static struct doubling doubling_of(const struct hw_tensor *t)
+{
+    struct hw_import desc = { .size = sizeof desc };
+    ok(hw_buffer_export(t->buffer, FOREIGN_MEMORY, &desc));
+    const struct foreign_memory *memory = desc.handle;
+    return (struct doubling){
+        .job.run = run_doubling,
+        .cells = (float *)(void *)(memory->cells + desc.offset),
+    };
+}
+
+/* y = 2 (x + x) + x, three times: the first device builds the graph, the second replays it. */
+static void calls_are_part_of_a_graph(struct hw_queue *on, int calls_at_end,
+                                      int calls_per_launch)
+{
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    char kind[] = FOREIGN_QUEUE;
+    struct hw_tensor a = vector(on, x), y = vector(on, zero);
+    ok(hw_queue_wait(on));
+    struct doubling doubling = doubling_of(&y);
+    ok(hw_queue_record(on));
+    ok(hw_add(on, &(struct hw_add){ .a = a, .b = a, .y = y }));
+    ok(hw_queue_call(on, kind, submit_doubling, &doubling));
+    ok(hw_add(on, &(struct hw_add){ .a = y, .b = a, .y = y }));
+    memset(kind, 'x', sizeof kind - 1); /* the graph has a copy */
+    ok(hw_queue_end(on, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 3);
+    assert_int_equal(info.segments, 1);
+    assert_int_equal(doubling.calls, calls_at_end);
+    for (int i = 0; i < 3; i++) {
+        ok(hw_graph_launch(graph, on));
+        holds(on, &y, 5, 10, 15, 20);
+    }
+    assert_int_equal(doubling.calls, calls_at_end + 3 * calls_per_launch);
+    hw_graph_free(graph);
+}
+
+static void calls_are_built_into_a_graph(void **state)
+{
+    (void)state;
+    calls_are_part_of_a_graph(queue, 1, 0);
+}
+
+static void calls_are_replayed(void **state)
+{
+    (void)state;
+    calls_are_part_of_a_graph(on_two, 0, 1);
+}
+
+static void calls_that_fail_are_reported(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    struct hw_graph *graph = NULL;
+    (void)state;
+    struct hw_tensor a = vector(queue, x), b = vector(on_two, x);
+    ok(hw_queue_wait(queue));
+    ok(hw_queue_wait(on_two));
+    struct doubling good = doubling_of(&a), bad = doubling_of(&b);
+    bad.answer = HW_DRIVER;
+    ok(hw_queue_call(queue, FOREIGN_QUEUE, submit_doubling, &good));
+    holds(queue, &a, 2, 4, 6, 8);
+    fails(HW_DRIVER, "hw_queue_call on foreign:0: the application's function failed",
+          hw_queue_call(queue, FOREIGN_QUEUE, submit_doubling, &bad));
+    ok(hw_queue_record(queue));
+    ok(hw_queue_call(queue, FOREIGN_QUEUE, submit_doubling, &bad));
+    fails(HW_DRIVER, "a call in the graph failed", hw_queue_end(queue, &graph));
+    assert_null(graph);
+    ok(hw_queue_record(on_two));
+    fails(HW_UNSUPPORTED, "queues are not of kind \"other\"",
+          hw_queue_call(on_two, "other", submit_doubling, &bad));
+    ok(hw_queue_call(on_two, FOREIGN_QUEUE, submit_doubling, &bad));
+    ok(hw_queue_end(on_two, &graph));
+    fails(HW_DRIVER, "the application's function failed", hw_graph_launch(graph, on_two));
+    fails(HW_INVALID, "fn must not be NULL",
+          hw_queue_call(queue, FOREIGN_QUEUE, NULL, NULL));
+    fails(HW_UNSUPPORTED, "cpu:0: the plugin has no handles of its queues",
+          hw_queue_call(on_cpu, FOREIGN_QUEUE, submit_doubling, &bad));
+}
+
 /* ---- imported memory ---- */
 
 static enum hw_status import(struct hw_device *device, const char *kind, void *handle,
@@ -663,6 +828,50 @@ static void lost_devices_reject_all_calls(void **state)
     holds(on_two, &a, 2, 4, 6, 8);
 }
 
+/* ---- memory that a plugin allocates for itself ---- */
+
+static void the_plugins_own_memory_is_counted(void **state)
+{
+    struct hw_pool_stats before = { .size = sizeof before }, after = before;
+    struct hw_kernel *reserve = kernel_of(one, "reserve", "i");
+    struct hw_arg bytes = whole(1 << 20);
+    (void)state;
+    ok(hw_pool_stats(one, &before));
+    ok(hw_kernel_launch(queue, reserve, 1, &bytes, 1));
+    ok(hw_pool_stats(one, &after));
+    assert_int_equal(after.held, before.held + (1 << 20));
+    assert_int_equal(after.used, before.used + (1 << 20));
+    bytes = whole(-(1 << 20));
+    ok(hw_kernel_launch(queue, reserve, 1, &bytes, 1));
+    ok(hw_pool_stats(one, &after));
+    assert_int_equal(after.held, before.held);
+    assert_int_equal(after.used, before.used);
+    assert_true(after.peak >= before.used + (1 << 20));
+}
+
+static void the_plugins_own_memory_is_limited(void **state)
+{
+    struct hw_options options = { .size = sizeof options,
+                                  .backends = "foreign,cpu",
+                                  .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                  .memory_limit = "8M" };
+    struct hw_arg bytes = whole(6 << 20);
+    struct hw_buffer *buffer;
+    (void)state;
+    hw_close(context);
+    ok(hw_open(&options, &context));
+    ok(hw_device_find(context, "foreign:0", &one));
+    ok(hw_queue_open(one, NULL, &queue));
+    struct hw_kernel *reserve = kernel_of(one, "reserve", "i");
+    /* Idle memory of the pool makes room for it. */
+    ok(hw_buffer_alloc(one, 4 << 20, 0, &buffer));
+    fails(HW_NO_MEMORY, "6 MiB requested; the limit is 8 MiB, of which 4 MiB",
+          hw_kernel_launch(queue, reserve, 1, &bytes, 1));
+    hw_buffer_free(buffer);
+    ok(hw_kernel_launch(queue, reserve, 1, &bytes, 1));
+    fails(HW_NO_MEMORY, "of which 6 MiB", hw_buffer_alloc(one, 4 << 20, 0, &buffer));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
@@ -673,6 +882,13 @@ int main(void)
         TEST(invalid_queues_are_rejected),
         TEST(imported_queues_have_options),
         TEST(host_visible_memory_is_unsupported),
+        TEST(exported_memory_is_the_buffers),
+        TEST(work_on_an_exported_queue_keeps_the_order),
+        TEST(calls_are_built_into_a_graph),
+        TEST(calls_are_replayed),
+        TEST(calls_that_fail_are_reported),
+        TEST(the_plugins_own_memory_is_counted),
+        TEST(the_plugins_own_memory_is_limited),
         TEST(imported_memory_is_used_in_place),
         TEST(parts_of_memory_are_imported),
         TEST(descriptions_of_memory_are_checked),

@@ -107,6 +107,7 @@ core/open/context.c run/fallback.h
 core/open/explain.c run/args.h
 core/open/explain.c run/fallback.h
 core/open/explain.c run/queue.h
+core/open/load.c run/pool.h
 core/open/registry.c run/device.h
 core/open/registry.c run/pool.h
 EOF

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what the plugin discrete lacks: imported queues and memory (foreign.h), and user
- * kernels. It has two devices with memory of their own, one op, and four programs for user
+/* foreign.c - what the plugin discrete lacks: imported and exported queues and memory
+ * (foreign.h), calls of the application in graphs, which only the first device builds, and user
+ * kernels. It has two devices with memory of their own, one op, and five programs for user
  * kernels. The name of a program is its source and its blob:
  *
  *   affine  toif  out = f in + i
  *   double  x     x = 2 x
  *   refuse        the driver rejects the launch
  *   lose          the device is lost after it has run
+ *   reserve i     the plugin allocates i bytes for itself, or frees them if i is negative
  *
  * Functions that close or free something log it, so that tests can count the calls. */
 #include "foreign.h"
@@ -17,6 +19,7 @@
 
 struct device {
     const struct hw_host *host;
+    int32_t index;
     bool lost;
 };
 
@@ -52,17 +55,17 @@ static int32_t out_of_memory(const struct device *device)
 /* ---- memory ---- */
 
 struct memory {
-    unsigned char *cells;
+    struct foreign_memory cells;
     bool imported;
 };
 
-static int32_t memory_make(struct device *device, unsigned char *address, bool imported,
-                           void **out)
+static int32_t memory_make(struct device *device, struct foreign_memory cells,
+                           bool imported, void **out)
 {
-    struct memory *memory = address ? malloc(sizeof *memory) : NULL;
+    struct memory *memory = cells.cells ? malloc(sizeof *memory) : NULL;
     if (!memory)
         return out_of_memory(device);
-    *memory = (struct memory){ address, imported };
+    *memory = (struct memory){ cells, imported };
     *out = memory;
     return HW_OK;
 }
@@ -74,7 +77,8 @@ static int32_t buffer_alloc(void *device, uint64_t bytes, uint32_t flags,
         return hw_fail(((struct device *)device)->host, HW_UNSUPPORTED,
                        "the host cannot see its memory");
     unsigned char *address = calloc(1, bytes);
-    int32_t status = memory_make(device, address, false, &buffer->impl);
+    int32_t status = memory_make(device, (struct foreign_memory){ bytes, address }, false,
+                                 &buffer->impl);
     if (status)
         free(address);
     buffer->flags = flags;
@@ -97,7 +101,20 @@ static int32_t buffer_import(void *self, const struct hw_import *desc,
                        (unsigned long long)desc->bytes, (unsigned long long)desc->offset,
                        (unsigned long long)memory->bytes);
     buffer->offset = desc->offset;
-    return memory_make(device, memory->cells, true, &buffer->impl);
+    return memory_make(device, *memory, true, &buffer->impl);
+}
+
+static int32_t buffer_export(void *self, const struct hw_buffer *buffer, const char *kind,
+                             struct hw_import *desc)
+{
+    struct device *device = self;
+    struct memory *memory = buffer->impl;
+    if (strcmp(kind, FOREIGN_MEMORY) != 0)
+        return hw_fail(device->host, HW_UNSUPPORTED, "memory is not of kind \"%s\"", kind);
+    desc->kind = FOREIGN_MEMORY;
+    desc->handle = &memory->cells;
+    desc->offset = buffer->offset;
+    return HW_OK;
 }
 
 /* Imported memory is freed by its owner. */
@@ -106,13 +123,13 @@ static void buffer_free(void *device, struct hw_buffer *buffer)
     struct memory *memory = buffer->impl;
     (void)device;
     if (!memory->imported)
-        free(memory->cells);
+        free(memory->cells.cells);
     free(memory);
 }
 
 static unsigned char *cells(const struct hw_buffer *buffer, uint64_t offset)
 {
-    return ((struct memory *)buffer->impl)->cells + buffer->offset + offset;
+    return ((struct memory *)buffer->impl)->cells.cells + buffer->offset + offset;
 }
 
 /* ---- queues ---- */
@@ -166,6 +183,16 @@ static int32_t queue_import(void *self, const struct hw_queue_desc *desc, const 
     if (desc->flags & HW_QUEUE_TIMING && !theirs->timed)
         return hw_fail(device->host, HW_UNSUPPORTED, "a queue that is not timed");
     return queue_make(device, desc, handle, out);
+}
+
+static int32_t queue_export(void *self, const char *kind, void **handle)
+{
+    struct queue *queue = self;
+    if (strcmp(kind, FOREIGN_QUEUE) != 0)
+        return hw_fail(queue->device->host, HW_UNSUPPORTED, "queues are not of kind \"%s\"",
+                       kind);
+    *handle = queue->work;
+    return HW_OK;
 }
 
 static int32_t queue_wait(void *self)
@@ -260,6 +287,75 @@ static int32_t add(void *device, void *queue, const struct hw_add *op)
                                         .count = (uint64_t)op->y.extent[0] });
 }
 
+/* ---- graphs ---- */
+
+/* What a call of the application submitted is kept, and run again by each launch. */
+struct step {
+    struct hw_node node;
+    struct foreign_queue recorded;
+};
+
+struct graph {
+    struct device *device;
+    uint32_t count;
+    struct step steps[];
+};
+
+static int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t count,
+                           void **out)
+{
+    struct queue *queue = self;
+    struct device *device = queue->device;
+    if (device->index > 0)
+        return hw_fail(device->host, HW_UNSUPPORTED, "the second device builds no graphs");
+    struct graph *graph = calloc(1, sizeof *graph + count * sizeof *graph->steps);
+    int32_t status = graph ? HW_OK : out_of_memory(device);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const struct hw_node_call *call = nodes[i].args;
+        graph->steps[i].node = nodes[i];
+        if (nodes[i].op != HW_NODE_CALL)
+            continue;
+        if (nodes[i].bytes != sizeof *call || strcmp(call->kind, FOREIGN_QUEUE) != 0)
+            status = hw_fail(device->host, HW_INTERNAL, "this is not a call in a graph");
+        else if (call->fn(call->user, &graph->steps[i].recorded))
+            status = hw_fail(device->host, HW_DRIVER, "a call in the graph failed");
+    }
+    if (status) {
+        free(graph);
+        return status;
+    }
+    graph->device = device;
+    graph->count = count;
+    *out = graph;
+    return HW_OK;
+}
+
+static void work_recorded(const struct job *job)
+{
+    const struct foreign_queue *recorded = (const void *)job->in[0];
+    for (struct foreign_job *at = recorded->first; at; at = at->next)
+        at->run(at);
+}
+
+static int32_t graph_launch(void *queue, void *self)
+{
+    struct graph *graph = self;
+    int32_t status = HW_OK;
+    for (uint32_t i = 0; i < graph->count && !status; i++) {
+        struct step *step = &graph->steps[i];
+        status = step->node.op == HW_NODE_CALL
+                     ? submit(queue, &(struct job){ .work = work_recorded,
+                                                    .in[0] = (void *)&step->recorded })
+                     : add(graph->device, queue, step->node.args);
+    }
+    return status;
+}
+
+static void graph_destroy(void *graph)
+{
+    free(graph);
+}
+
 /* ---- packed weights: unchanged vectors of f32 ---- */
 
 static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
@@ -315,6 +411,7 @@ struct program {
 static const struct program programs[] = { { "affine", "toif", work_affine },
                                            { "double", "x", work_double },
                                            { "refuse", "", NULL },
+                                           { "reserve", "i", NULL },
                                            { "lose", "", work_lose } };
 
 struct kernel {
@@ -352,6 +449,8 @@ static int32_t kernel_launch(void *self, void *kernel_self, uint64_t groups,
     const struct program *program = ((struct kernel *)kernel_self)->program;
     struct job job = { .work = program->work };
     (void)groups;
+    if (!strcmp(program->name, "reserve"))
+        return hw_count_memory(queue->device->host, queue->device, args[0].i);
     if (!program->work)
         return hw_fail(queue->device->host, HW_DRIVER, "the driver launches no such thing");
     for (uint32_t i = 0; i < count; i++)
@@ -420,7 +519,7 @@ static int32_t device_open(void *self, int32_t index, void **out)
 {
     struct instance *instance = self;
     struct device *device = &instance->devices[index];
-    *device = (struct device){ .host = instance->host };
+    *device = (struct device){ .host = instance->host, .index = index };
     *out = device;
     return HW_OK;
 }
@@ -456,6 +555,11 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     table->pack = pack;
     table->buffer_import = buffer_import;
     table->queue_import = queue_import;
+    table->buffer_export = buffer_export;
+    table->queue_export = queue_export;
+    table->graph_build = graph_build;
+    table->graph_launch = graph_launch;
+    table->graph_destroy = graph_destroy;
     table->kernel_build = kernel_build;
     table->kernel_launch = kernel_launch;
     table->kernel_destroy = kernel_destroy;
