@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 setup()
 {
     cd "$BATS_TEST_TMPDIR" || exit 1
-    unset HW_BACKENDS HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT
+    unset HW_BACKENDS HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT HW_PRECISION HW_CONFIG
 }
 
 # Runs the command and stores standard output in the file `out`, standard error in `err`.
@@ -46,7 +46,7 @@ END
 }
 
 @test "greedy text is the golden text, and the summary is complete" {
-    hw_run "$MODEL" --prompt 'ROMEO:' -n 64 --device cpu
+    hw_run "$MODEL" --prompt 'ROMEO:' -n 64 --device cpu --precision fp32
     cat err
     [ "$status" -eq 0 ]
     python3 - <<'END'
@@ -64,7 +64,7 @@ END
 }
 
 @test "JSON is one object with the same facts" {
-    hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --json
+    hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --precision fp32 --json
     [ "$status" -eq 0 ]
     [ ! -s err ]
     python3 - <<'END'
@@ -268,6 +268,44 @@ END
     hw_run "$MODEL" --bench --depth 500 -n 13; refused 1 'the longest test has 1012 tokens' 'at most 512'
 }
 
+@test "precision comes from the option, a setting, or the weights" {
+    # precision_is PRECISION TYPE OPTION...: of the run, and of its KV cache
+    precision_is()
+    {
+        hw_run -p x -n 1 -d cpu --json "${@:3}"
+        cat err
+        WANTED="$1 $2" python3 -c 'import json, os
+run = json.load(open("out"))
+assert run["precision"] + " " + run["kv_type"] == os.environ["WANTED"], run'
+    }
+    precision_is fp16 f16 "$MODEL"
+    precision_is fp32 f32 "$MODEL" --precision fp32
+    precision_is int8 f16 "$MODEL" --precision int8
+    precision_is fp32 q8_0 "$MODEL" --precision fp32 --kv-type q8_0
+    HW_PRECISION=fp32 precision_is fp32 f32 "$MODEL"
+    HW_PRECISION=fp32 precision_is int8 f16 "$MODEL" --precision int8
+    echo 'precision = int8' >hw.conf
+    HW_CONFIG=$PWD/hw.conf precision_is int8 f16 "$MODEL"
+    if [ -n "${TINY-}" ]; then
+        precision_is fp32 f32 "$TINY/tiny-llama.gguf"
+    fi
+    hw_run "$MODEL" -p x -n 1 -d cpu
+    grep -q '^precision   fp16$' err
+    hw_run "$MODEL" --precision fp8; refused 2 'fp8: no such precision; there are: fp32, fp16, int8'
+    HW_PRECISION=fp8 hw_run "$MODEL"; refused 1 'HW_PRECISION: "fp8" is not a value'
+    HW_CONFIG=/nonexistent/hw.conf hw_run "$MODEL"; refused 1 '/nonexistent/hw.conf'
+}
+
+@test "less precision changes the perplexity by less than 0.2 %" {
+    yes 'Before we proceed any further, hear me speak.' | head -n 20 >text
+    hw_run "$MODEL" --perplexity text --precision fp32 --json
+    mv out exact
+    hw_run "$MODEL" --perplexity text --precision fp16 --json
+    python3 -c 'import json
+a, b = (json.load(open(name))["perplexity"] for name in ("exact", "out"))
+assert a != b and abs(a - b) < 0.002 * a, (a, b)'
+}
+
 @test "text is streamed, and Ctrl-C ends it but prints the summary" {
     "$HW" run "$MODEL" -n 100000 --prompt 'ROMEO:' >out 2>err &
     pid=$!
@@ -406,7 +444,7 @@ END
     for name in llama mistral mistral3 qwen2 qwen3; do
         NAME=$name python3 -c 'import json, os; print(json.load(open(os.environ["TINY"] + "/tiny.json"))[
             os.environ["NAME"]]["prompt"])' >prompt
-        hw_run "$TINY/tiny-$name.gguf" --prompt-file prompt -n 8 --json
+        hw_run "$TINY/tiny-$name.gguf" --prompt-file prompt -n 8 --precision fp32 --json
         cat err
         [ "$status" -eq 0 ]
         NAME=$name python3 - <<'END'
@@ -446,7 +484,7 @@ END
     hw_run --help
     [ "$status" -eq 0 ]
     for option in --prompt --prompt-file --tokens --temperature --top-k --top-p --seed --device --kv-type --context \
-        --perplexity --bench --depth --repetitions --shape --type --json; do
+        --perplexity --bench --depth --repetitions --shape --type --precision --json; do
         grep -q -- "$option" out
     done
 }

@@ -20,6 +20,7 @@ _hw_values()
     local types='f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0' type
     case $1 in
     -d | --device) _hw_devices ;;
+    --precision) echo fp32 fp16 int8 ;;
     --shape) echo tiny tinyllama llama-2-7b mistral-7b llama-3-8b ;;
     --type) echo $_hw_types ;;
     --kv-type) for type in $types; do echo "${2%"${2##*,}"}$type"; done ;;

@@ -8,6 +8,7 @@
 #include "options.h"
 #include "output.h"
 #include "random.h"
+#include "report.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -148,6 +149,16 @@ static bool fits_together(const struct words *w)
     return true;
 }
 
+static bool read_precision(struct run *run)
+{
+    static const char *const names[] = { "fp32", "fp16", "int8", NULL };
+    const char *word = run->words->precision;
+    if (word && !is_known("precision", word, names))
+        return false;
+    snprintf(run->precision, sizeof run->precision, "%s", word ? word : "");
+    return true;
+}
+
 /* A model is a file, or a shape and a type. */
 static bool read_model(struct run *run)
 {
@@ -173,9 +184,8 @@ static bool read_words(struct run *run)
     const struct words *w = run->words;
     int64_t top_k = 0, seed = 0;
     run->count = DEFAULT_COUNT;
-    run->key_type = run->value_type = w->bench ? HW_F16 : HW_F32;
     run->sampling.top_p = 1;
-    if (!fits_together(w) || !read_model(run))
+    if (!fits_together(w) || !read_model(run) || !read_precision(run))
         return false;
     if (w->bench)
         return (!w->kv_type || read_cache_types(w->kv_type, run)) && bench_read(run);
@@ -341,12 +351,65 @@ static bool open_tokenizer(struct run *run, struct fault *why)
     return true;
 }
 
+/* Finds out whether the environment or the configuration file sets the precision. All plugins are
+ * excluded, so the first try fails: for want of a device, or because a setting is invalid. */
+static bool read_setting(struct run *run, bool *set, struct fault *why)
+{
+    struct hw_options options = { .size = sizeof options, .disable = "*", .log = "off" };
+    struct report report = { 0 };
+    json_t *setting;
+    size_t index;
+    if (hw_open(&options, &report.context) != HW_NO_DEVICE)
+        return fault(why, "%s", hw_message());
+    options.flags = HW_OPEN_ANYWAY;
+    if (hw_open(&options, &report.context))
+        return fault(why, "%s", hw_message());
+    const bool good = report_read(&report) || fault(why, "cannot read the settings");
+    json_array_foreach (json_object_get(report.explain, "settings"), index, setting)
+        if (!strcmp(text_of(setting, "variable"), "HW_PRECISION") &&
+            strcmp(text_of(setting, "source"), "default")) {
+            snprintf(run->precision, sizeof run->precision, "%s",
+                     text_of(setting, "value"));
+            *set = true;
+        }
+    report_close(&report);
+    return good;
+}
+
+/* Whether all matrices are stored in 16 bits or less. */
+static bool is_narrow(const struct gguf *file)
+{
+    for (size_t i = 0; i < file->tensor_count; i++)
+        if (file->tensors[i].type == GGUF_TYPE_F32 && file->tensors[i].extents[1] > 1)
+            return false;
+    return true;
+}
+
+/* Without an option or a setting, activations need no more bits than the weights have; keys and
+ * values are activations that are stored. */
+static bool choose_precision(struct run *run, bool *set, struct fault *why)
+{
+    if (!*run->precision && !read_setting(run, set, why))
+        return false;
+    if (!*run->precision)
+        snprintf(run->precision, sizeof run->precision, "%s",
+                 is_narrow(run->file) ? "fp16" : "fp32");
+    if (!run->key_type)
+        run->key_type = run->value_type = strcmp(run->precision, "fp32") ? HW_F16 : HW_F32;
+    return true;
+}
+
 /* --device takes the same values as HW_BACKENDS: "cuda:0" is that device alone, "cuda,cpu" allows
  * the second as fallback. Devices that are not named are not woken. */
 static bool open_device(struct run *run, struct fault *why)
 {
+    bool set =
+        false; /* the library knows the precision already, and what is wrong with it */
+    if (!choose_precision(run, &set, why))
+        return false;
     const struct hw_options options = { .size = sizeof options,
                                         .backends = run->words->device,
+                                        .precision = set ? NULL : run->precision,
                                         .start_fn = watch_start };
     if (hw_open(&options, &run->library))
         return fault(why, "%s%s", run->words->device ? "--device: " : "", hw_message());
@@ -608,9 +671,10 @@ static int run_model(struct run *run)
 
 static void free_words(struct words *w)
 {
-    char *all[] = { w->prompt, w->prompt_file, w->perplexity,  w->device, w->kv_type,
-                    w->count,  w->context,     w->temperature, w->top_k,  w->top_p,
-                    w->seed,   w->shape,       w->type,        w->depth,  w->repetitions };
+    char *all[] = { w->prompt,  w->prompt_file, w->perplexity,  w->device,
+                    w->kv_type, w->count,       w->context,     w->temperature,
+                    w->top_k,   w->top_p,       w->seed,        w->shape,
+                    w->type,    w->depth,       w->repetitions, w->precision };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -637,8 +701,10 @@ int cmd_run(int argc, const char **argv)
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
         { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,
           "types of keys and values in the KV cache, or one for both: f32, f16, bf16, q8_0, "
-          "q5_1, q5_0, q4_1, q4_0 (f32)",
+          "q5_1, q5_0, q4_1, q4_0 (f16; f32 with --precision fp32)",
           "K[,V]" },
+        { "precision", '\0', POPT_ARG_STRING, &w.precision, 0,
+          "as in HW_PRECISION: fp32, fp16, int8 (fp16 if no matrix is f32)", "P" },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
           "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
           "N" },

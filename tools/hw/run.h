@@ -13,7 +13,8 @@
 /* The options as popt reads them; NULL: not given. */
 struct words {
     char *prompt, *prompt_file, *perplexity, *device, *kv_type, *count, *context,
-        *temperature, *top_k, *top_p, *seed, *shape, *type, *depth, *repetitions;
+        *temperature, *top_k, *top_p, *seed, *shape, *type, *depth, *repetitions,
+        *precision;
     int bench;
 };
 
@@ -33,7 +34,8 @@ struct run {
     const struct words *words;
     int64_t count;                /* tokens to generate */
     int64_t context;              /* from --context; 0: as much as needed */
-    int32_t key_type, value_type; /* of the cache */
+    int32_t key_type, value_type; /* of the cache; 0: as the precision suggests */
+    char precision[8];            /* as in HW_PRECISION */
     struct sampler_settings sampling;
 
     struct gguf *file;

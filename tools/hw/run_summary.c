@@ -152,6 +152,7 @@ void run_tell(const struct run *run)
     clean_text(name, sizeof name, info.name);
     fprintf(stderr, "device      %s%s%s\n", hw_device_name(run->device), *name ? ", " : "",
             name);
+    fprintf(stderr, "precision   %s\n", run->precision);
     fputs("memory      ", stderr);
     tell_weights(&memory);
     fprintf(stderr, ", %s KV cache (%s, %" PRId64 " tokens), %s scratch\n",
@@ -244,6 +245,7 @@ void run_tell_json(const struct run *run)
     json_object_set_new(tree, "backend", json_words(hw_device_backend(run->device)));
     json_object_set_new(tree, "device", json_words(hw_device_name(run->device)));
     json_object_set_new(tree, "device_name", json_words(info.name));
+    json_object_set_new(tree, "precision", json_string(run->precision));
     json_object_set_new(tree, "kv_type", json_string(cache_text(run).text));
     json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
     json_object_set_new(
