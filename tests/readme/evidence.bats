@@ -77,8 +77,9 @@ record it: tools/evidence record cpu executed && tools/evidence readme" ]
         >"$BATS_TEST_TMPDIR/records/other.json"
     evidence table
     [ "$status" -eq 0 ]
-    grep -qF '| `matmul` | stand-in 2/3 | compiled | compiled | - |' <<<"$output"
-    grep -qxF -- '- stand-in on D (a, driver 7.1), hw l, d' <<<"$output"
+    grep -qxE '\| `matmul` \| f32 \| stand-in 2/3 \|.*' <<<"$output"
+    grep -qxE '\| `matmul` \| blocks, f16, bf16 \| compiled \|.*' <<<"$output"
+    grep -qxF -- '- cpu: stand-in on D (a, driver 7.1), hw l, d' <<<"$output"
 }
 
 @test "a record that lacks something is refused" {
@@ -119,8 +120,9 @@ EOF
     [ "$status" -eq 0 ]
     [ "$output" = "$BATS_TEST_TMPDIR/records/x-x1.json" ]
     evidence table
-    grep -qxF '| `silu` | stand-in 2/3 |' <<<"$output"
-    grep -qE '^- stand-in on X 1 \(x1, driver 9\), hw 0\.1\.0\+abc, 20[0-9-]+$' <<<"$output"
+    grep -qE '^\| op \| types \|.* x \|$' <<<"$output"
+    grep -qE '^\| `silu` \| f16 \|.* stand-in 2/3 \|$' <<<"$output"
+    grep -qE '^- x: stand-in on X 1 \(x1, driver 9\), hw 0\.1\.0\+abc, 20[0-9-]+$' <<<"$output"
 }
 
 @test "a build without a commit, or with other changes, is not recorded" {
