@@ -204,16 +204,18 @@ static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t 
     return HW_OK;
 }
 
-/* Allocates a chunk of the usual size; if that fails, one of the requested size; if that
- * fails, the same after freeing idle chunks. */
+/* Allocates a chunk of the usual size; if there is no memory for it, one of the requested size;
+ * if there is none for that, the same after freeing idle chunks. */
 static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
                            uint32_t flags, struct block **block)
 {
     enum hw_status status;
     if (!kind->large && !over_limit(pool, CHUNK_BYTES) && CHUNK_BYTES <= largest(pool) &&
-        (kind->visible || !(flags & HW_BUFFER_ZEROED)) &&
-        chunk_make(pool, kind, CHUNK_BYTES, flags, block) == HW_OK)
-        return HW_OK;
+        (kind->visible || !(flags & HW_BUFFER_ZEROED))) {
+        status = chunk_make(pool, kind, CHUNK_BYTES, flags, block);
+        if (status != HW_NO_MEMORY)
+            return status;
+    }
     if (!over_limit(pool, bytes)) {
         status = chunk_make(pool, kind, bytes, flags, block);
         if (status != HW_NO_MEMORY)
