@@ -153,15 +153,22 @@ struct queue {
 /* ---- error.c ------------------------------------------------------------------------------- */
 
 /* Returns HW_OK for result 0. Otherwise sets the message, "cannot <what>: <the driver's words>",
- * and returns the status; HW_LOST from the first error on that the device does not survive. */
+ * and returns the status; HW_LOST from the first error on that the device does not survive. The
+ * debug log has it, too: the library may do without what failed. */
 int32_t answer(struct device *device, int result, const char *what);
 /* The same before there is a device. */
 int32_t answer_early(const struct plugin *plugin, int result, const char *what);
+/* For what cannot return a status: the same sentence goes to the log, as a warning. */
+void note(struct device *device, int result, const char *what);
+void note_early(const struct plugin *plugin, int result, const char *what);
 
 /* Makes the device's context the thread's current one, and restores what was before. enter()
  * returns HW_LOST if the device is lost. */
 int32_t enter(struct device *device);
 void leave(struct device *device);
+/* enter() for what closes or frees, on a lost device, too. False, and a line in the log, if that
+ * fails; `what` is what was to be done. */
+bool enter_to_close(struct device *device, const char *what);
 
 /* ---- device.c ------------------------------------------------------------------------------ */
 

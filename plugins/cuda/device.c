@@ -23,24 +23,41 @@ static int attribute(const struct plugin *plugin, int device, int attribute)
     return plugin->cuda.device_attribute(&value, attribute, device) ? -1 : value;
 }
 
-/* 90 for compute capability 9.0. */
+/* 90 for compute capability 9.0; -1 if the driver does not say. */
 static int capability(const struct plugin *plugin, int device)
 {
-    return attribute(plugin, device, ATTRIBUTE_MAJOR) * 10 +
-           attribute(plugin, device, ATTRIBUTE_MINOR);
+    const int major = attribute(plugin, device, ATTRIBUTE_MAJOR);
+    const int minor = attribute(plugin, device, ATTRIBUTE_MINOR);
+    return major < 0 || minor < 0 ? -1 : major * 10 + minor;
+}
+
+/* "?" if the driver does not say. */
+static void read_name(const struct plugin *plugin, int device, char *name, int size)
+{
+    if (plugin->cuda.device_name(name, size, device))
+        snprintf(name, (size_t)size, "?");
+    name[size - 1] = '\0';
 }
 
 enum { OLDEST_CAPABILITY = 50 };
 
-static void log_old_device(const struct plugin *plugin, int device)
+/* If not, the log says so. */
+static bool is_new_enough(const struct plugin *plugin, int device)
 {
-    char name[128] = "?", line[256];
+    char name[128], line[256];
     const int is = capability(plugin, device);
-    plugin->cuda.device_name(name, sizeof name, device);
-    snprintf(line, sizeof line,
-             "%s has compute capability %d.%d; this plugin needs %d.%d or later", name,
-             is / 10, is % 10, OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10);
+    if (is >= OLDEST_CAPABILITY)
+        return true;
+    read_name(plugin, device, name, sizeof name);
+    if (is < 0)
+        snprintf(line, sizeof line,
+                 "%s is left out: the driver does not tell its compute capability", name);
+    else
+        snprintf(line, sizeof line,
+                 "%s has compute capability %d.%d; this plugin needs %d.%d or later", name,
+                 is / 10, is % 10, OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10);
     plugin->host->log(plugin->host->instance, HW_LOG_WARN, line);
+    return false;
 }
 
 int32_t devices_find(struct plugin *plugin)
@@ -52,11 +69,9 @@ int32_t devices_find(struct plugin *plugin)
         return status;
     for (int i = 0; i < count && plugin->devices < MOST_DEVICES; i++) {
         int device;
-        if (plugin->cuda.device_get(&device, i))
-            continue;
-        if (capability(plugin, device) < OLDEST_CAPABILITY)
-            log_old_device(plugin, device);
-        else
+        const int result = plugin->cuda.device_get(&device, i);
+        note_early(plugin, result, "look at a device, which is left out");
+        if (!result && is_new_enough(plugin, device))
             plugin->device[plugin->devices++] = device;
     }
     if (count > 0 && plugin->devices == 0)
@@ -97,8 +112,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     size_t bytes = 0;
     facts.kind = attribute(plugin, device, ATTRIBUTE_INTEGRATED) == 1 ? HW_DEVICE_INTEGRATED
                                                                       : HW_DEVICE_DISCRETE;
-    plugin->cuda.device_name(facts.name, sizeof facts.name, device);
-    facts.name[sizeof facts.name - 1] = '\0';
+    read_name(plugin, device, facts.name, sizeof facts.name);
     snprintf(facts.vendor, sizeof facts.vendor, "NVIDIA");
     snprintf(facts.driver, sizeof facts.driver, "%s", plugin->version);
     snprintf(facts.arch, sizeof facts.arch, "sm_%d", is);
@@ -144,15 +158,15 @@ static int32_t open_stream(struct device *device)
 void device_close(void *self)
 {
     struct device *device = self;
-    if (device->context && !device->cuda->context_push(device->context)) {
-        device->cuda->context_wait();
+    if (device->context && enter_to_close(device, "close a device")) {
+        note(device, device->cuda->context_wait(), "complete the device's work");
         launch_unload(device);
         if (device->stream)
-            device->cuda->stream_destroy(device->stream);
+            note(device, device->cuda->stream_destroy(device->stream), "destroy a stream");
         leave(device);
     }
     if (device->context)
-        device->cuda->context_release(device->number);
+        note(device, device->cuda->context_release(device->number), "release a context");
     pthread_mutex_destroy(&device->lock);
     free(device);
 }

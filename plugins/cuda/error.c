@@ -28,27 +28,41 @@ static bool is_fatal(int result)
            result == NVLINK_ERROR || result == UNKNOWN;
 }
 
-static int32_t explain(const struct driver *cuda, const struct hw_host *host,
-                       int32_t status, int result, const char *what)
+/* "cannot <what>: <the driver's words>" */
+static const char *explain(const struct driver *cuda, int result, const char *what,
+                           char *line, size_t size)
 {
     const char *name = NULL, *text = NULL;
     if (cuda->error_name(result, &name) || !name)
         name = "an error that this driver cannot name";
     if (cuda->error_string(result, &text) || !text)
         text = "no description";
-    return hw_fail(host, status, "cannot %s: %s (%s, %d)", what, text, name, result);
+    snprintf(line, size, "cannot %s: %s (%s, %d)", what, text, name, result);
+    return line;
 }
+
+enum { LINE = 1024 };
 
 int32_t answer_early(const struct plugin *plugin, int result, const char *what)
 {
+    char line[LINE];
     if (!result)
         return HW_OK;
-    return explain(&plugin->cuda, plugin->host,
-                   result == NO_DEVICE ? HW_NO_DEVICE : HW_DRIVER, result, what);
+    return hw_fail(plugin->host, result == NO_DEVICE ? HW_NO_DEVICE : HW_DRIVER, "%s",
+                   explain(&plugin->cuda, result, what, line, sizeof line));
+}
+
+void note_early(const struct plugin *plugin, int result, const char *what)
+{
+    char line[LINE];
+    if (result)
+        plugin->host->log(plugin->host->instance, HW_LOG_WARN,
+                          explain(&plugin->cuda, result, what, line, sizeof line));
 }
 
 int32_t answer(struct device *device, int result, const char *what)
 {
+    char line[LINE];
     int32_t status = HW_DRIVER;
     if (!result)
         return HW_OK;
@@ -58,7 +72,19 @@ int32_t answer(struct device *device, int result, const char *what)
         status = HW_LOST;
     else if (result == OUT_OF_MEMORY)
         status = HW_NO_MEMORY;
-    return explain(device->cuda, device->host, status, result, what);
+    explain(device->cuda, result, what, line, sizeof line);
+    device->host->log(device->host->instance, HW_LOG_DEBUG, line);
+    return hw_fail(device->host, status, "%s", line);
+}
+
+/* After the device is lost, nothing is news. */
+void note(struct device *device, int result, const char *what)
+{
+    const bool lost = device->lost;
+    if (is_fatal(result))
+        device->lost = true;
+    if (!lost)
+        note_early(device->plugin, result, what);
 }
 
 int32_t enter(struct device *device)
@@ -73,5 +99,12 @@ int32_t enter(struct device *device)
 void leave(struct device *device)
 {
     void *context;
-    device->cuda->context_pop(&context);
+    note(device, device->cuda->context_pop(&context), "leave the device's context");
+}
+
+bool enter_to_close(struct device *device, const char *what)
+{
+    const int result = device->cuda->context_push(device->context);
+    note(device, result, what);
+    return !result;
 }

@@ -41,12 +41,12 @@ int32_t event_create(void *self, uint32_t flags, void **out)
 void event_destroy(void *self)
 {
     struct event *event = self;
-    const struct driver *cuda = event->device->cuda;
-    if (!cuda->context_push(event->device->context)) {
+    struct device *device = event->device;
+    if (enter_to_close(device, "destroy an event")) {
         if (event->stream)
-            cuda->stream_destroy(event->stream);
-        cuda->event_destroy(event->event);
-        leave(event->device);
+            note(device, device->cuda->stream_destroy(event->stream), "destroy a stream");
+        note(device, device->cuda->event_destroy(event->event), "destroy an event");
+        leave(device);
     }
     free(event);
 }

@@ -83,20 +83,20 @@ static int32_t build(struct queue *queue, const struct hw_node *nodes, uint32_t 
         status = answer(device, cuda->graph_instantiate(&graph->exec, recorded, 0),
                         "make a graph");
     if (recorded)
-        cuda->graph_destroy(recorded);
-    cuda->stream_destroy(stream);
+        note(device, cuda->graph_destroy(recorded), "destroy what was recorded");
+    note(device, cuda->stream_destroy(stream), "destroy a stream");
     return status;
 }
 
 void graph_destroy(void *self)
 {
     struct graph *graph = self;
-    const struct driver *cuda = graph->device->cuda;
-    if (!cuda->context_push(graph->device->context)) {
+    struct device *device = graph->device;
+    if (enter_to_close(device, "free a graph")) {
         if (graph->exec)
-            cuda->graph_free(graph->exec);
-        launch_release(graph->device, &graph->workspace);
-        leave(graph->device);
+            note(device, device->cuda->graph_free(graph->exec), "free a graph");
+        launch_release(device, &graph->workspace);
+        leave(device);
     }
     free(graph);
 }

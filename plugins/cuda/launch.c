@@ -178,7 +178,8 @@ void launch_unload(struct device *device)
 {
     for (int image = 0; image < IMAGE_COUNT; image++)
         if (device->module[image])
-            device->cuda->module_unload(device->module[image]);
+            note(device, device->cuda->module_unload(device->module[image]),
+                 "unload kernels");
 }
 
 /* ---- launches ---- */
@@ -264,7 +265,7 @@ void launch_release(struct device *device, struct workspace *workspace)
 {
     if (!workspace->bytes)
         return;
-    device->cuda->memory_free(workspace->address);
+    note(device, device->cuda->memory_free(workspace->address), "free device memory");
     hw_count_memory(device->host, device, -(int64_t)workspace->bytes);
     *workspace = (struct workspace){ 0 };
 }

@@ -7,16 +7,46 @@
 
 enum { HOST_PORTABLE = 1, HOST_MAPPED = 2 };
 
+static void release(struct device *device, const struct block *block)
+{
+    const struct driver *cuda = device->cuda;
+    if (block->kind == BLOCK_REGISTERED)
+        note(device, cuda->host_unregister(block->host), "unpin memory of the application");
+    else if (block->kind == BLOCK_OURS && block->host)
+        note(device, cuda->host_free(block->host), "free pinned host memory");
+    else if (block->kind == BLOCK_OURS)
+        note(device, cuda->memory_free(block->address), "free device memory");
+}
+
+/* Of all memory of the device, whoever uses it. */
+static int32_t allocate_on_device(struct device *device, struct block *block,
+                                  uint64_t bytes)
+{
+    const int result = device->cuda->memory_alloc(&block->address, bytes);
+    size_t left = 0, total = 0;
+    char what[160];
+    if (!result)
+        return HW_OK;
+    if (device->cuda->memory_info(&left, &total))
+        snprintf(what, sizeof what, "allocate %llu bytes of device memory",
+                 (unsigned long long)bytes);
+    else
+        snprintf(what, sizeof what,
+                 "allocate %llu bytes of device memory, of which %llu of %llu are free",
+                 (unsigned long long)bytes, (unsigned long long)left,
+                 (unsigned long long)total);
+    return answer(device, result, what);
+}
+
 static int32_t allocate(struct device *device, struct block *block, uint64_t bytes,
                         uint32_t flags)
 {
     const struct driver *cuda = device->cuda;
     char what[80];
-    snprintf(what, sizeof what, "allocate %llu bytes of %s memory",
-             (unsigned long long)bytes,
-             flags & HW_BUFFER_HOST_VISIBLE ? "pinned host" : "device");
     if (!(flags & HW_BUFFER_HOST_VISIBLE))
-        return answer(device, cuda->memory_alloc(&block->address, bytes), what);
+        return allocate_on_device(device, block, bytes);
+    snprintf(what, sizeof what, "allocate %llu bytes of pinned host memory",
+             (unsigned long long)bytes);
     int32_t status = answer(
         device, cuda->host_alloc(&block->host, bytes, HOST_PORTABLE | HOST_MAPPED), what);
     if (status)
@@ -24,18 +54,8 @@ static int32_t allocate(struct device *device, struct block *block, uint64_t byt
     status = answer(device, cuda->host_address(&block->address, block->host, 0),
                     "map pinned host memory");
     if (status)
-        cuda->host_free(block->host);
+        release(device, block);
     return status;
-}
-
-static void release(const struct driver *cuda, const struct block *block)
-{
-    if (block->kind == BLOCK_REGISTERED)
-        cuda->host_unregister(block->host);
-    else if (block->kind == BLOCK_OURS && block->host)
-        cuda->host_free(block->host);
-    else if (block->kind == BLOCK_OURS)
-        cuda->memory_free(block->address);
 }
 
 static int32_t fill_zero(struct device *device, const struct block *block, uint64_t bytes)
@@ -63,7 +83,7 @@ int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffe
         if (!status && flags & HW_BUFFER_ZEROED) {
             status = fill_zero(device, block, bytes);
             if (status)
-                release(device->cuda, block);
+                release(device, block);
         }
         leave(device);
     }
@@ -81,12 +101,27 @@ void memory_free(void *self, struct hw_buffer *buffer)
 {
     struct device *device = self;
     struct block *block = buffer->impl;
-    /* On a lost device, too: there it has no effect but to return. */
-    if (!device->cuda->context_push(device->context)) {
-        release(device->cuda, block);
+    if (enter_to_close(device, "free memory")) {
+        release(device, block);
         leave(device);
     }
     free(block);
+}
+
+static int32_t pin(struct device *device, struct block *block, void *host, uint64_t bytes)
+{
+    const struct driver *cuda = device->cuda;
+    int32_t status = answer(device,
+                            cuda->host_register(host, bytes, HOST_PORTABLE | HOST_MAPPED),
+                            "pin memory of the application");
+    if (status)
+        return status;
+    block->host = host;
+    status = answer(device, cuda->host_address(&block->address, host, 0),
+                    "map memory of the application");
+    if (status)
+        release(device, block);
+    return status;
 }
 
 /* "host": memory of the application, which is pinned while it is imported. "cuda.memory": an
@@ -111,19 +146,10 @@ int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer
         return status;
     }
     block->kind = host ? BLOCK_REGISTERED : BLOCK_FOREIGN;
-    if (host) {
-        block->host = (char *)desc->handle + desc->offset;
-        status = answer(device,
-                        device->cuda->host_register(block->host, desc->bytes,
-                                                    HOST_PORTABLE | HOST_MAPPED),
-                        "pin memory of the application");
-        if (!status)
-            status = answer(device,
-                            device->cuda->host_address(&block->address, block->host, 0),
-                            "map memory of the application");
-    } else {
+    if (host)
+        status = pin(device, block, (char *)desc->handle + desc->offset, desc->bytes);
+    else
         block->address = (uint64_t)(uintptr_t)desc->handle + desc->offset;
-    }
     leave(device);
     if (status) {
         free(block);

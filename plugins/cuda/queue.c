@@ -92,13 +92,14 @@ int32_t queue_wait(void *self)
 void queue_close(void *self)
 {
     struct queue *queue = self;
-    const struct driver *cuda = queue->device->cuda;
-    if (!cuda->context_push(queue->device->context)) {
-        cuda->stream_wait(queue->stream);
-        launch_release(queue->device, &queue->workspace);
+    struct device *device = queue->device;
+    if (enter_to_close(device, "close a queue")) {
+        note(device, device->cuda->stream_wait(queue->stream),
+             "complete the work of a queue that is closed");
+        launch_release(device, &queue->workspace);
         if (!queue->imported)
-            cuda->stream_destroy(queue->stream);
-        leave(queue->device);
+            note(device, device->cuda->stream_destroy(queue->stream), "destroy a stream");
+        leave(device);
     }
     free(queue);
 }
