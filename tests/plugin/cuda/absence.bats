@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What the CUDA plugin says where the driver or a device is missing or too old. $HW is the command, $STANDIN the folder
+# of the stand-in for the driver.
+
+setup()
+{
+    unset HW_BACKENDS HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_DEVICES
+    export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
+}
+
+# says WORDS...: the status of the plugin has the words; the CPU can be used all the same.
+says()
+{
+    "$HW" status >"$BATS_TEST_TMPDIR/status" 2>&1
+    cat "$BATS_TEST_TMPDIR/status"
+    for words; do
+        tr -s '\n ' ' ' <"$BATS_TEST_TMPDIR/status" | grep -qF -- "$words"
+    done
+    "$HW" devices 2>/dev/null | grep -q '^cpu'
+}
+
+@test "the driver is there" {
+    says "CUDA (cuda) [0] Stand-in 0: 4 GiB" "Recommended backend: cuda"
+}
+
+@test "the driver's library is a text" {
+    echo text >"$BATS_TEST_TMPDIR/libcuda.so.1"
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH says "libcuda.so.1" \
+        "install the NVIDIA driver, version 470 or later"
+}
+
+@test "the driver is too old" {
+    sed 's/cuGraphInstantiateWithFlags/cuGraphInstantiateWithWords/g' "$STANDIN/libcuda.so.1" \
+        >"$BATS_TEST_TMPDIR/libcuda.so.1"
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH says \
+        "has no function cuGraphInstantiateWithFlags, so it is too old for this plugin" \
+        "install the NVIDIA driver, version 470 or later"
+}
+
+@test "the driver does not start" {
+    STANDIN_FAIL=init:1:803,init:2:803 says \
+        "cannot start the driver: system has unsupported display driver / cuda driver combination" \
+        "(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
+}
+
+@test "there is no device" {
+    STANDIN_DEVICES='' says "cannot start the driver: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE, 100)"
+}
+
+@test "an old device is left out" {
+    export STANDIN_DEVICES='3.7 7.5'
+    says "CUDA (cuda) [0] Stand-in 1"
+    HW_LOG=warn "$HW" devices 2>"$BATS_TEST_TMPDIR/log"
+    grep -F "Stand-in 0 has compute capability 3.7; this plugin needs 5.0 or later" "$BATS_TEST_TMPDIR/log"
+}
+
+@test "all devices are old" {
+    STANDIN_DEVICES='3.7 3.0' says "no device has compute capability 5.0 or later"
+}

@@ -1,0 +1,810 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_driver.c - a stand-in for libcuda.so.1: what plugins/cuda calls, on the host. Memory is the
+ * host's, a stream is a thread, a launch runs the portable kernel of that name as plain C. Tuned
+ * kernels exist as PTX only, so the devices are too old for them.
+ *
+ * It is strict where a driver is: calls need a current context, and handles belong to it. After
+ * an error that a context does not survive, every later call in the context returns the same.
+ *
+ * STANDIN_DEVICES lists the compute capabilities of its devices: "7.5 7.5 7.5 3.7" if unset. */
+#include "fake_driver.h"
+
+#include "cuda.h"
+#include "fake.h"
+#include "faults.h"
+#include "kernels.h"
+#include "stream.h"
+
+#include <stdlib.h>
+
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    LAUNCH_FAILED = 719,
+    SYSTEM_DRIVER_MISMATCH = 803,
+};
+
+static const struct {
+    int error;
+    const char *name, *text;
+} errors[] = {
+    { INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument" },
+    { OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory" },
+    { NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error" },
+    { NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected" },
+    { INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal" },
+    { INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid" },
+    { INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context" },
+    { INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle" },
+    { NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
+    { NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready" },
+    { ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
+      "an illegal memory access was encountered" },
+    { LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure" },
+    { SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+      "system has unsupported display driver / cuda driver combination" },
+};
+
+/* ---- objects that the plugin has to give back ---- */
+
+static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
+static const void **objects;
+static int living, room;
+
+static void born(const void *object)
+{
+    pthread_mutex_lock(&objects_lock);
+    if (living == room) {
+        room = room ? 2 * room : 64;
+        objects = realloc(objects, (size_t)room * sizeof *objects);
+        if (!objects)
+            abort();
+    }
+    objects[living++] = object;
+    pthread_mutex_unlock(&objects_lock);
+}
+
+/* False: there is no such object. */
+static bool died(const void *object)
+{
+    pthread_mutex_lock(&objects_lock);
+    int i = living - 1;
+    while (i >= 0 && objects[i] != object)
+        i--;
+    if (i >= 0)
+        objects[i] = objects[--living];
+    pthread_mutex_unlock(&objects_lock);
+    return i >= 0;
+}
+
+int fake_driver_living(void)
+{
+    pthread_mutex_lock(&objects_lock);
+    const int count = living;
+    pthread_mutex_unlock(&objects_lock);
+    return count;
+}
+
+/* ---- devices and contexts ---- */
+
+enum { MOST_STANDIN_DEVICES = 4, DEPTH = 8 };
+
+struct context {
+    int retained;
+    int lost; /* the error that it did not survive */
+    uint64_t used;
+};
+
+struct fake_stream {
+    struct context *context;
+    struct stream *stream;
+    struct fake_stream *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fake_stream *streams;
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static bool initialised;
+static int capabilities[MOST_STANDIN_DEVICES], devices;
+static struct context contexts[MOST_STANDIN_DEVICES];
+static _Thread_local struct context *stack[DEPTH];
+static _Thread_local int depth;
+
+static void start(void)
+{
+    const char *at = getenv("STANDIN_DEVICES");
+    int major, minor, length;
+    for (at = at ? at : "7.5 7.5 7.5 3.7";
+         devices < MOST_STANDIN_DEVICES &&
+         sscanf(at, "%d.%d%n", &major, &minor, &length) == 2;
+         at += length)
+        capabilities[devices++] = major * 10 + minor;
+}
+
+static struct context *current(void)
+{
+    return depth ? stack[depth - 1] : NULL;
+}
+
+int fake_driver_depth(void)
+{
+    return depth;
+}
+
+/* Calls that mean something without a context, or in one that is lost. */
+static bool is_global(int call)
+{
+    return call <= CALL_context_pop;
+}
+
+static bool is_fatal(int error)
+{
+    return error == ILLEGAL_ADDRESS || error == LAUNCH_FAILED;
+}
+
+/* Does fn for the streams of a context, or of all. */
+static void for_streams(const struct context *context, void (*fn)(struct stream *stream))
+{
+    pthread_mutex_lock(&lock);
+    for (struct fake_stream *at = streams; at; at = at->next)
+        if (!context || at->context == context)
+            fn(at->stream);
+    pthread_mutex_unlock(&lock);
+}
+
+/* An error that a context does not survive ends all work in it. */
+static int enter_context(struct context *context, int failure)
+{
+    pthread_mutex_lock(&lock);
+    const int before = context->lost;
+    if (!before && is_fatal(failure))
+        context->lost = failure;
+    pthread_mutex_unlock(&lock);
+    if (!before && is_fatal(failure))
+        for_streams(context, stream_discard);
+    return before ? before : failure;
+}
+
+/* Whoever cannot enter a context cannot wait for it: so nothing is left to be waited for. */
+int standin_enter(int call)
+{
+    const int failure = faults_enter(call);
+    struct context *context = current();
+    pthread_once(&started, start);
+    if (!initialised && call > CALL_error_string)
+        return NOT_INITIALIZED;
+    if (failure && call == CALL_context_push)
+        for_streams(NULL, stream_wait);
+    if (is_global(call))
+        return failure;
+    return context && context->retained ? enter_context(context, failure) : INVALID_CONTEXT;
+}
+
+int fake_init(unsigned flags)
+{
+    if (!devices)
+        return NO_DEVICE;
+    initialised = true;
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+int fake_driver_version(int *version)
+{
+    *version = 13000;
+    return SUCCESS;
+}
+
+static int find_error(int error)
+{
+    const int count = (int)(sizeof errors / sizeof errors[0]);
+    int i = 0;
+    while (i < count && errors[i].error != error)
+        i++;
+    return i < count ? i : -1;
+}
+
+int fake_error_name(int error, const char **name)
+{
+    const int i = find_error(error);
+    *name = i < 0 ? NULL : errors[i].name;
+    return i < 0 ? INVALID_VALUE : SUCCESS;
+}
+
+int fake_error_string(int error, const char **text)
+{
+    const int i = find_error(error);
+    *text = i < 0 ? NULL : errors[i].text;
+    return i < 0 ? INVALID_VALUE : SUCCESS;
+}
+
+int fake_device_count(int *count)
+{
+    *count = devices;
+    return SUCCESS;
+}
+
+int fake_device_get(int *device, int index)
+{
+    *device = index;
+    return index < 0 || index >= devices ? INVALID_DEVICE : SUCCESS;
+}
+
+int fake_device_name(char *name, int size, int device)
+{
+    snprintf(name, (size_t)size, "Stand-in %d", device);
+    return SUCCESS;
+}
+
+int fake_device_uuid(void *uuid, int device)
+{
+    memset(uuid, 0x10 + device, 16);
+    return SUCCESS;
+}
+
+int fake_device_memory(size_t *bytes, int device)
+{
+    (void)device;
+    *bytes = FAKE_DRIVER_MEMORY;
+    return SUCCESS;
+}
+
+int fake_device_attribute(int *value, int attribute, int device)
+{
+    enum { UNITS = 16, INTEGRATED = 18, BUS = 33, SLOT = 34, DOMAIN = 50 };
+    enum { MAJOR = 75, MINOR = 76, SHARED_MOST_OF_GROUP = 97 };
+    const struct {
+        int attribute, value;
+    } table[] = {
+        { UNITS, 2 },
+        { INTEGRATED, 0 },
+        { BUS, 1 + device },
+        { SLOT, 0 },
+        { DOMAIN, 0 },
+        { MAJOR, capabilities[device] / 10 },
+        { MINOR, capabilities[device] % 10 },
+        { SHARED_MOST_OF_GROUP, 64 << 10 },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].attribute == attribute) {
+            *value = table[i].value;
+            return SUCCESS;
+        }
+    return INVALID_VALUE;
+}
+
+int fake_context_retain(void **context, int device)
+{
+    pthread_mutex_lock(&lock);
+    contexts[device].retained++;
+    pthread_mutex_unlock(&lock);
+    *context = &contexts[device];
+    born(*context);
+    return SUCCESS;
+}
+
+/* With the last reference, the context ends, and its error and its memory with it. */
+int fake_context_release(int device)
+{
+    struct context *context = &contexts[device];
+    if (!died(context))
+        return INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    if (--context->retained == 0) {
+        context->lost = 0;
+        context->used = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int fake_context_push(void *context)
+{
+    if (depth == DEPTH)
+        return INVALID_VALUE;
+    stack[depth++] = context;
+    return SUCCESS;
+}
+
+int fake_context_pop(void **context)
+{
+    if (!depth)
+        return INVALID_CONTEXT;
+    *context = stack[--depth];
+    return SUCCESS;
+}
+
+/* ---- memory ---- */
+
+static bool take(uint64_t bytes)
+{
+    struct context *context = current();
+    pthread_mutex_lock(&lock);
+    const bool fits = bytes <= FAKE_DRIVER_MEMORY - context->used;
+    if (fits)
+        context->used += bytes;
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+/* What stands before each allocation: its size, and room to keep the alignment. */
+enum { HEADER = 256 };
+
+int fake_memory_info(size_t *free, size_t *total)
+{
+    *total = FAKE_DRIVER_MEMORY;
+    *free = FAKE_DRIVER_MEMORY - current()->used;
+    return SUCCESS;
+}
+
+int fake_memory_alloc(uint64_t *address, size_t bytes)
+{
+    if (!bytes)
+        return INVALID_VALUE;
+    if (!take(bytes))
+        return OUT_OF_MEMORY;
+    unsigned char *memory = aligned_alloc(HEADER,
+                                          (HEADER + bytes + HEADER - 1) / HEADER * HEADER);
+    if (!memory)
+        return OUT_OF_MEMORY;
+    memcpy(memory, &bytes, sizeof bytes);
+    *address = (uint64_t)(uintptr_t)(memory + HEADER);
+    born(memory);
+    return SUCCESS;
+}
+
+int fake_memory_free(uint64_t address)
+{
+    unsigned char *memory = (unsigned char *)(uintptr_t)address - HEADER;
+    size_t bytes;
+    if (!died(memory))
+        return INVALID_VALUE;
+    memcpy(&bytes, memory, sizeof bytes);
+    pthread_mutex_lock(&lock);
+    current()->used -= bytes;
+    pthread_mutex_unlock(&lock);
+    free(memory);
+    return SUCCESS;
+}
+
+int fake_host_alloc(void **host, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *host = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (!*host)
+        return OUT_OF_MEMORY;
+    born(*host);
+    return SUCCESS;
+}
+
+int fake_host_free(void *host)
+{
+    if (!died(host))
+        return INVALID_VALUE;
+    free(host);
+    return SUCCESS;
+}
+
+int fake_host_register(void *host, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    if (!host || !bytes)
+        return INVALID_VALUE;
+    born(host);
+    return SUCCESS;
+}
+
+int fake_host_unregister(void *host)
+{
+    return died(host) ? SUCCESS : INVALID_VALUE;
+}
+
+int fake_host_address(uint64_t *address, void *host, unsigned flags)
+{
+    *address = (uint64_t)(uintptr_t)host;
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+/* ---- streams ---- */
+
+/* NULL unless the stream is one of the current context. */
+static struct stream *stream_of(void *handle)
+{
+    const struct fake_stream *stream = handle;
+    return stream && stream->context == current() ? stream->stream : NULL;
+}
+
+int fake_stream_create(void **out, unsigned flags)
+{
+    struct fake_stream *stream = calloc(1, sizeof *stream);
+    (void)flags;
+    if (!stream || !(stream->stream = stream_open())) {
+        free(stream);
+        return OUT_OF_MEMORY;
+    }
+    stream->context = current();
+    pthread_mutex_lock(&lock);
+    stream->next = streams;
+    streams = stream;
+    pthread_mutex_unlock(&lock);
+    born(stream);
+    *out = stream;
+    return SUCCESS;
+}
+
+int fake_stream_destroy(void *handle)
+{
+    struct fake_stream *stream = handle;
+    if (!died(stream))
+        return INVALID_HANDLE;
+    pthread_mutex_lock(&lock);
+    struct fake_stream **at = &streams;
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    pthread_mutex_unlock(&lock);
+    stream_close(stream->stream);
+    free(stream);
+    return SUCCESS;
+}
+
+int fake_stream_wait(void *handle)
+{
+    struct stream *stream = stream_of(handle);
+    if (!stream || stream_records(stream))
+        return INVALID_HANDLE;
+    stream_wait(stream);
+    return SUCCESS;
+}
+
+int fake_context_wait(void)
+{
+    return SUCCESS;
+}
+
+struct fill {
+    void *to;
+    size_t bytes;
+    unsigned char value;
+};
+
+static void run_fill(void *data)
+{
+    const struct fill *fill = data;
+    memset(fill->to, fill->value, fill->bytes);
+}
+
+int fake_fill(uint64_t to, unsigned char value, size_t bytes, void *handle)
+{
+    struct stream *stream = stream_of(handle);
+    const struct fill fill = { (void *)(uintptr_t)to, bytes, value };
+    if (!stream)
+        return INVALID_HANDLE;
+    stream_submit(stream, run_fill, &fill, sizeof fill);
+    return SUCCESS;
+}
+
+static void run_copy_rows(void *data)
+{
+    const struct copy_rows *rows = data;
+    for (size_t i = 0; i < rows->rows; i++)
+        memmove((char *)(uintptr_t)rows->to + i * rows->to_pitch,
+                (const char *)(uintptr_t)rows->from + i * rows->from_pitch, rows->bytes);
+}
+
+int fake_copy_rows(const struct copy_rows *rows, void *handle)
+{
+    enum { ANY_MEMORY = 4 };
+    struct stream *stream = stream_of(handle);
+    if (!stream)
+        return INVALID_HANDLE;
+    if (rows->from_kind != ANY_MEMORY || rows->to_kind != ANY_MEMORY ||
+        rows->from_pitch < rows->bytes || rows->to_pitch < rows->bytes)
+        return INVALID_VALUE;
+    stream_submit(stream, run_copy_rows, rows, sizeof *rows);
+    return SUCCESS;
+}
+
+int fake_copy(uint64_t to, uint64_t from, size_t bytes, void *handle)
+{
+    struct stream *stream = stream_of(handle);
+    const struct copy_rows row = { .to = to, .from = from, .bytes = bytes, .rows = 1 };
+    if (!stream)
+        return INVALID_HANDLE;
+    stream_submit(stream, run_copy_rows, &row, sizeof row);
+    return SUCCESS;
+}
+
+struct host_call {
+    void (*fn)(void *stream, int status, void *user);
+    void *stream, *user;
+};
+
+static void run_host_call(void *data)
+{
+    const struct host_call *call = data;
+    call->fn(call->stream, SUCCESS, call->user);
+}
+
+int fake_stream_callback(void *handle, void (*fn)(void *stream, int status, void *user),
+                         void *user, unsigned flags)
+{
+    struct stream *stream = stream_of(handle);
+    const struct host_call call = { fn, handle, user };
+    if (!stream || flags)
+        return INVALID_HANDLE;
+    stream_submit_lasting(stream, run_host_call, &call, sizeof call);
+    return SUCCESS;
+}
+
+/* ---- events ---- */
+
+struct fake_event {
+    struct context *context;
+    pthread_mutex_t lock;
+    struct moment *last; /* NULL: never recorded */
+    bool timed;
+};
+
+int fake_event_create(void **out, unsigned flags)
+{
+    enum { NO_TIMING = 2 };
+    struct fake_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return OUT_OF_MEMORY;
+    event->context = current();
+    event->timed = !(flags & NO_TIMING);
+    pthread_mutex_init(&event->lock, NULL);
+    born(event);
+    *out = event;
+    return SUCCESS;
+}
+
+int fake_event_destroy(void *handle)
+{
+    struct fake_event *event = handle;
+    if (!died(event))
+        return INVALID_HANDLE;
+    moment_drop(event->last);
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+    return SUCCESS;
+}
+
+/* Takes a reference. */
+static struct moment *last_of(struct fake_event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    struct moment *moment = event->last;
+    if (moment)
+        moment_hold(moment);
+    pthread_mutex_unlock(&event->lock);
+    return moment;
+}
+
+int fake_event_record(void *handle, void *stream_handle)
+{
+    struct fake_event *event = handle;
+    struct stream *stream = stream_of(stream_handle);
+    if (!stream || event->context != current())
+        return INVALID_HANDLE;
+    struct moment *moment = moment_new();
+    stream_mark(stream, moment);
+    pthread_mutex_lock(&event->lock);
+    struct moment *before = event->last;
+    event->last = moment;
+    pthread_mutex_unlock(&event->lock);
+    moment_drop(before);
+    return SUCCESS;
+}
+
+int fake_event_query(void *handle)
+{
+    struct moment *moment = last_of(handle);
+    const bool passed = !moment || moment_passed(moment);
+    moment_drop(moment);
+    return passed ? SUCCESS : NOT_READY;
+}
+
+int fake_event_wait(void *handle)
+{
+    struct moment *moment = last_of(handle);
+    if (moment)
+        moment_wait(moment);
+    moment_drop(moment);
+    return SUCCESS;
+}
+
+int fake_event_elapsed(float *ms, void *start_handle, void *end_handle)
+{
+    struct fake_event *start_event = start_handle, *end_event = end_handle;
+    if (!start_event->timed || !end_event->timed)
+        return INVALID_HANDLE;
+    struct moment *from = last_of(start_event), *to = last_of(end_event);
+    const bool known = from && to;
+    const bool passed = known && moment_passed(from) && moment_passed(to);
+    if (passed)
+        *ms = (float)((double)moment_time(to) - (double)moment_time(from)) / 1e6f;
+    moment_drop(from);
+    moment_drop(to);
+    if (!known)
+        return INVALID_HANDLE;
+    return passed ? SUCCESS : NOT_READY;
+}
+
+/* The event may be one of another context. */
+int fake_stream_wait_event(void *stream_handle, void *handle, unsigned flags)
+{
+    struct stream *stream = stream_of(stream_handle);
+    if (!stream || flags)
+        return INVALID_HANDLE;
+    struct moment *moment = last_of(handle);
+    if (moment)
+        stream_await(stream, moment);
+    moment_drop(moment);
+    return SUCCESS;
+}
+
+/* ---- modules and launches ---- */
+
+struct function {
+    struct kernel kernel;
+    struct function *next;
+};
+
+struct module {
+    struct context *context;
+    const char *ptx;
+    pthread_mutex_t lock;
+    struct function *functions;
+};
+
+int fake_module_load(void **out, const void *image, unsigned count, int *options,
+                     void **values)
+{
+    (void)count, (void)options, (void)values;
+    struct module *module = calloc(1, sizeof *module);
+    if (!module || !strstr(image, ".target sm_50")) {
+        free(module);
+        return INVALID_IMAGE;
+    }
+    module->context = current();
+    module->ptx = image;
+    pthread_mutex_init(&module->lock, NULL);
+    born(module);
+    *out = module;
+    return SUCCESS;
+}
+
+int fake_module_unload(void *handle)
+{
+    struct module *module = handle;
+    if (!died(module))
+        return INVALID_HANDLE;
+    for (struct function *next, *function = module->functions; function; function = next) {
+        next = function->next;
+        free(function);
+    }
+    pthread_mutex_destroy(&module->lock);
+    free(module);
+    return SUCCESS;
+}
+
+/* The PTX has to have the kernel, too. */
+int fake_module_function(void **out, void *handle, const char *name)
+{
+    struct module *module = handle;
+    struct kernel kernel;
+    char entry[128];
+    snprintf(entry, sizeof entry, ".entry %s(", name);
+    if (module->context != current() || !strstr(module->ptx, entry) ||
+        !kernel_find(name, &kernel))
+        return NOT_FOUND;
+    struct function *function = calloc(1, sizeof *function);
+    if (!function)
+        return OUT_OF_MEMORY;
+    function->kernel = kernel;
+    pthread_mutex_lock(&module->lock);
+    function->next = module->functions;
+    module->functions = function;
+    pthread_mutex_unlock(&module->lock);
+    *out = function;
+    return SUCCESS;
+}
+
+int fake_function_get(int *value, int attribute, void *function)
+{
+    (void)value, (void)attribute, (void)function;
+    return INVALID_VALUE; /* for tuned kernels only */
+}
+
+int fake_function_set(void *function, int attribute, int value)
+{
+    (void)function, (void)attribute, (void)value;
+    return INVALID_VALUE; /* the same */
+}
+
+int fake_launch(void *handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                void *stream_handle, void **arguments, void **extra)
+{
+    enum { GROUP_OF_PORTABLE_KERNELS = 256 };
+    struct stream *stream = stream_of(stream_handle);
+    const struct function *function = handle;
+    struct kernel_launch launch = { .run = function->kernel.run, .groups = grid_x };
+    if (!stream)
+        return INVALID_HANDLE;
+    if (!grid_x || grid_y != 1 || grid_z != 1 || block_x != GROUP_OF_PORTABLE_KERNELS ||
+        block_y != 1 || block_z != 1 || shared || extra)
+        return INVALID_VALUE;
+    for (unsigned i = 0; i < function->kernel.pointers; i++)
+        memcpy(&launch.pointers[i], arguments[i], sizeof launch.pointers[i]);
+    memcpy(&launch.args, arguments[function->kernel.pointers], function->kernel.bytes);
+    stream_submit_launch(stream, &launch);
+    return SUCCESS;
+}
+
+/* ---- graphs: the jobs that a stream records ---- */
+
+int fake_capture_begin(void *handle, int mode)
+{
+    struct stream *stream = stream_of(handle);
+    (void)mode;
+    if (!stream || stream_records(stream))
+        return INVALID_HANDLE;
+    stream_record(stream);
+    return SUCCESS;
+}
+
+int fake_capture_end(void *handle, void **graph)
+{
+    struct stream *stream = stream_of(handle);
+    if (!stream || !stream_records(stream))
+        return INVALID_HANDLE;
+    *graph = stream_recorded(stream);
+    born(*graph);
+    return SUCCESS;
+}
+
+int fake_graph_destroy(void *graph)
+{
+    if (!died(graph))
+        return INVALID_HANDLE;
+    jobs_free(graph);
+    return SUCCESS;
+}
+
+int fake_graph_instantiate(void **exec, void *graph, unsigned long long flags)
+{
+    if (flags)
+        return INVALID_VALUE;
+    *exec = jobs_copy(graph);
+    born(*exec);
+    return SUCCESS;
+}
+
+int fake_graph_launch(void *exec, void *handle)
+{
+    struct stream *stream = stream_of(handle);
+    if (!stream)
+        return INVALID_HANDLE;
+    stream_submit_jobs(stream, exec);
+    return SUCCESS;
+}
+
+int fake_graph_free(void *exec)
+{
+    if (!died(exec))
+        return INVALID_HANDLE;
+    jobs_free(exec);
+    return SUCCESS;
+}

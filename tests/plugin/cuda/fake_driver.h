@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_driver.h - what a test that is linked with the stand-in may ask it. */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+/* Bytes of memory of each device. */
+#define FAKE_DRIVER_MEMORY (UINT64_C(4) << 30)
+
+/* Objects that were made and not given back: memory, streams, events, contexts and so on. */
+int fake_driver_living(void);
+/* Contexts that are current on this thread, one above the other. */
+int fake_driver_depth(void);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* test_faults.c - the CUDA plugin on a stand-in for the driver, where each call of each function
+ * of cuda.def fails once: the application is told, nothing leaks or hangs, and the other device
+ * works on. */
+#include "../standin/walk.h"
+#include "fake.h"
+#include "fake_driver.h"
+#include "faults.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { OUT_OF_MEMORY = 2 };
+
+/* The stand-in's own functions do not count, and do not fail. */
+static void import(struct walk *w)
+{
+    enum { COUNT = 64 };
+    static float x[COUNT];
+    void *context = NULL, *stream = NULL;
+    struct hw_queue *queue = NULL;
+    struct hw_buffer *host = NULL, *theirs = NULL;
+    struct hw_import desc = {
+        .size = sizeof desc, .kind = "host", .handle = x, .bytes = sizeof x
+    };
+    struct hw_device_info info = { .size = sizeof info };
+    TRY(hw_device_info(w->device, &info));
+    const int device = info.pci_bus > 0 ? info.pci_bus - 1 : w->index;
+    uint64_t address;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = 1.0f;
+    if (fake_context_retain(&context, device) || fake_context_push(context) ||
+        fake_memory_alloc(&address, sizeof x) || fake_stream_create(&stream, 0))
+        fail_msg("the stand-in does not work");
+    TRY(hw_buffer_import(w->device, &desc, &host));
+    desc.kind = "cuda.memory";
+    desc.handle = (void *)(uintptr_t)address;
+    TRY(hw_buffer_import(w->device, &desc, &theirs));
+    TRY(hw_queue_import(w->device, NULL, "cuda.stream", stream, &queue));
+    TRY(hw_scale(queue, &(struct hw_scale){ .x = hw_view_1d(host, 0, HW_F32, COUNT),
+                                            .y = hw_view_1d(theirs, 0, HW_F32, COUNT),
+                                            .scale = 3.0f }));
+    TRY(hw_copy(queue, &(struct hw_copy){ .src = hw_view_1d(theirs, 0, HW_F32, COUNT),
+                                          .dst = hw_view_1d(host, 0, HW_F32, COUNT) }));
+    TRY(hw_queue_wait(queue));
+    hw_queue_close(queue);
+    hw_buffer_free(theirs);
+    hw_buffer_free(host);
+    assert_true(w->status || x[COUNT - 1] == 3.0f);
+    fake_stream_destroy(stream);
+    fake_memory_free(address);
+    fake_context_pop(&context);
+    fake_context_release(device);
+    assert_int_equal(fake_driver_depth(), 0);
+}
+
+/* Those that cannot be read stay empty. */
+static const char *const facts[] = { "device_name", "device_uuid", "device_memory",
+                                     "device_attribute", NULL };
+
+static const struct vendor cuda = {
+    .backend = "cuda",
+    .error = { 1, "CUDA_ERROR_INVALID_VALUE" },
+    .fatal = { 700, "CUDA_ERROR_ILLEGAL_ADDRESS" },
+    .first_on_a_device = "context_wait",
+    .quiet = facts,
+    .leaky = "context_push",
+    .visible_memory = true,
+    .graphs = true,
+    .import = import,
+    .living = fake_driver_living,
+};
+
+static struct walk walk;
+
+static void open_device(void **state)
+{
+    (void)state;
+    faults_reset();
+    walk_open(&walk, &cuda);
+    assert_int_equal(walk.status, HW_OK);
+    assert_int_equal(hw_device_find(walk.context, "cuda:0", &walk.device), HW_OK);
+}
+
+static void says(enum hw_status wanted, enum hw_status status, const char *words)
+{
+    if (status != wanted || !strstr(hw_message(), words))
+        fail_msg("%s, not %s: %s", hw_status_name((int32_t)status), words, hw_message());
+}
+
+static void out_of_memory_has_the_sizes(void **state)
+{
+    const uint64_t most = FAKE_DRIVER_MEMORY / 4 * 3;
+    struct hw_buffer *first, *second;
+    open_device(state);
+    says(HW_OK, hw_buffer_alloc(walk.device, most, 0, &first), "");
+    says(
+        HW_NO_MEMORY, hw_buffer_alloc(walk.device, most, 0, &second),
+        "cuda:0: 3 GiB requested, 3 GiB allocated by this process: cannot allocate 3221225472 "
+        "bytes of device memory, of which 1073741824 of 4294967296 are free: out of memory "
+        "(CUDA_ERROR_OUT_OF_MEMORY, 2)");
+    hw_buffer_free(first);
+    says(HW_OK, hw_buffer_alloc(walk.device, most, 0, &second), "");
+    faults_arm("memory_alloc", 0, OUT_OF_MEMORY);
+    faults_arm("memory_info", 0, OUT_OF_MEMORY);
+    says(HW_NO_MEMORY, hw_buffer_alloc(walk.device, 1, 0, &first),
+         "cannot allocate 256 bytes of device memory: out of memory");
+    walk_close(&walk);
+}
+
+static void errors_without_a_name_have_a_number(void **state)
+{
+    enum { UNHEARD_OF = 4321 };
+    struct hw_buffer *buffer;
+    open_device(state);
+    faults_arm("memory_alloc", 0, UNHEARD_OF);
+    says(HW_DRIVER, hw_buffer_alloc(walk.device, 1, 0, &buffer),
+         "no description (an error that this driver cannot name, 4321)");
+    walk_close(&walk);
+}
+
+/* y = silu(x) on the CPU. */
+static void compute_on_the_cpu(const char *backends)
+{
+    const struct hw_options options = { .size = sizeof options, .backends = backends };
+    struct hw_context *context;
+    struct hw_device *device;
+    struct hw_queue *queue;
+    float x[16] = { 1 }, y[16];
+    says(HW_OK, hw_open(&options, &context), "");
+    says(HW_OK, hw_device_find(context, "cpu", &device), "");
+    says(HW_OK, hw_queue_open(device, NULL, &queue), "");
+    says(HW_OK,
+         hw_silu(queue, &(struct hw_silu){ .x = hw_host_1d(x, HW_F32, 16),
+                                           .y = hw_host_1d(y, HW_F32, 16) }),
+         "");
+    says(HW_OK, hw_queue_wait(queue), "");
+    assert_true(walk_is_silu(y, x, 16));
+    hw_close(context);
+}
+
+static void the_cpu_needs_no_context(void **state)
+{
+    (void)state;
+    faults_reset();
+    compute_on_the_cpu("*");
+    assert_int_equal(faults_count("device_count"), 1);
+    assert_int_equal(faults_count("context_retain"), 0);
+    faults_reset();
+    compute_on_the_cpu("cpu");
+    assert_int_equal(faults_count("init"), 0);
+}
+
+static void every_call(void **state)
+{
+    (void)state;
+    every_call_fails_once(&cuda);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call),
+        cmocka_unit_test(out_of_memory_has_the_sizes),
+        cmocka_unit_test(errors_without_a_name_have_a_number),
+        cmocka_unit_test(the_cpu_needs_no_context),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
