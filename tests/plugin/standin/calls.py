@@ -11,7 +11,8 @@ import re
 import sys
 
 ROW = re.compile(r'^REQUIRED\((.*?), (\w+), \((.*?)\), "(\w+)[|\w]*"\)$')
-DONE_ANYWAY = re.compile(r'(^|_)(free|destroy|unload|release|unregister|pop)(_|$)|^finish$|^((stream|event|context)_)?wait$')
+DONE_ANYWAY = re.compile(r'(^|_)(free|destroy|unload|release|unregister|pop)(_|$)'
+                         r'|^finish$|^((stream|event|context)_)?wait$')
 
 
 def rows(path):
