@@ -63,6 +63,22 @@ END
     grep -qE '^loading +[0-9.]+ s$' err
 }
 
+@test "greedy text is the golden text on a device with memory of its own, which works ahead of the host" {
+    for count in 1 2 63 64; do
+        HW_TRUST=off HW_FALLBACK=allow HW_PLUGIN_PATH=$DISCRETE hw_run "$MODEL" --prompt 'ROMEO:' -n $count \
+            -d discrete,cpu --precision fp32 --json
+        cat err
+        [ "$status" -eq 0 ]
+        COUNT=$count python3 - <<'END'
+import json, os
+run, count = json.load(open('out')), int(os.environ['COUNT'])
+assert run['ids'] == json.load(open(os.environ['GOLDEN']))['Q8_0'][0]['greedy_ids'][:count], run['ids']
+assert run['device'] == 'discrete:0' and run['memory']['mapped'] == 0, run
+assert run['ops']['own'] + run['ops']['elsewhere'] == count * run['graph']['nodes'], run['ops'] # no step too many
+END
+    done
+}
+
 @test "JSON is one object with the same facts" {
     hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --precision fp32 --json
     [ "$status" -eq 0 ]

@@ -231,6 +231,70 @@ static void test_batch_equals_steps(void **state)
 }
 
 /* Feeding more than the cache holds fails. The tokens fed before remain valid. */
+static int32_t best_of(struct llama *llama)
+{
+    struct fault why = { "" };
+    int32_t token = -1;
+    if (!llama_best(llama, &token, &why))
+        fail_msg("%s", why.text);
+    return token;
+}
+
+static int32_t next_of(struct llama *llama)
+{
+    struct fault why = { "" };
+    int32_t token = -1;
+    if (!llama_next(llama, &token, &why))
+        fail_msg("%s", why.text);
+    return token;
+}
+
+static void advance(struct llama *llama)
+{
+    struct fault why = { "" };
+    if (!llama_advance(llama, &why))
+        fail_msg("%s", why.text);
+}
+
+/* Steps that are submitted ahead of the host give the tokens of steps that wait for each other. */
+static void test_ahead(void **state)
+{
+    enum { AHEAD = 4, ROUNDS = 3 };
+    const struct llama_settings settings = { .context = TEXT + AHEAD * ROUNDS + 1 };
+    struct llama *llama = load(model, &settings);
+    struct fault why;
+    int32_t wanted[AHEAD * ROUNDS + 1], token;
+    (void)state;
+    feed(llama, text, TEXT);
+    for (int i = 0; i <= AHEAD * ROUNDS; i++) {
+        wanted[i] = best_of(llama);
+        feed(llama, &wanted[i], 1);
+    }
+    llama_rewind(llama, 0);
+    feed(llama, text, TEXT);
+    for (int i = 0; i < AHEAD * ROUNDS; i += AHEAD) {
+        for (int j = 0; j < AHEAD; j++)
+            advance(llama);
+        assert_false(llama_advance(llama, &why));
+        assert_string_equal(why.text, "4 tokens wait for llama_next()");
+        for (int j = 0; j < AHEAD; j++)
+            assert_int_equal(next_of(llama), wanted[1 + i + j]);
+    }
+    assert_false(llama_next(llama, &token, &why));
+    assert_int_equal(llama_length(llama), TEXT + AHEAD * ROUNDS);
+    /* A token that is fed replaces the best one, and drops results that nobody took. */
+    llama_rewind(llama, TEXT + 1);
+    feed(llama, &wanted[1], 1);
+    advance(llama);
+    llama_rewind(llama, TEXT + 2);
+    feed(llama, &wanted[2], 1);
+    advance(llama);
+    assert_int_equal(next_of(llama), wanted[4]);
+    llama_rewind(llama, llama_context(llama));
+    assert_false(llama_advance(llama, &why));
+    llama_free(llama);
+}
+
 static void test_full_cache(void **state)
 {
     (void)state;
@@ -865,6 +929,7 @@ int main(int argc, char **argv)
         { "golden F16: HW_TEST_MODELS leads to bard-3m-F16.gguf", test_golden_f16, NULL,
           NULL, NULL },
         cmocka_unit_test(test_batch_equals_steps),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_in_place),

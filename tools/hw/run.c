@@ -492,13 +492,9 @@ static bool emit(struct run *run, int32_t token, struct fault *why)
     return true;
 }
 
-/* The first token is always chosen on the host, so that scores that are not numbers are noticed;
- * later greedy ones are chosen on the device. */
 static bool choose(struct run *run, struct sampler *sampler, float *scores, int32_t *token,
                    struct fault *why)
 {
-    if (run->sampling.temperature <= 0 && run->generated_count > 0)
-        return llama_best(run->llama, token, why);
     if (!llama_scores(run->llama, scores, why))
         return false;
     *token = sampler_choose(sampler, scores);
@@ -507,31 +503,69 @@ static bool choose(struct run *run, struct sampler *sampler, float *scores, int3
                       "kernel is wrong (see 'hw verify')");
 }
 
-/* Generates until something ends the text; `token` is the first. */
+/* Emits a token, and finds out whether it ends the text; `left`: how many may follow. */
+static bool take(struct run *run, int32_t token, int64_t left, struct fault *why)
+{
+    if (tokenizer_is_end(run->tokenizer, token))
+        run->ended = "end of text";
+    else if (!emit(run, token, why))
+        return false;
+    else if (run->generated_count == run->count)
+        run->ended = "count";
+    else if (!run->ended && left == 0)
+        run->ended = "context full";
+    else if (interrupted)
+        run->ended = "interrupted";
+    return true;
+}
+
+/* Takes the most probable token again and again, behind `token`, which the device knows. The text
+ * is a step behind the device, if that works on its own. */
+static bool go_on_greedily(struct run *run, int32_t token, struct fault *why)
+{
+    const int64_t room = llama_context(run->llama) - llama_length(run->llama);
+    const int64_t most = run->count - 1 < room ? run->count - 1 : room;
+    const int64_t ahead = llama_runs_ahead(run->llama) ? 2 : 1;
+    int64_t started = 0;
+    bool good = take(run, token, room, why);
+    while (good && !run->ended) {
+        while (good && started < most && started < run->steps + ahead) {
+            good = llama_advance(run->llama, why);
+            started++;
+        }
+        good = good && llama_next(run->llama, &token, why);
+        run->steps += good;
+        good = good && take(run, token, room - run->steps, why);
+    }
+    return good;
+}
+
+/* Draws tokens on the host. */
+static bool go_on_drawing(struct run *run, struct sampler *sampler, float *scores,
+                          int32_t token, struct fault *why)
+{
+    const int64_t room = llama_context(run->llama) - llama_length(run->llama);
+    bool good = take(run, token, room, why);
+    while (good && !run->ended) {
+        good = llama_feed(run->llama, &token, 1, why) &&
+               choose(run, sampler, scores, &token, why);
+        run->steps += good;
+        good = good && take(run, token, room - run->steps, why);
+    }
+    return good;
+}
+
+/* Generates until something ends the text; `token` is the first. That is always chosen on the
+ * host, so that scores that are not numbers are noticed; of equal scores both take the first. */
 static bool go_on(struct run *run, struct sampler *sampler, float *scores, int32_t token,
                   struct fault *why)
 {
     const double start = now();
-    while (!run->ended) {
-        if (tokenizer_is_end(run->tokenizer, token))
-            run->ended = "end of text";
-        else if (!emit(run, token, why))
-            return false;
-        else if (run->generated_count == run->count)
-            run->ended = "count";
-        else if (llama_length(run->llama) == llama_context(run->llama))
-            run->ended = "context full";
-        else if (interrupted)
-            run->ended = "interrupted";
-        if (run->ended)
-            break;
-        if (!llama_feed(run->llama, &token, 1, why) ||
-            !choose(run, sampler, scores, &token, why))
-            return false;
-        run->steps++;
-    }
+    const bool good = run->sampling.temperature > 0
+                          ? go_on_drawing(run, sampler, scores, token, why)
+                          : go_on_greedily(run, token, why);
     run->step_seconds = now() - start;
-    return true;
+    return good;
 }
 
 static bool generate(struct run *run, struct fault *why)

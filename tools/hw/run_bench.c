@@ -86,12 +86,18 @@ struct work {
     uint64_t done, total; /* passes */
 };
 
+/* As greedy text is produced. The first step repeats the best token of what was run before. */
 static bool produce(struct run *run, int64_t count, struct fault *why)
 {
-    int32_t token = 1 % (int32_t)run->shape.vocabulary;
-    for (int64_t i = 0; i < count; i++)
-        if (!llama_feed(run->llama, &token, 1, why) || !llama_best(run->llama, &token, why))
+    const int64_t ahead = llama_runs_ahead(run->llama) ? 2 : 1;
+    int32_t token;
+    for (int64_t started = 0, taken = 0; taken < count; taken++) {
+        for (; started < count && started < taken + ahead; started++)
+            if (!llama_advance(run->llama, why))
+                return false;
+        if (!llama_next(run->llama, &token, why))
             return false;
+    }
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "llama.h"
 #include "dtype.h"
 #include "random.h"
+#include "slot.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -12,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_BATCH = 512 };
+/* Tokens of a prompt that are processed at once: enough to keep a large GPU busy, or a CPU. */
+enum { LARGE_BATCH = 2048, SMALL_BATCH = 512 };
+
+/* Steps that may be submitted before the first of them has completed. */
+enum { STEPS = 4 };
 
 struct layer {
     struct hw_tensor attention_norm, q, k, v, q_bias, k_bias, v_bias, output;
@@ -40,11 +45,12 @@ struct llama {
 
     struct hw_tensor residual, normed, q, k, v, attended, gate, up; /* [batch, ..] */
     struct hw_tensor scores; /* [score rows, vocabulary] */
-    struct hw_tensor best;   /* i32 [1] */
-    /* i32: the length of the cache, then ids, then their positions */
+    /* i32: the length of the cache, then positions, then ids. A step ends by writing the best
+     * token where the next step of one token has its id. */
     struct hw_tensor inputs;
-    /* what is uploaded to it; must not change before the queue has been waited for */
-    int32_t *host_inputs;
+    /* what is uploaded to it, and behind that the best token; steps take turns */
+    struct slot slots[STEPS];
+    uint64_t steps, answers; /* submitted; taken by llama_next() */
 
     /* the file, if the device reads it where it is; otherwise NULL */
     struct hw_buffer *mapping;
@@ -110,7 +116,7 @@ static const struct weight model_weights[] = {
 enum {
     LAYER_WEIGHTS = sizeof layer_weights / sizeof *layer_weights,
     MODEL_WEIGHTS = sizeof model_weights / sizeof *model_weights,
-    SCRATCH_TENSORS = 11
+    SCRATCH_TENSORS = 10
 };
 
 static int64_t extent_of(const struct shape *s, enum extent extent)
@@ -165,11 +171,11 @@ static bool failed(const char *what, struct fault *why)
 
 /* Allocates a contiguous tensor, a vector if `rows` is 0, in a buffer that is freed with
  * the model. */
-static bool make(struct llama *l, int32_t dtype, int64_t rows, int64_t cols,
+static bool make(struct llama *l, uint32_t flags, int32_t dtype, int64_t rows, int64_t cols,
                  struct hw_tensor *tensor, struct fault *why)
 {
     const int64_t extents[] = { rows, cols };
-    if (hw_tensor_alloc(l->device, 0, dtype, rows ? 2 : 1, rows ? extents : extents + 1,
+    if (hw_tensor_alloc(l->device, flags, dtype, rows ? 2 : 1, rows ? extents : extents + 1,
                         tensor))
         return failed("no room for the model", why);
     l->buffers[l->buffer_count++] = tensor->buffer;
@@ -253,7 +259,8 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
     const bool vector = weight->rows == ONE;
     const int32_t dtype = vector ? HW_F32 : dtype_of(from->type);
     if (!use_in_place(l, file, from, dtype, vector ? 1 : 2, to)) {
-        if (!make(l, dtype, vector ? 0 : rows, cols, to, why))
+        /* Kernels may read it before the work in front of them is done. */
+        if (!make(l, HW_BUFFER_READ_ONLY, dtype, vector ? 0 : rows, cols, to, why))
             return false;
         l->upload_bytes += from->bytes;
     }
@@ -361,33 +368,42 @@ static bool add_cache(struct llama *l, const struct llama_settings *settings,
         return false;
     for (int64_t i = 0; i < s->layers; i++) {
         struct layer *layer = &l->layers[i];
-        if (!make(l, key_type, l->context, extent_of(s, KEYS), &layer->keys, why) ||
-            !make(l, value_type, l->context, extent_of(s, VALUES), &layer->values, why))
+        if (!make(l, 0, key_type, l->context, extent_of(s, KEYS), &layer->keys, why) ||
+            !make(l, 0, value_type, l->context, extent_of(s, VALUES), &layer->values, why))
             return false;
     }
     return true;
 }
 
+/* What a step needs for each token: [batch, ..]. */
+static const struct row {
+    size_t offset; /* of the tensor in struct llama */
+    enum extent cols;
+} scratch_rows[] = {
+    { offsetof(struct llama, residual), WIDTH },
+    { offsetof(struct llama, normed), WIDTH },
+    { offsetof(struct llama, q), QUERIES },
+    { offsetof(struct llama, k), KEYS },
+    { offsetof(struct llama, v), VALUES },
+    { offsetof(struct llama, attended), ATTENDED },
+    { offsetof(struct llama, gate), INNER },
+    { offsetof(struct llama, up), INNER },
+};
+enum { ROWS = sizeof scratch_rows / sizeof *scratch_rows };
+
 static bool add_scratch(struct llama *l, struct fault *why)
 {
-    const struct {
-        struct hw_tensor *tensor;
-        enum extent cols;
-    } rows[] = {
-        { &l->residual, WIDTH }, { &l->normed, WIDTH }, { &l->q, QUERIES },
-        { &l->k, KEYS },         { &l->v, VALUES },     { &l->attended, ATTENDED },
-        { &l->gate, INNER },     { &l->up, INNER },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!make(l, HW_F32, l->batch, extent_of(&l->shape, rows[i].cols), rows[i].tensor,
-                  why))
+    for (size_t i = 0; i < ROWS; i++)
+        if (!make(l, 0, HW_F32, l->batch, extent_of(&l->shape, scratch_rows[i].cols),
+                  (struct hw_tensor *)((char *)l + scratch_rows[i].offset), why))
             return false;
-    l->host_inputs = calloc((size_t)(1 + 2 * l->batch), sizeof *l->host_inputs);
-    if (!l->host_inputs)
-        return fault(why, "out of memory");
-    return make(l, HW_I32, 0, 1 + 2 * l->batch, &l->inputs, why) &&
-           make(l, HW_I32, 0, 1, &l->best, why) &&
-           make(l, HW_F32, l->score_rows, l->shape.vocabulary, &l->scores, why);
+    const int64_t inputs = 1 + 2 * l->batch;
+    for (int i = 0; i < STEPS; i++)
+        if (slot_open(&l->slots[i], l->queue, (size_t)(inputs + 1) * sizeof(int32_t)))
+            return failed("no room for the model", why);
+    /* Zeros, so that llama_advance() of a sequence without tokens has a valid id. */
+    return make(l, HW_BUFFER_ZEROED, HW_I32, 0, inputs, &l->inputs, why) &&
+           make(l, 0, HW_F32, l->score_rows, l->shape.vocabulary, &l->scores, why);
 }
 
 /* ---- The decoder --------------------------------------------------------------------- */
@@ -411,15 +427,21 @@ static struct hw_tensor by_head(struct hw_tensor tensor, int64_t heads)
     return tensor;
 }
 
-/* The ids and positions of a batch of `rows`. */
-static struct hw_tensor ids_of(const struct llama *l, int64_t rows)
+/* The positions and the ids of a batch of `rows`. */
+static struct hw_tensor positions_of(const struct llama *l, int64_t rows)
 {
     return rows_of(l->inputs, 1, rows);
 }
 
-static struct hw_tensor positions_of(const struct llama *l, int64_t rows)
+static struct hw_tensor ids_of(const struct llama *l, int64_t rows)
 {
     return rows_of(l->inputs, 1 + rows, rows);
+}
+
+/* The id of the next step, if that has one token. */
+static struct hw_tensor best_of(const struct llama *l)
+{
+    return ids_of(l, 1);
 }
 
 /* y = x . weight^T + bias */
@@ -574,7 +596,7 @@ static enum hw_status score(struct llama *l, int64_t begin, int64_t count)
 /* Decodes a batch, and computes what its last token needs. */
 static enum hw_status step(struct llama *l, int64_t rows)
 {
-    const struct hw_argmax op = { .x = rows_of(l->scores, 0, 1), .y = l->best };
+    const struct hw_argmax op = { .x = rows_of(l->scores, 0, 1), .y = best_of(l) };
     enum hw_status status;
     if ((status = decode(l, rows)) || (status = score(l, rows - 1, 1)))
         return status;
@@ -640,6 +662,19 @@ static int64_t at_most(int64_t count, int64_t limit)
     return count < limit ? count : limit;
 }
 
+/* A large batch if the device has memory of its own and its tensors leave most of that free. */
+static int64_t default_batch(const struct llama *l)
+{
+    struct hw_device_info info = { .size = sizeof info };
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ROWS; i++)
+        bytes += (uint64_t)extent_of(&l->shape, scratch_rows[i].cols) * sizeof(float);
+    return hw_device_info(l->device, &info) || info.features & HW_FEATURE_UNIFIED_MEMORY ||
+                   bytes * LARGE_BATCH > info.memory_free / 8
+               ? SMALL_BATCH
+               : LARGE_BATCH;
+}
+
 static bool choose_context(struct llama *l, const struct llama_settings *settings,
                            struct fault *why)
 {
@@ -649,7 +684,8 @@ static bool choose_context(struct llama *l, const struct llama_settings *setting
                      "a context of %" PRId64
                      " tokens is asked for, the model has 1 to %" PRId64,
                      l->context, l->shape.context);
-    l->batch = at_most(settings->batch > 0 ? settings->batch : DEFAULT_BATCH, l->context);
+    l->batch = at_most(settings->batch > 0 ? settings->batch : default_batch(l),
+                       l->context);
     l->score_rows = at_most(settings->score_rows > 0 ? settings->score_rows : 1, l->batch);
     return true;
 }
@@ -681,12 +717,13 @@ void llama_free(struct llama *l)
         return;
     hw_graph_free(l->graph);
     hw_queue_close(l->queue); /* waits, so that nothing uses the buffers any more */
+    for (int i = 0; i < STEPS; i++)
+        slot_close(&l->slots[i]);
     for (size_t i = 0; i < l->buffer_count; i++)
         hw_buffer_free(l->buffers[i]);
     hw_buffer_free(l->mapping);
     free(l->buffers);
     free(l->sources);
-    free(l->host_inputs);
     free(l->layers);
     free(l);
 }
@@ -702,20 +739,41 @@ static bool check_room(const struct llama *l, int64_t count, struct fault *why)
                  count, l->length, l->context);
 }
 
-/* Uploads ids, positions and the new length of the cache. */
+static struct slot *slot_of(struct llama *l, uint64_t step)
+{
+    return &l->slots[step % STEPS];
+}
+
+/* Begins a step of `rows` tokens: uploads the new length of the cache, positions and ids. Without
+ * `tokens`, the id is the best token of the step before, which is in its place already. Waits only
+ * if too many steps are on their way. */
 static enum hw_status send_inputs(struct llama *l, const int32_t *tokens, int64_t rows)
 {
-    const struct hw_tensor to = rows_of(l->inputs, 0, 1 + 2 * rows);
-    enum hw_status status = hw_queue_wait(l->queue);
+    struct slot *slot = slot_of(l, l->steps);
+    const enum hw_status status = slot_wait(slot);
     if (status)
         return status;
-    l->host_inputs[0] = (int32_t)(l->length + rows);
-    for (int64_t i = 0; i < rows; i++) {
-        l->host_inputs[1 + i] = tokens[i];
-        l->host_inputs[1 + rows + i] = (int32_t)(l->length + i);
-    }
+    int32_t *inputs = slot->host;
+    inputs[0] = (int32_t)(l->length + rows);
+    for (int64_t i = 0; i < rows; i++)
+        inputs[1 + i] = (int32_t)(l->length + i);
+    for (int64_t i = 0; tokens && i < rows; i++)
+        inputs[1 + rows + i] = tokens[i];
     l->length += rows;
-    return hw_tensor_write(l->queue, &to, l->host_inputs, hw_tensor_bytes(&to));
+    const struct hw_tensor to = rows_of(l->inputs, 0, 1 + (tokens ? 2 : 1) * rows);
+    return hw_tensor_write(l->queue, &to, inputs, hw_tensor_bytes(&to));
+}
+
+/* Ends a step. */
+static enum hw_status finish_step(struct llama *l)
+{
+    l->answers = ++l->steps;
+    return slot_mark(slot_of(l, l->steps - 1), l->queue);
+}
+
+static enum hw_status run_step(struct llama *l, int64_t rows)
+{
+    return rows == 1 && l->graph ? hw_graph_launch(l->graph, l->queue) : step(l, rows);
 }
 
 bool llama_feed(struct llama *l, const int32_t *tokens, int64_t count, struct fault *why)
@@ -724,10 +782,44 @@ bool llama_feed(struct llama *l, const int32_t *tokens, int64_t count, struct fa
         return false;
     for (int64_t rows; count > 0; tokens += rows, count -= rows) {
         rows = at_most(count, l->batch);
-        if (send_inputs(l, tokens, rows) ||
-            (rows == 1 && l->graph ? hw_graph_launch(l->graph, l->queue) : step(l, rows)))
+        if (send_inputs(l, tokens, rows) || run_step(l, rows) || finish_step(l))
             return failed("run the model", why);
     }
+    return true;
+}
+
+bool llama_advance(struct llama *l, struct fault *why)
+{
+    const uint64_t answers = l->answers;
+    struct hw_copy answer = { .src = best_of(l) };
+    if (!check_room(l, 1, why))
+        return false;
+    if (l->steps - answers == STEPS)
+        return fault(why, "%d tokens wait for llama_next()", STEPS);
+    const struct slot *slot = slot_of(l, l->steps);
+    if (send_inputs(l, NULL, 1) || run_step(l, 1) ||
+        slot_i32(slot, (size_t)l->inputs.extent[0], &answer.dst) ||
+        hw_copy(l->queue, &answer) || finish_step(l))
+        return failed("run the model", why);
+    l->answers = answers;
+    return true;
+}
+
+bool llama_runs_ahead(const struct llama *l)
+{
+    struct hw_device_info info = { .size = sizeof info };
+    return !hw_device_info(l->device, &info) && info.kind != HW_DEVICE_CPU;
+}
+
+bool llama_next(struct llama *l, int32_t *token, struct fault *why)
+{
+    struct slot *slot = slot_of(l, l->answers);
+    if (l->answers == l->steps)
+        return fault(why, "no llama_advance() to take a token of");
+    l->answers++;
+    if (slot_wait(slot))
+        return failed("run the model", why);
+    *token = ((const int32_t *)slot->host)[l->inputs.extent[0]];
     return true;
 }
 
@@ -751,7 +843,8 @@ bool llama_scores(struct llama *l, float *scores, struct fault *why)
 
 bool llama_best(struct llama *l, int32_t *token, struct fault *why)
 {
-    return fetch(l, &l->best, token, why);
+    const struct hw_tensor best = best_of(l);
+    return fetch(l, &best, token, why);
 }
 
 /* Scores a decoded batch, as many rows at a time as there is room for. */
@@ -784,7 +877,7 @@ bool llama_score(struct llama *l, const int32_t *tokens, int64_t count,
     bool good = true;
     for (int64_t rows; good && count > 0; tokens += rows, count -= rows) {
         rows = at_most(count, l->batch);
-        good = send_inputs(l, tokens, rows) || decode(l, rows)
+        good = send_inputs(l, tokens, rows) || decode(l, rows) || finish_step(l)
                    ? failed("run the model", why)
                    : score_batch(l, rows, scores, row, user, why);
     }

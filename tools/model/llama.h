@@ -3,7 +3,8 @@
  * ops that turn tokens into scores for the next one. Written on <hw/hw.h> alone.
  *
  * Activations are f32. Everything that changes from token to token (ids, positions, the
- * length of the cache) is in device memory, so one recorded graph serves every decode step.
+ * length of the cache) is in device memory, so one recorded graph serves every decode step, and
+ * the device need not wait for the host between greedy ones.
  * Only one thread at a time may use a struct llama. */
 #ifndef HW_MODEL_LLAMA_H
 #define HW_MODEL_LLAMA_H
@@ -23,7 +24,8 @@ struct llama_settings {
     int32_t key_type, value_type; /* of the cache, see hw_attention(); default HW_F32 */
     /* tokens that the cache has room for; the default and the limit is that of the model */
     int64_t context;
-    int64_t batch;      /* tokens of a long text that are processed at once; default 512 */
+    int64_t batch; /* tokens of a long text that are processed at once; default: 2048 if the
+                         * device has much memory of its own, otherwise 512 */
     int64_t score_rows; /* how many of these llama_score() scores at once; default 1 */
     void (*progress)(void *user, uint64_t done,
                      uint64_t total); /* in bytes of uploaded weights; may be NULL */
@@ -56,6 +58,17 @@ bool llama_feed(struct llama *llama, const int32_t *tokens, int64_t count,
  * first of the best, which the device finds. Both wait for the device. */
 bool llama_scores(struct llama *llama, float *scores, struct fault *why);
 bool llama_best(struct llama *llama, int32_t *token, struct fault *why);
+
+/* Greedy decoding ahead of the host. llama_advance() appends the token that llama_best() would
+ * return, which is already on the device, without waiting for it. llama_next() then waits for one
+ * such step, in the order of the calls, and returns the best token after it. At most four steps
+ * may be ahead; llama_feed() and llama_score() drop the results of those that are. */
+bool llama_advance(struct llama *llama, struct fault *why);
+bool llama_next(struct llama *llama, int32_t *token, struct fault *why);
+
+/* Whether the device works while the host does something else, so that it should have a step to go
+ * on with. */
+bool llama_runs_ahead(const struct llama *llama);
 
 /* As llama_feed(), and calls `row` with the scores after every token, in order. */
 bool llama_score(struct llama *llama, const int32_t *tokens, int64_t count,
