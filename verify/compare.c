@@ -24,23 +24,35 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static double error_bound(uint32_t op, int32_t dtype, const char *precision)
+/* What products may cost below fp32: that of 8-bit codes, or of 16-bit units. Those of bf16 may be
+ * used if an operand is bf16. */
+static double coarse(const struct problem *p, const char *precision, double int8,
+                     double bf16, double f16)
 {
-    const double storage = dtype == HW_F16    ? 1e-3
-                           : dtype == HW_BF16 ? 8e-3
-                           : is_product(op)   ? 1e-5
-                                              : 2e-6;
-    if (!is_product(op) || !strcmp(precision, "fp32"))
-        return storage;
-    return larger(storage, !strcmp(precision, "int8") ? 1e-2 : 1e-3);
+    if (!is_product(p->op) || !strcmp(precision, "fp32"))
+        return 0;
+    if (!strcmp(precision, "int8"))
+        return int8;
+    for (int i = 0; i < p->count; i++)
+        if (p->operand[i].dtype == HW_BF16)
+            return bf16;
+    return f16;
+}
+
+static double error_bound(const struct problem *p, int32_t dtype, const char *precision)
+{
+    const double storage = dtype == HW_F16     ? 1e-3
+                           : dtype == HW_BF16  ? 8e-3
+                           : is_product(p->op) ? 1e-5
+                                               : 2e-6;
+    return larger(storage, coarse(p, precision, 1e-2, 8e-3, 1e-3));
 }
 
 /* The relative error that one rounding of a stored or an intermediate term may cause. */
-static double rounding(uint32_t op, int32_t dtype, const char *precision)
+static double rounding(const struct problem *p, int32_t dtype, const char *precision)
 {
-    if (!is_product(op) || !strcmp(precision, "fp32"))
-        return storage_unit(dtype);
-    return larger(storage_unit(dtype), !strcmp(precision, "int8") ? 0x1p-7 : 0x1p-11);
+    return larger(storage_unit(dtype), coarse(p, precision, 0x1p-7, storage_unit(HW_BF16),
+                                              storage_unit(HW_F16)));
 }
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -176,7 +188,7 @@ static bool special_agrees(int32_t dtype, double got, double want)
 /* The error of element `i`, in units of what rounding may cost there. */
 static double units(const struct judge *j, const struct operand *o, int64_t i, double error)
 {
-    const double unit = rounding(j->problem->op, o->dtype, j->precision) *
+    const double unit = rounding(j->problem, o->dtype, j->precision) *
                             (fabs(o->want[i]) + o->noise[i]) +
                         storage_unit(HW_F32) * o->drift[i];
     return error > 0 ? error / unit : 0;
@@ -185,7 +197,7 @@ static double units(const struct judge *j, const struct operand *o, int64_t i, d
 static void ask_close(struct judge *j, const struct operand *o)
 {
     struct judgement *judgement = j->judgement;
-    const double bound = error_bound(j->problem->op, o->dtype, j->precision);
+    const double bound = error_bound(j->problem, o->dtype, j->precision);
     double errors = 0, wants = 0, worst = 0;
     int64_t worst_at = 0;
     char element[80];

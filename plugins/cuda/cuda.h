@@ -78,8 +78,9 @@ enum { MOST_DEVICES = 64 };
 enum feature {
     SM_80 = 1, /* compute capability 8.0 */
     SHARED_160K =
-        2,     /* a group may have 160 KiB of shared memory besides what it declares */
-    SM_90A = 4 /* compute capability 9.0: no other has these instructions */
+        2,      /* a group may have 160 KiB of shared memory besides what it declares */
+    SM_90A = 4, /* compute capability 9.0: no other has these instructions */
+    HALVES = 8  /* HW_PRECISION lets f32 be computed in 16 bits */
 };
 
 /* The tuned kernels: the image that each is in, and its name. */
@@ -89,10 +90,30 @@ enum feature {
     X(matmul_gemv, gemv_q8_0)                                                              \
     X(matmul_gemv, gemv_q4_0)                                                              \
     X(matmul_gemv, gemv_q4_K)                                                              \
-    X(matmul_gemv, gemv_q6_K)
+    X(matmul_gemv, gemv_q6_K)                                                              \
+    X(matmul_wgmma, wgmma_f16_128x256)                                                     \
+    X(matmul_wgmma, wgmma_f16_128x224)                                                     \
+    X(matmul_wgmma, wgmma_f16_128x192)                                                     \
+    X(matmul_wgmma, wgmma_f16_128x128)                                                     \
+    X(matmul_wgmma, wgmma_f16_64x160)                                                      \
+    X(matmul_wgmma, wgmma_f16_64x128)                                                      \
+    X(matmul_wgmma, wgmma_f16_64x64)                                                       \
+    X(matmul_wgmma, wgmma_f16_64x32)                                                       \
+    X(matmul_wgmma, wgmma_bf16_128x256)                                                    \
+    X(matmul_wgmma, wgmma_bf16_128x224)                                                    \
+    X(matmul_wgmma, wgmma_bf16_128x192)                                                    \
+    X(matmul_wgmma, wgmma_bf16_128x128)                                                    \
+    X(matmul_wgmma, wgmma_bf16_64x160)                                                     \
+    X(matmul_wgmma, wgmma_bf16_64x128)                                                     \
+    X(matmul_wgmma, wgmma_bf16_64x64)                                                      \
+    X(matmul_wgmma, wgmma_bf16_64x32)                                                      \
+    X(matmul_wgmma, wgmma_round_f16)                                                       \
+    X(matmul_wgmma, wgmma_round_bf16)                                                      \
+    X(matmul_wgmma, wgmma_expand_f16)                                                      \
+    X(matmul_wgmma, wgmma_expand_bf16)
 
 /* Their images: X(name). */
-#define TUNED_IMAGES(X) X(matmul_gemv)
+#define TUNED_IMAGES(X) X(matmul_gemv) X(matmul_wgmma)
 
 enum tuned {
 #define X(image, name) TUNED_##name,

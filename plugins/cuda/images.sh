@@ -4,6 +4,7 @@
 # compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same.
 #   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv"
 #   images.sh stale               succeeds if images were made from other sources than these, and prints their names
+#   images.sh compile COMMAND...  compiles a cubin; fails where ptxas lets the matrix units wait for each other (C75xx)
 #   images.sh write DIR FILE...   writes the images that a build made to DIR, PTX without comments
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -41,6 +42,13 @@ stale()
         grep -q "^// sources: $now\$" "$file" || { echo "$image" && status=0; }
     done
     return $status
+}
+
+compile()
+{
+    log=$("$@" 2>&1) || { echo "$log" >&2 && return 1; }
+    [ -z "$log" ] || echo "$log" >&2
+    case $log in *"(C75"*) return 1 ;; esac
 }
 
 header()

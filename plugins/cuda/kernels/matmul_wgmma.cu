@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: MIT */
+/* c = a . b^T + bias for many rows of a: prefill. It aims at the matrix units of compute capability
+ * 9.0 (wgmma), which multiply f16 or bf16 out of shared memory and add in f32.
+ *
+ * A group computes one tile of c after the other. One thread of its first warpgroup keeps a ring of
+ * steps along k filled (TMA); each of the other warpgroups multiplies 64 rows of the tile. A warp
+ * stores its part of c through shared memory (TMA, too), while the ring fills for the next tile.
+ * The copies fill with zeros what is outside of a and b, and write nothing outside of c.
+ *
+ * Two small kernels make 16 bits of other types first: wgmma_round of f32, wgmma_expand of blocks.
+ *
+ * docs/cuda.md has what it reaches on an H200. */
+#include "dialect/cuda.h"
+
+#include "args.h"
+
+#include "prelude/math.h"
+
+#include "prelude/storage.h"
+
+/* A matrix in device memory, as the driver describes it. */
+struct __attribute__((aligned(64))) tensor_map {
+    u64 words[16];
+};
+
+#include "matmul_wgmma.h"
+
+#define UNROLL _Pragma("unroll")
+
+/* ---- the machine: shared memory has addresses of 32 bits ---- */
+
+FUNC int group_count()
+{
+    int n;
+    asm("mov.u32 %0, %%nctaid.x;" : "=r"(n));
+    return n;
+}
+
+FUNC int local_count()
+{
+    int n;
+    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
+    return n;
+}
+
+FUNC u32 shared_address(const void *p)
+{
+    u32 at;
+    asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }" : "=r"(at) : "l"(p));
+    return at;
+}
+
+FUNC void warp_barrier()
+{
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
+
+FUNC float from_lane(float v, int lane)
+{
+    float other;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=f"(other)
+                 : "f"(v), "r"(lane));
+    return other;
+}
+
+/* What is written to shared memory before is seen by copies and matrix units that begin after. */
+FUNC void fence_async()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+FUNC void barrier_create(u32 barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+
+FUNC void barrier_arrive(u32 barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/* Arrives; the phase also waits for `bytes` bytes of copies. */
+FUNC void barrier_expect(u32 barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                 "r"(bytes)
+                 : "memory");
+}
+
+FUNC void barrier_wait(u32 barrier, int phase)
+{
+    u32 done;
+    do
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(phase)
+                     : "memory");
+    while (!done);
+}
+
+FUNC void map_prefetch(const struct tensor_map *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+/* Begins to copy a box of a matrix to shared memory; its bytes count for `barrier`. */
+FUNC void box_load(u32 to, const struct tensor_map *map, int col, int row, u32 barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(map), "r"(col), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
+FUNC void box_store(const struct tensor_map *map, int col, int row, u32 from)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
+                 "cp.async.bulk.commit_group;" ::"l"(map),
+                 "r"(col), "r"(row), "r"(from)
+                 : "memory");
+}
+
+/* Waits until all but the last `left` stores of this thread have read shared memory. */
+template <int left> FUNC void box_stores_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
+}
+
+FUNC void box_stores_wait()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* ---- the matrix units ---- */
+
+/* The numbers of 16 registers each. */
+#define R0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define R1 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define R2 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define R3 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define R4 "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define R5 "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define R6 "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
+#define R7 "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+
+#define S4(i)  "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
+#define S16(i) S4(i), S4(i + 4), S4(i + 8), S4(i + 12)
+
+/* sum = a . b^T + (add ? sum : 0), 64 rows, COLS columns and 16 of k, by the descriptors of a and
+ * b in shared memory. */
+template <int TYPE, int COLS> struct matrix_unit;
+
+#define MATRIX_UNIT(TYPE, type, COLS, a_, b_, add_, registers, ...)                        \
+    template <> struct matrix_unit<STORAGE_##TYPE, COLS> {                                 \
+        FUNC void multiply(float *sum, u64 a, u64 b, int add)                              \
+        {                                                                                  \
+            asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #add_ ", 0;\n"                 \
+                         "wgmma.mma_async.sync.aligned.m64n" #COLS "k16.f32." #type        \
+                         "." #type " {" registers "}, %" #a_ ", %" #b_                     \
+                         ", p, 1, 1, 0, 0; }"                                              \
+                         : __VA_ARGS__                                                     \
+                         : "l"(a), "l"(b), "r"(add));                                      \
+        }                                                                                  \
+    };
+#define MATRIX_UNITS(...)                                                                  \
+    MATRIX_UNIT(F16, f16, __VA_ARGS__)                                                     \
+    MATRIX_UNIT(BF16, bf16, __VA_ARGS__)
+/* clang-format off */
+MATRIX_UNITS(32, 16, 17, 18, R0, S16(0))
+MATRIX_UNITS(64, 32, 33, 34, R0 "," R1, S16(0), S16(16))
+MATRIX_UNITS(128, 64, 65, 66, R0 "," R1 "," R2 "," R3, S16(0), S16(16), S16(32), S16(48))
+MATRIX_UNITS(160, 80, 81, 82, R0 "," R1 "," R2 "," R3 "," R4,
+             S16(0), S16(16), S16(32), S16(48), S16(64))
+MATRIX_UNITS(192, 96, 97, 98, R0 "," R1 "," R2 "," R3 "," R4 "," R5,
+             S16(0), S16(16), S16(32), S16(48), S16(64), S16(80))
+MATRIX_UNITS(224, 112, 113, 114, R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6,
+             S16(0), S16(16), S16(32), S16(48), S16(64), S16(80), S16(96))
+MATRIX_UNITS(256, 128, 129, 130, R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6 "," R7,
+             S16(0), S16(16), S16(32), S16(48), S16(64), S16(80), S16(96), S16(112))
+/* clang-format on */
+
+FUNC void products_begin()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+FUNC void products_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/* Waits for all but the last `left` commits. */
+template <int left> FUNC void products_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+}
+
+/* Rows of 128 bytes in shared memory, swizzled by 128 bytes: eight of them are 1024 bytes. */
+FUNC u64 descriptor(u32 at)
+{
+    return (u64)(at >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+/* ---- the ring ---- */
+
+/* What all of a group agree on. */
+struct group {
+    u32 ring, stores, full, empty; /* addresses in shared memory */
+    int steps;                     /* along k */
+    int down, across;              /* tiles of c */
+};
+
+struct turn {
+    int step, phase;
+};
+
+template <int STEPS> FUNC void next(struct turn *t)
+{
+    t->step++;
+    if (t->step == STEPS) {
+        t->step = 0;
+        t->phase ^= 1;
+    }
+}
+
+struct corner {
+    int row, col;
+};
+
+template <int ROWS, int COLS>
+FUNC struct corner corner_of(const struct wgmma_args *s, const struct group *g, int tile)
+{
+    const int first = tile / (s->band * g->across) * s->band;
+    const int in = tile - first * g->across;
+    const int rows = g->down - first < s->band ? g->down - first : s->band;
+    return { (first + in % rows) * ROWS, in / rows * COLS };
+}
+
+template <int ROWS, int COLS, int STEPS>
+FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
+{
+    struct turn turn = { 0, 1 };
+    map_prefetch(&s->a);
+    map_prefetch(&s->b);
+    for (int tile = group_id(); tile < g->down * g->across; tile += group_count()) {
+        const struct corner at = corner_of<ROWS, COLS>(s, g, tile);
+        for (int i = 0; i < g->steps; i++) {
+            const u32 a = g->ring + turn.step * WGMMA_STEP_BYTES(ROWS, COLS);
+            const u32 full = g->full + turn.step * 8;
+            barrier_wait(g->empty + turn.step * 8, turn.phase);
+            barrier_expect(full, WGMMA_STEP_BYTES(ROWS, COLS));
+            box_load(a, &s->a, i * WGMMA_STEP, at.row, full);
+            box_load(a + ROWS * WGMMA_STEP * 2, &s->b, i * WGMMA_STEP, at.col, full);
+            next<STEPS>(&turn);
+        }
+    }
+}
+
+/* The products of one warpgroup, whose 64 rows begin at byte `offset` of a step. A step is free
+ * when the products of the next one have begun. */
+template <int TYPE, int ROWS, int COLS, int STEPS>
+FUNC void multiply_tile(float *sum, const struct group *g, struct turn *turn, u32 offset,
+                        bool arrives)
+{
+    int before = -1;
+    for (int i = 0; i < g->steps; i++) {
+        const u32 step = g->ring + turn->step * WGMMA_STEP_BYTES(ROWS, COLS);
+        const u64 a = descriptor(step + offset), b = descriptor(step + ROWS * WGMMA_STEP * 2);
+        barrier_wait(g->full + turn->step * 8, turn->phase);
+        products_begin();
+        UNROLL for (int k = 0; k < WGMMA_STEP / 16; k++)
+            matrix_unit<TYPE, COLS>::multiply(sum, a + 2 * k, b + 2 * k, (i | k) != 0);
+        products_commit();
+        products_wait<1>();
+        if (before >= 0 && arrives)
+            barrier_arrive(g->empty + before * 8);
+        before = turn->step;
+        next<STEPS>(turn);
+    }
+    products_wait<0>();
+    if (arrives)
+        barrier_arrive(g->empty + before * 8);
+}
+
+/* ---- storing c ---- */
+
+/* A warp has 16 rows of c. Lane l has the columns 8 j + l % 4 * 2 and the next one, of row l / 4
+ * in sum[4 j] and sum[4 j + 1], of the row 8 below in sum[4 j + 2] and sum[4 j + 3]. */
+
+FUNC float scale_at(const struct wgmma_args *s, int row)
+{
+    return s->scale && row < s->m ? ((const float *)s->scale)[row] : 1.0f;
+}
+
+/* Adds the bias of 32 columns from `first` on: each lane loads one. */
+FUNC void add_bias(const struct wgmma_args *s, float *v, int first, int lane)
+{
+    float mine = 0.0f;
+    if (first + lane < s->n)
+        load_floats(&mine, (const u8 *)s->bias, s->bias_type, first + lane, 1);
+    UNROLL for (int j = 0; j < 4; j++)
+        UNROLL for (int right = 0; right < 2; right++) {
+            const float bias = from_lane(mine, j * 8 + lane % 4 * 2 + right);
+            v[4 * j + right] += bias;
+            v[4 * j + 2 + right] += bias;
+        }
+}
+
+FUNC u32 pack_f16(float low, float high)
+{
+    u32 pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+FUNC u32 pack_bf16(float low, float high)
+{
+    u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+template <int TYPE> FUNC u32 pack(float low, float high)
+{
+    return TYPE == STORAGE_F16 ? pack_f16(low, high) : pack_bf16(low, high);
+}
+
+/* 16 x 32 numbers in rows of 64 bytes, swizzled by 64 bytes. */
+template <int TYPE> FUNC void place_halves(u32 to, const float *v, int lane)
+{
+    const int row = lane % 16, right = lane / 16;
+    UNROLL for (int j = 0; j < 4; j += 2)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+                         to + row * 64 + (((j + right) ^ (row / 2 & 3)) * 16)),
+                     "r"(pack<TYPE>(v[4 * j], v[4 * j + 1])),
+                     "r"(pack<TYPE>(v[4 * j + 2], v[4 * j + 3])),
+                     "r"(pack<TYPE>(v[4 * j + 4], v[4 * j + 5])),
+                     "r"(pack<TYPE>(v[4 * j + 6], v[4 * j + 7]))
+                     : "memory");
+}
+
+/* 16 x 32 numbers in rows of 128 bytes, swizzled by 128 bytes. */
+FUNC void place_floats(u32 to, const float *v, int lane)
+{
+    UNROLL for (int i = 0; i < 8; i++) {
+        const int row = lane / 4 + i % 2 * 8, unit = i / 2 * 2 + lane % 4 / 2;
+        asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(
+                         to + row * 128 + ((unit ^ (row & 7)) * 16) + lane % 2 * 8),
+                     "f"(v[2 * i]), "f"(v[2 * i + 1])
+                     : "memory");
+    }
+}
+
+FUNC void place(u32 to, const float *v, int type, int lane)
+{
+    if (type == STORAGE_F16)
+        place_halves<STORAGE_F16>(to, v, lane);
+    else if (type == STORAGE_BF16)
+        place_halves<STORAGE_BF16>(to, v, lane);
+    else
+        place_floats(to, v, lane);
+}
+
+/* Stores a warp's rows of a tile. `stores` has two places, used in turn: `*used` counts. */
+template <int COLS>
+FUNC void store_rows(const struct wgmma_args *s, const float *sum, struct corner at, u32 stores,
+                     int *used)
+{
+    const int lane = local_id() % 32, row = at.row + lane / 4;
+    const float scale[2] = { scale_at(s, row), scale_at(s, row + 8) };
+    UNROLL for (int c = 0; c < COLS / WGMMA_STORE_COLS; c++) {
+        const u32 to = stores + *used % 2 * WGMMA_STORE_BYTES;
+        const int first = at.col + c * WGMMA_STORE_COLS;
+        float v[16];
+        UNROLL for (int i = 0; i < 16; i++)
+            v[i] = sum[c * 16 + i] * scale[i / 2 % 2];
+        if (s->bias)
+            add_bias(s, v, first, lane);
+        if (lane == 0)
+            box_stores_read<1>();
+        warp_barrier();
+        place(to, v, s->c_type, lane);
+        fence_async();
+        warp_barrier();
+        if (lane == 0)
+            box_store(&s->c, first, at.row, to);
+        ++*used;
+    }
+}
+
+template <int TYPE, int ROWS, int COLS, int STEPS>
+FUNC void compute_tiles(const struct wgmma_args *s, const struct group *g)
+{
+    const int thread = local_id() - 128, warp = thread / 32, warpgroup = thread / 128;
+    const u32 stores = g->stores + warp * 2 * WGMMA_STORE_BYTES;
+    struct turn turn = { 0, 0 };
+    float sum[COLS / 2];
+    int used = 0;
+    for (int tile = group_id(); tile < g->down * g->across; tile += group_count()) {
+        struct corner at = corner_of<ROWS, COLS>(s, g, tile);
+        multiply_tile<TYPE, ROWS, COLS, STEPS>(sum, g, &turn, warpgroup * 64 * WGMMA_STEP * 2,
+                                               thread % 128 == 0);
+        at.row += warp * WGMMA_STORE_ROWS;
+        store_rows<COLS>(s, sum, at, stores, &used);
+    }
+    if (thread % 32 == 0)
+        box_stores_wait();
+}
+
+template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct wgmma_args *s)
+{
+    extern SHARED __attribute__((aligned(1024))) u8 shared[];
+    struct group g;
+    g.ring = shared_address(shared);
+    g.stores = g.ring + STEPS * WGMMA_STEP_BYTES(ROWS, COLS);
+    g.full = g.stores + ROWS / 16 * 2 * WGMMA_STORE_BYTES;
+    g.empty = g.full + STEPS * 8;
+    g.steps = (s->k + WGMMA_STEP - 1) / WGMMA_STEP;
+    g.down = (s->m + ROWS - 1) / ROWS;
+    g.across = (s->n + COLS - 1) / COLS;
+    if (local_id() == 0) {
+        for (int i = 0; i < STEPS; i++) {
+            barrier_create(g.full + i * 8, 1);
+            barrier_create(g.empty + i * 8, ROWS / 64);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        fence_async();
+    }
+    BARRIER();
+    if (local_id() < 128) {
+        if (ROWS == 128)
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (local_id() == 0)
+            load_tiles<ROWS, COLS, STEPS>(s, &g);
+    } else {
+        if (ROWS == 128)
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        compute_tiles<TYPE, ROWS, COLS, STEPS>(s, &g);
+    }
+}
+
+#define BY_VALUE const __attribute__((grid_constant)) /* has an address, for the copies */
+#define KERNEL_OF(TYPE, type, rows, cols, steps)                                           \
+    KERNEL(wgmma_##type##_##rows##x##cols)                                                 \
+    __attribute__((launch_bounds(WGMMA_THREADS(rows), 1)))(BY_VALUE struct wgmma_args s)   \
+    {                                                                                      \
+        matmul<STORAGE_##TYPE, rows, cols, steps>(&s);                                     \
+    }
+#define X(rows, cols, steps)                                                               \
+    KERNEL_OF(F16, f16, rows, cols, steps)                                                 \
+    KERNEL_OF(BF16, bf16, rows, cols, steps)
+WGMMA_TILES(X)
+#undef X
+
+/* ---- f32 in 16 bits ---- */
+
+struct __attribute__((aligned(16))) quad {
+    float v[4];
+};
+
+struct __attribute__((aligned(8))) pairs {
+    u32 v[2];
+};
+
+FUNC float group_max(float v)
+{
+    SHARED float of_warp[WGMMA_ROUND_MOST / 32];
+    for (int distance = 16; distance; distance /= 2)
+        v = max_f32(v, from_lane(v, local_id() % 32 ^ distance));
+    if (local_id() % 32 == 0)
+        of_warp[local_id() / 32] = v;
+    BARRIER();
+    for (int i = 0; i < local_count() / 32; i++)
+        v = max_f32(v, of_warp[i]);
+    return v;
+}
+
+/* The exponent, as f32 stores it, of the power of two that brings numbers of at most `most`, which
+ * may be infinite, below 2^15. */
+FUNC u32 range_of(float most)
+{
+    const u32 exponent = bits_of_f32(most) >> 23;
+    return exponent < 15 ? 1 : exponent - 14;
+}
+
+/* Returns what a row is to be multiplied by, and stores the inverse. */
+FUNC float range_row(const struct quad *x, float *scale)
+{
+    float most = 0.0f;
+    UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
+        UNROLL for (int i = 0; i < 4; i++)
+            most = max_f32(most, abs_f32(x[q].v[i]));
+    const u32 range = range_of(group_max(most));
+    if (local_id() == 0)
+        scale[group_id()] = f32_of_bits(range << 23);
+    return f32_of_bits((254 - range) << 23);
+}
+
+template <int TYPE> FUNC void round_row(const struct wgmma_round_args *s)
+{
+    const struct quad *from = (const struct quad *)(s->from + group_id() * s->from_stride);
+    struct pairs *to = (struct pairs *)(s->to + group_id() * s->to_stride);
+    const int count = s->k / 4, step = local_count();
+    struct quad x[WGMMA_ROUND_QUADS];
+    UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
+        x[q] = local_id() + q * step < count ? from[local_id() + q * step]
+                                             : (struct quad){ { 0.0f, 0.0f, 0.0f, 0.0f } };
+    const float factor = TYPE == STORAGE_F16 ? range_row(x, (float *)s->scale) : 1.0f;
+    UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
+        if (local_id() + q * step < count)
+            to[local_id() + q * step] = { { pack<TYPE>(x[q].v[0] * factor, x[q].v[1] * factor),
+                                            pack<TYPE>(x[q].v[2] * factor, x[q].v[3] * factor) } };
+}
+
+KERNEL(wgmma_round_f16)(struct wgmma_round_args s)
+{
+    round_row<STORAGE_F16>(&s);
+}
+
+KERNEL(wgmma_round_bf16)(struct wgmma_round_args s)
+{
+    round_row<STORAGE_BF16>(&s);
+}
+
+/* ---- blocks in 16 bits ---- */
+
+/* Eight neighbours of a block, four to a word: a number is (code - less) * scale + offset. */
+struct codes {
+    u32 word[2];
+    int less;
+    float scale, offset;
+};
+
+/* 8 bytes at an even address. */
+FUNC void take(u32 *to, const u8 *from)
+{
+    const u16 *at = (const u16 *)from;
+    to[0] = at[0] | (u32)at[1] << 16;
+    to[1] = at[2] | (u32)at[3] << 16;
+}
+
+/* Codes of which byte i has 4 bits, from bit `shift` on. */
+FUNC void take_halves(struct codes *c, const u8 *from, int shift)
+{
+    take(c->word, from);
+    UNROLL for (int i = 0; i < 2; i++)
+        c->word[i] = c->word[i] >> shift & 0x0f0f0f0f;
+}
+
+/* Adds further bits of the codes: byte i has some, from bit `shift` on. */
+FUNC void take_upper(struct codes *c, const u8 *from, int shift, u32 mask)
+{
+    u32 upper[2];
+    take(upper, from);
+    UNROLL for (int i = 0; i < 2; i++)
+        c->word[i] |= (upper[i] >> shift & mask) << 4;
+}
+
+/* Adds fifth bits: bits 0 to 7 of `bits`. */
+FUNC void add_fifths(struct codes *c, u32 bits)
+{
+    UNROLL for (int i = 0; i < 2; i++)
+        c->word[i] |= ((bits >> 4 * i & 15) * 0x00204081u & 0x01010101) << 4;
+}
+
+/* `first`: of the eight, in the row. */
+FUNC void take_q8_0(struct codes *c, const u8 *row, int first)
+{
+    const u8 *block = row + first / BLOCK * (i64)Q8_0_BYTES;
+    take(c->word, block + 2 + first % BLOCK);
+    c->word[0] ^= 0x80808080;
+    c->word[1] ^= 0x80808080;
+    c->less = 128;
+    c->scale = load_scale(block);
+}
+
+/* Types of 32 with codes of 4 bits in the last 16 bytes of a block, fifth bits before them. */
+FUNC void take_32(struct codes *c, const u8 *row, int first, int bytes, int has_offset,
+                  int has_fifths)
+{
+    const u8 *block = row + first / BLOCK * (i64)bytes;
+    const int in = first % BLOCK;
+    take_halves(c, block + bytes - 16 + in % 16, in / 16 * 4);
+    if (has_fifths)
+        add_fifths(c, block[bytes - 20 + in / 8]);
+    c->scale = load_scale(block);
+    if (has_offset)
+        c->offset = load_scale(block + 2);
+    else
+        c->less = has_fifths ? 16 : 8;
+}
+
+/* The scale and the minimum of a run of q4_K or q5_K. */
+FUNC void take_shares(struct codes *c, const u8 *block, int run)
+{
+    c->scale = load_scale(block) * share_of_scale(block + 4, run);
+    c->offset = -(load_scale(block + 2) * share_of_minimum(block + 4, run));
+}
+
+FUNC void take_q4_K(struct codes *c, const u8 *row, int first)
+{
+    const u8 *block = row + first / SUPER * (i64)Q4_K_BYTES;
+    const int run = first % SUPER / BLOCK;
+    take_halves(c, block + 16 + run / 2 * BLOCK + first % BLOCK, run % 2 * 4);
+    take_shares(c, block, run);
+}
+
+FUNC void take_q5_K(struct codes *c, const u8 *row, int first)
+{
+    const u8 *block = row + first / SUPER * (i64)Q5_K_BYTES;
+    const int run = first % SUPER / BLOCK;
+    take_halves(c, block + 48 + run / 2 * BLOCK + first % BLOCK, run % 2 * 4);
+    take_upper(c, block + 16 + first % BLOCK, run, 0x01010101);
+    take_shares(c, block, run);
+}
+
+FUNC void take_q6_K(struct codes *c, const u8 *row, int first)
+{
+    const u8 *block = row + first / SUPER * (i64)Q6_K_BYTES;
+    const int run = first % SUPER / BLOCK, in = first % BLOCK;
+    take_halves(c, block + run / 4 * 64 + run % 2 * BLOCK + in, run % 4 / 2 * 4);
+    take_upper(c, block + 128 + run / 4 * BLOCK + in, run % 4 * 2, 0x03030303);
+    c->less = 32;
+    c->scale = load_scale(block + 208) * (float)(i8)block[192 + first % SUPER / 16];
+}
+
+FUNC void take_codes(struct codes *c, const u8 *row, int type, int first)
+{
+    switch (type) {
+    case STORAGE_Q8_0:
+        take_q8_0(c, row, first);
+        break;
+    case STORAGE_Q4_0:
+        take_32(c, row, first, Q4_0_BYTES, 0, 0);
+        break;
+    case STORAGE_Q4_1:
+        take_32(c, row, first, Q4_1_BYTES, 1, 0);
+        break;
+    case STORAGE_Q5_0:
+        take_32(c, row, first, Q5_0_BYTES, 0, 1);
+        break;
+    case STORAGE_Q5_1:
+        take_32(c, row, first, Q5_1_BYTES, 1, 1);
+        break;
+    case STORAGE_Q4_K:
+        take_q4_K(c, row, first);
+        break;
+    case STORAGE_Q5_K:
+        take_q5_K(c, row, first);
+        break;
+    case STORAGE_Q6_K:
+        take_q6_K(c, row, first);
+        break;
+    }
+}
+
+FUNC float number_of(const struct codes *c, int i)
+{
+    return (float)((int)(c->word[i / 4] >> i % 4 * 8 & 255) - c->less) * c->scale + c->offset;
+}
+
+struct __attribute__((aligned(16))) halves {
+    u32 v[WGMMA_EXPAND_NUMBERS / 2];
+};
+
+template <int TYPE> FUNC void expand(const struct wgmma_expand_args *s)
+{
+    const int across = s->k / WGMMA_EXPAND_NUMBERS;
+    const i64 piece = (i64)group_id() * WGMMA_EXPAND_GROUP + local_id();
+    const int row = (int)((u64)piece / (u32)across), first = (int)(piece - (i64)row * across);
+    struct codes c = { { 0, 0 }, 0, 0.0f, 0.0f };
+    struct halves to;
+    if (row >= s->rows)
+        return;
+    take_codes(&c, (const u8 *)s->from + row * s->from_stride, s->type,
+               first * WGMMA_EXPAND_NUMBERS);
+    UNROLL for (int i = 0; i < WGMMA_EXPAND_NUMBERS / 2; i++)
+        to.v[i] = pack<TYPE>(number_of(&c, 2 * i), number_of(&c, 2 * i + 1));
+    ((struct halves *)s->to)[piece] = to;
+}
+
+KERNEL(wgmma_expand_f16)(struct wgmma_expand_args s)
+{
+    expand<STORAGE_F16>(&s);
+}
+
+KERNEL(wgmma_expand_bf16)(struct wgmma_expand_args s)
+{
+    expand<STORAGE_BF16>(&s);
+}

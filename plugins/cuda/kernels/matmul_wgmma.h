@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* matmul_wgmma.h - what matmul_wgmma.cu and the plan of its launches agree on. Both have args.h
+ * and struct tensor_map before. Device addresses are u64. */
+#ifndef MATMUL_WGMMA_H
+#define MATMUL_WGMMA_H
+
+/* X(rows, cols, steps): the tiles of c that a group may compute, and how many steps along k its
+ * ring in shared memory holds. */
+#define WGMMA_TILES(X)                                                                     \
+    X(128, 256, 4)                                                                         \
+    X(128, 224, 4)                                                                         \
+    X(128, 192, 4)                                                                         \
+    X(128, 128, 6)                                                                         \
+    X(64, 160, 7)                                                                          \
+    X(64, 128, 8)                                                                          \
+    X(64, 64, 12)                                                                          \
+    X(64, 32, 16)
+
+enum {
+    WGMMA_STEP = 64,       /* numbers along k in a step: 128 bytes of each row */
+    WGMMA_STORE_ROWS = 16, /* of c, that a warp stores at once */
+    WGMMA_STORE_COLS = 32,
+    WGMMA_ROUND_QUADS = 8,    /* four numbers each, of a row of wgmma_round, for a thread */
+    WGMMA_ROUND_MOST = 1024,  /* threads of a group of wgmma_round */
+    WGMMA_EXPAND_GROUP = 256, /* threads of a group of wgmma_expand */
+    WGMMA_EXPAND_NUMBERS = 8  /* that a thread of wgmma_expand makes */
+};
+
+/* Of a group: threads, a warpgroup for each 64 rows and one that loads; bytes of shared memory,
+ * which are the ring, two places for each warp to store f32 from, two barriers for each step. */
+#define WGMMA_THREADS(rows)          (((rows) / 64 + 1) * 128)
+#define WGMMA_STEP_BYTES(rows, cols) (((rows) + (cols)) * WGMMA_STEP * 2)
+#define WGMMA_STORE_BYTES            (WGMMA_STORE_ROWS * WGMMA_STORE_COLS * 4)
+#define WGMMA_SHARED(rows, cols, steps)                                                    \
+    ((steps) * (WGMMA_STEP_BYTES(rows, cols) + 16) + (rows) / 16 * 2 * WGMMA_STORE_BYTES)
+
+/* c = a . b^T * scale + bias. The tiles are numbered down a band of `band` rows of tiles, column
+ * by column, then the next band: so that groups that run at a time share rows of a and b. */
+struct wgmma_args {
+    struct tensor_map a, b, c;
+    u64 bias;  /* address; 0: none */
+    u64 scale; /* address of an f32 for each row; 0: none */
+    int m, n, k, band;
+    int bias_type, c_type;
+};
+
+/* to = the f32 of `from` in 16 bits. For f16, each row is divided by a power of two, so that it
+ * is in range; that goes to `scale`. A group: one row. k is a multiple of 4, and each thread has
+ * at most WGMMA_ROUND_QUADS times 4 of a row. */
+struct wgmma_round_args {
+    u64 to, from, scale;
+    i64 to_stride, from_stride;
+    int k, reserved;
+};
+
+/* to = the numbers of the blocks of `from` in 16 bits, row by row without gaps. A thread:
+ * WGMMA_EXPAND_NUMBERS neighbours. */
+struct wgmma_expand_args {
+    u64 to, from;
+    i64 from_stride;
+    int rows, k, type, reserved;
+};
+
+#endif
