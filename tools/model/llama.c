@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "random.h"
 #include "slot.h"
+#include "upload.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -58,7 +59,6 @@ struct llama {
     size_t buffer_count;
     struct source *sources;
     size_t source_count;
-    uint64_t upload_bytes; /* of the weights that are not in the mapping */
     struct llama_memory memory;
 };
 
@@ -258,12 +258,10 @@ static bool add_weight(struct llama *l, const struct gguf *file, const char *nam
         return false;
     const bool vector = weight->rows == ONE;
     const int32_t dtype = vector ? HW_F32 : dtype_of(from->type);
-    if (!use_in_place(l, file, from, dtype, vector ? 1 : 2, to)) {
-        /* Kernels may read it before the work in front of them is done. */
-        if (!make(l, HW_BUFFER_READ_ONLY, dtype, vector ? 0 : rows, cols, to, why))
-            return false;
-        l->upload_bytes += from->bytes;
-    }
+    /* Kernels may read it before the work in front of them is done. */
+    if (!use_in_place(l, file, from, dtype, vector ? 1 : 2, to) &&
+        !make(l, HW_BUFFER_READ_ONLY, dtype, vector ? 0 : rows, cols, to, why))
+        return false;
     l->sources[l->source_count++] = (struct source){ *to, from };
     return true;
 }
@@ -307,41 +305,39 @@ static bool add_weights(struct llama *l, const struct gguf *file, struct fault *
     return none_is_left(l, file, why);
 }
 
-/* Copies a weight to the device, or makes it up if the model has no data. */
-static bool upload_weight(struct llama *l, const struct source *source,
-                          struct random_pool *pool, struct fault *why)
-{
-    const struct gguf_tensor *from = source->tensor;
-    const struct hw_tensor *to = &source->weight;
-    struct hw_tensor host;
-    if (!from->data)
-        return random_fill(pool, to, why);
-    if (hw_tensor_host(&host, from->data, dtype_of(from->type), to->rank, to->extent) ||
-        hw_copy(l->queue, &(struct hw_copy){ .src = host, .dst = *to }) ||
-        hw_queue_wait(l->queue))
-        return failed("upload the weights", why);
-    return true;
-}
-
+/* Uploads the weights that the device does not read in the file. */
 static bool upload(struct llama *l, const struct llama_settings *settings,
                    struct fault *why)
 {
-    struct random_pool pool = { .queue = l->queue };
-    uint64_t done = 0;
-    bool good = true;
-    for (size_t i = 0; good && i < l->source_count; i++) {
-        if (l->sources[i].weight.buffer == l->mapping)
-            continue;
-        if (settings->progress)
-            settings->progress(settings->user, done, l->upload_bytes);
-        good = upload_weight(l, &l->sources[i], &pool, why);
-        done += l->sources[i].tensor->bytes;
+    struct upload_item *items = calloc(l->source_count + 1, sizeof *items);
+    struct upload all = { .queue = l->queue,
+                          .items = items,
+                          .progress = settings->progress,
+                          .user = settings->user };
+    if (!items)
+        return fault(why, "out of memory");
+    for (size_t i = 0; i < l->source_count; i++) {
+        const struct source *source = &l->sources[i];
+        if (source->weight.buffer != l->mapping)
+            items[all.count++] = (struct upload_item){ source->tensor->data,
+                                                       dtype_of(source->tensor->type),
+                                                       source->weight };
     }
+    const bool good = upload_run(&all, why);
+    free(items);
+    return good;
+}
+
+/* Makes up the weights of a model without data. */
+static bool make_weights(struct llama *l, struct fault *why)
+{
+    struct random_pool pool = { .queue = l->queue };
+    bool good = true;
+    for (size_t i = 0; good && i < l->source_count; i++)
+        good = random_fill(&pool, &l->sources[i].weight, why);
     if (hw_queue_wait(l->queue) && good)
-        good = failed("upload the weights", why);
+        good = failed("make random weights", why);
     random_close(&pool);
-    if (settings->progress)
-        settings->progress(settings->user, l->upload_bytes, l->upload_bytes);
     return good;
 }
 
@@ -705,7 +701,7 @@ struct llama *llama_load(const struct gguf *file, const struct shape *shape,
         failed("open a queue", why);
     else if (choose_context(l, settings, why) && add_tables(l, file, why) &&
              add_tensors(l, file, settings, why) && record(l, file, why) &&
-             upload(l, settings, why))
+             (file->bytes ? upload(l, settings, why) : make_weights(l, why)))
         return l;
     llama_free(l);
     return NULL;

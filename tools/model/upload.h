@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* upload.h - copies the weights of a mapped file to a device as fast as the link takes them. */
+#ifndef HW_MODEL_UPLOAD_H
+#define HW_MODEL_UPLOAD_H
+
+#include "fault.h"
+
+#include <hw/hw.h>
+
+#include <stddef.h>
+
+struct upload_item {
+    const void *from;    /* the elements of `to`, contiguous */
+    int32_t dtype;       /* of `from`; converted on the way if that of `to` is another */
+    struct hw_tensor to; /* contiguous */
+};
+
+struct upload {
+    struct hw_queue *queue;
+    const struct upload_item *items;
+    size_t count;
+    void (*progress)(void *user, uint64_t done,
+                     uint64_t total); /* in bytes of `from`; may be NULL */
+    void *user;
+};
+
+/* Waits until everything has arrived. Threads of its own read the file into pinned memory, piece by
+ * piece, while earlier pieces are on their way. */
+bool upload_run(const struct upload *upload, struct fault *why);
+
+#endif
