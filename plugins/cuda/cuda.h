@@ -78,9 +78,10 @@ enum { MOST_DEVICES = 64 };
 enum feature {
     SM_80 = 1, /* compute capability 8.0 */
     SHARED_160K =
-        2,      /* a group may have 160 KiB of shared memory besides what it declares */
-    SM_90A = 4, /* compute capability 9.0: no other has these instructions */
-    HALVES = 8  /* HW_PRECISION lets f32 be computed in 16 bits */
+        2,        /* a group may have 160 KiB of shared memory besides what it declares */
+    SM_90A = 4,   /* compute capability 9.0: no other has these instructions */
+    HALVES = 8,   /* HW_PRECISION lets f32 be computed in 16 bits */
+    SM_8X_90 = 16 /* compute capability 8.0 to 9.0 */
 };
 
 /* The tuned kernels: the image that each is in, and its name. */
@@ -110,10 +111,24 @@ enum feature {
     X(matmul_wgmma, wgmma_round_f16)                                                       \
     X(matmul_wgmma, wgmma_round_bf16)                                                      \
     X(matmul_wgmma, wgmma_expand_f16)                                                      \
-    X(matmul_wgmma, wgmma_expand_bf16)
+    X(matmul_wgmma, wgmma_expand_bf16)                                                     \
+    X(attention_decode, decode_f32_64)                                                     \
+    X(attention_decode, decode_f32_128)                                                    \
+    X(attention_decode, decode_f16_64)                                                     \
+    X(attention_decode, decode_f16_128)                                                    \
+    X(attention_decode, decode_f16_256)                                                    \
+    X(attention_decode, decode_bf16_64)                                                    \
+    X(attention_decode, decode_bf16_128)                                                   \
+    X(attention_decode, decode_bf16_256)                                                   \
+    X(attention_decode, decode_q8_0_64)                                                    \
+    X(attention_decode, decode_q8_0_128)                                                   \
+    X(attention_decode, decode_q8_0_256)                                                   \
+    X(attention_decode, merge_64)                                                          \
+    X(attention_decode, merge_128)                                                         \
+    X(attention_decode, merge_256)
 
 /* Their images: X(name). */
-#define TUNED_IMAGES(X) X(matmul_gemv) X(matmul_wgmma)
+#define TUNED_IMAGES(X) X(matmul_gemv) X(matmul_wgmma) X(attention_decode)
 
 enum tuned {
 #define X(image, name) TUNED_##name,

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* attention_decode.h - what attention_decode.cu and the plan of its launches agree on. Both
+ * include args.h first. */
+#ifndef ATTENTION_DECODE_H
+#define ATTENTION_DECODE_H
+
+enum {
+    DECODE_WARPS = 4, /* of a group */
+    DECODE_ROWS = 8, /* of a group: queries times the heads that read one head of k and v */
+    DECODE_KEYS = 16, /* of a step of a warp */
+    DECODE_ROUND = DECODE_WARPS * DECODE_KEYS,
+    DECODE_MERGE = 256 /* work-items of a group that merges splits */
+};
+
+/* Addresses are those of first elements; the offsets of `a` do not count. `partial`: for each
+ * batch, head of k and v, run of DECODE_ROWS rows, and split: a record of each row. */
+struct decode_args {
+    struct attention_args a;
+    u64 y, q, k, v, slopes, sinks, lengths, partial;
+    int heads_each, runs; /* that read one head of k and v */
+    int splits, reserved;
+};
+
+/* Of heads that are padded to `dim`: floats of a record, which are values, the largest score and
+ * the sum of exponentials. */
+#define DECODE_RECORD(dim) ((dim) + 4)
+
+/* Bytes of a head of k or v in shared memory, where it begins as far behind a multiple of 16 as in
+ * device memory. An odd multiple of 16: then neither rows nor columns share banks. */
+#define DECODE_ROW(type, dim)                                                              \
+    ((type) == STORAGE_F32    ? (dim)*4                                                    \
+     : (type) == STORAGE_Q8_0 ? (dim) / 32 * 34 + 15                                       \
+                              : (dim)*2)
+#define DECODE_PITCH(type, dim) (((DECODE_ROW(type, dim) + 15) / 16 | 1) * 16)
+
+/* Steps in a warp's ring, and bytes of one: heads of k, then of v. */
+#define DECODE_STAGES(type, dim) (DECODE_ROW(type, dim) > 256 ? 2 : 3)
+#define DECODE_STEP(type, dim)   (2 * DECODE_KEYS * DECODE_PITCH(type, dim))
+
+/* Shared memory: q as operands of products, a row of zeros, the rings. */
+#define DECODE_Q(dim) ((dim)*DECODE_ROWS * 8)
+#define DECODE_SHARED(type, dim)                                                           \
+    (DECODE_Q(dim) + DECODE_PITCH(type, dim) +                                             \
+     DECODE_WARPS * DECODE_STAGES(type, dim) * DECODE_STEP(type, dim))
+
+#endif
