@@ -28,7 +28,7 @@ enum {
 };
 enum { TYPE_CPU = 2, TYPE_GPU = 4, ANY_TYPE_OF_DEVICE = -1 };
 enum { MOST_GROUP = 256, MOST_PLATFORMS = 32 };
-enum { PLATFORM_NAME = 0x0902 };
+enum { PLATFORM_NAME = 0x0902, DEVICE_NOT_FOUND = -1 };
 
 /* ---- asking ---- */
 
@@ -106,20 +106,37 @@ static void leave_out(const struct plugin *plugin, void *device, const char *why
     plugin->host->log(plugin->host->instance, HW_LOG_INFO, line);
 }
 
-static void find_on(struct plugin *plugin, void *platform)
+/* Returns the error if the platform does not even say that it has no devices. */
+static int find_on(struct plugin *plugin, void *platform)
 {
     void *found[MOST_DEVICES];
     uint32_t count = 0;
-    if (plugin->cl.get_devices(platform, (uint64_t)(uint32_t)ANY_TYPE_OF_DEVICE,
-                               MOST_DEVICES, found, &count))
-        return;
-    for (uint32_t i = 0; i < count && i < MOST_DEVICES; i++) {
+    const int error = plugin->cl.get_devices(
+        platform, (uint64_t)(uint32_t)ANY_TYPE_OF_DEVICE, MOST_DEVICES, found, &count);
+    for (uint32_t i = 0; !error && i < count && i < MOST_DEVICES; i++) {
         const char *why = why_not(plugin, found[i]);
         if (why)
             leave_out(plugin, found[i], why);
         else if (plugin->devices < MOST_DEVICES)
             plugin->device[plugin->devices++] = found[i];
     }
+    return error == DEVICE_NOT_FOUND ? 0 : error;
+}
+
+/* What is wrong with a platform matters most if no other has devices. */
+static int32_t find_on_all(struct plugin *plugin, void **platforms, uint32_t count)
+{
+    char line[256] = "";
+    for (uint32_t i = 0; i < count; i++) {
+        const int error = find_on(plugin, platforms[i]);
+        if (!error)
+            continue;
+        snprintf(line, sizeof line, "cannot list the devices of a platform: %s (%d)",
+                 error_name(error), error);
+        plugin->host->log(plugin->host->instance, HW_LOG_WARN, line);
+    }
+    return line[0] && !plugin->devices ? hw_fail(plugin->host, HW_NO_DEVICE, "%s", line)
+                                       : HW_OK;
 }
 
 /* Copies the name of a file "<vendor>.icd" in the directory; false if there is none. Each names an
@@ -165,9 +182,7 @@ int32_t devices_find(struct plugin *plugin)
     const int error = plugin->cl.get_platforms(MOST_PLATFORMS, platforms, &count);
     if (error || !count)
         return fail_without_platform(plugin, error);
-    for (uint32_t i = 0; i < count && i < MOST_PLATFORMS; i++)
-        find_on(plugin, platforms[i]);
-    return HW_OK;
+    return find_on_all(plugin, platforms, count < MOST_PLATFORMS ? count : MOST_PLATFORMS);
 }
 
 /* ---- facts ---- */
@@ -282,7 +297,7 @@ void device_close(void *self)
     wait_for_callbacks(device);
     program_end(device);
     if (device->context)
-        device->cl->release_context(device->context);
+        note(device, device->cl->release_context(device->context), "release a context");
     pthread_cond_destroy(&device->callback_done);
     pthread_mutex_destroy(&device->callback_lock);
     pthread_mutex_destroy(&device->lock);

@@ -50,10 +50,29 @@ int32_t check_lost(struct device *device)
                    "the device is lost after an earlier error; restart the program");
 }
 
+/* "cannot <what>: CL_OUT_OF_RESOURCES (-5)" */
+static void write_line(struct device *device, int32_t level, int error, const char *what)
+{
+    char line[512];
+    snprintf(line, sizeof line, "cannot %s: %s (%d)", what, error_name(error), error);
+    device->host->log(device->host->instance, level, line);
+}
+
+/* After the device is lost, nothing is news. */
+void note(struct device *device, int error, const char *what)
+{
+    const bool lost = device->lost;
+    if (error && status_of(error) == HW_LOST)
+        device->lost = true;
+    if (error && !lost)
+        write_line(device, HW_LOG_WARN, error, what);
+}
+
 int32_t answer(struct device *device, int error, const char *what)
 {
     if (!error)
         return HW_OK;
+    write_line(device, HW_LOG_DEBUG, error, what);
     int32_t status = status_of(error);
     if (status == HW_LOST)
         device->lost = true;

@@ -24,24 +24,28 @@ int32_t event_create(void *self, uint32_t flags, void **out)
     return HW_OK;
 }
 
+static void drop(struct device *device, void *marker)
+{
+    if (marker)
+        note(device, device->cl->release_event(marker), "release an event");
+}
+
 void event_destroy(void *self)
 {
     struct event *event = self;
-    if (event->last)
-        event->device->cl->release_event(event->last);
+    drop(event->device, event->last);
     pthread_mutex_destroy(&event->lock);
     free(event);
 }
 
-/* The last marker, retained; NULL: there is none. */
-static void *hold(struct event *event)
+/* The last marker, retained; NULL: there is none. Returns an error of OpenCL. */
+static int hold(struct event *event, void **marker)
 {
     pthread_mutex_lock(&event->lock);
-    void *last = event->last;
-    if (last)
-        event->device->cl->retain_event(last);
+    int error = event->last ? event->device->cl->retain_event(event->last) : 0;
+    *marker = error ? NULL : event->last;
     pthread_mutex_unlock(&event->lock);
-    return last;
+    return error;
 }
 
 int32_t event_record(void *self, void *queue_self)
@@ -60,8 +64,7 @@ int32_t event_record(void *self, void *queue_self)
     void *before = event->last;
     event->last = marker;
     pthread_mutex_unlock(&event->lock);
-    if (before)
-        cl->release_event(before);
+    drop(event->device, before);
     return answer(queue->device, cl->flush(queue->handle), "record an event");
 }
 
@@ -71,28 +74,27 @@ int32_t event_wait(void *queue_self, void *self)
     struct queue *queue = queue_self;
     struct event *event = self;
     const struct opencl *cl = queue->device->cl;
+    void *marker;
     if (event->device != queue->device)
         return hw_fail(queue->device->host, HW_UNSUPPORTED,
                        "the event belongs to another OpenCL device");
-    void *marker = hold(event);
-    if (!marker)
-        return HW_OK;
-    int error = cl->barrier(queue->handle, 1, &marker, NULL);
-    if (!error)
+    int error = hold(event, &marker);
+    if (!error && marker)
+        error = cl->barrier(queue->handle, 1, &marker, NULL);
+    if (!error && marker)
         error = cl->flush(queue->handle);
-    cl->release_event(marker);
+    drop(event->device, marker);
     return answer(queue->device, error, "wait for an event");
 }
 
 int32_t event_sync(void *self)
 {
     struct event *event = self;
-    void *marker = hold(event);
-    int error = 0;
-    if (marker) {
+    void *marker;
+    int error = hold(event, &marker);
+    if (!error && marker)
         error = event->device->cl->wait(1, &marker);
-        event->device->cl->release_event(marker);
-    }
+    drop(event->device, marker);
     return answer(event->device, error, "wait for an event");
 }
 
@@ -100,13 +102,12 @@ int32_t event_query(void *self)
 {
     enum { EXECUTION_STATUS = 0x11D3 };
     struct event *event = self;
-    void *marker = hold(event);
-    int state = 0, error = 0;
-    if (marker) {
+    void *marker;
+    int state = 0, error = hold(event, &marker);
+    if (!error && marker)
         error = event->device->cl->event_info(marker, EXECUTION_STATUS, sizeof state,
                                               &state, NULL);
-        event->device->cl->release_event(marker);
-    }
+    drop(event->device, marker);
     if (!error && state > 0)
         return HW_NOT_READY;
     return answer(event->device, error ? error : state, "query an event");
@@ -139,44 +140,51 @@ static void run(void *marker, int status, void *self)
     free(callback);
 }
 
-int32_t event_callback(void *self, void (*fn)(void *user), void *user)
+/* Counted before it can be called. */
+static int add_callback(struct device *device, void *marker, struct callback *callback)
 {
     enum { COMPLETE = 0 };
+    count_callback(device, 1);
+    const int error = device->cl->event_callback(marker, COMPLETE, run, callback);
+    if (error)
+        count_callback(device, -1);
+    return error;
+}
+
+int32_t event_callback(void *self, void (*fn)(void *user), void *user)
+{
     struct event *event = self;
     struct device *device = event->device;
-    void *marker = hold(event);
+    void *marker;
+    const int32_t status = answer(device, hold(event, &marker), "register a callback");
+    if (status)
+        return status;
     if (!marker) {
         fn(user);
         return HW_OK;
     }
     struct callback *callback = malloc(sizeof *callback);
-    int32_t status = HW_OK;
-    if (!callback) {
-        status = hw_fail(device->host, HW_NO_MEMORY, "out of memory");
-    } else {
+    int error = OUT_OF_HOST_MEMORY;
+    if (callback) {
         *callback = (struct callback){ device, fn, user };
-        count_callback(device, 1);
-        status = answer(device, device->cl->event_callback(marker, COMPLETE, run, callback),
-                        "register a callback");
-        if (status) {
-            count_callback(device, -1);
-            free(callback);
-        }
+        error = add_callback(device, marker, callback);
     }
-    device->cl->release_event(marker);
-    return status;
+    if (error)
+        free(callback);
+    drop(device, marker);
+    return answer(device, error, "register a callback");
 }
 
 /* Nanoseconds, when the marker completed. */
 static int time_of(struct event *event, uint64_t *time)
 {
     enum { PROFILING_END = 0x1283 };
-    void *marker = hold(event);
-    const int error = marker ? event->device->cl->event_time(marker, PROFILING_END,
-                                                             sizeof *time, time, NULL)
-                             : 0;
-    if (marker)
-        event->device->cl->release_event(marker);
+    void *marker;
+    int error = hold(event, &marker);
+    if (!error && marker)
+        error = event->device->cl->event_time(marker, PROFILING_END, sizeof *time, time,
+                                              NULL);
+    drop(event->device, marker);
     return error;
 }
 

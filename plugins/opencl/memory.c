@@ -28,9 +28,9 @@ int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffe
         if (!error)
             error = device->cl->finish(queue);
         if (queue)
-            device->cl->release_queue(queue);
+            note(device, device->cl->release_queue(queue), "release a queue");
         if (error)
-            device->cl->release_buffer(memory);
+            note(device, device->cl->release_buffer(memory), "release memory");
     }
     if (error)
         return answer(device, error, what);
@@ -43,7 +43,7 @@ int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffe
 void memory_free(void *self, struct hw_buffer *buffer)
 {
     struct device *device = self;
-    device->cl->release_buffer(buffer->impl);
+    note(device, device->cl->release_buffer(buffer->impl), "release memory");
 }
 
 /* "opencl.mem": a memory object of the application, made in a context of its own. */

@@ -80,8 +80,12 @@ struct queue {
 
 /* Returns HW_OK for error 0. Otherwise sets the message, "cannot <what>: CL_OUT_OF_RESOURCES
  * (-5)", and returns the status; HW_LOST from the first error on that the device does not
- * survive. */
+ * survive. The debug log has it, too: the library may do without what failed. */
 int32_t answer(struct device *device, int error, const char *what);
+/* For what cannot return a status: the same sentence goes to the log, as a warning. */
+void note(struct device *device, int error, const char *what);
+/* Errors that the plugin itself finds. */
+enum { OUT_OF_HOST_MEMORY = -6, INVALID_BINARY = -42 };
 /* The name of an error; "an unknown error" for others. */
 const char *error_name(int error);
 /* Returns HW_LOST and sets the message if the device is lost. */

@@ -32,49 +32,54 @@ static const struct {
 
 /* ---- from text to an image, from an image to a program ---- */
 
-static int32_t take_binary(const struct device *device, void *program,
-                           struct module_image *image)
+/* Returns an error of OpenCL. */
+static int take_binary(const struct device *device, void *program,
+                       struct module_image *image)
 {
     unsigned char *binary;
-    if (device->cl->program_info(program, PROGRAM_BINARY_SIZES, sizeof image->bytes,
-                                 &image->bytes, NULL) ||
-        !image->bytes)
-        return HW_DRIVER;
+    int error = device->cl->program_info(program, PROGRAM_BINARY_SIZES, sizeof image->bytes,
+                                         &image->bytes, NULL);
+    if (error || !image->bytes)
+        return error ? error : INVALID_BINARY;
     image->data = binary = malloc(image->bytes);
     if (!binary)
-        return HW_NO_MEMORY;
-    return device->cl->program_info(program, PROGRAM_BINARIES, sizeof binary, &binary, NULL)
-               ? HW_DRIVER
-               : HW_OK;
+        return OUT_OF_HOST_MEMORY;
+    return device->cl->program_info(program, PROGRAM_BINARIES, sizeof binary, &binary,
+                                    NULL);
 }
 
-/* The log is given whole or not at all. */
-static void take_log(const struct device *device, void *program, struct module_image *image)
+/* The error, and what the compiler says about it. The log is given whole or not at all. */
+static void explain(const struct device *device, void *program, int error,
+                    struct module_image *image)
 {
     size_t size = 0;
-    if (device->cl->build_info(program, device->handle, BUILD_LOG, 0, NULL, &size))
+    snprintf(image->log, sizeof image->log, "%s (%d)", error_name(error), error);
+    if (!program ||
+        device->cl->build_info(program, device->handle, BUILD_LOG, 0, NULL, &size))
         return;
     char *log = calloc(1, size + 1);
     if (log && !device->cl->build_info(program, device->handle, BUILD_LOG, size, log, NULL))
-        snprintf(image->log, sizeof image->log, "%s", log);
+        snprintf(image->log, sizeof image->log, "%s (%d): %s", error_name(error), error,
+                 log);
     free(log);
 }
 
 static int32_t compile(void *user, const struct module_program *program, const char *source,
                        struct module_image *image)
 {
-    const struct device *device = user;
+    struct device *device = user;
     int error = 0;
-    int32_t status = HW_DRIVER;
     void *made = device->cl->program_of_source(device->context, 1, &source, NULL, &error);
-    if (!made)
-        return status;
-    if (device->cl->build_program(made, 1, &device->handle, program->options, NULL, NULL))
-        take_log(device, made, image);
-    else
-        status = take_binary(device, made, image);
-    device->cl->release_program(made);
-    return status;
+    if (!error)
+        error = device->cl->build_program(made, 1, &device->handle, program->options, NULL,
+                                          NULL);
+    if (!error)
+        error = take_binary(device, made, image);
+    if (error)
+        explain(device, made, error, image);
+    if (made)
+        note(device, device->cl->release_program(made), "release a program");
+    return answer(device, error, "compile a kernel");
 }
 
 static int32_t load(void *user, const void *image, size_t bytes, void **program)
@@ -86,8 +91,10 @@ static int32_t load(void *user, const void *image, size_t bytes, void **program)
                                              &binary, &unused, &error);
     if (!error)
         error = device->cl->build_program(*program, 1, &device->handle, "", NULL, NULL);
-    if (error && *program)
-        device->cl->release_program(*program);
+    if (error && *program) {
+        note(device, device->cl->release_program(*program), "release a program");
+        *program = NULL;
+    }
     return answer(device, error, "load a compiled kernel");
 }
 
@@ -115,7 +122,9 @@ void program_end(struct device *device)
     for (int form = 0; form < FORM_COUNT; form++)
         for (int kernel = 0; kernel < PORTABLE_COUNT; kernel++)
             if (device->program[form][kernel].handle)
-                device->cl->release_program(device->program[form][kernel].handle);
+                note(device,
+                     device->cl->release_program(device->program[form][kernel].handle),
+                     "release a program");
 }
 
 /* ---- kernels ---- */
@@ -144,7 +153,7 @@ static int32_t most_items(struct device *device, const struct program *program,
         error = device->cl->kernel_info(kernel, device->handle, KERNEL_GROUP_MOST,
                                         sizeof *most, most, NULL);
     if (kernel)
-        device->cl->release_kernel(kernel);
+        note(device, device->cl->release_kernel(kernel), "release a kernel");
     return answer(device, error, "ask about a kernel");
 }
 
@@ -157,10 +166,13 @@ static int32_t find_program(struct device *device, const struct lowered *l,
         int32_t status = load_program(device, l, program);
         if (!status)
             status = most_items(device, program, kernels[l->kernel].entry, &most);
-        if (status || most >= program->group)
+        if (!status && most >= program->group)
             return status;
-        device->cl->release_program(program->handle);
+        if (program->handle)
+            note(device, device->cl->release_program(program->handle), "release a program");
         program->handle = NULL;
+        if (status)
+            return status;
         if (program->group == LEAST_GROUP)
             return hw_fail(device->host, HW_UNSUPPORTED,
                            "the device runs kernel %s in groups of at most %zu work-items; "
@@ -195,8 +207,10 @@ int32_t program_kernel(struct queue *queue, const struct lowered *l, void **kern
 
 void program_drop(struct queue *queue)
 {
+    struct device *device = queue->device;
     for (int form = 0; form < FORM_COUNT; form++)
         for (int kernel = 0; kernel < PORTABLE_COUNT; kernel++)
             if (queue->kernel[form][kernel])
-                queue->device->cl->release_kernel(queue->kernel[form][kernel]);
+                note(device, device->cl->release_kernel(queue->kernel[form][kernel]),
+                     "release a kernel");
 }

@@ -80,8 +80,10 @@ int32_t queue_wait(void *self)
 void queue_close(void *self)
 {
     struct queue *queue = self;
-    queue->device->cl->finish(queue->handle);
+    struct device *device = queue->device;
+    note(device, device->cl->finish(queue->handle),
+         "complete the work of a queue that is closed");
     program_drop(queue);
-    queue->device->cl->release_queue(queue->handle);
+    note(device, device->cl->release_queue(queue->handle), "release a queue");
     free(queue);
 }

@@ -13,6 +13,7 @@
 #include "fake.h"
 #include "faults.h"
 #include "kernels.h"
+#include "objects.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -54,46 +55,6 @@ static const struct {
     { SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
       "system has unsupported display driver / cuda driver combination" },
 };
-
-/* ---- objects that the plugin has to give back ---- */
-
-static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
-static const void **objects;
-static int living, room;
-
-static void born(const void *object)
-{
-    pthread_mutex_lock(&objects_lock);
-    if (living == room) {
-        room = room ? 2 * room : 64;
-        objects = realloc(objects, (size_t)room * sizeof *objects);
-        if (!objects)
-            abort();
-    }
-    objects[living++] = object;
-    pthread_mutex_unlock(&objects_lock);
-}
-
-/* False: there is no such object. */
-static bool died(const void *object)
-{
-    pthread_mutex_lock(&objects_lock);
-    int i = living - 1;
-    while (i >= 0 && objects[i] != object)
-        i--;
-    if (i >= 0)
-        objects[i] = objects[--living];
-    pthread_mutex_unlock(&objects_lock);
-    return i >= 0;
-}
-
-int fake_driver_living(void)
-{
-    pthread_mutex_lock(&objects_lock);
-    const int count = living;
-    pthread_mutex_unlock(&objects_lock);
-    return count;
-}
 
 /* ---- devices and contexts ---- */
 
@@ -288,7 +249,7 @@ int fake_context_retain(void **context, int device)
     contexts[device].retained++;
     pthread_mutex_unlock(&lock);
     *context = &contexts[device];
-    born(*context);
+    objects_add(*context);
     return SUCCESS;
 }
 
@@ -296,7 +257,7 @@ int fake_context_retain(void **context, int device)
 int fake_context_release(int device)
 {
     struct context *context = &contexts[device];
-    if (!died(context))
+    if (!objects_remove(context))
         return INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
     if (--context->retained == 0) {
@@ -358,7 +319,7 @@ int fake_memory_alloc(uint64_t *address, size_t bytes)
         return OUT_OF_MEMORY;
     memcpy(memory, &bytes, sizeof bytes);
     *address = (uint64_t)(uintptr_t)(memory + HEADER);
-    born(memory);
+    objects_add(memory);
     return SUCCESS;
 }
 
@@ -366,7 +327,7 @@ int fake_memory_free(uint64_t address)
 {
     unsigned char *memory = (unsigned char *)(uintptr_t)address - HEADER;
     size_t bytes;
-    if (!died(memory))
+    if (!objects_remove(memory))
         return INVALID_VALUE;
     memcpy(&bytes, memory, sizeof bytes);
     pthread_mutex_lock(&lock);
@@ -382,13 +343,13 @@ int fake_host_alloc(void **host, size_t bytes, unsigned flags)
     *host = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (!*host)
         return OUT_OF_MEMORY;
-    born(*host);
+    objects_add(*host);
     return SUCCESS;
 }
 
 int fake_host_free(void *host)
 {
-    if (!died(host))
+    if (!objects_remove(host))
         return INVALID_VALUE;
     free(host);
     return SUCCESS;
@@ -399,13 +360,13 @@ int fake_host_register(void *host, size_t bytes, unsigned flags)
     (void)flags;
     if (!host || !bytes)
         return INVALID_VALUE;
-    born(host);
+    objects_add(host);
     return SUCCESS;
 }
 
 int fake_host_unregister(void *host)
 {
-    return died(host) ? SUCCESS : INVALID_VALUE;
+    return objects_remove(host) ? SUCCESS : INVALID_VALUE;
 }
 
 int fake_host_address(uint64_t *address, void *host, unsigned flags)
@@ -436,7 +397,7 @@ int fake_stream_create(void **out, unsigned flags)
     stream->next = streams;
     streams = stream;
     pthread_mutex_unlock(&lock);
-    born(stream);
+    objects_add(stream);
     *out = stream;
     return SUCCESS;
 }
@@ -444,7 +405,7 @@ int fake_stream_create(void **out, unsigned flags)
 int fake_stream_destroy(void *handle)
 {
     struct fake_stream *stream = handle;
-    if (!died(stream))
+    if (!objects_remove(stream))
         return INVALID_HANDLE;
     pthread_mutex_lock(&lock);
     struct fake_stream **at = &streams;
@@ -471,56 +432,44 @@ int fake_context_wait(void)
     return SUCCESS;
 }
 
-struct fill {
-    void *to;
-    size_t bytes;
-    unsigned char value;
-};
-
-static void run_fill(void *data)
-{
-    const struct fill *fill = data;
-    memset(fill->to, fill->value, fill->bytes);
-}
-
 int fake_fill(uint64_t to, unsigned char value, size_t bytes, void *handle)
 {
     struct stream *stream = stream_of(handle);
-    const struct fill fill = { (void *)(uintptr_t)to, bytes, value };
     if (!stream)
         return INVALID_HANDLE;
-    stream_submit(stream, run_fill, &fill, sizeof fill);
+    stream_submit_fill(stream, (void *)(uintptr_t)to, value, bytes);
     return SUCCESS;
-}
-
-static void run_copy_rows(void *data)
-{
-    const struct copy_rows *rows = data;
-    for (size_t i = 0; i < rows->rows; i++)
-        memmove((char *)(uintptr_t)rows->to + i * rows->to_pitch,
-                (const char *)(uintptr_t)rows->from + i * rows->from_pitch, rows->bytes);
 }
 
 int fake_copy_rows(const struct copy_rows *rows, void *handle)
 {
     enum { ANY_MEMORY = 4 };
     struct stream *stream = stream_of(handle);
+    const struct stream_copy copy = { .to = (void *)(uintptr_t)rows->to,
+                                      .from = (const void *)(uintptr_t)rows->from,
+                                      .to_pitch = rows->to_pitch,
+                                      .from_pitch = rows->from_pitch,
+                                      .bytes = rows->bytes,
+                                      .rows = rows->rows };
     if (!stream)
         return INVALID_HANDLE;
     if (rows->from_kind != ANY_MEMORY || rows->to_kind != ANY_MEMORY ||
         rows->from_pitch < rows->bytes || rows->to_pitch < rows->bytes)
         return INVALID_VALUE;
-    stream_submit(stream, run_copy_rows, rows, sizeof *rows);
+    stream_submit_copy(stream, &copy);
     return SUCCESS;
 }
 
 int fake_copy(uint64_t to, uint64_t from, size_t bytes, void *handle)
 {
     struct stream *stream = stream_of(handle);
-    const struct copy_rows row = { .to = to, .from = from, .bytes = bytes, .rows = 1 };
+    const struct stream_copy copy = { .to = (void *)(uintptr_t)to,
+                                      .from = (const void *)(uintptr_t)from,
+                                      .bytes = bytes,
+                                      .rows = 1 };
     if (!stream)
         return INVALID_HANDLE;
-    stream_submit(stream, run_copy_rows, &row, sizeof row);
+    stream_submit_copy(stream, &copy);
     return SUCCESS;
 }
 
@@ -564,7 +513,7 @@ int fake_event_create(void **out, unsigned flags)
     event->context = current();
     event->timed = !(flags & NO_TIMING);
     pthread_mutex_init(&event->lock, NULL);
-    born(event);
+    objects_add(event);
     *out = event;
     return SUCCESS;
 }
@@ -572,7 +521,7 @@ int fake_event_create(void **out, unsigned flags)
 int fake_event_destroy(void *handle)
 {
     struct fake_event *event = handle;
-    if (!died(event))
+    if (!objects_remove(event))
         return INVALID_HANDLE;
     moment_drop(event->last);
     pthread_mutex_destroy(&event->lock);
@@ -680,7 +629,7 @@ int fake_module_load(void **out, const void *image, unsigned count, int *options
     module->context = current();
     module->ptx = image;
     pthread_mutex_init(&module->lock, NULL);
-    born(module);
+    objects_add(module);
     *out = module;
     return SUCCESS;
 }
@@ -688,7 +637,7 @@ int fake_module_load(void **out, const void *image, unsigned count, int *options
 int fake_module_unload(void *handle)
 {
     struct module *module = handle;
-    if (!died(module))
+    if (!objects_remove(module))
         return INVALID_HANDLE;
     for (struct function *next, *function = module->functions; function; function = next) {
         next = function->next;
@@ -771,13 +720,13 @@ int fake_capture_end(void *handle, void **graph)
     if (!stream || !stream_records(stream))
         return INVALID_HANDLE;
     *graph = stream_recorded(stream);
-    born(*graph);
+    objects_add(*graph);
     return SUCCESS;
 }
 
 int fake_graph_destroy(void *graph)
 {
-    if (!died(graph))
+    if (!objects_remove(graph))
         return INVALID_HANDLE;
     jobs_free(graph);
     return SUCCESS;
@@ -788,7 +737,7 @@ int fake_graph_instantiate(void **exec, void *graph, unsigned long long flags)
     if (flags)
         return INVALID_VALUE;
     *exec = jobs_copy(graph);
-    born(*exec);
+    objects_add(*exec);
     return SUCCESS;
 }
 
@@ -803,7 +752,7 @@ int fake_graph_launch(void *exec, void *handle)
 
 int fake_graph_free(void *exec)
 {
-    if (!died(exec))
+    if (!objects_remove(exec))
         return INVALID_HANDLE;
     jobs_free(exec);
     return SUCCESS;

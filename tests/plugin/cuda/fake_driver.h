@@ -6,8 +6,6 @@
 /* Bytes of memory of each device. */
 #define FAKE_DRIVER_MEMORY (UINT64_C(4) << 30)
 
-/* Objects that were made and not given back: memory, streams, events, contexts and so on. */
-int fake_driver_living(void);
 /* Contexts that are current on this thread, one above the other. */
 int fake_driver_depth(void);
 

@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "fake_driver.h"
 #include "faults.h"
+#include "objects.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +73,7 @@ static const struct vendor cuda = {
     .visible_memory = true,
     .graphs = true,
     .import = import,
-    .living = fake_driver_living,
+    .living = objects_count,
 };
 
 static struct walk walk;

@@ -276,6 +276,39 @@ void stream_discard(struct stream *stream)
     pthread_mutex_unlock(&lock);
 }
 
+/* ---- work that every driver does ---- */
+
+static void run_copy(void *data)
+{
+    const struct stream_copy *copy = data;
+    for (size_t i = 0; i < copy->rows; i++)
+        memmove((char *)copy->to + i * copy->to_pitch,
+                (const char *)copy->from + i * copy->from_pitch, copy->bytes);
+}
+
+void stream_submit_copy(struct stream *stream, const struct stream_copy *copy)
+{
+    stream_submit(stream, run_copy, copy, sizeof *copy);
+}
+
+struct fill {
+    void *to;
+    size_t bytes;
+    unsigned char value;
+};
+
+static void run_fill(void *data)
+{
+    const struct fill *fill = data;
+    memset(fill->to, fill->value, fill->bytes);
+}
+
+void stream_submit_fill(struct stream *stream, void *to, unsigned char value, size_t bytes)
+{
+    const struct fill fill = { to, bytes, value };
+    stream_submit(stream, run_fill, &fill, sizeof fill);
+}
+
 /* ---- recording ---- */
 
 static struct jobs *new_jobs(void)

@@ -43,6 +43,17 @@ void stream_mark(struct stream *stream, struct moment *moment);
 /* Later jobs start after the moment; the stream takes a reference. */
 void stream_await(struct stream *stream, struct moment *moment);
 
+/* ---- work that every driver does ---- */
+
+struct stream_copy {
+    void *to;
+    const void *from;
+    size_t to_pitch, from_pitch; /* bytes from row to row */
+    size_t bytes, rows;          /* bytes of a row */
+};
+void stream_submit_copy(struct stream *stream, const struct stream_copy *copy);
+void stream_submit_fill(struct stream *stream, void *to, unsigned char value, size_t bytes);
+
 /* ---- recording ---- */
 
 /* Between these two, jobs are kept instead of run. */

@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_opencl.c - a stand-in for libOpenCL.so.1 with one implementation: what plugins/opencl calls,
+ * on the host. A queue is a thread; compiling a program keeps its text and options, and a launch
+ * runs the portable kernel that it names as plain C.
+ *
+ * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset. */
+#include "opencl.h"
+
+#include "fake.h"
+#include "faults.h"
+#include "kernels.h"
+#include "objects.h"
+#include "stream.h"
+
+#include <stdlib.h>
+
+enum {
+    SUCCESS = 0,
+    OUT_OF_MEMORY = -6,
+    PROFILING_NOT_AVAILABLE = -7,
+    INVALID_VALUE = -30,
+    INVALID_DEVICE = -33,
+    INVALID_QUEUE = -36,
+    INVALID_OBJECT = -38,
+    INVALID_PROGRAM = -45,
+    INVALID_KERNEL_NAME = -46,
+    INVALID_ARGUMENT_INDEX = -49,
+    INVALID_ARGUMENT_SIZE = -51,
+    INVALID_GROUP_SIZE = -54,
+    NO_PLATFORM = -1001
+};
+
+/* ---- objects, which count their references ---- */
+
+struct object {
+    int references;
+    void (*end)(void *self);
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *new_object(size_t bytes, void (*end)(void *self))
+{
+    struct object *object = calloc(1, bytes);
+    if (!object)
+        abort();
+    object->references = 1;
+    object->end = end;
+    objects_add(object);
+    return object;
+}
+
+static int retain(void *self)
+{
+    struct object *object = self;
+    pthread_mutex_lock(&lock);
+    object->references++;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+static int release(void *self)
+{
+    struct object *object = self;
+    pthread_mutex_lock(&lock);
+    const bool last = --object->references == 0;
+    pthread_mutex_unlock(&lock);
+    if (!last)
+        return SUCCESS;
+    if (!objects_remove(object))
+        abort();
+    object->end(object);
+    return SUCCESS;
+}
+
+static void end_memory(void *self)
+{
+    free(self);
+}
+
+/* ---- devices ---- */
+
+enum { MOST_STANDIN_DEVICES = 4 };
+
+struct fake_device {
+    int index, major, minor;
+};
+
+static struct fake_device devices[MOST_STANDIN_DEVICES];
+static uint32_t device_total;
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static char platform;
+
+static void start(void)
+{
+    const char *at = getenv("STANDIN_DEVICES");
+    int major, minor, length;
+    for (at = at ? at : "3.0 1.2 1.2 1.1";
+         device_total < MOST_STANDIN_DEVICES &&
+         sscanf(at, "%d.%d%n", &major, &minor, &length) == 2;
+         at += length) {
+        devices[device_total] = (struct fake_device){ (int)device_total, major, minor };
+        device_total++;
+    }
+}
+
+int fake_get_platforms(uint32_t room_for, void **platforms, uint32_t *count)
+{
+    if (!room_for)
+        return INVALID_VALUE;
+    platforms[0] = &platform;
+    *count = 1;
+    return device_total ? SUCCESS : NO_PLATFORM;
+}
+
+int fake_get_devices(void *of, uint64_t type, uint32_t room_for, void **found,
+                     uint32_t *count)
+{
+    (void)type;
+    if (of != &platform)
+        return INVALID_VALUE;
+    for (uint32_t i = 0; i < device_total && i < room_for; i++)
+        found[i] = &devices[i];
+    *count = device_total;
+    return SUCCESS;
+}
+
+/* Gives `bytes` bytes to who asks for something, as all queries do. */
+static int reply(const void *from, size_t bytes, size_t room_for, void *value, size_t *size)
+{
+    if (value && room_for < bytes)
+        return INVALID_VALUE;
+    if (value)
+        memcpy(value, from, bytes);
+    if (size)
+        *size = bytes;
+    return SUCCESS;
+}
+
+int fake_platform_info(void *of, uint32_t what, size_t room_for, void *value, size_t *size)
+{
+    static const char name[] = "Stand-in";
+    (void)of, (void)what;
+    return reply(name, sizeof name, room_for, value, size);
+}
+
+static int reply_text(const char *text, size_t room_for, void *value, size_t *size)
+{
+    return reply(text, strlen(text) + 1, room_for, value, size);
+}
+
+int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
+                     size_t *size)
+{
+    enum { GPU = 4 };
+    static const struct {
+        uint32_t what, bytes;
+        uint64_t value;
+    } numbers[] = {
+        { 0x1000, 8, GPU },               /* type */
+        { 0x1002, 4, 2 },                 /* units */
+        { 0x1004, sizeof(size_t), 256 },  /* the most work-items of a group */
+        { 0x1010, 8, UINT64_C(1) << 30 }, /* the largest buffer */
+        { 0x1019, 4, 1024 },              /* alignment, in bits */
+        { 0x101B, 8, 0x80 },              /* f32: quotients are rounded correctly */
+        { 0x101F, 8, UINT64_C(4) << 30 }, /* memory */
+        { 0x1026, 4, 1 },                 /* little-endian */
+        { 0x1027, 4, 1 },                 /* available */
+        { 0x1028, 4, 1 },                 /* has a compiler */
+        { 0x1035, 4, 0 },                 /* memory of its own */
+    };
+    const struct fake_device *device = handle;
+    const void *itself = &platform;
+    char text[64];
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].what == what)
+            return reply(&numbers[i].value, numbers[i].bytes, room_for, value, size);
+    switch (what) {
+    case 0x102B: /* name */
+        snprintf(text, sizeof text, "Stand-in %d", device->index);
+        return reply_text(text, room_for, value, size);
+    case 0x102C: /* vendor */
+        return reply_text("nobody", room_for, value, size);
+    case 0x102D: /* driver */
+        return reply_text("1", room_for, value, size);
+    case 0x102F: /* version */
+        snprintf(text, sizeof text, "OpenCL %d.%d stand-in", device->major, device->minor);
+        return reply_text(text, room_for, value, size);
+    case 0x1030: /* extensions */
+        return reply_text("cl_khr_fp16", room_for, value, size);
+    case 0x1031: /* platform */
+        return reply(&itself, sizeof itself, room_for, value, size);
+    default:
+        return INVALID_VALUE;
+    }
+}
+
+void *fake_create_context(const intptr_t *properties, uint32_t count, void *const *given,
+                          void *notify, void *user, int *error)
+{
+    (void)properties, (void)given, (void)notify, (void)user;
+    *error = count == 1 ? SUCCESS : INVALID_DEVICE;
+    return count == 1 ? new_object(sizeof(struct object), end_memory) : NULL;
+}
+
+int fake_release_context(void *context)
+{
+    return release(context);
+}
+
+/* ---- queues ---- */
+
+struct fake_queue {
+    struct object object;
+    struct stream *stream;
+    bool timed;
+    struct fake_queue *next;
+};
+
+static struct fake_queue *queues;
+
+static void end_queue(void *self)
+{
+    struct fake_queue *queue = self, **at = &queues;
+    pthread_mutex_lock(&lock);
+    while (*at != queue)
+        at = &(*at)->next;
+    *at = queue->next;
+    pthread_mutex_unlock(&lock);
+    stream_close(queue->stream);
+    free(queue);
+}
+
+void *fake_create_queue(void *context, void *device, uint64_t properties, int *error)
+{
+    enum { PROFILING = 2 };
+    struct stream *stream = stream_open();
+    (void)context, (void)device;
+    *error = stream ? SUCCESS : OUT_OF_MEMORY;
+    if (!stream)
+        return NULL;
+    struct fake_queue *queue = new_object(sizeof *queue, end_queue);
+    queue->stream = stream;
+    queue->timed = properties & PROFILING;
+    pthread_mutex_lock(&lock);
+    queue->next = queues;
+    queues = queue;
+    pthread_mutex_unlock(&lock);
+    return queue;
+}
+
+int fake_retain_queue(void *queue)
+{
+    return retain(queue);
+}
+
+int fake_release_queue(void *queue)
+{
+    return release(queue);
+}
+
+int fake_flush(void *queue)
+{
+    return queue ? SUCCESS : INVALID_QUEUE;
+}
+
+int fake_finish(void *queue)
+{
+    stream_wait(((struct fake_queue *)queue)->stream);
+    return SUCCESS;
+}
+
+/* An error that a device does not survive ends all work. */
+int standin_enter(int call)
+{
+    const int failure = faults_enter(call);
+    pthread_once(&started, start);
+    if (failure == INVALID_QUEUE) {
+        pthread_mutex_lock(&lock);
+        for (struct fake_queue *queue = queues; queue; queue = queue->next)
+            stream_discard(queue->stream);
+        pthread_mutex_unlock(&lock);
+    }
+    return failure;
+}
+
+/* ---- memory ---- */
+
+struct fake_buffer {
+    struct object object;
+    unsigned char *memory;
+    size_t bytes;
+};
+
+static void end_buffer(void *self)
+{
+    struct fake_buffer *buffer = self;
+    free(buffer->memory);
+    free(buffer);
+}
+
+void *fake_create_buffer(void *context, uint64_t flags, size_t bytes, void *host,
+                         int *error)
+{
+    enum { ALIGNMENT = 128 };
+    (void)context;
+    *error = !bytes || flags || host ? INVALID_VALUE : SUCCESS;
+    if (*error)
+        return NULL;
+    unsigned char *memory = aligned_alloc(ALIGNMENT,
+                                          (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    if (!memory) {
+        *error = OUT_OF_MEMORY;
+        return NULL;
+    }
+    struct fake_buffer *buffer = new_object(sizeof *buffer, end_buffer);
+    buffer->memory = memory;
+    buffer->bytes = bytes;
+    return buffer;
+}
+
+int fake_retain_buffer(void *buffer)
+{
+    return retain(buffer);
+}
+
+int fake_release_buffer(void *buffer)
+{
+    return release(buffer);
+}
+
+int fake_fill(void *queue, void *to, const void *pattern, size_t pattern_bytes,
+              size_t offset, size_t bytes, uint32_t count, void *const *wait, void **event)
+{
+    const struct fake_buffer *buffer = to;
+    if (pattern_bytes != 1 || count || wait || event || offset > buffer->bytes ||
+        bytes > buffer->bytes - offset)
+        return INVALID_VALUE;
+    stream_submit_fill(((struct fake_queue *)queue)->stream, buffer->memory + offset,
+                       *(const unsigned char *)pattern, bytes);
+    return SUCCESS;
+}
+
+/* A rectangle of rows, from `origin` on; NULL if the memory does not have it. */
+static unsigned char *rectangle(const struct fake_buffer *buffer, const size_t *origin,
+                                size_t pitch, const size_t *region)
+{
+    const size_t first = origin[1] * pitch + origin[0];
+    const size_t bytes = (region[1] - 1) * pitch + region[0];
+    const bool fits = pitch >= region[0] && region[2] == 1 && first <= buffer->bytes &&
+                      bytes <= buffer->bytes - first;
+    return fits ? buffer->memory + first : NULL;
+}
+
+static unsigned char *host_rectangle(const void *host, const size_t *origin, size_t pitch)
+{
+    return (unsigned char *)(uintptr_t)host + origin[1] * pitch + origin[0];
+}
+
+static int submit_copy(void *queue, unsigned char *to, size_t to_pitch,
+                       const unsigned char *from, size_t from_pitch, const size_t *region)
+{
+    const struct stream_copy copy = {
+        to, from, to_pitch, from_pitch, region[0], region[1]
+    };
+    if (!to || !from)
+        return INVALID_VALUE;
+    stream_submit_copy(((struct fake_queue *)queue)->stream, &copy);
+    return SUCCESS;
+}
+
+int fake_read(void *queue, void *buffer, uint32_t blocking, const size_t *from,
+              const size_t *to, const size_t *region, size_t from_pitch, size_t from_slice,
+              size_t to_pitch, size_t to_slice, void *host, uint32_t count,
+              void *const *wait, void **event)
+{
+    if (blocking || from_slice || to_slice || count || wait || event)
+        return INVALID_VALUE;
+    return submit_copy(queue, host_rectangle(host, to, to_pitch), to_pitch,
+                       rectangle(buffer, from, from_pitch, region), from_pitch, region);
+}
+
+int fake_write(void *queue, void *buffer, uint32_t blocking, const size_t *to,
+               const size_t *from, const size_t *region, size_t to_pitch, size_t to_slice,
+               size_t from_pitch, size_t from_slice, const void *host, uint32_t count,
+               void *const *wait, void **event)
+{
+    if (blocking || from_slice || to_slice || count || wait || event)
+        return INVALID_VALUE;
+    return submit_copy(queue, rectangle(buffer, to, to_pitch, region), to_pitch,
+                       host_rectangle(host, from, from_pitch), from_pitch, region);
+}
+
+int fake_copy(void *queue, void *source, void *target, const size_t *from, const size_t *to,
+              const size_t *region, size_t from_pitch, size_t from_slice, size_t to_pitch,
+              size_t to_slice, uint32_t count, void *const *wait, void **event)
+{
+    if (from_slice || to_slice || count || wait || event)
+        return INVALID_VALUE;
+    return submit_copy(queue, rectangle(target, to, to_pitch, region), to_pitch,
+                       rectangle(source, from, from_pitch, region), from_pitch, region);
+}
+
+/* ---- programs: the options in the first line, then the text ---- */
+
+struct fake_program {
+    struct object object;
+    char *text;
+    bool built;
+};
+
+static void end_program(void *self)
+{
+    struct fake_program *program = self;
+    free(program->text);
+    free(program);
+}
+
+static void *new_program(const char *text, size_t bytes)
+{
+    struct fake_program *program = new_object(sizeof *program, end_program);
+    program->text = calloc(1, bytes + 1);
+    if (!program->text)
+        abort();
+    memcpy(program->text, text, bytes);
+    return program;
+}
+
+void *fake_program_of_source(void *context, uint32_t count, const char *const *texts,
+                             const size_t *sizes, int *error)
+{
+    (void)context;
+    *error = count == 1 && !sizes ? SUCCESS : INVALID_VALUE;
+    return *error ? NULL : new_program(texts[0], strlen(texts[0]));
+}
+
+void *fake_program_of_binary(void *context, uint32_t count, void *const *given,
+                             const size_t *sizes, const unsigned char *const *binaries,
+                             int *statuses, int *error)
+{
+    (void)context, (void)given;
+    *error = count == 1 ? SUCCESS : INVALID_VALUE;
+    *statuses = *error;
+    return *error ? NULL : new_program((const char *)binaries[0], sizes[0]);
+}
+
+int fake_build_program(void *handle, uint32_t count, void *const *given,
+                       const char *options, void *notify, void *user)
+{
+    struct fake_program *program = handle;
+    (void)given;
+    if (count != 1 || notify || user)
+        return INVALID_VALUE;
+    const size_t room_for = strlen(options) + strlen(program->text) + 2;
+    char *built = *options ? malloc(room_for) : NULL;
+    if (built) {
+        snprintf(built, room_for, "%s\n%s", options, program->text);
+        free(program->text);
+        program->text = built;
+    }
+    program->built = true;
+    return SUCCESS;
+}
+
+int fake_build_info(void *program, void *device, uint32_t what, size_t room_for,
+                    void *value, size_t *size)
+{
+    (void)program, (void)device, (void)what;
+    return reply_text("the stand-in compiles nothing", room_for, value, size);
+}
+
+int fake_program_info(void *handle, uint32_t what, size_t room_for, void *value,
+                      size_t *size)
+{
+    enum { BINARY_SIZES = 0x1165, BINARIES = 0x1166 };
+    const struct fake_program *program = handle;
+    const size_t bytes = strlen(program->text);
+    if (what == BINARY_SIZES)
+        return reply(&bytes, sizeof bytes, room_for, value, size);
+    if (what != BINARIES || room_for != sizeof(unsigned char *))
+        return INVALID_VALUE;
+    memcpy(*(unsigned char **)value, program->text, bytes);
+    return SUCCESS;
+}
+
+int fake_release_program(void *program)
+{
+    return release(program);
+}
+
+/* ---- kernels ---- */
+
+struct fake_kernel {
+    struct object object;
+    struct kernel kernel;
+    size_t group; /* that the program was compiled for */
+    struct kernel_launch launch;
+};
+
+/* "matmul_kernel" is "matmul", or "matmul_f16_f32" if the options choose these types; the program
+ * has to have the kernel's text. */
+static bool find(const struct fake_program *program, const char *entry,
+                 struct kernel *kernel)
+{
+    const char *const types = strstr(program->text, "-DACT="), *const end = strchr(
+                                                                   program->text, '\n');
+    char act[16] = "", wgt[16] = "", name[96], text[96];
+    const int length = (int)(strlen(entry) - strlen("_kernel"));
+    if (types && types < end &&
+        sscanf(types, "-DACT=%15[a-z0-9] -DWGT=%15[a-z0-9]", act, wgt) != 2)
+        return false;
+    snprintf(name, sizeof name, "%.*s%s%s%s%s", length, entry, *act ? "_" : "", act,
+             *act ? "_" : "", wgt);
+    snprintf(text, sizeof text, "KERNEL(%.*s)", length, entry);
+    return strstr(program->text, text) && kernel_find(name, kernel);
+}
+
+void *fake_create_kernel(void *handle, const char *name, int *error)
+{
+    const struct fake_program *program = handle;
+    const char *group = strstr(program->text, "-DGROUP=");
+    struct kernel found;
+    *error = !program->built                          ? INVALID_PROGRAM
+             : !group || !find(program, name, &found) ? INVALID_KERNEL_NAME
+                                                      : SUCCESS;
+    if (*error)
+        return NULL;
+    struct fake_kernel *kernel = new_object(sizeof *kernel, end_memory);
+    kernel->kernel = found;
+    kernel->group = strtoul(group + strlen("-DGROUP="), NULL, 10);
+    kernel->launch.run = found.run;
+    return kernel;
+}
+
+int fake_release_kernel(void *kernel)
+{
+    return release(kernel);
+}
+
+int fake_kernel_info(void *kernel, void *device, uint32_t what, size_t room_for,
+                     void *value, size_t *size)
+{
+    enum { GROUP_MOST = 0x11B0 };
+    const size_t most = 128;
+    (void)kernel, (void)device;
+    return what == GROUP_MOST ? reply(&most, sizeof most, room_for, value, size)
+                              : INVALID_VALUE;
+}
+
+int fake_set_argument(void *handle, uint32_t index, size_t size, const void *value)
+{
+    struct fake_kernel *kernel = handle;
+    struct fake_buffer *buffer = NULL;
+    if (index > kernel->kernel.pointers)
+        return INVALID_ARGUMENT_INDEX;
+    if (size != (index < kernel->kernel.pointers ? sizeof buffer : kernel->kernel.bytes))
+        return INVALID_ARGUMENT_SIZE;
+    if (index == kernel->kernel.pointers) {
+        memcpy(&kernel->launch.args, value, size);
+        return SUCCESS;
+    }
+    if (value)
+        memcpy(&buffer, value, sizeof buffer);
+    kernel->launch.pointers[index] = buffer ? buffer->memory : NULL;
+    return SUCCESS;
+}
+
+int fake_launch(void *queue, void *handle, uint32_t rank, const size_t *offset,
+                const size_t *items, const size_t *group, uint32_t count, void *const *wait,
+                void **event)
+{
+    const struct fake_kernel *kernel = handle;
+    if (rank != 1 || offset || count || wait || event)
+        return INVALID_VALUE;
+    if (*group != kernel->group || !*items || *items % *group)
+        return INVALID_GROUP_SIZE;
+    struct kernel_launch launch = kernel->launch;
+    launch.groups = (int64_t)(*items / *group);
+    stream_submit_launch(((struct fake_queue *)queue)->stream, &launch);
+    return SUCCESS;
+}
+
+/* ---- events ---- */
+
+struct fake_event {
+    struct object object;
+    struct moment *moment;
+    bool timed;
+};
+
+static void end_event(void *self)
+{
+    struct fake_event *event = self;
+    moment_drop(event->moment);
+    free(event);
+}
+
+int fake_marker(void *handle, uint32_t count, void *const *wait, void **out)
+{
+    struct fake_queue *queue = handle;
+    if (count || wait || !out)
+        return INVALID_VALUE;
+    struct fake_event *event = new_object(sizeof *event, end_event);
+    event->moment = moment_new();
+    event->timed = queue->timed;
+    stream_mark(queue->stream, event->moment);
+    *out = event;
+    return SUCCESS;
+}
+
+int fake_barrier(void *queue, uint32_t count, void *const *wait, void **event)
+{
+    if (event)
+        return INVALID_VALUE;
+    for (uint32_t i = 0; i < count; i++)
+        stream_await(((struct fake_queue *)queue)->stream,
+                     ((struct fake_event *)wait[i])->moment);
+    return SUCCESS;
+}
+
+int fake_wait(uint32_t count, void *const *events)
+{
+    for (uint32_t i = 0; i < count; i++)
+        moment_wait(((struct fake_event *)events[i])->moment);
+    return SUCCESS;
+}
+
+int fake_event_info(void *event, uint32_t what, size_t room_for, void *value, size_t *size)
+{
+    enum { EXECUTION_STATUS = 0x11D3, COMPLETE = 0, RUNNING = 1 };
+    const int state = moment_passed(((struct fake_event *)event)->moment) ? COMPLETE
+                                                                          : RUNNING;
+    return what == EXECUTION_STATUS ? reply(&state, sizeof state, room_for, value, size)
+                                    : INVALID_VALUE;
+}
+
+int fake_event_time(void *handle, uint32_t what, size_t room_for, void *value, size_t *size)
+{
+    enum { END = 0x1283 };
+    const struct fake_event *event = handle;
+    if (what != END || !event->timed || !moment_passed(event->moment))
+        return PROFILING_NOT_AVAILABLE;
+    const uint64_t time = moment_time(event->moment);
+    return reply(&time, sizeof time, room_for, value, size);
+}
+
+struct notice {
+    void (*fn)(void *event, int status, void *user);
+    void *event, *user;
+};
+
+static void give_notice(void *data)
+{
+    struct notice *notice = data;
+    notice->fn(notice->event, SUCCESS, notice->user);
+    free(notice);
+}
+
+int fake_event_callback(void *event, int status,
+                        void (*fn)(void *event, int status, void *user), void *user)
+{
+    struct notice *notice = malloc(sizeof *notice);
+    if (!notice)
+        return OUT_OF_MEMORY;
+    *notice = (struct notice){ fn, event, user };
+    moment_call(((struct fake_event *)event)->moment, give_notice, notice);
+    return status;
+}
+
+int fake_retain_event(void *event)
+{
+    return retain(event);
+}
+
+int fake_release_event(void *event)
+{
+    return release(event);
+}

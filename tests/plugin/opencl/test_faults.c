@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* test_faults.c - the OpenCL plugin on a stand-in for libOpenCL.so.1, where each call of each
+ * function of opencl.def fails once: the application is told, nothing leaks or hangs, and the
+ * other device works on. */
+#include "../standin/walk.h"
+#include "fake.h"
+#include "faults.h"
+#include "objects.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The stand-in's own functions do not count, and do not fail. */
+static void import(struct walk *w)
+{
+    enum { COUNT = 64 };
+    const size_t bytes = COUNT * sizeof(float);
+    float x[COUNT], y[COUNT];
+    void *platform, *device[4];
+    uint32_t count;
+    int error[3] = { 0 };
+    struct hw_queue *queue = NULL;
+    struct hw_buffer *buffer = NULL;
+    struct hw_device_info info = { .size = sizeof info };
+    int number = w->index;
+    TRY(hw_device_info(w->device, &info));
+    sscanf(info.name, "Stand-in %d", &number);
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)i / 8.0f;
+    if (fake_get_platforms(1, &platform, &count) ||
+        fake_get_devices(platform, 0, 4, device, &count))
+        fail_msg("the stand-in does not work");
+    void *context = fake_create_context(NULL, 1, &device[number], NULL, NULL, &error[0]);
+    void *theirs = fake_create_queue(context, device[number], 0, &error[1]);
+    void *memory = fake_create_buffer(context, 0, bytes, NULL, &error[2]);
+    assert_false(error[0] || error[1] || error[2]);
+    const struct hw_import desc = {
+        .size = sizeof desc, .kind = "opencl.mem", .handle = memory, .bytes = bytes
+    };
+    struct hw_tensor t;
+    TRY(hw_buffer_import(w->device, &desc, &buffer));
+    TRY(hw_queue_import(w->device, NULL, "opencl.queue", theirs, &queue));
+    TRY(hw_tensor_view(&t, buffer, 0, HW_F32, 1, (const int64_t[]){ COUNT }));
+    TRY(hw_tensor_write(queue, &t, x, bytes));
+    TRY(hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }));
+    TRY(hw_tensor_read(queue, &t, y, bytes));
+    TRY(hw_queue_wait(queue));
+    hw_queue_close(queue);
+    hw_buffer_free(buffer);
+    assert_true(w->status || walk_is_silu(y, x, COUNT));
+    fake_release_buffer(memory);
+    fake_release_queue(theirs);
+    fake_release_context(context);
+}
+
+/* Facts that cannot be read stay empty; a compiler's log may be missing. */
+static const char *const quiet[] = { "device_info", "platform_info", "build_info", NULL };
+
+static const struct vendor opencl = {
+    .backend = "opencl",
+    .error = { -5, "CL_OUT_OF_RESOURCES" },
+    .fatal = { -36, "CL_INVALID_COMMAND_QUEUE" },
+    .first_on_a_device = "create_context",
+    .quiet = quiet,
+    .import = import,
+    .living = objects_count,
+};
+
+static void every_call(void **state)
+{
+    (void)state;
+    every_call_fails_once(&opencl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* objects.h - what a stand-in has made and not been given back. */
+#ifndef STANDIN_OBJECTS_H
+#define STANDIN_OBJECTS_H
+
+#include <stdbool.h>
+
+void objects_add(const void *object);
+/* False: there is no such object. */
+bool objects_remove(const void *object);
+int objects_count(void);
+
+#endif
