@@ -31,7 +31,7 @@ static void import(struct walk *w)
     struct hw_device_info info = { .size = sizeof info };
     TRY(hw_device_info(w->device, &info));
     const int device = info.pci_bus > 0 ? info.pci_bus - 1 : w->index;
-    uint64_t address;
+    uint64_t address = 0;
     for (int i = 0; i < COUNT; i++)
         x[i] = 1.0f;
     if (fake_context_retain(&context, device) || fake_context_push(context) ||
