@@ -41,23 +41,29 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 struct size {
     int64_t m, n, k;
 };
 
 /* About how many cycles a product takes with a tile: each unit computes one at a time, a step along
- * k takes as long as its products or its loading, and the memory has to deliver. The constants are
- * those that choose the fastest tile for 20 sizes that were measured on an H200. */
+ * k takes as long as its products or its loading, and the memory has to deliver, which mostly
+ * happens at the same time. The constants are those that choose the fastest tile, or one nearly as
+ * fast, for 20 sizes that were measured on an H200. */
 static int64_t cycles_of(const struct tile *t, const struct size *s, int units)
 {
-    enum { PRODUCTS = 2048, LOADED = 65, DELIVERED = 2000, BEGIN = 500 };
+    enum { PRODUCTS = 2048, LOADED = 50, DELIVERED = 1600, BEGIN = 500 };
     const int64_t waves = pieces(pieces(s->m, t->rows) * pieces(s->n, t->cols), units);
     const int64_t products = t->rows * t->cols * WGMMA_STEP / PRODUCTS;
     const int64_t load = WGMMA_STEP_BYTES(t->rows, t->cols) / LOADED;
     const int64_t compute = waves *
                             (pieces(s->k, WGMMA_STEP) * larger(products, load) + BEGIN);
-    const int64_t bytes = 2 * (s->m * s->k + s->n * s->k + s->m * s->n);
-    return larger(compute, bytes / DELIVERED);
+    const int64_t memory = 2 * (s->m * s->k + s->n * s->k + s->m * s->n) / DELIVERED;
+    return larger(compute, memory) + smaller(compute, memory) / 16;
 }
 
 static const struct tile *best_tile(const struct size *s, int units)
@@ -314,8 +320,8 @@ static int32_t describe_all(const struct launcher *at, const struct problem *p,
     if (expands(p))
         b = (struct matrix){ at->workspace + share->b, k * 2, p->type };
     c.address += (uint64_t)(part->col * (c.type == HW_F32 ? 4 : 2));
-    int32_t status =
-        describe(at, &a, &(struct box){ part->rows, k, tile->rows, WGMMA_STEP }, &args->a);
+    int32_t status = describe(
+        at, &a, &(struct box){ part->rows, k, args->a_rows, WGMMA_STEP }, &args->a);
     if (!status)
         status = describe(at, &b, &(struct box){ part->cols, k, tile->cols, WGMMA_STEP },
                           &args->b);
@@ -342,6 +348,7 @@ static int32_t launch_product(const struct launcher *at, const struct problem *p
         .n = (int)size.n,
         .k = (int)size.k,
         .band = BAND_ROWS / tile->rows,
+        .a_rows = (int)smaller(tile->rows, part->rows),
         .bias_type = p->bias_type,
         .c_type = p->c.type,
     };
@@ -352,8 +359,7 @@ static int32_t launch_product(const struct launcher *at, const struct problem *p
         at,
         &(struct launch){
             .kernel = p->type == HW_F16 ? tile->f16 : tile->bf16,
-            .groups = { (unsigned)(groups < at->device->units ? groups : at->device->units),
-                        1, 1 },
+            .groups = { (unsigned)smaller(groups, at->device->units), 1, 1 },
             .threads = (unsigned)WGMMA_THREADS(tile->rows),
             .shared = (unsigned)WGMMA_SHARED(tile->rows, tile->cols, tile->steps) },
         &args);
@@ -367,13 +373,11 @@ static int32_t launch_wgmma(const struct launcher *at, const struct plan *plan,
     struct part part = { 0 };
     int32_t status = HW_OK;
     for (part.row = 0; part.row < p.size.m && !status; part.row += share.rows) {
-        const int64_t below = p.size.m - part.row;
-        part.rows = below < share.rows ? below : share.rows;
+        part.rows = smaller(p.size.m - part.row, share.rows);
         if (rounds(&p))
             status = launch_round(at, &p, &share, &part);
         for (part.col = 0; part.col < p.size.n && !status; part.col += share.cols) {
-            const int64_t right = p.size.n - part.col;
-            part.cols = right < share.cols ? right : share.cols;
+            part.cols = smaller(p.size.n - part.col, share.cols);
             if (expands(&p))
                 status = launch_expand(at, &p, &share, &part);
             if (!status)

@@ -5,7 +5,8 @@
  * A group computes one tile of c after the other. One thread of its first warpgroup keeps a ring of
  * steps along k filled (TMA); each of the other warpgroups multiplies 64 rows of the tile. A warp
  * stores its part of c through shared memory (TMA, too), while the ring fills for the next tile.
- * The copies fill with zeros what is outside of a and b, and write nothing outside of c.
+ * The copies fill with zeros what is outside of a and b, and write nothing outside of c. Where a has
+ * fewer rows than a tile, the other rows of the tile are whatever was in shared memory.
  *
  * Two small kernels make 16 bits of other types first: wgmma_round of f32, wgmma_expand of blocks.
  *
@@ -252,7 +253,7 @@ FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
             const u32 a = g->ring + turn.step * WGMMA_STEP_BYTES(ROWS, COLS);
             const u32 full = g->full + turn.step * 8;
             barrier_wait(g->empty + turn.step * 8, turn.phase);
-            barrier_expect(full, WGMMA_STEP_BYTES(ROWS, COLS));
+            barrier_expect(full, WGMMA_STEP_BYTES(s->a_rows, COLS));
             box_load(a, &s->a, i * WGMMA_STEP, at.row, full);
             box_load(a + ROWS * WGMMA_STEP * 2, &s->b, i * WGMMA_STEP, at.col, full);
             next<STEPS>(&turn);

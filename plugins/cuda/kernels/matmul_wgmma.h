@@ -41,7 +41,8 @@ struct wgmma_args {
     u64 bias;  /* address; 0: none */
     u64 scale; /* address of an f32 for each row; 0: none */
     int m, n, k, band;
-    int bias_type, c_type;
+    int a_rows; /* of a that a copy loads: no more than m, because those outside would take time */
+    int bias_type, c_type, reserved;
 };
 
 /* to = the f32 of `from` in 16 bits. For f16, each row is divided by a power of two, so that it
