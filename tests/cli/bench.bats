@@ -100,8 +100,18 @@ load common
     fails 2 "must be more than 0"
     hw bench open twice
     fails 2 "twice"
+    for product in bf16:4x4 bf16:4x4x4x4 q8_0:4x4x4 bf16:0x4x4 bf16:4x4x4000000 4x4x4; do
+        hw bench rival "$product"
+        fails 2 "a product is TYPE:MxNxK"
+    done
     hw bench copy --device nonsense
     fails 1 "nonsense"
+}
+
+@test "rival needs a device with another library" {
+    needs_cpu
+    hw bench rival -d cpu:0
+    fails 1 "no other library is known for this device"
 }
 
 @test "without a device there is nothing to measure" {

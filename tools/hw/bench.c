@@ -30,6 +30,7 @@ static const struct measurement {
     { "dispatch", measure_dispatch, dispatch_accepts, true },
     { "copy", measure_copies, takes_no_words, true },
     { "ops", measure_ops, ops_accepts, false },
+    { "rival", measure_rival, rival_accepts, false },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
@@ -41,17 +42,21 @@ static const struct manual manual = {
         "                    repeated, and with shapes that take turns\n"
         "  open              opening and closing a context: in a new process, and again\n"
         "  copy              copies from host to device, on the device, and back\n"
-        "  ops [OP...]       the ops\n\n"
+        "  ops [OP...]       the ops\n"
+        "  rival [TYPE:MxNxK...]\n"
+        "                    products, in turns with those of another library on the device:\n"
+        "                    cuBLASLt on cuda\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
-    .arguments = "[OPTION...] [dispatch|open|copy|ops [OP...]]",
+    .arguments = "[OPTION...] [dispatch|open|copy|ops|rival [WORD...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
         "  HW_BACKENDS=cpu hw bench open           only this backend\n"
         "  hw bench ops matmul --device cpu:0      one op on one device\n"
-        "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n\n"
+        "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n"
+        "  hw bench rival f16:512x4096x4096        one product, beside another library\n\n"
         "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",
 };
 

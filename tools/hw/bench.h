@@ -14,17 +14,19 @@ struct bench {
     const char *pattern; /* of cases, as in struct verify_filter; NULL: all */
     const char *kernel;  /* likewise */
     int no_peaks;        /* 1: does not measure the peaks of the device */
-    const char **words;  /* the ops to measure, NULL-terminated; none: all */
+    const char **words;  /* ops or products to measure, NULL-terminated; none: all */
     json_t *results;
 };
 
 /* Whether these are ops that the measurement has; complains if not. */
 bool dispatch_accepts(const char **words);
 bool ops_accepts(const char **words);
+bool rival_accepts(const char **words);
 
 int measure_dispatch(const struct bench *bench);
 int measure_open(const struct bench *bench);
 int measure_copies(const struct bench *bench);
 int measure_ops(const struct bench *bench);
+int measure_rival(const struct bench *bench);
 
 #endif

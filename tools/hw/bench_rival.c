@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_rival.c - products by this library and by another one on the same device, in turns. */
+#include "bench.h"
+#include "command.h"
+#include "measure.h"
+#include "options.h"
+#include "output.h"
+#include "report.h"
+#include "rival.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rival *const rivals[] = { &rival_cublaslt };
+
+static const char *const usual[] = {
+    "bf16:4096x4096x4096",  "bf16:8192x8192x8192",
+    "bf16:2048x14336x4096", "bf16:2048x4096x14336",
+    "bf16:512x14336x4096",  "bf16:512x4096x4096",
+    "bf16:300x4096x4096",   "bf16:64x14336x4096",
+    "bf16:1x14336x4096",    NULL,
+};
+
+enum { MOST_SETS = 8, ROUNDS = 15, TRIALS = 3, RANDOM = 1 << 20 };
+
+/* ---- what to multiply ---- */
+
+static bool read_extent(const char **text, char before, int64_t *extent)
+{
+    char *end;
+    if (**text != before || (*text)[1] < '1' || (*text)[1] > '9')
+        return false;
+    *extent = strtoll(*text + 1, &end, 10);
+    *text = end;
+    return *extent <= 1 << 20;
+}
+
+/* "bf16:4096x4096x4096": type, m, n, k. */
+static bool read_product(const char *word, struct rival_product *p)
+{
+    static const int32_t types[] = { HW_F32, HW_F16, HW_BF16 };
+    const size_t length = strcspn(word, ":");
+    const char *at = word + length;
+    *p = (struct rival_product){ 0 };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strlen(hw_dtype_name(types[i])) == length &&
+            !strncmp(word, hw_dtype_name(types[i]), length))
+            p->type = types[i];
+    return p->type && read_extent(&at, ':', &p->m) && read_extent(&at, 'x', &p->n) &&
+           read_extent(&at, 'x', &p->k) && !*at;
+}
+
+bool rival_accepts(const char **words)
+{
+    struct rival_product product;
+    for (; *words; words++)
+        if (!read_product(*words, &product)) {
+            complain("%s: a product is TYPE:MxNxK, such as bf16:4096x4096x4096", *words);
+            return false;
+        }
+    return true;
+}
+
+/* ---- operands: several sets take turns, so that no cache holds them ---- */
+
+struct set {
+    struct hw_matmul op;
+    struct rival_operands operands;
+};
+
+struct duel {
+    const struct rival *rival;
+    void *self;
+    struct hw_device *device;
+    struct hw_queue *queue;
+    struct hw_tensor workspace;
+    float *random;
+    struct rival_product product;
+    struct set set[MOST_SETS];
+    int sets, next;
+};
+
+/* Random numbers of a fixed sequence, because zeros are multiplied faster. */
+static float *random_numbers(void)
+{
+    uint64_t state = 1;
+    float *numbers = malloc(RANDOM * sizeof *numbers);
+    for (int i = 0; numbers && i < RANDOM; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        numbers[i] = (float)(int32_t)(state >> 32) * 0x1p-31f;
+    }
+    return numbers;
+}
+
+static enum hw_status fill(struct duel *d, const struct hw_tensor *t)
+{
+    const int64_t count = t->extent[0] * t->extent[1], unit = hw_dtype_bytes(t->dtype);
+    enum hw_status status = HW_OK;
+    for (int64_t at = 0; at < count && !status; at += RANDOM) {
+        const int64_t some = count - at < RANDOM ? count - at : RANDOM;
+        struct hw_copy copy = { .src = hw_host_1d(d->random, HW_F32, some) };
+        status = hw_tensor_view(&copy.dst, t->buffer, (uint64_t)(at * unit), t->dtype, 1,
+                                &some);
+        if (!status)
+            status = hw_copy(d->queue, &copy);
+    }
+    return status;
+}
+
+static enum hw_status make(struct duel *d, int64_t rows, int64_t cols, bool input,
+                           struct hw_tensor *tensor, struct hw_import *memory)
+{
+    const int64_t extents[2] = { rows, cols };
+    enum hw_status status = hw_tensor_alloc(d->device, 0, d->product.type, 2, extents,
+                                            tensor);
+    *memory = (struct hw_import){ .size = sizeof *memory };
+    if (!status)
+        status = hw_buffer_export(tensor->buffer, d->rival->memory, memory);
+    return status || !input ? status : fill(d, tensor);
+}
+
+static void free_sets(struct duel *d)
+{
+    for (int i = 0; i < d->sets; i++) {
+        hw_buffer_free(d->set[i].op.a.buffer);
+        hw_buffer_free(d->set[i].op.b.buffer);
+        hw_buffer_free(d->set[i].op.c.buffer);
+    }
+    memset(d->set, 0, sizeof d->set);
+    d->sets = d->next = 0;
+}
+
+static enum hw_status make_sets(struct duel *d)
+{
+    const struct rival_product *p = &d->product;
+    const double enough = 3e8, bytes = (double)hw_dtype_bytes(p->type) *
+                                       (double)(p->m * p->k + p->n * p->k + p->m * p->n);
+    const int wanted = bytes * MOST_SETS < enough ? MOST_SETS : 1 + (int)(enough / bytes);
+    enum hw_status status = HW_OK;
+    while (d->sets < wanted && !status) {
+        struct set *s = &d->set[d->sets++];
+        s->op.transpose_b = 1;
+        status = make(d, p->m, p->k, true, &s->op.a, &s->operands.a);
+        if (!status)
+            status = make(d, p->n, p->k, true, &s->op.b, &s->operands.b);
+        if (!status)
+            status = make(d, p->m, p->n, false, &s->op.c, &s->operands.c);
+    }
+    return status ? status : hw_queue_wait(d->queue);
+}
+
+/* ---- time ---- */
+
+enum { OURS = -1 };
+
+static const char *message(enum hw_status status)
+{
+    return status ? hw_message() : NULL;
+}
+
+/* One product; `way` is the rival's, or OURS. */
+static const char *multiply(struct duel *d, int way)
+{
+    struct set *s = &d->set[d->next];
+    d->next = (d->next + 1) % d->sets;
+    return way == OURS ? message(hw_matmul(d->queue, &s->op))
+                       : d->rival->multiply(d->self, way, &s->operands);
+}
+
+/* The microseconds of a product, by `count` of them until all have completed. */
+static const char *time_products(struct duel *d, int way, int count, double *us)
+{
+    const char *why = NULL;
+    const double start = now_ns();
+    for (int i = 0; i < count && !why; i++)
+        why = multiply(d, way);
+    if (!why)
+        why = message(hw_queue_wait(d->queue));
+    *us = (now_ns() - start) / 1000 / count;
+    return why;
+}
+
+/* How many products take about 2 ms, much longer than a wait; the first of them warm up. */
+static const char *count_products(struct duel *d, int way, int *count)
+{
+    enum { BATCH_US = 2000, MOST = 4096 };
+    double us = 0;
+    const char *why = time_products(d, way, d->sets, &us);
+    for (*count = 1; !why && *count < MOST; *count *= 2) {
+        why = time_products(d, way, *count, &us);
+        if (us * *count >= BATCH_US)
+            break;
+    }
+    return why;
+}
+
+/* The fastest way of the rival. One that the library offers but does not compute is left out. */
+static const char *find_best(struct duel *d, int ways, int *best)
+{
+    const char *why = "no way to compute this product works";
+    double least = HUGE_VAL;
+    for (int way = 0; way < ways; way++) {
+        double us[TRIALS];
+        int count;
+        const char *fails = count_products(d, way, &count);
+        for (int i = 0; i < TRIALS && !fails; i++)
+            fails = time_products(d, way, count, &us[i]);
+        if (fails)
+            continue;
+        const double median = spread_of(us, TRIALS).median;
+        if (median < least) {
+            least = median;
+            *best = way;
+            why = NULL;
+        }
+    }
+    return why;
+}
+
+/* ---- the same result? ---- */
+
+static const char *read_result(struct duel *d, int way, float *to)
+{
+    const struct hw_tensor *c = &d->set[0].op.c;
+    const struct hw_copy copy = {
+        .src = *c, .dst = hw_host_2d(to, HW_F32, c->extent[0], c->extent[1])
+    };
+    d->next = 0;
+    const char *why = multiply(d, way);
+    if (!why)
+        why = message(hw_copy(d->queue, &copy));
+    return why ? why : message(hw_queue_wait(d->queue));
+}
+
+/* ||ours - theirs|| / ||ours|| */
+static const char *compare_results(struct duel *d, int way, double *difference)
+{
+    const int64_t count = d->product.m * d->product.n;
+    float *ours = malloc((size_t)count * 2 * sizeof *ours);
+    double errors = 0, squares = 0;
+    if (!ours)
+        return "out of memory";
+    float *theirs = ours + count;
+    const char *why = read_result(d, OURS, ours);
+    if (!why)
+        why = read_result(d, way, theirs);
+    for (int64_t i = 0; i < count && !why; i++) {
+        errors += ((double)ours[i] - theirs[i]) * ((double)ours[i] - theirs[i]);
+        squares += (double)ours[i] * ours[i];
+    }
+    free(ours);
+    *difference = sqrt(errors / squares);
+    return why || *difference < 1e-2 ? why : "the two results differ";
+}
+
+/* ---- the duel ---- */
+
+struct outcome {
+    struct spread ours, theirs; /* us */
+    int way, ways;
+    double difference;
+};
+
+static const char *fight(struct duel *d, struct outcome *o)
+{
+    double ours[ROUNDS], theirs[ROUNDS];
+    int our_count, their_count;
+    const char *why = message(make_sets(d));
+    if (!why)
+        why = d->rival->prepare(d->self, &d->product, &o->ways);
+    if (!why)
+        why = find_best(d, o->ways, &o->way);
+    if (!why)
+        why = compare_results(d, o->way, &o->difference);
+    if (!why)
+        why = count_products(d, OURS, &our_count);
+    if (!why)
+        why = count_products(d, o->way, &their_count);
+    for (int i = 0; i < ROUNDS && !why; i++) {
+        why = time_products(d, OURS, our_count, &ours[i]);
+        if (!why)
+            why = time_products(d, o->way, their_count, &theirs[i]);
+    }
+    if (!why) {
+        o->ours = spread_of(ours, ROUNDS);
+        o->theirs = spread_of(theirs, ROUNDS);
+    }
+    return why;
+}
+
+static void report_outcome(const struct bench *bench, struct duel *d,
+                           const struct outcome *o)
+{
+    const struct rival_product *p = &d->product;
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    const double ours = o->ours.median, theirs = o->theirs.median;
+    json_array_append_new(
+        bench->results,
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:i, s:i, s:s, s:o, s:o, s:f, s:f, "
+                  "s:f, s:f}",
+                  "bench", "rival", "op", "matmul", "type", hw_dtype_name(p->type), "m",
+                  (json_int_t)p->m, "n", (json_int_t)p->n, "k", (json_int_t)p->k, "rival",
+                  d->rival->name(d->self), "way", o->way, "ways", o->ways, "unit", "us",
+                  "ours", spread_json(o->ours), "theirs", spread_json(o->theirs), "speed",
+                  theirs / ours, "gflop_per_s", flops / ours / 1e3, "rival_gflop_per_s",
+                  flops / theirs / 1e3, "difference", o->difference));
+    if (out_is_text())
+        say("  %-5s %6lldx%lldx%-8lld %10.2f %8.2f %8.2f %10.2f %8.2f %8.2f %9.0f %s%6.3f%s\n",
+            hw_dtype_name(p->type), (long long)p->m, (long long)p->n, (long long)p->k, ours,
+            o->ours.p10, o->ours.p90, theirs, o->theirs.p10, o->theirs.p90,
+            flops / ours / 1e3, ink(BOLD), theirs / ours, ink(PLAIN));
+    out_flush();
+}
+
+static int fight_all(const struct bench *bench, struct duel *d)
+{
+    const char *const *word = bench->words[0] ? bench->words : usual;
+    if (out_is_text())
+        say("\nmatmul on %s beside %s, the best of its ways: us, p10, p90 of both\n"
+            "  %-28s %10s %8s %8s %10s %8s %8s %9s %6s\n",
+            hw_device_name(d->device), d->rival->name(d->self), "type, MxNxK", "ours",
+            "p10", "p90", "theirs", "p10", "p90", "GFLOP/s", "speed");
+    for (; *word && !out_is_closed(); word++) {
+        struct outcome outcome = { 0 };
+        read_product(*word, &d->product);
+        const char *why = fight(d, &outcome);
+        if (why) {
+            complain("%s: %s", *word, why);
+            free_sets(d);
+            return EXIT_FAILED;
+        }
+        report_outcome(bench, d, &outcome);
+        free_sets(d);
+    }
+    return 0;
+}
+
+/* "cuda" of "cuda:0" */
+static const struct rival *rival_of(struct hw_device *device)
+{
+    const char *name = hw_device_name(device);
+    for (size_t i = 0; i < sizeof rivals / sizeof rivals[0]; i++) {
+        const size_t length = strlen(rivals[i]->backend);
+        if (!strncmp(name, rivals[i]->backend, length) && name[length] == ':')
+            return rivals[i];
+    }
+    return NULL;
+}
+
+static const char *open_duel(struct duel *d)
+{
+    const int64_t bytes = RIVAL_WORKSPACE;
+    struct hw_import workspace = { .size = sizeof workspace };
+    void *queue;
+    d->rival = rival_of(d->device);
+    if (!d->rival)
+        return "no other library is known for this device";
+    if (!(d->random = random_numbers()))
+        return "out of memory";
+    if (hw_queue_open(d->device, NULL, &d->queue) ||
+        hw_queue_export(d->queue, d->rival->queue, &queue) ||
+        hw_tensor_alloc(d->device, 0, HW_I8, 1, &bytes, &d->workspace) ||
+        hw_buffer_export(d->workspace.buffer, d->rival->memory, &workspace))
+        return hw_message();
+    return d->rival->open(&d->self, queue, &workspace);
+}
+
+static void close_duel(struct duel *d)
+{
+    if (d->queue)
+        hw_queue_wait(d->queue);
+    if (d->self)
+        d->rival->close(d->self);
+    hw_buffer_free(d->workspace.buffer);
+    hw_queue_close(d->queue);
+    free(d->random);
+}
+
+int measure_rival(const struct bench *bench)
+{
+    const struct hw_options options = { .size = sizeof options, .fallback = "error" };
+    struct duel duel = { 0 };
+    struct report report;
+    int status = EXIT_FAILED;
+
+    if (!report_open_for(&report, bench->device, &options))
+        return EXIT_FAILED;
+    if ((duel.device = report_device(&report, bench->device))) {
+        const char *why = open_duel(&duel);
+        if (why)
+            complain("rival: %s: %s", hw_device_name(duel.device), why);
+        else
+            status = fight_all(bench, &duel);
+        close_duel(&duel);
+    }
+    report_close(&report);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* rival.h - other libraries that multiply matrices on a device, to compare this one with. They are
+ * opened when `hw bench rival` asks for them, and work in this library's queue and memory. Each is
+ * a file rival_*.c. */
+#ifndef HW_TOOL_RIVAL_H
+#define HW_TOOL_RIVAL_H
+
+#include <hw/hw.h>
+
+#include <stddef.h>
+
+/* c[m,n] = a[m,k] . b[n,k]^T, all of one type and contiguous. */
+struct rival_product {
+    int32_t type; /* enum hw_dtype */
+    int64_t m, n, k;
+};
+
+/* Where they are, in the terms of `memory`. */
+struct rival_operands {
+    struct hw_import a, b, c;
+};
+
+enum { RIVAL_WORKSPACE = 64 << 20 };
+
+/* A library. Functions that return text return NULL for success, or what went wrong. */
+struct rival {
+    const char *backend, *queue,
+        *memory; /* of its devices; kinds of handles: "cuda.stream" */
+    /* Opens the library, for a queue; `workspace` has RIVAL_WORKSPACE bytes. */
+    const char *(*open)(void **self, void *queue, const struct hw_import *workspace);
+    /* "cuBLASLt 13.0.0" */
+    const char *(*name)(void *self);
+    /* Sets `ways` to the number of ways that the library has to compute a product: kernels. */
+    const char *(*prepare)(void *self, const struct rival_product *product, int *ways);
+    /* Submits what was prepared, to the queue. */
+    const char *(*multiply)(void *self, int way, const struct rival_operands *operands);
+    void (*close)(void *self);
+};
+
+extern const struct rival rival_cublaslt;
+
+#endif
