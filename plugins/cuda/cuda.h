@@ -125,10 +125,16 @@ enum feature {
     X(attention_decode, decode_q8_0_256)                                                   \
     X(attention_decode, merge_64)                                                          \
     X(attention_decode, merge_128)                                                         \
-    X(attention_decode, merge_256)
+    X(attention_decode, merge_256)                                                         \
+    X(attention_prefill, prefill_f16_64)                                                   \
+    X(attention_prefill, prefill_f16_128)                                                  \
+    X(attention_prefill, prefill_bf16_64)                                                  \
+    X(attention_prefill, prefill_bf16_128)                                                 \
+    X(attention_prefill, prefill_round)
 
 /* Their images: X(name). */
-#define TUNED_IMAGES(X) X(matmul_gemv) X(matmul_wgmma) X(attention_decode)
+#define TUNED_IMAGES(X)                                                                    \
+    X(matmul_gemv) X(matmul_wgmma) X(attention_decode) X(attention_prefill)
 
 enum tuned {
 #define X(image, name) TUNED_##name,
