@@ -51,6 +51,14 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
     {                                                                                      \
         return queue->ops.name(queue->device_impl, queue->impl, args);                     \
     }                                                                                      \
+    static enum hw_status submit_##name(struct hw_queue *queue, const void *args)          \
+    {                                                                                      \
+        const int32_t answer = call_##name(queue, args);                                   \
+        if (unlikely(answer))                                                              \
+            return submit_failed(queue, HW_OP_##NAME, args, answer);                       \
+        count(&queue->calls[HW_OP_##NAME].calls, 1);                                       \
+        return HW_OK;                                                                      \
+    }                                                                                      \
     static const struct operand_row operands_##name[] = { HW_OPERANDS_##NAME(T) };         \
     _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \
                    #name ": more operands than MAX_OPERANDS");
@@ -62,24 +70,14 @@ HW_OPS(X)
     | (uint32_t)(HW_ROLE_##role >= HW_ROLE_OUT) << OPERAND_##op##_##field
 const struct op_row op_rows[HW_OP_COUNT] = {
 #define X(NAME, name)                                                                      \
-    { sizeof(struct hw_##name), OPERANDS_##name, 0 HW_OPERANDS_##NAME(T), operands_##name, \
-      call_##name },
+    { sizeof(struct hw_##name), OPERANDS_##name, 0 HW_OPERANDS_##NAME(T),                  \
+      operands_##name,          call_##name,     submit_##name },
     HW_OPS(X)
 #undef X
 };
 #undef T
 
 /* ---- entries ---- */
-
-HOT enum hw_status pass_on(struct hw_queue *queue, uint32_t op, const void *args,
-                           plugin_fn *call)
-{
-    const int32_t answer = call(queue, args);
-    if (unlikely(answer))
-        return submit_failed(queue, op, args, answer);
-    count(&queue->calls[op].calls, 1);
-    return HW_OK;
-}
 
 /* Calls that are not like the latest one of their slot, and invalid arguments. */
 static __attribute__((noinline)) enum hw_status
@@ -92,11 +90,10 @@ submit_checked(struct hw_queue *queue, uint32_t op, const void *args, size_t siz
     args = args_of_size(op, args, size, &copy, &status);
     if (!args)
         return status;
-    const bool quick = !forked(queue->quick_in);
-    if (!(quick && seen_before(queue, 1, op, args, op_rows[op].size)) &&
-        !check_whole(queue, op, args, &status))
-        return status;
-    return pass_on(queue, op, args, op_rows[op].call);
+    const bool seen = !forked(queue->quick_in) &&
+                      seen_before(queue, 1, op, args, op_rows[op].size);
+    return seen || check_whole(queue, op, args, &status) ? op_rows[op].submit(queue, args)
+                                                         : status;
 }
 
 static inline bool lost(const struct hw_device *device)
@@ -104,14 +101,35 @@ static inline bool lost(const struct hw_device *device)
     return atomic_load_explicit(&device->lost, memory_order_relaxed);
 }
 
+/* Not static, because then compilers would hand it seen->op and seen->size, which hw_submit()
+ * would have to keep in registers that it needs. */
+__attribute__((noinline)) enum hw_status
+submit_unlike(struct hw_queue *queue, const void *args, const struct seen_call *seen)
+{
+    return submit_checked(queue, seen->op, args, seen->size);
+}
+
+/* A call that is like `seen`, apart from the outputs besides the last operand. */
+__attribute__((noinline)) enum hw_status
+submit_outputs(struct hw_queue *queue, const void *args, const struct seen_call *seen)
+{
+    return other_outputs_fit(seen, args) ? seen->submit(queue, args)
+                                         : submit_unlike(queue, args, seen);
+}
+
+/* It calls nothing but what it ends with, so it saves no registers. */
 enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
     const struct seen_call *seen;
     /* A struct of another size may lie at any address. */
-    if (unlikely(!queue || !args || size < SEEN_BYTES ||
-                 (uintptr_t)args % _Alignof(union any_op) || forked(queue->quick_in) ||
-                 lost(queue->device)) ||
-        unlikely(!(seen = seen_before(queue, 0, op, args, size))))
+    if (unlikely(!queue) || unlikely(size < SEEN_BYTES) || unlikely(!args) ||
+        unlikely((uintptr_t)args % _Alignof(union any_op)) ||
+        unlikely(forked(queue->quick_in)) || unlikely(lost(queue->device)) ||
+        unlikely(!(seen = seen_in(queue, 0, op, args, size))))
         return submit_checked(queue, op, args, size);
-    return pass_on(queue, op, args, seen->call);
+    if (unlikely(!is_like(queue, seen, args)))
+        return submit_unlike(queue, args, seen);
+    if (unlikely(seen->pair_count))
+        return submit_outputs(queue, args, seen);
+    return seen->submit(queue, args);
 }

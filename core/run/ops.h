@@ -31,6 +31,8 @@ HW_OPS(X)
 
 /* Calls the plugin's function of an op. */
 typedef int32_t plugin_fn(struct hw_queue *queue, const void *args);
+/* Does that with a call that the plugin can take as it is, and counts it or handles the error. */
+typedef enum hw_status submit_fn(struct hw_queue *queue, const void *args);
 
 struct op_row {
     uint32_t size; /* of its struct */
@@ -38,6 +40,7 @@ struct op_row {
     uint32_t written; /* bit i: operand i is an output */
     const struct operand_row *operands;
     plugin_fn *call;
+    submit_fn *submit;
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 

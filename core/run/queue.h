@@ -20,30 +20,48 @@ static inline void count(_Atomic uint64_t *counter, uint64_t more)
 
 struct hw_call_stats call_stats(const struct call_counts *counts);
 
+enum {
+    MAX_FIELD_BYTES = 64, /* of an op's fields that are not operands */
+    SEEN_PAIRS = 4        /* of operands, see struct seen_pair */
+};
+
+/* Where operands may be is kept as distances, which wrap like the addresses. This is none: two
+ * operands that fit are never so far apart. */
+#define NO_DISTANCE (UINT64_C(1) << 63)
+
 /* An operand of a call that the full check accepted: a struct hw_tensor with, in place of its
- * address, what an address must be like. */
+ * address and layout, what an address must be like. */
 struct seen_operand {
-    uint64_t reach; /* bytes from the first element to the last; 0: the operand is absent */
+    int64_t at;      /* where it is in the op's struct; negative: behind the last one */
+    uint64_t reach;  /* bytes from the first element to the last */
     uint64_t barred; /* bits that its offset, or address in host memory, must not have */
-    uint64_t room;   /* how far behind the end of the last operand it may begin */
     int32_t dtype, rank;
     int64_t extent[HW_MAX_RANK], stride[HW_MAX_RANK];
-    uint32_t layout, reserved[3];
+    uint64_t room;     /* how far behind the end of the last operand it may begin */
+    uint64_t in_place; /* or how far, where both begin at the same byte; or NO_DISTANCE */
+};
+
+/* Another output than the last operand, and an operand that it must not overlap. */
+struct seen_pair {
+    uint64_t y, x;    /* where they are in the op's struct */
+    uint64_t y_reach; /* bytes */
+    uint64_t room;    /* how far behind the end of y x may begin */
 };
 
 /* A call that the full check accepted: see seen.h. */
 struct seen_call {
+    submit_fn *submit;
     uint64_t size; /* of its op's struct */
     uint32_t op;
-    uint32_t last; /* where the last operand is, which is an output: bytes from the first */
-    uint32_t others; /* a bit for each other output that is present */
-    uint32_t slot;   /* where it is found */
-    plugin_fn *call;
-    uint64_t in_place; /* bit MAX_OPERANDS * y + x: output y may begin where x does */
-    union {
-        _Alignas(16) union any_op args;
-        struct seen_operand operand[MAX_OPERANDS];
-    };
+    uint32_t slot; /* where it is found */
+    uint32_t absent_count, pair_count;
+    uint64_t fields;      /* where those are in the op's struct that are not operands */
+    uint64_t field_bytes; /* whole pairs of words */
+    /* Those that are present: first the op's last one, which is an output. */
+    struct seen_operand operand[MAX_OPERANDS + 1];
+    _Alignas(16) unsigned char field[MAX_FIELD_BYTES];
+    uint64_t absent[MAX_OPERANDS]; /* where they are in the op's struct */
+    struct seen_pair pair[SEEN_PAIRS];
 };
 
 enum {

@@ -30,7 +30,10 @@
                    #op ": its operands must come first, in the order of the table");
 #define X(NAME, name)                                                                      \
     HW_OPERANDS_##NAME(T) _Static_assert(OPERANDS_##name >= 2, #name ": see slot_of()");   \
-    _Static_assert(sizeof(struct hw_##name) % sizeof(uint64_t) == 0, #name ": words");
+    _Static_assert(sizeof(struct hw_##name) % sizeof(uint64_t) == 0, #name ": words");     \
+    _Static_assert(sizeof(struct hw_##name) <=                                             \
+                       OPERANDS_##name * sizeof(struct hw_tensor) + MAX_FIELD_BYTES,       \
+                   #name ": MAX_FIELD_BYTES");
 HW_OPS(X)
 #undef X
 #undef T
@@ -40,11 +43,11 @@ HW_OPS(X)
                        offsetof(struct hw_tensor, field),                                  \
                    "seen_operand: " #field);
 SAME(dtype)
+SAME(rank)
 SAME(extent)
 SAME(stride)
-SAME(layout)
 #undef SAME
-_Static_assert(sizeof(struct seen_operand) == sizeof(struct hw_tensor), "seen_operand");
+_Static_assert(sizeof(struct seen_operand) % 16 == 0, "seen_operand: aligned pairs");
 
 typedef uint64_t word __attribute__((may_alias));
 /* Two words at a time; those of a remembered call are aligned. */
@@ -55,30 +58,42 @@ typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
 #define DIFFER(t, like, field) (PAIR_OF(t, field) ^ EVEN_PAIR_OF(like, field))
 #define KIND(t)                (*(const word *)&(t)->dtype) /* dtype and rank */
 
+HOT const void *at(const void *args, uint64_t offset)
+{
+    return (const char *)args + offset;
+}
+
 /* Not zero if extents, strides or layout differ: layout 0, as in all calls that are
  * remembered. */
-HOT pair operands_differ(const struct hw_tensor *t, const struct seen_operand *like)
+HOT pair operand_differs(const struct hw_tensor *t, const struct seen_operand *like)
 {
     return DIFFER(t, like, extent[0]) | DIFFER(t, like, extent[2]) |
            DIFFER(t, like, stride[0]) | DIFFER(t, like, stride[2]) | PAIR_OF(t, layout);
 }
 
-/* Not zero if the fields that are not operands differ. They are compared from the end, two
- * words at a time; a word more belongs to the last operand's form. */
+/* Not zero if the fields that are not operands differ. If their words are odd in number, the
+ * last word of the last operand, which is reserved, comes first. */
 HOT pair fields_differ(const struct seen_call *seen, const void *args)
 {
-    const char *a = args, *b = (const char *)&seen->args;
+    const pair *end = at(args, seen->fields + seen->field_bytes);
     pair differ = { 0 };
-    for (uint64_t end = seen->size; end > seen->last + sizeof(struct hw_tensor);
-         end -= sizeof(pair))
-        differ |= *((const pair *)(const void *)(a + end) - 1) ^
-                  *((const pair *)(const void *)(b + end) - 1);
+    for (uint64_t left = seen->field_bytes; left; left -= sizeof(pair))
+        differ |= *--end ^ *(const even_pair *)at(seen->field, left - sizeof(pair));
     return differ;
 }
 
-HOT const void *at(const void *operands, uint32_t offset)
+HOT bool is_absent(const struct hw_tensor *t)
 {
-    return (const char *)operands + offset;
+    return t->dtype == HW_NONE;
+}
+
+/* Whether the operands are absent that were. */
+HOT bool same_absent(const struct seen_call *seen, const void *args)
+{
+    for (uint64_t i = seen->absent_count; i; i--)
+        if (!is_absent(at(args, seen->absent[i - 1])))
+            return false;
+    return true;
 }
 
 HOT bool is_zero(pair differ)
@@ -93,7 +108,7 @@ HOT uint32_t slot_of(uint32_t op, const void *args)
     const uint32_t mix = (uint32_t)t[0].extent[0] * 0x2545F491u +
                          (uint32_t)t[0].stride[0] * 0x1B873593u +
                          (uint32_t)t[1].extent[0] * 0x6C078965u +
-                         (uint32_t)t[1].extent[1] * 0x5851F42Du + op * 0x3C6EF35Fu;
+                         (uint32_t)t[1].stride[0] * 0x5851F42Du + op * 0x3C6EF35Fu;
     return mix / (UINT32_MAX / SEEN_SLOTS + 1);
 }
 
@@ -105,9 +120,9 @@ HOT uint32_t slot_of(uint32_t op, const void *args)
 HOT bool place_fits(const struct hw_queue *queue, const struct hw_tensor *t,
                     const struct seen_operand *like, uint64_t *begin)
 {
+    const struct buffer *buffer = buffer_of(t->buffer);
     const uint64_t offset = t->offset;
-    if (likely(t->buffer != NULL)) {
-        const struct buffer *buffer = buffer_of(t->buffer);
+    if (likely(buffer != NULL)) {
         *begin = buffer->address + offset;
         return !(offset & like->barred) && offset + like->reach <= buffer->base.bytes &&
                buffer->base.device == queue->device_impl;
@@ -121,56 +136,51 @@ HOT bool writable(const struct hw_tensor *t)
     return !t->buffer || !(t->buffer->flags & HW_BUFFER_READ_ONLY);
 }
 
-HOT bool in_place(const struct seen_call *seen, int64_t y, int64_t x)
-{
-    return seen->in_place >> (MAX_OPERANDS * y + x) & 1;
-}
-_Static_assert(MAX_OPERANDS <= 8, "bits of in_place");
-
 /* Whether the outputs besides the last operand are writable and overlap no other operand. All
  * operands fit, and the last one overlaps none. */
-bool other_outputs_fit(const struct seen_call *seen, const struct hw_tensor *t);
+bool other_outputs_fit(const struct seen_call *seen, const void *args);
 
 /* ---- the call ---- */
 
+/* Leaves open whether other_outputs_fit(). */
 HOT bool is_like(const struct hw_queue *queue, const struct seen_call *seen,
                  const void *args)
 {
-    const struct hw_tensor *t = args, *y = at(args, seen->last);
-    const struct seen_operand *like = seen->operand, *y_like = at(like, seen->last);
-    pair differ = fields_differ(seen, args) | operands_differ(y, y_like);
-    uint64_t begin, y_begin;
-    if (KIND(y) != KIND(y_like) || !place_fits(queue, y, y_like, &y_begin) || !writable(y))
+    const struct seen_operand *like = seen->operand;
+    const struct hw_tensor *t = at(args, (uint64_t)like->at);
+    uint64_t begin, y_end;
+    if (KIND(t) != KIND(like) || !place_fits(queue, t, like, &y_end) || !writable(t))
         return false;
-    const uint64_t y_end = y_begin + y_like->reach;
-    for (; t != y; t++, like++) {
-        if (!like->reach) {
-            if (t->dtype != HW_NONE)
-                return false;
-            continue;
-        }
-        differ |= operands_differ(t, like);
+    y_end += like->reach;
+    pair differ = fields_differ(seen, args) | operand_differs(t, like);
+    for (like++; like->at >= 0; like++) {
+        t = at(args, (uint64_t)like->at);
         if (KIND(t) != KIND(like) || !place_fits(queue, t, like, &begin) ||
-            (begin - y_end > like->room &&
-             (begin != y_begin ||
-              !in_place(seen, y - (const struct hw_tensor *)args, like - seen->operand))))
+            (unlikely(begin - y_end > like->room) && begin - y_end != like->in_place))
             return false;
+        differ |= operand_differs(t, like);
     }
-    return is_zero(differ) && (!seen->others || other_outputs_fit(seen, args));
+    return is_zero(differ) && same_absent(seen, args);
 }
 
 /* What the quick look reads of any op, whatever its size. */
 #define SEEN_BYTES (2 * sizeof(struct hw_tensor))
 
-/* Returns a remembered call if this one is like it: it is valid, and the plugin can take it
- * as it is. NULL says nothing. */
-HOT const struct seen_call *seen_before(const struct hw_queue *queue, uint32_t way,
-                                        uint32_t op, const void *args, size_t size)
+/* A remembered call that may be like this one, or NULL. */
+HOT const struct seen_call *seen_in(const struct hw_queue *queue, uint32_t way, uint32_t op,
+                                    const void *args, size_t size)
 {
     const struct seen_call *seen = queue->seen.slot[way][slot_of(op, args)];
-    return seen && seen->op == op && seen->size == size && is_like(queue, seen, args)
-               ? seen
-               : NULL;
+    return seen && seen->op == op && seen->size == size ? seen : NULL;
+}
+
+/* Whether a call like this one is remembered: it is valid, and the plugin can take it as it
+ * is. False says nothing. */
+HOT bool seen_before(const struct hw_queue *queue, uint32_t way, uint32_t op,
+                     const void *args, size_t size)
+{
+    const struct seen_call *seen = seen_in(queue, way, op, args, size);
+    return seen && is_like(queue, seen, args) && other_outputs_fit(seen, args);
 }
 
 /* Remembers a call that the full check accepted, and that the plugin takes as it is. */
