@@ -74,6 +74,7 @@ import json, os
 run, count = json.load(open('out')), int(os.environ['COUNT'])
 assert run['ids'] == json.load(open(os.environ['GOLDEN']))['Q8_0'][0]['greedy_ids'][:count], run['ids']
 assert run['device'] == 'discrete:0' and run['memory']['mapped'] == 0, run
+assert 0 < run['memory']['uploaded'] <= run['memory']['weights'] and run['memory']['upload_seconds'] > 0, run
 assert run['ops']['own'] + run['ops']['elsewhere'] == count * run['graph']['nodes'], run['ops'] # no step too many
 END
     done

@@ -145,7 +145,12 @@ void run_tell(const struct run *run)
         fputc('\n', stderr);
     if (run->known)
         fprintf(stderr, "model       %s, %s, random weights\n", run->path, run->type);
-    fprintf(stderr, "loading     %.2f s\n", run->load_seconds);
+    fprintf(stderr, "loading     %.2f s", run->load_seconds);
+    if (memory.uploaded && !memory.mapped)
+        fprintf(stderr, ", %s copied to the device at %.1f GB/s",
+                size_text(memory.uploaded).text,
+                (double)memory.uploaded / 1e9 / memory.upload_seconds);
+    fputc('\n', stderr);
     tell_rates(run);
     if (hw_device_info(run->device, &info))
         info.name[0] = '\0';
@@ -250,9 +255,11 @@ void run_tell_json(const struct run *run)
     json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
     json_object_set_new(
         tree, "memory",
-        json_pack("{s:I, s:I, s:I, s:I, s:I}", "mapped", (json_int_t)memory.mapped,
-                  "weights", (json_int_t)memory.weights, "cache", (json_int_t)memory.cache,
-                  "scratch", (json_int_t)memory.scratch, "peak", (json_int_t)pool.peak));
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "mapped",
+                  (json_int_t)memory.mapped, "weights", (json_int_t)memory.weights, "cache",
+                  (json_int_t)memory.cache, "scratch", (json_int_t)memory.scratch, "peak",
+                  (json_int_t)pool.peak, "uploaded", (json_int_t)memory.uploaded,
+                  "upload_seconds", memory.upload_seconds));
     json_object_set_new(tree, "ops",
                         json_pack("{s:I, s:I, s:I, s:O, s:O}", "own", (json_int_t)tally.own,
                                   "elsewhere", (json_int_t)tally.elsewhere, "bytes_moved",

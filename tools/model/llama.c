@@ -3,6 +3,7 @@
  * grouped query attention with rotary positions and a cache, then a gated feed-forward
  * part. Each is preceded by an rmsnorm, and its result is added to the residual stream. */
 #include "llama.h"
+#include "clock.h"
 #include "dtype.h"
 #include "random.h"
 #include "slot.h"
@@ -318,12 +319,16 @@ static bool upload(struct llama *l, const struct llama_settings *settings,
         return fault(why, "out of memory");
     for (size_t i = 0; i < l->source_count; i++) {
         const struct source *source = &l->sources[i];
-        if (source->weight.buffer != l->mapping)
-            items[all.count++] = (struct upload_item){ source->tensor->data,
-                                                       dtype_of(source->tensor->type),
-                                                       source->weight };
+        if (source->weight.buffer == l->mapping)
+            continue;
+        items[all.count++] = (struct upload_item){ source->tensor->data,
+                                                   dtype_of(source->tensor->type),
+                                                   source->weight };
+        l->memory.uploaded += source->tensor->bytes;
     }
+    const double start = now();
     const bool good = upload_run(&all, why);
+    l->memory.upload_seconds = now() - start;
     free(items);
     return good;
 }
@@ -622,13 +627,43 @@ static bool pool_used(struct llama *l, uint64_t *used, struct fault *why)
     return true;
 }
 
+static int64_t at_most(int64_t count, int64_t limit)
+{
+    return count < limit ? count : limit;
+}
+
+/* A large batch if the device has memory of its own, and if its tensors leave most of what the
+ * weights and the cache have left. */
+static int64_t default_batch(const struct llama *l, uint64_t used)
+{
+    struct hw_device_info info = { .size = sizeof info };
+    uint64_t bytes = 0;
+    if (hw_device_info(l->device, &info) || info.features & HW_FEATURE_UNIFIED_MEMORY ||
+        used > info.memory_total)
+        return SMALL_BATCH;
+    for (size_t i = 0; i < ROWS; i++)
+        bytes += (uint64_t)extent_of(&l->shape, scratch_rows[i].cols) * sizeof(float);
+    return bytes * LARGE_BATCH > (info.memory_total - used) / 4 ? SMALL_BATCH : LARGE_BATCH;
+}
+
+static void choose_batch(struct llama *l, const struct llama_settings *settings,
+                         uint64_t used)
+{
+    l->batch = at_most(settings->batch > 0 ? settings->batch : default_batch(l, used),
+                       l->context);
+    l->score_rows = at_most(settings->score_rows > 0 ? settings->score_rows : 1, l->batch);
+}
+
 static bool add_tensors(struct llama *l, const struct gguf *file,
                         const struct llama_settings *settings, struct fault *why)
 {
     uint64_t at[4];
     if (!pool_used(l, &at[0], why) || !add_weights(l, file, why) ||
         !pool_used(l, &at[1], why) || !add_cache(l, settings, why) ||
-        !pool_used(l, &at[2], why) || !add_scratch(l, why) || !pool_used(l, &at[3], why))
+        !pool_used(l, &at[2], why))
+        return false;
+    choose_batch(l, settings, at[2]);
+    if (!add_scratch(l, why) || !pool_used(l, &at[3], why))
         return false;
     l->memory.weights = at[1] - at[0];
     l->memory.cache = at[2] - at[1];
@@ -653,24 +688,6 @@ static bool add_tables(struct llama *l, const struct gguf *file, struct fault *w
     return (l->layers && l->sources && l->buffers) || fault(why, "out of memory");
 }
 
-static int64_t at_most(int64_t count, int64_t limit)
-{
-    return count < limit ? count : limit;
-}
-
-/* A large batch if the device has memory of its own and its tensors leave most of that free. */
-static int64_t default_batch(const struct llama *l)
-{
-    struct hw_device_info info = { .size = sizeof info };
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < ROWS; i++)
-        bytes += (uint64_t)extent_of(&l->shape, scratch_rows[i].cols) * sizeof(float);
-    return hw_device_info(l->device, &info) || info.features & HW_FEATURE_UNIFIED_MEMORY ||
-                   bytes * LARGE_BATCH > info.memory_free / 8
-               ? SMALL_BATCH
-               : LARGE_BATCH;
-}
-
 static bool choose_context(struct llama *l, const struct llama_settings *settings,
                            struct fault *why)
 {
@@ -680,9 +697,6 @@ static bool choose_context(struct llama *l, const struct llama_settings *setting
                      "a context of %" PRId64
                      " tokens is asked for, the model has 1 to %" PRId64,
                      l->context, l->shape.context);
-    l->batch = at_most(settings->batch > 0 ? settings->batch : default_batch(l),
-                       l->context);
-    l->score_rows = at_most(settings->score_rows > 0 ? settings->score_rows : 1, l->batch);
     return true;
 }
 

@@ -36,6 +36,8 @@ struct llama_memory {
     uint64_t mapped; /* bytes of weights that the device reads in the file */
     /* bytes allocated from the device's pool; weights: those that were uploaded */
     uint64_t weights, cache, scratch;
+    uint64_t uploaded; /* bytes of weights that were copied from the file */
+    double upload_seconds;
 };
 
 /* Checks every weight against `shape`, allocates memory, records the decode graph, then
