@@ -65,8 +65,22 @@ load common
     needs_cpu
     hw bench copy --repetitions=2 --json
     succeeds
-    json "{r['direction'] for r in d['results']} == {'host to device', 'device to device', 'device to host'}"
+    json "{r['direction'] for r in d['results']} == {'host to device', 'device to device', 'device to host',
+        'pinned to device', 'device to pinned'}"
     json "all(r['gb_per_s'] > 0 for r in d['results'])"
+}
+
+@test "overhead splits an op on host tensors into its steps" {
+    needs_cpu
+    hw bench overhead --repetitions=2 --device cpu:0
+    succeeds
+    says ' +bytes +whole +buffer +upload +dispatch +compute +readback'
+    says ' +64 MiB( +[0-9.]+){6}'
+    hw bench overhead --repetitions=2 --device cpu:0 --json
+    succeeds
+    json "[r['bytes'] for r in d['results']] == [4 << 10, 1 << 20, 64 << 20]"
+    json "all(r[step]['median'] > 0 for r in d['results']
+        for step in ('whole', 'buffer', 'upload', 'dispatch', 'compute', 'readback'))"
 }
 
 @test "ops measures each kernel" {
@@ -115,7 +129,7 @@ load common
 }
 
 @test "without a device there is nothing to measure" {
-    for measurement in dispatch copy open; do
+    for measurement in dispatch copy open overhead; do
         HW_BACKENDS=nonsense hw bench "$measurement" --repetitions=2
         fails 1 "nonsense"
     done

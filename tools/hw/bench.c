@@ -29,6 +29,7 @@ static const struct measurement {
     { "open", measure_open, takes_no_words, true },
     { "dispatch", measure_dispatch, dispatch_accepts, true },
     { "copy", measure_copies, takes_no_words, true },
+    { "overhead", measure_overhead, takes_no_words, false },
     { "ops", measure_ops, ops_accepts, false },
     { "rival", measure_rival, rival_accepts, false },
 };
@@ -42,6 +43,8 @@ static const struct manual manual = {
         "                    repeated, and with shapes that take turns\n"
         "  open              opening and closing a context: in a new process, and again\n"
         "  copy              copies from host to device, on the device, and back\n"
+        "  overhead          an op on host memory, and where its time goes: buffer, upload,\n"
+        "                    dispatch, compute, readback\n"
         "  ops [OP...]       the ops\n"
         "  rival [TYPE:MxNxK...]\n"
         "                    products, in turns with those of another library on the device:\n"
@@ -49,7 +52,7 @@ static const struct manual manual = {
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
-    .arguments = "[OPTION...] [dispatch|open|copy|ops|rival [WORD...]]",
+    .arguments = "[OPTION...] [dispatch|open|copy|overhead|ops|rival [WORD...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
@@ -111,7 +114,7 @@ int cmd_bench(int argc, const char **argv)
         { "device", 'd', POPT_ARG_STRING, &device, 0,
           "the device to measure, or a plugin file (the recommended device)", "DEVICE" },
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
-          "dispatch, open, copy: how often to measure (2000, 25, 20)", "N" },
+          "dispatch, open, copy, overhead: how often to measure (2000, 25, 20, 50)", "N" },
         { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
           "ops: how long to measure each (0.2)", "S" },
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,

@@ -26,6 +26,7 @@ bool rival_accepts(const char **words);
 int measure_dispatch(const struct bench *bench);
 int measure_open(const struct bench *bench);
 int measure_copies(const struct bench *bench);
+int measure_overhead(const struct bench *bench);
 int measure_ops(const struct bench *bench);
 int measure_rival(const struct bench *bench);
 

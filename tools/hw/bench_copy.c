@@ -17,9 +17,10 @@ enum { REPETITIONS = 20 };
 static const int64_t sizes[] = { 64 << 10, 4 << 20, 64 << 20 };
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Buffers of the same number of elements: one on the host, two on the device. */
+/* Places for the same number of elements: ordinary and pinned memory of the host, and two buffers
+ * on the device. */
 struct places {
-    struct hw_tensor host, a, b;
+    struct hw_tensor host, pinned, a, b;
 };
 
 static const struct direction {
@@ -29,6 +30,8 @@ static const struct direction {
     { "host to device", offsetof(struct places, a), offsetof(struct places, host) },
     { "device to device", offsetof(struct places, b), offsetof(struct places, a) },
     { "device to host", offsetof(struct places, host), offsetof(struct places, b) },
+    { "pinned to device", offsetof(struct places, a), offsetof(struct places, pinned) },
+    { "device to pinned", offsetof(struct places, pinned), offsetof(struct places, b) },
 };
 enum { DIRECTIONS = sizeof directions / sizeof directions[0] };
 
@@ -67,11 +70,24 @@ static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tenso
     return status;
 }
 
+/* Leaves the tensor empty if the device has no such memory. It is used by its address, as memory of
+ * the host is. */
+static enum hw_status pin(struct hw_device *device, int64_t elements,
+                          struct hw_buffer **buffer, struct hw_tensor *tensor)
+{
+    const uint64_t bytes = (uint64_t)elements * sizeof(float);
+    const enum hw_status status =
+        hw_buffer_alloc(device, bytes, HW_BUFFER_PINNED | HW_BUFFER_ZEROED, buffer);
+    return status ? (status == HW_UNSUPPORTED ? HW_OK : status)
+                  : hw_tensor_host(tensor, hw_buffer_host(*buffer), HW_F32, 1, &elements);
+}
+
 static enum hw_status measure_size(const struct bench *bench, struct hw_queue *queue,
                                    int64_t bytes, double *us, int count)
 {
     const int64_t elements = bytes / 4;
     struct hw_device *device = hw_queue_device(queue);
+    struct hw_buffer *pinned = NULL;
     struct places places;
     enum hw_status status;
     float *memory = calloc((size_t)elements, sizeof *memory);
@@ -86,7 +102,12 @@ static enum hw_status measure_size(const struct bench *bench, struct hw_queue *q
         status = hw_tensor_alloc(device, 0, HW_F32, 1, &elements, &places.a);
     if (!status)
         status = hw_tensor_alloc(device, 0, HW_F32, 1, &elements, &places.b);
+    if (!status)
+        status = pin(device, elements, &pinned, &places.pinned);
     for (int i = 0; i < DIRECTIONS && !status; i++) {
+        if (!place(&places, directions[i].to)->dtype ||
+            !place(&places, directions[i].from)->dtype)
+            continue;
         status = measure_copy(queue, place(&places, directions[i].to),
                               place(&places, directions[i].from), us, count);
         if (!status)
@@ -94,6 +115,7 @@ static enum hw_status measure_size(const struct bench *bench, struct hw_queue *q
     }
     hw_buffer_free(places.a.buffer);
     hw_buffer_free(places.b.buffer);
+    hw_buffer_free(pinned);
     free(memory);
     return status;
 }

@@ -34,7 +34,7 @@ _hw_words()
     '') _hw_commands && echo help ;;
     help) _hw_commands ;;
     quantize) echo $_hw_types ;;
-    bench) echo open dispatch copy ops rival ;;
+    bench) echo open dispatch copy overhead ops rival ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     devices | verify | explain) _hw_devices ;;
     esac
