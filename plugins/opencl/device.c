@@ -21,7 +21,6 @@ enum {
     DEVICE_DRIVER = 0x102D,
     DEVICE_VERSION = 0x102F,
     DEVICE_EXTENSIONS = 0x1030,
-    DEVICE_PLATFORM = 0x1031,
     DEVICE_UNIFIED_MEMORY = 0x1035,
     DEVICE_UUID = 0x106A, /* cl_khr_device_uuid */
     DEVICE_PCI = 0x410F   /* cl_khr_pci_bus_info */
@@ -52,8 +51,8 @@ static void text(const struct plugin *plugin, void *device, uint32_t what, char 
     char whole[1024];
     if (plugin->cl.device_info(device, what, sizeof whole, whole, NULL))
         whole[0] = '\0';
-    whole[sizeof whole - 1] = '\0';
-    snprintf(to, room, "%s", whole);
+    whole[room - 1 < sizeof whole ? room - 1 : sizeof whole - 1] = '\0';
+    memcpy(to, whole, strlen(whole) + 1);
 }
 
 /* "OpenCL 3.0 <what the vendor likes>" is 30; 0 if not known. */
@@ -80,6 +79,67 @@ static bool has_extension(const struct plugin *plugin, void *device, const char 
     return found;
 }
 
+/* ---- quirks ---- */
+
+/* What implementations get wrong, and what is done about it. The first column is the platform's
+ * name, the second how the version of the driver begins. */
+static const struct quirk {
+    const char *platform, *driver;
+    bool refused;        /* the device is left out */
+    uint32_t group_most; /* work-items of a group; 0: as many as the device allows */
+    uint32_t avoid;      /* bits of enum avoid */
+    const char *why;
+} quirks[] = {
+    { .platform = "Portable Computing Language",
+      .driver = "",
+      .group_most = 64,
+      .why = "the scores of attention are wrong in larger groups on PoCL 3.1" },
+    { .platform = "Portable Computing Language",
+      .driver = "5.",
+      .avoid = AVOID_MATMUL_ID,
+      .why =
+          "kernel matmul_id is compiled wrong by PoCL 5, so matmul_id_vec does its work" },
+    { .platform = "rusticl",
+      .driver = "22.",
+      .refused = true,
+      .why =
+          "rusticl of Mesa 22 damages the memory of the process; install Mesa 23 or later" },
+};
+
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static void say(const struct plugin *plugin, int32_t level, const char *name,
+                const char *what, const char *why)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%s%s: %s", name, what, why);
+    plugin->host->log(plugin->host->instance, level, line);
+}
+
+/* Applies the quirks to a device that was found. Returns why it must not be used, or NULL. */
+static const char *apply_quirks(const struct plugin *plugin, const char *platform,
+                                struct found *found)
+{
+    char name[128], driver[64];
+    text(plugin, found->handle, DEVICE_NAME, name, sizeof name);
+    text(plugin, found->handle, DEVICE_DRIVER, driver, sizeof driver);
+    for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++) {
+        const struct quirk *quirk = &quirks[i];
+        if (strcmp(platform, quirk->platform) != 0 || !begins_with(driver, quirk->driver))
+            continue;
+        if (quirk->refused)
+            return quirk->why;
+        if (quirk->group_most && quirk->group_most < found->group_most)
+            found->group_most = quirk->group_most;
+        found->avoid |= quirk->avoid;
+        say(plugin, HW_LOG_INFO, name, " needs care", quirk->why);
+    }
+    return NULL;
+}
+
 /* ---- finding ---- */
 
 /* Why the device cannot run the kernels; NULL: it can. */
@@ -98,45 +158,54 @@ static const char *why_not(const struct plugin *plugin, void *device)
     return NULL;
 }
 
-static void leave_out(const struct plugin *plugin, void *device, const char *why)
+static void leave_out(struct plugin *plugin, int32_t level, const char *name,
+                      const char *why)
 {
-    char name[128], line[256];
-    text(plugin, device, DEVICE_NAME, name, sizeof name);
-    snprintf(line, sizeof line, "%s is left out: %s", name, why);
-    plugin->host->log(plugin->host->instance, HW_LOG_INFO, line);
+    say(plugin, level, name, " is left out", why);
+    snprintf(plugin->left_out, sizeof plugin->left_out, "%s: %s", name, why);
 }
 
-/* Returns the error if the platform does not even say that it has no devices. */
-static int find_on(struct plugin *plugin, void *platform)
+static void find_device(struct plugin *plugin, const char *platform, void *handle)
+{
+    struct found found = { .handle = handle, .group_most = MOST_GROUP };
+    char name[128];
+    const char *why = why_not(plugin, handle);
+    if (!why)
+        why = apply_quirks(plugin, platform, &found);
+    if (!why && plugin->devices == MOST_DEVICES)
+        why = "there are more than 64 devices";
+    text(plugin, handle, DEVICE_NAME, name, sizeof name);
+    if (why)
+        leave_out(plugin, HW_LOG_INFO, name, why);
+    else
+        plugin->device[plugin->devices++] = found;
+}
+
+static void fail_platform(struct plugin *plugin, const char *name, const char *what,
+                          int error)
+{
+    char why[128];
+    snprintf(why, sizeof why, "cannot %s: %s (%d)", what, error_name(error), error);
+    leave_out(plugin, HW_LOG_WARN, name, why);
+}
+
+static void find_on(struct plugin *plugin, void *platform)
 {
     void *found[MOST_DEVICES];
     uint32_t count = 0;
-    const int error = plugin->cl.get_devices(
-        platform, (uint64_t)(uint32_t)ANY_TYPE_OF_DEVICE, MOST_DEVICES, found, &count);
-    for (uint32_t i = 0; !error && i < count && i < MOST_DEVICES; i++) {
-        const char *why = why_not(plugin, found[i]);
-        if (why)
-            leave_out(plugin, found[i], why);
-        else if (plugin->devices < MOST_DEVICES)
-            plugin->device[plugin->devices++] = found[i];
+    char name[128] = "";
+    int error = plugin->cl.platform_info(platform, PLATFORM_NAME, sizeof name, name, NULL);
+    if (error) {
+        fail_platform(plugin, "a platform", "read its name", error);
+        return;
     }
-    return error == DEVICE_NOT_FOUND ? 0 : error;
-}
-
-/* What is wrong with a platform matters most if no other has devices. */
-static int32_t find_on_all(struct plugin *plugin, void **platforms, uint32_t count)
-{
-    char line[256] = "";
-    for (uint32_t i = 0; i < count; i++) {
-        const int error = find_on(plugin, platforms[i]);
-        if (!error)
-            continue;
-        snprintf(line, sizeof line, "cannot list the devices of a platform: %s (%d)",
-                 error_name(error), error);
-        plugin->host->log(plugin->host->instance, HW_LOG_WARN, line);
-    }
-    return line[0] && !plugin->devices ? hw_fail(plugin->host, HW_NO_DEVICE, "%s", line)
-                                       : HW_OK;
+    name[sizeof name - 1] = '\0';
+    error = plugin->cl.get_devices(platform, (uint64_t)(uint32_t)ANY_TYPE_OF_DEVICE,
+                                   MOST_DEVICES, found, &count);
+    if (error && error != DEVICE_NOT_FOUND)
+        fail_platform(plugin, name, "list its devices", error);
+    for (uint32_t i = 0; !error && i < count && i < MOST_DEVICES; i++)
+        find_device(plugin, name, found[i]);
 }
 
 /* Copies the name of a file "<vendor>.icd" in the directory; false if there is none. Each names an
@@ -182,7 +251,12 @@ int32_t devices_find(struct plugin *plugin)
     const int error = plugin->cl.get_platforms(MOST_PLATFORMS, platforms, &count);
     if (error || !count)
         return fail_without_platform(plugin, error);
-    return find_on_all(plugin, platforms, count < MOST_PLATFORMS ? count : MOST_PLATFORMS);
+    for (uint32_t i = 0; i < count && i < MOST_PLATFORMS; i++)
+        find_on(plugin, platforms[i]);
+    if (!plugin->devices && plugin->left_out[0])
+        return hw_fail(plugin->host, HW_NO_DEVICE, "no OpenCL device can be used: %s",
+                       plugin->left_out);
+    return HW_OK;
 }
 
 /* ---- facts ---- */
@@ -228,7 +302,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     const struct plugin *plugin = self;
     if (index < 0 || index >= plugin->devices)
         return no_device(plugin->host, index);
-    void *device = plugin->device[index];
+    void *device = plugin->device[index].handle;
     struct hw_device_info facts = hw_no_facts();
     facts.kind = kind_of(plugin, device);
     text(plugin, device, DEVICE_NAME, facts.name, sizeof facts.name);
@@ -251,32 +325,11 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 
 /* ---- opening ---- */
 
-/* What implementations get wrong. */
-static const struct quirk {
-    const char *platform;
-    uint32_t group; /* the most work-items of a group that it gets right */
-} quirks[] = {
-    /* 3.1: the scores of attention are wrong in groups of 256, and right in smaller ones. */
-    { "Portable Computing Language", 64 },
-};
-
-static uint32_t quirk_group(const struct plugin *plugin, void *device)
-{
-    char platform[128] = "";
-    plugin->cl.platform_info((void *)(uintptr_t)number(plugin, device, DEVICE_PLATFORM),
-                             PLATFORM_NAME, sizeof platform, platform, NULL);
-    for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++)
-        if (strcmp(platform, quirks[i].platform) == 0)
-            return quirks[i].group;
-    return MOST_GROUP;
-}
-
 /* The largest power of two that the device allows. */
-static uint32_t group_of(const struct plugin *plugin, void *device)
+static uint32_t group_of(const struct plugin *plugin, const struct found *found)
 {
-    const uint64_t allowed = number(plugin, device, DEVICE_GROUP_MOST);
-    const uint64_t right = quirk_group(plugin, device);
-    const uint64_t most = allowed < right ? allowed : right;
+    const uint64_t allowed = number(plugin, found->handle, DEVICE_GROUP_MOST);
+    const uint64_t most = allowed < found->group_most ? allowed : found->group_most;
     uint32_t group = LEAST_GROUP;
     while (group * 2 <= most)
         group *= 2;
@@ -323,9 +376,10 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->plugin = plugin;
     device->host = plugin->host;
     device->cl = &plugin->cl;
-    device->handle = plugin->device[index];
-    device->group = group_of(plugin, device->handle);
+    device->handle = plugin->device[index].handle;
+    device->group = group_of(plugin, &plugin->device[index]);
     device->choice.table = &launch_kernels;
+    device->avoid = plugin->device[index].avoid;
     text(plugin, device->handle, DEVICE_NAME, device->name, sizeof device->name);
     text(plugin, device->handle, DEVICE_DRIVER, device->driver, sizeof device->driver);
     pthread_mutex_init(&device->lock, NULL);

@@ -52,6 +52,20 @@ static int32_t launch(struct queue *queue, const struct lowered *l)
     return answer(queue->device, error, "launch a kernel");
 }
 
+/* Both kernels take the same arguments. This one has no barrier below a condition, and reads an
+ * expert's matrix once for each row. */
+static const char *use_matmul_id_vec(struct lowered *l)
+{
+    const struct matmul_id_args *m = &l->args.matmul_id;
+    const int64_t across = (m->n + MATMUL_VEC_COLS - 1) / MATMUL_VEC_COLS;
+    int64_t groups;
+    if (__builtin_mul_overflow(m->tokens * m->used, across, &groups) || groups > INT32_MAX)
+        return "more than 2^31 - 1 groups";
+    l->kernel = PORTABLE_matmul_id_vec;
+    l->groups = groups;
+    return NULL;
+}
+
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
     struct plan plan;
@@ -59,6 +73,9 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     if (status)
         return status;
     const char *why = kernel_plan(&queue->choice, op, args, &plan);
+    if (!why && plan.lowered.kernel == PORTABLE_matmul_id &&
+        queue->device->avoid & AVOID_MATMUL_ID)
+        why = use_matmul_id_vec(&plan.lowered);
     if (why)
         return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
     return plan.lowered.groups ? launch(queue, &plan.lowered) : HW_OK;

@@ -39,11 +39,22 @@ enum { MOST_DEVICES = 64 };
 /* The fewest work-items of a group that the kernels can be compiled for. */
 enum { LEAST_GROUP = 32 };
 
+/* What an implementation gets wrong, see the quirks in device.c. */
+enum avoid { AVOID_MATMUL_ID = 1 /* the kernel of this name */ };
+
+/* A device that can run the kernels. */
+struct found {
+    void *handle;
+    uint32_t group_most; /* work-items of a group */
+    uint32_t avoid;
+};
+
 struct plugin {
     const struct hw_host *host;
     struct opencl cl;
-    void *device[MOST_DEVICES]; /* those that can run the kernels */
+    struct found device[MOST_DEVICES];
     int32_t devices;
+    char left_out[512]; /* the last device that was, and why */
 };
 
 struct device {
@@ -52,6 +63,7 @@ struct device {
     const struct opencl *cl;
     void *handle, *context;
     uint32_t group; /* the most work-items of a group */
+    uint32_t avoid; /* bits of enum avoid */
     struct kernel_choice choice;
     atomic_bool lost;
 

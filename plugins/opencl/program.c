@@ -32,20 +32,24 @@ static const struct {
 
 /* ---- from text to an image, from an image to a program ---- */
 
-/* Returns an error of OpenCL. */
+/* Of the one device that the program was built for. Returns an error of OpenCL. */
 static int take_binary(const struct device *device, void *program,
                        struct module_image *image)
 {
     unsigned char *binary;
+    size_t size = 0;
     int error = device->cl->program_info(program, PROGRAM_BINARY_SIZES, sizeof image->bytes,
-                                         &image->bytes, NULL);
-    if (error || !image->bytes)
-        return error ? error : INVALID_BINARY;
+                                         &image->bytes, &size);
+    if (!error && (size != sizeof image->bytes || !image->bytes))
+        error = INVALID_BINARY;
+    if (error)
+        return error;
     image->data = binary = malloc(image->bytes);
     if (!binary)
         return OUT_OF_HOST_MEMORY;
-    return device->cl->program_info(program, PROGRAM_BINARIES, sizeof binary, &binary,
-                                    NULL);
+    error = device->cl->program_info(program, PROGRAM_BINARIES, sizeof binary, &binary,
+                                     &size);
+    return !error && size != sizeof binary ? INVALID_BINARY : error;
 }
 
 /* The error, and what the compiler says about it. The log is given whole or not at all. */
@@ -86,9 +90,11 @@ static int32_t load(void *user, const void *image, size_t bytes, void **program)
 {
     struct device *device = user;
     const unsigned char *binary = image;
-    int error = 0, unused;
+    int error = 0, refused = 0;
     *program = device->cl->program_of_binary(device->context, 1, &device->handle, &bytes,
-                                             &binary, &unused, &error);
+                                             &binary, &refused, &error);
+    if (!error)
+        error = refused;
     if (!error)
         error = device->cl->build_program(*program, 1, &device->handle, "", NULL, NULL);
     if (error && *program) {
@@ -104,8 +110,9 @@ void program_begin(struct device *device)
 {
     enum { CORRECTLY_ROUNDED = 128 };
     uint64_t config = 0;
-    device->cl->device_info(device->handle, DEVICE_SINGLE_CONFIG, sizeof config, &config,
-                            NULL);
+    if (device->cl->device_info(device->handle, DEVICE_SINGLE_CONFIG, sizeof config,
+                                &config, NULL))
+        config = 0;
     snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s",
              config & CORRECTLY_ROUNDED ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     device->builder.host = device->host;

@@ -55,3 +55,12 @@ has_loader()
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH \
         says "libOpenCL.so.1 has no function clGetPlatformIDs" "install the OpenCL driver of your device's vendor"
 }
+
+@test "rusticl of Mesa 22 is refused" {
+    has_loader
+    driver=$(RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd \
+        clinfo --raw 2>/dev/null | sed -n 's/.*CL_DRIVER_VERSION *//p')
+    [ "${driver%%.*}" = 22 ] || skip "not applicable: no clinfo, or no rusticl of Mesa 22"
+    RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd \
+        says "no OpenCL device can be used" "rusticl of Mesa 22 damages the memory of the process"
+}
