@@ -46,25 +46,45 @@ void memory_free(void *self, struct hw_buffer *buffer)
     note(device, device->cl->release_buffer(buffer->impl), "release memory");
 }
 
-/* "opencl.mem": a memory object of the application, made in a context of its own. */
+static int32_t check_kind(const struct device *device, const char *kind)
+{
+    if (strcmp(kind, "opencl.mem") == 0)
+        return HW_OK;
+    return hw_fail(device->host, HW_UNSUPPORTED,
+                   "memory of the OpenCL plugin is of the kind \"opencl.mem\", not \"%s\"",
+                   kind);
+}
+
+/* "opencl.mem": a memory object of the application, made in the context of this device, which an
+ * exported queue tells. */
 int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
 {
     struct device *device = self;
-    if (strcmp(desc->kind, "opencl.mem") != 0)
-        return hw_fail(device->host, HW_UNSUPPORTED,
-                       "import: the OpenCL plugin imports memory of the kind "
-                       "\"opencl.mem\", not \"%s\"",
-                       desc->kind);
+    int32_t status = check_kind(device, desc->kind);
+    if (status)
+        return status;
     if (!hw_knows(desc, sizeof *desc) ||
         desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))
         return too_new(device->host, "import");
-    const int32_t status = answer(device, device->cl->retain_buffer(desc->handle),
-                                  "import memory");
+    status = answer(device, device->cl->retain_buffer(desc->handle), "import memory");
     if (status)
         return status;
     buffer->impl = desc->handle;
     buffer->host = NULL;
     buffer->offset = desc->offset;
+    return HW_OK;
+}
+
+int32_t memory_export(void *self, const struct hw_buffer *buffer, const char *kind,
+                      struct hw_import *desc)
+{
+    const struct device *device = self;
+    const int32_t status = check_kind(device, kind);
+    if (status)
+        return status;
+    desc->kind = "opencl.mem";
+    desc->handle = buffer->impl;
+    desc->offset = buffer->offset;
     return HW_OK;
 }
 

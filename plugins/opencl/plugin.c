@@ -47,7 +47,9 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     slots_fill(table);
     slots_fill_events(table);
     table->queue_import = queue_import;
+    table->queue_export = queue_export;
     table->buffer_import = memory_import;
+    table->buffer_export = memory_export;
     return HW_OK;
 }
 

@@ -43,18 +43,24 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     return status;
 }
 
-/* "opencl.queue": an in-order queue of the application on this device. */
+static int32_t check_kind(const struct device *device, const char *kind)
+{
+    if (strcmp(kind, "opencl.queue") == 0)
+        return HW_OK;
+    return hw_fail(
+        device->host, HW_UNSUPPORTED,
+        "queues of the OpenCL plugin are of the kind \"opencl.queue\", not \"%s\"", kind);
+}
+
+/* "opencl.queue": an in-order queue of the application, made in the context of this device. */
 int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **out)
 {
     struct device *device = self;
     struct queue *queue = NULL;
-    if (strcmp(kind, "opencl.queue") != 0)
-        return hw_fail(device->host, HW_UNSUPPORTED,
-                       "import: the OpenCL plugin imports queues of the kind "
-                       "\"opencl.queue\", not \"%s\"",
-                       kind);
-    int32_t status = make(device, desc, &queue);
+    int32_t status = check_kind(device, kind);
+    if (!status)
+        status = make(device, desc, &queue);
     if (status)
         return status;
     queue->handle = handle;
@@ -64,6 +70,19 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
     else
         *out = queue;
     return status;
+}
+
+int32_t queue_export(void *self, const char *kind, void **handle)
+{
+    struct queue *queue = self;
+    int32_t status = check_kind(queue->device, kind);
+    if (!status)
+        status = check_lost(queue->device);
+    if (status)
+        return status;
+    queue->unflushed = 0;
+    *handle = queue->handle;
+    return answer(queue->device, queue->device->cl->flush(queue->handle), "export a queue");
 }
 
 int32_t queue_wait(void *self)
