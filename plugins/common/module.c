@@ -17,7 +17,8 @@ static bool is_source_of(const char *name, const char *kernel)
 {
     const size_t length = strlen(kernel);
 
-    return strncmp(name, kernel, length) == 0 && strcmp(name + length, ".c") == 0;
+    return strncmp(name, kernel, length) == 0 &&
+           (strcmp(name + length, ".c") == 0 || strcmp(name + length, ".cl") == 0);
 }
 
 bool module_parts(struct module_program *program, const struct embedded *list,

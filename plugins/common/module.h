@@ -29,8 +29,8 @@ struct module_program {
     const struct embedded *parts[MODULE_PARTS]; /* the text, in order; NULL ends it */
 };
 
-/* Makes the text one portable kernel: the headers of an embedded list, in its order, and
- * <kernel>.c. False if the list has no such kernel. */
+/* Makes the text one kernel: the headers of an embedded list, in its order, and <kernel>.c or
+ * <kernel>.cl. False if the list has no such kernel. */
 bool module_parts(struct module_program *program, const struct embedded *list,
                   const char *kernel);
 

@@ -13,6 +13,7 @@ enum {
     DEVICE_BUFFER_MOST = 0x1010,
     DEVICE_ALIGNMENT_BITS = 0x1019,
     DEVICE_MEMORY = 0x101F,
+    DEVICE_LOCAL_MEMORY = 0x1023,
     DEVICE_LITTLE_ENDIAN = 0x1026,
     DEVICE_AVAILABLE = 0x1027,
     DEVICE_HAS_COMPILER = 0x1028,
@@ -22,6 +23,7 @@ enum {
     DEVICE_VERSION = 0x102F,
     DEVICE_EXTENSIONS = 0x1030,
     DEVICE_UNIFIED_MEMORY = 0x1035,
+    DEVICE_FLOATS_WIDE = 0x103A,
     DEVICE_UUID = 0x106A, /* cl_khr_device_uuid */
     DEVICE_PCI = 0x410F   /* cl_khr_pci_bus_info */
 };
@@ -336,6 +338,25 @@ static uint32_t group_of(const struct plugin *plugin, const struct found *found)
     return group;
 }
 
+/* The floats of a vector of the processor: 4, 8 or 16. */
+static uint32_t wide_of(const struct plugin *plugin, void *device)
+{
+    const uint64_t wide = number(plugin, device, DEVICE_FLOATS_WIDE);
+    return wide >= 16 ? 16 : wide >= 8 ? 8 : 4;
+}
+
+static uint64_t features_of(const struct plugin *plugin, const struct found *found)
+{
+    const uint64_t local = number(plugin, found->handle, DEVICE_LOCAL_MEMORY);
+    const bool is_cpu = number(plugin, found->handle, DEVICE_TYPE) & TYPE_CPU;
+    uint64_t features = 0;
+    if (is_cpu && local >= 192 << 10)
+        features |= ON_CPU;
+    if (local >= 32 << 10 && group_of(plugin, found) >= 64)
+        features |= LOCAL_32K;
+    return features;
+}
+
 static void wait_for_callbacks(struct device *device)
 {
     pthread_mutex_lock(&device->callback_lock);
@@ -380,6 +401,10 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->group = group_of(plugin, &plugin->device[index]);
     device->choice.table = &launch_kernels;
     device->avoid = plugin->device[index].avoid;
+    device->units = (uint32_t)number(plugin, device->handle, DEVICE_UNITS);
+    device->units = device->units ? device->units : 1;
+    device->wide = wide_of(plugin, device->handle);
+    device->choice.features = features_of(plugin, &plugin->device[index]);
     text(plugin, device->handle, DEVICE_NAME, device->name, sizeof device->name);
     text(plugin, device->handle, DEVICE_DRIVER, device->driver, sizeof device->driver);
     pthread_mutex_init(&device->lock, NULL);

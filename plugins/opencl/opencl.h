@@ -39,6 +39,22 @@ enum { MOST_DEVICES = 64 };
 /* The fewest work-items of a group that the kernels can be compiled for. */
 enum { LEAST_GROUP = 32 };
 
+/* What rows may need of a device, in kernels.def. */
+enum feature {
+    ON_CPU = 1,   /* it is a processor, with 192 KiB of group memory */
+    LOCAL_32K = 2 /* 32 KiB of group memory */
+};
+
+/* The programs of tuned kernels: those of a kernel have numbers from its own on, which its file in
+ * kernels/ gives out. */
+enum {
+    TUNED_MATMUL_BLOCK,
+    TUNED_MATMUL_GEMV,
+    TUNED_MATMUL_TILE = TUNED_MATMUL_GEMV + 18,
+    TUNED_PROGRAMS = TUNED_MATMUL_TILE + 144
+};
+enum { PORTABLE_PROGRAMS = FORM_COUNT * PORTABLE_COUNT };
+
 /* What an implementation gets wrong, see the quirks in device.c. */
 enum avoid { AVOID_MATMUL_ID = 1 /* the kernel of this name */ };
 
@@ -46,7 +62,7 @@ enum avoid { AVOID_MATMUL_ID = 1 /* the kernel of this name */ };
 struct found {
     void *handle;
     uint32_t group_most; /* work-items of a group */
-    uint32_t avoid;
+    uint32_t avoid;      /* bits of enum avoid */
 };
 
 struct plugin {
@@ -64,6 +80,8 @@ struct device {
     void *handle, *context;
     uint32_t group; /* the most work-items of a group */
     uint32_t avoid; /* bits of enum avoid */
+    uint32_t units; /* compute units */
+    uint32_t wide;  /* floats in a vector: 4, 8 or 16 */
     struct kernel_choice choice;
     atomic_bool lost;
 
@@ -72,8 +90,8 @@ struct device {
     pthread_mutex_t lock; /* of programs */
     struct program {
         void *handle;   /* NULL: not loaded yet */
-        uint32_t group; /* GROUP that it was compiled with */
-    } program[FORM_COUNT][PORTABLE_COUNT];
+        uint32_t group; /* work-items of a group */
+    } program[PORTABLE_PROGRAMS + TUNED_PROGRAMS];
 
     pthread_mutex_t callback_lock;
     pthread_cond_t callback_done;
@@ -84,8 +102,9 @@ struct queue {
     struct device *device;
     void *handle;
     struct kernel_choice choice;
-    uint32_t unflushed;                       /* launches */
-    void *kernel[FORM_COUNT][PORTABLE_COUNT]; /* its own: a kernel holds its arguments */
+    uint32_t unflushed; /* launches */
+    /* its own: a kernel holds its arguments */
+    void *kernel[PORTABLE_PROGRAMS + TUNED_PROGRAMS];
 };
 
 /* ---- error.c ------------------------------------------------------------------------------- */
@@ -108,14 +127,33 @@ int32_t check_lost(struct device *device);
 /* Finds the devices that this plugin can use. */
 int32_t devices_find(struct plugin *plugin);
 
+/* ---- kernels/ ------------------------------------------------------------------------------ */
+
+/* A tuned kernel, which takes the arguments of the portable one that the op was lowered to. */
+struct launch {
+    uint32_t program; /* its number among the tuned ones */
+    uint32_t group;   /* work-items */
+    int64_t groups;
+};
+
+struct tuned {
+    const char *name; /* of its file and, with "_kernel", of its entry point */
+    void (*choose)(const struct device *device, const struct lowered *l,
+                   struct launch *launch);
+    /* Writes the options that a program is compiled with. */
+    void (*describe)(const struct device *device, const struct launch *launch,
+                     char *options, size_t size);
+};
+
 /* ---- program.c ----------------------------------------------------------------------------- */
 
 /* Sets up the device's builder and options. */
 void program_begin(struct device *device);
-/* The queue's kernel of this form and the work-items of its groups; compiles it for the device if
- * needed. */
-int32_t program_kernel(struct queue *queue, const struct lowered *l, void **kernel,
-                       size_t *group);
+/* The queue's kernel and the work-items of its groups; compiles it for the device if needed. */
+int32_t program_portable(struct queue *queue, const struct lowered *l, void **kernel,
+                         size_t *group);
+int32_t program_tuned(struct queue *queue, const struct tuned *tuned,
+                      const struct launch *launch, void **kernel, size_t *group);
 /* Releases a queue's kernels, and a device's programs. */
 void program_drop(struct queue *queue);
 void program_end(struct device *device);
@@ -125,6 +163,7 @@ void program_end(struct device *device);
 /* What a row's plan function fills in. */
 struct plan {
     struct lowered lowered;
+    const struct tuned *tuned; /* NULL: the portable kernel */
 };
 
 extern const struct kernel_table launch_kernels;

@@ -126,36 +126,27 @@ void program_begin(struct device *device)
 
 void program_end(struct device *device)
 {
-    for (int form = 0; form < FORM_COUNT; form++)
-        for (int kernel = 0; kernel < PORTABLE_COUNT; kernel++)
-            if (device->program[form][kernel].handle)
-                note(device,
-                     device->cl->release_program(device->program[form][kernel].handle),
-                     "release a program");
+    for (int i = 0; i < PORTABLE_PROGRAMS + TUNED_PROGRAMS; i++)
+        if (device->program[i].handle)
+            note(device, device->cl->release_program(device->program[i].handle),
+                 "release a program");
 }
 
 /* ---- kernels ---- */
 
-static int32_t load_program(struct device *device, const struct lowered *l,
-                            struct program *program)
-{
-    char name[64], options[256];
-    struct module_program wanted = { .name = name, .options = options };
-    lowered_name(l, name, sizeof name);
-    snprintf(options, sizeof options, "%s -DGROUP=%u %s", device->options,
-             (unsigned)program->group, form_options[l->form]);
-    if (!module_parts(&wanted, kernel_text, kernels[l->kernel].name))
-        return hw_fail(device->host, HW_UNSUPPORTED, "the plugin has no kernel %s", name);
-    return module_load(&device->builder, &wanted, &program->handle);
-}
+/* What a program is made of. */
+struct recipe {
+    const char *file, *entry, *name;
+    const char *options;
+};
 
 /* The most work-items that the device allows a group of this kernel, which may be fewer than for
  * others: if it needs many registers, say. */
-static int32_t most_items(struct device *device, const struct program *program,
-                          const char *entry, size_t *most)
+static int32_t most_items(struct device *device, void *program, const char *entry,
+                          size_t *most)
 {
     int error = 0;
-    void *kernel = device->cl->create_kernel(program->handle, entry, &error);
+    void *kernel = device->cl->create_kernel(program, entry, &error);
     if (!error)
         error = device->cl->kernel_info(kernel, device->handle, KERNEL_GROUP_MOST,
                                         sizeof *most, most, NULL);
@@ -164,60 +155,117 @@ static int32_t most_items(struct device *device, const struct program *program,
     return answer(device, error, "ask about a kernel");
 }
 
-/* With the largest groups that the kernel can have. */
-static int32_t find_program(struct device *device, const struct lowered *l,
+/* Loads a program for groups of program->group work-items; HW_UNSUPPORTED if the device runs only
+ * smaller ones. */
+static int32_t load_program(struct device *device, const struct recipe *recipe,
                             struct program *program)
 {
-    for (program->group = device->group;; program->group /= 2) {
-        size_t most = 0;
-        int32_t status = load_program(device, l, program);
-        if (!status)
-            status = most_items(device, program, kernels[l->kernel].entry, &most);
-        if (!status && most >= program->group)
-            return status;
-        if (program->handle)
-            note(device, device->cl->release_program(program->handle), "release a program");
+    struct module_program wanted = { .name = recipe->name, .options = recipe->options };
+    size_t most = 0;
+    if (!module_parts(&wanted, kernel_text, recipe->file))
+        return hw_fail(device->host, HW_UNSUPPORTED, "the plugin has no kernel %s",
+                       recipe->file);
+    int32_t status = module_load(&device->builder, &wanted, &program->handle);
+    if (status)
+        return status;
+    status = most_items(device, program->handle, recipe->entry, &most);
+    if (!status && most < program->group)
+        status = hw_fail(device->host, HW_UNSUPPORTED,
+                         "the device runs kernel %s in groups of at most %zu work-items; "
+                         "it needs %u",
+                         recipe->file, most, (unsigned)program->group);
+    if (status) {
+        note(device, device->cl->release_program(program->handle), "release a program");
         program->handle = NULL;
-        if (status)
-            return status;
-        if (program->group == LEAST_GROUP)
-            return hw_fail(device->host, HW_UNSUPPORTED,
-                           "the device runs kernel %s in groups of at most %zu work-items; "
-                           "it needs %d",
-                           kernels[l->kernel].name, most, LEAST_GROUP);
     }
+    return status;
 }
 
-int32_t program_kernel(struct queue *queue, const struct lowered *l, void **kernel,
-                       size_t *group)
+/* With the largest groups that the kernel can have. */
+static int32_t find_portable(struct device *device, const struct lowered *l,
+                             struct program *program)
+{
+    char name[64], options[256];
+    const struct recipe recipe = { kernels[l->kernel].name, kernels[l->kernel].entry, name,
+                                   options };
+    int32_t status;
+    lowered_name(l, name, sizeof name);
+    program->group = device->group;
+    do {
+        snprintf(options, sizeof options, "%s -DGROUP=%u %s", device->options,
+                 (unsigned)program->group, form_options[l->form]);
+        status = load_program(device, &recipe, program);
+    } while (status == HW_UNSUPPORTED && (program->group /= 2) >= LEAST_GROUP);
+    return status;
+}
+
+static int32_t find_tuned(struct device *device, const struct tuned *tuned,
+                          const struct launch *launch, struct program *program)
+{
+    char entry[64], own[256], options[400];
+    const struct recipe recipe = { tuned->name, entry, tuned->name, options };
+    snprintf(entry, sizeof entry, "%s_kernel", tuned->name);
+    tuned->describe(device, launch, own, sizeof own);
+    snprintf(options, sizeof options, "%s %s", device->options, own);
+    program->group = launch->group;
+    return load_program(device, &recipe, program);
+}
+
+/* The queue's own kernel of a program that is loaded. */
+static int32_t own_kernel(struct queue *queue, int program, const char *entry,
+                          void **kernel, size_t *group)
+{
+    int error = 0;
+    *group = queue->device->program[program].group;
+    *kernel = queue->device->cl->create_kernel(queue->device->program[program].handle,
+                                               entry, &error);
+    if (!error)
+        queue->kernel[program] = *kernel;
+    return answer(queue->device, error, "find a kernel");
+}
+
+int32_t program_portable(struct queue *queue, const struct lowered *l, void **kernel,
+                         size_t *group)
 {
     struct device *device = queue->device;
-    struct program *program = &device->program[l->form][l->kernel];
-    void **own = &queue->kernel[l->form][l->kernel];
+    const int number = (int)l->form * PORTABLE_COUNT + (int)l->kernel;
     int32_t status = HW_OK;
-    int error = 0;
-    if (!*own) {
-        pthread_mutex_lock(&device->lock);
-        if (!program->handle)
-            status = find_program(device, l, program);
-        pthread_mutex_unlock(&device->lock);
-        if (status)
-            return status;
-        *own = device->cl->create_kernel(program->handle, kernels[l->kernel].entry, &error);
-        if (error)
-            *own = NULL;
+    *kernel = queue->kernel[number];
+    if (*kernel) {
+        *group = device->program[number].group;
+        return HW_OK;
     }
-    *kernel = *own;
-    *group = program->group;
-    return answer(device, error, "find a kernel");
+    pthread_mutex_lock(&device->lock);
+    if (!device->program[number].handle)
+        status = find_portable(device, l, &device->program[number]);
+    pthread_mutex_unlock(&device->lock);
+    return status ? status
+                  : own_kernel(queue, number, kernels[l->kernel].entry, kernel, group);
+}
+
+int32_t program_tuned(struct queue *queue, const struct tuned *tuned,
+                      const struct launch *launch, void **kernel, size_t *group)
+{
+    struct device *device = queue->device;
+    const int number = PORTABLE_PROGRAMS + (int)launch->program;
+    char entry[64];
+    int32_t status = HW_OK;
+    *kernel = queue->kernel[number];
+    *group = launch->group;
+    if (*kernel)
+        return HW_OK;
+    snprintf(entry, sizeof entry, "%s_kernel", tuned->name);
+    pthread_mutex_lock(&device->lock);
+    if (!device->program[number].handle)
+        status = find_tuned(device, tuned, launch, &device->program[number]);
+    pthread_mutex_unlock(&device->lock);
+    return status ? status : own_kernel(queue, number, entry, kernel, group);
 }
 
 void program_drop(struct queue *queue)
 {
     struct device *device = queue->device;
-    for (int form = 0; form < FORM_COUNT; form++)
-        for (int kernel = 0; kernel < PORTABLE_COUNT; kernel++)
-            if (queue->kernel[form][kernel])
-                note(device, device->cl->release_kernel(queue->kernel[form][kernel]),
-                     "release a kernel");
+    for (int i = 0; i < PORTABLE_PROGRAMS + TUNED_PROGRAMS; i++)
+        if (queue->kernel[i])
+            note(device, device->cl->release_kernel(queue->kernel[i]), "release a kernel");
 }

@@ -39,6 +39,11 @@ clean()
         'rope(type=f32,shape=2x3x64,interleaved=0,start=17)'
 }
 
+@test "tuned kernels" {
+    clean 'matmul(m=36,n=68,k=40,b=f32,ta=0,tb=1)' 'matmul(m=36,n=68,k=40,b=f16,ta=1,tb=0)' \
+        'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)'
+}
+
 @test "kernels without group memory" {
     clean 'activation(kind=gelu,type=f32,shape=3x31)' 'add(type=f32,shape=3x31)' \
         'get_rows(table=q4_0,y=f32,cols=32,pick=spread,data=uniform)' \

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* matmul.h - what the plans of tuned products share. */
+#ifndef OPENCL_MATMUL_H
+#define OPENCL_MATMUL_H
+
+#include "../opencl.h"
+
+static inline int64_t matmul_pieces(int64_t n, int64_t piece)
+{
+    return n / piece + (n % piece != 0);
+}
+
+/* The matrices of c; the portable kernel has at least one group for each. */
+static inline int64_t matmul_batches(const struct lowered *l)
+{
+    const struct matmul_args *m = &l->args.matmul;
+    if (l->kernel == PORTABLE_matmul_vec)
+        return l->groups / matmul_pieces(m->n, MATMUL_VEC_COLS);
+    return l->groups / matmul_pieces(m->m, MATMUL_ROWS) / matmul_pieces(m->n, MATMUL_COLS);
+}
+
+/* f32, f16, bf16: 0, 1, 2; and the names of these types in kernels. */
+static inline uint32_t matmul_float(int dtype)
+{
+    return dtype == STORAGE_F32 ? 0 : dtype == STORAGE_F16 ? 1 : 2;
+}
+static const char *const matmul_float_name[] = { "f32", "f16", "bf16" };
+
+/* Whether vectors of four floats are aligned in a matrix with `inner` elements in a row, and are
+ * inside of a row as a whole. */
+static inline bool matmul_has_fours(struct place p, int dtype, int64_t inner)
+{
+    const int64_t four = dtype == STORAGE_F32 ? 16 : 8;
+    return p.offset % four == 0 && p.stride[0] % four == 0 && p.stride[1] % four == 0 &&
+           p.stride[2] % four == 0 && inner % 4 == 0;
+}
+
+#endif

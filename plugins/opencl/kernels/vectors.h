@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* vectors.h - four floats at a time, for tuned kernels. Follows the headers of kernels/. */
+#ifndef VECTORS_H
+#define VECTORS_H
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+
+/* Elements i .. i + 3 of a row of floats; i is a multiple of 4, and the row is aligned to four
+ * elements. FOUR(f16)(row, i) takes the type from a macro. */
+#define FOUR(type) JOIN(four_, type)
+
+FUNC float4 four_f32(GLOBAL const u8 *row, i64 i)
+{
+    return *(GLOBAL const float4 *)(row + i * 4);
+}
+
+FUNC float4 four_f16(GLOBAL const u8 *row, i64 i)
+{
+    const ushort4 v = *(GLOBAL const ushort4 *)(row + i * 2);
+    return (float4)(f32_of_f16(v.x), f32_of_f16(v.y), f32_of_f16(v.z), f32_of_f16(v.w));
+}
+
+FUNC float4 four_bf16(GLOBAL const u8 *row, i64 i)
+{
+    return as_float4(convert_uint4(*(GLOBAL const ushort4 *)(row + i * 2)) << 16);
+}
+
+#endif
