@@ -224,7 +224,7 @@ int32_t kernel_choose_for_queue(const struct hw_host *host,
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan)
 {
-    const char *why = "the plugin has no row for this op";
+    const char *why = "no row of this op can run on this device: see hw devices --kernels";
     if (op >= HW_OP_COUNT)
         return "this plugin does not know the op";
     const char *unfit = choice->forced[op]

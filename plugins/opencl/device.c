@@ -89,7 +89,7 @@ static const struct quirk {
     const char *platform, *driver;
     bool refused;        /* the device is left out */
     uint32_t group_most; /* work-items of a group; 0: as many as the device allows */
-    uint32_t avoid;      /* bits of enum avoid */
+    uint64_t lacks;      /* of enum feature */
     const char *why;
 } quirks[] = {
     { .platform = "Portable Computing Language",
@@ -98,7 +98,7 @@ static const struct quirk {
       .why = "the scores of attention are wrong in larger groups on PoCL 3.1" },
     { .platform = "Portable Computing Language",
       .driver = "5.",
-      .avoid = AVOID_MATMUL_ID,
+      .lacks = RIGHT_MATMUL_ID,
       .why =
           "kernel matmul_id is compiled wrong by PoCL 5, so matmul_id_vec does its work" },
     { .platform = "rusticl",
@@ -136,7 +136,7 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
             return quirk->why;
         if (quirk->group_most && quirk->group_most < found->group_most)
             found->group_most = quirk->group_most;
-        found->avoid |= quirk->avoid;
+        found->lacks |= quirk->lacks;
         say(plugin, HW_LOG_INFO, name, " needs care", quirk->why);
     }
     return NULL;
@@ -349,12 +349,12 @@ static uint64_t features_of(const struct plugin *plugin, const struct found *fou
 {
     const uint64_t local = number(plugin, found->handle, DEVICE_LOCAL_MEMORY);
     const bool is_cpu = number(plugin, found->handle, DEVICE_TYPE) & TYPE_CPU;
-    uint64_t features = 0;
+    uint64_t features = RIGHT_MATMUL_ID;
     if (is_cpu && local >= 192 << 10)
         features |= ON_CPU;
     if (local >= 32 << 10 && group_of(plugin, found) >= 64)
         features |= LOCAL_32K;
-    return features;
+    return features & ~found->lacks;
 }
 
 static void wait_for_callbacks(struct device *device)
@@ -400,7 +400,6 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->handle = plugin->device[index].handle;
     device->group = group_of(plugin, &plugin->device[index]);
     device->choice.table = &launch_kernels;
-    device->avoid = plugin->device[index].avoid;
     device->units = (uint32_t)number(plugin, device->handle, DEVICE_UNITS);
     device->units = device->units ? device->units : 1;
     device->wide = wide_of(plugin, device->handle);

@@ -20,8 +20,10 @@ static const struct kernel_row rows[] = {
 
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s", needs & ON_CPU ? "a CPU with 192 KiB of group memory" : "",
-             needs & LOCAL_32K ? "32 KiB of group memory" : "");
+    snprintf(text, size, "%s%s%s",
+             needs & ON_CPU ? "a CPU with 192 KiB of group memory" : "",
+             needs & LOCAL_32K ? "32 KiB of group memory" : "",
+             needs & RIGHT_MATMUL_ID ? "not PoCL 5, which computes it wrong" : "");
 }
 
 const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
@@ -73,20 +75,6 @@ static int32_t launch(struct queue *queue, const struct plan *plan)
     return answer(queue->device, error, "launch a kernel");
 }
 
-/* Both kernels take the same arguments. This one has no barrier below a condition, and reads an
- * expert's matrix once for each row. */
-static const char *use_matmul_id_vec(struct lowered *l)
-{
-    const struct matmul_id_args *m = &l->args.matmul_id;
-    const int64_t across = (m->n + MATMUL_VEC_COLS - 1) / MATMUL_VEC_COLS;
-    int64_t groups;
-    if (__builtin_mul_overflow(m->tokens * m->used, across, &groups) || groups > INT32_MAX)
-        return "more than 2^31 - 1 groups";
-    l->kernel = PORTABLE_matmul_id_vec;
-    l->groups = groups;
-    return NULL;
-}
-
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
     struct plan plan;
@@ -94,9 +82,6 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     if (status)
         return status;
     const char *why = kernel_plan(&queue->choice, op, args, &plan);
-    if (!why && plan.lowered.kernel == PORTABLE_matmul_id &&
-        queue->device->avoid & AVOID_MATMUL_ID)
-        why = use_matmul_id_vec(&plan.lowered);
     if (why)
         return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
     return plan.lowered.groups ? launch(queue, &plan) : HW_OK;

@@ -41,8 +41,9 @@ enum { LEAST_GROUP = 32 };
 
 /* What rows may need of a device, in kernels.def. */
 enum feature {
-    ON_CPU = 1,   /* it is a processor, with 192 KiB of group memory */
-    LOCAL_32K = 2 /* 32 KiB of group memory */
+    ON_CPU = 1,         /* it is a processor, with 192 KiB of group memory */
+    LOCAL_32K = 2,      /* 32 KiB of group memory */
+    RIGHT_MATMUL_ID = 4 /* the implementation computes matmul_id correctly */
 };
 
 /* The programs of tuned kernels: those of a kernel have numbers from its own on, which its file in
@@ -55,14 +56,11 @@ enum {
 };
 enum { PORTABLE_PROGRAMS = FORM_COUNT * PORTABLE_COUNT };
 
-/* What an implementation gets wrong, see the quirks in device.c. */
-enum avoid { AVOID_MATMUL_ID = 1 /* the kernel of this name */ };
-
 /* A device that can run the kernels. */
 struct found {
     void *handle;
     uint32_t group_most; /* work-items of a group */
-    uint32_t avoid;      /* bits of enum avoid */
+    uint64_t lacks;      /* of enum feature, because of quirks */
 };
 
 struct plugin {
@@ -79,7 +77,6 @@ struct device {
     const struct opencl *cl;
     void *handle, *context;
     uint32_t group; /* the most work-items of a group */
-    uint32_t avoid; /* bits of enum avoid */
     uint32_t units; /* compute units */
     uint32_t wide;  /* floats in a vector: 4, 8 or 16 */
     struct kernel_choice choice;
