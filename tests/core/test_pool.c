@@ -452,6 +452,44 @@ static void imported_memory_is_not_copied(void **state)
     world_close(&w);
 }
 
+static struct hw_plugin honest_table;
+static int freed;
+
+static int32_t import_elsewhere(void *device, const struct hw_import *desc,
+                                struct hw_buffer *buffer)
+{
+    const int32_t status = honest_table.buffer_import(device, desc, buffer);
+    buffer->host = (char *)buffer->host + 4;
+    return status;
+}
+
+static void count_free(void *device, struct hw_buffer *buffer)
+{
+    freed++;
+    honest_table.buffer_free(device, buffer);
+}
+
+/* The memory is aligned, but the plugin says that it is elsewhere. */
+static void imports_that_a_plugin_misplaces_are_refused(void **state)
+{
+    struct world w;
+    static _Alignas(64) float x[8];
+    struct hw_buffer *b;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    honest_table = w.cpu->plugin->table;
+    w.cpu->plugin->table.buffer_import = import_elsewhere;
+    w.cpu->plugin->table.buffer_free = count_free;
+    freed = 0;
+    fails(HW_INTERNAL, "hw_buffer_import on cpu:0: the plugin returned address",
+          import(w.cpu, x, sizeof x, &b));
+    assert_non_null(strstr(hw_message(), "not a multiple of 8"));
+    assert_null(b);
+    assert_int_equal(freed, 1);
+    w.cpu->plugin->table = honest_table;
+    world_close(&w);
+}
+
 static void wrong_arguments(void **state)
 {
     struct world w;
@@ -490,6 +528,7 @@ int main(void)
         cmocka_unit_test(host_addresses),
         cmocka_unit_test(memory_is_aligned),
         cmocka_unit_test(imported_memory_is_not_copied),
+        cmocka_unit_test(imports_that_a_plugin_misplaces_are_refused),
         cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,6 +231,28 @@ static void copies(void **state)
     assert_int_equal(l.args.copy.src_type, STORAGE_I32);
 }
 
+static void refuses_to_convert(const struct hw_copy *op)
+{
+    struct lowered l;
+    const char *why = lower(HW_OP_COPY, op, &l);
+    assert_non_null(why);
+    assert_string_equal(why,
+                        "the innermost extents must be contiguous to convert a block type");
+}
+
+/* A kernel that converts blocks takes no step between floats. */
+static void strided_floats_become_no_blocks(void **state)
+{
+    struct hw_tensor floats = TENSOR(x, HW_F32, 3, 64);
+    const struct hw_tensor packed = TENSOR(blocks, HW_Q8_0, 3, 64);
+    (void)state;
+    low(HW_OP_COPY, &(struct hw_copy){ .src = floats, .dst = packed });
+    floats.stride[1] = 8;
+    floats.stride[0] = 512;
+    refuses_to_convert(&(struct hw_copy){ .src = floats, .dst = packed });
+    refuses_to_convert(&(struct hw_copy){ .src = packed, .dst = floats });
+}
+
 static void packed_swiglu(void **state)
 {
     const struct hw_swiglu op = { .gate = TENSOR(x, HW_F32, 3, 10),
@@ -258,6 +280,7 @@ int main(void)
         cmocka_unit_test(few_rows_take_the_dot_product),
         cmocka_unit_test(offsets_of_buffers),
         cmocka_unit_test(copies),
+        cmocka_unit_test(strided_floats_become_no_blocks),
         cmocka_unit_test(packed_swiglu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
