@@ -2,6 +2,8 @@
 /* Plans attention_decode.cu: how many splits the keys have, and what the row takes. */
 #include "../cuda.h"
 
+#include "common/lowering.h"
+
 #include "attention_decode.h"
 
 enum { SIZES = 3 };
@@ -45,15 +47,10 @@ static int padded_of(const struct attention_args *a)
     return 64 << size_of(a);
 }
 
-static uint64_t address_of(const struct hw_tensor *t)
-{
-    return launch_base(t) + (t->buffer ? t->buffer->offset : 0) + t->offset;
-}
-
 /* Whether keys can be copied 16 bytes at a time. Block types begin anywhere. */
 static bool is_aligned(const struct hw_tensor *t, const struct place *p)
 {
-    uint64_t all = address_of(t);
+    uint64_t all = launch_base(t) + (uint64_t)p->offset;
     for (int i = 0; i < 3; i++)
         all |= (uint64_t)p->stride[i];
     return t->dtype == HW_Q8_0 || all % 16 == 0;
@@ -64,16 +61,10 @@ static int64_t runs_of(const struct attention_args *a)
     return (a->queries * (a->heads / a->kv_heads) + DECODE_ROWS - 1) / DECODE_ROWS;
 }
 
-/* Batches, which only the tensors know. */
-static int64_t batches_of(const struct hw_attention *op)
-{
-    return op->q.rank == 4 ? op->q.extent[0] : 1;
-}
-
 /* Groups of a launch if no keys are split. */
 static int64_t groups_of(const struct hw_attention *op, const struct attention_args *a)
 {
-    return batches_of(op) * a->kv_heads * runs_of(a);
+    return extent_of(&op->q, 3) * a->kv_heads * runs_of(a);
 }
 
 /* So many groups, at most, if the keys are split. */
@@ -121,13 +112,13 @@ static struct decode_args args_of(const struct launcher *at, const struct plan *
     const int64_t groups = groups_of(op, a);
     struct decode_args args = {
         .a = *a,
-        .y = address_of(&op->y),
-        .q = address_of(&op->q),
-        .k = address_of(&op->k),
-        .v = address_of(&op->v),
-        .slopes = address_of(&op->slopes),
-        .sinks = address_of(&op->sinks),
-        .lengths = address_of(&op->lengths),
+        .y = launch_base(&op->y) + (uint64_t)a->y.offset,
+        .q = launch_base(&op->q) + (uint64_t)a->q.offset,
+        .k = launch_base(&op->k) + (uint64_t)a->k.offset,
+        .v = launch_base(&op->v) + (uint64_t)a->v.offset,
+        .slopes = launch_base(&op->slopes) + (uint64_t)a->slopes_offset,
+        .sinks = launch_base(&op->sinks) + (uint64_t)a->sinks_offset,
+        .lengths = launch_base(&op->lengths) + (uint64_t)a->lengths_offset,
         .partial = at->workspace,
         .heads_each = (int)(a->heads / a->kv_heads),
         .splits = (int)splits_of(a, groups, at_a_time(at->device, shared_of(a))),
@@ -139,13 +130,14 @@ static struct decode_args args_of(const struct launcher *at, const struct plan *
 }
 
 static int32_t launch_decode(const struct launcher *at, const struct plan *plan,
-                             const void *op)
+                             const void *op_args)
 {
     static const enum tuned merge[SIZES] = { TUNED_merge_64, TUNED_merge_128,
                                              TUNED_merge_256 };
     const struct attention_args *a = &plan->lowered.args.attention;
+    const struct hw_attention *op = op_args;
     const struct decode_args args = args_of(at, plan, op);
-    const unsigned batches = (unsigned)batches_of(op);
+    const unsigned batches = (unsigned)extent_of(&op->q, 3);
     const int32_t status =
         launch_kernel(at,
                       &(struct launch){
@@ -175,7 +167,7 @@ static bool is_small(const struct hw_attention *op, const struct attention_args 
     enum { MOST_KEYS = 1 << 30, MOST_HIGH = 65535 };
     return a->keys_max <= MOST_KEYS && a->queries <= MOST_HIGH && a->heads <= MOST_HIGH &&
            a->queries * a->heads <= MOST_KEYS && a->kv_heads * runs_of(a) <= MOST_HIGH &&
-           batches_of(op) <= MOST_HIGH;
+           extent_of(&op->q, 3) <= MOST_HIGH;
 }
 
 kernel_plan_fn plan_attention_decode;

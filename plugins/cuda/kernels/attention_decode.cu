@@ -25,11 +25,9 @@
 
 #include "prelude/storage.h"
 
-#include "attention_decode.h"
+#include "attention.h"
 
-#define UNROLL _Pragma("unroll")
-#define LOOP   _Pragma("unroll 1")
-#define LOG2_E 1.44269504f
+#include "attention_decode.h"
 
 /* ---- the machine ---- */
 
@@ -48,14 +46,6 @@ FUNC struct place3 group_place()
     asm("mov.u32 %0, %%ctaid.y;" : "=r"(at.y));
     asm("mov.u32 %0, %%ctaid.z;" : "=r"(at.z));
     return at;
-}
-
-/* Lets the kernel that follows start, and waits for the one before. */
-FUNC void take_turn()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
-#endif
 }
 
 FUNC void warp_barrier()
@@ -212,11 +202,6 @@ FUNC float float_of(u32 raw, int type)
 
 /* ---- rows and keys ---- */
 
-/* The keys first .. end - 1; none if end is not larger. */
-struct span {
-    int first, end;
-};
-
 /* DECODE_ROWS rows of a head of k and v, or fewer at the end. */
 struct run {
     i64 batch;
@@ -228,14 +213,6 @@ struct row {
     int query, head, position;
     struct span seen;
 };
-
-FUNC int length_of(const struct decode_args &s, i64 batch)
-{
-    i64 length = s.a.length;
-    if (s.a.has_lengths)
-        length = ((GLOBAL const int *)s.lengths)[batch];
-    return (int)(length < 0 ? 0 : length < s.a.keys_max ? length : s.a.keys_max);
-}
 
 /* The number-th run of a batch; its length is still to be read. */
 FUNC struct run run_of(const struct decode_args &s, int number, i64 batch)
@@ -250,16 +227,6 @@ FUNC struct run run_of(const struct decode_args &s, int number, i64 batch)
     return run;
 }
 
-/* The keys that a query sees. */
-FUNC struct span seen_by(const struct decode_args &s, struct run run, int query)
-{
-    const int position = run.length - (int)s.a.queries + query;
-    struct span seen;
-    seen.end = s.a.causal && position + 1 < run.length ? position + 1 : run.length;
-    seen.first = s.a.window > 0 && seen.end > s.a.window ? seen.end - (int)s.a.window : 0;
-    return seen;
-}
-
 /* A row of a run; behind the last one, a row that sees nothing. */
 FUNC struct row row_of(const struct decode_args &s, struct run run, int number)
 {
@@ -267,8 +234,8 @@ FUNC struct row row_of(const struct decode_args &s, struct run run, int number)
     struct row r;
     r.query = (int)((u32)row / (u32)s.heads_each);
     r.head = run.kv_head * s.heads_each + row - r.query * s.heads_each;
-    r.position = run.length - (int)s.a.queries + r.query;
-    r.seen = seen_by(s, run, r.query);
+    r.position = position_of(s.a, run.length, r.query);
+    r.seen = seen_by(s.a, run.length, r.query);
     if (number >= run.rows)
         r.seen.end = r.seen.first;
     return r;
@@ -545,7 +512,7 @@ FUNC void take_step(struct kept<DIM> &my, struct step at, struct cache k, struct
         float own[4];
         UNROLL for (int i = 0; i < 4; i++) own[i] = alike || my.row.query == query ? p[i]
                                                                                    : 0.0f;
-        weigh<TYPE>(my, own, at, v, seen_by(s, run, query));
+        weigh<TYPE>(my, own, at, v, seen_by(s.a, run.length, query));
     }
 }
 
@@ -700,7 +667,7 @@ template <int TYPE, int DIM> FUNC void decode(const struct decode_args &s)
     struct run run = run_of(s, at.y, at.z);
     struct part_of_q<DIM> q;
     take_turn();
-    run.length = length_of(s, at.z);
+    run.length = length_of(s.a, s.lengths, at.z);
     load_q(q, s, run);
     struct span keys = keys_of(s, run);
     const int each = split_keys(s, keys);
@@ -767,7 +734,7 @@ template <int DIM> FUNC void merge(const struct decode_args &s)
     const int row = query * s.heads_each + head - kv_head * s.heads_each;
     struct run run = run_of(s, kv_head * s.runs + row / DECODE_ROWS, at.y);
     take_turn();
-    run.length = length_of(s, at.y);
+    run.length = length_of(s.a, s.lengths, at.y);
     const struct span keys = keys_of(s, run);
     const int each = split_keys(s, keys);
     struct span splits = { share, 0 };

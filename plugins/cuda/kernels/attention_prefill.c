@@ -3,17 +3,9 @@
  * is rounded to f16 in the workspace first. */
 #include "../cuda.h"
 
+#include "common/lowering.h"
+
 #include "attention_prefill.h"
-
-static uint64_t address_of(const struct hw_tensor *t)
-{
-    return launch_base(t) + (t->buffer ? t->buffer->offset : 0) + t->offset;
-}
-
-static int64_t batches_of(const struct hw_attention *op)
-{
-    return op->q.rank == 4 ? op->q.extent[0] : 1;
-}
 
 /* A tensor of [batch, token, head, number] in 16 bits. */
 struct heads {
@@ -25,13 +17,12 @@ struct heads {
 
 static struct heads heads_of(const struct hw_tensor *t, const struct place *place)
 {
-    const int64_t *extent = t->extent + t->rank - 3;
     return (struct heads){
-        .address = address_of(t),
-        .batches = t->rank == 4 ? t->extent[0] : 1,
-        .tokens = extent[0],
-        .heads = extent[1],
-        .numbers = extent[2],
+        .address = launch_base(t) + (uint64_t)place->offset,
+        .batches = extent_of(t, 3),
+        .tokens = extent_of(t, 2),
+        .heads = extent_of(t, 1),
+        .numbers = cols_of(t),
         .stride = { place->stride[0], place->stride[1], place->stride[2] },
         .type = t->dtype,
     };
@@ -100,7 +91,8 @@ struct grid {
 static struct grid grid_of(const struct hw_attention *op, const struct attention_args *a)
 {
     const int64_t pack = pack_of(a), each = PREFILL_ROWS / pack;
-    return (struct grid){ a->heads / pack, (a->queries + each - 1) / each, batches_of(op) };
+    return (struct grid){ a->heads / pack, (a->queries + each - 1) / each,
+                          extent_of(&op->q, 3) };
 }
 
 static int32_t round_q(const struct launcher *at, const struct attention_args *a,
@@ -153,9 +145,9 @@ static int32_t launch_prefill(const struct launcher *at, const struct plan *plan
     struct heads q = heads_of(&op->q, &a->q);
     struct prefill_args args = {
         .a = *a,
-        .y = address_of(&op->y),
-        .sinks = address_of(&op->sinks),
-        .lengths = address_of(&op->lengths),
+        .y = launch_base(&op->y) + (uint64_t)a->y.offset,
+        .sinks = launch_base(&op->sinks) + (uint64_t)a->sinks_offset,
+        .lengths = launch_base(&op->lengths) + (uint64_t)a->lengths_offset,
         .heads_each = (int)(a->heads / a->kv_heads),
         .pack = pack_of(a),
     };

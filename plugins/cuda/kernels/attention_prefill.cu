@@ -26,11 +26,9 @@ struct __attribute__((aligned(64))) tensor_map {
     u64 words[16];
 };
 
-#include "attention_prefill.h"
+#include "attention.h"
 
-#define UNROLL _Pragma("unroll")
-#define LOOP   _Pragma("unroll 1")
-#define LOG2_E 1.44269504f
+#include "attention_prefill.h"
 
 /* ---- the machine: shared memory has addresses of 32 bits ---- */
 
@@ -44,12 +42,6 @@ FUNC int group_in(int axis)
     else
         asm("mov.u32 %0, %%ctaid.z;" : "=r"(i));
     return i;
-}
-
-/* Lets the kernel that follows start, and waits for the one before. */
-FUNC void take_turn()
-{
-    asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
 }
 
 FUNC u32 shared_address(const void *p)
@@ -233,11 +225,6 @@ FUNC u64 descriptor_of(u32 address, u32 panel)
 
 /* ---- rows and keys ---- */
 
-/* The keys first .. end - 1. */
-struct span {
-    int first, end;
-};
-
 /* What a group computes, and where it is in shared memory. */
 struct work {
     int batch, head, kv_head, query, length; /* of the first row */
@@ -261,24 +248,6 @@ FUNC u32 barrier_of(const struct work &w, int which, int stage)
     return w.barriers + (which + stage) * 8;
 }
 
-/* The keys that a query sees. */
-FUNC struct span seen_by(const struct prefill_args &s, int length, int query)
-{
-    const int position = length - (int)s.a.queries + query;
-    struct span seen;
-    seen.end = s.a.causal && position + 1 < length ? position + 1 : length;
-    seen.first = s.a.window > 0 && seen.end > s.a.window ? seen.end - (int)s.a.window : 0;
-    return seen;
-}
-
-FUNC int length_of(const struct prefill_args &s, int batch)
-{
-    i64 length = s.a.length;
-    if (s.a.has_lengths)
-        length = ((GLOBAL const int *)s.lengths)[batch];
-    return (int)(length < 0 ? 0 : length < s.a.keys_max ? length : s.a.keys_max);
-}
-
 /* Groups: heads, runs of queries (the last ones first, because causal ones take longest), batches. */
 template <int DIM> FUNC struct work work_of(const struct prefill_args &s, u32 shared)
 {
@@ -289,11 +258,11 @@ template <int DIM> FUNC struct work work_of(const struct prefill_args &s, u32 sh
     w.kv_head = group_in(0) / packs;
     w.head = w.kv_head * s.heads_each + group_in(0) % packs * s.pack;
     w.query = (runs - 1 - group_in(1)) * each;
-    w.length = length_of(s, w.batch);
+    w.length = length_of(s.a, s.lengths, w.batch);
     const int last = w.query + each < s.a.queries ? w.query + each - 1
                                                   : (int)s.a.queries - 1;
-    const struct span of_first = seen_by(s, w.length, w.query),
-                      of_last = seen_by(s, w.length, last);
+    const struct span of_first = seen_by(s.a, w.length, w.query),
+                      of_last = seen_by(s.a, w.length, last);
     w.all.first = of_last.first;
     w.all.end = of_first.end;
     w.first = of_first.first;
@@ -567,7 +536,7 @@ FUNC void compute(const struct prefill_args &s, const struct work &w)
     struct kept<DIM> my;
     UNROLL for (int r = 0; r < 2; r++)
     {
-        my.seen[r] = seen_by(s, w.length, row_of(s, w, r).query);
+        my.seen[r] = seen_by(s.a, w.length, row_of(s, w, r).query);
         my.top[r] = NEG_INFINITY;
         my.sum[r] = 0.0f;
     }
