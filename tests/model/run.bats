@@ -405,6 +405,8 @@ assert a != b and abs(a - b) < 0.002 * a, (a, b)'
     hw_run "$MODEL" --prompt-file /dev/zero; refused 1 '/dev/zero: is longer than 256 MiB'
     hw_run "$MODEL" --prompt - </dev/zero; refused 1 'standard input: is longer than 256 MiB'
     hw_run "$MODEL" --prompt-file nothing; refused 1 'nothing: cannot be opened'
+    hw_run "$MODEL" --prompt-file ''; refused 1 'the name of the file to read is empty'
+    hw_run '' --prompt x; refused 1 'the name of the file is empty'
     hw_run "$MODEL" --prompt - </dev/null; refused 1 'the prompt is empty'
 }
 

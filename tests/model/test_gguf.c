@@ -472,7 +472,7 @@ static void test_paths(void **state)
     } rows[] = { { "no/such/model.gguf", "cannot be opened" },
                  { ".", "is a directory" },
                  { "/dev/null", "is not a regular file" },
-                 { "", "cannot be opened" } };
+                 { "", "the name of the file is empty" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fault why = { "" };
         assert_null(gguf_open(rows[i].path, &why));

@@ -255,6 +255,8 @@ static bool read_stream(FILE *stream, const char *name, struct text *text,
 
 static bool read_file(const char *path, struct text *text, struct fault *why)
 {
+    if (!*path)
+        return fault(why, "the name of the file to read is empty");
     FILE *file = fopen(path, "rb");
     if (!file)
         return fault(why, "%s: cannot be opened: %s", path, strerror(errno));

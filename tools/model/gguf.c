@@ -577,6 +577,10 @@ struct gguf *gguf_open(const char *path, struct fault *why)
 {
     void *bytes = NULL;
     size_t size = 0;
+    if (!*path) {
+        fault_say(why, "the name of the file is empty");
+        return NULL;
+    }
     const int fd = open(path, O_RDONLY | O_CLOEXEC |
                                   O_NONBLOCK); /* opening a FIFO must not block */
     if (fd < 0) {
