@@ -48,7 +48,7 @@ static const struct manual manual = {
         "  ops [OP...]       the ops\n"
         "  rival [TYPE:MxNxK...]\n"
         "                    products, in turns with those of another library on the device:\n"
-        "                    cuBLASLt on cuda\n\n"
+        "                    cuBLASLt on cuda, CLBlast on opencl\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",

@@ -13,15 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rival *const rivals[] = { &rival_cublaslt };
-
-static const char *const usual[] = {
-    "bf16:4096x4096x4096",  "bf16:8192x8192x8192",
-    "bf16:2048x14336x4096", "bf16:2048x4096x14336",
-    "bf16:512x14336x4096",  "bf16:512x4096x4096",
-    "bf16:300x4096x4096",   "bf16:64x14336x4096",
-    "bf16:1x14336x4096",    NULL,
-};
+static const struct rival *const rivals[] = { &rival_cublaslt, &rival_clblast };
 
 enum { MOST_SETS = 8, ROUNDS = 15, TRIALS = 3, RANDOM = 1 << 20 };
 
@@ -316,7 +308,7 @@ static void report_outcome(const struct bench *bench, struct duel *d,
 
 static int fight_all(const struct bench *bench, struct duel *d)
 {
-    const char *const *word = bench->words[0] ? bench->words : usual;
+    const char *const *word = bench->words[0] ? bench->words : d->rival->usual;
     if (out_is_text())
         say("\nmatmul on %s beside %s, the best of its ways: us, p10, p90 of both\n"
             "  %-28s %10s %8s %8s %10s %8s %8s %9s %6s\n",

@@ -26,6 +26,8 @@ enum { RIVAL_WORKSPACE = 64 << 20 };
 struct rival {
     const char *backend, *queue,
         *memory; /* of its devices; kinds of handles: "cuda.stream" */
+    const char *const
+        *usual; /* products that are measured if none is named; NULL ends them */
     /* Opens the library, for a queue; `workspace` has RIVAL_WORKSPACE bytes. */
     const char *(*open)(void **self, void *queue, const struct hw_import *workspace);
     /* "cuBLASLt 13.0.0" */
@@ -37,6 +39,6 @@ struct rival {
     void (*close)(void *self);
 };
 
-extern const struct rival rival_cublaslt;
+extern const struct rival rival_clblast, rival_cublaslt;
 
 #endif

@@ -210,10 +210,19 @@ static const char *cublaslt_multiply(void *self, int way, const struct rival_ope
                : NULL;
 }
 
+static const char *const usual[] = {
+    "bf16:4096x4096x4096",  "bf16:8192x8192x8192",
+    "bf16:2048x14336x4096", "bf16:2048x4096x14336",
+    "bf16:512x14336x4096",  "bf16:512x4096x4096",
+    "bf16:300x4096x4096",   "bf16:64x14336x4096",
+    "bf16:1x14336x4096",    NULL,
+};
+
 const struct rival rival_cublaslt = {
     .backend = "cuda",
     .queue = "cuda.stream",
     .memory = "cuda.memory",
+    .usual = usual,
     .open = cublaslt_open,
     .name = cublaslt_name,
     .prepare = cublaslt_prepare,
