@@ -150,7 +150,9 @@ static int32_t portable_function(struct device *device, const struct lowered *l,
         return HW_OK;
     lowered_name(l, name, sizeof name);
     pthread_mutex_lock(&device->lock);
-    status = find_function(device, (int)l->form, name, function);
+    *function = *kept; /* another thread may have been faster */
+    if (!*function)
+        status = find_function(device, (int)l->form, name, function);
     if (!status)
         *kept = *function;
     pthread_mutex_unlock(&device->lock);
@@ -165,10 +167,13 @@ static int32_t tuned_function(struct device *device, enum tuned kernel, void **f
     if (*function)
         return HW_OK;
     pthread_mutex_lock(&device->lock);
-    status = find_function(device, tuned_kernels[kernel].image, tuned_kernels[kernel].name,
-                           function);
-    if (!status)
-        status = allow_shared(device, *function);
+    *function = *kept;
+    if (!*function) {
+        status = find_function(device, tuned_kernels[kernel].image,
+                               tuned_kernels[kernel].name, function);
+        if (!status)
+            status = allow_shared(device, *function);
+    }
     if (!status)
         *kept = *function;
     pthread_mutex_unlock(&device->lock);

@@ -511,7 +511,8 @@ static bool find(const struct fake_program *program, const char *entry,
         return false;
     snprintf(name, sizeof name, "%.*s%s%s%s%s", length, entry, *act ? "_" : "", act,
              *act ? "_" : "", wgt);
-    snprintf(text, sizeof text, "KERNEL(%.*s)", length, entry);
+    snprintf(text, sizeof text, "(%.*s", length,
+             entry); /* of KERNEL(), or a macro that has it */
     return strstr(program->text, text) && kernel_find(name, kernel);
 }
 

@@ -260,12 +260,14 @@ void walk_device(struct walk *w, int index)
     TRY(hw_queue_open(w->device, &timing, &w->queue));
     TRY(hw_queue_open(w->device, NULL, &w->second));
     copy(w);
-    compute(w);
-    stage(w);
-    allocate(w);
     order(w);
-    record(w);
-    w->vendor->import(w);
+    if (!w->brief) {
+        compute(w);
+        stage(w);
+        allocate(w);
+        record(w);
+        w->vendor->import(w);
+    }
     hw_queue_close(w->second);
     hw_queue_close(w->queue);
 }
@@ -340,10 +342,12 @@ static bool fail_once(const struct vendor *vendor, const char *name, unsigned nt
     if (happened)
         faults_reset();
     if (happened && later.context) {
+        later.brief = getenv("HW_TEST_QUICK");
         if (error == &vendor->fatal)
             is_lost(&later);
         else
             works(&later, 0, "afterwards");
+        later.brief = true;
         works(&later, 1, "which had no error");
     }
     walk_close(w);
@@ -362,7 +366,7 @@ void every_call_fails_once(const struct vendor *vendor)
 {
     static struct walk walk;
     unsigned calls[MOST_FUNCTIONS];
-    const bool quick = getenv("HW_TEST_QUICK");
+    const bool quick = getenv("HW_TEST_QUICK"); /* only the first call of each function */
     bool on_a_device = false;
     signal(SIGALRM, hang);
     faults_reset();
@@ -376,9 +380,8 @@ void every_call_fails_once(const struct vendor *vendor)
         calls[i] = faults_count(faults_names[i]);
     for (int i = 0; faults_names[i]; i++) {
         const char *name = faults_names[i];
-        const unsigned step = quick && calls[i] > 2 ? calls[i] - 1 : 1;
         on_a_device |= !strcmp(name, vendor->first_on_a_device);
-        for (unsigned nth = 1; nth <= calls[i]; nth += step) {
+        for (unsigned nth = 1; nth <= (quick && calls[i] ? 1 : calls[i]); nth++) {
             const bool happened = fail_once(vendor, name, nth, &vendor->error);
             assert_true(happened || nth > 1);
             if (on_a_device)

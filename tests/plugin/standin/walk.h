@@ -36,6 +36,7 @@ struct walk {
     struct hw_queue *queue, *second;
     enum hw_status status; /* the first error, and its message */
     char message[2048];
+    bool brief;
     const char *step; /* the call that returned it */
     char log[1 << 16];
 };
@@ -46,7 +47,8 @@ bool walk_keep(struct walk *w, enum hw_status status, const char *step);
 
 /* Opens a context with this backend alone. */
 void walk_open(struct walk *w, const struct vendor *vendor);
-/* Everything on the index-th device; wrong results fail the test. Waits, and frees what it made. */
+/* Everything on the index-th device, or with `brief` some of it; wrong results fail the test.
+ * Waits, and frees what it made. */
 void walk_device(struct walk *w, int index);
 void walk_close(struct walk *w);
 /* y = silu(x), in place, on a vector at `t`; and whether it was done to the vector at `x`. */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* test_load.c - much at once on a stand-in for the driver: threads that launch, and buffers of all
+ * sizes that come and go. The stand-in counts what reaches the driver. */
+#include "fake_driver.h"
+#include "faults.h"
+#include "objects.h"
+
+#include <hw/hw.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void ok(enum hw_status status)
+{
+    if (status)
+        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
+}
+
+static struct hw_context *open_context(void)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "cuda",
+                                        .fallback = "error" };
+    struct hw_context *context;
+    faults_reset();
+    ok(hw_open(&options, &context));
+    return context;
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, LAUNCHES = 1000, COUNT = 256, USED_DEVICES = 2 };
+
+struct worker {
+    pthread_t thread;
+    struct hw_device *device;
+    float y[COUNT];
+    struct hw_call_stats stats;
+    enum hw_status status;
+    char message[512];
+};
+
+/* y = 0 + 1 + 1 ... */
+static enum hw_status add_ones(struct worker *self, struct hw_queue *queue)
+{
+    static const float zero[COUNT];
+    const int64_t n = COUNT;
+    float ones[COUNT];
+    struct hw_tensor one, y;
+    enum hw_status status;
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1.0f;
+    if ((status = hw_tensor_alloc(self->device, 0, HW_F32, 1, &n, &one)) ||
+        (status = hw_tensor_alloc(self->device, 0, HW_F32, 1, &n, &y)) ||
+        (status = hw_tensor_write(queue, &one, ones, sizeof ones)) ||
+        (status = hw_tensor_write(queue, &y, zero, sizeof zero)))
+        return status;
+    for (int i = 0; i < LAUNCHES; i++)
+        if ((status = hw_add(queue, &(struct hw_add){ .a = y, .b = one, .y = y })))
+            return status;
+    if ((status = hw_tensor_read(queue, &y, self->y, sizeof self->y)) ||
+        (status = hw_queue_wait(queue)))
+        return status;
+    self->stats.size = sizeof self->stats;
+    return hw_queue_calls(queue, HW_OP_ADD, &self->stats);
+}
+
+static void *work(void *data)
+{
+    struct worker *self = data;
+    struct hw_queue *queue;
+    self->status = hw_queue_open(self->device, NULL, &queue);
+    if (!self->status)
+        self->status = add_ones(self, queue);
+    snprintf(self->message, sizeof self->message, "%s", hw_message());
+    return NULL;
+}
+
+/* They start together, so that all want to load the same kernels. */
+static void threads_launch_at_once(void **state)
+{
+    static struct worker workers[THREADS];
+    struct hw_context *context = open_context();
+    (void)state;
+    for (int i = 0; i < THREADS; i++) {
+        workers[i].device = hw_device_at(context, (uint32_t)i % USED_DEVICES);
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        if (workers[i].status)
+            fail_msg("thread %d: %s", i, workers[i].message);
+        assert_int_equal(workers[i].stats.calls, LAUNCHES);
+        assert_int_equal(workers[i].stats.fallbacks, 0);
+        for (int j = 0; j < COUNT; j++)
+            assert_true(workers[i].y[j] == (float)LAUNCHES);
+    }
+    assert_int_equal(faults_count("launch"), THREADS * LAUNCHES);
+    assert_int_equal(faults_count("module_load"), USED_DEVICES);
+    assert_int_equal(faults_count("module_function"), USED_DEVICES);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+/* ---- memory ---- */
+
+enum { STEPS = 10000, SLOTS = 256 };
+
+/* The same numbers in every run. */
+static uint32_t next_random(void)
+{
+    static uint32_t state = 12345;
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+/* As many of 1 to 2 KiB as of 5 to 10 MiB. */
+static uint64_t random_size(void)
+{
+    const uint64_t size = UINT64_C(1024) << next_random() % 14;
+    const uint64_t most = UINT64_C(10) << 20;
+    const uint64_t whole = size + next_random() % size;
+    return whole < most ? whole : most;
+}
+
+static struct hw_pool_stats pool_stats(struct hw_device *device)
+{
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    ok(hw_pool_stats(device, &stats));
+    return stats;
+}
+
+/* The pool holds less than twice what is used at most, and asks the driver for no more than it
+ * says; in the end the driver has everything back. */
+static void buffers_come_and_go(void **state)
+{
+    static struct hw_buffer *buffers[SLOTS];
+    const uint64_t most = UINT64_C(256) << 20;
+    struct hw_context *context = open_context();
+    struct hw_device *device = hw_device_at(context, 0);
+    struct hw_pool_stats stats;
+    uint64_t used = 0;
+    (void)state;
+    for (int i = 0; i < STEPS;) {
+        struct hw_buffer **slot = &buffers[next_random() % SLOTS];
+        const uint64_t bytes = random_size();
+        used -= *slot ? hw_buffer_bytes(*slot) : 0;
+        hw_buffer_free(*slot);
+        *slot = NULL;
+        if (used + bytes > most)
+            continue;
+        ok(hw_buffer_alloc(device, bytes, 0, slot));
+        used += bytes;
+        i++;
+    }
+    stats = pool_stats(device);
+    assert_int_equal(stats.requests, STEPS);
+    assert_int_equal(stats.requests - stats.hits, faults_count("memory_alloc"));
+    assert_true(stats.hits > STEPS / 10 * 9);
+    assert_true(stats.held < 2 * stats.peak);
+    for (int i = 0; i < SLOTS; i++)
+        hw_buffer_free(buffers[i]);
+    ok(hw_pool_trim(device));
+    assert_int_equal(pool_stats(device).held, 0);
+    assert_int_equal(faults_count("memory_free"), faults_count("memory_alloc"));
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_launch_at_once),
+        cmocka_unit_test(buffers_come_and_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
