@@ -86,12 +86,42 @@ enum feature {
 
 /* The tuned kernels: the image that each is in, and its name. */
 #define TUNED_KERNELS(X)                                                                   \
+    X(matmul_gemv, gemv_f32)                                                               \
     X(matmul_gemv, gemv_f16)                                                               \
     X(matmul_gemv, gemv_bf16)                                                              \
     X(matmul_gemv, gemv_q8_0)                                                              \
     X(matmul_gemv, gemv_q4_0)                                                              \
+    X(matmul_gemv, gemv_q4_1)                                                              \
+    X(matmul_gemv, gemv_q5_0)                                                              \
+    X(matmul_gemv, gemv_q5_1)                                                              \
     X(matmul_gemv, gemv_q4_K)                                                              \
+    X(matmul_gemv, gemv_q5_K)                                                              \
     X(matmul_gemv, gemv_q6_K)                                                              \
+    X(rows, rows_rmsnorm_f32_f32)                                                          \
+    X(rows, rows_add_rmsnorm_f32_f32)                                                      \
+    X(rows, rows_rmsnorm_f16_f16)                                                          \
+    X(rows, rows_add_rmsnorm_f16_f16)                                                      \
+    X(rows, rows_rmsnorm_f16_f32)                                                          \
+    X(rows, rows_add_rmsnorm_f16_f32)                                                      \
+    X(rows, rows_rmsnorm_bf16_bf16)                                                        \
+    X(rows, rows_add_rmsnorm_bf16_bf16)                                                    \
+    X(rows, rows_rmsnorm_bf16_f32)                                                         \
+    X(rows, rows_add_rmsnorm_bf16_f32)                                                     \
+    X(rows, rows_softmax_f32)                                                              \
+    X(rows, rows_softmax_f16)                                                              \
+    X(rows, rows_softmax_bf16)                                                             \
+    X(rows, rows_silu_f32)                                                                 \
+    X(rows, rows_silu_f16)                                                                 \
+    X(rows, rows_silu_bf16)                                                                \
+    X(rows, rows_swiglu_f32)                                                               \
+    X(rows, rows_swiglu_f16)                                                               \
+    X(rows, rows_swiglu_bf16)                                                              \
+    X(rows, rows_add_f32)                                                                  \
+    X(rows, rows_add_f16)                                                                  \
+    X(rows, rows_add_bf16)                                                                 \
+    X(rows, rows_mul_f32)                                                                  \
+    X(rows, rows_mul_f16)                                                                  \
+    X(rows, rows_mul_bf16)                                                                 \
     X(matmul_wgmma, wgmma_f16_128x256)                                                     \
     X(matmul_wgmma, wgmma_f16_128x224)                                                     \
     X(matmul_wgmma, wgmma_f16_128x192)                                                     \
@@ -134,7 +164,7 @@ enum feature {
 
 /* Their images: X(name). */
 #define TUNED_IMAGES(X)                                                                    \
-    X(matmul_gemv) X(matmul_wgmma) X(attention_decode) X(attention_prefill)
+    X(matmul_gemv) X(rows) X(matmul_wgmma) X(attention_decode) X(attention_prefill)
 
 enum tuned {
 #define X(image, name) TUNED_##name,

@@ -122,14 +122,18 @@ static int32_t find_function(struct device *device, int image, const char *name,
                   "find a kernel");
 }
 
-/* Lets a kernel have all the shared memory that it does not declare. */
+/* Lets a kernel have all the shared memory that it does not declare. Where two kernels divide the
+ * memory of a multiprocessor differently, the second waits until the first has left it. */
 static int32_t allow_shared(struct device *device, void *function)
 {
-    enum { DECLARED = 1, DYNAMIC_MOST = 8 };
+    enum { DECLARED = 1, DYNAMIC_MOST = 8, CARVEOUT = 9, ALL = 100 };
     int declared = 0;
-    const int32_t status = answer(device,
-                                  device->cuda->function_get(&declared, DECLARED, function),
-                                  "ask for the shared memory of a kernel");
+    int32_t status = answer(device,
+                            device->cuda->function_get(&declared, DECLARED, function),
+                            "ask for the shared memory of a kernel");
+    if (!status)
+        status = answer(device, device->cuda->function_set(function, CARVEOUT, ALL),
+                        "divide a multiprocessor's memory for a kernel");
     if (status || device->shared_most <= declared)
         return status;
     return answer(

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* c = a . b^T + bias for one row of a: decoding. It streams b once, and reads GGML's blocks as
- * they are; what limits it is the memory's bandwidth.
+ * they are; what limits it is the memory's bandwidth. One launch may compute several products of
+ * the same a, and silu(first) * second.
  *
- * Each warp owns a run of rows of b, ROWS at a time. Its copies run STAGES - 1 steps ahead, from
- * device memory to a ring of its own in shared memory (cp.async), so there is no barrier in the
- * loop. A step is 32 units of each row, one per lane; a unit is 32 numbers of a block type, two
- * times 16 codes that share a scale.
+ * Each warp owns a run of rows of b, GEMV_ROWS at a time. Its copies run some steps ahead, from
+ * device memory to a ring of its own in shared memory, so there is no barrier in the loop. On
+ * compute capability 9.0 a lane has the copy engine bring a whole piece of a row (cp.async.bulk),
+ * before that all lanes copy 16 bytes each (cp.async); a barrier in shared memory (mbarrier) says
+ * that a stage of the ring has arrived.
  *
  * Codes are multiplied as integers: a is kept in shared memory as numbers of 23 bits, in three
  * planes of bytes, relative to the largest of 32 neighbours. That is as exact as f32, and dp4a
  * takes four products at a time. Where a has a NaN or an infinity, all is done in floats.
  *
- * Needs compute capability 8.0. A group has as many warps as blockDim says. docs/cuda.md has what
- * it reaches on an H200. */
+ * There is one group on each multiprocessor, with all of its shared memory. A launch may begin
+ * early, where the kernel before it has ended on one of them: then what is constant is copied
+ * ahead. docs/cuda.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"
@@ -23,99 +26,171 @@
 
 #include "matmul_gemv.h"
 
-#define UNROLL _Pragma("unroll")
+#include "device.h"
 
-/* ---- the machine ---- */
+/* ---- the ring ---- */
 
-struct __attribute__((aligned(16))) quad {
-    u32 v[4];
-};
+#if __CUDA_ARCH__ >= 900
+enum { ARRIVALS = GEMV_ROWS, COPIED = 1 };
 
-FUNC int group_count()
+/* Each of the first lanes has a row copied. */
+FUNC int row_of_copy(int copy, int lane)
 {
-    int n;
-    asm("mov.u32 %0, %%nctaid.x;" : "=r"(n));
-    return n;
+    return lane + copy;
 }
 
-FUNC int local_count()
+/* Has `bytes` bytes copied, whole pieces of 16. */
+FUNC void copy_begin(u8 *to, u64 from, int bytes, u32 arrived, int lane)
 {
-    int n;
-    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
-    return n;
+    (void)lane;
+    expect_bytes(arrived, (u32)bytes);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(arrived)
+                 : "memory");
+}
+#else
+enum { ARRIVALS = 32, COPIED = GEMV_ROWS };
+
+/* All lanes copy a piece of each row. */
+FUNC int row_of_copy(int copy, int lane)
+{
+    (void)lane;
+    return copy;
 }
 
-FUNC void warp_barrier()
+FUNC void copy_begin(u8 *to, u64 from, int bytes, u32 arrived, int lane)
 {
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
-}
-
-FUNC u32 warp_max(u32 v)
-{
-    u32 most;
-    asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(v));
-    return most;
-}
-
-FUNC u32 from_lane(u32 v, int distance)
-{
-    u32 other;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-                 : "=r"(other)
-                 : "r"(v), "r"(distance));
-    return other;
-}
-
-FUNC float warp_sum(float v)
-{
-    for (int distance = 16; distance; distance /= 2)
-        v += f32_of_bits(from_lane(bits_of_f32(v), distance));
-    return v;
-}
-
-FUNC int nearest_int(float v)
-{
-    int i;
-    asm("cvt.rni.s32.f32 %0, %1;" : "=r"(i) : "f"(v));
-    return i;
-}
-
-FUNC int dot4(u32 a, u32 b, int sum)
-{
-    asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
-    return sum;
-}
-
-/* Begins to copy `bytes` bytes so that from[0] arrives at to[from % 16]. It copies whole pieces
- * of 16 bytes, so up to 15 on either side that are not used. */
-FUNC void copy_begin(u8 *to, GLOBAL const u8 *from, int bytes, int lane)
-{
-    u32 at;
-    const int before = (int)((u64)from % 16);
-    asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }" : "=r"(at) : "l"(to));
-    from -= before;
-    for (int i = lane * 16; i < before + bytes; i += 32 * 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + i), "l"(from + i)
+    const u32 at = shared_address(to);
+    (void)arrived;
+    for (int i = lane * 16; i < bytes; i += 32 * 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + (u32)i),
+                     "l"(from + (u64)i)
                      : "memory");
 }
+#endif
 
-FUNC void copies_commit()
+/* Where row `row` of all parts is. */
+struct source {
+    u64 b, bias, c;
+    int bias_type, index; /* in its part */
+};
+
+FUNC struct source source_of(const struct gemv_args &s, int row)
 {
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    const struct gemv_part *p = &s.part[0];
+    int index = row;
+    if (s.gated) {
+        index = row / 2;
+        p = row % 2 ? &s.part[1] : p;
+    } else if (row >= s.part[0].rows && s.parts > 1) {
+        index -= s.part[0].rows;
+        p = &s.part[1];
+        if (index >= s.part[1].rows && s.parts > 2) {
+            index -= s.part[1].rows;
+            p = &s.part[2];
+        }
+    }
+    const struct source r = { p->b + (u64)(index * p->stride), p->bias, p->c, p->bias_type,
+                           index };
+    return r;
 }
 
-/* Waits for all but the last STAGES - 1 commits. */
-FUNC void copies_wait()
+/* A warp's rows of b, and its ring. */
+struct run {
+    int begin, end, steps, bytes; /* the row behind the last one; steps and bytes of a row */
+    u8 *ring;
+    u32 arrived; /* the barriers of its stages */
+};
+
+/* The stage that a warp is in, and the phase of its barrier. */
+struct cursor {
+    int stage;
+    u32 phase;
+};
+
+FUNC void advance(struct cursor *at, int stages)
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(GEMV_STAGES - 1) : "memory");
+    if (++at->stage == stages) {
+        at->stage = 0;
+        at->phase ^= 1;
+    }
+}
+
+template <int TYPE> FUNC u8 *slot_of(const struct run &run, int stage, int r)
+{
+    return run.ring + stage * GEMV_STAGE_BYTES(TYPE) + r * GEMV_SLOT_BYTES(TYPE);
+}
+
+/* What is copied next: a step of rows `row` .., whose bytes from here on a lane knows. Of rows
+ * behind the last one nothing is copied, and the products of what is in their slots are dropped. */
+struct feed {
+    int row, step, stage;
+    u64 from[COPIED];
+    int left[COPIED], most[COPIED]; /* bytes; at a time */
+};
+
+/* Copies are of whole pieces of 16 bytes, so up to 15 bytes on either side are not used. */
+template <int TYPE>
+FUNC void begin_rows(const struct gemv_args &s, const struct run &run, struct feed *next,
+                     int lane)
+{
+    UNROLL for (int i = 0; i < COPIED; i++) {
+        const int r = row_of_copy(i, lane);
+        next->left[i] = 0;
+        if (r < GEMV_ROWS && next->row + r < run.end) {
+            const u64 from = source_of(s, next->row + r).b;
+            next->from[i] = from / 16 * 16;
+            next->left[i] = (int)(from % 16) + run.bytes;
+            next->most[i] = GEMV_STEP_BYTES(TYPE) + (from % 16 ? 16 : 0);
+        }
+    }
+}
+
+/* Begins to copy a stage. */
+template <int TYPE>
+FUNC void fetch(const struct gemv_args &s, const struct run &run, struct feed *next, int lane)
+{
+    const u32 arrived = run.arrived + (u32)next->stage * 8;
+    if (next->row >= run.end)
+        return;
+    if (next->step == 0)
+        begin_rows<TYPE>(s, run, next, lane);
+    UNROLL for (int i = 0; i < COPIED; i++) {
+        const int r = row_of_copy(i, lane), left = (next->left[i] + 15) / 16 * 16;
+        if (left > 0)
+            copy_begin(slot_of<TYPE>(run, next->stage, r), next->from[i],
+                       left < next->most[i] ? left : next->most[i], arrived, lane);
+        else if (ARRIVALS == GEMV_ROWS && r < GEMV_ROWS)
+            arrive(arrived);
+        next->from[i] += GEMV_STEP_BYTES(TYPE);
+        next->left[i] -= GEMV_STEP_BYTES(TYPE);
+    }
+    if (ARRIVALS != GEMV_ROWS)
+        arrive_after_copies(arrived);
+    if (++next->stage == s.stages)
+        next->stage = 0;
+    if (++next->step == run.steps) {
+        next->step = 0;
+        next->row += GEMV_ROWS;
+    }
 }
 
 /* ---- a as integers ---- */
 
-enum { HALF = 16, PLANE = 32 * HALF };
+enum { HALF = 16, PLANE = 32 * HALF, PLANES = 3 };
+
+/* Two lanes' worth of words of these types have no bank in common, if a lane has two neighbouring
+ * units. */
+#define IS_PAIRED(type)   ((type) == STORAGE_Q4_0 || (type) == STORAGE_Q5_0)
+/* The halves of a unit differ in scale. */
+#define HAS_SHARES(type)                                                                   \
+    ((type) == STORAGE_Q4_K || (type) == STORAGE_Q5_K || (type) == STORAGE_Q6_K)
+#define HAS_OFFSETS(type) ((type) != STORAGE_Q8_0 && (type) != STORAGE_Q4_0)
 
 /* Where element k of a row has its code: which unit, which half of it, which place there. In
- * SUPER numbers of q4_K, a byte has codes of k and k + 32; in those of q6_K, of k and k + 64. */
+ * SUPER numbers of q4_K and q5_K, a byte has codes of k and k + 32; in those of q6_K, of k and
+ * k + 64. */
 struct spot {
     int unit, half, place;
 };
@@ -124,7 +199,7 @@ template <int TYPE> FUNC struct spot spot_of(int k)
 {
     struct spot s = { k / BLOCK, k / HALF % 2, k % HALF };
     const int in = k % SUPER;
-    if (TYPE == STORAGE_Q4_K) {
+    if (TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K) {
         s.unit = k / SUPER * 8 + in / 64 * 2 + in / HALF % 2;
         s.half = in / 32 % 2;
     }
@@ -132,113 +207,228 @@ template <int TYPE> FUNC struct spot spot_of(int k)
         s.unit = k / SUPER * 8 + in / 128 * 4 + in / 32 % 2 * 2 + in / HALF % 2;
         s.half = in / 64 % 2;
     }
+    if (IS_PAIRED(TYPE))
+        s.unit = s.unit / 64 * 64 + s.unit % 2 * 32 + s.unit % 64 / 2;
     return s;
 }
 
-/* In shared memory, for each step: three planes of the first halves of its 32 units, three of the
- * second ones; then two floats for each half: its scale, and the sum of its numbers. */
-FUNC u8 *plane_of(u8 *x, int step, int half, int plane)
+/* In shared memory, for each 32 units: the planes of their first halves, those of the second ones;
+ * then two floats for each half: its scale, and the sum of its numbers. */
+FUNC u8 *plane_of(u8 *x, int unit, int half, int plane)
 {
-    return x + step * GEMV_A_BYTES(STORAGE_Q8_0) + (half * 3 + plane) * PLANE;
+    return x + unit / 32 * (PLANES * 1024 + 512) + (half * PLANES + plane) * PLANE +
+           unit % 32 * HALF;
 }
 
-FUNC float *scales_of(u8 *x, int unit, int half)
+FUNC u8 *scales_of(u8 *x, int unit)
 {
-    return (float *)plane_of(x, unit / 32, 2, 0) + unit % 32 * 4 + half * 2;
+    return plane_of(x, unit, 2, 0);
 }
 
-/* 32 neighbours, one per lane, as integers below 2^22 times a power of two. Returns whether all
- * of them are finite. */
-template <int TYPE> FUNC bool stage_run(u8 *x, float v, int k)
+/* Four integers of at most 23 bits as digits of 8 bits: plane[i] has digit i of each. */
+FUNC void split(u32 *plane, const int *code)
 {
-    const struct spot at = spot_of<TYPE>(k);
-    const u32 most = warp_max(bits_of_f32(v) & 0x7fffffffu);
+    u32 digits[4];
+    UNROLL for (int i = 0; i < 4; i++)
+        digits[i] = ((u32)code[i] + 0x808080u) ^ 0x808080u;
+    const u32 low01 = permute(digits[0], digits[1], 0x5140);
+    const u32 low23 = permute(digits[2], digits[3], 0x5140);
+    plane[0] = permute(low01, low23, 0x5410);
+    plane[1] = permute(low01, low23, 0x7632);
+    plane[2] = permute(permute(digits[0], digits[1], 0x0062),
+                       permute(digits[2], digits[3], 0x0062), 0x5410);
+}
+
+/* What makes 32 neighbours integers, of which the largest has the bits `most`: below 2^22 times a
+ * power of two. */
+FUNC void scale_for(u32 most, float *scale, float *inverse)
+{
+    enum { BITS = PLANES * 8 - 3 };
     const u32 exponent = most >> 23 > 27 ? most >> 23 : 27;
-    const float scale = f32_of_bits((exponent - 21) << 23);
-    const int code = nearest_int(v * f32_of_bits((275 - exponent) << 23));
-    const int low = (i8)code, middle = (i8)((code - low) >> 8);
-    const int digit[3] = { low, middle, (code - low - middle * 256) >> 16 };
-    for (int i = 0; i < 3; i++)
-        plane_of(x, at.unit / 32, at.half, i)[at.unit % 32 * HALF + at.place] = (u8)digit[i];
-    int sum = code;
-    for (int distance = HALF / 2; distance; distance /= 2)
+    *scale = f32_of_bits((exponent - BITS) << 23);
+    *inverse = f32_of_bits((254 + BITS - exponent) << 23);
+}
+
+/* Four neighbours of 32, which eight lanes have. Returns whether all 32 are finite. */
+template <int TYPE>
+FUNC bool stage_four(u8 *x, const struct quad v, int k, bool is_there)
+{
+    u32 most = 0, plane[3];
+    int code[4], sum = 0;
+    float scale, inverse;
+    UNROLL for (int i = 0; i < 4; i++)
+        most = max_u32(most, v.v[i] & 0x7fffffffu);
+    UNROLL for (int distance = 1; distance < 8; distance *= 2)
+        most = max_u32(most, from_lane(most, distance));
+    scale_for(most, &scale, &inverse);
+    UNROLL for (int i = 0; i < 4; i++) {
+        code[i] = nearest_int(f32_of_bits(v.v[i]) * inverse);
+        sum += code[i];
+    }
+    UNROLL for (int distance = 1; distance < 4; distance *= 2)
         sum += (int)from_lane((u32)sum, distance);
-    if (at.place == 0) {
-        float *to = scales_of(x, at.unit, at.half);
-        to[0] = scale;
-        to[1] = (float)sum * scale;
+    split(plane, code);
+    if (is_there) {
+        const struct spot at = spot_of<TYPE>(k);
+        UNROLL for (int i = 0; i < PLANES; i++)
+            *(u32 *)(plane_of(x, at.unit, at.half, i) + at.place) = plane[i];
+        float *to = (float *)scales_of(x, at.unit) + at.half * 2;
+        if (at.place == 0) {
+            to[0] = scale;
+            to[1] = (float)sum * scale;
+        }
     }
     return most < 0x7f800000u;
 }
 
 /* ---- codes ---- */
 
-/* Two times 16 codes of a row. A number is code * scale + offset. */
+/* Two times 16 codes of a row. A number is code * scale + offset, of types with shares code *
+ * share * scale + offset. */
 struct unit {
     u32 code[2][4];
-    float scale[2], offset[2];
+    int share[2];
+    float scale, offset[2];
 };
 
-/* 16 bytes from an even address on. */
-FUNC void take(u32 *to, const u8 *from)
+FUNC float half_of(u32 word)
+{
+    return f32_of_f16((u16)word);
+}
+
+/* `count` words from an even address on. */
+FUNC void take(u32 *to, const u8 *from, int count)
 {
     const u32 *words = (const u32 *)(from - (u64)from % 4);
-    const u32 shift = (u32)((u64)from % 4) * 8;
-    UNROLL for (int i = 0; i < 4; i++)
-        asm("shf.r.wrap.b32 %0, %1, %2, %3;"
-            : "=r"(to[i])
-            : "r"(words[i]), "r"(words[i + 1]), "r"(shift));
+    const u32 bytes = (u64)from % 4 ? 0x5432 : 0x3210;
+    u32 word = words[0];
+    UNROLL for (int i = 0; i < count; i++) {
+        const u32 next = words[i + 1];
+        to[i] = permute(word, next, bytes);
+        word = next;
+    }
 }
 
-FUNC float half_at(const u8 *from)
+/* The low and the high halves of bytes. */
+FUNC void halve(struct unit *u, const u32 *codes)
 {
-    return f32_of_f16(*(const u16 *)from);
-}
-
-FUNC void take_q8_0(struct unit *u, const u8 *row, int lane)
-{
-    row += lane * 34;
-    take(u->code[0], row + 2);
-    take(u->code[1], row + 18);
-    u->scale[0] = u->scale[1] = half_at(row);
-}
-
-FUNC void take_q4_0(struct unit *u, const u8 *row, int lane)
-{
-    u32 codes[4];
-    row += lane * 18;
-    take(codes, row + 2);
     UNROLL for (int i = 0; i < 4; i++) {
         u->code[0][i] = codes[i] & 0x0f0f0f0fu;
         u->code[1][i] = codes[i] >> 4 & 0x0f0f0f0fu;
     }
-    u->scale[0] = u->scale[1] = half_at(row);
-    u->offset[0] = u->offset[1] = -8.0f * u->scale[0];
 }
 
-/* Eight lanes share 256 numbers: two f16 factors, 8 scales and 8 minima of 6 bits in 12 bytes,
- * then 128 bytes of codes. Here the block begins at a multiple of 16. */
-FUNC void take_q4_K(struct unit *u, const u8 *row, int lane)
+/* Codes of 5 bits, whose fifth bits are in one word. */
+FUNC void add_fifths(struct unit *u, u32 fifths)
 {
-    row += lane / 8 * 144;
+    UNROLL for (int i = 0; i < 8; i++)
+        u->code[i / 4][i % 4] |=
+            ((fifths >> (i * 4) & 15) * 0x00204081u & 0x01010101u) << 4;
+}
+
+FUNC void take_q8_0(struct unit *u, const u8 *row, int lane)
+{
+    u32 words[8];
+    row += lane * 34;
+    take(words, row + 2, 8);
+    UNROLL for (int i = 0; i < 8; i++)
+        u->code[i / 4][i % 4] = words[i];
+    u->scale = f32_of_f16(*(const u16 *)row);
+}
+
+/* Two blocks of 18 bytes are nine words; so it is for 22 bytes. */
+template <int WORDS> FUNC u32 take_of_pair(u32 *words, const u8 *row, int lane, int which)
+{
+    const u32 *pair = (const u32 *)row + lane * (2 * WORDS + 1);
+    if (which == 0) {
+        UNROLL for (int i = 0; i < WORDS; i++)
+            words[i] = permute(pair[i], pair[i + 1], 0x5432);
+        return pair[0];
+    }
+    UNROLL for (int i = 0; i < WORDS; i++)
+        words[i] = pair[WORDS + 1 + i];
+    return pair[WORDS] >> 16;
+}
+
+/* Codes less 8, times 16: so they are signed bytes. */
+FUNC void take_q4_0(struct unit *u, const u8 *row, int lane, int which)
+{
+    u32 codes[4];
+    u->scale = half_of(take_of_pair<4>(codes, row, lane, which)) * 0.0625f;
+    UNROLL for (int i = 0; i < 4; i++) {
+        u->code[0][i] = (codes[i] << 4 & 0xf0f0f0f0u) ^ 0x80808080u;
+        u->code[1][i] = (codes[i] & 0xf0f0f0f0u) ^ 0x80808080u;
+    }
+}
+
+FUNC void take_q5_0(struct unit *u, const u8 *row, int lane, int which)
+{
+    u32 words[5];
+    u->scale = half_of(take_of_pair<5>(words, row, lane, which));
+    u->offset[0] = u->offset[1] = -16.0f * u->scale;
+    halve(u, words + 1);
+    add_fifths(u, words[0]);
+}
+
+FUNC void take_q4_1(struct unit *u, const u8 *row, int lane)
+{
+    const u32 *words = (const u32 *)(row + lane * 20);
+    u->scale = half_of(words[0]);
+    u->offset[0] = u->offset[1] = half_of(words[0] >> 16);
+    halve(u, words + 1);
+}
+
+FUNC void take_q5_1(struct unit *u, const u8 *row, int lane)
+{
+    const u32 *words = (const u32 *)(row + lane * 24);
+    u->scale = half_of(words[0]);
+    u->offset[0] = u->offset[1] = half_of(words[0] >> 16);
+    halve(u, words + 2);
+    add_fifths(u, words[1]);
+}
+
+/* Eight lanes share 256 numbers: two f16 factors, 8 scales and 8 minima of 6 bits in 12 bytes.
+ * Here the block begins at a multiple of 16. */
+FUNC void take_shares(struct unit *u, const u8 *block, int lane)
+{
     const int pair = lane % 8 / 2, shift = pair % 2 * 16;
-    const struct quad head = *(const struct quad *)row;
-    const struct quad codes = *(const struct quad *)(row + 16 + lane % 8 * 16);
+    const struct quad head = *(const struct quad *)block;
     const u32 *small = head.v + 1;
     u32 scales = small[0] & 0x3f3f3f3fu, minima = small[1] & 0x3f3f3f3fu;
     if (pair >= 2) {
         scales = (small[2] & 0x0f0f0f0fu) | (small[0] >> 2 & 0x30303030u);
         minima = (small[2] >> 4 & 0x0f0f0f0fu) | (small[1] >> 2 & 0x30303030u);
     }
-    const float scale = f32_of_f16((u16)head.v[0]);
-    const float minimum = f32_of_f16((u16)(head.v[0] >> 16));
+    u->scale = half_of(head.v[0]);
+    const float minimum = -half_of(head.v[0] >> 16);
     UNROLL for (int half = 0; half < 2; half++) {
-        u->scale[half] = scale * (float)(scales >> (shift + half * 8) & 255);
-        u->offset[half] = -minimum * (float)(minima >> (shift + half * 8) & 255);
+        u->share[half] = (int)(scales >> (shift + half * 8) & 255);
+        u->offset[half] = minimum * (float)(minima >> (shift + half * 8) & 255);
     }
+}
+
+/* Then 128 bytes of codes. */
+FUNC void take_q4_K(struct unit *u, const u8 *row, int lane)
+{
+    row += lane / 8 * 144;
+    const struct quad codes = *(const struct quad *)(row + 16 + lane % 8 * 16);
+    take_shares(u, row, lane);
+    halve(u, codes.v);
+}
+
+/* Then 32 bytes with fifth bits, and 128 bytes of codes. */
+FUNC void take_q5_K(struct unit *u, const u8 *row, int lane)
+{
+    row += lane / 8 * 176;
+    const struct quad fifths = *(const struct quad *)(row + 16 + lane % 2 * 16);
+    const struct quad codes = *(const struct quad *)(row + 48 + lane % 8 * 16);
+    const int pair = lane % 8 / 2;
+    take_shares(u, row, lane);
+    halve(u, codes.v);
     UNROLL for (int i = 0; i < 4; i++) {
-        u->code[0][i] = codes.v[i] & 0x0f0f0f0fu;
-        u->code[1][i] = codes.v[i] >> 4 & 0x0f0f0f0fu;
+        const u32 two = fifths.v[i] >> (pair * 2);
+        u->code[0][i] |= (two & 0x01010101u) << 4;
+        u->code[1][i] |= (two & 0x02020202u) << 3;
     }
 }
 
@@ -248,302 +438,362 @@ FUNC void take_q6_K(struct unit *u, const u8 *row, int lane)
 {
     row += lane / 8 * 210;
     const int half_block = lane % 8 / 4, piece = lane % 4;
-    const i8 *scales = (const i8 *)row + 192 + half_block * 8 + piece;
-    const float factor = half_at(row + 208);
+    const i8 *shares = (const i8 *)row + 192 + half_block * 8 + piece;
     u32 low[4], high[4];
-    take(low, row + half_block * 64 + piece * 16);
-    take(high, row + 128 + half_block * 32 + piece % 2 * 16);
+    take(low, row + half_block * 64 + piece * 16, 4);
+    take(high, row + 128 + half_block * 32 + piece % 2 * 16, 4);
     UNROLL for (int i = 0; i < 4; i++) {
         const u32 top = high[i] >> (piece / 2 * 2);
         u->code[0][i] = (low[i] & 0x0f0f0f0fu) | (top & 0x03030303u) << 4;
         u->code[1][i] = (low[i] >> 4 & 0x0f0f0f0fu) | (top & 0x30303030u);
     }
+    u->scale = f32_of_f16(*(const u16 *)(row + 208));
     UNROLL for (int half = 0; half < 2; half++) {
-        u->scale[half] = factor * (float)scales[half * 4];
-        u->offset[half] = -32.0f * u->scale[half];
+        u->share[half] = shares[half * 4];
+        u->offset[half] = -32.0f * u->scale * (float)u->share[half];
     }
 }
 
-template <int TYPE> FUNC void take_unit(struct unit *u, const u8 *row, int lane)
+/* The unit that a lane has as its first or second one, as spot_of() numbers them. */
+template <int TYPE> FUNC void take_unit(struct unit *u, const u8 *row, int lane, int which)
 {
+    if (!IS_PAIRED(TYPE))
+        row += which * (GEMV_STEP_BYTES(TYPE) / GEMV_UNITS(TYPE));
     if (TYPE == STORAGE_Q8_0)
         take_q8_0(u, row, lane);
     else if (TYPE == STORAGE_Q4_0)
-        take_q4_0(u, row, lane);
+        take_q4_0(u, row, lane, which);
+    else if (TYPE == STORAGE_Q4_1)
+        take_q4_1(u, row, lane);
+    else if (TYPE == STORAGE_Q5_0)
+        take_q5_0(u, row, lane, which);
+    else if (TYPE == STORAGE_Q5_1)
+        take_q5_1(u, row, lane);
     else if (TYPE == STORAGE_Q4_K)
         take_q4_K(u, row, lane);
+    else if (TYPE == STORAGE_Q5_K)
+        take_q5_K(u, row, lane);
     else
         take_q6_K(u, row, lane);
 }
 
 /* ---- products of a step ---- */
 
-/* The sum of 16 codes times 16 integers: exact, but for one rounding. */
-FUNC float dot_half(const u32 *code, const struct quad *x)
+/* dot += 16 codes times 16 integers, for each plane: exact. */
+FUNC void dot_half(int *dot, const u32 *code, const struct quad *x)
 {
-    int low = 0, middle = 0, high = 0;
-    UNROLL for (int i = 0; i < 4; i++) {
-        low = dot4(code[i], x[0].v[i], low);
-        middle = dot4(code[i], x[1].v[i], middle);
-        high = dot4(code[i], x[2].v[i], high);
-    }
-    return (float)high * 65536.0f + (float)(middle * 256 + low);
+    UNROLL for (int i = 0; i < 4; i++)
+        UNROLL for (int p = 0; p < PLANES; p++)
+            dot[p] = dot4(code[i], x[p].v[i], dot[p]);
+}
+
+/* What the dots of the planes are together, times a share; only the last plane's are rounded by
+ * themselves. The sums below fit 32 bits but those of q6_K, whose shares have a sign. */
+template <int TYPE> FUNC float joined(const int *dot, int share)
+{
+    const float factor = TYPE == STORAGE_Q6_K ? (float)share : 1.0f;
+    const int times = TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K ? share : 1;
+    return factor * ((float)(dot[2] * times) * 65536.0f +
+                     (float)((dot[1] * 256 + dot[0]) * times));
 }
 
 template <int TYPE>
-FUNC void add_units(float *sum, u8 *x, int step, u8 *const *row, int units, int lane)
+FUNC float product_of(const struct unit &u, const struct quad x[2][3], const float *scales)
 {
-    struct unit unit[GEMV_ROWS];
-    if (step * 32 + lane >= units)
-        return;
-    UNROLL for (int r = 0; r < GEMV_ROWS; r++)
-        take_unit<TYPE>(&unit[r], row[r], lane);
-    const struct quad scales = *(const struct quad *)scales_of(x, step * 32 + lane, 0);
-    UNROLL for (int half = 0; half < 2; half++) {
-        struct quad planes[3];
-        UNROLL for (int i = 0; i < 3; i++)
-            planes[i] = *(const struct quad *)(plane_of(x, step, half, i) + lane * HALF);
-        const float scale = f32_of_bits(scales.v[half * 2]);
+    int dot[2][3] = { { 0 } };
+    float sum = 0.0f;
+    UNROLL for (int half = 0; half < 2; half++)
+        dot_half(dot[HAS_SHARES(TYPE) ? half : 0], u.code[half], x[half]);
+    if (HAS_SHARES(TYPE)) {
+        UNROLL for (int half = 0; half < 2; half++)
+            sum += joined<TYPE>(dot[half], u.share[half]) * scales[half * 2];
+    } else {
+        sum = joined<TYPE>(dot[0], 1) * scales[0];
+    }
+    sum *= u.scale;
+    if (HAS_OFFSETS(TYPE))
+        UNROLL for (int half = 0; half < 2; half++)
+            sum += u.offset[half] * scales[half * 2 + 1];
+    return sum;
+}
+
+template <int TYPE>
+FUNC void add_units(float *sum, u8 *x, int step, const u8 *const *row, int rows, int units,
+                    int lane)
+{
+    UNROLL for (int which = 0; which < GEMV_UNITS(TYPE); which++) {
+        const int unit = (step * GEMV_UNITS(TYPE) + which) * 32 + lane;
+        const int number = IS_PAIRED(TYPE) ? step * 64 + lane * 2 : unit;
+        struct quad planes[2][3];
+        float scales[4];
+        if (number >= units)
+            return;
+        UNROLL for (int half = 0; half < 2; half++)
+            UNROLL for (int i = 0; i < PLANES; i++)
+                planes[half][i] =
+                    *(const struct quad *)plane_of(x, unit, half, i);
+        const u8 *from = scales_of(x, unit);
+        scales[0] = *(const float *)from;
+        if (TYPE != STORAGE_Q8_0 && TYPE != STORAGE_Q4_0)
+            *(struct quad *)scales = *(const struct quad *)from;
         UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
-            const float dot = dot_half(unit[r].code[half], planes) * scale;
-            sum[r] += unit[r].scale[half] * dot;
-            if (TYPE != STORAGE_Q8_0)
-                sum[r] += unit[r].offset[half] * f32_of_bits(scales.v[half * 2 + 1]);
+            struct unit u;
+            if (r >= rows)
+                break;
+            take_unit<TYPE>(&u, row[r], lane, which);
+            sum[r] += product_of<TYPE>(u, planes, scales);
         }
     }
 }
 
-/* Of f16 and bf16, a lane has eight neighbours at a time; a is in shared memory as floats, first
- * the first four of the eight of each lane, then the others. */
-FUNC float *floats_of(u8 *x, int k)
+/* Of floats, a lane has a quad of neighbours at a time, 4 or 8 of them; a is in shared memory as
+ * floats: of each lane of 32 the first four, then the others. */
+template <int TYPE> FUNC float *floats_of(u8 *x, int k)
 {
+    if (TYPE == STORAGE_F32)
+        return (float *)x + k;
     return (float *)x + (k / 256 * 2 + k / 4 % 2) * 128 + k / 8 % 32 * 4 + k % 4;
 }
 
-template <int TYPE> FUNC float number_of(u32 pair, int which)
+template <int TYPE> FUNC float number_of(const struct quad &b, int i)
 {
-    const u16 bits = (u16)(which ? pair >> 16 : pair);
+    if (TYPE == STORAGE_F32)
+        return f32_of_bits(b.v[i]);
+    const u16 bits = (u16)(b.v[i / 2] >> (i % 2 * 16));
     return TYPE == STORAGE_F16 ? f32_of_f16(bits) : f32_of_bf16(bits);
 }
 
 template <int TYPE>
-FUNC void add_floats(float *sum, u8 *x, int step, u8 *const *row, i64 numbers, int lane)
+FUNC void add_floats(float *sum, u8 *x, int step, const u8 *const *row, int rows, int numbers,
+                     int lane)
 {
-    UNROLL for (int part = 0; part < GEMV_STEP_NUMBERS(TYPE); part += 256) {
-        const int in = part + lane * 8, k = step * GEMV_STEP_NUMBERS(TYPE) + in;
+    enum { WIDTH = TYPE == STORAGE_F32 ? 4 : 8 };
+    UNROLL for (int part = 0; part < GEMV_STEP_NUMBERS(TYPE); part += 32 * WIDTH) {
+        const int in = part + lane * WIDTH, k = step * GEMV_STEP_NUMBERS(TYPE) + in;
+        struct quad a[WIDTH / 4];
         if (k >= numbers)
             return;
-        const struct quad a[2] = { *(const struct quad *)floats_of(x, k),
-                                   *(const struct quad *)floats_of(x, k + 4) };
+        UNROLL for (int i = 0; i < WIDTH; i += 4)
+            a[i / 4] = *(const struct quad *)floats_of<TYPE>(x, k + i);
         UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
-            const struct quad b = *(const struct quad *)(row[r] + in * 2);
-            UNROLL for (int i = 0; i < 8; i++)
-                sum[r] += f32_of_bits(a[i / 4].v[i % 4]) *
-                          number_of<TYPE>(b.v[i / 2], i % 2);
+            if (r >= rows)
+                break;
+            const struct quad b = *(const struct quad *)(row[r] + in * (16 / WIDTH));
+            UNROLL for (int i = 0; i < WIDTH; i++)
+                sum[r] += f32_of_bits(a[i / 4].v[i % 4]) * number_of<TYPE>(b, i);
         }
     }
-}
-
-/* ---- the ring ---- */
-
-/* Where a warp is: rows from `row` on, a step of them, and the slots that it is in. Of rows behind
- * the last one nothing is copied, and the products of what is in their slots are dropped. */
-struct cursor {
-    i64 row;
-    int step, slot;
-};
-
-FUNC void advance(struct cursor *at, int steps)
-{
-    if (++at->slot == GEMV_STAGES)
-        at->slot = 0;
-    if (++at->step == steps) {
-        at->step = 0;
-        at->row += GEMV_ROWS;
-    }
-}
-
-/* A warp's rows of b. */
-struct run {
-    GLOBAL const u8 *b;
-    i64 stride, bytes, end; /* of a row; the row behind the last one */
-    u8 *ring;
-    int steps;
-};
-
-FUNC GLOBAL const u8 *bytes_at(struct run run, struct cursor at, int r, int step_bytes)
-{
-    return run.b + (at.row + r) * run.stride + (i64)at.step * step_bytes;
-}
-
-template <int TYPE> FUNC u8 *slot_at(struct run run, struct cursor at, int r)
-{
-    return run.ring + (at.slot * GEMV_ROWS + r) * GEMV_SLOT_BYTES(TYPE);
-}
-
-template <int TYPE> FUNC void fetch(struct run run, struct cursor at, int lane)
-{
-    const i64 left = run.bytes - (i64)at.step * GEMV_STEP_BYTES(TYPE);
-    const int bytes = left < GEMV_STEP_BYTES(TYPE) ? (int)left : GEMV_STEP_BYTES(TYPE);
-    for (int r = 0; r < GEMV_ROWS && at.row + r < run.end; r++)
-        copy_begin(slot_at<TYPE>(run, at, r), bytes_at(run, at, r, GEMV_STEP_BYTES(TYPE)),
-                   bytes, lane);
-    copies_commit();
 }
 
 /* ---- the kernel ---- */
 
-FUNC float float_at(GLOBAL const u8 *row, int type, i64 i)
+/* Four numbers of a row of floats that begins at an address, as f32. */
+FUNC struct quad load_four(u64 row, int type, int i)
 {
-    return type == STORAGE_F32   ? load_f32(row, i)
-           : type == STORAGE_F16 ? load_f16(row, i)
-                                 : load_bf16(row, i);
-}
-
-template <int TYPE> FUNC float number_at(GLOBAL const u8 *row, i64 i)
-{
-    float v;
-    load_few(&v, row, TYPE, i, 1);
+    struct quad v;
+    if (type == STORAGE_F32)
+        return load_quad(row + (u64)i * 4);
+    load_two(v.v, row + (u64)i * 2);
+    const u32 word[2] = { v.v[0], v.v[1] };
+    UNROLL for (int j = 0; j < 4; j++) {
+        const u16 bits = (u16)(word[j / 2] >> (j % 2 * 16));
+        v.v[j] = bits_of_f32(type == STORAGE_F16 ? f32_of_f16(bits) : f32_of_bf16(bits));
+    }
     return v;
 }
 
-/* Some numbers of a, every so many, as they are stored: all are on their way before one is used. */
-enum { AT_ONCE = 8 };
-
-FUNC void load_raw(u32 *raw, GLOBAL const u8 *a, struct matmul_args s, int first, int step)
-{
-    UNROLL for (int i = 0; i < AT_ONCE; i++) {
-        const int k = first + i * step;
-        raw[i] = 0;
-        if (k < s.k && s.a_type == STORAGE_F32)
-            raw[i] = ((GLOBAL const u32 *)a)[k];
-        else if (k < s.k)
-            raw[i] = ((GLOBAL const u16 *)a)[k];
-    }
-}
-
-FUNC float float_of(u32 raw, int type)
-{
-    return type == STORAGE_F32   ? f32_of_bits(raw)
-           : type == STORAGE_F16 ? f32_of_f16((u16)raw)
-                                 : f32_of_bf16((u16)raw);
-}
-
 /* Loads a into shared memory. False if it has numbers that are not finite, which integers
- * cannot express. */
-template <int TYPE> FUNC bool stage(u8 *x, GLOBAL const u8 *a, struct matmul_args s)
+ * cannot express. Some loads are on their way before one is used. */
+template <int TYPE> FUNC bool stage(u8 *x, const struct gemv_args &s)
 {
-    SHARED int odd;
-    const int lid = local_id(), step = local_count();
-    if (lid == 0)
-        odd = 0;
-    BARRIER();
-    for (int first = lid; first < s.k; first += AT_ONCE * step) {
-        u32 raw[AT_ONCE];
-        load_raw(raw, a, s, first, step);
+    enum { AT_ONCE = 2 };
+    const int all = local_count() * 4;
+    bool finite = true;
+    LOOP for (int first = local_id() / 32 * 128; first < s.k; first += AT_ONCE * all) {
+        struct quad v[AT_ONCE];
         UNROLL for (int i = 0; i < AT_ONCE; i++) {
-            const int k = first + i * step;
-            if (k >= s.k)
-                break;
-            const float v = float_of(raw[i], s.a_type);
-            if (GEMV_IS_FLOAT(TYPE))
-                *floats_of(x, k) = v;
-            else if (!stage_run<TYPE>(x, v, k))
-                odd = 1;
+            const int k = first + i * all + local_id() % 32 * 4;
+            v[i] = { { 0 } };
+            if (k < s.k)
+                v[i] = load_four(s.a, s.a_type, k);
+        }
+        UNROLL for (int i = 0; i < AT_ONCE; i++) {
+            const int k = first + i * all + local_id() % 32 * 4;
+            if (!GEMV_IS_FLOAT(TYPE) && first + i * all < s.k)
+                finite &= stage_four<TYPE>(x, v[i], k, k < s.k);
+            if (GEMV_IS_FLOAT(TYPE) && k < s.k)
+                *(struct quad *)floats_of<TYPE>(x, k) = v[i];
         }
     }
-    BARRIER();
-    return !odd;
+    return all_threads(finite);
 }
 
-FUNC void finish(GLOBAL u8 *c, GLOBAL const u8 *bias, struct matmul_args s, i64 row, float sum)
+FUNC float float_at(u64 row, int type, int i)
 {
-    if (s.bias_type)
-        sum += float_at(bias + s.bias_offset, s.bias_type, row);
-    if (s.c_type == STORAGE_F32)
-        store_f32(c, row, sum);
-    else if (s.c_type == STORAGE_F16)
-        store_f16(c, row, sum);
-    else
-        store_bf16(c, row, sum);
+    float v;
+    load_floats(&v, (GLOBAL const u8 *)row, type, i, 1);
+    return v;
 }
 
-/* The plain way. */
-template <int TYPE>
-FUNC float dot_floats(GLOBAL const u8 *a, GLOBAL const u8 *b, struct matmul_args s, int lane)
+/* As it is stored. */
+FUNC float rounded(float v, int type)
 {
-    float sum = 0.0f;
-    for (i64 k = lane; k < s.k; k += 32)
-        sum += float_at(a, s.a_type, k) * number_at<TYPE>(b, k);
-    return warp_sum(sum);
+    return type == STORAGE_F32   ? v
+           : type == STORAGE_F16 ? f32_of_f16(f16_of_f32(v))
+                                 : f32_of_bf16(bf16_of_f32(v));
+}
+
+/* Stores the dots of rows `row` ..; every lane has all of them. */
+FUNC void finish(const struct gemv_args &s, const struct run &run, int row, const float *dot,
+                 int lane)
+{
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
+        if (lane != r || row + r >= run.end)
+            continue;
+        const struct source at = source_of(s, row + r);
+        float v = dot[r];
+        if (at.bias_type)
+            v += float_at(at.bias, at.bias_type, at.index);
+        if (!s.gated || at.c != s.y)
+            store_any((GLOBAL u8 *)at.c, s.c_type, at.index, v);
+    }
+    if (!s.gated)
+        return;
+    UNROLL for (int r = 0; r < GEMV_ROWS; r += 2) {
+        if (lane != r || row + r >= run.end)
+            continue;
+        const float gate = rounded(dot[r], s.c_type), up = rounded(dot[r + 1], s.c_type);
+        store_any((GLOBAL u8 *)s.y, s.c_type, (row + r) / 2,
+                  gate / (1.0f + exp_f32(-gate)) * up);
+    }
+}
+
+/* The plain way. It is rare: it should be small. */
+template <int TYPE> RARE float dot_floats(u64 a, int a_type, u64 b, int k, int lane)
+{
+    float sum = 0.0f, v;
+    LOOP for (int i = lane; i < k; i += 32) {
+        load_few(&v, (GLOBAL const u8 *)b, TYPE, i, 1);
+        sum += float_at(a, a_type, i) * v;
+    }
+    return sum;
+}
+
+/* Waits for the copies of a warp that no product uses. */
+FUNC void drain(const struct gemv_args &s, const struct run &run)
+{
+    const int passes = (run.end - run.begin + GEMV_ROWS - 1) / GEMV_ROWS;
+    LOOP for (int i = 0; i < s.stages && i < passes * run.steps; i++)
+        wait_for(run.arrived + (u32)i * 8, 0);
+}
+
+/* How far the first number of a row is from the begin of its slot. */
+template <int TYPE> FUNC int before(const struct gemv_args &s, const struct run &run, int row)
+{
+    const bool is_aligned = GEMV_IS_FLOAT(TYPE) || TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K;
+    return is_aligned || row >= run.end ? 0 : (int)(source_of(s, row).b % 16);
+}
+
+/* Adds the products of a pass: of rows `row` .., all steps. */
+template <int TYPE>
+FUNC void add_pass(float *sum, const struct gemv_args &s, const struct run &run, int row,
+                   struct cursor *at, struct feed *next, u8 *x, int lane)
+{
+    int skip[GEMV_ROWS];
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+        skip[r] = before<TYPE>(s, run, row + r);
+    LOOP for (int step = 0; step < run.steps; step++)
+    {
+        const u8 *from[GEMV_ROWS];
+        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+            from[r] = slot_of<TYPE>(run, at->stage, r) + skip[r];
+        wait_for(run.arrived + (u32)at->stage * 8, at->phase);
+        if (GEMV_IS_FLOAT(TYPE))
+            add_floats<TYPE>(sum, x, step, from, run.end - row, s.k, lane);
+        else
+            add_units<TYPE>(sum, x, step, from, run.end - row, s.k / BLOCK, lane);
+        warp_barrier();
+        fetch<TYPE>(s, run, next, lane);
+        advance(at, s.stages);
+    }
 }
 
 template <int TYPE>
-FUNC void gemv(GLOBAL u8 *c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL const u8 *bias,
-               struct matmul_args s)
+FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed next, u8 *x,
+                   int lane)
+{
+    struct cursor at = { 0, 0 };
+    const bool finite = stage<TYPE>(x, s);
+    if (!finite)
+        drain(s, run);
+    LOOP for (int row = run.begin; row < run.end; row += GEMV_ROWS)
+    {
+        float sum[GEMV_ROWS] = { 0.0f };
+        if (finite)
+            add_pass<TYPE>(sum, s, run, row, &at, &next, x, lane);
+        else
+            UNROLL for (int r = 0; r < GEMV_ROWS && row + r < run.end; r++)
+                sum[r] = dot_floats<TYPE>(s.a, s.a_type, source_of(s, row + r).b, s.k, lane);
+        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+            sum[r] = warp_sum(sum[r]);
+        finish(s, run, row, sum, lane);
+    }
+}
+
+/* Copies as far ahead as the ring has room. */
+template <int TYPE>
+FUNC void fill(const struct gemv_args &s, const struct run &run, struct feed *next, int lane)
+{
+    LOOP for (int i = 0; i < s.stages; i++)
+        fetch<TYPE>(s, run, next, lane);
+}
+
+template <int TYPE> FUNC void gemv(const struct gemv_args &s)
 {
     extern SHARED struct quad memory[];
+    SHARED u64 arrived[GEMV_WARPS][GEMV_STAGES];
     const int lane = local_id() % 32, warp = local_id() / 32, warps = local_count() / 32;
-    const i64 all = (i64)group_count() * warps, me = (i64)warp * group_count() + group_id();
-    u8 *x = (u8 *)memory + warps * GEMV_RING_BYTES(TYPE);
+    const int all = group_count() * warps, me = group_id() * warps + warp;
+    const int piece = s.gated ? 2 : 1, pieces = s.rows / piece;
+    const int ring = s.stages * GEMV_STAGE_BYTES(TYPE);
+    u8 *x = (u8 *)memory + warps * ring;
     const struct run run = {
-        .b = b + s.b.offset,
-        .stride = s.b.stride[2],
-        .bytes = GEMV_IS_FLOAT(TYPE) ? s.k * 2 : s.k * GEMV_STEP_BYTES(TYPE) / 1024,
-        .end = s.n * (me + 1) / all,
-        .ring = (u8 *)memory + warp * GEMV_RING_BYTES(TYPE),
-        .steps = (int)((s.k + GEMV_STEP_NUMBERS(TYPE) - 1) / GEMV_STEP_NUMBERS(TYPE)),
+        (int)((i64)pieces * me / all) * piece,
+        (int)((i64)pieces * (me + 1) / all) * piece,
+        (s.k + GEMV_STEP_NUMBERS(TYPE) - 1) / GEMV_STEP_NUMBERS(TYPE),
+        (int)((i64)s.k * GEMV_STEP_BYTES(TYPE) / GEMV_STEP_NUMBERS(TYPE)),
+        (u8 *)memory + warp * ring,
+        shared_address(arrived[warp]),
     };
-    struct cursor at = { s.n * me / all, 0, 0 }, ahead = at;
-    float sum[GEMV_ROWS] = { 0.0f };
+    struct feed next = { run.begin, 0, 0, { 0 }, { 0 }, { 0 } };
 
-    for (int i = 0; i < GEMV_STAGES - 1; i++, advance(&ahead, run.steps))
-        fetch<TYPE>(run, ahead, lane);
-    a += s.a.offset;
-    c += s.c.offset;
-    if (!stage<TYPE>(x, a, s)) {
-        for (i64 row = at.row; row < run.end; row++) {
-            const float dot = dot_floats<TYPE>(a, run.b + row * run.stride, s, lane);
-            if (lane == 0)
-                finish(c, bias, s, row, dot);
-        }
-        at.row = run.end;
-    }
-    for (; at.row < run.end; advance(&at, run.steps), advance(&ahead, run.steps)) {
-        u8 *row[GEMV_ROWS];
-        fetch<TYPE>(run, ahead, lane);
-        copies_wait();
-        warp_barrier();
-        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
-            row[r] = slot_at<TYPE>(run, at, r) +
-                     (u64)bytes_at(run, at, r, GEMV_STEP_BYTES(TYPE)) % 16;
-        if (GEMV_IS_FLOAT(TYPE))
-            add_floats<TYPE>(sum, x, at.step, row, s.k, lane);
-        else
-            add_units<TYPE>(sum, x, at.step, row, (int)(s.k / BLOCK), lane);
-        warp_barrier();
-        if (at.step < run.steps - 1)
-            continue;
-        UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
-            const float dot = warp_sum(sum[r]);
-            if (lane == 0 && at.row + r < run.end)
-                finish(c, bias, s, at.row + r, dot);
-            sum[r] = 0.0f;
-        }
-    }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    launch_next();
+    if (lane == 0)
+        LOOP for (int i = 0; i < s.stages; i++)
+            barrier_init(run.arrived + (u32)i * 8, ARRIVALS);
+    barriers_ready();
+    warp_barrier();
+    if (!s.constant)
+        wait_for_previous();
+    fill<TYPE>(s, run, &next, lane);
+    wait_for_previous();
+    multiply<TYPE>(s, run, next, x, lane);
 }
 
-#define GEMV(name, TYPE)                                                                   \
-    KERNEL(name)                                                                           \
-    (GLOBAL u8 * c, GLOBAL const u8 *a, GLOBAL const u8 *b, GLOBAL const u8 *bias,         \
-     ARGS(struct matmul_args) s)                                                           \
+#define GEMV(name, TYPE)                                                           \
+    extern "C" __attribute__((global, launch_bounds(GEMV_WARPS * 32, 1))) void name(       \
+        ARGS(const struct gemv_args) s)                                                    \
     {                                                                                      \
-        gemv<TYPE>(c, a, b, bias, s);                                                      \
+        gemv<TYPE>(s);                                                             \
     }
+GEMV(gemv_f32, STORAGE_F32)
 GEMV(gemv_f16, STORAGE_F16)
 GEMV(gemv_bf16, STORAGE_BF16)
 GEMV(gemv_q8_0, STORAGE_Q8_0)
 GEMV(gemv_q4_0, STORAGE_Q4_0)
+GEMV(gemv_q4_1, STORAGE_Q4_1)
+GEMV(gemv_q5_0, STORAGE_Q5_0)
+GEMV(gemv_q5_1, STORAGE_Q5_1)
 GEMV(gemv_q4_K, STORAGE_Q4_K)
+GEMV(gemv_q5_K, STORAGE_Q5_K)
 GEMV(gemv_q6_K, STORAGE_Q6_K)

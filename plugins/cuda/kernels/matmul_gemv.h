@@ -6,23 +6,52 @@
 
 enum {
     GEMV_ROWS = 2,   /* of b, that a warp has at a time */
-    GEMV_STAGES = 3, /* of a warp's ring */
-    GEMV_WARPS = 16  /* of a group, at most */
+    GEMV_WARPS = 32, /* of a group, at most */
+    GEMV_STAGES = 6, /* of a warp's ring, at most */
+    GEMV_PARTS = 3   /* products of one a that a launch computes, at most */
 };
 
-/* Of each row, in a step: numbers of b and their bytes; bytes of a slot of the ring, which begins
- * at a multiple of 16; bytes of a in shared memory. */
-#define GEMV_IS_FLOAT(type)     ((type) == STORAGE_F16 || (type) == STORAGE_BF16)
-#define GEMV_STEP_NUMBERS(type) (GEMV_IS_FLOAT(type) ? 512 : 1024)
-#define GEMV_STEP_BYTES(type)                                                              \
-    ((type) == STORAGE_Q8_0   ? 1088                                                       \
-     : (type) == STORAGE_Q6_K ? 840                                                        \
-     : GEMV_IS_FLOAT(type)    ? 1024                                                       \
-                              : 576)
-#define GEMV_SLOT_BYTES(type) ((GEMV_STEP_BYTES(type) + 47) / 16 * 16)
-#define GEMV_A_BYTES(type)    (GEMV_IS_FLOAT(type) ? 2048 : 3584)
+/* One product: c = a . b^T + bias, b [rows,k]. Addresses; 0: no bias. */
+struct gemv_part {
+    u64 b, bias, c;
+    i64 stride; /* bytes from row to row of b */
+    int rows, bias_type;
+};
 
-/* The ring of a warp. */
-#define GEMV_RING_BYTES(type) (GEMV_STAGES * GEMV_ROWS * GEMV_SLOT_BYTES(type))
+struct gemv_args {
+    u64 a, y; /* y: with `gated`, silu(c of part 0) * (c of part 1), of type c_type */
+    struct gemv_part part[GEMV_PARTS];
+    int k, parts, rows; /* rows of all parts */
+    int stages;
+    int a_type, c_type;
+    int gated;    /* there are two parts, of as many rows */
+    int constant; /* no kernel writes b: it may be read before what precedes has completed */
+};
+
+/* Of a row, in a step: numbers of b and their bytes; the bytes of a slot of the ring, which begins
+ * at a multiple of 16. A step has GEMV_UNITS times 32 units of 32 numbers of a block type. */
+#define GEMV_IS_FLOAT(type)                                                                \
+    ((type) == STORAGE_F32 || (type) == STORAGE_F16 || (type) == STORAGE_BF16)
+#define GEMV_UNITS(type) ((type) == STORAGE_Q8_0 ? 1 : 2)
+#define GEMV_STEP_NUMBERS(type)                                                            \
+    ((type) == STORAGE_F32 ? 512 : GEMV_IS_FLOAT(type) ? 1024 : GEMV_UNITS(type) * 1024)
+#define GEMV_STEP_BYTES(type)                                                              \
+    (GEMV_IS_FLOAT(type)      ? 2048                                                       \
+     : (type) == STORAGE_Q8_0 ? 1088                                                       \
+     : (type) == STORAGE_Q4_0 ? 1152                                                       \
+     : (type) == STORAGE_Q4_1 ? 1280                                                       \
+     : (type) == STORAGE_Q5_0 ? 1408                                                       \
+     : (type) == STORAGE_Q5_1 ? 1536                                                       \
+     : (type) == STORAGE_Q4_K ? 1152                                                       \
+     : (type) == STORAGE_Q5_K ? 1408                                                       \
+                              : 1680)
+#define GEMV_SLOT_BYTES(type) (GEMV_STEP_BYTES(type) + 16)
+
+/* A stage of a warp's ring. */
+#define GEMV_STAGE_BYTES(type) (GEMV_ROWS * GEMV_SLOT_BYTES(type))
+
+/* Of a in shared memory, for each step. */
+#define GEMV_A_BYTES(type)                                                                 \
+    (GEMV_IS_FLOAT(type) ? GEMV_STEP_NUMBERS(type) * 4 : GEMV_UNITS(type) * 3584)
 
 #endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans rows.cu: operands of whole pieces of 16 bytes, rows that fit a group's registers. */
+#include "../cuda.h"
+
+#include "rows.h"
+
+#define NOT_ALIGNED "an operand is not made of whole pieces of 16 bytes"
+
+/* ---- kernels by type ---- */
+
+/* The kernels of an op for its f32, f16 and bf16; of a norm, also with weights of f32. */
+#define KERNELS(name)                                                                      \
+    {                                                                                      \
+        TUNED_rows_##name##_f32, TUNED_rows_##name##_f16, TUNED_rows_##name##_bf16         \
+    }
+#define NORM_KERNELS(name)                                                                 \
+    {                                                                                      \
+        TUNED_rows_##name##_f32_f32, TUNED_rows_##name##_f16_f16,                          \
+            TUNED_rows_##name##_bf16_bf16, TUNED_rows_##name##_f16_f32,                    \
+            TUNED_rows_##name##_bf16_f32                                                   \
+    }
+
+static enum tuned kernel_of(const struct plan *plan)
+{
+    static const enum tuned kernels[][5] = {
+        [PORTABLE_rmsnorm] = NORM_KERNELS(rmsnorm),
+        [PORTABLE_add_rmsnorm] = NORM_KERNELS(add_rmsnorm),
+        [PORTABLE_softmax] = KERNELS(softmax),
+        [PORTABLE_silu] = KERNELS(silu),
+        [PORTABLE_swiglu] = KERNELS(swiglu),
+        [PORTABLE_add] = KERNELS(add),
+        [PORTABLE_mul] = KERNELS(mul),
+    };
+    static const int column[FORM_COUNT] = {
+        [FORM_f32_f32] = 0, [FORM_f16_f16] = 1,  [FORM_bf16_bf16] = 2,
+        [FORM_f16_f32] = 3, [FORM_bf16_f32] = 4,
+    };
+    return kernels[plan->lowered.kernel][column[plan->lowered.form]];
+}
+
+/* ---- pieces of 16 bytes ---- */
+
+/* Whether all rows of an operand begin at a multiple of 16. */
+static bool is_aligned(const struct lowered *l, uint32_t operand, const struct place *p)
+{
+    uint64_t all = launch_base(l->operand[operand]) + (uint64_t)p->offset;
+    for (int i = 0; i < 3; i++)
+        all |= (uint64_t)p->stride[i];
+    return all % 16 == 0;
+}
+
+static int64_t quads_of(const struct hw_tensor *t, int64_t cols)
+{
+    const int64_t width = 16 / hw_dtype_bytes(t->dtype);
+    return cols % width ? 0 : cols / width;
+}
+
+static int32_t launch_rows(const struct launcher *at, const struct plan *plan,
+                           const void *op)
+{
+    (void)op;
+    return launch_as_portable(
+        at,
+        &(struct launch){ .kernel = kernel_of(plan),
+                          .groups = { (unsigned)plan->lowered.groups, 1, 1 },
+                          .threads = plan->threads,
+                          .early = true },
+        plan);
+}
+
+/* ---- a group for each row ---- */
+
+/* Few rows are the faster the more threads share one; many want fewer registers. */
+static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_t cols)
+{
+    enum { FEW = 128, WARP = 32 };
+    const int64_t quads = quads_of(x, cols);
+    if (quads == 0 || quads > ROWS_THREADS * ROWS_QUADS)
+        return "the extent of a row does not suit this row";
+    int64_t threads = plan->lowered.groups <= FEW ? quads : (quads + 1) / 2;
+    threads = (threads + WARP - 1) / WARP * WARP;
+    plan->threads = (unsigned)(threads < ROWS_THREADS ? threads : ROWS_THREADS);
+    plan->launch = launch_rows;
+    plan->workspace = 0;
+    return NULL;
+}
+
+kernel_plan_fn plan_rows_rmsnorm, plan_rows_add_rmsnorm, plan_rows_softmax;
+const char *plan_rows_rmsnorm(struct plan *plan, const struct kernel_row *row,
+                              const void *args)
+{
+    const struct hw_rmsnorm *op = args;
+    struct lowered *l = &plan->lowered;
+    const struct rmsnorm_args *a = &l->args.rmsnorm;
+    const char *why = lower(row->op, args, l);
+    if (why)
+        return why;
+    const struct place weight = { .offset = a->weight_offset };
+    if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->x) ||
+        (a->has_weight && !is_aligned(l, 2, &weight)))
+        return NOT_ALIGNED;
+    return plan_row(plan, &op->x, a->cols);
+}
+
+const char *plan_rows_add_rmsnorm(struct plan *plan, const struct kernel_row *row,
+                                  const void *args)
+{
+    const struct hw_add_rmsnorm *op = args;
+    struct lowered *l = &plan->lowered;
+    const struct add_rmsnorm_args *a = &l->args.add_rmsnorm;
+    const char *why = lower(row->op, args, l);
+    if (why)
+        return why;
+    const struct place weight = { .offset = a->weight_offset };
+    if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->residual) ||
+        !is_aligned(l, 2, &a->x) || (a->has_weight && !is_aligned(l, 3, &weight)))
+        return NOT_ALIGNED;
+    return plan_row(plan, &op->x, a->cols);
+}
+
+const char *plan_rows_softmax(struct plan *plan, const struct kernel_row *row,
+                              const void *args)
+{
+    const struct hw_softmax *op = args;
+    struct lowered *l = &plan->lowered;
+    const struct softmax_args *a = &l->args.softmax;
+    const char *why = lower(row->op, args, l);
+    if (why)
+        return why;
+    if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->x))
+        return NOT_ALIGNED;
+    return plan_row(plan, &op->x, a->cols);
+}
+
+/* ---- elementwise: a group for some pieces of a row ---- */
+
+static const char *plan_elements(struct plan *plan, const struct hw_tensor *y, int64_t cols)
+{
+    const int64_t quads = quads_of(y, cols);
+    const int64_t rows = plan->lowered.groups / ((cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN);
+    const int64_t spans = (quads + ROWS_SPAN - 1) / ROWS_SPAN;
+    int64_t groups;
+    if (quads == 0 || quads > INT32_MAX / 2 ||
+        __builtin_mul_overflow(rows, spans, &groups) || groups > INT32_MAX)
+        return "the extent of a row does not suit this row";
+    plan->lowered.groups = groups;
+    plan->threads = ROWS_SPAN;
+    plan->launch = launch_rows;
+    plan->workspace = 0;
+    return NULL;
+}
+
+kernel_plan_fn plan_rows_silu, plan_rows_swiglu, plan_rows_add, plan_rows_mul;
+const char *plan_rows_silu(struct plan *plan, const struct kernel_row *row,
+                           const void *args)
+{
+    struct lowered *l = &plan->lowered;
+    const struct silu_args *a = &l->args.silu;
+    const char *why = lower(row->op, args, l);
+    if (why || l->groups == 0)
+        return why ? why : "there is nothing to do";
+    if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->x))
+        return NOT_ALIGNED;
+    return plan_elements(plan, l->operand[0], a->cols);
+}
+
+const char *plan_rows_swiglu(struct plan *plan, const struct kernel_row *row,
+                             const void *args)
+{
+    struct lowered *l = &plan->lowered;
+    const struct swiglu_args *a = &l->args.swiglu;
+    const char *why = lower(row->op, args, l);
+    if (why || l->groups == 0)
+        return why ? why : "there is nothing to do";
+    if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->gate) ||
+        !is_aligned(l, 2, &a->up))
+        return NOT_ALIGNED;
+    return plan_elements(plan, l->operand[0], a->cols);
+}
+
+/* add and mul have the same arguments. */
+static const char *plan_binary(struct plan *plan, const struct kernel_row *row,
+                               const void *args, enum portable kernel)
+{
+    struct lowered *l = &plan->lowered;
+    const struct binary_args *a = &l->args.add;
+    const char *why = lower(row->op, args, l);
+    if (why || l->groups == 0)
+        return why ? why : "there is nothing to do";
+    if (l->kernel != kernel || !a->b_step)
+        return "the inputs differ in type or shape";
+    if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->a) || !is_aligned(l, 2, &a->b))
+        return NOT_ALIGNED;
+    return plan_elements(plan, l->operand[0], a->cols);
+}
+
+const char *plan_rows_add(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    return plan_binary(plan, row, args, PORTABLE_add);
+}
+
+const char *plan_rows_mul(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    return plan_binary(plan, row, args, PORTABLE_mul);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* Row ops at the memory's bandwidth: rmsnorm, add_rmsnorm and softmax, a group for each row, which
+ * is kept in registers; and silu, swiglu, add and mul. All loads and stores are of 16 bytes, one
+ * after the other across a warp. Arguments and results are those of the portable kernels.
+ *
+ * A launch may begin early, while the kernel before it ends: in a decoding step these are short.
+ * docs/cuda.md has what they reach on an H200. */
+#include "dialect/cuda.h"
+
+#include "args.h"
+
+#include "prelude/math.h"
+
+#include "prelude/storage.h"
+
+#include "device.h"
+#include "rows.h"
+
+#define F32  STORAGE_F32
+#define F16  STORAGE_F16
+#define BF16 STORAGE_BF16
+
+/* Numbers of 16 bytes. */
+#define WIDTH(type) ((type) == F32 ? 4 : 8)
+
+template <int TYPE> FUNC void unpack(float *v, const struct quad &q)
+{
+    UNROLL for (int i = 0; i < WIDTH(TYPE); i++) {
+        const u32 half = TYPE == F32 ? 0 : q.v[i / 2] >> (i % 2 * 16);
+        v[i] = TYPE == F32   ? f32_of_bits(q.v[i % 4])
+               : TYPE == F16 ? f32_of_f16((u16)half)
+                             : f32_of_bf16((u16)half);
+    }
+}
+
+template <int TYPE> FUNC struct quad pack(const float *v)
+{
+    struct quad q = { { 0 } };
+    UNROLL for (int i = 0; i < WIDTH(TYPE); i++) {
+        if (TYPE == F32)
+            q.v[i % 4] = bits_of_f32(v[i]);
+        else
+            q.v[i / 2] |= (u32)(TYPE == F16 ? f16_of_f32(v[i]) : bf16_near(v[i]))
+                          << (i % 2 * 16);
+    }
+    return q;
+}
+
+/* ---- what a group does together ---- */
+
+FUNC float warp_most(float v)
+{
+    UNROLL for (int distance = 16; distance; distance /= 2)
+        v = max_f32(f32_of_bits(from_lane(bits_of_f32(v), distance)), v);
+    return v;
+}
+
+/* The sum or, if MOST, the largest of what all threads have; `scratch` is used for nothing else
+ * at the same time. */
+template <bool MOST> FUNC float group_of(float v, float *scratch)
+{
+    const int lane = local_id() % 32, warps = local_count() / 32;
+    v = MOST ? warp_most(v) : warp_sum(v);
+    if (lane == 0)
+        scratch[local_id() / 32] = v;
+    BARRIER();
+    v = lane < warps ? scratch[lane] : MOST ? NEG_INFINITY : 0.0f;
+    return MOST ? warp_most(v) : warp_sum(v);
+}
+
+/* ---- a row in registers ---- */
+
+/* A thread has up to ROWS_QUADS pieces of 16 bytes, every group's width. */
+template <int TYPE> struct in_registers {
+    float v[ROWS_QUADS][WIDTH(TYPE)];
+};
+
+#define EACH_QUAD(i, at, cols)                                                             \
+    UNROLL for (int i = 0; i < ROWS_QUADS; i++)                                            \
+        if (const int at = i * local_count() + local_id(); at < (int)(cols) / WIDTH(TYPE))
+
+template <int TYPE> FUNC void load_row(struct in_registers<TYPE> &r, u64 row, i64 cols)
+{
+    struct quad raw[ROWS_QUADS];
+    EACH_QUAD(i, at, cols)
+        raw[i] = load_quad(row + (u64)at * 16);
+    EACH_QUAD(i, at, cols)
+        unpack<TYPE>(r.v[i], raw[i]);
+}
+
+template <int TYPE>
+FUNC void store_row(const struct in_registers<TYPE> &r, u64 row, i64 cols)
+{
+    EACH_QUAD(i, at, cols)
+        store_quad(row + (u64)at * 16, pack<TYPE>(r.v[i]));
+}
+
+/* ---- rmsnorm ---- */
+
+/* The sum of (unit * x)^2. */
+template <int TYPE>
+FUNC float squares(const struct in_registers<TYPE> &x, i64 cols, float unit, float *scratch)
+{
+    float sum = 0.0f;
+    EACH_QUAD(i, at, cols)
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++) {
+            const float v = unit * x.v[i][j];
+            sum += v * v;
+        }
+    return group_of<false>(sum, scratch);
+}
+
+/* x = x * weight / sqrt(mean(x^2) + eps). Squares of huge values overflow and those of tiny ones
+ * vanish: then the sum is computed again, in another unit. */
+template <int TYPE, int WEIGHT>
+FUNC void norm_row(struct in_registers<TYPE> &x, u64 weight, bool has_weight, i64 cols,
+                   float eps)
+{
+    SHARED float scratch[2][32];
+    float unit = 1.0f, sum = squares<TYPE>(x, cols, unit, scratch[0]);
+    if (!(sum < 1e37f) || sum < 1e-30f) {
+        unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+        sum = squares<TYPE>(x, cols, unit, scratch[1]);
+    }
+    const float scale = unit / sqrt_f32(sum / (float)cols + eps * unit * unit);
+    EACH_QUAD(i, at, cols)
+    {
+        float w[8];
+        if (has_weight) {
+            enum { PARTS = WIDTH(TYPE) / WIDTH(WEIGHT) };
+            UNROLL for (int j = 0; j < PARTS; j++)
+                unpack<WEIGHT>(w + j * WIDTH(WEIGHT),
+                               load_quad(weight + (u64)(at * PARTS + j) * 16));
+        }
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+            x.v[i][j] = has_weight ? x.v[i][j] * scale * w[j] : x.v[i][j] * scale;
+    }
+}
+
+template <int TYPE, int WEIGHT>
+FUNC void rmsnorm(u64 y, u64 x, u64 weight, const struct rmsnorm_args &a)
+{
+    const struct index at = index_of(group_id(), a.n1, a.n2);
+    struct in_registers<TYPE> r;
+    launch_next();
+    wait_for_previous();
+    load_row<TYPE>(r, x + (u64)row_at(a.x, at), a.cols);
+    norm_row<TYPE, WEIGHT>(r, weight + (u64)a.weight_offset, a.has_weight, a.cols, a.eps);
+    store_row<TYPE>(r, y + (u64)row_at(a.y, at), a.cols);
+}
+
+template <int TYPE, int WEIGHT>
+FUNC void add_rmsnorm(u64 y, u64 residual, u64 x, u64 weight, const struct add_rmsnorm_args &a)
+{
+    const struct index at = index_of(group_id(), a.n1, a.n2);
+    struct in_registers<TYPE> r, more;
+    launch_next();
+    wait_for_previous();
+    residual += (u64)row_at(a.residual, at);
+    load_row<TYPE>(r, residual, a.cols);
+    load_row<TYPE>(more, x + (u64)row_at(a.x, at), a.cols);
+    EACH_QUAD(i, place, a.cols)
+    {
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+            r.v[i][j] += more.v[i][j];
+        const struct quad sum = pack<TYPE>(r.v[i]);
+        store_quad(residual + (u64)place * 16, sum);
+        unpack<TYPE>(r.v[i], sum); /* rounded as stored */
+    }
+    norm_row<TYPE, WEIGHT>(r, weight + (u64)a.weight_offset, a.has_weight, a.cols, a.eps);
+    store_row<TYPE>(r, y + (u64)row_at(a.y, at), a.cols);
+}
+
+#define NORMS(act, wgt, ACT, WGT)                                                          \
+    KERNEL(rows_rmsnorm_##act##_##wgt)                                                     \
+    (u64 y, u64 x, u64 weight, ARGS(struct rmsnorm_args) a)                                \
+    {                                                                                      \
+        rmsnorm<ACT, WGT>(y, x, weight, a);                                                \
+    }                                                                                      \
+    KERNEL(rows_add_rmsnorm_##act##_##wgt)                                                 \
+    (u64 y, u64 residual, u64 x, u64 weight, ARGS(struct add_rmsnorm_args) a)              \
+    {                                                                                      \
+        add_rmsnorm<ACT, WGT>(y, residual, x, weight, a);                                  \
+    }
+NORMS(f32, f32, F32, F32)
+NORMS(f16, f16, F16, F16)
+NORMS(f16, f32, F16, F32)
+NORMS(bf16, bf16, BF16, BF16)
+NORMS(bf16, f32, BF16, F32)
+
+/* ---- softmax, without a mask ---- */
+
+/* e^x: what is stored in 16 bits needs less. */
+template <int TYPE> FUNC float exp_for(float x)
+{
+    return TYPE == F32 ? exp_f32(x) : exp_near(x);
+}
+
+template <int TYPE> FUNC void softmax(u64 y, u64 x, const struct softmax_args &a)
+{
+    SHARED float scratch[2][32];
+    const struct index row = index_of(group_id(), a.n1, a.n2);
+    struct in_registers<TYPE> t;
+    float top = NEG_INFINITY, sum = 0.0f;
+    launch_next();
+    wait_for_previous();
+    load_row<TYPE>(t, x + (u64)row_at(a.x, row), a.cols);
+    EACH_QUAD(i, at, a.cols)
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++) {
+            t.v[i][j] *= a.scale;
+            top = max_f32(t.v[i][j], top);
+        }
+    top = group_of<true>(top, scratch[0]);
+    /* -inf - -inf would be NaN; with 0 every exp is 0, as required. */
+    top = top == NEG_INFINITY ? 0.0f : top;
+    EACH_QUAD(i, at, a.cols)
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++) {
+            t.v[i][j] = exp_for<TYPE>(t.v[i][j] - top);
+            sum += t.v[i][j];
+        }
+    sum = group_of<false>(sum, scratch[1]);
+    const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+    EACH_QUAD(i, at, a.cols)
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+            t.v[i][j] *= scale;
+    store_row<TYPE>(t, y + (u64)row_at(a.y, row), a.cols);
+}
+
+#define SOFTMAX(act, ACT)                                                                  \
+    KERNEL(rows_softmax_##act)                                                             \
+    (u64 y, u64 x, u64 mask, u64 slopes, u64 sinks, ARGS(struct softmax_args) a)           \
+    {                                                                                      \
+        softmax<ACT>(y, x, a);                                                             \
+    }
+SOFTMAX(f32, F32)
+SOFTMAX(f16, F16)
+SOFTMAX(bf16, BF16)
+
+/* ---- elementwise ---- */
+
+template <int TYPE> FUNC float silu_of(float v)
+{
+    return TYPE == F32 ? v / (1.0f + exp_f32(-v)) : divide_near(v, 1.0f + exp_near(-v));
+}
+
+struct silu_op {
+    template <int TYPE> FUNC_IN float of(float a, float b)
+    {
+        (void)b;
+        return silu_of<TYPE>(a);
+    }
+};
+struct swiglu_op {
+    template <int TYPE> FUNC_IN float of(float a, float b)
+    {
+        return silu_of<TYPE>(a) * b;
+    }
+};
+struct add_op {
+    template <int TYPE> FUNC_IN float of(float a, float b)
+    {
+        return a + b;
+    }
+};
+struct mul_op {
+    template <int TYPE> FUNC_IN float of(float a, float b)
+    {
+        return a * b;
+    }
+};
+
+/* y = OP(a, b): one group per ROWS_SPAN pieces of 16 bytes of a row. */
+template <class OP, int TYPE, bool TWO>
+FUNC void elementwise(u64 y, u64 a, u64 b, const struct place &py, const struct place &pa,
+                      const struct place &pb, i64 n1, i64 n2, i64 cols)
+{
+    const int quads = (int)(cols / WIDTH(TYPE)), spans = (quads + ROWS_SPAN - 1) / ROWS_SPAN;
+    const struct index row = index_of(group_id() / spans, n1, n2);
+    const int at = group_id() % spans * ROWS_SPAN + local_id();
+    float v[WIDTH(TYPE)], w[WIDTH(TYPE)];
+    launch_next();
+    wait_for_previous();
+    if (at >= quads)
+        return;
+    const struct quad first = load_quad(a + (u64)row_at(pa, row) + (u64)at * 16);
+    if (TWO)
+        unpack<TYPE>(w, load_quad(b + (u64)row_at(pb, row) + (u64)at * 16));
+    unpack<TYPE>(v, first);
+    UNROLL for (int i = 0; i < WIDTH(TYPE); i++)
+        v[i] = OP::template of<TYPE>(v[i], TWO ? w[i] : 0.0f);
+    store_quad(y + (u64)row_at(py, row) + (u64)at * 16, pack<TYPE>(v));
+}
+
+#define ELEMENTWISE(act, ACT)                                                              \
+    KERNEL(rows_silu_##act)(u64 y, u64 x, ARGS(struct silu_args) s)                        \
+    {                                                                                      \
+        elementwise<silu_op, ACT, false>(y, x, x, s.y, s.x, s.x, s.n1, s.n2, s.cols);      \
+    }                                                                                      \
+    KERNEL(rows_swiglu_##act)(u64 y, u64 gate, u64 up, ARGS(struct swiglu_args) s)         \
+    {                                                                                      \
+        elementwise<swiglu_op, ACT, true>(y, gate, up, s.y, s.gate, s.up, s.n1, s.n2,      \
+                                          s.cols);                                         \
+    }                                                                                      \
+    KERNEL(rows_add_##act)(u64 y, u64 a, u64 b, ARGS(struct binary_args) s)                \
+    {                                                                                      \
+        elementwise<add_op, ACT, true>(y, a, b, s.y, s.a, s.b, s.n1, s.n2, s.cols);        \
+    }                                                                                      \
+    KERNEL(rows_mul_##act)(u64 y, u64 a, u64 b, ARGS(struct binary_args) s)                \
+    {                                                                                      \
+        elementwise<mul_op, ACT, true>(y, a, b, s.y, s.a, s.b, s.n1, s.n2, s.cols);        \
+    }
+ELEMENTWISE(f32, F32)
+ELEMENTWISE(f16, F16)
+ELEMENTWISE(bf16, BF16)
