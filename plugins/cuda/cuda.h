@@ -312,4 +312,11 @@ int32_t launch_reserve(struct device *device, void *stream, struct workspace *wo
 void launch_release(struct device *device, struct workspace *workspace);
 void launch_unload(struct device *device);
 
+/* ---- kernels/matmul_gemv.c ----------------------------------------------------------------- */
+
+/* Launches the first nodes as one kernel, where one can compute several of them, and sets `taken`
+ * to how many; 0: none. */
+int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
+                          const struct hw_node *nodes, uint32_t count, uint32_t *taken);
+
 #endif

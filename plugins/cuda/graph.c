@@ -53,9 +53,14 @@ static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
 {
     struct launcher at = { queue->device, stream, workspace, false };
     int32_t status = HW_OK;
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = record_node(&at, queue, &nodes[i]);
-        at.in_order = nodes[i].op == HW_OP_COPY || nodes[i].op == HW_NODE_CALL;
+    for (uint32_t i = 0, taken; i < count && !status; i += taken) {
+        status = gemv_launch_nodes(&at, queue, &nodes[i], count - i, &taken);
+        if (!status && taken == 0) {
+            status = record_node(&at, queue, &nodes[i]);
+            taken = 1;
+        }
+        const uint32_t last = nodes[i + taken - 1].op;
+        at.in_order = last == HW_OP_COPY || last == HW_NODE_CALL;
     }
     const int result = queue->device->cuda->capture_end(stream, recorded);
     return status ? status : answer(queue->device, result, "record a graph");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cu: one row of a, and b stored [n,k]. */
+/* Plans matmul_gemv.cu: one row of a, and b stored [n,k]. Several matmuls of the same a, and a
+ * swiglu of two, can be one launch. */
 #include "../cuda.h"
 
 #include "matmul_gemv.h"
@@ -169,4 +170,132 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     if (!shape_of(op, m->k).stages)
         return "a does not fit into shared memory";
     return NULL;
+}
+
+/* ---- neighbours in a graph as one launch ---- */
+
+struct range {
+    uint64_t begin, end;
+};
+
+static bool are_apart(struct range x, struct range y)
+{
+    return x.end <= y.begin || y.end <= x.begin;
+}
+
+static struct range floats_at(uint64_t begin, int64_t count, int32_t type)
+{
+    const uint64_t bytes = type ? (uint64_t)(count * hw_dtype_bytes(type)) : 0;
+    return (struct range){ begin, begin + bytes };
+}
+
+static struct range weights_of(const struct gemv_part *part, int k)
+{
+    /* with one row there may be no stride */
+    return (struct range){ part->b, part->b + (uint64_t)(part->rows * part->stride) +
+                                        (uint64_t)k * 4 };
+}
+
+/* Whether what `writer` writes is nothing that `other` reads or writes. */
+static bool does_not_touch(const struct gemv_args *args, const struct gemv_part *writer,
+                           const struct gemv_part *other)
+{
+    const struct range c = floats_at(writer->c, writer->rows, args->c_type);
+    return are_apart(c, floats_at(args->a, args->k, args->a_type)) &&
+           are_apart(c, weights_of(other, args->k)) &&
+           are_apart(c, floats_at(other->bias, other->rows, other->bias_type)) &&
+           are_apart(c, floats_at(other->c, other->rows, args->c_type));
+}
+
+static bool is_gemv(const struct queue *queue, const struct hw_node *node,
+                    struct plan *plan)
+{
+    return node->op == HW_OP_MATMUL &&
+           !kernel_plan(&queue->choice, node->op, node->args, plan) &&
+           plan->launch == launch_gemv && plan->lowered.groups > 0;
+}
+
+/* Adds a matmul of the same a, unless one depends on another. */
+static bool add_neighbour(struct gemv_args *args, const struct queue *queue,
+                          const struct hw_matmul *first, const struct hw_node *node)
+{
+    struct plan plan;
+    struct gemv_args more = *args;
+    if (args->parts == GEMV_PARTS || !is_gemv(queue, node, &plan))
+        return false;
+    const struct hw_matmul *op = node->args;
+    const struct gemv_args own = args_of(&plan, op);
+    if (own.a != args->a || own.k != args->k || own.a_type != args->a_type ||
+        own.c_type != args->c_type || op->b.dtype != first->b.dtype)
+        return false;
+    add_part(&more, &plan, op);
+    const struct gemv_part *last = &more.part[args->parts];
+    for (int i = 0; i < args->parts; i++)
+        if (!does_not_touch(&more, last, &more.part[i]) ||
+            !does_not_touch(&more, &more.part[i], last))
+            return false;
+    *args = more;
+    return true;
+}
+
+static int64_t elements_of(const struct hw_tensor *t)
+{
+    int64_t count = 1;
+    for (int i = 0; i < t->rank; i++)
+        count *= t->extent[i];
+    return count;
+}
+
+static uint64_t address_of(const struct lowered *l, int operand, const struct place *place)
+{
+    return launch_base(l->operand[operand]) + (uint64_t)place->offset;
+}
+
+/* Adds silu(first) * second, if that is what a node computes. */
+static bool add_swiglu(struct gemv_args *args, const struct queue *queue,
+                       const struct hw_node *node)
+{
+    struct plan plan;
+    const struct gemv_part *gate = &args->part[0], *up = &args->part[1];
+    if (node->op != HW_OP_SWIGLU || queue->choice.forced[HW_OP_SWIGLU] ||
+        args->parts != 2 || gate->rows != up->rows || gate->bias_type || up->bias_type ||
+        args->c_type != HW_F32 ||
+        kernel_plan(&queue->choice, HW_OP_SWIGLU, node->args, &plan))
+        return false;
+    const struct lowered *l = &plan.lowered;
+    const struct swiglu_args *s = &l->args.swiglu;
+    const uint64_t y = address_of(l, 0, &s->y);
+    struct gemv_part writer = *gate;
+    writer.c = y;
+    if (l->form != FORM_f32_f32 || s->cols != gate->rows ||
+        elements_of(l->operand[0]) != gate->rows)
+        return false;
+    if (address_of(l, 1, &s->gate) != gate->c || address_of(l, 2, &s->up) != up->c ||
+        !does_not_touch(args, &writer, up) ||
+        (y != gate->c && !does_not_touch(args, &writer, gate)))
+        return false;
+    args->y = y;
+    args->gated = 1;
+    return true;
+}
+
+int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
+                          const struct hw_node *nodes, uint32_t count, uint32_t *taken)
+{
+    struct plan plan;
+    *taken = 0;
+    if (count < 2 || !is_gemv(queue, nodes, &plan))
+        return HW_OK;
+    const struct hw_matmul *first = nodes->args;
+    struct gemv_args args = args_of(&plan, first);
+    uint32_t n = 1;
+    add_part(&args, &plan, first);
+    while (n < count && add_neighbour(&args, queue, first, &nodes[n]))
+        n++;
+    if (n == 1)
+        return HW_OK;
+    if (n < count && add_swiglu(&args, queue, &nodes[n]))
+        n++;
+    *taken = n;
+    return launch_parts(at, first, &args);
 }
