@@ -2,12 +2,15 @@
 /* The devices of all platforms: what they are, opening and closing them. */
 #include "opencl.h"
 
+#include "common/sha256.h"
+
 #include <dirent.h>
 #include <stdlib.h>
 
 /* What can be asked about a device. */
 enum {
     DEVICE_TYPE = 0x1000,
+    DEVICE_VENDOR_NUMBER = 0x1001,
     DEVICE_UNITS = 0x1002,
     DEVICE_GROUP_MOST = 0x1004,
     DEVICE_BUFFER_MOST = 0x1010,
@@ -142,6 +145,35 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
     return NULL;
 }
 
+/* ---- vendors ---- */
+
+#ifdef OPENCL_VENDOR
+/* Numbers of the PCI Special Interest Group; processors have those of their makers, too. */
+static const struct {
+    const char *name;
+    uint32_t number;
+} vendors[] = {
+    { "amd", 0x1002 },   { "amd", 0x1022 },    { "arm", 0x13B5 },
+    { "intel", 0x8086 }, { "nvidia", 0x10DE }, { "qualcomm", 0x5143 },
+};
+
+/* Whether a module for one vendor shows the device. */
+static bool is_wanted(const struct plugin *plugin, void *device)
+{
+    const uint64_t maker = number(plugin, device, DEVICE_VENDOR_NUMBER);
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
+        if (strcmp(vendors[i].name, OPENCL_VENDOR) == 0 && vendors[i].number == maker)
+            return true;
+    return false;
+}
+#else
+static bool is_wanted(const struct plugin *plugin, void *device)
+{
+    (void)plugin, (void)device;
+    return true;
+}
+#endif
+
 /* ---- finding ---- */
 
 /* Why the device cannot run the kernels; NULL: it can. */
@@ -167,16 +199,20 @@ static void leave_out(struct plugin *plugin, int32_t level, const char *name,
     snprintf(plugin->left_out, sizeof plugin->left_out, "%s: %s", name, why);
 }
 
-static void find_device(struct plugin *plugin, const char *platform, void *handle)
+static void find_device(struct plugin *plugin, const char *platform, uint32_t index,
+                        void *handle)
 {
-    struct found found = { .handle = handle, .group_most = MOST_GROUP };
+    struct found found = { .handle = handle, .number = index, .group_most = MOST_GROUP };
     char name[128];
-    const char *why = why_not(plugin, handle);
+    const char *why = is_wanted(plugin, handle)
+                          ? why_not(plugin, handle)
+                          : "it is of another vendor than this plugin";
     if (!why)
         why = apply_quirks(plugin, platform, &found);
     if (!why && plugin->devices == MOST_DEVICES)
         why = "there are more than 64 devices";
     text(plugin, handle, DEVICE_NAME, name, sizeof name);
+    snprintf(found.platform, sizeof found.platform, "%s", platform);
     if (why)
         leave_out(plugin, HW_LOG_INFO, name, why);
     else
@@ -207,7 +243,7 @@ static void find_on(struct plugin *plugin, void *platform)
     if (error && error != DEVICE_NOT_FOUND)
         fail_platform(plugin, name, "list its devices", error);
     for (uint32_t i = 0; !error && i < count && i < MOST_DEVICES; i++)
-        find_device(plugin, name, found[i]);
+        find_device(plugin, name, i, found[i]);
 }
 
 /* Copies the name of a file "<vendor>.icd" in the directory; false if there is none. Each names an
@@ -281,9 +317,28 @@ static int32_t kind_of(const struct plugin *plugin, void *device)
                                                          : HW_DEVICE_DISCRETE;
 }
 
-static void read_identity(const struct plugin *plugin, void *device,
+/* A UUID for a device that tells none: of its names, and its number on its platform. So a device
+ * that two modules show is known to be the same. */
+static void name_identity(const struct found *found, struct hw_device_info *facts)
+{
+    const char *const names[] = { found->platform, facts->name, facts->driver };
+    uint8_t digest[SHA256_BYTES];
+    struct sha256 hash;
+    sha256_begin(&hash);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        sha256_add(&hash, names[i], strlen(names[i]) + 1);
+    sha256_add(&hash, &found->number, sizeof found->number);
+    sha256_end(&hash, digest);
+    digest[6] = 0x80 | (digest[6] & 0x0F); /* version 8 of RFC 9562: of one's own making */
+    digest[8] = 0x80 | (digest[8] & 0x3F);
+    memcpy(facts->uuid, digest, sizeof facts->uuid);
+    facts->has_uuid = true;
+}
+
+static void read_identity(const struct plugin *plugin, const struct found *found,
                           struct hw_device_info *facts)
 {
+    void *device = found->handle;
     struct {
         uint32_t domain, bus, device, function;
     } pci;
@@ -297,6 +352,8 @@ static void read_identity(const struct plugin *plugin, void *device,
     facts->has_uuid = has_extension(plugin, device, "cl_khr_device_uuid") &&
                       !plugin->cl.device_info(device, DEVICE_UUID, sizeof facts->uuid,
                                               facts->uuid, NULL);
+    if (!facts->has_uuid && facts->pci_bus < 0)
+        name_identity(found, facts);
 }
 
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
@@ -320,7 +377,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
         facts.features |= HW_FEATURE_UNIFIED_MEMORY;
     if (has_extension(plugin, device, "cl_khr_fp16"))
         facts.features |= HW_FEATURE_F16;
-    read_identity(plugin, device, &facts);
+    read_identity(plugin, &plugin->device[index], &facts);
     hw_answer(info, &facts);
     return HW_OK;
 }

@@ -59,6 +59,8 @@ enum { PORTABLE_PROGRAMS = FORM_COUNT * PORTABLE_COUNT };
 /* A device that can run the kernels. */
 struct found {
     void *handle;
+    char platform[128];
+    uint32_t number;     /* on its platform */
     uint32_t group_most; /* work-items of a group */
     uint64_t lacks;      /* of enum feature, because of quirks */
 };

@@ -53,7 +53,16 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     return HW_OK;
 }
 
-HW_PLUGIN("opencl",
-          "title=OpenCL\nrank=60\nneeds=libOpenCL.so.1\nremedy=" REMEDY
+/* A module for one vendor is built from the same files. */
+#ifdef OPENCL_VENDOR
+#define NAME  "opencl_" OPENCL_VENDOR
+#define TITLE "OpenCL, devices of " OPENCL_VENDOR " alone"
+#else
+#define NAME  "opencl"
+#define TITLE "OpenCL"
+#endif
+
+HW_PLUGIN(NAME,
+          "title=" TITLE "\nrank=60\nneeds=libOpenCL.so.1\nremedy=" REMEDY
           "\nbuild=" HW_BUILD_STAMP "\n",
           fill)

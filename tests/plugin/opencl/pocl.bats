@@ -57,3 +57,16 @@ result = json.load(open(sys.argv[1]))['results'][0]
 assert result['rival'] == 'CLBlast' and result['difference'] < 1e-5, result
 END
 }
+
+@test "a device that two modules show appears once" {
+    local vendor
+    case $(sed -n 's/^vendor_id.*: //p' /proc/cpuinfo | head -n 1) in
+    GenuineIntel) vendor=intel ;;
+    AuthenticAMD) vendor=amd ;;
+    esac
+    [ -e "$HW_PLUGIN_PATH_ONLY/hw_opencl_$vendor.so" ] || skip "not applicable: built without -Dopencl_vendors"
+    HW_BACKENDS='opencl*' "$HW" devices -l >"$BATS_TEST_TMPDIR/all"
+    grep -q '^opencl:0' "$BATS_TEST_TMPDIR/all"
+    grep "^opencl_$vendor:0.*not used" "$BATS_TEST_TMPDIR/all"
+    HW_BACKENDS=opencl_$vendor "$HW" devices -l | grep "^opencl_$vendor:0"
+}
