@@ -3,8 +3,6 @@
 #ifndef ATTENTION_H
 #define ATTENTION_H
 
-#define UNROLL _Pragma("unroll")
-#define LOOP   _Pragma("unroll 1")
 #define LOG2_E 1.44269504f
 
 /* The keys first .. end - 1; none if end is not larger. */
@@ -34,14 +32,6 @@ FUNC struct span seen_by(const struct attention_args &a, int length, int query)
     seen.end = a.causal && after < length ? after : length;
     seen.first = a.window > 0 && seen.end > a.window ? seen.end - (int)a.window : 0;
     return seen;
-}
-
-/* Lets the kernel that follows start, and waits for the one before. */
-FUNC void take_turn()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
-#endif
 }
 
 #endif

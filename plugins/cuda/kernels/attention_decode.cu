@@ -26,14 +26,10 @@
 #include "prelude/storage.h"
 
 #include "attention.h"
-
 #include "attention_decode.h"
+#include "device.h"
 
 /* ---- the machine ---- */
-
-struct __attribute__((aligned(16))) quad {
-    u32 v[4];
-};
 
 struct place3 {
     int x, y, z;
@@ -46,20 +42,6 @@ FUNC struct place3 group_place()
     asm("mov.u32 %0, %%ctaid.y;" : "=r"(at.y));
     asm("mov.u32 %0, %%ctaid.z;" : "=r"(at.z));
     return at;
-}
-
-FUNC void warp_barrier()
-{
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
-}
-
-FUNC float from_lane(float v, int lane)
-{
-    u32 other;
-    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-                 : "=r"(other)
-                 : "r"(bits_of_f32(v)), "r"(lane));
-    return f32_of_bits(other);
 }
 
 FUNC bool any_lane(bool is)
@@ -439,13 +421,13 @@ template <int DIM> FUNC void exponentials(float *score, struct kept<DIM> &my, in
 {
     float top = my.top;
     UNROLL for (int i = 0; i < 4; i++) top = max_f32(score[i], top);
-    top = max_f32(from_lane(top, lane ^ 1), top);
-    top = max_f32(from_lane(top, lane ^ 2), top);
+    top = max_f32(of_lane(top, lane ^ 1), top);
+    top = max_f32(of_lane(top, lane ^ 2), top);
     const float from = top == NEG_INFINITY ? 0.0f : top;
     if (any_lane(top != my.top)) {
         const float shrink = exp2_f32((my.top - from) * LOG2_E);
-        const float even = from_lane(shrink, lane % 4 * 8);
-        const float odd = from_lane(shrink, lane % 4 * 8 + 4);
+        const float even = of_lane(shrink, lane % 4 * 8);
+        const float odd = of_lane(shrink, lane % 4 * 8 + 4);
         UNROLL for (int m = 0; m < DIM / 16; m++) UNROLL for (int i = 0; i < 4; i++)
             my.y[m][i] *= i % 2 ? odd : even;
         my.sum *= shrink;
@@ -626,8 +608,8 @@ template <int DIM> struct warps {
 template <int DIM> FUNC void leave(struct warps<DIM> *to, struct kept<DIM> &my)
 {
     const int lane = local_id() % 32, warp = local_id() / 32;
-    my.sum += from_lane(my.sum, lane ^ 1);
-    my.sum += from_lane(my.sum, lane ^ 2);
+    my.sum += of_lane(my.sum, lane ^ 1);
+    my.sum += of_lane(my.sum, lane ^ 2);
     if (lane % 4 == 0)
         to->parts.sums[warp][lane / 4] = { my.top, my.sum };
     UNROLL for (int m = 0; m < DIM / 16; m++) UNROLL for (int i = 0; i < 4; i++)

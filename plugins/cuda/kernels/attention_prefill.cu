@@ -21,13 +21,11 @@
 
 #include "prelude/storage.h"
 
-/* A tensor in device memory, as the driver describes it. */
-struct __attribute__((aligned(64))) tensor_map {
-    u64 words[16];
-};
+#include "device.h"
+
+#include "wgmma.h"
 
 #include "attention.h"
-
 #include "attention_prefill.h"
 
 /* ---- the machine: shared memory has addresses of 32 bits ---- */
@@ -42,24 +40,6 @@ FUNC int group_in(int axis)
     else
         asm("mov.u32 %0, %%ctaid.z;" : "=r"(i));
     return i;
-}
-
-FUNC u32 shared_address(const void *p)
-{
-    u32 at;
-    asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }"
-        : "=r"(at)
-        : "l"(p));
-    return at;
-}
-
-FUNC float from_lane(float v, int distance)
-{
-    float other;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-                 : "=f"(other)
-                 : "f"(v), "r"(distance));
-    return other;
 }
 
 FUNC float exp2_f32(float x)
@@ -86,48 +66,6 @@ template <int TYPE> FUNC u32 pair_of(float low, float high)
     return pair;
 }
 
-FUNC void fence_async()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-FUNC void barrier_create(u32 barrier, int arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
-                 : "memory");
-}
-
-FUNC void barriers_created()
-{
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    fence_async();
-}
-
-FUNC void barrier_arrive(u32 barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-FUNC void barrier_expect(u32 barrier, int bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                 "r"(bytes)
-                 : "memory");
-}
-
-FUNC void barrier_wait(u32 barrier, int phase)
-{
-    u32 done;
-    do
-        asm volatile("{ .reg .pred p;\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(phase)
-                     : "memory");
-    while (!done);
-}
-
 /* A barrier of the two warpgroups that compute. */
 FUNC void computing_barrier()
 {
@@ -147,11 +85,6 @@ FUNC void box_load(u32 to, const struct tensor_map *map, int number, int head, i
 
 /* ---- the matrix units ---- */
 
-/* The numbers of 16 registers each. */
-#define R0          "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define R1          "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define R2          "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
-#define R3          "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define S4(how, i)  how(c[i]), how(c[i + 1]), how(c[i + 2]), how(c[i + 3])
 #define S16(how, i) S4(how, i), S4(how, i + 4), S4(how, i + 8), S4(how, i + 12)
 #define S64(how)    S16(how, 0), S16(how, 16), S16(how, 32), S16(how, 48)
@@ -197,22 +130,6 @@ template <int TYPE> struct matrix_unit;
     };
 MATRIX_UNIT(F16, "f16")
 MATRIX_UNIT(BF16, "bf16")
-
-FUNC void products_begin()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-FUNC void products_commit()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-/* Waits for all but the last `LEFT` commits. */
-template <int LEFT> FUNC void products_wait()
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
-}
 
 /* How the matrix units find a factor in shared memory, in panels with rows of 128 bytes, swizzled:
  * eight rows are 1024 bytes. For v, whose columns are rows here, `panel` is the distance of
@@ -282,7 +199,7 @@ template <int DIM>
 FUNC void load_tile(u32 to, const struct tensor_map *map, int head, int token, int batch,
                     u32 barrier)
 {
-    barrier_expect(barrier, PREFILL_TILE(DIM));
+    expect_bytes(barrier, PREFILL_TILE(DIM));
     UNROLL for (int panel = 0; panel < DIM / 64; panel++)
         box_load(to + panel * PREFILL_PANEL, map, panel * 64, head, token, batch, barrier);
 }
@@ -306,10 +223,10 @@ template <int DIM> FUNC void load_all(const struct prefill_args &s, const struct
     load_tile<DIM>(w.q, &s.q, w.head, w.query, w.batch, barrier_of(w, Q_HERE, 0));
     for (int i = w.tiles - 1; i >= 0; i--, advance(at)) {
         const int key = w.first + i * PREFILL_KEYS, in = at.stage * PREFILL_TILE(DIM);
-        barrier_wait(barrier_of(w, K_FREE, at.stage), at.phase);
+        wait_for(barrier_of(w, K_FREE, at.stage), at.phase);
         load_tile<DIM>(w.k + in, &s.k, w.kv_head, key, w.batch,
                        barrier_of(w, K_HERE, at.stage));
-        barrier_wait(barrier_of(w, V_FREE, at.stage), at.phase);
+        wait_for(barrier_of(w, V_FREE, at.stage), at.phase);
         load_tile<DIM>(w.v + in, &s.v, w.kv_head, key, w.batch,
                        barrier_of(w, V_HERE, at.stage));
     }
@@ -418,20 +335,20 @@ FUNC void compute_tiles(struct kept<DIM> &my, const struct work &w, float scale)
     float shrink[2];
     struct cursor at = { 0, 0 };
 
-    barrier_wait(barrier_of(w, Q_HERE, 0), 0);
+    wait_for(barrier_of(w, Q_HERE, 0), 0);
     {
         float score[64], exponential[64];
-        barrier_wait(barrier_of(w, K_HERE, 0), 0);
+        wait_for(barrier_of(w, K_HERE, 0), 0);
         products_begin();
         multiply<TYPE, DIM>(score, w, 0, warpgroup);
         products_commit();
         products_wait<0>();
         if (speaks)
-            barrier_arrive(barrier_of(w, K_FREE, 0));
+            arrive(barrier_of(w, K_FREE, 0));
         exponentials<true>(exponential, score, my, shrink,
                            w.first + (w.tiles - 1) * PREFILL_KEYS, scale);
         round_all<TYPE>(p, exponential);
-        barrier_wait(barrier_of(w, V_HERE, 0), 0);
+        wait_for(barrier_of(w, V_HERE, 0), 0);
         clear_behind<DIM>(w);
     }
     LOOP for (int i = w.tiles - 2; i >= 0; i--)
@@ -440,29 +357,29 @@ FUNC void compute_tiles(struct kept<DIM> &my, const struct work &w, float scale)
         struct cursor next = at;
         float score[64], exponential[64];
         advance(next);
-        barrier_wait(barrier_of(w, K_HERE, next.stage), next.phase);
+        wait_for(barrier_of(w, K_HERE, next.stage), next.phase);
         products_begin();
         multiply<TYPE, DIM>(score, w, next.stage, warpgroup);
         products_commit();
-        barrier_wait(barrier_of(w, V_HERE, at.stage), at.phase);
+        wait_for(barrier_of(w, V_HERE, at.stage), at.phase);
         products_begin();
         weigh<TYPE, DIM>(my.y, p, w, at.stage);
         products_commit();
         products_wait<1>();
         if (speaks)
-            barrier_arrive(barrier_of(w, K_FREE, next.stage));
+            arrive(barrier_of(w, K_FREE, next.stage));
         if (key >= w.all.first && key + PREFILL_KEYS <= w.all.end)
             exponentials<false>(exponential, score, my, shrink, key, scale);
         else
             exponentials<true>(exponential, score, my, shrink, key, scale);
         products_wait<0>();
         if (speaks)
-            barrier_arrive(barrier_of(w, V_FREE, at.stage));
+            arrive(barrier_of(w, V_FREE, at.stage));
         UNROLL for (int n = 0; n < DIM / 2; n++) my.y[n] *= shrink[n / 2 % 2];
         round_all<TYPE>(p, exponential);
         at = next;
     }
-    barrier_wait(barrier_of(w, V_HERE, at.stage), at.phase);
+    wait_for(barrier_of(w, V_HERE, at.stage), at.phase);
     products_begin();
     weigh<TYPE, DIM>(my.y, p, w, at.stage);
     products_commit();
@@ -549,14 +466,14 @@ FUNC void compute(const struct prefill_args &s, const struct work &w)
 FUNC void create_barriers(const struct work &w)
 {
     if (local_id() == 0) {
-        barrier_create(barrier_of(w, Q_HERE, 0), 1);
+        barrier_init(barrier_of(w, Q_HERE, 0), 1);
         for (int i = 0; i < PREFILL_STAGES; i++) {
-            barrier_create(barrier_of(w, K_HERE, i), 1);
-            barrier_create(barrier_of(w, K_FREE, i), 2);
-            barrier_create(barrier_of(w, V_HERE, i), 1);
-            barrier_create(barrier_of(w, V_FREE, i), 2);
+            barrier_init(barrier_of(w, K_HERE, i), 1);
+            barrier_init(barrier_of(w, K_FREE, i), 2);
+            barrier_init(barrier_of(w, V_HERE, i), 1);
+            barrier_init(barrier_of(w, V_FREE, i), 2);
         }
-        barriers_created();
+        barriers_ready();
     }
     BARRIER();
 }

@@ -46,6 +46,13 @@ FUNC void wait_for_previous()
 #endif
 }
 
+/* Both. */
+FUNC void take_turn()
+{
+    launch_next();
+    wait_for_previous();
+}
+
 /* ---- a warp, a group ---- */
 
 FUNC void warp_barrier()
@@ -53,6 +60,7 @@ FUNC void warp_barrier()
     asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
 
+/* Of the lane `distance` away, whose place differs in that bit. */
 FUNC u32 from_lane(u32 v, int distance)
 {
     u32 other;
@@ -62,10 +70,24 @@ FUNC u32 from_lane(u32 v, int distance)
     return other;
 }
 
+FUNC float from_lane(float v, int distance)
+{
+    return f32_of_bits(from_lane(bits_of_f32(v), distance));
+}
+
+/* Of the lane `lane`. */
+FUNC float of_lane(float v, int lane)
+{
+    u32 other;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=r"(other)
+                 : "r"(bits_of_f32(v)), "r"(lane));
+    return f32_of_bits(other);
+}
+
 FUNC float warp_sum(float v)
 {
-    UNROLL for (int distance = 16; distance; distance /= 2)
-        v += f32_of_bits(from_lane(bits_of_f32(v), distance));
+    UNROLL for (int distance = 16; distance; distance /= 2) v += from_lane(v, distance);
     return v;
 }
 

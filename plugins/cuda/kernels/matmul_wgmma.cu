@@ -19,89 +19,13 @@
 
 #include "prelude/storage.h"
 
-/* A matrix in device memory, as the driver describes it. */
-struct __attribute__((aligned(64))) tensor_map {
-    u64 words[16];
-};
+#include "device.h"
+
+#include "wgmma.h"
 
 #include "matmul_wgmma.h"
 
-#define UNROLL _Pragma("unroll")
-
 /* ---- the machine: shared memory has addresses of 32 bits ---- */
-
-FUNC int group_count()
-{
-    int n;
-    asm("mov.u32 %0, %%nctaid.x;" : "=r"(n));
-    return n;
-}
-
-FUNC int local_count()
-{
-    int n;
-    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
-    return n;
-}
-
-FUNC u32 shared_address(const void *p)
-{
-    u32 at;
-    asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }" : "=r"(at) : "l"(p));
-    return at;
-}
-
-FUNC void warp_barrier()
-{
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
-}
-
-FUNC float from_lane(float v, int lane)
-{
-    float other;
-    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-                 : "=f"(other)
-                 : "f"(v), "r"(lane));
-    return other;
-}
-
-/* What is written to shared memory before is seen by copies and matrix units that begin after. */
-FUNC void fence_async()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-FUNC void barrier_create(u32 barrier, int arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
-                 : "memory");
-}
-
-FUNC void barrier_arrive(u32 barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-/* Arrives; the phase also waits for `bytes` bytes of copies. */
-FUNC void barrier_expect(u32 barrier, int bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                 "r"(bytes)
-                 : "memory");
-}
-
-FUNC void barrier_wait(u32 barrier, int phase)
-{
-    u32 done;
-    do
-        asm volatile("{ .reg .pred p;\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(phase)
-                     : "memory");
-    while (!done);
-}
 
 FUNC void map_prefetch(const struct tensor_map *map)
 {
@@ -138,16 +62,6 @@ FUNC void box_stores_wait()
 
 /* ---- the matrix units ---- */
 
-/* The numbers of 16 registers each. */
-#define R0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define R1 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define R2 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
-#define R3 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define R4 "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
-#define R5 "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define R6 "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
-#define R7 "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-
 #define S4(i)  "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 #define S16(i) S4(i), S4(i + 4), S4(i + 8), S4(i + 12)
 
@@ -183,22 +97,6 @@ MATRIX_UNITS(224, 112, 113, 114, R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6,
 MATRIX_UNITS(256, 128, 129, 130, R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6 "," R7,
              S16(0), S16(16), S16(32), S16(48), S16(64), S16(80), S16(96), S16(112))
 /* clang-format on */
-
-FUNC void products_begin()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-FUNC void products_commit()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-/* Waits for all but the last `left` commits. */
-template <int left> FUNC void products_wait()
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
-}
 
 /* Rows of 128 bytes in shared memory, swizzled by 128 bytes: eight of them are 1024 bytes. */
 FUNC u64 descriptor(u32 at)
@@ -252,8 +150,8 @@ FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
         for (int i = 0; i < g->steps; i++) {
             const u32 a = g->ring + turn.step * WGMMA_STEP_BYTES(ROWS, COLS);
             const u32 full = g->full + turn.step * 8;
-            barrier_wait(g->empty + turn.step * 8, turn.phase);
-            barrier_expect(full, WGMMA_STEP_BYTES(s->a_rows, COLS));
+            wait_for(g->empty + turn.step * 8, turn.phase);
+            expect_bytes(full, WGMMA_STEP_BYTES(s->a_rows, COLS));
             box_load(a, &s->a, i * WGMMA_STEP, at.row, full);
             box_load(a + ROWS * WGMMA_STEP * 2, &s->b, i * WGMMA_STEP, at.col, full);
             next<STEPS>(&turn);
@@ -271,20 +169,20 @@ FUNC void multiply_tile(float *sum, const struct group *g, struct turn *turn, u3
     for (int i = 0; i < g->steps; i++) {
         const u32 step = g->ring + turn->step * WGMMA_STEP_BYTES(ROWS, COLS);
         const u64 a = descriptor(step + offset), b = descriptor(step + ROWS * WGMMA_STEP * 2);
-        barrier_wait(g->full + turn->step * 8, turn->phase);
+        wait_for(g->full + turn->step * 8, turn->phase);
         products_begin();
         UNROLL for (int k = 0; k < WGMMA_STEP / 16; k++)
             matrix_unit<TYPE, COLS>::multiply(sum, a + 2 * k, b + 2 * k, (i | k) != 0);
         products_commit();
         products_wait<1>();
         if (before >= 0 && arrives)
-            barrier_arrive(g->empty + before * 8);
+            arrive(g->empty + before * 8);
         before = turn->step;
         next<STEPS>(turn);
     }
     products_wait<0>();
     if (arrives)
-        barrier_arrive(g->empty + before * 8);
+        arrive(g->empty + before * 8);
 }
 
 /* ---- storing c ---- */
@@ -305,7 +203,7 @@ FUNC void add_bias(const struct wgmma_args *s, float *v, int first, int lane)
         load_floats(&mine, (const u8 *)s->bias, s->bias_type, first + lane, 1);
     UNROLL for (int j = 0; j < 4; j++)
         UNROLL for (int right = 0; right < 2; right++) {
-            const float bias = from_lane(mine, j * 8 + lane % 4 * 2 + right);
+            const float bias = of_lane(mine, j * 8 + lane % 4 * 2 + right);
             v[4 * j + right] += bias;
             v[4 * j + 2 + right] += bias;
         }
@@ -425,8 +323,8 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
     g.across = (s->n + COLS - 1) / COLS;
     if (local_id() == 0) {
         for (int i = 0; i < STEPS; i++) {
-            barrier_create(g.full + i * 8, 1);
-            barrier_create(g.empty + i * 8, ROWS / 64);
+            barrier_init(g.full + i * 8, 1);
+            barrier_init(g.empty + i * 8, ROWS / 64);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         fence_async();
@@ -459,7 +357,7 @@ WGMMA_TILES(X)
 
 /* ---- f32 in 16 bits ---- */
 
-struct __attribute__((aligned(16))) quad {
+struct __attribute__((aligned(16))) four {
     float v[4];
 };
 
@@ -471,7 +369,7 @@ FUNC float group_max(float v)
 {
     SHARED float of_warp[WGMMA_ROUND_MOST / 32];
     for (int distance = 16; distance; distance /= 2)
-        v = max_f32(v, from_lane(v, local_id() % 32 ^ distance));
+        v = max_f32(v, of_lane(v, local_id() % 32 ^ distance));
     if (local_id() % 32 == 0)
         of_warp[local_id() / 32] = v;
     BARRIER();
@@ -489,7 +387,7 @@ FUNC u32 range_of(float most)
 }
 
 /* Returns what a row is to be multiplied by, and stores the inverse. */
-FUNC float range_row(const struct quad *x, float *scale)
+FUNC float range_row(const struct four *x, float *scale)
 {
     float most = 0.0f;
     UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
@@ -503,13 +401,13 @@ FUNC float range_row(const struct quad *x, float *scale)
 
 template <int TYPE> FUNC void round_row(const struct wgmma_round_args *s)
 {
-    const struct quad *from = (const struct quad *)(s->from + group_id() * s->from_stride);
+    const struct four *from = (const struct four *)(s->from + group_id() * s->from_stride);
     struct pairs *to = (struct pairs *)(s->to + group_id() * s->to_stride);
     const int count = s->k / 4, step = local_count();
-    struct quad x[WGMMA_ROUND_QUADS];
+    struct four x[WGMMA_ROUND_QUADS];
     UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
         x[q] = local_id() + q * step < count ? from[local_id() + q * step]
-                                             : (struct quad){ { 0.0f, 0.0f, 0.0f, 0.0f } };
+                                             : (struct four){ { 0.0f, 0.0f, 0.0f, 0.0f } };
     const float factor = TYPE == STORAGE_F16 ? range_row(x, (float *)s->scale) : 1.0f;
     UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
         if (local_id() + q * step < count)
