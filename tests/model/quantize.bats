@@ -107,7 +107,7 @@ for name in ('blk.1.attn_k.weight', 'output_norm.weight'):
 END
     printf 'First Citizen:\nBefore we proceed any further, hear me speak.\n' >text
     for file in "$MODEL" f32.gguf q8.gguf; do
-        "$HW" run "$file" --perplexity text --json >"$(basename "$file").json"
+        "$HW" run "$file" --precision fp32 --perplexity text --json >"$(basename "$file").json"
     done
     python3 - <<'END'
 import json, os
