@@ -275,11 +275,9 @@ static int32_t fail_without_platform(const struct plugin *plugin, int error)
                        "the implementations of OpenCL in %s (%s) cannot be used (%s): "
                        "reinstall the OpenCL driver of your device's vendor",
                        directory, name, why);
-    return hw_fail(
-        plugin->host, HW_NO_DEVICE,
-        "no OpenCL implementation is installed (%s): install the OpenCL driver of "
-        "your device's vendor",
-        why);
+    /* The library adds the remedy of the manifest. */
+    return hw_fail(plugin->host, HW_NO_DEVICE, "no OpenCL implementation is installed (%s)",
+                   why);
 }
 
 int32_t devices_find(struct plugin *plugin)

@@ -27,7 +27,8 @@ has_loader()
 
 @test "no implementation is installed" {
     has_loader
-    says "no OpenCL implementation is installed" "install the OpenCL driver of your device's vendor"
+    says "no OpenCL implementation is installed (CL_PLATFORM_NOT_FOUND_KHR). Install the OpenCL driver" \
+        "of your device's vendor, or HW_DISABLE=opencl to stop looking."
 }
 
 @test "the library of an implementation is missing" {
