@@ -4,9 +4,10 @@
  * plugin's buffer_alloc(). Its blocks are in a list by address; free blocks are also in the
  * list of their kind. Chunks differ by flags, and large requests get chunks of their own,
  * so that a small buffer never keeps a large chunk allocated. Allocation is best fit. A
- * large block is split only if at least half of it is used, or if there is no other memory,
- * because the rest could not be returned to the device. Zeroed memory is cleared by the
- * host if it has an address there. Otherwise only the device can clear it, when it
+ * large block is used only if at most an eighth of the request is left over, or if there is
+ * no other memory, because the rest could not be returned to the device. Idle chunks are
+ * returned before they are more than a small part of what is used. Zeroed memory is cleared
+ * by the host if it has an address there. Otherwise only the device can clear it, when it
  * allocates a chunk, so such a chunk lives as long as its buffer. */
 #include "run/pool.h"
 
@@ -25,6 +26,8 @@
 #define CHUNK_BYTES (UINT64_C(4) << 20) /* the size of chunks for small requests */
 #define LARGE_BYTES                                                                        \
     (UINT64_C(1) << 20) /* requests of this size and above get a chunk of their own */
+#define SPARE_BYTES (UINT64_C(32) << 20) /* idle, whatever is used */
+#define SPARE_PART  12                   /* or so small a part of what was used at most */
 
 struct chunk {
     struct hw_buffer memory;
@@ -93,13 +96,27 @@ static void chunk_free(struct pool *pool, struct chunk *chunk)
     free(chunk);
 }
 
-static void trim(struct pool *pool)
+/* Frees idle chunks, the oldest first, until the pool holds at most `most` bytes. */
+static void trim(struct pool *pool, uint64_t most)
 {
-    for (struct chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
-        next = chunk->next;
+    struct chunk *chunk = pool->chunks;
+    while (chunk && chunk->next)
+        chunk = chunk->next;
+    for (struct chunk *prev; chunk && pool->stats.held > most; chunk = prev) {
+        prev = chunk->prev;
         if (!chunk->first->used && !chunk->first->after)
             chunk_free(pool, chunk);
     }
+}
+
+/* Makes room for a chunk of `bytes` bytes, so that not much more is held than used. */
+static void shed(struct pool *pool, uint64_t bytes)
+{
+    const uint64_t now = pool->stats.used + bytes;
+    const uint64_t peak = now > pool->stats.peak ? now : pool->stats.peak;
+    const uint64_t part = peak / SPARE_PART;
+    const uint64_t most = peak + (part > SPARE_BYTES ? part : SPARE_BYTES);
+    trim(pool, most > bytes ? most - bytes : 0);
 }
 
 static struct kind *kind_of(struct pool *pool, uint32_t flags, bool large)
@@ -181,6 +198,7 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
 static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t bytes,
                                  uint32_t flags, struct block **block)
 {
+    shed(pool, bytes);
     struct chunk *chunk = calloc(1, sizeof *chunk);
     struct block *whole = calloc(1, sizeof *whole);
     enum hw_status status = chunk && whole
@@ -221,7 +239,7 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
         if (status != HW_NO_MEMORY)
             return status;
     }
-    trim(pool);
+    trim(pool, 0);
     return over_limit(pool, bytes) ? refuse(pool, bytes)
                                    : chunk_make(pool, kind, bytes, flags, block);
 }
@@ -231,7 +249,7 @@ enum hw_status pool_count(struct pool *pool, int64_t bytes)
     enum hw_status status = HW_OK;
     pthread_mutex_lock(&pool->lock);
     if (bytes > 0 && over_limit(pool, (uint64_t)bytes))
-        trim(pool);
+        trim(pool, 0);
     if (bytes > 0 && over_limit(pool, (uint64_t)bytes))
         status = refuse(pool, (uint64_t)bytes);
     else {
@@ -380,7 +398,7 @@ struct request {
 static struct block *fit(const struct request *r, bool wasteful)
 {
     const uint64_t most = r->kind->large && !wasteful && r->bytes < UINT64_MAX / 2
-                              ? 2 * r->bytes
+                              ? r->bytes + r->bytes / 8
                               : UINT64_MAX;
     return best_fit(r->kind, r->bytes, most, r->flags & HW_BUFFER_ZEROED);
 }
@@ -505,7 +523,7 @@ enum hw_status hw_pool_trim(struct hw_device *device)
         return status;
     pthread_mutex_lock(&device->pool->lock);
     collect(device->pool, false);
-    trim(device->pool);
+    trim(device->pool, 0);
     pthread_mutex_unlock(&device->pool->lock);
     return HW_OK;
 }

@@ -176,29 +176,53 @@ static void zeroed_memory_is_not_hoarded(void **state)
     world_close(&w);
 }
 
-/* A small request does not split a large free chunk, which can then be returned to the
- * driver. */
-static void small_requests_do_not_split_large_chunks(void **state)
+static struct hw_buffer *alloc(struct hw_device *device, uint64_t bytes)
+{
+    struct hw_buffer *b;
+    ok(hw_buffer_alloc(device, bytes, 0, &b));
+    return b;
+}
+
+/* A large request takes a chunk that is larger by an eighth at most; another could not be
+ * returned to the driver while a part of it is used. Only if there is no other memory, any free
+ * memory will do. */
+static void requests_do_not_split_much_larger_chunks(void **state)
 {
     struct world w;
-    struct hw_buffer *little, *half, *rest;
     (void)state;
     world_open(&w, NULL, "40M");
-    ok(hw_buffer_alloc(w.near, 32 * MB, 0, &half));
-    hw_buffer_free(half);
-    ok(hw_buffer_alloc(w.near, 1 * MB, 0, &little));
+    hw_buffer_free(alloc(w.near, 36 * MB));
+    struct hw_buffer *little = alloc(w.near, 1 * MB);
     ok(hw_pool_trim(w.near));
     assert_int_equal(stats(w.near).held, 1 * MB);
     hw_buffer_free(little);
-    /* A request for at least half of a chunk splits it. Smaller requests split it only if
-     * no other memory is available. */
-    ok(hw_buffer_alloc(w.near, 36 * MB, 0, &half));
-    hw_buffer_free(half);
-    ok(hw_buffer_alloc(w.near, 18 * MB, 0, &half));
+    hw_buffer_free(alloc(w.near, 36 * MB));
+    alloc(w.near, 34 * MB);
     assert_int_equal(stats(w.near).held, 37 * MB);
-    ok(hw_buffer_alloc(w.near, 5 * MB, 0, &rest));
-    assert_true(stats(w.near).held <= 40 * MB);
-    assert_int_equal(stats(w.near).used, 23 * MB);
+    for (int i = 0; i < 2;
+         i++) /* each has a chunk of its own: the rest of 2 MB is too large */
+        alloc(w.near, 3 * MB / 2);
+    assert_int_equal(stats(w.near).held, 40 * MB);
+    alloc(w.near, 3 * MB / 2); /* now the rest is all that there is */
+    assert_int_equal(stats(w.near).held, 39 * MB);
+    assert_int_equal(stats(w.near).used, 34 * MB + 3 * (3 * MB / 2));
+    world_close(&w);
+}
+
+/* Before the driver is asked for more, idle chunks are returned to it, the oldest first, until no
+ * more than 32 MiB would be held beyond what was used at most. */
+static void much_idle_memory_is_returned(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w, NULL, NULL);
+    hw_buffer_free(alloc(w.cpu, 30 * MB));
+    hw_buffer_free(alloc(w.cpu, 40 * MB));
+    assert_int_equal(stats(w.cpu).held, 70 * MB);
+    hw_buffer_free(alloc(w.cpu, 50 * MB));
+    assert_int_equal(stats(w.cpu).held, 50 * MB);
+    hw_buffer_free(alloc(w.cpu, 20 * MB));
+    assert_int_equal(stats(w.cpu).held, 70 * MB);
     world_close(&w);
 }
 
@@ -519,7 +543,8 @@ int main(void)
         cmocka_unit_test(the_device_runs_out_of_memory),
         cmocka_unit_test(zeroed_means_zero),
         cmocka_unit_test(zeroed_memory_is_not_hoarded),
-        cmocka_unit_test(small_requests_do_not_split_large_chunks),
+        cmocka_unit_test(requests_do_not_split_much_larger_chunks),
+        cmocka_unit_test(much_idle_memory_is_returned),
         cmocka_unit_test(buffers_are_freed_in_stream_order),
         cmocka_unit_test(events_release_memory),
         cmocka_unit_test(allocation_waits_for_pending_memory),

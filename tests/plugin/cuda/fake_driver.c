@@ -297,6 +297,14 @@ static bool take(uint64_t bytes)
     return fits;
 }
 
+uint64_t fake_driver_used(int device)
+{
+    pthread_mutex_lock(&lock);
+    const uint64_t used = contexts[device].used;
+    pthread_mutex_unlock(&lock);
+    return used;
+}
+
 /* What stands before each allocation: its size, and room to keep the alignment. */
 enum { HEADER = 256 };
 

@@ -3,10 +3,15 @@
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
+#include <stdint.h>
+
 /* Bytes of memory of each device. */
 #define FAKE_DRIVER_MEMORY (UINT64_C(4) << 30)
 
 /* Contexts that are current on this thread, one above the other. */
 int fake_driver_depth(void);
+
+/* Bytes of device memory that are allocated. */
+uint64_t fake_driver_used(int device);
 
 #endif
