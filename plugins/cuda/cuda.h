@@ -21,47 +21,15 @@
 #include "common/rows.h"
 #include "common/slots.h"
 #include "common/symbols.h"
+#include "driver.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Rows to copy, as the driver wants them (CUDA_MEMCPY2D). */
-struct copy_rows {
-    size_t from_x, from_y;
-    int from_kind;
-    const void *from_host;
-    uint64_t from;
-    void *from_array;
-    size_t from_pitch;
-    size_t to_x, to_y;
-    int to_kind;
-    void *to_host;
-    uint64_t to;
-    void *to_array;
-    size_t to_pitch;
-    size_t bytes, rows;
-};
-
-/* A launch with attributes (CUlaunchConfig, CUlaunchAttribute). */
-struct launch_attribute {
-    int id;
-    int32_t reserved;
-    int value;
-    char rest[60];
-};
-
-struct launch_config {
-    unsigned groups[3], threads[3];
-    unsigned shared; /* bytes */
-    void *stream;
-    const struct launch_attribute *attributes;
-    unsigned attribute_count;
-};
-
-/* What the copy engine of compute capability 9.0 knows of a tensor (CUtensorMap). */
-struct tensor_map {
-    _Alignas(64) uint64_t opaque[16];
+enum {
+#define CONSTANT(name, value, theirs) name = value,
+#include "cuda.def"
 };
 
 struct driver {

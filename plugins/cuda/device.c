@@ -4,18 +4,6 @@
 
 #include <stdlib.h>
 
-/* Attributes of a device, as the driver numbers them. */
-enum {
-    ATTRIBUTE_UNITS = 16,
-    ATTRIBUTE_INTEGRATED = 18,
-    ATTRIBUTE_PCI_BUS = 33,
-    ATTRIBUTE_PCI_DEVICE = 34,
-    ATTRIBUTE_PCI_DOMAIN = 50,
-    ATTRIBUTE_MAJOR = 75,
-    ATTRIBUTE_MINOR = 76,
-    ATTRIBUTE_SHARED_MOST = 97 /* bytes of a group that asks for more than usual */
-};
-
 /* -1 if the driver does not say. */
 static int attribute(const struct plugin *plugin, int device, int attribute)
 {
@@ -146,11 +134,11 @@ static uint64_t row_features(const struct device *device)
 
 static int32_t open_stream(struct device *device)
 {
-    enum { NON_BLOCKING = 1 };
     int32_t status = enter(device);
     if (status)
         return status;
-    status = answer(device, device->cuda->stream_create(&device->stream, NON_BLOCKING),
+    status = answer(device,
+                    device->cuda->stream_create(&device->stream, STREAM_NON_BLOCKING),
                     "create a stream");
     leave(device);
     return status;

@@ -2,26 +2,9 @@
 /* From a result of the driver to a status and a message; entering a device's context. */
 #include "cuda.h"
 
-/* Results of the driver. */
-enum {
-    OUT_OF_MEMORY = 2,
-    NO_DEVICE = 100,
-    ECC_ERROR = 214,
-    NVLINK_ERROR = 220,
-    UNKNOWN = 999
-};
-
 /* After one of these, every call in the process's context fails. */
 static bool is_fatal(int result)
 {
-    enum {
-        ILLEGAL_ADDRESS = 700,
-        LAUNCH_TIMEOUT = 702,
-        CONTEXT_DESTROYED = 709,
-        ASSERTION = 710,
-        STACK_ERROR = 714,
-        LAUNCH_FAILED = 719
-    };
     return result == ILLEGAL_ADDRESS || result == LAUNCH_TIMEOUT ||
            result == CONTEXT_DESTROYED || result == ASSERTION ||
            (result >= STACK_ERROR && result <= LAUNCH_FAILED) || result == ECC_ERROR ||

@@ -4,9 +4,6 @@
 
 #include <stdlib.h>
 
-enum { NOT_READY = 600 };
-enum { NO_TIMING = 2, NON_BLOCKING = 1 };
-
 struct event {
     struct device *device;
     void *event;
@@ -25,8 +22,8 @@ int32_t event_create(void *self, uint32_t flags, void **out)
     int32_t status = enter(device);
     if (!status) {
         status = answer(device,
-                        device->cuda->event_create(&event->event,
-                                                   flags & HW_EVENT_TIMING ? 0 : NO_TIMING),
+                        device->cuda->event_create(
+                            &event->event, flags & HW_EVENT_TIMING ? 0 : EVENT_NO_TIMING),
                         "create an event");
         leave(device);
     }
@@ -117,7 +114,8 @@ static void run(void *stream, int status, void *self)
 static int add(struct event *event, struct callback *callback)
 {
     const struct driver *cuda = event->device->cuda;
-    int result = event->stream ? 0 : cuda->stream_create(&event->stream, NON_BLOCKING);
+    int result = event->stream ? 0
+                               : cuda->stream_create(&event->stream, STREAM_NON_BLOCKING);
     if (!result)
         result = cuda->stream_wait_event(event->stream, event->event, 0);
     if (!result)

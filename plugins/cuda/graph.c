@@ -69,18 +69,17 @@ static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
 static int32_t build(struct queue *queue, const struct hw_node *nodes, uint32_t count,
                      struct graph *graph)
 {
-    enum { NON_BLOCKING = 1, RELAXED = 2 };
     struct device *device = queue->device;
     const struct driver *cuda = device->cuda;
     void *stream = NULL, *recorded = NULL;
     int32_t status = reserve(queue, nodes, count, &graph->workspace);
     if (status)
         return status;
-    status = answer(device, cuda->stream_create(&stream, NON_BLOCKING),
+    status = answer(device, cuda->stream_create(&stream, STREAM_NON_BLOCKING),
                     "create a stream to record a graph");
     if (status)
         return status;
-    status = answer(device, cuda->capture_begin(stream, RELAXED),
+    status = answer(device, cuda->capture_begin(stream, CAPTURE_RELAXED),
                     "begin to record a graph");
     if (!status)
         status = record(queue, stream, graph->workspace.address, nodes, count, &recorded);

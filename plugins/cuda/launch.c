@@ -94,9 +94,8 @@ static const struct embedded *image_of(const struct device *device, int number)
 
 static int32_t load_module(struct device *device, int number)
 {
-    enum { LOG = 5, LOG_BYTES = 6 };
     char log[700] = "", what[900];
-    int options[] = { LOG, LOG_BYTES };
+    int options[] = { MODULE_LOG, MODULE_LOG_BYTES };
     void *values[] = { log, (void *)(uintptr_t)sizeof log };
     const struct embedded *image = image_of(device, number);
     if (!image)
@@ -126,20 +125,20 @@ static int32_t find_function(struct device *device, int image, const char *name,
  * memory of a multiprocessor differently, the second waits until the first has left it. */
 static int32_t allow_shared(struct device *device, void *function)
 {
-    enum { DECLARED = 1, DYNAMIC_MOST = 8, CARVEOUT = 9, ALL = 100 };
     int declared = 0;
-    int32_t status = answer(device,
-                            device->cuda->function_get(&declared, DECLARED, function),
-                            "ask for the shared memory of a kernel");
+    int32_t status =
+        answer(device, device->cuda->function_get(&declared, FUNCTION_SHARED, function),
+               "ask for the shared memory of a kernel");
     if (!status)
-        status = answer(device, device->cuda->function_set(function, CARVEOUT, ALL),
-                        "divide a multiprocessor's memory for a kernel");
+        status = answer(
+            device, device->cuda->function_set(function, FUNCTION_CARVEOUT, CARVEOUT_ALL),
+            "divide a multiprocessor's memory for a kernel");
     if (status || device->shared_most <= declared)
         return status;
-    return answer(
-        device,
-        device->cuda->function_set(function, DYNAMIC_MOST, device->shared_most - declared),
-        "give a kernel more shared memory");
+    return answer(device,
+                  device->cuda->function_set(function, FUNCTION_DYNAMIC_MOST,
+                                             device->shared_most - declared),
+                  "give a kernel more shared memory");
 }
 
 /* In the device's context. */
@@ -232,8 +231,7 @@ static int32_t launch_portable(const struct launcher *at, const struct plan *pla
 static int32_t launch_tuned(const struct launcher *at, const struct launch *l,
                             void **parameters)
 {
-    enum { EARLY = 6 };
-    static const struct launch_attribute early = { .id = EARLY, .value = 1 };
+    static const struct launch_attribute early = { .id = LAUNCH_EARLY, .value = 1 };
     const struct driver *cuda = at->device->cuda;
     const bool can_be_early = l->early && !at->in_order && at->device->capability >= 90 &&
                               cuda->launch_ex;

@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { HOST_PORTABLE = 1, HOST_MAPPED = 2 };
-
 static void release(struct device *device, const struct block *block)
 {
     const struct driver *cuda = device->cuda;
@@ -198,7 +196,6 @@ static bool can_copy_rows(const struct queue *queue, const struct hw_transfer *t
 static int copy_rows(const struct driver *cuda, void *stream, const struct hw_transfer *t,
                      uint64_t to, uint64_t from)
 {
-    enum { ANY_MEMORY = 4 };
     const struct copy_rows rows = { .from_kind = ANY_MEMORY,
                                     .from = from,
                                     .from_pitch = t->src_pitch,

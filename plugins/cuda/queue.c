@@ -22,7 +22,6 @@ static int32_t make(struct device *device, const struct hw_queue_desc *desc,
 
 int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
-    enum { NON_BLOCKING = 1 };
     struct device *device = self;
     struct queue *queue = NULL;
     int32_t status = make(device, desc, &queue);
@@ -30,7 +29,8 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
         return status;
     status = enter(device);
     if (!status) {
-        status = answer(device, device->cuda->stream_create(&queue->stream, NON_BLOCKING),
+        status = answer(device,
+                        device->cuda->stream_create(&queue->stream, STREAM_NON_BLOCKING),
                         "create a stream");
         leave(device);
     }

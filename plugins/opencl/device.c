@@ -7,32 +7,8 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-/* What can be asked about a device. */
-enum {
-    DEVICE_TYPE = 0x1000,
-    DEVICE_VENDOR_NUMBER = 0x1001,
-    DEVICE_UNITS = 0x1002,
-    DEVICE_GROUP_MOST = 0x1004,
-    DEVICE_BUFFER_MOST = 0x1010,
-    DEVICE_ALIGNMENT_BITS = 0x1019,
-    DEVICE_MEMORY = 0x101F,
-    DEVICE_LOCAL_MEMORY = 0x1023,
-    DEVICE_LITTLE_ENDIAN = 0x1026,
-    DEVICE_AVAILABLE = 0x1027,
-    DEVICE_HAS_COMPILER = 0x1028,
-    DEVICE_NAME = 0x102B,
-    DEVICE_VENDOR = 0x102C,
-    DEVICE_DRIVER = 0x102D,
-    DEVICE_VERSION = 0x102F,
-    DEVICE_EXTENSIONS = 0x1030,
-    DEVICE_UNIFIED_MEMORY = 0x1035,
-    DEVICE_FLOATS_WIDE = 0x103A,
-    DEVICE_UUID = 0x106A, /* cl_khr_device_uuid */
-    DEVICE_PCI = 0x410F   /* cl_khr_pci_bus_info */
-};
-enum { TYPE_CPU = 2, TYPE_GPU = 4, ANY_TYPE_OF_DEVICE = -1 };
+enum { ANY_TYPE_OF_DEVICE = -1 };
 enum { MOST_GROUP = 256, MOST_PLATFORMS = 32 };
-enum { PLATFORM_NAME = 0x0902, DEVICE_NOT_FOUND = -1 };
 
 /* ---- asking ---- */
 

@@ -100,13 +100,12 @@ int32_t event_sync(void *self)
 
 int32_t event_query(void *self)
 {
-    enum { EXECUTION_STATUS = 0x11D3 };
     struct event *event = self;
     void *marker;
     int state = 0, error = hold(event, &marker);
     if (!error && marker)
-        error = event->device->cl->event_info(marker, EXECUTION_STATUS, sizeof state,
-                                              &state, NULL);
+        error = event->device->cl->event_info(marker, EVENT_STATUS, sizeof state, &state,
+                                              NULL);
     drop(event->device, marker);
     if (!error && state > 0)
         return HW_NOT_READY;
@@ -143,9 +142,8 @@ static void run(void *marker, int status, void *self)
 /* Counted before it can be called. */
 static int add_callback(struct device *device, void *marker, struct callback *callback)
 {
-    enum { COMPLETE = 0 };
     count_callback(device, 1);
-    const int error = device->cl->event_callback(marker, COMPLETE, run, callback);
+    const int error = device->cl->event_callback(marker, EVENT_COMPLETE, run, callback);
     if (error)
         count_callback(device, -1);
     return error;
@@ -178,24 +176,21 @@ int32_t event_callback(void *self, void (*fn)(void *user), void *user)
 /* Nanoseconds, when the marker completed. */
 static int time_of(struct event *event, uint64_t *time)
 {
-    enum { PROFILING_END = 0x1283 };
     void *marker;
     int error = hold(event, &marker);
     if (!error && marker)
-        error = event->device->cl->event_time(marker, PROFILING_END, sizeof *time, time,
-                                              NULL);
+        error = event->device->cl->event_time(marker, EVENT_END, sizeof *time, time, NULL);
     drop(event->device, marker);
     return error;
 }
 
 int32_t event_elapsed(void *start, void *end, double *ms)
 {
-    enum { NOT_AVAILABLE = -7 };
     uint64_t from = 0, to = 0;
     int error = time_of(start, &from);
     if (!error)
         error = time_of(end, &to);
-    if (error == NOT_AVAILABLE)
+    if (error == TIME_NOT_AVAILABLE)
         return HW_NOT_READY;
     *ms = ((double)to - (double)from) / 1e6;
     return answer(((struct event *)start)->device, error, "read the time between events");

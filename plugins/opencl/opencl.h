@@ -27,6 +27,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+enum {
+#define CONSTANT(name, value, theirs) name = value,
+#include "opencl.def"
+};
+
 struct opencl {
 #define REQUIRED SYMBOL_MEMBER
 #include "opencl.def"
@@ -114,8 +119,6 @@ struct queue {
 int32_t answer(struct device *device, int error, const char *what);
 /* For what cannot return a status: the same sentence goes to the log, as a warning. */
 void note(struct device *device, int error, const char *what);
-/* Errors that the plugin itself finds. */
-enum { OUT_OF_HOST_MEMORY = -6, INVALID_BINARY = -42 };
 /* The name of an error; "an unknown error" for others. */
 const char *error_name(int error);
 /* Returns HW_LOST and sets the message if the device is lost. */

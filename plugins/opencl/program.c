@@ -7,9 +7,6 @@
 
 extern const struct embedded kernel_text[]; /* the portable kernels in OpenCL C */
 
-enum { PROGRAM_BINARY_SIZES = 0x1165, PROGRAM_BINARIES = 0x1166, BUILD_LOG = 0x1183 };
-enum { KERNEL_GROUP_MOST = 0x11B0, DEVICE_SINGLE_CONFIG = 0x101B };
-
 #define VARIANT_OPTIONS(act, wgt) "-DACT=" #act " -DWGT=" #wgt
 
 static const char *const form_options[FORM_COUNT] = {
@@ -108,7 +105,6 @@ static int32_t load(void *user, const void *image, size_t bytes, void **program)
  * quantisers need them to agree bit for bit with others. */
 void program_begin(struct device *device)
 {
-    enum { CORRECTLY_ROUNDED = 128 };
     uint64_t config = 0;
     if (device->cl->device_info(device->handle, DEVICE_SINGLE_CONFIG, sizeof config,
                                 &config, NULL))

@@ -25,16 +25,15 @@ static int32_t make(struct device *device, const struct hw_queue_desc *desc,
 
 int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
 {
-    enum { PROFILING = 2 };
     struct device *device = self;
     struct queue *queue = NULL;
     int error = 0;
     int32_t status = make(device, desc, &queue);
     if (status)
         return status;
-    queue->handle = device->cl->create_queue(device->context, device->handle,
-                                             desc->flags & HW_QUEUE_TIMING ? PROFILING : 0,
-                                             &error);
+    queue->handle = device->cl->create_queue(
+        device->context, device->handle,
+        desc->flags & HW_QUEUE_TIMING ? QUEUE_PROFILING : 0, &error);
     status = answer(device, error, "make a queue");
     if (status)
         free(queue);

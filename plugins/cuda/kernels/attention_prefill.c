@@ -57,7 +57,6 @@ static bool is_aligned(const struct heads *x)
 static int32_t describe(const struct launcher *at, const struct heads *x, int64_t tokens,
                         int64_t heads, struct tensor_map *map)
 {
-    enum { F16 = 6, BF16 = 9, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
     const uint64_t extents[] = { (uint64_t)x->numbers, (uint64_t)x->heads,
                                  (uint64_t)x->tokens, (uint64_t)x->batches };
     const uint32_t box[] = { 64, (uint32_t)heads, (uint32_t)tokens, 1 };
@@ -67,8 +66,9 @@ static int32_t describe(const struct launcher *at, const struct heads *x, int64_
         strides[i] = x->stride[2 - i] ? (uint64_t)x->stride[2 - i] : 16;
     return answer(at->device,
                   at->device->cuda->tensor_map_encode(
-                      map, x->type == HW_F16 ? F16 : BF16, 4, (void *)(uintptr_t)x->address,
-                      extents, strides, box, steps, 0, SWIZZLE_128, PROMOTE_256, 0),
+                      map, x->type == HW_F16 ? TENSOR_F16 : TENSOR_BF16, 4,
+                      (void *)(uintptr_t)x->address, extents, strides, box, steps, 0,
+                      SWIZZLE_128, PROMOTE_256, 0),
                   "describe a tensor to the copy engine");
 }
 

@@ -287,9 +287,10 @@ struct box {
 static int32_t describe(const struct launcher *at, const struct matrix *x,
                         const struct box *box, struct tensor_map *map)
 {
-    enum { F16 = 6, F32 = 7, BF16 = 9, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
     const int bytes = x->type == HW_F32 ? 4 : 2;
-    const int type = x->type == HW_F32 ? F32 : x->type == HW_F16 ? F16 : BF16;
+    const int type = x->type == HW_F32   ? TENSOR_F32
+                     : x->type == HW_F16 ? TENSOR_F16
+                                         : TENSOR_BF16;
     const uint64_t extents[2] = { (uint64_t)box->cols, (uint64_t)box->rows };
     const uint64_t strides[1] = { (uint64_t)x->stride };
     const uint32_t size[2] = { (uint32_t)box->box_cols, (uint32_t)box->box_rows };

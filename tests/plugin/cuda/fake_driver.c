@@ -18,20 +18,16 @@
 
 #include <stdlib.h>
 
+/* Results that the plugin does not know. */
 enum {
     SUCCESS = 0,
     INVALID_VALUE = 1,
-    OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,
-    NO_DEVICE = 100,
     INVALID_DEVICE = 101,
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
-    NOT_READY = 600,
-    ILLEGAL_ADDRESS = 700,
-    LAUNCH_FAILED = 719,
     SYSTEM_DRIVER_MISMATCH = 803,
 };
 
@@ -451,7 +447,6 @@ int fake_fill(uint64_t to, unsigned char value, size_t bytes, void *handle)
 
 int fake_copy_rows(const struct copy_rows *rows, void *handle)
 {
-    enum { ANY_MEMORY = 4 };
     struct stream *stream = stream_of(handle);
     const struct stream_copy copy = { .to = (void *)(uintptr_t)rows->to,
                                       .from = (const void *)(uintptr_t)rows->from,

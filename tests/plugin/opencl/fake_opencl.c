@@ -426,7 +426,7 @@ static void *new_program(const char *text, size_t bytes)
     return program;
 }
 
-void *fake_program_of_source(void *context, uint32_t count, const char *const *texts,
+void *fake_program_of_source(void *context, uint32_t count, const char **texts,
                              const size_t *sizes, int *error)
 {
     (void)context;
@@ -435,7 +435,7 @@ void *fake_program_of_source(void *context, uint32_t count, const char *const *t
 }
 
 void *fake_program_of_binary(void *context, uint32_t count, void *const *given,
-                             const size_t *sizes, const unsigned char *const *binaries,
+                             const size_t *sizes, const unsigned char **binaries,
                              int *statuses, int *error)
 {
     (void)context, (void)given;

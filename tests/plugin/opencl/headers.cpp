@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* headers.cpp - the functions, constants and errors of the OpenCL plugin as Khronos declares
+ * them. listed.def is opencl.def with Khronos' names as identifiers; errors.def has the errors
+ * that error.c knows, as constants. */
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include "vendor.hpp"
+
+#define REQUIRED SAME_CALL
+#define CONSTANT SAME_NUMBER
+#include "listed.def"
+
+#define CONSTANT SAME_NUMBER
+#include "errors.def"
