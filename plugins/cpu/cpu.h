@@ -7,6 +7,7 @@
  *   event    events
  *   memory   buffers and transfers
  *   launch   an op becomes a plan (which code, which pointers), a plan is run; the rows
+ *   plans    the plans that a queue remembers
  *   graph    lists of plans
  *   machine  facts of the processor, its cores and memory, read and never guessed
  *   threads  the team that shares an op's groups */
@@ -85,6 +86,7 @@ struct device {
 struct queue {
     struct device *device;
     struct kernel_choice choice;
+    struct plans *plans;
     bool logged[]; /* by row: whether its first use was logged */
 };
 
@@ -93,10 +95,11 @@ struct queue {
 /* Computes groups first .. end - 1 of a planned call. Runs on any thread of the team. */
 typedef void plan_run_fn(const struct plan *plan, int64_t first, int64_t end);
 
-/* What a row's plan function fills in. `op` lives as long as the plan. */
+/* What a row's plan function fills in. `op` lives as long as the plan. It may be used again for
+ * calls of other addresses, which only `pointer` may depend on. */
 struct plan {
     const struct kernel_row *row;
-    const void *op; /* the op's struct */
+    const void *op; /* the op's struct; its addresses may not be those of the call */
     plan_run_fn *run;
     int64_t groups; /* 0: nothing to do */
     double work;    /* multiply-adds of all groups, about: weighs the cost of threads */
@@ -117,5 +120,16 @@ extern const struct kernel_table launch_kernels;
 const char *launch_plan(struct queue *queue, uint32_t op, const void *args,
                         struct plan *plan);
 void launch_run(struct queue *queue, struct plan *plan);
+
+/* ---- plans.c ------------------------------------------------------------------------------- */
+
+/* Returns NULL if out of memory. */
+struct plans *plans_create(void);
+/* Accepts NULL. */
+void plans_destroy(struct plans *plans);
+/* The plan of an op, made by an earlier call that was like this one, or now. It is the queue's,
+ * until the next call. Returns NULL, and sets the reason, if no row computes it. */
+struct plan *plans_find(struct queue *queue, uint32_t op, const void *args,
+                        const char **why);
 
 #endif

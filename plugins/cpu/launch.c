@@ -167,11 +167,11 @@ void launch_run(struct queue *queue, struct plan *plan)
 
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
-    struct plan plan;
-    const char *why = launch_plan(queue, op, args, &plan);
-    if (why)
+    const char *why;
+    struct plan *plan = plans_find(queue, op, args, &why);
+    if (!plan)
         return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    launch_run(queue, &plan);
+    launch_run(queue, plan);
     return HW_OK;
 }
 

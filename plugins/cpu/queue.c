@@ -4,6 +4,13 @@
 
 #include <stdlib.h>
 
+void queue_close(void *queue)
+{
+    struct queue *q = queue;
+    plans_destroy(q->plans);
+    free(q);
+}
+
 int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
 {
     struct device *dev = device;
@@ -12,17 +19,15 @@ int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
         return hw_fail(dev->host, HW_NO_MEMORY, "out of memory");
     made->device = dev;
     made->choice = dev->choice;
-    const int32_t status = kernel_choose_for_queue(dev->host, desc, &made->choice);
+    made->plans = plans_create();
+    const int32_t status = made->plans
+                               ? kernel_choose_for_queue(dev->host, desc, &made->choice)
+                               : hw_fail(dev->host, HW_NO_MEMORY, "out of memory");
     if (status)
-        free(made);
+        queue_close(made);
     else
         *queue = made;
     return status;
-}
-
-void queue_close(void *queue)
-{
-    free(queue);
 }
 
 int32_t queue_wait(void *queue)
