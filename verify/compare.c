@@ -24,15 +24,13 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* What products may cost below fp32: that of 8-bit codes, or of 16-bit units. Those of bf16 may be
- * used if an operand is bf16. */
-static double coarse(const struct problem *p, const char *precision, double int8,
-                     double bf16, double f16)
+/* What products may cost below fp32: that of 16-bit units. Those of bf16 may be used if an operand
+ * is bf16. */
+static double coarse(const struct problem *p, const char *precision, double bf16,
+                     double f16)
 {
     if (!is_product(p->op) || !strcmp(precision, "fp32"))
         return 0;
-    if (!strcmp(precision, "int8"))
-        return int8;
     for (int i = 0; i < p->count; i++)
         if (p->operand[i].dtype == HW_BF16)
             return bf16;
@@ -45,14 +43,20 @@ static double error_bound(const struct problem *p, int32_t dtype, const char *pr
                            : dtype == HW_BF16  ? 8e-3
                            : is_product(p->op) ? 1e-5
                                                : 2e-6;
-    return larger(storage, coarse(p, precision, 1e-2, 8e-3, 1e-3));
+    return larger(storage, coarse(p, precision, 8e-3, 1e-3));
 }
 
 /* The relative error that one rounding of a stored or an intermediate term may cause. */
 static double rounding(const struct problem *p, int32_t dtype, const char *precision)
 {
-    return larger(storage_unit(dtype), coarse(p, precision, 0x1p-7, storage_unit(HW_BF16),
-                                              storage_unit(HW_F16)));
+    return larger(storage_unit(dtype),
+                  coarse(p, precision, storage_unit(HW_BF16), storage_unit(HW_F16)));
+}
+
+/* What 8-bit codes may cost at element `i`, besides. */
+static double codes(const char *precision, const struct operand *o, int64_t i)
+{
+    return strcmp(precision, "int8") != 0 ? 0 : o->codes[i];
 }
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -190,15 +194,14 @@ static double units(const struct judge *j, const struct operand *o, int64_t i, d
 {
     const double unit = rounding(j->problem, o->dtype, j->precision) *
                             (fabs(o->want[i]) + o->noise[i]) +
-                        storage_unit(HW_F32) * o->drift[i];
+                        storage_unit(HW_F32) * o->drift[i] + codes(j->precision, o, i);
     return error > 0 ? error / unit : 0;
 }
 
 static void ask_close(struct judge *j, const struct operand *o)
 {
     struct judgement *judgement = j->judgement;
-    const double bound = error_bound(j->problem, o->dtype, j->precision);
-    double errors = 0, wants = 0, worst = 0;
+    double errors = 0, wants = 0, rounded = 0, worst = 0;
     int64_t worst_at = 0;
     char element[80];
 
@@ -221,12 +224,15 @@ static void ask_close(struct judge *j, const struct operand *o)
         const double error = difference > 0 ? difference : 0;
         errors += error * error;
         wants += want * want;
+        rounded += pow(codes(j->precision, o, i), 2);
         if (units(j, o, i, error) > worst) {
             worst = units(j, o, i, error);
             worst_at = i;
         }
     }
     const double error = errors > 0 ? sqrt(errors / wants) : 0;
+    const double bound = error_bound(j->problem, o->dtype, j->precision) +
+                         (rounded > 0 ? sqrt(rounded / wants) : 0);
     if (error / bound >= judgement->error / larger(judgement->error_bound, 1e-300)) {
         judgement->error = error;
         judgement->error_bound = bound;

@@ -59,9 +59,11 @@ void operand_clear(struct operand *operand)
     free(operand->want);
     free(operand->noise);
     free(operand->drift);
+    free(operand->codes);
     free(operand->exact_bytes);
     operand->bytes = operand->exact_bytes = NULL;
-    operand->value = operand->want = operand->noise = operand->drift = NULL;
+    operand->value = operand->want = NULL;
+    operand->noise = operand->drift = operand->codes = NULL;
 }
 
 static double *zeros(int64_t count)
@@ -91,8 +93,9 @@ bool operand_make(struct operand *operand, int32_t dtype, int32_t rank,
         operand->want = zeros(operand->count);
         operand->noise = zeros(operand->count);
         operand->drift = zeros(operand->count);
+        operand->codes = zeros(operand->count);
         ok = ok && operand->exact_bytes && operand->want && operand->noise &&
-             operand->drift;
+             operand->drift && operand->codes;
     }
     if (!ok)
         operand_clear(operand);

@@ -39,8 +39,9 @@ struct operand {
 
     /* Outputs: the expected elements. One unit of error is unit(dtype) * (|want| + noise) +
      * unit(f32) * drift: `noise` bounds the cost of storing intermediate terms in the
-     * storage type, `drift` that of summing in f32. */
-    double *want, *noise, *drift;
+     * storage type, `drift` that of summing in f32. `codes` bounds the cost of rounding
+     * activations beside block types to 8 bits, where HW_PRECISION allows that. */
+    double *want, *noise, *drift, *codes;
     /* Moved data: the expected bytes, if `exact`. Any two NaNs match unless `same_dtype`. */
     unsigned char *exact_bytes;
     bool exact, same_dtype;

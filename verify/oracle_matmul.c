@@ -40,6 +40,26 @@ static int64_t terms_of(const struct hw_matmul *op, const struct operand *a)
     return a->extent[a->rank - (op->transpose_a ? 2 : 1)];
 }
 
+/* The cost of rounding x to 8 bits, CODES neighbours at a time to integers of at most 127 times a
+ * scale: an error of half a step each, at random, that y multiplies. */
+struct rounding {
+    double largest, squares,
+        sum; /* of x, and of the squares of y, in CODES; the errors' squares */
+};
+
+enum { CODES = 32, MOST_CODE = 127 };
+
+static void rounding_add(struct rounding *r, int64_t k, double x, double y)
+{
+    r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
+    r->squares += y * y;
+    if ((k + 1) % CODES)
+        return;
+    const double half_step = r->largest / (2 * MOST_CODE);
+    r->sum += half_step * half_step * r->squares;
+    r->largest = r->squares = 0;
+}
+
 bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
 {
     const struct operand *a = &operands[operand_matmul_a], *b = &operands[operand_matmul_b];
@@ -53,17 +73,21 @@ bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
         const struct matrix x = matrix_of(a, batch_of(a, c, batch), op->transpose_a != 0);
         const struct matrix y = matrix_of(b, batch_of(b, c, batch), op->transpose_b != 0);
         double sum = 0, squares = 0, magnitude = 0;
+        struct rounding rounding = { 0 };
         for (int64_t k = 0; k < terms; k++) {
-            const double term = x.first[row * x.row + k * x.column] *
-                                y.first[k * y.row + col * y.column];
+            const double xk = x.first[row * x.row + k * x.column];
+            const double yk = y.first[k * y.row + col * y.column];
+            const double term = xk * yk;
             sum += term;
             squares += term * term;
             magnitude += fabs(term);
+            rounding_add(&rounding, k, xk, yk);
         }
         const double offset = bias->dtype ? bias->value[col] : 0;
         c->want[out] = sum + offset;
         c->noise[out] = sqrt(squares);
         c->drift[out] = sqrt((double)terms) * magnitude + fabs(offset);
+        c->codes[out] = hw_dtype_block(b->dtype) > 1 ? sqrt(rounding.sum) : 0;
     }
     return true;
 }
@@ -90,21 +114,25 @@ bool oracle_matmul_id(const struct hw_matmul_id *op, struct operand *operands)
             const double id = ids->value[row];
             const int64_t at = row * n + col;
             double squares = 0, magnitude = 0;
+            struct rounding rounding = { 0 };
             c->want[at] = 0;
             if (id < 0 || id >= (double)experts)
                 continue;
             const int64_t chosen = (int64_t)id * n + col;
             for (int64_t k = 0; k < terms; k++) {
-                const double term = a->value[row / shared * terms + k] *
-                                    b->value[chosen * terms + k];
+                const double xk = a->value[row / shared * terms + k];
+                const double yk = b->value[chosen * terms + k];
+                const double term = xk * yk;
                 c->want[at] += term;
                 squares += term * term;
                 magnitude += fabs(term);
+                rounding_add(&rounding, k, xk, yk);
             }
             const double offset = bias->dtype ? bias->value[chosen] : 0;
             c->want[at] += offset;
             c->noise[at] = sqrt(squares);
             c->drift[at] = sqrt((double)terms) * magnitude + fabs(offset);
+            c->codes[at] = hw_dtype_block(b->dtype) > 1 ? sqrt(rounding.sum) : 0;
         }
     return true;
 }

@@ -70,6 +70,48 @@ int32_t reference(uint32_t op, const void *args)
     return ok ? HW_OK : HW_NO_MEMORY;
 }
 
+int32_t reference_matmul_of(const struct hw_matmul *op,
+                            void (*change)(float *a, int64_t count, int64_t cols))
+{
+    struct hw_matmul changed = *op;
+    struct hw_tensor *a = &changed.a;
+    const int64_t count = storage_count(a);
+    if (a->dtype != HW_F32 || count == 0)
+        return reference(HW_OP_MATMUL, op);
+    float *copy = malloc((size_t)count * sizeof *copy);
+    if (!copy)
+        return HW_NO_MEMORY;
+    storage_gather(a, hw_tensor_address(a), (unsigned char *)copy);
+    change(copy, count, a->extent[a->rank - 1]);
+    *a = (struct hw_tensor){ .data = copy, .dtype = HW_F32, .rank = op->a.rank };
+    int64_t step = sizeof *copy;
+    for (int32_t axis = a->rank - 1; axis >= 0; axis--) {
+        a->extent[axis] = op->a.extent[axis];
+        a->stride[axis] = step;
+        step *= a->extent[axis];
+    }
+    const int32_t status = reference(HW_OP_MATMUL, &changed);
+    free(copy);
+    return status;
+}
+
+static void round_block(float *values, int64_t count, int most)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmaxf(largest, fabsf(values[i]));
+    const float scale = largest / (float)most;
+    for (int64_t i = 0; i < count && scale > 0 && isfinite(scale); i++)
+        values[i] = rintf(values[i] / scale) * scale;
+}
+
+void round_to_codes(float *values, int64_t count, int most)
+{
+    enum { CODES = 32 };
+    for (int64_t i = 0; i < count; i += CODES)
+        round_block(&values[i], count - i < CODES ? count - i : CODES, most);
+}
+
 #define X(NAME, name)                                                                      \
     static int32_t name##_op(void *device, void *queue, const struct hw_##name *op)        \
     {                                                                                      \

@@ -1,19 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Usage: wrong.sh CHECKOPS (OP PLUGIN)... - for each wrong plugin: checkops fails, and each failure is of OP.
-# OP "-": a plugin that is right, of which every op passes.
+# OP "-": a plugin that is right, of which every op passes. OP:P: with precision P.
 checkops=$1
 shift
 echo "1..$(($# / 2))"
 number=0
 while [ $# -gt 0 ]; do
-    op=$1 plugin=$2 number=$((number + 1))
+    op=${1%:*} plugin=$2 number=$((number + 1))
+    precision=fp32
+    [ "$op" = "$1" ] || precision=${1#*:}
     shift 2
     name=$(basename "$plugin" .so)
     only=
     [ "$op" = - ] || only="--op $op"
     # shellcheck disable=SC2086 # an option and its value, or nothing
-    output=$("$checkops" --test --quick --verbose $only --plugin "$plugin" 2>&1)
+    output=$("$checkops" --test --quick --verbose --precision "$precision" $only --plugin "$plugin" 2>&1)
     status=$?
     failed=$(printf '%s\n' "$output" | sed -nE 's/^FAILED [^ ]+ ([a-z0-9_]+)\(.*/\1/p' | sort -u)
     if [ "$op" = - ] && [ "$status" = 0 ] && [ -z "$failed" ]; then
