@@ -295,19 +295,21 @@ END
 run = json.load(open("out"))
 assert run["precision"] + " " + run["kv_type"] == os.environ["WANTED"], run'
     }
-    precision_is fp16 f16 "$MODEL"
+    precision_is int8 f16 "$MODEL"
+    "$HW" quantize "$MODEL" f16.gguf f16 2>err
+    precision_is fp16 f16 f16.gguf
     precision_is fp32 f32 "$MODEL" --precision fp32
-    precision_is int8 f16 "$MODEL" --precision int8
+    precision_is fp16 f16 "$MODEL" --precision fp16
     precision_is fp32 q8_0 "$MODEL" --precision fp32 --kv-type q8_0
     HW_PRECISION=fp32 precision_is fp32 f32 "$MODEL"
     HW_PRECISION=fp32 precision_is int8 f16 "$MODEL" --precision int8
-    echo 'precision = int8' >hw.conf
-    HW_CONFIG=$PWD/hw.conf precision_is int8 f16 "$MODEL"
+    echo 'precision = fp16' >hw.conf
+    HW_CONFIG=$PWD/hw.conf precision_is fp16 f16 "$MODEL"
     if [ -n "${TINY-}" ]; then
         precision_is fp32 f32 "$TINY/tiny-llama.gguf"
     fi
     hw_run "$MODEL" -p x -n 1 -d cpu
-    grep -q '^precision   fp16$' err
+    grep -q '^precision   int8$' err
     hw_run "$MODEL" --precision fp8; refused 2 'fp8: no such precision; there are: fp32, fp16, int8'
     HW_PRECISION=fp8 hw_run "$MODEL"; refused 1 'HW_PRECISION: "fp8" is not a value'
     HW_CONFIG=/nonexistent/hw.conf hw_run "$MODEL"; refused 1 '/nonexistent/hw.conf'

@@ -378,24 +378,31 @@ static bool read_setting(struct run *run, bool *set, struct fault *why)
     return good;
 }
 
-/* Whether all matrices are stored in 16 bits or less. */
-static bool is_narrow(const struct gguf *file)
+/* That of the matrix which is stored the most precisely: activations need no more bits. If all are
+ * blocks or 16 bits, activations are rounded to 8 bits beside blocks alone. */
+static const char *precision_of(const struct gguf *file)
 {
-    for (size_t i = 0; i < file->tensor_count; i++)
-        if (file->tensors[i].type == GGUF_TYPE_F32 && file->tensors[i].extents[1] > 1)
-            return false;
-    return true;
+    const char *precision = "fp16";
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        const struct gguf_tensor *t = &file->tensors[i];
+        if (t->extents[1] <= 1)
+            continue;
+        if (t->type == GGUF_TYPE_F32)
+            return "fp32";
+        if (t->type != GGUF_TYPE_F16 && t->type != GGUF_TYPE_BF16)
+            precision = "int8";
+    }
+    return precision;
 }
 
-/* Without an option or a setting, activations need no more bits than the weights have; keys and
- * values are activations that are stored. */
+/* Without an option or a setting, the weights say; keys and values are activations that are
+ * stored. */
 static bool choose_precision(struct run *run, bool *set, struct fault *why)
 {
     if (!*run->precision && !read_setting(run, set, why))
         return false;
     if (!*run->precision)
-        snprintf(run->precision, sizeof run->precision, "%s",
-                 is_narrow(run->file) ? "fp16" : "fp32");
+        snprintf(run->precision, sizeof run->precision, "%s", precision_of(run->file));
     if (!run->key_type)
         run->key_type = run->value_type = strcmp(run->precision, "fp32") ? HW_F16 : HW_F32;
     return true;
@@ -740,7 +747,7 @@ int cmd_run(int argc, const char **argv)
           "q5_1, q5_0, q4_1, q4_0 (f16; f32 with --precision fp32)",
           "K[,V]" },
         { "precision", '\0', POPT_ARG_STRING, &w.precision, 0,
-          "as in HW_PRECISION: fp32, fp16, int8 (fp16 if no matrix is f32)", "P" },
+          "as in HW_PRECISION: fp32, fp16, int8 (int8 for blocks, fp16 for 16 bits)", "P" },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
           "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
           "N" },
