@@ -156,6 +156,20 @@ static int32_t missing_buffer_export(void *device, const struct hw_buffer *buffe
     return missing("handles of its memory");
 }
 
+static int32_t missing_device_import(void *self, const char *kind, void *handle,
+                                     int32_t *index)
+{
+    (void)self, (void)kind, (void)handle, (void)index;
+    return missing("handles of its devices");
+}
+
+static int32_t missing_kernel_launch_3d(void *queue, void *kernel, const uint64_t groups[3],
+                                        const struct hw_arg *args, uint32_t count)
+{
+    (void)queue, (void)kernel, (void)groups, (void)args, (void)count;
+    return missing("launches in more than one dimension");
+}
+
 void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops)
 {
 #define FILL(slot, function)                                                               \
@@ -184,6 +198,8 @@ void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops)
     FILL(kernel_destroy, missing_destroy)
     FILL(queue_export, missing_queue_export)
     FILL(buffer_export, missing_buffer_export)
+    FILL(device_import, missing_device_import)
+    FILL(kernel_launch_3d, missing_kernel_launch_3d)
 #undef FILL
 #define X(NAME, name)                                                                      \
     if (!ops->name)                                                                        \

@@ -465,7 +465,7 @@ enum hw_status select_devices(struct hw_context *context)
     return check_required(context);
 }
 
-/* ---- by name ---- */
+/* ---- by name, by handle ---- */
 
 enum hw_status hw_device_find(struct hw_context *context, const char *name,
                               struct hw_device **device)
@@ -498,4 +498,46 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
     }
     selectors_free(&list);
     return status;
+}
+
+/* The device `index` of a plugin, if it is one of the context's. */
+static enum hw_status import_device(struct hw_context *context, const struct plugin *plugin,
+                                    int32_t index, struct hw_device **device)
+{
+    for (uint32_t i = 0; i < context->device_count && !*device; i++)
+        if (context->devices[i]->plugin == plugin && context->devices[i]->index == index)
+            *device = context->devices[i];
+    return *device ? HW_OK
+                   : fail(HW_NO_DEVICE,
+                          "hw_device_import: device %d of plugin %s is not selected",
+                          (int)index, plugin->table.name);
+}
+
+enum hw_status hw_device_import(struct hw_context *context, const char *kind, void *handle,
+                                struct hw_device **device)
+{
+    REQUIRE(device);
+    *device = NULL;
+    REQUIRE(context);
+    REQUIRE(kind);
+    enum hw_status status = guard(context->generation);
+    if (status)
+        return status;
+    status = HW_UNSUPPORTED;
+    for (struct plugin *plugin = context->plugins; plugin; plugin = plugin->next) {
+        int32_t index = -1;
+        plugin_message_clear();
+        const int32_t answer = plugin->table.device_import(plugin->self, kind, handle,
+                                                           &index);
+        if (answer == HW_UNSUPPORTED)
+            continue;
+        status = answer ? fail_in(plugin_failed(answer), "hw_device_import: ")
+                        : import_device(context, plugin, index, device);
+        if (status != HW_NO_DEVICE) /* another module of the vendor may show it */
+            return status;
+    }
+    return status == HW_NO_DEVICE
+               ? status
+               : fail(HW_UNSUPPORTED,
+                      "hw_device_import: no plugin knows devices of the kind \"%s\"", kind);
 }

@@ -73,6 +73,9 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
     struct hw_kernel *made = calloc(1, sizeof *made);
     if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a kernel");
+    struct hw_user_kernel known = { 0 };
+    memcpy(&known, desc, desc->size < sizeof known ? desc->size : sizeof known);
+    known.size = sizeof known;
     made->device = device;
     made->name = copy_text(desc->name);
     made->signature = copy_text(desc->signature);
@@ -82,7 +85,7 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
     }
     plugin_message_clear();
     status = device_result(
-        device, device->plugin->table.kernel_build(device->impl, desc, &made->impl));
+        device, device->plugin->table.kernel_build(device->impl, &known, &made->impl));
     if (status) {
         made->impl = NULL;
         kernel_free(made);
@@ -96,13 +99,29 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
     return HW_OK;
 }
 
-enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
-                                uint64_t groups, const struct hw_arg *args, uint32_t count)
+static int32_t submit(struct hw_queue *queue, void *kernel, const uint64_t groups[3],
+                      const struct hw_arg *args, uint32_t count)
+{
+    const struct hw_plugin *table = &queue->device->plugin->table;
+    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
+        return HW_OK;
+    plugin_message_clear();
+    return groups[1] == 1 && groups[2] == 1
+               ? table->kernel_launch(queue->impl, kernel, groups[0], args, count)
+               : table->kernel_launch_3d(queue->impl, kernel, groups, args, count);
+}
+
+enum hw_status hw_kernel_launch_3d(struct hw_queue *queue, struct hw_kernel *kernel,
+                                   const uint64_t groups[3], const struct hw_arg *args,
+                                   uint32_t count)
 {
     enum hw_status status = queue_ready(queue, "hw_kernel_launch");
     if (status)
         return status;
-    REQUIRE(kernel);
+    if (!kernel)
+        return fail_null("hw_kernel_launch", "kernel");
+    if (!groups)
+        return fail_null("hw_kernel_launch", "groups");
     if (kernel->device != queue->device)
         return fail(HW_INVALID,
                     "hw_kernel_launch: the kernel belongs to %s, the queue to %s",
@@ -111,12 +130,16 @@ enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel
         return fail(HW_UNSUPPORTED, "hw_kernel_launch: user kernels cannot be recorded");
     if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
         return status;
-    plugin_message_clear();
-    status = device_result(
-        queue->device, queue->device->plugin->table.kernel_launch(queue->impl, kernel->impl,
-                                                                  groups, args, count));
+    status = device_result(queue->device, submit(queue, kernel->impl, groups, args, count));
     return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
                   : settle_synchronous(queue);
+}
+
+enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
+                                uint64_t groups, const struct hw_arg *args, uint32_t count)
+{
+    return hw_kernel_launch_3d(queue, kernel, (const uint64_t[3]){ groups, 1, 1 }, args,
+                               count);
 }
 
 void hw_kernel_free(struct hw_kernel *kernel)

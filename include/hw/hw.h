@@ -201,6 +201,14 @@ HW_EXPORT struct hw_device *hw_device_default(struct hw_context *context);
  * devices. */
 HW_EXPORT enum hw_status hw_device_find(struct hw_context *context, const char *name,
                                         struct hw_device **device);
+/* Finds the device that the application knows by a handle of the vendor's. `kind` says what the
+ * handle is: "<plugin>.<what>" ("cuda.device", "opencl.device"), as listed in the plugin's
+ * documentation. Nothing is opened; the device belongs to the context, as ever.
+ *
+ * Returns HW_UNSUPPORTED if no plugin knows handles of this kind, and HW_NO_DEVICE if the device
+ * is not one of the context's. */
+HW_EXPORT enum hw_status hw_device_import(struct hw_context *context, const char *kind,
+                                          void *handle, struct hw_device **device);
 /* The name that hw_device_find() takes and that logs use: "cuda:0". */
 HW_EXPORT const char *hw_device_name(struct hw_device *device);
 /* The name of the device's plugin: "cuda". */
@@ -564,7 +572,7 @@ HW_EXPORT enum hw_status hw_extension_call(struct hw_queue *queue, const char *n
 HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
                                           const struct hw_user_kernel *desc,
                                           struct hw_kernel **kernel);
-/* Queues `groups` groups of desc->group work-items. `args` has one argument for each letter
+/* Queues `groups` groups of work-items; none if it is 0. `args` has one argument for each letter
  * of the kernel's signature. Tensors must lie on the queue's device and have contiguous
  * innermost extents; those that are written must be neither read-only nor packed. The
  * library cannot check whether operands overlap, or whether the kernel stays inside them.
@@ -575,6 +583,12 @@ HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
 HW_EXPORT enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
                                           uint64_t groups, const struct hw_arg *args,
                                           uint32_t count);
+/* The same in three dimensions: groups[0] * groups[1] * groups[2] groups. HW_UNSUPPORTED also if
+ * the backend launches kernels in one dimension alone, and groups[1] or groups[2] is not 1. */
+HW_EXPORT enum hw_status hw_kernel_launch_3d(struct hw_queue *queue,
+                                             struct hw_kernel *kernel,
+                                             const uint64_t groups[3],
+                                             const struct hw_arg *args, uint32_t count);
 /* Frees the kernel. The caller must have waited for all its launches. It may outlive the
  * queues that used it. */
 HW_EXPORT void hw_kernel_free(struct hw_kernel *kernel);

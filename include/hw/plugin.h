@@ -334,7 +334,8 @@ struct hw_plugin {
     /* Describes extension op `index`. Returns HW_END past the last one. */
     int32_t (*extension)(void *device, uint32_t index, struct hw_extension *extension);
 
-    /* User kernels. The host has checked the arguments against the signature. */
+    /* User kernels. The host has checked the arguments against the signature; there is at least
+     * one group. */
     int32_t (*kernel_build)(void *device, const struct hw_user_kernel *desc, void **kernel);
     int32_t (*kernel_launch)(void *queue, void *kernel, uint64_t groups,
                              const struct hw_arg *args, uint32_t count);
@@ -348,6 +349,16 @@ struct hw_plugin {
     int32_t (*queue_export)(void *queue, const char *kind, void **handle);
     int32_t (*buffer_export)(void *device, const struct hw_buffer *buffer, const char *kind,
                              struct hw_import *desc);
+
+    /* Which of the devices has this handle of the vendor's: sets its index. `kind` and `handle`
+     * are as for the other imports; the handle is unchecked. HW_UNSUPPORTED for a foreign kind,
+     * HW_NO_DEVICE if no device of the plugin has the handle. */
+    int32_t (*device_import)(void *self, const char *kind, void *handle, int32_t *index);
+
+    /* kernel_launch() in three dimensions, where groups[1] or groups[2] is not 1. No extent is
+     * 0. */
+    int32_t (*kernel_launch_3d)(void *queue, void *kernel, const uint64_t groups[3],
+                                const struct hw_arg *args, uint32_t count);
 };
 
 /* The only exported symbol; HW_PLUGIN() defines it. It fills the table and returns: it must

@@ -237,7 +237,7 @@ struct hw_arg {
  * portable kernels (kernels/dialect in the source tree), or a binary for this backend. */
 struct hw_user_kernel {
     uint32_t size;
-    uint32_t group; /* work-items per group */
+    uint32_t group; /* work-items per group, in the first dimension */
     const char *name;
     /* One letter per argument, at most 64: t input tensor, o output tensor, x tensor that
      * is both, i integer, f float. */
@@ -245,6 +245,8 @@ struct hw_user_kernel {
     const char *source;  /* NULL if there is a blob */
     const void *blob;    /* NULL if there is source text */
     uint64_t blob_bytes; /* must not be 0 if there is a blob */
+    /* work-items per group in the second and the third dimension; 0 means 1 */
+    uint32_t group_y, group_z;
 };
 
 #define HW_STATIC_ASSERT_(name, condition)                                                 \

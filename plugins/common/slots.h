@@ -22,6 +22,7 @@ int32_t device_count(void *, int32_t *count);
 int32_t device_info(void *, int32_t index, struct hw_device_info *info);
 int32_t device_open(void *, int32_t index, void **);
 void device_close(void *);
+int32_t device_import(void *, const char *kind, void *handle, int32_t *index);
 
 /* queue.c */
 int32_t queue_open(void *, const struct hw_queue_desc *desc, void **);
@@ -59,6 +60,14 @@ int32_t event_elapsed(void *start, void *end, double *ms);
 int32_t graph_build(void *, const struct hw_node *nodes, uint32_t count, void **);
 int32_t graph_launch(void *, void *graph);
 void graph_destroy(void *);
+
+/* kernel.c */
+int32_t kernel_build(void *, const struct hw_user_kernel *desc, void **);
+int32_t kernel_launch(void *, void *kernel, uint64_t groups, const struct hw_arg *args,
+                      uint32_t count);
+int32_t kernel_launch_3d(void *, void *kernel, const uint64_t groups[3],
+                         const struct hw_arg *args, uint32_t count);
+void kernel_destroy(void *);
 
 /* What every plugin has. Who made it, and imports, are left to the plugin. */
 static inline void slots_fill(struct hw_plugin *table)
@@ -100,6 +109,14 @@ static inline void slots_fill_graphs(struct hw_plugin *table)
     table->graph_build = graph_build;
     table->graph_launch = graph_launch;
     table->graph_destroy = graph_destroy;
+}
+
+static inline void slots_fill_kernels(struct hw_plugin *table)
+{
+    table->kernel_build = kernel_build;
+    table->kernel_launch = kernel_launch;
+    table->kernel_launch_3d = kernel_launch_3d;
+    table->kernel_destroy = kernel_destroy;
 }
 
 /* Returns HW_UNSUPPORTED: `what` sets a flag or a field that the plugin does not know. */

@@ -330,6 +330,24 @@ static void read_identity(const struct plugin *plugin, const struct found *found
         name_identity(found, facts);
 }
 
+/* "opencl.device": a cl_device_id. */
+int32_t device_import(void *self, const char *kind, void *handle, int32_t *index)
+{
+    const struct plugin *plugin = self;
+    if (strcmp(kind, "opencl.device") != 0)
+        return hw_fail(plugin->host, HW_UNSUPPORTED,
+                       "a device of the OpenCL plugin is of the kind \"opencl.device\", "
+                       "not \"%s\"",
+                       kind);
+    for (int32_t i = 0; i < plugin->devices; i++)
+        if (handle == plugin->device[i].handle) {
+            *index = i;
+            return HW_OK;
+        }
+    return hw_fail(plugin->host, HW_NO_DEVICE, "the OpenCL plugin has no device %p",
+                   handle);
+}
+
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;

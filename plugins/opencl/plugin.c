@@ -46,6 +46,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     table->version = HW_BUILD_STAMP;
     slots_fill(table);
     slots_fill_events(table);
+    table->device_import = device_import;
     table->queue_import = queue_import;
     table->queue_export = queue_export;
     table->buffer_import = memory_import;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* foreign_world.c - see foreign_world.h. */
 #include "foreign_world.h"
 
 struct hw_context *context;

@@ -441,6 +441,51 @@ static void invalid_memory_is_rejected(void **state)
     fails(HW_INVALID, "buffer", import(one, FOREIGN_MEMORY, &theirs, 16, NULL));
 }
 
+/* ---- devices ---- */
+
+static void devices_are_known_by_their_handles(void **state)
+{
+    struct foreign_device theirs = { FOREIGN_FIRST };
+    struct hw_device *device;
+    (void)state;
+    ok(hw_device_import(context, FOREIGN_DEVICE, &theirs, &device));
+    assert_ptr_equal(device, one);
+    theirs.number++;
+    ok(hw_device_import(context, FOREIGN_DEVICE, &theirs, &device));
+    assert_ptr_equal(device, two);
+    theirs.number++;
+    fails(HW_NO_DEVICE, "hw_device_import: no device has the number 102",
+          hw_device_import(context, FOREIGN_DEVICE, &theirs, &device));
+    assert_null(device);
+    fails(HW_UNSUPPORTED, "no plugin knows devices of the kind \"other.device\"",
+          hw_device_import(context, "other.device", &theirs, &device));
+    fails(HW_INVALID, "kind must not be NULL",
+          hw_device_import(context, NULL, &theirs, &device));
+    fails(HW_INVALID, "context must not be NULL",
+          hw_device_import(NULL, FOREIGN_DEVICE, &theirs, &device));
+    fails(HW_INVALID, "device must not be NULL",
+          hw_device_import(context, FOREIGN_DEVICE, &theirs, NULL));
+}
+
+/* The plugin has the device, but the settings left it out. */
+static void devices_that_are_not_selected_are_not_found(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "foreign:1",
+                                        .plugin_path_only = getenv("HW_TEST_PLUGINS") };
+    struct foreign_device theirs = { FOREIGN_FIRST };
+    struct hw_context *few;
+    struct hw_device *device;
+    (void)state;
+    ok(hw_open(&options, &few));
+    fails(HW_NO_DEVICE, "device 0 of plugin foreign is not selected",
+          hw_device_import(few, FOREIGN_DEVICE, &theirs, &device));
+    theirs.number++;
+    ok(hw_device_import(few, FOREIGN_DEVICE, &theirs, &device));
+    assert_string_equal(hw_device_name(device), "foreign:1");
+    hw_close(few);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +503,8 @@ int main(void)
         TEST(parts_of_memory_are_imported),
         TEST(descriptions_of_memory_are_checked),
         TEST(invalid_memory_is_rejected),
+        TEST(devices_are_known_by_their_handles),
+        TEST(devices_that_are_not_selected_are_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,68 @@ static void kernels_run_in_the_queues_order(void **state)
     holds(queue, &y, 10.5f, 11, 11.5f, 12);
 }
 
+static struct hw_tensor numbers(struct hw_device *device, int64_t count)
+{
+    struct hw_tensor t;
+    ok(hw_tensor_alloc(device, HW_BUFFER_ZEROED, HW_F32, 1, &count, &t));
+    return t;
+}
+
+static void are(const struct hw_tensor *t, const float expected[6])
+{
+    float got[6];
+    ok(hw_tensor_read(queue, t, got, sizeof got));
+    ok(hw_queue_wait(queue));
+    assert_memory_equal(got, expected, sizeof got);
+}
+
+/* Also for a caller whose description ends before the further dimensions. */
+static void kernels_have_three_dimensions(void **state)
+{
+    struct hw_user_kernel desc = described("extent", "o");
+    struct hw_kernel *cube, *line;
+    struct hw_tensor y = numbers(one, 6);
+    const struct hw_arg arg = in(&y);
+    (void)state;
+    desc.group_y = 4;
+    desc.group_z = 2;
+    ok(hw_kernel_create(one, &desc, &cube));
+    desc.size = offsetof(struct hw_user_kernel, group_y);
+    ok(hw_kernel_create(one, &desc, &line));
+    ok(hw_kernel_launch_3d(queue, cube, (const uint64_t[]){ 3, 5, 7 }, &arg, 1));
+    are(&y, (const float[]){ 3, 5, 7, 64, 4, 2 });
+    ok(hw_kernel_launch_3d(queue, cube, (const uint64_t[]){ 3, 0, 7 }, &arg, 1));
+    ok(hw_kernel_launch(queue, cube, 0, &arg, 1));
+    are(&y, (const float[]){ 3, 5, 7, 64, 4, 2 });
+    ok(hw_kernel_launch(queue, line, 9, &arg, 1));
+    are(&y, (const float[]){ 9, 1, 1, 64, 0, 0 });
+    fails(HW_INVALID, "groups must not be NULL",
+          hw_kernel_launch_3d(queue, cube, NULL, &arg, 1));
+    fails(HW_INVALID, "0 arguments",
+          hw_kernel_launch_3d(queue, cube, (const uint64_t[]){ 0, 0, 0 }, NULL, 0));
+}
+
+static int32_t not_there(void *q, void *kernel, const uint64_t groups[3],
+                         const struct hw_arg *args, uint32_t count)
+{
+    (void)q, (void)kernel, (void)groups, (void)args, (void)count;
+    return (int32_t)(fail)(HW_UNSUPPORTED, "called");
+}
+
+/* A plugin without the slot still gets launches in one dimension. */
+static void one_dimension_needs_no_more(void **state)
+{
+    struct hw_kernel *kernel = kernel_of(one, "extent", "o");
+    struct hw_tensor y = numbers(one, 6);
+    const struct hw_arg arg = in(&y);
+    (void)state;
+    one->plugin->table.kernel_launch_3d = not_there;
+    ok(hw_kernel_launch_3d(queue, kernel, (const uint64_t[]){ 3, 1, 1 }, &arg, 1));
+    are(&y, (const float[]){ 3, 1, 1, 64, 0, 0 });
+    fails(HW_UNSUPPORTED, "mine on foreign:0",
+          hw_kernel_launch_3d(queue, kernel, (const uint64_t[]){ 3, 1, 2 }, &arg, 1));
+}
+
 /* The launch is rejected with the kernel's name and the argument's number, and nothing is
  * queued. */
 static void arguments_must_match_the_signature(void **state)
@@ -189,7 +251,7 @@ static void descriptions_are_checked(void **state)
         assert_null(kernel);                                                               \
     } while (0)
     REFUSED(size, 0, HW_INVALID, "size is 0");
-    REFUSED(size, sizeof desc - 8, HW_INVALID, "size");
+    REFUSED(size, sizeof desc - 16, HW_INVALID, "size");
     REFUSED(name, NULL, HW_INVALID, "name");
     REFUSED(signature, NULL, HW_INVALID, "signature");
     REFUSED(group, 0, HW_INVALID, "group");
@@ -360,6 +422,8 @@ int main(void)
         TEST(the_plugins_own_memory_is_counted),
         TEST(the_plugins_own_memory_is_limited),
         TEST(kernels_run_in_the_queues_order),
+        TEST(kernels_have_three_dimensions),
+        TEST(one_dimension_needs_no_more),
         TEST(arguments_must_match_the_signature),
         TEST(weights_are_not_written),
         TEST(packing_that_fails_keeps_its_memory),

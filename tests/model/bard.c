@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* bard.c - see bard.h. */
 #include "bard.h"
 
 #include <math.h>

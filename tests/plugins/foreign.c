@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what the plugin discrete lacks: imported and exported queues and memory
- * (foreign.h), calls of the application in graphs, which only the first device builds, and user
- * kernels. It has two devices with memory of their own, one op, and five programs for user
- * kernels. The name of a program is its source and its blob:
+/* foreign.c - what the plugin discrete lacks: imported and exported queues and memory, devices
+ * known by a handle (foreign.h), calls of the application in graphs, which only the first device
+ * builds, and user kernels. It has two devices with memory of their own, one op, and six programs
+ * for user kernels. The name of a program is its source and its blob:
  *
  *   affine  toif  out = f in + i
  *   double  x     x = 2 x
+ *   extent  o     out = groups, and work-items of a group, in three dimensions
  *   refuse        the driver rejects the launch
  *   lose          the device is lost after it has run
  *   reserve i     the plugin allocates i bytes for itself, or frees them if i is negative
@@ -226,6 +227,7 @@ struct job {
     struct hw_transfer rows;
     double f;
     int64_t i;
+    uint64_t extent[6];
 };
 
 static void run(struct foreign_job *base)
@@ -398,6 +400,13 @@ static void work_double(const struct job *job)
         x[i] *= 2.0f;
 }
 
+static void work_extent(const struct job *job)
+{
+    float *out = (void *)job->out;
+    for (uint64_t i = 0; i < job->count && i < 6; i++)
+        out[i] = (float)job->extent[i];
+}
+
 static void work_lose(const struct job *job)
 {
     job->device->lost = true;
@@ -408,15 +417,16 @@ struct program {
     void (*work)(const struct job *job); /* NULL: refused at launch */
 };
 
-static const struct program programs[] = { { "affine", "toif", work_affine },
-                                           { "double", "x", work_double },
-                                           { "refuse", "", NULL },
-                                           { "reserve", "i", NULL },
-                                           { "lose", "", work_lose } };
+static const struct program programs[] = {
+    { "affine", "toif", work_affine }, { "double", "x", work_double },
+    { "extent", "o", work_extent },    { "refuse", "", NULL },
+    { "reserve", "i", NULL },          { "lose", "", work_lose }
+};
 
 struct kernel {
     struct device *device;
     const struct program *program;
+    uint32_t group[3];
 };
 
 static int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void **out)
@@ -424,6 +434,8 @@ static int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void 
     struct device *device = self;
     const char *text = desc->source ? desc->source : desc->blob;
     const size_t bytes = desc->source ? strlen(text) : (size_t)desc->blob_bytes;
+    if (!hw_knows(desc, sizeof *desc))
+        return hw_fail(device->host, HW_UNSUPPORTED, "the description is newer");
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         const struct program *program = &programs[i];
         if (strlen(program->name) != bytes || memcmp(program->name, text, bytes) != 0)
@@ -434,7 +446,9 @@ static int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void 
         struct kernel *kernel = malloc(sizeof *kernel);
         if (!kernel)
             return out_of_memory(device);
-        *kernel = (struct kernel){ device, program };
+        *kernel = (struct kernel){ device,
+                                   program,
+                                   { desc->group, desc->group_y, desc->group_z } };
         *out = kernel;
         return HW_OK;
     }
@@ -442,13 +456,17 @@ static int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void 
 }
 
 /* The host has checked the arguments against the signature. */
-static int32_t kernel_launch(void *self, void *kernel_self, uint64_t groups,
-                             const struct hw_arg *args, uint32_t count)
+static int32_t kernel_launch_3d(void *self, void *kernel_self, const uint64_t groups[3],
+                                const struct hw_arg *args, uint32_t count)
 {
     struct queue *queue = self;
-    const struct program *program = ((struct kernel *)kernel_self)->program;
+    const struct kernel *kernel = kernel_self;
+    const struct program *program = kernel->program;
     struct job job = { .work = program->work };
-    (void)groups;
+    for (int i = 0; i < 3; i++) {
+        job.extent[i] = groups[i];
+        job.extent[3 + i] = kernel->group[i];
+    }
     if (!strcmp(program->name, "reserve"))
         return hw_count_memory(queue->device->host, queue->device, args[0].i);
     if (!program->work)
@@ -469,6 +487,13 @@ static int32_t kernel_launch(void *self, void *kernel_self, uint64_t groups,
             job.count = (uint64_t)args[i].tensor->extent[0];
         }
     return submit(queue, &job);
+}
+
+static int32_t kernel_launch(void *queue, void *kernel, uint64_t groups,
+                             const struct hw_arg *args, uint32_t count)
+{
+    return kernel_launch_3d(queue, kernel, (const uint64_t[3]){ groups, 1, 1 }, args,
+                            count);
 }
 
 static void kernel_destroy(void *self)
@@ -515,6 +540,19 @@ static int32_t device_info(void *instance, int32_t index, struct hw_device_info 
     return HW_OK;
 }
 
+static int32_t device_import(void *self, const char *kind, void *handle, int32_t *index)
+{
+    const struct instance *instance = self;
+    const struct foreign_device *theirs = handle;
+    if (strcmp(kind, FOREIGN_DEVICE) != 0)
+        return hw_fail(instance->host, HW_UNSUPPORTED, "devices of kind \"%s\"", kind);
+    if (theirs->number < FOREIGN_FIRST || theirs->number >= FOREIGN_FIRST + DEVICES)
+        return hw_fail(instance->host, HW_NO_DEVICE, "no device has the number %d",
+                       theirs->number);
+    *index = theirs->number - FOREIGN_FIRST;
+    return HW_OK;
+}
+
 static int32_t device_open(void *self, int32_t index, void **out)
 {
     struct instance *instance = self;
@@ -557,11 +595,13 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     table->queue_import = queue_import;
     table->buffer_export = buffer_export;
     table->queue_export = queue_export;
+    table->device_import = device_import;
     table->graph_build = graph_build;
     table->graph_launch = graph_launch;
     table->graph_destroy = graph_destroy;
     table->kernel_build = kernel_build;
     table->kernel_launch = kernel_launch;
+    table->kernel_launch_3d = kernel_launch_3d;
     table->kernel_destroy = kernel_destroy;
     return HW_OK;
 }

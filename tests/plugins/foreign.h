@@ -13,6 +13,12 @@
 /* The kinds of handles. */
 #define FOREIGN_MEMORY "foreign.memory"
 #define FOREIGN_QUEUE  "foreign.queue"
+#define FOREIGN_DEVICE "foreign.device" /* a struct foreign_device */
+
+struct foreign_device {
+    int number; /* of the first device: FOREIGN_FIRST */
+};
+#define FOREIGN_FIRST 100
 
 struct foreign_memory {
     uint64_t bytes;

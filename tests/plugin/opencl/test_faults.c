@@ -43,6 +43,9 @@ static void import(struct walk *w)
         .size = sizeof desc, .kind = "opencl.mem", .handle = memory, .bytes = bytes
     };
     struct hw_tensor t;
+    struct hw_device *found = NULL;
+    TRY(hw_device_import(w->context, "opencl.device", device[number], &found));
+    assert_true(w->status || found == w->device);
     TRY(hw_buffer_import(w->device, &desc, &buffer));
     TRY(hw_queue_import(w->device, NULL, "opencl.queue", theirs, &queue));
     TRY(hw_tensor_view(&t, buffer, 0, HW_F32, 1, (const int64_t[]){ COUNT }));
