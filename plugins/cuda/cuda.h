@@ -9,6 +9,7 @@
  *   launch   from an op to the launch of a kernel; the rows
  *   event    events
  *   graph    recorded ops as one graph of the driver
+ *   kernel   kernels of the application
  *
  * The plugin calls the driver alone, through the functions that cuda.def lists. */
 #ifndef CUDA_H
@@ -279,6 +280,10 @@ int32_t launch_reserve(struct device *device, void *stream, struct workspace *wo
                        uint64_t bytes);
 void launch_release(struct device *device, struct workspace *workspace);
 void launch_unload(struct device *device);
+/* Loads an image, PTX that ends with a NUL or machine code, in the device's context; `name` is for
+ * the message, which has what the driver's compiler says. */
+int32_t launch_load(struct device *device, const void *image, const char *name,
+                    void **module);
 
 /* ---- kernels/matmul_gemv.c ----------------------------------------------------------------- */
 

@@ -118,6 +118,24 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     return HW_OK;
 }
 
+/* "cuda.device": what the driver calls a CUdevice, a number, as a pointer. */
+int32_t device_import(void *self, const char *kind, void *handle, int32_t *index)
+{
+    const struct plugin *plugin = self;
+    if (strcmp(kind, "cuda.device") != 0)
+        return hw_fail(plugin->host, HW_UNSUPPORTED,
+                       "a device of the CUDA plugin is of the kind \"cuda.device\", not "
+                       "\"%s\"",
+                       kind);
+    for (int32_t i = 0; i < plugin->devices; i++)
+        if ((intptr_t)handle == plugin->device[i]) {
+            *index = i;
+            return HW_OK;
+        }
+    return hw_fail(plugin->host, HW_NO_DEVICE, "the CUDA plugin has no device %lld",
+                   (long long)(intptr_t)handle);
+}
+
 /* ---- opening ---- */
 
 /* What rows need; a kernel declares up to 1 KiB of shared memory itself. */

@@ -92,22 +92,27 @@ static const struct embedded *image_of(const struct device *device, int number)
     return best;
 }
 
-static int32_t load_module(struct device *device, int number)
+int32_t launch_load(struct device *device, const void *image, const char *name,
+                    void **module)
 {
     char log[700] = "", what[900];
     int options[] = { MODULE_LOG, MODULE_LOG_BYTES };
     void *values[] = { log, (void *)(uintptr_t)sizeof log };
+    const int result = device->cuda->module_load(module, image, 2, options, values);
+    log[sizeof log - 1] = '\0';
+    snprintf(what, sizeof what, "load the kernels for %.100s%s%s", name, log[0] ? ": " : "",
+             log);
+    return answer(device, result, what);
+}
+
+static int32_t load_module(struct device *device, int number)
+{
     const struct embedded *image = image_of(device, number);
     if (!image)
         return hw_fail(device->host, HW_UNSUPPORTED,
                        "the kernels for %s were not built for this device",
                        image_names[number]);
-    const int result = device->cuda->module_load(&device->module[number], image->data, 2,
-                                                 options, values);
-    log[sizeof log - 1] = '\0';
-    snprintf(what, sizeof what, "load the kernels for %s%s%s", image_names[number],
-             log[0] ? ": " : "", log);
-    return answer(device, result, what);
+    return launch_load(device, image->data, image_names[number], &device->module[number]);
 }
 
 static int32_t find_function(struct device *device, int image, const char *name,

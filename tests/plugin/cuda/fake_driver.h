@@ -3,10 +3,23 @@
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes of memory of each device. */
 #define FAKE_DRIVER_MEMORY (UINT64_C(4) << 30)
+
+/* A launch, as the driver got it. */
+struct fake_launch {
+    const char *kernel;
+    unsigned groups[3], threads[3], shared;
+    bool early;    /* programmatic dependent launch */
+    bool recorded; /* the stream is under capture */
+    void *const *arguments;
+};
+
+/* Calls `seen` at each launch, on the thread that launches; NULL: no more. */
+void fake_driver_watch(void (*seen)(const struct fake_launch *launch));
 
 /* Contexts that are current on this thread, one above the other. */
 int fake_driver_depth(void);

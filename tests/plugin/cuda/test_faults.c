@@ -17,6 +17,24 @@
 
 enum { OUT_OF_MEMORY = 2 };
 
+/* A kernel of the application. */
+static void launch(struct walk *w, struct hw_queue *queue)
+{
+    static const char ptx[] =
+        ".version 6.0\n.target sm_50\n.visible .entry nothing(\n)\n{\n    ret;\n}\n";
+    const struct hw_user_kernel desc = { .size = sizeof desc,
+                                         .group = 32,
+                                         .name = "nothing",
+                                         .signature = "",
+                                         .blob = ptx,
+                                         .blob_bytes = sizeof ptx };
+    struct hw_kernel *kernel = NULL;
+    TRY(hw_kernel_create(w->device, &desc, &kernel));
+    TRY(hw_kernel_launch(queue, kernel, 1, NULL, 0));
+    TRY(hw_queue_wait(queue));
+    hw_kernel_free(kernel);
+}
+
 /* The stand-in's own functions do not count, and do not fail. */
 static void import(struct walk *w)
 {
@@ -48,6 +66,7 @@ static void import(struct walk *w)
     TRY(hw_copy(queue, &(struct hw_copy){ .src = hw_view_1d(theirs, 0, HW_F32, COUNT),
                                           .dst = hw_view_1d(host, 0, HW_F32, COUNT) }));
     TRY(hw_queue_wait(queue));
+    launch(w, queue);
     hw_queue_close(queue);
     hw_buffer_free(theirs);
     hw_buffer_free(host);
@@ -59,9 +78,11 @@ static void import(struct walk *w)
     assert_int_equal(fake_driver_depth(), 0);
 }
 
-/* Those that cannot be read stay empty. */
-static const char *const facts[] = { "device_name", "device_uuid", "device_memory",
-                                     "device_attribute", NULL };
+/* Facts that cannot be read stay empty; the error of the walk is what says that a kernel has no
+ * more parameters. */
+static const char *const facts[] = { "device_name",        "device_uuid",
+                                     "device_memory",      "device_attribute",
+                                     "function_parameter", NULL };
 
 static const struct vendor cuda = {
     .backend = "cuda",

@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""calls.py DEF HEADER SOURCE: the outside of a stand-in, from the list of functions that a plugin calls.
+"""calls.py DEF HEADER SOURCE [OPTIONAL]...: the outside of a stand-in, from the list of functions that a plugin calls.
 
 HEADER numbers the functions (CALL_<name>) and declares what the stand-in has to define: fake_<name>() for each, and
 standin_enter(). SOURCE exports each function under the vendor's name: it asks standin_enter() whether this call fails,
 and if not, calls fake_<name>(). A function that waits or gives something back does so even if the call fails, as
 drivers do: their error is one of earlier work.
-OPTIONAL functions are left out: the plugin has to do without them."""
+OPTIONAL functions are left out unless they are named: the plugin has to do without them."""
 import re
 import sys
 
-ROW = re.compile(r'^REQUIRED\((.*?), (\w+), \((.*?)\), "(\w+)[|\w]*"\)$')
+ROW = re.compile(r'^(REQUIRED|OPTIONAL)\((.*?), (\w+), \((.*?)\), "(\w+)[|\w]*"\)$')
 DONE_ANYWAY = re.compile(r'(^|_)(free|destroy|unload|release|unregister|pop)(_|$)'
                          r'|^finish$|^((stream|event|context)_)?wait$')
 
 
-def rows(path):
+def rows(path, optional):
     text = re.sub(r'/\*.*?\*/', '', open(path).read(), flags=re.S)
     statements = re.sub(r'\n +', ' ', text).splitlines()
-    found = [ROW.match(line) for line in statements if line.startswith('REQUIRED(')]
+    found = [ROW.match(line) for line in statements if line.startswith(('REQUIRED(', 'OPTIONAL('))]
     if not found or None in found:
         sys.exit(f'{path}: a row has an unknown form')
-    return [match.groups() for match in found]
+    return [match.groups()[1:] for match in found if match[1] == 'REQUIRED' or match[3] in optional]
 
 
 def names_of(arguments):
@@ -44,8 +44,8 @@ def wrapper(result, name, arguments, exported):
     return '\n'.join(lines + ['}', ''])
 
 
-def main(definition, header, source):
-    listed = rows(definition)
+def main(definition, header, source, *optional):
+    listed = rows(definition, optional)
     structs = sorted({found for _, _, arguments, _ in listed for found in re.findall(r'struct \w+', arguments)})
     with open(header, 'w') as out:
         print('#include <stddef.h>', '#include <stdint.h>', *(f'{struct};' for struct in structs), sep='\n', file=out)
