@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT */
+/* test_tuned.c - tuned rows of the CUDA plugin, and what graphs make one launch of, on a stand-in
+ * for the driver with devices that are new enough for them. It computes nothing of this: what is
+ * tested is which kernels are launched, with what, in which order, and when early. */
+#include "cuda.h"
+#include "fake_driver.h"
+#include "faults.h"
+#include "kernels/matmul_gemv.h"
+#include "objects.h"
+
+#include <hw/hw.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MB (UINT64_C(1) << 20)
+
+static struct hw_context *context;
+static struct hw_device *hopper, *ampere, *turing; /* 9.0, 8.0, 7.5 */
+static struct hw_queue *queue;                     /* on the first */
+
+static void ok(enum hw_status status)
+{
+    if (status)
+        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
+}
+
+static void fails(enum hw_status wanted, const char *words, enum hw_status status)
+{
+    if (status != wanted || !strstr(hw_message(), words))
+        fail_msg("%s, not \"%s\": %s", hw_status_name((int32_t)status), words,
+                 hw_message());
+}
+
+/* ---- launches ---- */
+
+enum { MOST_LAUNCHES = 32 };
+
+static int count;
+static struct seen {
+    char kernel[64];
+    bool early, recorded;
+    unsigned groups[3];
+    struct gemv_args gemv; /* of a kernel gemv_... */
+} seen[MOST_LAUNCHES];
+
+static void see(const struct fake_launch *launch)
+{
+    assert_true(count < MOST_LAUNCHES);
+    struct seen *s = &seen[count++];
+    memset(s, 0, sizeof *s);
+    snprintf(s->kernel, sizeof s->kernel, "%s", launch->kernel);
+    s->early = launch->early;
+    s->recorded = launch->recorded;
+    memcpy(s->groups, launch->groups, sizeof s->groups);
+    if (!strncmp(launch->kernel, "gemv_", 5))
+        memcpy(&s->gemv, launch->arguments[0], sizeof s->gemv);
+}
+
+/* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
+static void launched(const char *names)
+{
+    char all[2048] = "";
+    const char *at = names;
+    int i = 0;
+    for (int k = 0; k < count; k++) {
+        strcat(all, seen[k].kernel);
+        strcat(all, " ");
+    }
+    for (; *at; i++) {
+        const size_t length = strcspn(at, " ");
+        if (i >= count || strncmp(seen[i].kernel, at, length) != 0)
+            fail_msg("launched %sinstead of %s", all, names);
+        at += length + (at[length] == ' ');
+    }
+    if (i != count)
+        fail_msg("launched %sinstead of %s", all, names);
+    count = 0;
+}
+
+/* ---- the world ---- */
+
+static void open_with(const struct hw_options *options)
+{
+    faults_reset();
+    ok(hw_open(options, &context));
+    assert_int_equal(hw_device_count(context), 3);
+    ok(hw_device_find(context, "cuda:0", &hopper));
+    ok(hw_device_find(context, "cuda:1", &ampere));
+    ok(hw_device_find(context, "cuda:2", &turing));
+    ok(hw_queue_open(hopper, NULL, &queue));
+    count = 0;
+    fake_driver_watch(see);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    open_with(&(struct hw_options){
+        .size = sizeof(struct hw_options), .backends = "cuda", .fallback = "error" });
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    fake_driver_watch(NULL);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+    assert_int_equal(fake_driver_depth(), 0);
+    return 0;
+}
+
+static uint64_t address_of(const struct hw_tensor *t)
+{
+    struct hw_import memory = { .size = sizeof memory };
+    ok(hw_buffer_export(t->buffer, "cuda.memory", &memory));
+    return (uint64_t)(uintptr_t)memory.handle + memory.offset + t->offset;
+}
+
+static struct hw_tensor tensor(struct hw_device *device, uint32_t flags, int32_t dtype,
+                               int64_t rows, int64_t cols)
+{
+    struct hw_tensor t;
+    ok(hw_tensor_alloc(device, flags, dtype, 2, (const int64_t[]){ rows, cols }, &t));
+    return t;
+}
+
+/* One token; `n` weights of [ROWS,COLS] that no op may write, and their products. */
+enum { ROWS = 512, COLS = 1024, PRODUCTS = 4 };
+
+struct products {
+    struct hw_tensor a;
+    struct hw_matmul op[PRODUCTS];
+};
+
+static struct products products(struct hw_device *device, int32_t dtype)
+{
+    struct products p = { .a = tensor(device, 0, HW_F32, 1, COLS) };
+    for (int i = 0; i < PRODUCTS; i++)
+        p.op[i] = (struct hw_matmul){
+            .a = p.a,
+            .b = tensor(device, HW_BUFFER_READ_ONLY, dtype, ROWS, COLS),
+            .c = tensor(device, 0, HW_F32, 1, ROWS),
+            .transpose_b = 1,
+        };
+    return p;
+}
+
+static void record(void)
+{
+    count = 0;
+    ok(hw_queue_record(queue));
+}
+
+/* Ends the recording. */
+static void built(const char *names)
+{
+    struct hw_graph_info info = { .size = sizeof info };
+    struct hw_graph *graph;
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.built, 1);
+    for (int i = 0; i < count; i++)
+        assert_true(seen[i].recorded);
+    launched(names);
+    ok(hw_graph_launch(graph, queue));
+    ok(hw_queue_wait(queue));
+    hw_graph_free(graph);
+}
+
+/* ---- products of one token ---- */
+
+static void products_of_one_a_are_one_launch(void **state)
+{
+    static const int32_t dtypes[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0, HW_Q4_0, HW_Q4_K };
+    (void)state;
+    for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; k++) {
+        const struct products p = products(hopper, dtypes[k]);
+        record();
+        for (int i = 0; i < 3; i++)
+            ok(hw_matmul(queue, &p.op[i]));
+        built("gemv_");
+        const struct gemv_args *args = &seen[0].gemv;
+        assert_int_equal(args->parts, 3);
+        assert_int_equal(args->rows, 3 * ROWS);
+        assert_int_equal(args->k, COLS);
+        assert_false(args->gated);
+        assert_true(args->constant);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(args->part[i].b, address_of(&p.op[i].b));
+            assert_int_equal(args->part[i].c, address_of(&p.op[i].c));
+        }
+    }
+}
+
+/* As many as a launch takes; the next begins another one. */
+static void a_fourth_product_is_another_launch(void **state)
+{
+    const struct products p = products(hopper, HW_BF16);
+    (void)state;
+    record();
+    for (int i = 0; i < 4; i++)
+        ok(hw_matmul(queue, &p.op[i]));
+    built("gemv_ gemv_");
+    assert_int_equal(seen[0].gemv.parts, GEMV_PARTS);
+    assert_int_equal(seen[1].gemv.parts, 4 - GEMV_PARTS);
+}
+
+/* Two products, of which `change` makes something else. */
+static void stay_apart(void (*change)(struct products *p))
+{
+    struct products p = products(hopper, HW_BF16);
+    change(&p);
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_matmul(queue, &p.op[1]));
+    built("gemv_ gemv_");
+    assert_int_equal(seen[0].gemv.parts, 1);
+    assert_int_equal(seen[1].gemv.parts, 1);
+}
+
+static void another_a(struct products *p)
+{
+    p->op[1].a = tensor(hopper, 0, HW_F32, 1, COLS);
+}
+
+static void another_type(struct products *p)
+{
+    p->op[1].b = tensor(hopper, HW_BUFFER_READ_ONLY, HW_Q8_0, ROWS, COLS);
+}
+
+static void another_result(struct products *p)
+{
+    p->op[1].c = tensor(hopper, 0, HW_F16, 1, ROWS);
+}
+
+static void the_same_result(struct products *p)
+{
+    p->op[1].c = p->op[0].c;
+}
+
+/* The first writes what the second adds. */
+static void a_bias_that_is_written(struct products *p)
+{
+    p->op[1].bias = hw_view_1d(p->op[0].c.buffer, 0, HW_F32, ROWS);
+}
+
+/* The first writes weights of the second. */
+static void weights_that_are_written(struct products *p)
+{
+    p->op[1].b = tensor(hopper, 0, HW_BF16, ROWS, COLS);
+    p->op[0].c = hw_view_2d(p->op[1].b.buffer, 4096, HW_F32, 1, ROWS);
+}
+
+static void products_that_differ_or_depend_stay_apart(void **state)
+{
+    (void)state;
+    stay_apart(another_a);
+    stay_apart(another_type);
+    stay_apart(another_result);
+    stay_apart(the_same_result);
+    stay_apart(a_bias_that_is_written);
+    stay_apart(weights_that_are_written);
+}
+
+static void an_op_between_keeps_the_order(void **state)
+{
+    const struct products p = products(hopper, HW_BF16);
+    (void)state;
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_silu(queue, &(struct hw_silu){ .x = p.a, .y = p.a }));
+    ok(hw_matmul(queue, &p.op[1]));
+    built("gemv_ rows_silu gemv_");
+}
+
+/* Weights that an op may write are not read before what precedes has completed. */
+static void only_read_only_weights_are_read_early(void **state)
+{
+    struct products p = products(hopper, HW_BF16);
+    (void)state;
+    ok(hw_matmul(queue, &p.op[0]));
+    p.op[1].b = tensor(hopper, 0, HW_BF16, ROWS, COLS);
+    ok(hw_matmul(queue, &p.op[1]));
+    assert_true(seen[0].gemv.constant);
+    assert_false(seen[1].gemv.constant);
+    launched("gemv_ gemv_");
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_matmul(queue, &p.op[1]));
+    built("gemv_");
+    assert_int_equal(seen[0].gemv.parts, 2);
+    assert_false(seen[0].gemv.constant);
+}
+
+/* ---- gate, up, swiglu ---- */
+
+static struct hw_swiglu swiglu_of(const struct products *p)
+{
+    return (struct hw_swiglu){ .gate = p->op[0].c,
+                               .up = p->op[1].c,
+                               .y = tensor(hopper, 0, HW_F32, 1, ROWS) };
+}
+
+static void record_gated(const struct products *p, const struct hw_swiglu *swiglu)
+{
+    record();
+    ok(hw_matmul(queue, &p->op[0]));
+    ok(hw_matmul(queue, &p->op[1]));
+    ok(hw_swiglu(queue, swiglu));
+}
+
+static void swiglu_of_two_products_is_one_launch(void **state)
+{
+    const struct products p = products(hopper, HW_Q4_K);
+    struct hw_swiglu swiglu = swiglu_of(&p);
+    (void)state;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        record_gated(&p, &swiglu);
+        built("gemv_");
+        assert_int_equal(seen[0].gemv.parts, 2);
+        assert_true(seen[0].gemv.gated);
+        assert_int_equal(seen[0].gemv.y, address_of(&swiglu.y));
+        assert_int_equal(seen[0].groups[0], 132);
+        swiglu.y = swiglu.gate;
+    }
+}
+
+static void swiglu_of_something_else_is_a_launch_of_its_own(void **state)
+{
+    struct products p = products(hopper, HW_BF16);
+    const struct hw_swiglu good = swiglu_of(&p);
+    struct hw_swiglu swiglu = { .gate = good.up, .up = good.gate, .y = good.y };
+    (void)state;
+    record_gated(&p, &swiglu);
+    built("gemv_ rows_swiglu");
+    assert_false(seen[0].gemv.gated);
+    swiglu = good;
+    swiglu.up = tensor(hopper, 0, HW_F32, 1, ROWS);
+    record_gated(&p, &swiglu);
+    built("gemv_ rows_swiglu");
+    swiglu = good;
+    swiglu.y = good.up; /* which the launch has yet to write */
+    record_gated(&p, &swiglu);
+    built("gemv_ rows_swiglu");
+    record();
+    for (int i = 0; i < 3; i++)
+        ok(hw_matmul(queue, &p.op[i]));
+    ok(hw_swiglu(queue, &good));
+    built("gemv_ rows_swiglu");
+}
+
+/* A setting that asks for a row of swiglu gets it. */
+static void a_row_that_is_asked_for_is_launched(void **state)
+{
+    const struct hw_queue_options options = { .size = sizeof options, .kernel = "swiglu" };
+    const struct products p = products(hopper, HW_BF16);
+    const struct hw_swiglu swiglu = swiglu_of(&p);
+    (void)state;
+    hw_queue_close(queue);
+    ok(hw_queue_open(hopper, &options, &queue));
+    record_gated(&p, &swiglu);
+    built("gemv_ swiglu_f32");
+}
+
+/* ---- early launches ---- */
+
+static bool last_is_early(void)
+{
+    assert_true(count > 0);
+    return seen[count - 1].early;
+}
+
+static struct hw_copy copy_to(const struct hw_tensor *to)
+{
+    struct hw_tensor from = tensor(hopper, 0, to->dtype, ROWS, COLS);
+    return (struct hw_copy){ .src = from, .dst = *to };
+}
+
+/* A copy may have written the weights. */
+static void nothing_is_early_after_a_copy(void **state)
+{
+    const struct products p = products(hopper, HW_BF16);
+    const struct hw_copy copy = copy_to(&p.op[0].b);
+    (void)state;
+    ok(hw_matmul(queue, &p.op[0]));
+    assert_true(last_is_early());
+    ok(hw_copy(queue, &copy));
+    ok(hw_matmul(queue, &p.op[0]));
+    assert_false(last_is_early());
+    ok(hw_matmul(queue, &p.op[0]));
+    assert_true(last_is_early());
+    record();
+    ok(hw_silu(queue, &(struct hw_silu){ .x = p.a, .y = p.a }));
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_copy(queue, &copy));
+    ok(hw_matmul(queue, &p.op[1]));
+    ok(hw_silu(queue, &(struct hw_silu){ .x = p.a, .y = p.a }));
+    built("rows_silu gemv_ copy gemv_ rows_silu");
+    assert_true(seen[1].early);
+    assert_false(seen[3].early);
+    assert_true(seen[4].early);
+}
+
+static int32_t submit_nothing(void *user, void *stream)
+{
+    (void)user;
+    return stream ? HW_OK : HW_DRIVER;
+}
+
+/* Nobody knows what it has written. */
+static void nothing_is_early_after_work_of_the_application(void **state)
+{
+    const struct products p = products(hopper, HW_BF16);
+    void *stream;
+    (void)state;
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_queue_call(queue, "cuda.stream", submit_nothing, NULL));
+    ok(hw_matmul(queue, &p.op[1]));
+    built("gemv_ gemv_");
+    assert_false(seen[1].early);
+    ok(hw_queue_export(queue, "cuda.stream", &stream));
+    ok(hw_matmul(queue, &p.op[0]));
+    assert_false(last_is_early());
+}
+
+static void only_9_0_launches_early(void **state)
+{
+    struct hw_device *const devices[] = { ampere, turing };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct products p = products(devices[i], HW_BF16);
+        struct hw_queue *on;
+        ok(hw_queue_open(devices[i], NULL, &on));
+        ok(hw_matmul(on, &p.op[0]));
+        assert_false(last_is_early());
+        launched(i == 0 ? "gemv_bf16" : "matmul_vec");
+        ok(hw_queue_wait(on));
+    }
+    assert_int_equal(faults_count("launch_ex"), 0);
+}
+
+/* ---- workspaces ---- */
+
+static uint64_t held(void)
+{
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    ok(hw_pool_stats(hopper, &stats));
+    assert_int_equal(stats.held, fake_driver_used(0));
+    return stats.held;
+}
+
+/* One query of many keys, which several groups share: their results are in the workspace. */
+static struct hw_attention attention(void)
+{
+    enum { KEYS = 4096, HEADS = 8, SIZE = 128 };
+    const int64_t q[] = { 1, HEADS, SIZE }, k[] = { KEYS, 1, SIZE };
+    struct hw_attention op = { .causal = 1 };
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, q, &op.q));
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, k, &op.k));
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, k, &op.v));
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, q, &op.y));
+    return op;
+}
+
+static void workspaces_are_counted(void **state)
+{
+    const struct hw_attention op = attention();
+    struct hw_graph *graph;
+    (void)state;
+    const uint64_t before = held();
+    ok(hw_attention(queue, &op));
+    launched("decode_f16_128 merge_128");
+    const uint64_t workspace = held() - before;
+    assert_true(workspace > 0);
+    ok(hw_attention(queue, &op));
+    assert_int_equal(held(), before + workspace);
+    ok(hw_queue_record(queue));
+    ok(hw_attention(queue, &op));
+    ok(hw_queue_end(queue, &graph));
+    assert_int_equal(held(), before + 2 * workspace);
+    hw_graph_free(graph);
+    assert_int_equal(held(), before + workspace);
+    hw_queue_close(queue);
+    assert_int_equal(held(), before);
+}
+
+static void workspaces_are_limited(void **state)
+{
+    const uint64_t bytes = 64 * MB;
+    struct hw_buffer *rest;
+    (void)state;
+    hw_close(context);
+    open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
+                                    .backends = "cuda",
+                                    .fallback = "error",
+                                    .memory_limit = "64M" });
+    const struct hw_attention op = attention();
+    ok(hw_buffer_alloc(hopper, bytes - held(), 0, &rest));
+    fails(HW_NO_MEMORY, "the limit is 64 MiB", hw_attention(queue, &op));
+    launched("");
+    assert_int_equal(held(), bytes);
+    hw_buffer_free(rest);
+    ok(hw_attention(queue, &op));
+    launched("decode_f16_128 merge_128");
+}
+
+/* ---- calls of the driver that fail ---- */
+
+static void failed_launches_are_told(void **state)
+{
+    const struct products p = products(hopper, HW_BF16);
+    struct hw_graph *graph;
+    (void)state;
+    faults_arm("launch_ex", 1, INVALID_VALUE);
+    fails(HW_DRIVER, "cannot launch a kernel", hw_matmul(queue, &p.op[0]));
+    ok(hw_matmul(queue, &p.op[0]));
+    faults_reset();
+    faults_arm("launch_ex", 2, INVALID_VALUE);
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_silu(queue, &(struct hw_silu){ .x = p.a, .y = p.a }));
+    fails(HW_DRIVER, "build a graph on cuda:0: cannot launch a kernel",
+          hw_queue_end(queue, &graph));
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_silu(queue, &(struct hw_silu){ .x = p.a, .y = p.a }));
+    built("gemv_ rows_silu");
+}
+
+static void failed_maps_of_tensors_are_told(void **state)
+{
+    enum { TOKENS = 64 };
+    const struct hw_matmul op = { .a = tensor(hopper, 0, HW_BF16, TOKENS, COLS),
+                                  .b = tensor(hopper, 0, HW_BF16, ROWS, COLS),
+                                  .c = tensor(hopper, 0, HW_BF16, TOKENS, ROWS),
+                                  .transpose_b = 1 };
+    (void)state;
+    ok(hw_matmul(queue, &op));
+    launched("wgmma_bf16_");
+    const unsigned maps = faults_count("tensor_map_encode");
+    assert_true(maps > 0);
+    for (unsigned i = 1; i <= maps; i++) {
+        faults_reset();
+        faults_arm("tensor_map_encode", i, INVALID_VALUE);
+        fails(HW_DRIVER, "CUDA_ERROR_INVALID_VALUE", hw_matmul(queue, &op));
+        launched("");
+    }
+    ok(hw_matmul(queue, &op));
+    launched("wgmma_bf16_");
+}
+
+static void memory_for_a_workspace_that_is_not_there(void **state)
+{
+    const struct hw_attention op = attention();
+    const uint64_t before = held();
+    (void)state;
+    faults_reset();
+    faults_arm("memory_alloc", 1, OUT_OF_MEMORY);
+    fails(HW_NO_MEMORY, "bytes of memory for kernels", hw_attention(queue, &op));
+    launched("");
+    assert_int_equal(held(), before);
+    ok(hw_attention(queue, &op));
+    launched("decode_f16_128 merge_128");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(products_of_one_a_are_one_launch),
+        TEST(a_fourth_product_is_another_launch),
+        TEST(products_that_differ_or_depend_stay_apart),
+        TEST(an_op_between_keeps_the_order),
+        TEST(only_read_only_weights_are_read_early),
+        TEST(swiglu_of_two_products_is_one_launch),
+        TEST(swiglu_of_something_else_is_a_launch_of_its_own),
+        TEST(a_row_that_is_asked_for_is_launched),
+        TEST(nothing_is_early_after_a_copy),
+        TEST(nothing_is_early_after_work_of_the_application),
+        TEST(only_9_0_launches_early),
+        TEST(workspaces_are_counted),
+        TEST(workspaces_are_limited),
+        TEST(failed_launches_are_told),
+        TEST(failed_maps_of_tensors_are_told),
+        TEST(memory_for_a_workspace_that_is_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
