@@ -2,7 +2,8 @@
 /* graph.c - recorded work. A node is a copy of an op's struct, checked when it is recorded.
  * Runs of nodes that the plugin can take as they are go to its graph_build(). Nodes that it
  * does not build are replayed one by one; those that need the cold path (staging, views,
- * another device) take it at each launch. A node may also be a call of the application. */
+ * another device) take it at each launch. A node may also be a call of the application, or say
+ * that the contents of a tensor are not needed any more. */
 #include "run/graph.h"
 
 #include "base/argument.h"
@@ -14,16 +15,17 @@
 #include "run/device.h"
 #include "run/fallback.h"
 #include "run/queue.h"
+#include "run/signature.h"
 #include "run/support.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct node {
-    uint32_t op; /* or HW_NODE_CALL */
+    uint32_t op; /* or HW_NODE_CALL, HW_NODE_DISCARD */
     uint32_t traits;
     bool simple; /* the plugin can take it as it is */
-    void *args;  /* of plugin_args_size() bytes, or a struct hw_node_call */
+    void *args;  /* of args_size() bytes, or a struct hw_node_call and its kind */
 };
 
 /* Nodes first .. first + count - 1. */
@@ -143,14 +145,46 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
     return add(queue->recording, HW_NODE_CALL, call, 0);
 }
 
+/* ---- contents that are not needed any more ---- */
+
+enum hw_status hw_tensor_discard(struct hw_queue *queue, const struct hw_tensor *tensor)
+{
+    enum hw_status status = queue_ready(queue, "hw_tensor_discard");
+    if (status || (status = check_tensor(queue, "hw_tensor_discard", 0, tensor, true)))
+        return status;
+    if (!queue->recording || !queue->device->plugin->table.discards)
+        return HW_OK;
+    struct hw_tensor *copy = malloc(sizeof *copy);
+    if (copy)
+        *copy = *tensor;
+    return add(queue->recording, HW_NODE_DISCARD, copy, 0);
+}
+
 /* ---- building ---- */
+
+static bool is_op(const struct node *node)
+{
+    return node->op < HW_OP_COUNT;
+}
+
+static size_t args_size(const struct plugin *plugin, uint32_t op)
+{
+    switch (op) {
+    case HW_NODE_CALL:
+        return sizeof(struct hw_node_call);
+    case HW_NODE_DISCARD:
+        return sizeof(struct hw_tensor);
+    default:
+        return plugin_args_size(plugin, op);
+    }
+}
 
 /* With an older plugin, each launch checks that the plugin knows all fields that are set. */
 static bool simple(struct hw_queue *queue, const struct node *node)
 {
     const struct plugin *plugin = queue->device->plugin;
     const uint32_t op = node->op;
-    if (op == HW_NODE_CALL)
+    if (!is_op(node))
         return true;
     return !(node->traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
            op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
@@ -180,9 +214,7 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
         return fail(HW_NO_MEMORY, "out of memory for a graph");
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct node *node = &graph->nodes[segment->first + i];
-        const size_t bytes = node->op == HW_NODE_CALL
-                                 ? sizeof(struct hw_node_call)
-                                 : plugin_args_size(device->plugin, node->op);
+        const size_t bytes = args_size(device->plugin, node->op);
         nodes[i] = (struct hw_node){ node->op, (uint32_t)bytes, node->args };
     }
     plugin_message_clear();
@@ -204,8 +236,11 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
 
 static enum hw_status build_all(struct hw_queue *queue, struct hw_graph *graph)
 {
-    for (uint32_t i = 0; i < graph->count; i++)
-        graph->nodes[i].simple = simple(queue, &graph->nodes[i]);
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const bool follows = i > 0 && graph->nodes[i].op == HW_NODE_DISCARD;
+        graph->nodes[i].simple = follows ? graph->nodes[i - 1].simple
+                                         : simple(queue, &graph->nodes[i]);
+    }
     enum hw_status status = divide(graph);
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
         if (graph->nodes[graph->segments[i].first].simple)
@@ -247,6 +282,8 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
 {
     if (node->op == HW_NODE_CALL)
         return call_now(queue, node->args);
+    if (node->op == HW_NODE_DISCARD)
+        return HW_OK;
     if (!node->simple)
         return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
     int32_t answer = op_rows[node->op].call(queue, node->args);
@@ -272,7 +309,7 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
         return fail_in(device_result(graph->device, answer),
                        "launch a graph on %s: ", graph->device->name);
     for (uint32_t i = 0; i < segment->count; i++)
-        if (nodes[i].op != HW_NODE_CALL)
+        if (is_op(&nodes[i]))
             count(&queue->calls[nodes[i].op].calls, 1);
     return HW_OK;
 }

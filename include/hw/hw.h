@@ -550,6 +550,14 @@ HW_EXPORT enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue
 /* Frees the graph. The caller must have waited for all its launches. */
 HW_EXPORT void hw_graph_free(struct hw_graph *graph);
 
+/* Says that the contents of `tensor` are not needed any more: they are undefined from here on,
+ * until something writes them. On a queue that is recording this is part of the graph. A backend
+ * that makes one kernel of several ops may then keep in registers what only these ops read, say
+ * the two products before a swiglu. Otherwise it does nothing. `tensor` is a tensor on the queue's
+ * device that an op could write, and its innermost extent is contiguous. */
+HW_EXPORT enum hw_status hw_tensor_discard(struct hw_queue *queue,
+                                           const struct hw_tensor *tensor);
+
 struct hw_graph_info {
     uint32_t size;
     uint32_t nodes;

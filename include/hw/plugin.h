@@ -169,7 +169,7 @@ static inline void hw_transfer_host(const struct hw_transfer *t, void *dst, cons
 /* One recorded op. `args` is the op's struct of `bytes` bytes; the host owns it, and it is
  * valid until graph_destroy(). */
 struct hw_node {
-    uint32_t op; /* enum hw_op, or HW_NODE_CALL */
+    uint32_t op; /* enum hw_op, HW_NODE_CALL or HW_NODE_DISCARD */
     uint32_t bytes;
     const void *args;
 };
@@ -185,6 +185,13 @@ struct hw_node_call {
     int32_t (*fn)(void *user, void *handle);
     void *user;
 };
+
+/* A node that says that the contents of a tensor are not needed any more, from
+ * hw_tensor_discard(): its args are a struct hw_tensor, in a buffer of the device. From this place
+ * on they are undefined until a node writes them, so that graph_build() may leave out what only
+ * nodes before this one would have read. A plugin gets such nodes only if it sets
+ * hw_plugin.discards. */
+#define HW_NODE_DISCARD (UINT32_MAX - 1)
 
 /* An op that only this plugin has. The host checks the arguments against the signature,
  * which has the format of hw_user_kernel.signature. */
@@ -359,6 +366,9 @@ struct hw_plugin {
      * 0. */
     int32_t (*kernel_launch_3d)(void *queue, void *kernel, const uint64_t groups[3],
                                 const struct hw_arg *args, uint32_t count);
+
+    uint32_t discards; /* 1: graph_build() knows HW_NODE_DISCARD */
+    uint32_t reserved_end;
 };
 
 /* The only exported symbol; HW_PLUGIN() defines it. It fills the table and returns: it must

@@ -441,6 +441,107 @@ static void invalid_memory_is_rejected(void **state)
     fails(HW_INVALID, "buffer", import(one, FOREIGN_MEMORY, &theirs, 16, NULL));
 }
 
+/* ---- contents that are not needed any more ---- */
+
+/* y = a + b, z = y + a, and of y nothing is needed then. */
+static void record_sums(struct hw_queue *on, const struct hw_tensor *a,
+                        const struct hw_tensor *y, const struct hw_tensor *z,
+                        struct hw_graph **graph)
+{
+    ok(hw_queue_record(on));
+    ok(hw_add(on, &(struct hw_add){ .a = *a, .b = *a, .y = *y }));
+    ok(hw_add(on, &(struct hw_add){ .a = *y, .b = *a, .y = *z }));
+    ok(hw_tensor_discard(on, y));
+    ok(hw_queue_end(on, graph));
+}
+
+static void graphs_need_not_write_what_is_discarded(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    struct hw_tensor a = vector(queue, x), y = vector(queue, zero), z = vector(queue, zero);
+    struct hw_graph_info info = { .size = sizeof info };
+    struct hw_graph *graph;
+    (void)state;
+    record_sums(queue, &a, &y, &z, &graph);
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 3);
+    assert_int_equal(info.built, 1);
+    ok(hw_graph_launch(graph, queue));
+    holds(queue, &z, 3, 6, 9, 12);
+    holds(queue, &y, 0, 0, 0, 0);
+    assert_int_equal(calls(queue, HW_OP_ADD).calls, 2);
+    hw_graph_free(graph);
+    /* Another tensor that is discarded changes nothing. */
+    ok(hw_queue_record(queue));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = y }));
+    ok(hw_add(queue, &(struct hw_add){ .a = y, .b = a, .y = z }));
+    ok(hw_tensor_discard(queue, &z));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_launch(graph, queue));
+    holds(queue, &y, 2, 4, 6, 8);
+}
+
+/* Neither a device that builds no graphs nor a plugin that does not know of it does anything. */
+static void discarding_is_not_needed(void **state)
+{
+    struct hw_queue *const queues[] = { on_two, on_cpu };
+    const float x[4] = { 1, 2, 3, 4 }, zero[4] = { 0 };
+    struct hw_graph_info info = { .size = sizeof info };
+    struct hw_graph *graph;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct hw_tensor a = vector(queues[i], x), y = vector(queues[i], zero),
+                         z = vector(queues[i], zero);
+        ok(hw_tensor_discard(queues[i], &y)); /* does nothing */
+        record_sums(queues[i], &a, &y, &z, &graph);
+        ok(hw_graph_info(graph, &info));
+        assert_int_equal(info.nodes, i == 0 ? 3 : 2);
+        ok(hw_graph_launch(graph, queues[i]));
+        holds(queues[i], &z, 3, 6, 9, 12);
+        holds(queues[i], &y, 2, 4, 6, 8);
+    }
+}
+
+/* After a node that is replayed, it is replayed with it. */
+static void discarding_divides_no_graph(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    float there[4];
+    const int64_t four = 4;
+    struct hw_tensor a = vector(queue, x), host;
+    struct hw_graph_info info = { .size = sizeof info };
+    struct hw_graph *graph;
+    (void)state;
+    ok(hw_tensor_host(&host, there, HW_F32, 1, &four));
+    ok(hw_queue_record(queue));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = a }));
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = host })); /* is staged */
+    ok(hw_tensor_discard(queue, &a));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.nodes, 3);
+    assert_int_equal(info.segments, 2);
+    ok(hw_graph_launch(graph, queue));
+    ok(hw_queue_wait(queue));
+    assert_true(there[3] == 16.0f);
+}
+
+static void only_what_could_be_written_is_discarded(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    const int64_t four = 4;
+    struct hw_tensor a = vector(queue, x), other = vector(on_two, x), weights;
+    (void)state;
+    ok(hw_tensor_alloc(one, HW_BUFFER_READ_ONLY, HW_F32, 1, &four, &weights));
+    fails(HW_INVALID, "hw_tensor_discard: argument 0: tensor is NULL",
+          hw_tensor_discard(queue, NULL));
+    fails(HW_INVALID, "is read-only", hw_tensor_discard(queue, &weights));
+    fails(HW_INVALID, "in a buffer of foreign:1", hw_tensor_discard(queue, &other));
+    fails(HW_INVALID, "queue must not be NULL", hw_tensor_discard(NULL, &a));
+    a.extent[0] = 5;
+    fails(HW_INVALID, "20 bytes", hw_tensor_discard(queue, &a));
+}
+
 /* ---- devices ---- */
 
 static void devices_are_known_by_their_handles(void **state)
@@ -503,6 +604,10 @@ int main(void)
         TEST(parts_of_memory_are_imported),
         TEST(descriptions_of_memory_are_checked),
         TEST(invalid_memory_is_rejected),
+        TEST(graphs_need_not_write_what_is_discarded),
+        TEST(discarding_is_not_needed),
+        TEST(discarding_divides_no_graph),
+        TEST(only_what_could_be_written_is_discarded),
         TEST(devices_are_known_by_their_handles),
         TEST(devices_that_are_not_selected_are_not_found),
     };

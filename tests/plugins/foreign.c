@@ -222,7 +222,7 @@ struct job {
     struct device *device;
     void (*work)(const struct job *job);
     unsigned char *out;
-    const unsigned char *in[2];
+    const unsigned char *in[3];
     uint64_t count; /* number of floats */
     struct hw_transfer rows;
     double f;
@@ -277,6 +277,15 @@ static void work_add(const struct job *job)
         y[i] = a[i] + b[i];
 }
 
+static void work_add_three(const struct job *job)
+{
+    const float *a = (const void *)job->in[0], *b = (const void *)job->in[1],
+                *c = (const void *)job->in[2];
+    float *y = (void *)job->out;
+    for (uint64_t i = 0; i < job->count; i++)
+        y[i] = a[i] + b[i] + c[i];
+}
+
 static int32_t add(void *device, void *queue, const struct hw_add *op)
 {
     if (op->y.dtype != HW_F32 || op->y.rank != 1 || op->a.extent[0] != op->y.extent[0] ||
@@ -295,7 +304,24 @@ static int32_t add(void *device, void *queue, const struct hw_add *op)
 struct step {
     struct hw_node node;
     struct foreign_queue recorded;
+    const struct hw_add *then; /* the next node, done in one step with this one; or NULL */
 };
+
+static bool is_same(const struct hw_tensor *a, const struct hw_tensor *b)
+{
+    return a->buffer == b->buffer && a->offset == b->offset && a->extent[0] == b->extent[0];
+}
+
+/* Whether the nodes are y = a + b, z = y + c, and then y is not needed any more. */
+static bool is_sum_of_three(const struct hw_node *nodes, uint32_t count)
+{
+    if (count < 3 || nodes[0].op != HW_OP_ADD || nodes[1].op != HW_OP_ADD ||
+        nodes[2].op != HW_NODE_DISCARD || nodes[2].bytes != sizeof(struct hw_tensor))
+        return false;
+    const struct hw_add *first = nodes[0].args, *second = nodes[1].args;
+    return is_same(&first->y, &second->a) && is_same(&first->y, nodes[2].args) &&
+           !is_same(&first->y, &second->y);
+}
 
 struct graph {
     struct device *device;
@@ -315,6 +341,11 @@ static int32_t graph_build(void *self, const struct hw_node *nodes, uint32_t cou
     for (uint32_t i = 0; i < count && !status; i++) {
         const struct hw_node_call *call = nodes[i].args;
         graph->steps[i].node = nodes[i];
+        if (is_sum_of_three(&nodes[i], count - i)) {
+            graph->steps[i].then = nodes[i + 1].args;
+            i += 2; /* whose steps stay empty */
+            continue;
+        }
         if (nodes[i].op != HW_NODE_CALL)
             continue;
         if (nodes[i].bytes != sizeof *call || strcmp(call->kind, FOREIGN_QUEUE) != 0)
@@ -339,17 +370,32 @@ static void work_recorded(const struct job *job)
         at->run(at);
 }
 
+static int32_t add_three(void *queue, const struct hw_add *one, const struct hw_add *two)
+{
+    return submit(queue,
+                  &(struct job){ .work = work_add_three,
+                                 .out = first(&two->y),
+                                 .in = { first(&one->a), first(&one->b), first(&two->b) },
+                                 .count = (uint64_t)two->y.extent[0] });
+}
+
+static int32_t launch_step(const struct graph *graph, void *queue, const struct step *step)
+{
+    if (!step->node.args || step->node.op == HW_NODE_DISCARD)
+        return HW_OK;
+    if (step->node.op == HW_NODE_CALL)
+        return submit(queue, &(struct job){ .work = work_recorded,
+                                            .in[0] = (const void *)&step->recorded });
+    return step->then ? add_three(queue, step->node.args, step->then)
+                      : add(graph->device, queue, step->node.args);
+}
+
 static int32_t graph_launch(void *queue, void *self)
 {
-    struct graph *graph = self;
+    const struct graph *graph = self;
     int32_t status = HW_OK;
-    for (uint32_t i = 0; i < graph->count && !status; i++) {
-        struct step *step = &graph->steps[i];
-        status = step->node.op == HW_NODE_CALL
-                     ? submit(queue, &(struct job){ .work = work_recorded,
-                                                    .in[0] = (void *)&step->recorded })
-                     : add(graph->device, queue, step->node.args);
-    }
+    for (uint32_t i = 0; i < graph->count && !status; i++)
+        status = launch_step(graph, queue, &graph->steps[i]);
     return status;
 }
 
@@ -599,6 +645,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     table->graph_build = graph_build;
     table->graph_launch = graph_launch;
     table->graph_destroy = graph_destroy;
+    table->discards = 1;
     table->kernel_build = kernel_build;
     table->kernel_launch = kernel_launch;
     table->kernel_launch_3d = kernel_launch_3d;
