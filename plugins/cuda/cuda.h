@@ -45,7 +45,7 @@ enum { MOST_DEVICES = 64 };
 
 /* What rows may need of a device, in kernels.def. */
 enum feature {
-    SM_80 = 1, /* compute capability 8.0 */
+    SM_80 = 1, /* compute capability 8, 9, 10 or 12: machine code for sm_80 and so on */
     SHARED_160K =
         2,        /* a group may have 160 KiB of shared memory besides what it declares */
     SM_90A = 4,   /* compute capability 9.0: no other has these instructions */
@@ -107,10 +107,17 @@ enum feature {
     X(matmul_wgmma, wgmma_bf16_64x128)                                                     \
     X(matmul_wgmma, wgmma_bf16_64x64)                                                      \
     X(matmul_wgmma, wgmma_bf16_64x32)                                                      \
-    X(matmul_wgmma, wgmma_round_f16)                                                       \
-    X(matmul_wgmma, wgmma_round_bf16)                                                      \
-    X(matmul_wgmma, wgmma_expand_f16)                                                      \
-    X(matmul_wgmma, wgmma_expand_bf16)                                                     \
+    X(matmul_mma, mma_f16_128x128)                                                         \
+    X(matmul_mma, mma_f16_64x64)                                                           \
+    X(matmul_mma, mma_bf16_128x128)                                                        \
+    X(matmul_mma, mma_bf16_64x64)                                                          \
+    X(matmul_f32, f32_64x128)                                                              \
+    X(matmul_f32, f32_64x64)                                                               \
+    X(matmul_convert, convert_round_f16)                                                   \
+    X(matmul_convert, convert_round_bf16)                                                  \
+    X(matmul_convert, convert_f32)                                                         \
+    X(matmul_convert, convert_f16)                                                         \
+    X(matmul_convert, convert_bf16)                                                        \
     X(attention_decode, decode_f32_64)                                                     \
     X(attention_decode, decode_f32_128)                                                    \
     X(attention_decode, decode_f16_64)                                                     \
@@ -133,7 +140,10 @@ enum feature {
 
 /* Their images: X(name). */
 #define TUNED_IMAGES(X)                                                                    \
-    X(matmul_gemv) X(rows) X(matmul_wgmma) X(attention_decode) X(attention_prefill)
+    X(matmul_gemv)                                                                         \
+    X(rows)                                                                                \
+    X(matmul_wgmma)                                                                        \
+    X(matmul_mma) X(matmul_f32) X(matmul_convert) X(attention_decode) X(attention_prefill)
 
 enum tuned {
 #define X(image, name) TUNED_##name,

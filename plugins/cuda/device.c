@@ -142,7 +142,10 @@ int32_t device_import(void *self, const char *kind, void *handle, int32_t *index
 static uint64_t row_features(const struct device *device)
 {
     const struct driver *cuda = device->cuda;
-    return (device->capability >= 80 ? SM_80 : 0) |
+    const int generation = device->capability / 10;
+    const bool known = generation == 8 || generation == 9 || generation == 10 ||
+                       generation == 12;
+    return (known ? SM_80 : 0) |
            (device->capability >= 80 && device->capability <= 90 ? SM_8X_90 : 0) |
            (device->shared_most >= SHARED_MOST + 1024 ? SHARED_160K : 0) |
            (device->capability == 90 && cuda->launch_ex && cuda->tensor_map_encode ? SM_90A

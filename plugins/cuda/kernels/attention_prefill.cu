@@ -23,6 +23,8 @@
 
 #include "device.h"
 
+#include "pairs.h"
+
 #include "wgmma.h"
 
 #include "attention.h"
@@ -54,16 +56,6 @@ FUNC float larger(float a, float b)
     float c;
     asm("max.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
     return c;
-}
-
-template <int TYPE> FUNC u32 pair_of(float low, float high)
-{
-    u32 pair;
-    if (TYPE == STORAGE_F16)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
 }
 
 /* A barrier of the two warpgroups that compute. */

@@ -8,7 +8,7 @@
  * The copies fill with zeros what is outside of a and b, and write nothing outside of c. Where a has
  * fewer rows than a tile, the other rows of the tile are whatever was in shared memory.
  *
- * Two small kernels make 16 bits of other types first: wgmma_round of f32, wgmma_expand of blocks.
+ * matmul_convert.cu makes 16 bits of other types first.
  *
  * docs/cuda.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
@@ -21,9 +21,13 @@
 
 #include "device.h"
 
+#include "pairs.h"
+
 #include "wgmma.h"
 
 #include "matmul_wgmma.h"
+
+#include "tiles.h"
 
 /* ---- the machine: shared memory has addresses of 32 bits ---- */
 
@@ -110,7 +114,7 @@ FUNC u64 descriptor(u32 at)
 struct group {
     u32 ring, stores, full, empty; /* addresses in shared memory */
     int steps;                     /* along k */
-    int down, across;              /* tiles of c */
+    struct tiling tiles;           /* of c */
 };
 
 struct turn {
@@ -126,27 +130,14 @@ template <int STEPS> FUNC void next(struct turn *t)
     }
 }
 
-struct corner {
-    int row, col;
-};
-
-template <int ROWS, int COLS>
-FUNC struct corner corner_of(const struct wgmma_args *s, const struct group *g, int tile)
-{
-    const int first = tile / (s->band * g->across) * s->band;
-    const int in = tile - first * g->across;
-    const int rows = g->down - first < s->band ? g->down - first : s->band;
-    return { (first + in % rows) * ROWS, in / rows * COLS };
-}
-
 template <int ROWS, int COLS, int STEPS>
 FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
 {
     struct turn turn = { 0, 1 };
     map_prefetch(&s->a);
     map_prefetch(&s->b);
-    for (int tile = group_id(); tile < g->down * g->across; tile += group_count()) {
-        const struct corner at = corner_of<ROWS, COLS>(s, g, tile);
+    for (int tile = group_id(); tile < g->tiles.down * g->tiles.across; tile += group_count()) {
+        const struct corner at = corner_of<ROWS, COLS>(g->tiles, tile);
         for (int i = 0; i < g->steps; i++) {
             const u32 a = g->ring + turn.step * WGMMA_STEP_BYTES(ROWS, COLS);
             const u32 full = g->full + turn.step * 8;
@@ -209,25 +200,6 @@ FUNC void add_bias(const struct wgmma_args *s, float *v, int first, int lane)
         }
 }
 
-FUNC u32 pack_f16(float low, float high)
-{
-    u32 pair;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-FUNC u32 pack_bf16(float low, float high)
-{
-    u32 pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-template <int TYPE> FUNC u32 pack(float low, float high)
-{
-    return TYPE == STORAGE_F16 ? pack_f16(low, high) : pack_bf16(low, high);
-}
-
 /* 16 x 32 numbers in rows of 64 bytes, swizzled by 64 bytes. */
 template <int TYPE> FUNC void place_halves(u32 to, const float *v, int lane)
 {
@@ -235,10 +207,10 @@ template <int TYPE> FUNC void place_halves(u32 to, const float *v, int lane)
     UNROLL for (int j = 0; j < 4; j += 2)
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
                          to + row * 64 + (((j + right) ^ (row / 2 & 3)) * 16)),
-                     "r"(pack<TYPE>(v[4 * j], v[4 * j + 1])),
-                     "r"(pack<TYPE>(v[4 * j + 2], v[4 * j + 3])),
-                     "r"(pack<TYPE>(v[4 * j + 4], v[4 * j + 5])),
-                     "r"(pack<TYPE>(v[4 * j + 6], v[4 * j + 7]))
+                     "r"(pair_of<TYPE>(v[4 * j], v[4 * j + 1])),
+                     "r"(pair_of<TYPE>(v[4 * j + 2], v[4 * j + 3])),
+                     "r"(pair_of<TYPE>(v[4 * j + 4], v[4 * j + 5])),
+                     "r"(pair_of<TYPE>(v[4 * j + 6], v[4 * j + 7]))
                      : "memory");
 }
 
@@ -299,8 +271,8 @@ FUNC void compute_tiles(const struct wgmma_args *s, const struct group *g)
     struct turn turn = { 0, 0 };
     float sum[COLS / 2];
     int used = 0;
-    for (int tile = group_id(); tile < g->down * g->across; tile += group_count()) {
-        struct corner at = corner_of<ROWS, COLS>(s, g, tile);
+    for (int tile = group_id(); tile < g->tiles.down * g->tiles.across; tile += group_count()) {
+        struct corner at = corner_of<ROWS, COLS>(g->tiles, tile);
         multiply_tile<TYPE, ROWS, COLS, STEPS>(sum, g, &turn, warpgroup * 64 * WGMMA_STEP * 2,
                                                thread % 128 == 0);
         at.row += warp * WGMMA_STORE_ROWS;
@@ -319,8 +291,7 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
     g.full = g.stores + ROWS / 16 * 2 * WGMMA_STORE_BYTES;
     g.empty = g.full + STEPS * 8;
     g.steps = (s->k + WGMMA_STEP - 1) / WGMMA_STEP;
-    g.down = (s->m + ROWS - 1) / ROWS;
-    g.across = (s->n + COLS - 1) / COLS;
+    g.tiles = tiling_of<ROWS, COLS>(s->m, s->n, s->band);
     if (local_id() == 0) {
         for (int i = 0; i < STEPS; i++) {
             barrier_init(g.full + i * 8, 1);
@@ -354,240 +325,3 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
     KERNEL_OF(BF16, bf16, rows, cols, steps)
 WGMMA_TILES(X)
 #undef X
-
-/* ---- f32 in 16 bits ---- */
-
-struct __attribute__((aligned(16))) four {
-    float v[4];
-};
-
-struct __attribute__((aligned(8))) pairs {
-    u32 v[2];
-};
-
-FUNC float group_max(float v)
-{
-    SHARED float of_warp[WGMMA_ROUND_MOST / 32];
-    for (int distance = 16; distance; distance /= 2)
-        v = max_f32(v, of_lane(v, local_id() % 32 ^ distance));
-    if (local_id() % 32 == 0)
-        of_warp[local_id() / 32] = v;
-    BARRIER();
-    for (int i = 0; i < local_count() / 32; i++)
-        v = max_f32(v, of_warp[i]);
-    return v;
-}
-
-/* The exponent, as f32 stores it, of the power of two that brings numbers of at most `most`, which
- * may be infinite, below 2^15. */
-FUNC u32 range_of(float most)
-{
-    const u32 exponent = bits_of_f32(most) >> 23;
-    return exponent < 15 ? 1 : exponent - 14;
-}
-
-/* Returns what a row is to be multiplied by, and stores the inverse. */
-FUNC float range_row(const struct four *x, float *scale)
-{
-    float most = 0.0f;
-    UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
-        UNROLL for (int i = 0; i < 4; i++)
-            most = max_f32(most, abs_f32(x[q].v[i]));
-    const u32 range = range_of(group_max(most));
-    if (local_id() == 0)
-        scale[group_id()] = f32_of_bits(range << 23);
-    return f32_of_bits((254 - range) << 23);
-}
-
-template <int TYPE> FUNC void round_row(const struct wgmma_round_args *s)
-{
-    const struct four *from = (const struct four *)(s->from + group_id() * s->from_stride);
-    struct pairs *to = (struct pairs *)(s->to + group_id() * s->to_stride);
-    const int count = s->k / 4, step = local_count();
-    struct four x[WGMMA_ROUND_QUADS];
-    UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
-        x[q] = local_id() + q * step < count ? from[local_id() + q * step]
-                                             : (struct four){ { 0.0f, 0.0f, 0.0f, 0.0f } };
-    const float factor = TYPE == STORAGE_F16 ? range_row(x, (float *)s->scale) : 1.0f;
-    UNROLL for (int q = 0; q < WGMMA_ROUND_QUADS; q++)
-        if (local_id() + q * step < count)
-            to[local_id() + q * step] = { { pack<TYPE>(x[q].v[0] * factor, x[q].v[1] * factor),
-                                            pack<TYPE>(x[q].v[2] * factor, x[q].v[3] * factor) } };
-}
-
-KERNEL(wgmma_round_f16)(struct wgmma_round_args s)
-{
-    round_row<STORAGE_F16>(&s);
-}
-
-KERNEL(wgmma_round_bf16)(struct wgmma_round_args s)
-{
-    round_row<STORAGE_BF16>(&s);
-}
-
-/* ---- blocks in 16 bits ---- */
-
-/* Eight neighbours of a block, four to a word: a number is (code - less) * scale + offset. */
-struct codes {
-    u32 word[2];
-    int less;
-    float scale, offset;
-};
-
-/* 8 bytes at an even address. */
-FUNC void take(u32 *to, const u8 *from)
-{
-    const u16 *at = (const u16 *)from;
-    to[0] = at[0] | (u32)at[1] << 16;
-    to[1] = at[2] | (u32)at[3] << 16;
-}
-
-/* Codes of which byte i has 4 bits, from bit `shift` on. */
-FUNC void take_halves(struct codes *c, const u8 *from, int shift)
-{
-    take(c->word, from);
-    UNROLL for (int i = 0; i < 2; i++)
-        c->word[i] = c->word[i] >> shift & 0x0f0f0f0f;
-}
-
-/* Adds further bits of the codes: byte i has some, from bit `shift` on. */
-FUNC void take_upper(struct codes *c, const u8 *from, int shift, u32 mask)
-{
-    u32 upper[2];
-    take(upper, from);
-    UNROLL for (int i = 0; i < 2; i++)
-        c->word[i] |= (upper[i] >> shift & mask) << 4;
-}
-
-/* Adds fifth bits: bits 0 to 7 of `bits`. */
-FUNC void add_fifths(struct codes *c, u32 bits)
-{
-    UNROLL for (int i = 0; i < 2; i++)
-        c->word[i] |= ((bits >> 4 * i & 15) * 0x00204081u & 0x01010101) << 4;
-}
-
-/* `first`: of the eight, in the row. */
-FUNC void take_q8_0(struct codes *c, const u8 *row, int first)
-{
-    const u8 *block = row + first / BLOCK * (i64)Q8_0_BYTES;
-    take(c->word, block + 2 + first % BLOCK);
-    c->word[0] ^= 0x80808080;
-    c->word[1] ^= 0x80808080;
-    c->less = 128;
-    c->scale = load_scale(block);
-}
-
-/* Types of 32 with codes of 4 bits in the last 16 bytes of a block, fifth bits before them. */
-FUNC void take_32(struct codes *c, const u8 *row, int first, int bytes, int has_offset,
-                  int has_fifths)
-{
-    const u8 *block = row + first / BLOCK * (i64)bytes;
-    const int in = first % BLOCK;
-    take_halves(c, block + bytes - 16 + in % 16, in / 16 * 4);
-    if (has_fifths)
-        add_fifths(c, block[bytes - 20 + in / 8]);
-    c->scale = load_scale(block);
-    if (has_offset)
-        c->offset = load_scale(block + 2);
-    else
-        c->less = has_fifths ? 16 : 8;
-}
-
-/* The scale and the minimum of a run of q4_K or q5_K. */
-FUNC void take_shares(struct codes *c, const u8 *block, int run)
-{
-    c->scale = load_scale(block) * share_of_scale(block + 4, run);
-    c->offset = -(load_scale(block + 2) * share_of_minimum(block + 4, run));
-}
-
-FUNC void take_q4_K(struct codes *c, const u8 *row, int first)
-{
-    const u8 *block = row + first / SUPER * (i64)Q4_K_BYTES;
-    const int run = first % SUPER / BLOCK;
-    take_halves(c, block + 16 + run / 2 * BLOCK + first % BLOCK, run % 2 * 4);
-    take_shares(c, block, run);
-}
-
-FUNC void take_q5_K(struct codes *c, const u8 *row, int first)
-{
-    const u8 *block = row + first / SUPER * (i64)Q5_K_BYTES;
-    const int run = first % SUPER / BLOCK;
-    take_halves(c, block + 48 + run / 2 * BLOCK + first % BLOCK, run % 2 * 4);
-    take_upper(c, block + 16 + first % BLOCK, run, 0x01010101);
-    take_shares(c, block, run);
-}
-
-FUNC void take_q6_K(struct codes *c, const u8 *row, int first)
-{
-    const u8 *block = row + first / SUPER * (i64)Q6_K_BYTES;
-    const int run = first % SUPER / BLOCK, in = first % BLOCK;
-    take_halves(c, block + run / 4 * 64 + run % 2 * BLOCK + in, run % 4 / 2 * 4);
-    take_upper(c, block + 128 + run / 4 * BLOCK + in, run % 4 * 2, 0x03030303);
-    c->less = 32;
-    c->scale = load_scale(block + 208) * (float)(i8)block[192 + first % SUPER / 16];
-}
-
-FUNC void take_codes(struct codes *c, const u8 *row, int type, int first)
-{
-    switch (type) {
-    case STORAGE_Q8_0:
-        take_q8_0(c, row, first);
-        break;
-    case STORAGE_Q4_0:
-        take_32(c, row, first, Q4_0_BYTES, 0, 0);
-        break;
-    case STORAGE_Q4_1:
-        take_32(c, row, first, Q4_1_BYTES, 1, 0);
-        break;
-    case STORAGE_Q5_0:
-        take_32(c, row, first, Q5_0_BYTES, 0, 1);
-        break;
-    case STORAGE_Q5_1:
-        take_32(c, row, first, Q5_1_BYTES, 1, 1);
-        break;
-    case STORAGE_Q4_K:
-        take_q4_K(c, row, first);
-        break;
-    case STORAGE_Q5_K:
-        take_q5_K(c, row, first);
-        break;
-    case STORAGE_Q6_K:
-        take_q6_K(c, row, first);
-        break;
-    }
-}
-
-FUNC float number_of(const struct codes *c, int i)
-{
-    return (float)((int)(c->word[i / 4] >> i % 4 * 8 & 255) - c->less) * c->scale + c->offset;
-}
-
-struct __attribute__((aligned(16))) halves {
-    u32 v[WGMMA_EXPAND_NUMBERS / 2];
-};
-
-template <int TYPE> FUNC void expand(const struct wgmma_expand_args *s)
-{
-    const int across = s->k / WGMMA_EXPAND_NUMBERS;
-    const i64 piece = (i64)group_id() * WGMMA_EXPAND_GROUP + local_id();
-    const int row = (int)((u64)piece / (u32)across), first = (int)(piece - (i64)row * across);
-    struct codes c = { { 0, 0 }, 0, 0.0f, 0.0f };
-    struct halves to;
-    if (row >= s->rows)
-        return;
-    take_codes(&c, (const u8 *)s->from + row * s->from_stride, s->type,
-               first * WGMMA_EXPAND_NUMBERS);
-    UNROLL for (int i = 0; i < WGMMA_EXPAND_NUMBERS / 2; i++)
-        to.v[i] = pack<TYPE>(number_of(&c, 2 * i), number_of(&c, 2 * i + 1));
-    ((struct halves *)s->to)[piece] = to;
-}
-
-KERNEL(wgmma_expand_f16)(struct wgmma_expand_args s)
-{
-    expand<STORAGE_F16>(&s);
-}
-
-KERNEL(wgmma_expand_bf16)(struct wgmma_expand_args s)
-{
-    expand<STORAGE_BF16>(&s);
-}

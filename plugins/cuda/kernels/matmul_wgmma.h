@@ -19,11 +19,7 @@
 enum {
     WGMMA_STEP = 64,       /* numbers along k in a step: 128 bytes of each row */
     WGMMA_STORE_ROWS = 16, /* of c, that a warp stores at once */
-    WGMMA_STORE_COLS = 32,
-    WGMMA_ROUND_QUADS = 8,    /* four numbers each, of a row of wgmma_round, for a thread */
-    WGMMA_ROUND_MOST = 1024,  /* threads of a group of wgmma_round */
-    WGMMA_EXPAND_GROUP = 256, /* threads of a group of wgmma_expand */
-    WGMMA_EXPAND_NUMBERS = 8  /* that a thread of wgmma_expand makes */
+    WGMMA_STORE_COLS = 32
 };
 
 /* Of a group: threads, a warpgroup for each 64 rows and one that loads; bytes of shared memory,
@@ -34,8 +30,7 @@ enum {
 #define WGMMA_SHARED(rows, cols, steps)                                                    \
     ((steps) * (WGMMA_STEP_BYTES(rows, cols) + 16) + (rows) / 16 * 2 * WGMMA_STORE_BYTES)
 
-/* c = a . b^T * scale + bias. The tiles are numbered down a band of `band` rows of tiles, column
- * by column, then the next band: so that groups that run at a time share rows of a and b. */
+/* c = a . b^T * scale + bias; `band`: see tiles.h. */
 struct wgmma_args {
     struct tensor_map a, b, c;
     u64 bias;  /* address; 0: none */
@@ -43,23 +38,6 @@ struct wgmma_args {
     int m, n, k, band;
     int a_rows; /* of a that a copy loads: no more than m, because those outside would take time */
     int bias_type, c_type, reserved;
-};
-
-/* to = the f32 of `from` in 16 bits. For f16, each row is divided by a power of two, so that it
- * is in range; that goes to `scale`. A group: one row. k is a multiple of 4, and each thread has
- * at most WGMMA_ROUND_QUADS times 4 of a row. */
-struct wgmma_round_args {
-    u64 to, from, scale;
-    i64 to_stride, from_stride;
-    int k, reserved;
-};
-
-/* to = the numbers of the blocks of `from` in 16 bits, row by row without gaps. A thread:
- * WGMMA_EXPAND_NUMBERS neighbours. */
-struct wgmma_expand_args {
-    u64 to, from;
-    i64 from_stride;
-    int rows, k, type, reserved;
 };
 
 #endif

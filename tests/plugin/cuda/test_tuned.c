@@ -447,6 +447,71 @@ static void only_9_0_launches_early(void **state)
     assert_int_equal(faults_count("launch_ex"), 0);
 }
 
+/* ---- products of many rows ---- */
+
+/* What is launched for a product of `rows` rows in `batches`, whose b is that of all. */
+struct many {
+    struct hw_device **device;
+    int32_t a, b, c;
+    int64_t rows, batches;
+    const char *launches;
+};
+
+static void launch_many(const struct many *m)
+{
+    const int64_t a[] = { m->batches, m->rows, COLS }, c[] = { m->batches, m->rows, ROWS };
+    struct hw_matmul op = { .b = tensor(*m->device, 0, m->b, ROWS, COLS),
+                            .transpose_b = 1 };
+    struct hw_queue *on;
+    ok(hw_tensor_alloc(*m->device, 0, m->a, 3, a, &op.a));
+    ok(hw_tensor_alloc(*m->device, 0, m->c, 3, c, &op.c));
+    ok(hw_queue_open(*m->device, NULL, &on));
+    count = 0;
+    ok(hw_matmul(on, &op));
+    launched(m->launches);
+    ok(hw_queue_wait(on));
+}
+
+static void products_of_many_rows(void **state)
+{
+    static const struct many all[] = {
+        { &hopper, HW_BF16, HW_BF16, HW_BF16, 64, 1, "wgmma_bf16_" },
+        { &hopper, HW_F16, HW_Q4_K, HW_F16, 64, 1, "convert_f16 wgmma_f16_" },
+        { &hopper, HW_BF16, HW_BF16, HW_BF16, 64, 3,
+          "wgmma_bf16_" }, /* rows of one matrix */
+        { &hopper, HW_F32, HW_F32, HW_F32, 64, 1, "f32_64x64" },
+        { &hopper, HW_F32, HW_Q8_0, HW_F32, 64, 1, "convert_f32 f32_64x64" },
+        { &hopper, HW_F16, HW_F32, HW_F32, 64, 1, "convert_f32 f32_64x64" },
+        { &hopper, HW_F16, HW_Q8_0, HW_F32, 64, 1, "convert_f32 convert_f32 f32_64x64" },
+        { &ampere, HW_BF16, HW_BF16, HW_BF16, 64, 1, "mma_bf16_64x64" },
+        { &ampere, HW_BF16, HW_BF16, HW_BF16, 8192, 1, "mma_bf16_128x128" },
+        { &ampere, HW_F16, HW_Q8_0, HW_F16, 64, 1, "convert_f16 mma_f16_64x64" },
+        { &ampere, HW_F32, HW_F32, HW_F32, 8192, 1, "f32_64x128" },
+        { &ampere, HW_F32, HW_F32, HW_F32, 16, 1, "matmul" },
+        { &turing, HW_F32, HW_F32, HW_F32, 64, 1, "matmul" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        launch_many(&all[i]);
+}
+
+/* A launch for each batch, where that is worth it: with its own b, which neighbours share. */
+static void products_of_batches(void **state)
+{
+    static const int64_t a[] = { 4, 32, COLS }, b[] = { 2, ROWS, COLS },
+                         c[] = { 4, 32, ROWS };
+    struct hw_matmul op = { .transpose_b = 1 };
+    (void)state;
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, a, &op.a));
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, b, &op.b));
+    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, c, &op.c));
+    ok(hw_matmul(queue, &op));
+    launched("wgmma_f16_ wgmma_f16_ wgmma_f16_ wgmma_f16_");
+    op.a.extent[1] = op.c.extent[1] = 31;
+    ok(hw_matmul(queue, &op));
+    launched("matmul");
+}
+
 /* ---- workspaces ---- */
 
 static uint64_t held(void)
@@ -587,6 +652,8 @@ int main(void)
         TEST(nothing_is_early_after_a_copy),
         TEST(nothing_is_early_after_work_of_the_application),
         TEST(only_9_0_launches_early),
+        TEST(products_of_many_rows),
+        TEST(products_of_batches),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
         TEST(failed_launches_are_told),

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans and launches matmul_mma.cu: many rows of a, and b stored [n,k]. */
+#include "matmul_plan.h"
+
+#include "matmul_ring.h"
+
+static const struct ring_tile tiles[] = {
+#define X(rows, cols) { rows, cols, MMA_THREADS },
+    MMA_TILES(X)
+#undef X
+};
+
+static const enum tuned f16[] = {
+#define X(rows, cols) TUNED_mma_f16_##rows##x##cols,
+    MMA_TILES(X)
+#undef X
+};
+
+static const enum tuned bf16[] = {
+#define X(rows, cols) TUNED_mma_bf16_##rows##x##cols,
+    MMA_TILES(X)
+#undef X
+};
+
+const char *plan_ring(struct plan *plan, const struct kernel_row *row,
+                      const struct hw_matmul *op, int32_t type)
+{
+    const char *why = plan_product(plan, row, op, type);
+    if (!why && plan->lowered.args.matmul.k % (type == HW_F32 ? 4 : 8))
+        return "k does not suit this row";
+    return why;
+}
+
+/* The largest tile with which there is work for all units, or else the smallest. */
+static size_t best_tile(const struct size *s, const struct ring_tile *tile, size_t count,
+                        int units)
+{
+    size_t i = 0;
+    while (i + 1 < count && pieces(s->m, tile[i].rows) * pieces(s->n, tile[i].cols) < units)
+        i++;
+    return i;
+}
+
+int32_t launch_ring(const struct launcher *at, const struct product *product,
+                    const struct ring_tile *choice, size_t count, const enum tuned *kernels)
+{
+    enum { BAND_ROWS = 2048 };
+    const struct size *s = &product->size;
+    const size_t best = best_tile(s, choice, count, at->device->units);
+    const struct ring_tile *tile = &choice[best];
+    const struct ring_args args = {
+        .a = product->a.address,
+        .b = product->b.address,
+        .c = product->c.address,
+        .bias = product->bias,
+        .scale = product->scale,
+        .a_stride = product->a.stride,
+        .b_stride = product->b.stride,
+        .c_stride = product->c.stride,
+        .m = (int)s->m,
+        .n = (int)s->n,
+        .k = (int)s->k,
+        .band = BAND_ROWS / tile->rows,
+        .bias_type = product->bias_type,
+        .c_type = product->c.type,
+    };
+    const int64_t groups = pieces(s->m, tile->rows) * pieces(s->n, tile->cols);
+    return launch_kernel(at,
+                         &(struct launch){
+                             .kernel = kernels[best],
+                             .groups = { (unsigned)groups, 1, 1 },
+                             .threads = (unsigned)tile->threads,
+                             .shared = (unsigned)RING_SHARED(tile->rows, tile->cols),
+                         },
+                         &args);
+}
+
+static int32_t multiply(const struct launcher *at, const struct product *p)
+{
+    return launch_ring(at, p, tiles, sizeof tiles / sizeof tiles[0],
+                       p->type == HW_F16 ? f16 : bf16);
+}
+
+static int32_t launch_mma(const struct launcher *at, const struct plan *plan,
+                          const void *args)
+{
+    return launch_product(at, plan, args, 0, multiply);
+}
+
+kernel_plan_fn plan_matmul_mma;
+const char *plan_matmul_mma(struct plan *plan, const struct kernel_row *row,
+                            const void *args)
+{
+    plan->launch = launch_mma;
+    return plan_ring(plan, row, args, 0);
+}

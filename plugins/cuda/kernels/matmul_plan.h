@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* matmul_plan.h - what the plans of tuned products of many rows share: kernels that multiply take
+ * a and b in one type. Operands of other types are converted in the workspace first, as many rows
+ * of a and columns of c at a time as have room there. */
+#ifndef MATMUL_PLAN_H
+#define MATMUL_PLAN_H
+
+#include "../cuda.h"
+
+/* A matrix in device memory. */
+struct matrix {
+    uint64_t address;
+    int64_t stride; /* of rows, bytes */
+    int32_t type;
+};
+
+struct size {
+    int64_t m, n, k;
+};
+
+/* c = a . b^T * scale + bias. a and b have the type of the problem, rows of all three begin at
+ * multiples of 16 bytes. */
+struct product {
+    struct size size;
+    struct matrix a, b, c;
+    uint64_t bias;     /* address; 0: none */
+    uint64_t scale;    /* address of an f32 for each row; 0: none */
+    int32_t bias_type; /* 0: none */
+    int32_t type;
+};
+
+/* Launches one product. */
+typedef int32_t multiply_fn(const struct launcher *at, const struct product *product);
+
+int64_t pieces(int64_t of, int64_t size);
+int64_t larger(int64_t a, int64_t b);
+int64_t smaller(int64_t a, int64_t b);
+
+/* Plans an op whose products are in `type`; 0: in f16 or bf16, what suits a and b. Returns NULL, or
+ * the reason why it cannot be computed so. */
+const char *plan_product(struct plan *plan, const struct kernel_row *row,
+                         const struct hw_matmul *op, int32_t type);
+/* Launches what was planned. */
+int32_t launch_product(const struct launcher *at, const struct plan *plan,
+                       const struct hw_matmul *op, int32_t type, multiply_fn *multiply);
+
+/* A tile of c that a group of ring.h computes. */
+struct ring_tile {
+    int rows, cols, threads;
+};
+
+/* plan_product() for ring.h, which copies whole units of 16 bytes along k. */
+const char *plan_ring(struct plan *plan, const struct kernel_row *row,
+                      const struct hw_matmul *op, int32_t type);
+/* Launches a product with one of `count` tiles, the largest first, and the kernel of that. */
+int32_t launch_ring(const struct launcher *at, const struct product *product,
+                    const struct ring_tile *choice, size_t count,
+                    const enum tuned *kernels);
+
+#endif
