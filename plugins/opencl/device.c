@@ -348,6 +348,12 @@ int32_t device_import(void *self, const char *kind, void *handle, int32_t *index
                    handle);
 }
 
+/* Of buffers, in bytes. */
+static uint32_t alignment_of(const struct plugin *plugin, void *device)
+{
+    return (uint32_t)number(plugin, device, DEVICE_ALIGNMENT_BITS) / 8;
+}
+
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
@@ -364,7 +370,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     facts.memory_total = number(plugin, device, DEVICE_MEMORY);
     facts.units = (uint32_t)number(plugin, device, DEVICE_UNITS);
     facts.buffer_max = number(plugin, device, DEVICE_BUFFER_MOST);
-    facts.buffer_alignment = (uint32_t)number(plugin, device, DEVICE_ALIGNMENT_BITS) / 8;
+    facts.buffer_alignment = alignment_of(plugin, device);
     if (number(plugin, device, DEVICE_UNIFIED_MEMORY))
         facts.features |= HW_FEATURE_UNIFIED_MEMORY;
     if (has_extension(plugin, device, "cl_khr_fp16"))
@@ -392,6 +398,15 @@ static uint32_t wide_of(const struct plugin *plugin, void *device)
 {
     const uint64_t wide = number(plugin, device, DEVICE_FLOATS_WIDE);
     return wide >= 16 ? 16 : wide >= 8 ? 8 : 4;
+}
+
+/* Memory that the host and kernels see in turns, without mapping it: shared virtual memory of fine
+ * grain, of OpenCL 2.0. It is worth having where the device's memory is the host's. */
+static bool shares_memory(const struct plugin *plugin, void *device)
+{
+    return plugin->cl.svm_alloc && plugin->cl.svm_free && version(plugin, device) >= 20 &&
+           number(plugin, device, DEVICE_UNIFIED_MEMORY) &&
+           number(plugin, device, DEVICE_SVM) & SVM_FINE_BUFFER;
 }
 
 static uint64_t features_of(const struct plugin *plugin, const struct found *found)
@@ -452,6 +467,8 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->units = (uint32_t)number(plugin, device->handle, DEVICE_UNITS);
     device->units = device->units ? device->units : 1;
     device->wide = wide_of(plugin, device->handle);
+    device->alignment = alignment_of(plugin, device->handle);
+    device->shares = shares_memory(plugin, device->handle);
     device->choice.features = features_of(plugin, &plugin->device[index]);
     text(plugin, device->handle, DEVICE_NAME, device->name, sizeof device->name);
     text(plugin, device->handle, DEVICE_DRIVER, device->driver, sizeof device->driver);

@@ -2,40 +2,86 @@
 /* Buffers and transfers. hw_buffer.impl is the memory object itself. */
 #include "opencl.h"
 
-/* Memory that the host and kernels both see at any time is more than OpenCL 1.2 promises. */
+/* ---- memory that the host sees ---- */
+
+/* Before such memory lies the address to free it by. */
+enum { LEAST_ALIGNMENT = 256 };
+
+static void *shared_alloc(const struct device *device, uint64_t bytes)
+{
+    const uint64_t alignment = device->alignment > LEAST_ALIGNMENT ? device->alignment
+                                                                   : LEAST_ALIGNMENT;
+    char *whole = device->cl->svm_alloc(
+        device->context, MEMORY_READ_WRITE | MEMORY_SVM_FINE, bytes + alignment, 0);
+    if (!whole)
+        return NULL;
+    void **memory = (void *)(whole + alignment - (uintptr_t)whole % alignment);
+    memory[-1] = whole;
+    return memory;
+}
+
+static void shared_free(const struct device *device, void *memory)
+{
+    if (memory)
+        device->cl->svm_free(device->context, ((void **)memory)[-1]);
+}
+
+/* ---- buffers ---- */
+
+static int fill_zero(struct device *device, void *memory, uint64_t bytes)
+{
+    const unsigned char zero = 0;
+    int error = 0;
+    void *queue = device->cl->create_queue(device->context, device->handle, 0, &error);
+    if (!error)
+        error = device->cl->fill(queue, memory, &zero, 1, 0, bytes, 0, NULL, NULL);
+    if (!error)
+        error = device->cl->finish(queue);
+    if (queue)
+        note(device, device->cl->release_queue(queue), "release a queue");
+    return error;
+}
+
+static int32_t allocate(struct device *device, struct hw_buffer *buffer, uint64_t bytes,
+                        uint32_t flags)
+{
+    char what[80];
+    int error = 0;
+    snprintf(what, sizeof what, "allocate %llu bytes", (unsigned long long)bytes);
+    buffer->impl = device->cl->create_buffer(
+        device->context, buffer->host ? MEMORY_OF_HOST : 0, bytes, buffer->host, &error);
+    if (!error && flags & HW_BUFFER_ZEROED) {
+        error = fill_zero(device, buffer->impl, bytes);
+        if (error)
+            note(device, device->cl->release_buffer(buffer->impl), "release memory");
+    }
+    return answer(device, error, what);
+}
+
 int32_t memory_alloc(void *self, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
 {
     struct device *device = self;
     const uint32_t known = HW_BUFFER_HOST_VISIBLE | HW_BUFFER_PINNED | HW_BUFFER_READ_ONLY |
                            HW_BUFFER_WRITE_ONLY | HW_BUFFER_ZEROED;
-    char what[80];
-    int error = 0;
+    const bool shared = flags & HW_BUFFER_HOST_VISIBLE;
     if (flags & ~known)
         return too_new(device->host, "allocate");
-    if (flags & HW_BUFFER_HOST_VISIBLE)
+    if (shared && !device->shares)
         return hw_fail(device->host, HW_UNSUPPORTED,
-                       "the OpenCL plugin has no memory that the host can see");
-    const int32_t status = check_lost(device);
+                       "the device has no memory that the host can see without mapping it");
+    int32_t status = check_lost(device);
     if (status)
         return status;
-    snprintf(what, sizeof what, "allocate %llu bytes", (unsigned long long)bytes);
-    void *memory = device->cl->create_buffer(device->context, 0, bytes, NULL, &error);
-    if (!error && flags & HW_BUFFER_ZEROED) {
-        const unsigned char zero = 0;
-        void *queue = device->cl->create_queue(device->context, device->handle, 0, &error);
-        if (!error)
-            error = device->cl->fill(queue, memory, &zero, 1, 0, bytes, 0, NULL, NULL);
-        if (!error)
-            error = device->cl->finish(queue);
-        if (queue)
-            note(device, device->cl->release_queue(queue), "release a queue");
-        if (error)
-            note(device, device->cl->release_buffer(memory), "release memory");
+    buffer->host = shared ? shared_alloc(device, bytes) : NULL;
+    if (shared && !buffer->host)
+        return hw_fail(device->host, HW_NO_MEMORY,
+                       "cannot allocate %llu bytes that the host can see",
+                       (unsigned long long)bytes);
+    status = allocate(device, buffer, bytes, flags);
+    if (status) {
+        shared_free(device, buffer->host);
+        return status;
     }
-    if (error)
-        return answer(device, error, what);
-    buffer->impl = memory;
-    buffer->host = NULL;
     buffer->flags = flags;
     return HW_OK;
 }
@@ -44,6 +90,7 @@ void memory_free(void *self, struct hw_buffer *buffer)
 {
     struct device *device = self;
     note(device, device->cl->release_buffer(buffer->impl), "release memory");
+    shared_free(device, buffer->host);
 }
 
 static int32_t check_kind(const struct device *device, const char *kind)

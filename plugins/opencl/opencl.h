@@ -34,6 +34,7 @@ enum {
 
 struct opencl {
 #define REQUIRED SYMBOL_MEMBER
+#define OPTIONAL SYMBOL_MEMBER
 #include "opencl.def"
 };
 
@@ -83,9 +84,11 @@ struct device {
     const struct hw_host *host;
     const struct opencl *cl;
     void *handle, *context;
-    uint32_t group; /* the most work-items of a group */
-    uint32_t units; /* compute units */
-    uint32_t wide;  /* floats in a vector: 4, 8 or 16 */
+    uint32_t group;     /* the most work-items of a group */
+    uint32_t units;     /* compute units */
+    uint32_t wide;      /* floats in a vector: 4, 8 or 16 */
+    uint32_t alignment; /* of buffers, in bytes */
+    bool shares;        /* it has memory that the host sees at any time */
     struct kernel_choice choice;
     atomic_bool lost;
 

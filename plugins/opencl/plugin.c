@@ -6,6 +6,7 @@
 
 static const struct symbol symbols[] = {
 #define REQUIRED(result, name, arguments, names) SYMBOL(struct opencl, name, names, true)
+#define OPTIONAL(result, name, arguments, names) SYMBOL(struct opencl, name, names, false)
 #include "opencl.def"
 };
 

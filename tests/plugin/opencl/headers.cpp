@@ -10,6 +10,7 @@
 #include "vendor.hpp"
 
 #define REQUIRED SAME_CALL
+#define OPTIONAL SAME_CALL
 #define CONSTANT SAME_NUMBER
 #include "listed.def"
 

@@ -41,6 +41,11 @@ setup()
     done
 }
 
+# The text below goes through such memory: tokens and positions that the host writes are read by kernels.
+@test "the host sees memory of the device" {
+    "$HW" bench copy -d opencl:0 -r 1 | grep 'pinned to device'
+}
+
 @test "a model says the golden text" {
     "$HW" run "$MODEL" --prompt 'ROMEO:' -n 16 >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
     cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
