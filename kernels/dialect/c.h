@@ -19,7 +19,8 @@
 #ifndef KERNEL_NAME
 #define KERNEL_NAME(name) name
 #endif
-#define KERNEL(name) void KERNEL_NAME(name)
+/* Static, so that a small one becomes a part of the loop over its groups. */
+#define KERNEL(name) static void KERNEL_NAME(name)
 #define FUNC         static inline
 #define LOCAL_FUNC   FUNC
 /* For loops to vectorise, what they call has to be inlined. */

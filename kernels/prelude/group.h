@@ -35,6 +35,14 @@ FUNC struct span span_of(int group, i64 n1, i64 n2, i64 cols)
 {
     const u32 spans = (u32)((cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN);
     struct span s;
+#if GROUP == 1 /* no divisions, as in index_of() */
+    if (group == 0) {
+        const struct span first = { { 0, 0, 0 },
+                                    0,
+                                    cols < ELEMENT_SPAN ? cols : ELEMENT_SPAN };
+        return first;
+    }
+#endif
     s.at = index_of((int)((u32)group / spans), n1, n2);
     s.first = (i64)((u32)group % spans) * ELEMENT_SPAN;
     s.end = cols < s.first + ELEMENT_SPAN ? cols : s.first + ELEMENT_SPAN;
