@@ -91,6 +91,7 @@ enum feature {
     X(rows, rows_mul_f32)                                                                  \
     X(rows, rows_mul_f16)                                                                  \
     X(rows, rows_mul_bf16)                                                                 \
+    X(heads, heads_move)                                                                   \
     X(matmul_wgmma, wgmma_f16_128x256)                                                     \
     X(matmul_wgmma, wgmma_f16_128x224)                                                     \
     X(matmul_wgmma, wgmma_f16_128x192)                                                     \
@@ -142,6 +143,7 @@ enum feature {
 #define TUNED_IMAGES(X)                                                                    \
     X(matmul_gemv)                                                                         \
     X(rows)                                                                                \
+    X(heads)                                                                               \
     X(matmul_wgmma)                                                                        \
     X(matmul_mma) X(matmul_f32) X(matmul_convert) X(attention_decode) X(attention_prefill)
 
@@ -269,10 +271,22 @@ struct plan {
 /* What a tuned kernel may have, where SHARED_160K is there. */
 enum { SHARED_MOST = 160 << 10 };
 
+/* Addresses begin .. end - 1. */
+struct range {
+    uint64_t begin, end;
+};
+
+static inline bool are_apart(struct range x, struct range y)
+{
+    return x.end <= y.begin || y.end <= x.begin;
+}
+
 extern const struct kernel_table launch_kernels;
 
 /* The address that kernels count an operand's offset from; 0 if it is absent or has no buffer. */
 uint64_t launch_base(const struct hw_tensor *t);
+/* The addresses of a tensor; none if it is absent. */
+struct range launch_range(const struct hw_tensor *t);
 /* Plans an op with the queue's rows. */
 int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan);
 /* Launches what was planned, in the device's context. */
@@ -295,11 +309,13 @@ void launch_unload(struct device *device);
 int32_t launch_load(struct device *device, const void *image, const char *name,
                     void **module);
 
-/* ---- kernels/matmul_gemv.c ----------------------------------------------------------------- */
+/* ---- kernels/matmul_gemv.c, kernels/heads.c ------------------------------------------------ */
 
-/* Launches the first nodes as one kernel, where one can compute several of them, and sets `taken`
- * to how many; 0: none. */
-int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
-                          const struct hw_node *nodes, uint32_t count, uint32_t *taken);
+/* Launches the first nodes of a graph as one kernel, where one can compute several of them, and
+ * sets `taken` to how many; 0: none. */
+typedef int32_t launch_nodes_fn(const struct launcher *at, const struct queue *queue,
+                                const struct hw_node *nodes, uint32_t count,
+                                uint32_t *taken);
+launch_nodes_fn gemv_launch_nodes, heads_launch_nodes;
 
 #endif

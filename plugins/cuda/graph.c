@@ -55,6 +55,8 @@ static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
     int32_t status = HW_OK;
     for (uint32_t i = 0, taken; i < count && !status; i += taken) {
         status = gemv_launch_nodes(&at, queue, &nodes[i], count - i, &taken);
+        if (!status && taken == 0)
+            status = heads_launch_nodes(&at, queue, &nodes[i], count - i, &taken);
         if (!status && taken == 0) {
             status = record_node(&at, queue, &nodes[i]);
             taken = 1;

@@ -3,6 +3,8 @@
  * launch. A module is loaded when the first of its kernels is used. */
 #include "cuda.h"
 
+#include "common/lowering.h"
+
 #include <stdlib.h>
 
 enum { GROUP = 256 }; /* threads; as in kernels/prelude/group.h */
@@ -201,6 +203,19 @@ void launch_unload(struct device *device)
 uint64_t launch_base(const struct hw_tensor *t)
 {
     return t && t->buffer ? ((const struct block *)t->buffer->impl)->address : 0;
+}
+
+struct range launch_range(const struct hw_tensor *t)
+{
+    struct range r = { 0 };
+    if (!t || !present(t))
+        return r;
+    r.begin = launch_base(t) + (uint64_t)offset_of(t);
+    r.end = r.begin +
+            (uint64_t)(cols_of(t) / hw_dtype_block(t->dtype) * hw_dtype_bytes(t->dtype));
+    for (int axis = 1; axis < t->rank; axis++)
+        r.end += (uint64_t)((extent_of(t, axis) - 1) * stride_of(t, axis));
+    return r;
 }
 
 /* The parameters of a portable kernel. */

@@ -174,15 +174,6 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
 
 /* ---- neighbours in a graph as one launch ---- */
 
-struct range {
-    uint64_t begin, end;
-};
-
-static bool are_apart(struct range x, struct range y)
-{
-    return x.end <= y.begin || y.end <= x.begin;
-}
-
 static struct range floats_at(uint64_t begin, int64_t count, int32_t type)
 {
     const uint64_t bytes = type ? (uint64_t)(count * hw_dtype_bytes(type)) : 0;
