@@ -91,6 +91,10 @@ enum feature {
     X(rows, rows_mul_f32)                                                                  \
     X(rows, rows_mul_f16)                                                                  \
     X(rows, rows_mul_bf16)                                                                 \
+    X(rows, rows_argmax_f32)                                                               \
+    X(rows, rows_argmax_f16)                                                               \
+    X(rows, rows_argmax_bf16)                                                              \
+    X(rows, rows_get_rows)                                                                 \
     X(heads, heads_move)                                                                   \
     X(matmul_wgmma, wgmma_f16_128x256)                                                     \
     X(matmul_wgmma, wgmma_f16_128x224)                                                     \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans rows.cu: operands of whole pieces of 16 bytes, rows that fit a group's registers. */
+/* Plans rows.cu: operands of whole pieces of 16 bytes, but those of get_rows; rows of norms and of
+ * softmax that fit a group's registers. */
 #include "../cuda.h"
 
 #include "rows.h"
@@ -30,10 +31,12 @@ static enum tuned kernel_of(const struct plan *plan)
         [PORTABLE_swiglu] = KERNELS(swiglu),
         [PORTABLE_add] = KERNELS(add),
         [PORTABLE_mul] = KERNELS(mul),
+        [PORTABLE_argmax] = KERNELS(argmax),
+        [PORTABLE_get_rows] = { TUNED_rows_get_rows },
     };
     static const int column[FORM_COUNT] = {
         [FORM_f32_f32] = 0, [FORM_f16_f16] = 1,  [FORM_bf16_bf16] = 2,
-        [FORM_f16_f32] = 3, [FORM_bf16_f32] = 4,
+        [FORM_f16_f32] = 3, [FORM_bf16_f32] = 4, [FORM_mixed] = 0,
     };
     return kernels[plan->lowered.kernel][column[plan->lowered.form]];
 }
@@ -85,13 +88,21 @@ static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_
     return NULL;
 }
 
+static int weight_kind(const struct hw_tensor *weight)
+{
+    if (!weight->dtype)
+        return 0;
+    const bool constant = weight->buffer && weight->buffer->flags & HW_BUFFER_READ_ONLY;
+    return constant ? ROWS_CONSTANT : 1;
+}
+
 kernel_plan_fn plan_rows_rmsnorm, plan_rows_add_rmsnorm, plan_rows_softmax;
 const char *plan_rows_rmsnorm(struct plan *plan, const struct kernel_row *row,
                               const void *args)
 {
     const struct hw_rmsnorm *op = args;
     struct lowered *l = &plan->lowered;
-    const struct rmsnorm_args *a = &l->args.rmsnorm;
+    struct rmsnorm_args *a = &l->args.rmsnorm;
     const char *why = lower(row->op, args, l);
     if (why)
         return why;
@@ -99,6 +110,7 @@ const char *plan_rows_rmsnorm(struct plan *plan, const struct kernel_row *row,
     if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->x) ||
         (a->has_weight && !is_aligned(l, 2, &weight)))
         return NOT_ALIGNED;
+    a->has_weight = weight_kind(&op->weight);
     return plan_row(plan, &op->x, a->cols);
 }
 
@@ -107,7 +119,7 @@ const char *plan_rows_add_rmsnorm(struct plan *plan, const struct kernel_row *ro
 {
     const struct hw_add_rmsnorm *op = args;
     struct lowered *l = &plan->lowered;
-    const struct add_rmsnorm_args *a = &l->args.add_rmsnorm;
+    struct add_rmsnorm_args *a = &l->args.add_rmsnorm;
     const char *why = lower(row->op, args, l);
     if (why)
         return why;
@@ -115,6 +127,7 @@ const char *plan_rows_add_rmsnorm(struct plan *plan, const struct kernel_row *ro
     if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->residual) ||
         !is_aligned(l, 2, &a->x) || (a->has_weight && !is_aligned(l, 3, &weight)))
         return NOT_ALIGNED;
+    a->has_weight = weight_kind(&op->weight);
     return plan_row(plan, &op->x, a->cols);
 }
 
@@ -202,4 +215,45 @@ const char *plan_rows_add(struct plan *plan, const struct kernel_row *row, const
 const char *plan_rows_mul(struct plan *plan, const struct kernel_row *row, const void *args)
 {
     return plan_binary(plan, row, args, PORTABLE_mul);
+}
+
+/* ---- argmax and get_rows ---- */
+
+kernel_plan_fn plan_rows_argmax, plan_rows_get_rows;
+const char *plan_rows_argmax(struct plan *plan, const struct kernel_row *row,
+                             const void *args)
+{
+    struct lowered *l = &plan->lowered;
+    const struct argmax_args *a = &l->args.argmax;
+    const char *why = lower(row->op, args, l);
+    if (why)
+        return why;
+    if (!is_aligned(l, 1, &a->x))
+        return NOT_ALIGNED;
+    if (l->groups > INT32_MAX / ROWS_SHARES)
+        return "too many rows";
+    l->groups *= ROWS_SHARES;
+    plan->threads = ROWS_THREADS;
+    plan->launch = launch_rows;
+    plan->workspace = 0;
+    return NULL;
+}
+
+const char *plan_rows_get_rows(struct plan *plan, const struct kernel_row *row,
+                               const void *args)
+{
+    struct lowered *l = &plan->lowered;
+    const struct rows_args *a = &l->args.get_rows;
+    const char *why = lower(row->op, args, l);
+    if (why)
+        return why;
+    const int64_t spans = (a->cols / 4 + ROWS_SPAN - 1) / ROWS_SPAN;
+    if (a->cols == 0 || a->cols % 4 || a->cols > INT32_MAX / 2 ||
+        l->groups > INT32_MAX / spans)
+        return "the extent of a row does not suit this row";
+    l->groups *= spans;
+    plan->threads = ROWS_SPAN;
+    plan->launch = launch_rows;
+    plan->workspace = 0;
+    return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Row ops at the memory's bandwidth: rmsnorm, add_rmsnorm and softmax, a group for each row, which
- * is kept in registers; and silu, swiglu, add and mul. All loads and stores are of 16 bytes, one
- * after the other across a warp. Arguments and results are those of the portable kernels.
+ * is kept in registers; silu, swiglu, add and mul; argmax and get_rows. All loads and stores are of
+ * 16 bytes, one after the other across a warp, but those of get_rows. Arguments and results are
+ * those of the portable kernels.
  *
  * A launch may begin early, while the kernel before it ends: in a decoding step these are short.
  * docs/cuda.md has what they reach on an H200. */
@@ -31,6 +32,12 @@ template <int TYPE> FUNC void unpack(float *v, const struct quad &q)
                : TYPE == F16 ? f32_of_f16((u16)half)
                              : f32_of_bf16((u16)half);
     }
+}
+
+template <int TYPE> FUNC float number_at(u64 row, int i)
+{
+    GLOBAL const u8 *from = (GLOBAL const u8 *)row;
+    return TYPE == F32 ? load_f32(from, i) : TYPE == F16 ? load_f16(from, i) : load_bf16(from, i);
 }
 
 template <int TYPE> FUNC struct quad pack(const float *v)
@@ -110,11 +117,22 @@ FUNC float squares(const struct in_registers<TYPE> &x, i64 cols, float unit, flo
     return group_of<false>(sum, scratch);
 }
 
+/* What a row's elements are multiplied with. */
+template <int TYPE, int WEIGHT>
+FUNC void load_weights(struct in_registers<TYPE> &w, u64 weight, i64 cols)
+{
+    enum { PARTS = WIDTH(TYPE) / WIDTH(WEIGHT) };
+    EACH_QUAD(i, at, cols)
+        UNROLL for (int j = 0; j < PARTS; j++)
+            unpack<WEIGHT>(w.v[i] + j * WIDTH(WEIGHT),
+                           load_quad(weight + (u64)(at * PARTS + j) * 16));
+}
+
 /* x = x * weight / sqrt(mean(x^2) + eps). Squares of huge values overflow and those of tiny ones
  * vanish: then the sum is computed again, in another unit. */
-template <int TYPE, int WEIGHT>
-FUNC void norm_row(struct in_registers<TYPE> &x, u64 weight, bool has_weight, i64 cols,
-                   float eps)
+template <int TYPE>
+FUNC void norm_row(struct in_registers<TYPE> &x, const struct in_registers<TYPE> &weight,
+                   bool has_weight, i64 cols, float eps)
 {
     SHARED float scratch[2][32];
     float unit = 1.0f, sum = squares<TYPE>(x, cols, unit, scratch[0]);
@@ -124,28 +142,30 @@ FUNC void norm_row(struct in_registers<TYPE> &x, u64 weight, bool has_weight, i6
     }
     const float scale = unit / sqrt_f32(sum / (float)cols + eps * unit * unit);
     EACH_QUAD(i, at, cols)
-    {
-        float w[8];
-        if (has_weight) {
-            enum { PARTS = WIDTH(TYPE) / WIDTH(WEIGHT) };
-            UNROLL for (int j = 0; j < PARTS; j++)
-                unpack<WEIGHT>(w + j * WIDTH(WEIGHT),
-                               load_quad(weight + (u64)(at * PARTS + j) * 16));
-        }
         UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
-            x.v[i][j] = has_weight ? x.v[i][j] * scale * w[j] : x.v[i][j] * scale;
-    }
+            x.v[i][j] = has_weight ? x.v[i][j] * scale * weight.v[i][j] : x.v[i][j] * scale;
+}
+
+/* Weights that no kernel writes are loaded before what precedes has completed. */
+template <int TYPE, int WEIGHT>
+FUNC void take_turn_with(struct in_registers<TYPE> &w, u64 weight, int has_weight, i64 cols)
+{
+    launch_next();
+    if (has_weight == ROWS_CONSTANT)
+        load_weights<TYPE, WEIGHT>(w, weight, cols);
+    wait_for_previous();
+    if (has_weight && has_weight != ROWS_CONSTANT)
+        load_weights<TYPE, WEIGHT>(w, weight, cols);
 }
 
 template <int TYPE, int WEIGHT>
 FUNC void rmsnorm(u64 y, u64 x, u64 weight, const struct rmsnorm_args &a)
 {
     const struct index at = index_of(group_id(), a.n1, a.n2);
-    struct in_registers<TYPE> r;
-    launch_next();
-    wait_for_previous();
+    struct in_registers<TYPE> r, w;
+    take_turn_with<TYPE, WEIGHT>(w, weight + (u64)a.weight_offset, a.has_weight, a.cols);
     load_row<TYPE>(r, x + (u64)row_at(a.x, at), a.cols);
-    norm_row<TYPE, WEIGHT>(r, weight + (u64)a.weight_offset, a.has_weight, a.cols, a.eps);
+    norm_row<TYPE>(r, w, a.has_weight, a.cols, a.eps);
     store_row<TYPE>(r, y + (u64)row_at(a.y, at), a.cols);
 }
 
@@ -153,9 +173,8 @@ template <int TYPE, int WEIGHT>
 FUNC void add_rmsnorm(u64 y, u64 residual, u64 x, u64 weight, const struct add_rmsnorm_args &a)
 {
     const struct index at = index_of(group_id(), a.n1, a.n2);
-    struct in_registers<TYPE> r, more;
-    launch_next();
-    wait_for_previous();
+    struct in_registers<TYPE> r, more, w;
+    take_turn_with<TYPE, WEIGHT>(w, weight + (u64)a.weight_offset, a.has_weight, a.cols);
     residual += (u64)row_at(a.residual, at);
     load_row<TYPE>(r, residual, a.cols);
     load_row<TYPE>(more, x + (u64)row_at(a.x, at), a.cols);
@@ -167,7 +186,7 @@ FUNC void add_rmsnorm(u64 y, u64 residual, u64 x, u64 weight, const struct add_r
         store_quad(residual + (u64)place * 16, sum);
         unpack<TYPE>(r.v[i], sum); /* rounded as stored */
     }
-    norm_row<TYPE, WEIGHT>(r, weight + (u64)a.weight_offset, a.has_weight, a.cols, a.eps);
+    norm_row<TYPE>(r, w, a.has_weight, a.cols, a.eps);
     store_row<TYPE>(r, y + (u64)row_at(a.y, at), a.cols);
 }
 
@@ -312,3 +331,121 @@ FUNC void elementwise(u64 y, u64 a, u64 b, const struct place &py, const struct 
 ELEMENTWISE(f32, F32)
 ELEMENTWISE(f16, F16)
 ELEMENTWISE(bf16, BF16)
+
+/* ---- argmax: ROWS_SHARES groups, a cluster, for each row ---- */
+
+/* What orders elements as argmax does: the larger key, and of equals the first index. */
+FUNC u64 rank_of(float v, int index)
+{
+    return (u64)((u32)order_of(v) ^ 0x80000000u) << 32 | (u32)~index;
+}
+
+FUNC u64 max_u64(u64 a, u64 b)
+{
+    return a > b ? a : b;
+}
+
+FUNC u64 warp_most(u64 v)
+{
+    UNROLL for (int distance = 16; distance; distance /= 2) {
+        const u32 low = from_lane((u32)v, distance), high = from_lane((u32)(v >> 32), distance);
+        v = max_u64(v, (u64)high << 32 | low);
+    }
+    return v;
+}
+
+/* Writes to the shared memory of the first group of the cluster. */
+FUNC void send(u64 *to, u64 v)
+{
+    asm volatile("{ .reg .u32 at; mapa.shared::cluster.u32 at, %0, 0; "
+                 "st.shared::cluster.u64 [at], %1; }" ::"r"(shared_address(to)),
+                 "l"(v)
+                 : "memory");
+}
+
+FUNC void cluster_barrier()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+
+/* The best of the pieces of 16 bytes that a thread has: every `all`-th from `first` on. */
+template <int TYPE> FUNC u64 best_of_pieces(u64 row, int first, int all, int quads)
+{
+    enum { AT_ONCE = 4 };
+    u64 best = 0;
+    LOOP for (int at = first; at < quads; at += AT_ONCE * all)
+    {
+        struct quad raw[AT_ONCE];
+        UNROLL for (int i = 0; i < AT_ONCE; i++)
+            if (at + i * all < quads)
+                raw[i] = load_quad(row + (u64)(at + i * all) * 16);
+        UNROLL for (int i = 0; i < AT_ONCE; i++) {
+            float v[WIDTH(TYPE)];
+            unpack<TYPE>(v, raw[i]);
+            UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+                if (at + i * all < quads)
+                    best = max_u64(best, rank_of(v[j], (at + i * all) * WIDTH(TYPE) + j));
+        }
+    }
+    return best;
+}
+
+template <int TYPE> FUNC void argmax(u64 y, u64 x, const struct argmax_args &a)
+{
+    SHARED u64 warps[32], shares[ROWS_SHARES];
+    const int share = group_id() % ROWS_SHARES, cols = (int)a.cols;
+    const int all = ROWS_SHARES * local_count(), me = share * local_count() + local_id();
+    const int quads = cols / WIDTH(TYPE), rest = quads * WIDTH(TYPE) + me;
+    const struct index at = index_of(group_id() / ROWS_SHARES, a.n1, a.n2);
+    const u64 row = x + (u64)row_at(a.x, at);
+    take_turn();
+    u64 best = best_of_pieces<TYPE>(row, me, all, quads);
+    if (rest < cols)
+        best = max_u64(best, rank_of(number_at<TYPE>(row, rest), rest));
+    best = warp_most(best);
+    if (local_id() % 32 == 0)
+        warps[local_id() / 32] = best;
+    BARRIER();
+    best = warp_most(local_id() % 32 < local_count() / 32 ? warps[local_id() % 32] : 0);
+    if (local_id() == 0)
+        send(&shares[share], best);
+    cluster_barrier();
+    if (share > 0 || local_id() > 0)
+        return;
+    UNROLL for (int i = 0; i < ROWS_SHARES; i++)
+        best = max_u64(best, shares[i]);
+    *(int *)(y + (u64)row_at(a.y, at)) = (int)~(u32)best;
+}
+
+#define ARGMAX(act, ACT)                                                                   \
+    extern "C" __attribute__((global, cluster_dims(ROWS_SHARES))) void rows_argmax_##act(  \
+        u64 y, u64 x, ARGS(struct argmax_args) a)                                          \
+    {                                                                                      \
+        argmax<ACT>(y, x, a);                                                              \
+    }
+ARGMAX(f32, F32)
+ARGMAX(f16, F16)
+ARGMAX(bf16, BF16)
+
+/* ---- get_rows: a group for ROWS_SPAN pieces of four elements of a row ---- */
+
+KERNEL(rows_get_rows)(u64 y, u64 table, u64 rows, ARGS(struct rows_args) a)
+{
+    enum { FOUR = 4 };
+    const int fours = (int)(a.cols / FOUR), spans = (fours + ROWS_SPAN - 1) / ROWS_SPAN;
+    const struct index at = index_of(group_id() / spans, a.batch1, a.count);
+    const int first = (group_id() % spans * ROWS_SPAN + local_id()) * FOUR;
+    float v[FOUR] = { 0.0f };
+    take_turn();
+    if (first >= a.cols)
+        return;
+    const i64 row = row_number((GLOBAL const u8 *)rows, a, at);
+    if (row >= 0 && row < a.table_rows) {
+        struct index in = at;
+        in.i2 = row;
+        load_few(v, (GLOBAL const u8 *)table + repeated_row_at(a.from, a.from_extents, in),
+                 a.from_type, first, FOUR);
+    }
+    store_piece((GLOBAL u8 *)y + row_at(a.to, at), a.to_type, first, v, FOUR);
+}
