@@ -39,6 +39,10 @@ static void put_escaped(struct json *json, const char *value)
         } else if (*s < 0x20 || *s == 0x7f) {
             snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*s++);
             put_text(json, escape);
+        } else if (s[0] == 0xc2 && s[1] < 0xa0) { /* U+0080 to U+009F: terminals obey */
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)s[1]);
+            put_text(json, escape);
+            s += length;
         } else {
             put(json, (const char *)s, length);
             s += length;

@@ -319,3 +319,12 @@ assert rows[0]["name"] == "cpu:0" and int(rows[0]["memory_total"]) > 0, rows' <<
     hw explain nonsense
     fails 1 "nonsense: no .*file"
 }
+
+@test "no file name controls the terminal" {
+    needs_cpu
+    make_directory
+    touch "$directory/"$'hw_\x1b\xc2\x9b.so'
+    hw status --json
+    [[ $output == *'hw_\u001B\u009b.so'* ]]
+    [[ $output != *$'\xc2\x9b'* ]]
+}

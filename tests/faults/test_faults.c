@@ -325,6 +325,22 @@ static void test_titles(void **state)
     hw_close(context);
 }
 
+/* What a terminal obeys is escaped in the report, also where it is two bytes in UTF-8. */
+static void test_control_characters(void **state)
+{
+    char text[32768];
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("control"));
+    write_file(lair("control/hw_\x1b\xc2\x9b.so"), "", 0);
+    put_plugin(lair("control"), "good");
+    assert_int_equal(open_on(lair("control"), NULL, &context), HW_OK);
+    assert_true(hw_explain(context, text, sizeof text) < sizeof text);
+    assert_non_null(strstr(text, "control/hw_\\u001b\\u009b.so"));
+    assert_null(strstr(text, "\xc2\x9b"));
+    hw_close(context);
+}
+
 /* A file that exists but is not readable by this user. */
 static void test_unreadable(void **state)
 {
@@ -792,18 +808,31 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_links),    cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_holes),        cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_bad_path),
-        cmocka_unit_test(test_default_rank), cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_misnamed),     cmocka_unit_test(test_many_files),
-        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_many_relocations),
-        cmocka_unit_test(test_beside),       cmocka_unit_test(test_rpath),
-        cmocka_unit_test(test_library_path), cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),
+        cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),
+        cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_undefined),
+        cmocka_unit_test(test_bad_path),
+        cmocka_unit_test(test_default_rank),
+        cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_misnamed),
+        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_many_relocations),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_rpath),
+        cmocka_unit_test(test_library_path),
+        cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);

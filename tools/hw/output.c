@@ -233,11 +233,26 @@ void complain(const char *format, ...)
         first_complaint = strdup(cleaned);
 }
 
+/* jansson escapes the control characters of ASCII, but not those from U+0080 to U+009F, which are
+ * two bytes in UTF-8 and control terminals, too. */
+static int put_json(const char *text, size_t length, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char *c = (const unsigned char *)text + i;
+        if (c[0] == 0xc2 && i + 1 < length && c[1] < 0xa0)
+            fprintf(out_file, "\\u%04x", (unsigned)text[++i] & 0xff);
+        else
+            fputc(*c, out_file);
+    }
+    return 0; /* a failed write shows in ferror(out_file), which out_end() reads */
+}
+
 void out_tree(json_t *tree)
 {
     printed = true;
-    /* A failed write shows in ferror(out_file), which out_end() reads. */
-    (void)json_dumpf(tree, out_file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    (void)json_dump_callback(tree, put_json, NULL,
+                             JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     fputc('\n', out_file);
     json_decref(tree);
 }
