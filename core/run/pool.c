@@ -151,14 +151,14 @@ static bool over_limit(const struct pool *pool, uint64_t more)
                                  more > pool->stats.limit - pool->stats.held);
 }
 
+/* The caller names the device. */
 static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
 {
-    return fail(
-        HW_NO_MEMORY,
-        "%s: %s requested; the limit is %s, of which %s are allocated and %s in use "
-        "(HW_MEMORY_LIMIT sets it)",
-        pool->device->name, size_text(bytes).text, size_text(pool->stats.limit).text,
-        size_text(pool->stats.held).text, size_text(pool->stats.used).text);
+    return fail(HW_NO_MEMORY,
+                "%s requested; the limit is %s, of which %s are allocated and %s in use "
+                "(HW_MEMORY_LIMIT sets it)",
+                size_text(bytes).text, size_text(pool->stats.limit).text,
+                size_text(pool->stats.held).text, size_text(pool->stats.used).text);
 }
 
 /* The plugin's message says how much memory the device has free. */
@@ -240,8 +240,9 @@ static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
             return status;
     }
     trim(pool, 0);
-    return over_limit(pool, bytes) ? refuse(pool, bytes)
-                                   : chunk_make(pool, kind, bytes, flags, block);
+    if (over_limit(pool, bytes))
+        return fail_in(refuse(pool, bytes), "%s: ", pool->device->name);
+    return chunk_make(pool, kind, bytes, flags, block);
 }
 
 enum hw_status pool_count(struct pool *pool, int64_t bytes)
