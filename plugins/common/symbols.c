@@ -102,9 +102,9 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
     for (uint32_t i = 0; i < library->count; i++)
         store(functions, &library->symbols[i], NULL);
     if (!handle)
-        return hw_fail(host, HW_NO_DEVICE, "cannot open %.200s: %s; %s", library->files,
-                       reasons, library->remedy);
+        return hw_fail(host, HW_NO_DEVICE, "cannot open %.200s: %s", library->files,
+                       reasons);
     return hw_fail(host, HW_NO_DEVICE,
-                   "%s has no function %s, so it is too old for this plugin; %s",
-                   path ? path : file, missing->names, library->remedy);
+                   "%s has no function %s, so it is too old for this plugin",
+                   path ? path : file, missing->names);
 }

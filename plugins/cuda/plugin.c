@@ -14,7 +14,6 @@ static const struct symbol symbols[] = {
 
 static const struct symbol_library library = {
     .files = "libcuda.so.1",
-    .remedy = REMEDY,
     .symbols = symbols,
     .count = sizeof symbols / sizeof symbols[0],
 };

@@ -27,7 +27,7 @@ says()
 @test "the driver's library is a text" {
     echo text >"$BATS_TEST_TMPDIR/libcuda.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH says "libcuda.so.1" \
-        "install the NVIDIA driver, version 470 or later"
+        "Install the NVIDIA driver, version 470 or later"
 }
 
 @test "the driver is too old" {
@@ -35,7 +35,7 @@ says()
         >"$BATS_TEST_TMPDIR/libcuda.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH says \
         "has no function cuGraphInstantiateWithFlags, so it is too old for this plugin" \
-        "install the NVIDIA driver, version 470 or later"
+        "Install the NVIDIA driver, version 470 or later"
 }
 
 @test "the driver does not start" {

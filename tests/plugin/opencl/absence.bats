@@ -48,13 +48,13 @@ has_loader()
 @test "libOpenCL.so.1 is a text" {
     echo text >"$BATS_TEST_TMPDIR/libOpenCL.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH \
-        says "cannot open libOpenCL.so.1" "install the OpenCL driver of your device's vendor"
+        says "cannot open libOpenCL.so.1" "Install the OpenCL driver of your device's vendor"
 }
 
 @test "libOpenCL.so.1 is another library" {
     cp "$HW_PLUGIN_PATH_ONLY/hw_cpu.so" "$BATS_TEST_TMPDIR/libOpenCL.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH \
-        says "libOpenCL.so.1 has no function clGetPlatformIDs" "install the OpenCL driver of your device's vendor"
+        says "libOpenCL.so.1 has no function clGetPlatformIDs" "Install the OpenCL driver of your device's vendor"
 }
 
 @test "rusticl of Mesa 22 is refused" {
