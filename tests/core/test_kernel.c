@@ -409,7 +409,7 @@ static void the_plugins_own_memory_is_limited(void **state)
     struct hw_kernel *reserve = kernel_of(one, "reserve", "i");
     /* Idle memory of the pool makes room for it. */
     ok(hw_buffer_alloc(one, 4 << 20, 0, &buffer));
-    fails(HW_NO_MEMORY, "reserve on foreign:0: 6 MiB requested; the limit is 8 MiB, of",
+    fails(HW_NO_MEMORY, "mine on foreign:0: 6 MiB requested; the limit is 8 MiB, of",
           hw_kernel_launch(queue, reserve, 1, &bytes, 1));
     hw_buffer_free(buffer);
     ok(hw_kernel_launch(queue, reserve, 1, &bytes, 1));
