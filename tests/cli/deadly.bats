@@ -69,7 +69,7 @@ install_plugin()
 @test "a plugin that hangs is named, and Ctrl-C ends the wait" {
     install_plugin
     run --separate-stderr env DEADLY=open:hang HW_PROBE_TIMEOUT=1 \
-        timeout --foreground -s INT 3 "$COMMAND" status
+        timeout --foreground -s INT 6 "$COMMAND" status
     echo "$stderr"
     [ "$status" -eq 124 ]
     [[ $stderr == *"hw status: still starting $directory/hw_deadly.so after 1 second; Ctrl-C ends this."*\

@@ -31,7 +31,7 @@ static int32_t meet(const char *place)
         for (;;)
             pause();
     else if (!strcmp(wish, "sleep"))
-        sleep(2);
+        sleep(4);
     else if (!strcmp(wish, "print"))
         printf("hello from a driver\n");
     return HW_OK;

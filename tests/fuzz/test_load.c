@@ -51,7 +51,7 @@ static enum end load_in_child(int fd)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     pid_t child = fork();
     if (child == 0) {
-        alarm(5);
+        alarm(60);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library && dlsym(library, "hw_plugin_entry"))
             dlclose(library);
