@@ -5,6 +5,7 @@
 #include "cuda.h"
 #include "fake_driver.h"
 #include "faults.h"
+#include "kernels/heads.h"
 #include "kernels/matmul_gemv.h"
 #include "objects.h"
 
@@ -47,6 +48,7 @@ static struct seen {
     bool early, recorded;
     unsigned groups[3];
     struct gemv_args gemv; /* of a kernel gemv_... */
+    struct heads_args heads;
 } seen[MOST_LAUNCHES];
 
 static void see(const struct fake_launch *launch)
@@ -60,6 +62,8 @@ static void see(const struct fake_launch *launch)
     memcpy(s->groups, launch->groups, sizeof s->groups);
     if (!strncmp(launch->kernel, "gemv_", 5))
         memcpy(&s->gemv, launch->arguments[0], sizeof s->gemv);
+    if (!strcmp(launch->kernel, "heads_move"))
+        memcpy(&s->heads, launch->arguments[0], sizeof s->heads);
 }
 
 /* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
@@ -369,6 +373,99 @@ static void a_row_that_is_asked_for_is_launched(void **state)
     built("gemv_ swiglu_f32");
 }
 
+/* ---- rope, and storing k and v ---- */
+
+enum { HEADS = 8, KV_HEADS = 2, SIZE = 128, CACHED = 64 };
+
+/* What a layer does with q, k and v of one token. */
+struct layer {
+    struct hw_rope q, k;
+    struct hw_set_rows store_k, store_v;
+};
+
+static struct hw_rope rope_of(struct hw_tensor positions, int64_t heads)
+{
+    struct hw_rope op = { .positions = positions };
+    ok(hw_tensor_alloc(hopper, 0, HW_F32, 3, (const int64_t[]){ 1, heads, SIZE }, &op.x));
+    op.y = op.x;
+    return op;
+}
+
+static struct layer layer(int32_t cache)
+{
+    const int64_t one = 1;
+    struct hw_tensor positions;
+    ok(hw_tensor_alloc(hopper, 0, HW_I32, 1, &one, &positions));
+    struct layer l = { .q = rope_of(positions, HEADS), .k = rope_of(positions, KV_HEADS) };
+    l.store_k = (struct hw_set_rows){
+        .x = hw_view_2d(l.k.y.buffer, 0, HW_F32, 1, KV_HEADS * SIZE),
+        .rows = positions,
+        .table = tensor(hopper, 0, cache, CACHED, KV_HEADS * SIZE),
+    };
+    l.store_v = (struct hw_set_rows){
+        .x = tensor(hopper, 0, HW_F32, 1, KV_HEADS * SIZE),
+        .rows = positions,
+        .table = tensor(hopper, 0, cache, CACHED, KV_HEADS * SIZE),
+    };
+    return l;
+}
+
+static void record_layer(const struct layer *l)
+{
+    record();
+    ok(hw_rope(queue, &l->q));
+    ok(hw_rope(queue, &l->k));
+    ok(hw_set_rows(queue, &l->store_v));
+    ok(hw_set_rows(queue, &l->store_k));
+}
+
+static void heads_of_a_layer_are_one_launch(void **state)
+{
+    static const int32_t caches[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+        const struct layer l = layer(caches[i]);
+        record_layer(&l);
+        built("heads_move");
+        const struct heads_args *args = &seen[0].heads;
+        assert_int_equal(args->jobs, 3); /* k is stored by the warps that rotate it */
+        assert_int_equal(args->job[0].y, address_of(&l.q.y));
+        assert_int_equal(args->job[0].table, 0);
+        assert_int_equal(args->job[1].y, address_of(&l.k.y));
+        assert_int_equal(args->job[1].table, address_of(&l.store_k.table));
+        assert_int_equal(args->job[2].x, address_of(&l.store_v.x));
+        assert_int_equal(args->job[2].table, address_of(&l.store_v.table));
+        assert_int_equal(args->job[2].y, 0);
+        assert_true(seen[0].early);
+    }
+}
+
+static void heads_that_depend_on_another_stay_apart(void **state)
+{
+    const struct layer good = layer(HW_F32);
+    struct layer l = good;
+    (void)state;
+    l.k.x = l.q.y; /* rotated once more */
+    l.k.x.extent[1] = KV_HEADS;
+    record_layer(&l);
+    built("heads_move heads_move");
+    l = good;
+    l.store_v.table = l.store_k.table; /* the last one wins */
+    record_layer(&l);
+    built("heads_move heads_move");
+    l = good;
+    l.store_v.x = hw_view_2d(l.store_k.table.buffer, 0, HW_F32, 1, KV_HEADS * SIZE);
+    record_layer(&l);
+    built("heads_move heads_move");
+    for (uint64_t head = 0; head < KV_HEADS; head++) { /* stores one of those rotated */
+        l = good;
+        l.store_k.x = hw_view_2d(l.k.y.buffer, head * SIZE * 4, HW_F32, 1, SIZE);
+        l.store_k.table = tensor(hopper, 0, HW_F32, CACHED, SIZE);
+        record_layer(&l);
+        built("heads_move heads_move");
+    }
+}
+
 /* ---- early launches ---- */
 
 static bool last_is_early(void)
@@ -525,7 +622,7 @@ static uint64_t held(void)
 /* One query of many keys, which several groups share: their results are in the workspace. */
 static struct hw_attention attention(void)
 {
-    enum { KEYS = 4096, HEADS = 8, SIZE = 128 };
+    enum { KEYS = 4096 };
     const int64_t q[] = { 1, HEADS, SIZE }, k[] = { KEYS, 1, SIZE };
     struct hw_attention op = { .causal = 1 };
     ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, q, &op.q));
@@ -649,6 +746,8 @@ int main(void)
         TEST(swiglu_of_two_products_is_one_launch),
         TEST(swiglu_of_something_else_is_a_launch_of_its_own),
         TEST(a_row_that_is_asked_for_is_launched),
+        TEST(heads_of_a_layer_are_one_launch),
+        TEST(heads_that_depend_on_another_stay_apart),
         TEST(nothing_is_early_after_a_copy),
         TEST(nothing_is_early_after_work_of_the_application),
         TEST(only_9_0_launches_early),
