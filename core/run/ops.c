@@ -127,7 +127,7 @@ enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, 
         unlikely(forked(queue->quick_in)) || unlikely(lost(queue->device)) ||
         unlikely(!(seen = seen_in(queue, 0, op, args, size))))
         return submit_checked(queue, op, args, size);
-    if (unlikely(!is_like(queue, seen, args)))
+    if (unlikely(!is_like(queue, op, seen, args)))
         return submit_unlike(queue, args, seen);
     if (unlikely(seen->pair_count))
         return submit_outputs(queue, args, seen);

@@ -142,12 +142,20 @@ bool other_outputs_fit(const struct seen_call *seen, const void *args);
 
 /* ---- the call ---- */
 
+/* Where an op's last operand is in its struct. Known without a look at a remembered call, so that
+ * processors begin to load from there while they still search for one. */
+static const uint32_t last_operand_at[HW_OP_COUNT] = {
+#define X(NAME, name) (OPERANDS_##name - 1) * sizeof(struct hw_tensor),
+    HW_OPS(X)
+#undef X
+};
+
 /* Leaves open whether other_outputs_fit(). */
-HOT bool is_like(const struct hw_queue *queue, const struct seen_call *seen,
+HOT bool is_like(const struct hw_queue *queue, uint32_t op, const struct seen_call *seen,
                  const void *args)
 {
     const struct seen_operand *like = seen->operand;
-    const struct hw_tensor *t = at(args, (uint64_t)like->at);
+    const struct hw_tensor *t = at(args, last_operand_at[op]);
     uint64_t begin, y_end;
     if (KIND(t) != KIND(like) || !place_fits(queue, t, like, &y_end) || !writable(t))
         return false;
@@ -180,7 +188,7 @@ HOT bool seen_before(const struct hw_queue *queue, uint32_t way, uint32_t op,
                      const void *args, size_t size)
 {
     const struct seen_call *seen = seen_in(queue, way, op, args, size);
-    return seen && is_like(queue, seen, args) && other_outputs_fit(seen, args);
+    return seen && is_like(queue, op, seen, args) && other_outputs_fit(seen, args);
 }
 
 /* Remembers a call that the full check accepted, and that the plugin takes as it is. */
