@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* test_load.c - much at once on a stand-in for the driver: threads that launch, and buffers of all
  * sizes that come and go. The stand-in counts what reaches the driver. */
+#include "../standin/load.h"
 #include "fake_driver.h"
 #include "faults.h"
 #include "objects.h"
 
 #include <hw/hw.h>
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,78 +32,14 @@ static struct hw_context *open_context(void)
     return context;
 }
 
-/* ---- threads ---- */
-
-enum { THREADS = 4, LAUNCHES = 1000, COUNT = 256, USED_DEVICES = 2 };
-
-struct worker {
-    pthread_t thread;
-    struct hw_device *device;
-    float y[COUNT];
-    struct hw_call_stats stats;
-    enum hw_status status;
-    char message[512];
-};
-
-/* y = 0 + 1 + 1 ... */
-static enum hw_status add_ones(struct worker *self, struct hw_queue *queue)
+static void threads_launch(void **state)
 {
-    static const float zero[COUNT];
-    const int64_t n = COUNT;
-    float ones[COUNT];
-    struct hw_tensor one, y;
-    enum hw_status status;
-    for (int i = 0; i < COUNT; i++)
-        ones[i] = 1.0f;
-    if ((status = hw_tensor_alloc(self->device, 0, HW_F32, 1, &n, &one)) ||
-        (status = hw_tensor_alloc(self->device, 0, HW_F32, 1, &n, &y)) ||
-        (status = hw_tensor_write(queue, &one, ones, sizeof ones)) ||
-        (status = hw_tensor_write(queue, &y, zero, sizeof zero)))
-        return status;
-    for (int i = 0; i < LAUNCHES; i++)
-        if ((status = hw_add(queue, &(struct hw_add){ .a = y, .b = one, .y = y })))
-            return status;
-    if ((status = hw_tensor_read(queue, &y, self->y, sizeof self->y)) ||
-        (status = hw_queue_wait(queue)))
-        return status;
-    self->stats.size = sizeof self->stats;
-    return hw_queue_calls(queue, HW_OP_ADD, &self->stats);
-}
-
-static void *work(void *data)
-{
-    struct worker *self = data;
-    struct hw_queue *queue;
-    self->status = hw_queue_open(self->device, NULL, &queue);
-    if (!self->status)
-        self->status = add_ones(self, queue);
-    snprintf(self->message, sizeof self->message, "%s", hw_message());
-    return NULL;
-}
-
-/* They start together, so that all want to load the same kernels. */
-static void threads_launch_at_once(void **state)
-{
-    static struct worker workers[THREADS];
     struct hw_context *context = open_context();
     (void)state;
-    for (int i = 0; i < THREADS; i++) {
-        workers[i].device = hw_device_at(context, (uint32_t)i % USED_DEVICES);
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(workers[i].thread, NULL);
-    for (int i = 0; i < THREADS; i++) {
-        if (workers[i].status)
-            fail_msg("thread %d: %s", i, workers[i].message);
-        assert_int_equal(workers[i].stats.calls, LAUNCHES);
-        assert_int_equal(workers[i].stats.fallbacks, 0);
-        for (int j = 0; j < COUNT; j++)
-            assert_true(workers[i].y[j] == (float)LAUNCHES);
-    }
-    assert_int_equal(faults_count("launch"), THREADS * LAUNCHES);
-    assert_int_equal(faults_count("module_load"), USED_DEVICES);
-    assert_int_equal(faults_count("module_function"), USED_DEVICES);
+    threads_launch_at_once(context);
+    assert_int_equal(faults_count("launch"), LOAD_THREADS * LOAD_LAUNCHES);
+    assert_int_equal(faults_count("module_load"), LOAD_DEVICES);
+    assert_int_equal(faults_count("module_function"), LOAD_DEVICES);
     hw_close(context);
     assert_int_equal(objects_count(), 0);
 }
@@ -226,7 +162,7 @@ static void sizes_that_repeat_are_hits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_launch_at_once),
+        cmocka_unit_test(threads_launch),
         cmocka_unit_test(buffers_come_and_go),
         cmocka_unit_test(sizes_that_repeat_are_hits),
     };

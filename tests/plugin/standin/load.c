@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* load.c - see load.h. */
+#include "load.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 256 };
+
+struct worker {
+    pthread_t thread;
+    struct hw_device *device;
+    float y[COUNT];
+    struct hw_call_stats stats;
+    enum hw_status status;
+    char message[512];
+};
+
+/* y = 0 + 1 + 1 ... */
+static enum hw_status add_ones(struct worker *self, struct hw_queue *queue)
+{
+    static const float zero[COUNT];
+    const int64_t n = COUNT;
+    float ones[COUNT];
+    struct hw_tensor one, y;
+    enum hw_status status;
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1.0f;
+    if ((status = hw_tensor_alloc(self->device, 0, HW_F32, 1, &n, &one)) ||
+        (status = hw_tensor_alloc(self->device, 0, HW_F32, 1, &n, &y)) ||
+        (status = hw_tensor_write(queue, &one, ones, sizeof ones)) ||
+        (status = hw_tensor_write(queue, &y, zero, sizeof zero)))
+        return status;
+    for (int i = 0; i < LOAD_LAUNCHES; i++)
+        if ((status = hw_add(queue, &(struct hw_add){ .a = y, .b = one, .y = y })))
+            return status;
+    if ((status = hw_tensor_read(queue, &y, self->y, sizeof self->y)) ||
+        (status = hw_queue_wait(queue)))
+        return status;
+    self->stats.size = sizeof self->stats;
+    return hw_queue_calls(queue, HW_OP_ADD, &self->stats);
+}
+
+static void *work(void *data)
+{
+    struct worker *self = data;
+    struct hw_queue *queue;
+    self->status = hw_queue_open(self->device, NULL, &queue);
+    if (!self->status)
+        self->status = add_ones(self, queue);
+    snprintf(self->message, sizeof self->message, "%s", hw_message());
+    return NULL;
+}
+
+void threads_launch_at_once(struct hw_context *context)
+{
+    static struct worker workers[LOAD_THREADS];
+    for (int i = 0; i < LOAD_THREADS; i++) {
+        workers[i].device = hw_device_at(context, (uint32_t)i % LOAD_DEVICES);
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < LOAD_THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < LOAD_THREADS; i++) {
+        if (workers[i].status)
+            fail_msg("thread %d: %s", i, workers[i].message);
+        assert_int_equal(workers[i].stats.calls, LOAD_LAUNCHES);
+        assert_int_equal(workers[i].stats.fallbacks, 0);
+        for (int j = 0; j < COUNT; j++)
+            assert_true(workers[i].y[j] == (float)LOAD_LAUNCHES);
+    }
+}
