@@ -11,7 +11,7 @@
  * Both products run on tensor cores, in TF32: a number of 24 bits is the sum of two of 11 bits, up
  * to 2^-22 of it, so products of such sums are as exact as f32. f16 and bf16 need only one. The high
  * and the low parts of q lie in the two halves of a tile of 16 rows, so that one instruction
- * multiplies both.
+ * multiplies both. Codes of q8_0 are exact, too; their scales are factors of sums and of p.
  *
  * In a fragment, a lane has the column lane % 4 of the row lane / 4. Which numbers of a head
  * these are is free, as long as both factors agree, so lanes read neighbours, 16 bytes at a time.
@@ -108,10 +108,10 @@ FUNC u32 low_of(float v)
 
 /* ---- numbers ---- */
 
-/* Whether numbers of a type need both parts. */
-template <int TYPE> FUNC bool has_low()
+/* The first part, of numbers that may need no other. */
+template <int TYPE> FUNC u32 part_of(float v)
 {
-    return TYPE == STORAGE_F32 || TYPE == STORAGE_Q8_0;
+    return TYPE == STORAGE_F32 ? high_of(v) : bits_of_f32(v);
 }
 
 FUNC int bytes_of(int type, int numbers)
@@ -121,41 +121,50 @@ FUNC int bytes_of(int type, int numbers)
                                   : numbers * 2;
 }
 
-/* Four codes with a sign, as floats: a byte is the end of a float of 2^23. */
-FUNC void floats_of_codes(float *to, u32 codes, float scale)
+/* A row of blocks, which begins at an even address. Four codes at a multiple of 4 bytes from there,
+ * or at 2 more, are in two words from from[0] or from[1] on, behind so many bits. */
+struct codes {
+    const u8 *from[2];
+    u32 before[2];
+};
+
+FUNC struct codes codes_of(const u8 *row)
 {
+    const int odd = (int)((u64)row % 4);
+    struct codes c;
+    c.from[0] = row - odd;
+    c.from[1] = row + (odd ? 0 : -2);
+    c.before[0] = (u32)odd * 8;
+    c.before[1] = odd ? 0 : 16;
+    return c;
+}
+
+/* Four codes with a sign as floats: a byte is the end of a float of 2^23. */
+FUNC void load_codes(float *to, const struct codes &c, int at)
+{
+    const u32 *words = (const u32 *)(c.from[at / 2 % 2] + at);
+    u32 codes;
+    asm("shf.r.wrap.b32 %0, %1, %2, %3;"
+        : "=r"(codes)
+        : "r"(words[0]), "r"(words[1]), "r"(c.before[at / 2 % 2]));
     codes ^= 0x80808080u;
     UNROLL for (int i = 0; i < 4; i++)
     {
         u32 bits;
         asm("prmt.b32 %0, %1, 0x4b000000, %2;" : "=r"(bits) : "r"(codes), "r"(0x7440 + i));
-        to[i] = (f32_of_bits(bits) - 8388736.0f) * scale;
+        to[i] = f32_of_bits(bits) - 8388736.0f;
     }
 }
 
-FUNC void eight_of_q8_0(float *to, const u8 *row, int first)
+FUNC float scale_at(const u8 *block)
 {
-    const u8 *block = row + first / BLOCK * Q8_0_BYTES;
-    const u8 *codes = block + 2 + first % BLOCK;
-    const u32 *words = (const u32 *)(codes - (u64)codes % 4);
-    const u32 shift = (u32)((u64)codes % 4) * 8;
-    const float scale = f32_of_f16(*(const u16 *)block);
-    UNROLL for (int i = 0; i < 2; i++)
-    {
-        u32 four;
-        asm("shf.r.wrap.b32 %0, %1, %2, %3;"
-            : "=r"(four)
-            : "r"(words[i]), "r"(words[i + 1]), "r"(shift));
-        floats_of_codes(to + i * 4, four, scale);
-    }
+    return f32_of_f16(*(const u16 *)block);
 }
 
-/* Eight neighbours in a row, from a multiple of eight on. */
+/* Eight neighbours in a row of floats, from a multiple of eight on. */
 template <int TYPE> FUNC void load_eight(float *to, const u8 *row, int first)
 {
-    if (TYPE == STORAGE_Q8_0) {
-        eight_of_q8_0(to, row, first);
-    } else if (TYPE == STORAGE_F32) {
+    if (TYPE == STORAGE_F32) {
         const struct quad *from = (const struct quad *)(row + first * 4);
         UNROLL for (int i = 0; i < 8; i++) to[i] = f32_of_bits(from[i / 4].v[i % 4]);
     } else {
@@ -271,9 +280,9 @@ FUNC void load_q(struct part_of_q<DIM> &part, const struct decode_args &s, struc
     }
 }
 
-/* Puts scale q into shared memory as the first factors of q k^T: of a row, a lane has 16
- * neighbours of each 64, and a step of the product takes two of them. */
-template <int DIM>
+/* Puts scale q into shared memory as the first factors of q k^T: of a row, a lane has 16 neighbours of
+ * each 64, or 8 of each block, and a step of the product takes two of them. */
+template <int TYPE, int DIM>
 FUNC void stage_q(struct quad *query, const struct part_of_q<DIM> &part,
                   const struct decode_args &s)
 {
@@ -281,7 +290,9 @@ FUNC void stage_q(struct quad *query, const struct part_of_q<DIM> &part,
     {
         const int n = i * DECODE_WARPS * 32 + local_id(), row = n / DIM, d = n % DIM;
         const float v = s.a.scale * float_of(part.raw[i], s.a.q_type);
-        struct quad *to = query + (d / 64 * 8 + d % 16 / 2) * 32 + row * 4 + d / 16 % 4;
+        const int each = TYPE == STORAGE_Q8_0 ? 8 : 16;
+        const int step = d / (each * 4) * (each / 2) + d % each / 2;
+        struct quad *to = query + step * 32 + row * 4 + d / each % 4;
         to->v[d % 2 * 2] = high_of(v);
         to->v[d % 2 * 2 + 1] = low_of(v);
     }
@@ -382,8 +393,8 @@ FUNC void dots(float *score, struct step at, struct cache k, int head_dim)
             UNROLL for (int j = 0; j < 2; j++)
             {
                 const float *two = b[j] + i * 2;
-                multiply(sum[j][i % 2], a, high_of(two[0]), high_of(two[1]));
-                if (has_low<TYPE>())
+                multiply(sum[j][i % 2], a, part_of<TYPE>(two[0]), part_of<TYPE>(two[1]));
+                if (TYPE == STORAGE_F32)
                     multiply(sum[j][1 - i % 2], a, low_of(two[0]), low_of(two[1]));
             }
         }
@@ -392,6 +403,44 @@ FUNC void dots(float *score, struct step at, struct cache k, int head_dim)
     {
         const float *even = sum[i / 2][0] + i % 2, *odd = sum[i / 2][1] + i % 2;
         score[i] = (even[0] + odd[0]) + (even[2] + odd[2]);
+    }
+}
+
+/* The same with blocks: codes are exact in TF32, and the sum of a block is multiplied by its
+ * scale. */
+template <int DIM>
+FUNC void dots_of_blocks(float *score, struct step at, struct cache k, int head_dim)
+{
+    const u8 *scales[4];
+    struct codes row[2];
+    UNROLL for (int j = 0; j < 2; j++)
+    {
+        const int n = j * 8 + at.lane / 4;
+        row[j] =
+            codes_of(row_in<STORAGE_Q8_0, DIM>(at.k, k, n, at.key + n) + at.lane % 4 * 8);
+    }
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const int n = at.lane % 4 * 2 + i % 2 + i / 2 * 8;
+        scales[i] = row_in<STORAGE_Q8_0, DIM>(at.k, k, n, at.key + n);
+        score[i] = 0.0f;
+    }
+    UNROLL for (int c = 0; c < DIM / BLOCK; c++)
+    {
+        float sum[2][4] = { { 0.0f } }, b[2][8];
+        if (c * BLOCK >= head_dim)
+            break;
+        UNROLL for (int j = 0; j < 2; j++) UNROLL for (int i = 0; i < 8; i += 4)
+            load_codes(b[j] + i, row[j], c * Q8_0_BYTES + 2 + i);
+        UNROLL for (int i = 0; i < 4; i++)
+        {
+            const struct quad a = at.query[(c * 4 + i) * 32 + at.lane];
+            UNROLL for (int j = 0; j < 2; j++)
+                multiply(sum[j], a, bits_of_f32(b[j][i * 2]), bits_of_f32(b[j][i * 2 + 1]));
+        }
+        UNROLL for (int i = 0; i < 4; i++)
+            score[i] += scale_at(scales[i] + c * Q8_0_BYTES) *
+                        (sum[i / 2][i % 2] + sum[i / 2][i % 2 + 2]);
     }
 }
 
@@ -440,42 +489,79 @@ template <int DIM> FUNC void exponentials(float *score, struct kept<DIM> &my, in
     }
 }
 
-/* y += p . v; what p has no factor for is read from zeros, because zero times what lies there
- * need not be zero. */
+/* Where the values of keys 2 (lane % 4) + i % 2 + i / 2 * 8 lie; of those that are not seen, zeros,
+ * because zero times what lies there need not be zero. */
 template <int TYPE, int DIM>
-FUNC void weigh(struct kept<DIM> &my, const float *p, struct step at, struct cache v,
-                struct span seen)
+FUNC void find_values(const u8 **row, struct step at, struct cache v, struct span seen)
 {
-    const u8 *row[4];
     UNROLL for (int i = 0; i < 4; i++)
     {
         const int n = at.lane % 4 * 2 + i % 2 + i / 2 * 8, key = at.key + n;
         row[i] = key >= seen.first && key < seen.end ? row_in<TYPE, DIM>(at.v, v, n, key)
                                                      : at.zeros;
     }
-    UNROLL for (int c = 0; c < DIM / 64; c++)
-    {
-        UNROLL for (int half = 0; half < 2; half++)
-        {
-            const float *two = p + half * 2;
-            float a[2][8];
-            UNROLL for (int i = 0; i < 2; i++)
-                load_eight<TYPE>(a[i], row[half * 2 + i], c * 64 + at.lane / 4 * 8);
-            UNROLL for (int m = 0; m < 4; m++)
-            {
-                const float *a0 = a[0] + m * 2, *a1 = a[1] + m * 2;
-                const struct quad high = { { high_of(a0[0]), high_of(a0[1]), high_of(a1[0]),
-                                             high_of(a1[1]) } };
-                multiply(my.y[c * 4 + m], high, high_of(two[0]), high_of(two[1]));
-                multiply(my.y[c * 4 + m], high, low_of(two[0]), low_of(two[1]));
-                if (has_low<TYPE>()) {
-                    const struct quad low = { { low_of(a0[0]), low_of(a0[1]), low_of(a1[0]),
-                                                low_of(a1[1]) } };
-                    multiply(my.y[c * 4 + m], low, high_of(two[0]), high_of(two[1]));
-                }
-            }
-        }
+}
+
+/* y += p . v of two keys. */
+template <int TYPE>
+FUNC void add_values(float *y, const float *v0, const float *v1, const float *p)
+{
+    const struct quad high = { { part_of<TYPE>(v0[0]), part_of<TYPE>(v0[1]),
+                                 part_of<TYPE>(v1[0]), part_of<TYPE>(v1[1]) } };
+    multiply(y, high, high_of(p[0]), high_of(p[1]));
+    multiply(y, high, low_of(p[0]), low_of(p[1]));
+    if (TYPE == STORAGE_F32) {
+        const struct quad low = { { low_of(v0[0]), low_of(v0[1]), low_of(v1[0]),
+                                    low_of(v1[1]) } };
+        multiply(y, low, high_of(p[0]), high_of(p[1]));
     }
+}
+
+/* y += p . v: of each 64 values, a lane has 8 neighbours. */
+template <int TYPE, int DIM>
+FUNC void weigh(struct kept<DIM> &my, const float *p, struct step at, struct cache v,
+                struct span seen)
+{
+    const u8 *row[4];
+    find_values<TYPE, DIM>(row, at, v, seen);
+    UNROLL for (int c = 0; c < DIM / 64; c++) UNROLL for (int half = 0; half < 4; half += 2)
+    {
+        float a[2][8];
+        UNROLL for (int i = 0; i < 2; i++)
+            load_eight<TYPE>(a[i], row[half + i], c * 64 + at.lane / 4 * 8);
+        UNROLL for (int m = 0; m < 4; m++)
+            add_values<TYPE>(my.y[c * 4 + m], a[0] + m * 2, a[1] + m * 2, p + half);
+    }
+}
+
+/* The same with blocks: of each, a lane has 4 neighbours, and p is multiplied by the scale. */
+template <int DIM>
+FUNC void weigh_blocks(struct kept<DIM> &my, const float *p, struct step at, struct cache v,
+                       struct span seen)
+{
+    const u8 *row[4];
+    struct codes codes[4];
+    find_values<STORAGE_Q8_0, DIM>(row, at, v, seen);
+    UNROLL for (int i = 0; i < 4; i++) codes[i] = codes_of(row[i] + at.lane / 4 * 4);
+    UNROLL for (int c = 0; c < DIM / BLOCK; c++)
+    {
+        float a[4][4], own[4];
+        UNROLL for (int i = 0; i < 4; i++)
+        {
+            load_codes(a[i], codes[i], c * Q8_0_BYTES + 2);
+            own[i] = p[i] * scale_at(row[i] + c * Q8_0_BYTES);
+        }
+        UNROLL for (int half = 0; half < 4; half += 2) UNROLL for (int m = 0; m < 2; m++)
+            add_values<STORAGE_Q8_0>(my.y[c * 2 + m], a[half] + m * 2, a[half + 1] + m * 2,
+                                     own + half);
+    }
+}
+
+/* Which value y[m][i] of a lane is. */
+template <int TYPE> FUNC int value_of(int lane, int m, int i)
+{
+    return TYPE == STORAGE_Q8_0 ? m / 2 * 32 + lane / 4 * 4 + m % 2 * 2 + i / 2
+                                : m / 4 * 64 + lane / 4 * 8 + m % 4 * 2 + i / 2;
 }
 
 /* Where queries do not see the same keys: for one query after the other. */
@@ -486,7 +572,10 @@ FUNC void take_step(struct kept<DIM> &my, struct step at, struct cache k, struct
     const struct row first = row_of(s, run, 0), last = row_of(s, run, run.rows - 1);
     const bool alike = at.key >= last.seen.first && at.key + DECODE_KEYS <= first.seen.end;
     float p[4];
-    dots<TYPE, DIM>(p, at, k, s.a.head_dim);
+    if (TYPE == STORAGE_Q8_0)
+        dots_of_blocks<DIM>(p, at, k, s.a.head_dim);
+    else
+        dots<TYPE, DIM>(p, at, k, s.a.head_dim);
     scores(p, my.row, my.slope, at.key + at.lane % 4 * 2, s);
     exponentials(p, my, at.lane);
     LOOP for (int query = alike ? last.query : first.query; query <= last.query; query++)
@@ -494,7 +583,11 @@ FUNC void take_step(struct kept<DIM> &my, struct step at, struct cache k, struct
         float own[4];
         UNROLL for (int i = 0; i < 4; i++) own[i] = alike || my.row.query == query ? p[i]
                                                                                    : 0.0f;
-        weigh<TYPE>(my, own, at, v, seen_by(s.a, run.length, query));
+        const struct span seen = seen_by(s.a, run.length, query);
+        if (TYPE == STORAGE_Q8_0)
+            weigh_blocks(my, own, at, v, seen);
+        else
+            weigh<TYPE>(my, own, at, v, seen);
     }
 }
 
@@ -523,7 +616,7 @@ FUNC void take_keys(struct kept<DIM> &my, u8 *memory, const struct decode_args &
         fetch<TYPE, DIM>(ring + i * STEP, k, v, ahead, lane);
     LOOP for (int i = local_id(); i < DECODE_PITCH(TYPE, DIM); i += DECODE_WARPS * 32)
         zeros[i] = 0;
-    stage_q((struct quad *)memory, q, s);
+    stage_q<TYPE>((struct quad *)memory, q, s);
     BARRIER();
     for (int slot = 0; at.key < keys.end;
          at.key += DECODE_ROUND, ahead.first += DECODE_ROUND) {
@@ -605,7 +698,7 @@ template <int DIM> struct warps {
     struct parts<DIM, DECODE_WARPS, DECODE_ROWS> parts;
 };
 
-template <int DIM> FUNC void leave(struct warps<DIM> *to, struct kept<DIM> &my)
+template <int TYPE, int DIM> FUNC void leave(struct warps<DIM> *to, struct kept<DIM> &my)
 {
     const int lane = local_id() % 32, warp = local_id() / 32;
     my.sum += of_lane(my.sum, lane ^ 1);
@@ -614,7 +707,7 @@ template <int DIM> FUNC void leave(struct warps<DIM> *to, struct kept<DIM> &my)
         to->parts.sums[warp][lane / 4] = { my.top, my.sum };
     UNROLL for (int m = 0; m < DIM / 16; m++) UNROLL for (int i = 0; i < 4; i++)
     {
-        const int d = m / 4 * 64 + lane / 4 * 8 + m % 4 * 2 + i / 2;
+        const int d = value_of<TYPE>(lane, m, i);
         to->parts.y[warp][lane % 4 * 2 + i % 2][d] = my.y[m][i];
     }
 }
@@ -663,7 +756,7 @@ template <int TYPE, int DIM> FUNC void decode(const struct decode_args &s)
     if (s.a.has_slopes && local_id() % 32 / 4 < run.rows)
         my.slope = ((GLOBAL const float *)s.slopes)[my.row.head];
     take_keys<TYPE>(my, (u8 *)memory, s, run, keys, q);
-    leave((struct warps<DIM> *)memory, my);
+    leave<TYPE>((struct warps<DIM> *)memory, my);
     BARRIER();
     finish((const struct warps<DIM> *)memory, s, run, at.x);
 }
