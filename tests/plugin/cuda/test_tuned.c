@@ -7,6 +7,7 @@
 #include "faults.h"
 #include "kernels/heads.h"
 #include "kernels/matmul_gemv.h"
+#include "kernels/matmul_ring.h"
 #include "objects.h"
 
 #include <hw/hw.h>
@@ -49,6 +50,7 @@ static struct seen {
     unsigned groups[3];
     struct gemv_args gemv; /* of a kernel gemv_... */
     struct heads_args heads;
+    struct ring_args ring; /* mma_... */
 } seen[MOST_LAUNCHES];
 
 static void see(const struct fake_launch *launch)
@@ -64,6 +66,8 @@ static void see(const struct fake_launch *launch)
         memcpy(&s->gemv, launch->arguments[0], sizeof s->gemv);
     if (!strcmp(launch->kernel, "heads_move"))
         memcpy(&s->heads, launch->arguments[0], sizeof s->heads);
+    if (!strncmp(launch->kernel, "mma_", 4))
+        memcpy(&s->ring, launch->arguments[0], sizeof s->ring);
 }
 
 /* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
@@ -598,15 +602,24 @@ static void products_of_batches(void **state)
     static const int64_t a[] = { 4, 32, COLS }, b[] = { 2, ROWS, COLS },
                          c[] = { 4, 32, ROWS };
     struct hw_matmul op = { .transpose_b = 1 };
+    struct hw_queue *on;
     (void)state;
-    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, a, &op.a));
-    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, b, &op.b));
-    ok(hw_tensor_alloc(hopper, 0, HW_F16, 3, c, &op.c));
-    ok(hw_matmul(queue, &op));
-    launched("wgmma_f16_ wgmma_f16_ wgmma_f16_ wgmma_f16_");
+    ok(hw_queue_open(ampere, NULL, &on));
+    ok(hw_tensor_alloc(ampere, 0, HW_F16, 3, a, &op.a));
+    ok(hw_tensor_alloc(ampere, 0, HW_F16, 3, b, &op.b));
+    ok(hw_tensor_alloc(ampere, 0, HW_F16, 3, c, &op.c));
+    ok(hw_matmul(on, &op));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(seen[i].ring.a, address_of(&op.a) + (uint64_t)(i * 32 * COLS * 2));
+        assert_int_equal(seen[i].ring.b,
+                         address_of(&op.b) + (uint64_t)(i / 2 * ROWS * COLS * 2));
+        assert_int_equal(seen[i].ring.c, address_of(&op.c) + (uint64_t)(i * 32 * ROWS * 2));
+    }
+    launched("mma_f16_ mma_f16_ mma_f16_ mma_f16_");
     op.a.extent[1] = op.c.extent[1] = 31;
-    ok(hw_matmul(queue, &op));
+    ok(hw_matmul(on, &op));
     launched("matmul");
+    ok(hw_queue_wait(on));
 }
 
 /* ---- workspaces ---- */
