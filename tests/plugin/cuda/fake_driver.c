@@ -716,7 +716,7 @@ static const char *find_kernel(const struct module *module, const char *name)
                                 name);
     const size_t bytes = (size_t)length + is_machine_code(module->image); /* with the NUL */
     for (size_t at = 0; at + bytes <= module->bytes; at++)
-        if (!memcmp(module->image + at, entry, bytes))
+        if (module->image[at] == entry[0] && !memcmp(module->image + at, entry, bytes))
             return module->image + at + bytes;
     return NULL;
 }
