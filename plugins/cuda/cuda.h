@@ -47,10 +47,11 @@ enum { MOST_DEVICES = 64 };
 enum feature {
     SM_80 = 1, /* compute capability 8, 9, 10 or 12: machine code for sm_80 and so on */
     SHARED_160K =
-        2,        /* a group may have 160 KiB of shared memory besides what it declares */
-    SM_90A = 4,   /* compute capability 9.0: no other has these instructions */
-    HALVES = 8,   /* HW_PRECISION lets f32 be computed in 16 bits */
-    SM_8X_90 = 16 /* compute capability 8.0 to 9.0 */
+        2,         /* a group may have 160 KiB of shared memory besides what it declares */
+    SM_90A = 4,    /* compute capability 9.0: no other has these instructions */
+    HALVES = 8,    /* HW_PRECISION lets f32 be computed in 16 bits */
+    SM_8X_90 = 16, /* compute capability 8.0 to 9.0 */
+    BYTES = 32     /* HW_PRECISION lets activations beside blocks be rounded to 8 bits */
 };
 
 /* The tuned kernels: the image that each is in, and its name. */
@@ -66,6 +67,22 @@ enum feature {
     X(matmul_gemv, gemv_q4_K)                                                              \
     X(matmul_gemv, gemv_q5_K)                                                              \
     X(matmul_gemv, gemv_q6_K)                                                              \
+    X(matmul_gemv, gemv_int8_q8_0)                                                         \
+    X(matmul_gemv, gemv_int8_few_q8_0)                                                     \
+    X(matmul_gemv, gemv_int8_q4_0)                                                         \
+    X(matmul_gemv, gemv_int8_few_q4_0)                                                     \
+    X(matmul_gemv, gemv_int8_q4_1)                                                         \
+    X(matmul_gemv, gemv_int8_few_q4_1)                                                     \
+    X(matmul_gemv, gemv_int8_q5_0)                                                         \
+    X(matmul_gemv, gemv_int8_few_q5_0)                                                     \
+    X(matmul_gemv, gemv_int8_q5_1)                                                         \
+    X(matmul_gemv, gemv_int8_few_q5_1)                                                     \
+    X(matmul_gemv, gemv_int8_q4_K)                                                         \
+    X(matmul_gemv, gemv_int8_few_q4_K)                                                     \
+    X(matmul_gemv, gemv_int8_q5_K)                                                         \
+    X(matmul_gemv, gemv_int8_few_q5_K)                                                     \
+    X(matmul_gemv, gemv_int8_q6_K)                                                         \
+    X(matmul_gemv, gemv_int8_few_q6_K)                                                     \
     X(rows, rows_rmsnorm_f32_f32)                                                          \
     X(rows, rows_add_rmsnorm_f32_f32)                                                      \
     X(rows, rows_rmsnorm_f16_f16)                                                          \
@@ -270,6 +287,7 @@ struct plan {
     int32_t (*launch)(const struct launcher *at, const struct plan *plan, const void *op);
     uint64_t workspace;       /* bytes of device memory that its kernels share */
     unsigned threads, shared; /* for `launch`, if it wants to know */
+    bool rounds;              /* activations are rounded to 8 bits; likewise */
 };
 
 /* What a tuned kernel may have, where SHARED_160K is there. */

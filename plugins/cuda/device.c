@@ -150,7 +150,8 @@ static uint64_t row_features(const struct device *device)
            (device->shared_most >= SHARED_MOST + 1024 ? SHARED_160K : 0) |
            (device->capability == 90 && cuda->launch_ex && cuda->tensor_map_encode ? SM_90A
                                                                                    : 0) |
-           (device->host->precision >= HW_PRECISION_FP16 ? HALVES : 0);
+           (device->host->precision >= HW_PRECISION_FP16 ? HALVES : 0) |
+           (device->host->precision >= HW_PRECISION_INT8 ? BYTES : 0);
 }
 
 static int32_t open_stream(struct device *device)

@@ -48,8 +48,9 @@ static const struct kernel_row rows[] = {
 
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
-    static const char *const names[] = { "sm_80", "160 KiB of shared memory", "sm_90a",
-                                         "HW_PRECISION=fp16", "sm_80 to sm_90" };
+    static const char *const names[] = { "sm_80",          "160 KiB of shared memory",
+                                         "sm_90a",         "HW_PRECISION=fp16",
+                                         "sm_80 to sm_90", "HW_PRECISION=int8" };
     size_t at = 0;
     text[0] = '\0';
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -5,10 +5,11 @@
 #include "matmul_convert.h"
 
 enum {
-    FEWEST_ROWS = 17,       /* fewer are better streamed */
-    MOST_ROUNDED = 1 << 14, /* rows of a that are in the workspace at a time */
-    EXPANDED = 128 << 20,   /* bytes of b in the workspace, about */
-    COLS = 256,             /* a multiple of the columns of most tiles */
+    FEWEST_ROWS = 2,
+    FEWEST_OF_CONVERTED = 9, /* with fewer, it takes longer to convert b */
+    MOST_ROUNDED = 1 << 14,  /* rows of a that are in the workspace at a time */
+    EXPANDED = 128 << 20,    /* bytes of b in the workspace, about */
+    COLS = 256,              /* a multiple of the columns of most tiles */
     LEAST_OF_BATCH =
         1 << 24, /* products of numbers, so that a launch for each batch is worth it */
     /* The matrix units round each sum down: after so many steps along k, it is not f32 any more. */
@@ -178,7 +179,7 @@ static const char *refusal(const struct problem *p, const struct matmul_args *m,
                            bool may_round)
 {
     const struct size *s = &p->size;
-    if (s->m < FEWEST_ROWS)
+    if (s->m < (converts(p, &p->b) ? FEWEST_OF_CONVERTED : FEWEST_ROWS))
         return "c has few rows";
     if (s->k < 1 || s->m > INT32_MAX / 2 || s->n > INT32_MAX / 2 || s->k > INT32_MAX / 8)
         return "the extents do not suit this row";

@@ -7,7 +7,7 @@
 
 /* ---- the kernel ---- */
 
-static enum tuned kernel_of(int32_t type)
+static enum tuned exact_kernel(int32_t type)
 {
     static const enum tuned kernels[] = {
         [HW_F32] = TUNED_gemv_f32,   [HW_F16] = TUNED_gemv_f16,
@@ -20,47 +20,108 @@ static enum tuned kernel_of(int32_t type)
     return kernels[type];
 }
 
+/* For one row of a, and for a few. */
+static enum tuned rounding_kernel(int32_t type, bool few)
+{
+    static const enum tuned kernels[][2] = {
+        [HW_Q8_0] = { TUNED_gemv_int8_q8_0, TUNED_gemv_int8_few_q8_0 },
+        [HW_Q4_0] = { TUNED_gemv_int8_q4_0, TUNED_gemv_int8_few_q4_0 },
+        [HW_Q4_1] = { TUNED_gemv_int8_q4_1, TUNED_gemv_int8_few_q4_1 },
+        [HW_Q5_0] = { TUNED_gemv_int8_q5_0, TUNED_gemv_int8_few_q5_0 },
+        [HW_Q5_1] = { TUNED_gemv_int8_q5_1, TUNED_gemv_int8_few_q5_1 },
+        [HW_Q4_K] = { TUNED_gemv_int8_q4_K, TUNED_gemv_int8_few_q4_K },
+        [HW_Q5_K] = { TUNED_gemv_int8_q5_K, TUNED_gemv_int8_few_q5_K },
+        [HW_Q6_K] = { TUNED_gemv_int8_q6_K, TUNED_gemv_int8_few_q6_K },
+    };
+    return kernels[type][few];
+}
+
+/* What is launched. */
+struct kind {
+    int type; /* of b */
+    int64_t k;
+    int tokens; /* rows of a in a launch; more take several */
+    bool rounds;
+};
+
 /* What a group has. */
 struct shape {
     int warps, stages; /* of the ring of each; 0: it does not fit */
     unsigned shared;
 };
 
-/* Codes of few bits take more work for each byte, which more warps hide; others are faster with
- * fewer streams. */
-static int64_t most_warps(int type)
+/* Bytes that groups of one kernel need. */
+struct need {
+    int64_t a, stage; /* a in shared memory; a stage of a warp's ring */
+};
+
+static struct need need_of(const struct kind *kind)
 {
-    return GEMV_IS_FLOAT(type) || type == HW_Q8_0 ? GEMV_WARPS / 2 : GEMV_WARPS;
+    const int type = kind->type;
+    const int64_t steps = (kind->k + GEMV_STEP_NUMBERS(type) - 1) / GEMV_STEP_NUMBERS(type);
+    const int64_t a = steps * GEMV_A_BYTES(type, kind->rounds ? ROUNDED : EXACT);
+    return (struct need){ a * kind->tokens, GEMV_STAGE_BYTES(type) };
 }
 
-/* A group has a multiprocessor to itself: as many warps as have room for two stages, then as many
- * stages. */
-static struct shape shape_of(const struct hw_matmul *op, int64_t k)
+/* What dynamic memory each of `groups` groups on a multiprocessor may have. */
+static int64_t room_for(const struct device *device, int groups)
 {
-    enum { DECLARED = 2048 };
-    const struct device *device = op->b.buffer->device;
-    const int type = op->b.dtype;
-    const int64_t steps = (k + GEMV_STEP_NUMBERS(type) - 1) / GEMV_STEP_NUMBERS(type);
-    const int64_t a = steps * GEMV_A_BYTES(type), stage = GEMV_STAGE_BYTES(type);
-    const int64_t ring = device->shared_most - DECLARED - a;
-    int64_t warps = ring / (2 * stage);
-    if (warps < 8)
-        return (struct shape){ 0 };
-    warps = warps < most_warps(type) ? warps : most_warps(type);
-    int64_t stages = ring / (warps * stage);
+    enum { DECLARED = 2048, RESERVED = 1024 };
+    return (device->shared_most + RESERVED) / groups - RESERVED - DECLARED;
+}
+
+/* As many stages as have room; none if that is less than two. */
+static struct shape shape_with(const struct need *need, int64_t warps, int64_t room)
+{
+    int64_t stages = (room - need->a) / (warps * need->stage);
     stages = stages < GEMV_STAGES ? stages : GEMV_STAGES;
+    if (room < need->a || stages < 2)
+        return (struct shape){ 0 };
     return (struct shape){ (int)warps, (int)stages,
-                           (unsigned)(warps * stages * stage + a) };
+                           (unsigned)(warps * stages * need->stage + need->a) };
+}
+
+/* The most warps that have room. */
+static struct shape shape_in(const struct need *need, int64_t room)
+{
+    struct shape shape = { 0 };
+    for (int warps = GEMV_WARPS; warps >= GEMV_WARPS / 2 && !shape.stages; warps -= 4)
+        shape = shape_with(need, warps, room);
+    return shape;
+}
+
+/* Two groups share a multiprocessor if they can: then a launch copies ahead before the one that
+ * precedes it has ended. A third never fits, or some multiprocessors would have two groups of a
+ * launch and others none. Floats are faster with a multiprocessor for each group. */
+static struct shape shape_of(const struct device *device, const struct kind *kind)
+{
+    const struct need need = need_of(kind);
+    const int64_t least = room_for(device, 3) + 16;
+    struct shape shape = { 0 };
+    if (kind->tokens == 1 && !GEMV_IS_FLOAT(kind->type))
+        shape = shape_in(&need, room_for(device, 2));
+    if (!shape.stages)
+        shape = shape_in(&need, room_for(device, 1));
+    if (shape.stages && shape.shared < least)
+        shape.shared = (unsigned)least;
+    return shape;
 }
 
 /* ---- what fits ---- */
 
-static bool is_one_row(const struct hw_tensor *c)
+/* Rows of c, or 0 if it has several batches. */
+static int64_t rows_of(const struct hw_tensor *c)
 {
-    int64_t outer = 1;
-    for (int i = 0; i < c->rank - 1; i++)
-        outer = c->extent[i] == 1 ? outer : 0;
-    return outer == 1;
+    for (int i = 0; i < c->rank - 2; i++)
+        if (c->extent[i] != 1)
+            return 0;
+    return c->extent[c->rank - 2];
+}
+
+static struct kind kind_of(const struct hw_matmul *op, const struct plan *plan)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    return (struct kind){ op->b.dtype, m->k, plan->rounds ? (int)m->m : 1, plan->rounds };
 }
 
 /* Where numbers are read from shared memory in as many bytes, as they lie in device memory. */
@@ -85,8 +146,9 @@ static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)
     const uint64_t align = alignment_of(op->b.dtype);
     const uint64_t first = launch_base(&op->b) + (uint64_t)m->b.offset;
     const uint64_t a = launch_base(&op->a) + (uint64_t)m->a.offset;
+    const uint64_t align_a = op->a.dtype == HW_F32 ? 16 : 8;
     return first % align == 0 && (uint64_t)m->b.stride[2] % align == 0 &&
-           a % (op->a.dtype == HW_F32 ? 16 : 8) == 0;
+           a % align_a == 0 && (m->m == 1 || (uint64_t)m->a.stride[2] % align_a == 0);
 }
 
 /* ---- launches ---- */
@@ -98,7 +160,8 @@ static struct gemv_args args_of(const struct plan *plan, const struct hw_matmul 
     return (struct gemv_args){
         .a = launch_base(&op->a) + (uint64_t)m->a.offset,
         .k = (int)m->k,
-        .stages = shape_of(op, m->k).stages,
+        .a_stride = m->a.stride[2],
+        .c_stride = m->c.stride[2],
         .a_type = m->a_type,
         .c_type = m->c_type,
         .constant = 1,
@@ -122,15 +185,18 @@ static void add_part(struct gemv_args *args, const struct plan *plan,
         args->constant = 0;
 }
 
-static int32_t launch_parts(const struct launcher *at, const struct hw_matmul *first,
-                            const struct gemv_args *args)
+static int32_t launch_parts(const struct launcher *at, const struct kind *kind,
+                            struct gemv_args *args)
 {
-    const struct shape shape = shape_of(first, args->k);
+    const struct shape shape = shape_of(at->device, kind);
     const int pieces = args->rows / (args->gated ? 2 : 1), units = at->device->units;
+    args->tokens = kind->tokens;
+    args->stages = shape.stages;
     return launch_kernel(
         at,
         &(struct launch){
-            .kernel = kernel_of(first->b.dtype),
+            .kernel = kind->rounds ? rounding_kernel(kind->type, kind->tokens > 1)
+                                   : exact_kernel(kind->type),
             .groups = { (unsigned)(pieces < units ? pieces : units), 1, 1 },
             .threads = (unsigned)shape.warps * 32,
             .shared = shape.shared,
@@ -142,9 +208,17 @@ static int32_t launch_parts(const struct launcher *at, const struct hw_matmul *f
 static int32_t launch_gemv(const struct launcher *at, const struct plan *plan,
                            const void *op)
 {
+    const int64_t rows = plan->lowered.args.matmul.m;
+    const struct kind kind = kind_of(op, plan);
     struct gemv_args args = args_of(plan, op);
+    int32_t status = HW_OK;
     add_part(&args, plan, op);
-    return launch_parts(at, op, &args);
+    for (int64_t row = 0; row < rows && !status; row += kind.tokens) {
+        status = launch_parts(at, &kind, &args);
+        args.a += (uint64_t)(kind.tokens * args.a_stride);
+        args.part[0].c += (uint64_t)(kind.tokens * args.c_stride);
+    }
+    return status;
 }
 
 kernel_plan_fn plan_matmul_gemv;
@@ -158,16 +232,20 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     const struct matmul_args *m = &plan->lowered.args.matmul;
     plan->launch = launch_gemv;
     plan->workspace = 0;
+    plan->rounds = row->needs & BYTES;
     if (!op->b.buffer)
         return "b is not in device memory";
-    if (!is_one_row(&op->c))
-        return "c has more than one row";
+    if (rows_of(&op->c) < 1 || rows_of(&op->c) > GEMV_TOKENS)
+        return "c has many rows";
+    if (plan->rounds && GEMV_IS_FLOAT(m->b_type))
+        return "b has no blocks";
     if (m->k == 0 || m->k > SHARED_MOST || m->n > INT32_MAX / 4 ||
         (GEMV_IS_FLOAT(m->b_type) && m->k % 8))
         return "n or k does not suit this row";
     if (!is_aligned(op, m))
         return "a or b is not aligned";
-    if (!shape_of(op, m->k).stages)
+    const struct kind kind = kind_of(op, plan);
+    if (!shape_of(op->b.buffer->device, &kind).stages)
         return "a does not fit into shared memory";
     return NULL;
 }
@@ -203,16 +281,19 @@ static bool is_gemv(const struct queue *queue, const struct hw_node *node,
 {
     return node->op == HW_OP_MATMUL &&
            !kernel_plan(&queue->choice, node->op, node->args, plan) &&
-           plan->launch == launch_gemv && plan->lowered.groups > 0;
+           plan->launch == launch_gemv && plan->lowered.args.matmul.m == 1 &&
+           plan->lowered.groups > 0;
 }
 
 /* Adds a matmul of the same a, unless one depends on another. */
 static bool add_neighbour(struct gemv_args *args, const struct queue *queue,
-                          const struct hw_matmul *first, const struct hw_node *node)
+                          const struct plan *plan_of_first, const struct hw_matmul *first,
+                          const struct hw_node *node)
 {
     struct plan plan;
     struct gemv_args more = *args;
-    if (args->parts == GEMV_PARTS || !is_gemv(queue, node, &plan))
+    if (args->parts == GEMV_PARTS || !is_gemv(queue, node, &plan) ||
+        plan.rounds != plan_of_first->rounds)
         return false;
     const struct hw_matmul *op = node->args;
     const struct gemv_args own = args_of(&plan, op);
@@ -281,12 +362,13 @@ int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
     struct gemv_args args = args_of(&plan, first);
     uint32_t n = 1;
     add_part(&args, &plan, first);
-    while (n < count && add_neighbour(&args, queue, first, &nodes[n]))
+    while (n < count && add_neighbour(&args, queue, &plan, first, &nodes[n]))
         n++;
     if (n == 1)
         return HW_OK;
     if (n < count && add_swiglu(&args, queue, &nodes[n]))
         n++;
     *taken = n;
-    return launch_parts(at, first, &args);
+    const struct kind kind = kind_of(first, &plan);
+    return launch_parts(at, &kind, &args);
 }

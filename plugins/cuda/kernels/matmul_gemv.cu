@@ -178,7 +178,7 @@ FUNC void fetch(const struct gemv_args &s, const struct run &run, struct feed *n
 
 /* ---- a as integers ---- */
 
-enum { HALF = 16, PLANE = 32 * HALF, PLANES = 3 };
+enum { HALF = 16, PLANE = 32 * HALF };
 
 /* Two lanes' worth of words of these types have no bank in common, if a lane has two neighbouring
  * units. */
@@ -214,21 +214,26 @@ template <int TYPE> FUNC struct spot spot_of(int k)
 
 /* In shared memory, for each 32 units: the planes of their first halves, those of the second ones;
  * then two floats for each half: its scale, and the sum of its numbers. */
-FUNC u8 *plane_of(u8 *x, int unit, int half, int plane)
+template <int PLANES> FUNC u8 *plane_of(u8 *x, int unit, int half, int plane)
 {
     return x + unit / 32 * (PLANES * 1024 + 512) + (half * PLANES + plane) * PLANE +
            unit % 32 * HALF;
 }
 
-FUNC u8 *scales_of(u8 *x, int unit)
+template <int PLANES> FUNC u8 *scales_of(u8 *x, int unit)
 {
-    return plane_of(x, unit, 2, 0);
+    return plane_of<PLANES>(x, unit, 2, 0);
 }
 
-/* Four integers of at most 23 bits as digits of 8 bits: plane[i] has digit i of each. */
-FUNC void split(u32 *plane, const int *code)
+/* Four integers of at most PLANES * 8 - 1 bits as digits of 8 bits: plane[i] has digit i of each. */
+template <int PLANES> FUNC void split(u32 *plane, const int *code)
 {
     u32 digits[4];
+    if (PLANES == ROUNDED) {
+        plane[0] = permute(permute((u32)code[0], (u32)code[1], 0x0040),
+                           permute((u32)code[2], (u32)code[3], 0x0040), 0x5410);
+        return;
+    }
     UNROLL for (int i = 0; i < 4; i++)
         digits[i] = ((u32)code[i] + 0x808080u) ^ 0x808080u;
     const u32 low01 = permute(digits[0], digits[1], 0x5140);
@@ -239,40 +244,46 @@ FUNC void split(u32 *plane, const int *code)
                        permute(digits[2], digits[3], 0x0062), 0x5410);
 }
 
-/* What makes 32 neighbours integers, of which the largest has the bits `most`: below 2^22 times a
- * power of two. */
-FUNC void scale_for(u32 most, float *scale, float *inverse)
+/* What makes 32 neighbours integers, of which the largest has the bits `most`: EXACT below 2^22
+ * times a power of two, ROUNDED up to 127 times a scale that is not subnormal. */
+template <int PLANES> FUNC void scale_for(u32 most, float *scale, float *inverse)
 {
-    enum { BITS = PLANES * 8 - 3 };
+    enum { BITS = PLANES * 8 - 3, LEAST = 8 << 23, MOST_CODE = 127 };
+    if (PLANES == ROUNDED) {
+        const float largest = f32_of_bits(max_u32(most, LEAST));
+        *scale = largest * (1.0f / MOST_CODE);
+        *inverse = divide_near(MOST_CODE, largest);
+        return;
+    }
     const u32 exponent = most >> 23 > 27 ? most >> 23 : 27;
     *scale = f32_of_bits((exponent - BITS) << 23);
     *inverse = f32_of_bits((254 + BITS - exponent) << 23);
 }
 
 /* Four neighbours of 32, which eight lanes have. Returns whether all 32 are finite. */
-template <int TYPE>
+template <int TYPE, int PLANES>
 FUNC bool stage_four(u8 *x, const struct quad v, int k, bool is_there)
 {
-    u32 most = 0, plane[3];
+    u32 most = 0, plane[PLANES];
     int code[4], sum = 0;
     float scale, inverse;
     UNROLL for (int i = 0; i < 4; i++)
         most = max_u32(most, v.v[i] & 0x7fffffffu);
     UNROLL for (int distance = 1; distance < 8; distance *= 2)
         most = max_u32(most, from_lane(most, distance));
-    scale_for(most, &scale, &inverse);
+    scale_for<PLANES>(most, &scale, &inverse);
     UNROLL for (int i = 0; i < 4; i++) {
         code[i] = nearest_int(f32_of_bits(v.v[i]) * inverse);
         sum += code[i];
     }
     UNROLL for (int distance = 1; distance < 4; distance *= 2)
         sum += (int)from_lane((u32)sum, distance);
-    split(plane, code);
+    split<PLANES>(plane, code);
     if (is_there) {
         const struct spot at = spot_of<TYPE>(k);
-        UNROLL for (int i = 0; i < PLANES; i++)
-            *(u32 *)(plane_of(x, at.unit, at.half, i) + at.place) = plane[i];
-        float *to = (float *)scales_of(x, at.unit) + at.half * 2;
+        UNROLL for (int i = 0; i < PLANES; i++) *
+            (u32 *)(plane_of<PLANES>(x, at.unit, at.half, i) + at.place) = plane[i];
+        float *to = (float *)scales_of<PLANES>(x, at.unit) + at.half * 2;
         if (at.place == 0) {
             to[0] = scale;
             to[1] = (float)sum * scale;
@@ -391,19 +402,20 @@ FUNC void take_q5_1(struct unit *u, const u8 *row, int lane)
  * Here the block begins at a multiple of 16. */
 FUNC void take_shares(struct unit *u, const u8 *block, int lane)
 {
-    const int pair = lane % 8 / 2, shift = pair % 2 * 16;
+    const int shift = lane % 4 / 2 * 16;
+    const u32 late = (u32)((int)((u32)lane << 29) >> 31); /* all bits, of the last four */
+    const u32 high = 0x3030u & late, low = 0x3f3fu & ~high;
     const struct quad head = *(const struct quad *)block;
     const u32 *small = head.v + 1;
-    u32 scales = small[0] & 0x3f3f3f3fu, minima = small[1] & 0x3f3f3f3fu;
-    if (pair >= 2) {
-        scales = (small[2] & 0x0f0f0f0fu) | (small[0] >> 2 & 0x30303030u);
-        minima = (small[2] >> 4 & 0x0f0f0f0fu) | (small[1] >> 2 & 0x30303030u);
-    }
+    const u32 scales = (((small[0] & ~late) | (small[2] & late)) >> shift & low) |
+                       (small[0] >> (shift + 2) & high);
+    const u32 minima = (((small[1] & ~late) | (small[2] >> 4 & late)) >> shift & low) |
+                       (small[1] >> (shift + 2) & high);
     u->scale = half_of(head.v[0]);
     const float minimum = -half_of(head.v[0] >> 16);
     UNROLL for (int half = 0; half < 2; half++) {
-        u->share[half] = (int)(scales >> (shift + half * 8) & 255);
-        u->offset[half] = minimum * (float)(minima >> (shift + half * 8) & 255);
+        u->share[half] = (int)(scales >> (half * 8) & 255);
+        u->offset[half] = minimum * (float)(minima >> (half * 8) & 255);
     }
 }
 
@@ -479,8 +491,14 @@ template <int TYPE> FUNC void take_unit(struct unit *u, const u8 *row, int lane,
 
 /* ---- products of a step ---- */
 
+/* Rows of a in shared memory. */
+struct rows_of_a {
+    u8 *first;
+    int count, bytes; /* from row to row */
+};
+
 /* dot += 16 codes times 16 integers, for each plane: exact. */
-FUNC void dot_half(int *dot, const u32 *code, const struct quad *x)
+template <int PLANES> FUNC void dot_half(int *dot, const u32 *code, const struct quad *x)
 {
     UNROLL for (int i = 0; i < 4; i++)
         UNROLL for (int p = 0; p < PLANES; p++)
@@ -489,26 +507,29 @@ FUNC void dot_half(int *dot, const u32 *code, const struct quad *x)
 
 /* What the dots of the planes are together, times a share; only the last plane's are rounded by
  * themselves. The sums below fit 32 bits but those of q6_K, whose shares have a sign. */
-template <int TYPE> FUNC float joined(const int *dot, int share)
+template <int TYPE, int PLANES> FUNC float joined(const int *dot, int share)
 {
+    if (PLANES == ROUNDED)
+        return (float)(dot[0] * share);
     const float factor = TYPE == STORAGE_Q6_K ? (float)share : 1.0f;
     const int times = TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K ? share : 1;
     return factor * ((float)(dot[2] * times) * 65536.0f +
                      (float)((dot[1] * 256 + dot[0]) * times));
 }
 
-template <int TYPE>
-FUNC float product_of(const struct unit &u, const struct quad x[2][3], const float *scales)
+template <int TYPE, int PLANES>
+FUNC float product_of(const struct unit &u, const struct quad x[2][PLANES],
+                      const float *scales)
 {
-    int dot[2][3] = { { 0 } };
+    int dot[2][PLANES] = { { 0 } };
     float sum = 0.0f;
     UNROLL for (int half = 0; half < 2; half++)
-        dot_half(dot[HAS_SHARES(TYPE) ? half : 0], u.code[half], x[half]);
+        dot_half<PLANES>(dot[HAS_SHARES(TYPE) ? half : 0], u.code[half], x[half]);
     if (HAS_SHARES(TYPE)) {
         UNROLL for (int half = 0; half < 2; half++)
-            sum += joined<TYPE>(dot[half], u.share[half]) * scales[half * 2];
+            sum += joined<TYPE, PLANES>(dot[half], u.share[half]) * scales[half * 2];
     } else {
-        sum = joined<TYPE>(dot[0], 1) * scales[0];
+        sum = joined<TYPE, PLANES>(dot[0], 1) * scales[0];
     }
     sum *= u.scale;
     if (HAS_OFFSETS(TYPE))
@@ -517,32 +538,44 @@ FUNC float product_of(const struct unit &u, const struct quad x[2][3], const flo
     return sum;
 }
 
-template <int TYPE>
-FUNC void add_units(float *sum, u8 *x, int step, const u8 *const *row, int rows, int units,
-                    int lane)
+/* Adds the products of unit `unit` of the rows, a lane's first or second one of the step, and of
+ * each row of a. */
+template <int TYPE, int PLANES, int TOKENS>
+FUNC void add_unit(float (*sum)[GEMV_ROWS], const struct rows_of_a &a, int unit, int which,
+                   const u8 *const *row, int lane)
 {
-    UNROLL for (int which = 0; which < GEMV_UNITS(TYPE); which++) {
-        const int unit = (step * GEMV_UNITS(TYPE) + which) * 32 + lane;
-        const int number = IS_PAIRED(TYPE) ? step * 64 + lane * 2 : unit;
-        struct quad planes[2][3];
+    struct unit u[GEMV_ROWS];
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+        take_unit<TYPE>(&u[r], row[r], lane, which);
+    UNROLL for (int t = 0; t < TOKENS; t++) {
+        struct quad planes[2][PLANES];
         float scales[4];
-        if (number >= units)
-            return;
+        u8 *x = a.first + t * a.bytes;
+        if (TOKENS > 1 && t >= a.count)
+            break;
         UNROLL for (int half = 0; half < 2; half++)
             UNROLL for (int i = 0; i < PLANES; i++)
-                planes[half][i] =
-                    *(const struct quad *)plane_of(x, unit, half, i);
-        const u8 *from = scales_of(x, unit);
+                planes[half][i] = *(const struct quad *)plane_of<PLANES>(x, unit, half, i);
+        const u8 *from = scales_of<PLANES>(x, unit);
         scales[0] = *(const float *)from;
         if (TYPE != STORAGE_Q8_0 && TYPE != STORAGE_Q4_0)
             *(struct quad *)scales = *(const struct quad *)from;
-        UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
-            struct unit u;
-            if (r >= rows)
-                break;
-            take_unit<TYPE>(&u, row[r], lane, which);
-            sum[r] += product_of<TYPE>(u, planes, scales);
-        }
+        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+            sum[t][r] += product_of<TYPE, PLANES>(u[r], planes, scales);
+    }
+}
+
+/* A step that is whole has no branch, so that the work of its units overlaps. */
+template <int TYPE, int PLANES, int TOKENS>
+FUNC void add_units(float (*sum)[GEMV_ROWS], const struct rows_of_a &a, int step,
+                    const u8 *const *row, int units, int lane)
+{
+    const int first = step * GEMV_UNITS(TYPE) * 32;
+    const bool whole = first + GEMV_UNITS(TYPE) * 32 <= units;
+    UNROLL for (int which = 0; which < GEMV_UNITS(TYPE); which++) {
+        const int unit = first + which * 32 + lane;
+        if (whole || (IS_PAIRED(TYPE) ? first + lane * 2 : unit) < units)
+            add_unit<TYPE, PLANES, TOKENS>(sum, a, unit, which, row, lane);
     }
 }
 
@@ -564,24 +597,31 @@ template <int TYPE> FUNC float number_of(const struct quad &b, int i)
 }
 
 template <int TYPE>
-FUNC void add_floats(float *sum, u8 *x, int step, const u8 *const *row, int rows, int numbers,
-                     int lane)
+FUNC void add_quads(float *sum, u8 *x, int k, const u8 *const *row, int in)
 {
     enum { WIDTH = TYPE == STORAGE_F32 ? 4 : 8 };
-    UNROLL for (int part = 0; part < GEMV_STEP_NUMBERS(TYPE); part += 32 * WIDTH) {
-        const int in = part + lane * WIDTH, k = step * GEMV_STEP_NUMBERS(TYPE) + in;
-        struct quad a[WIDTH / 4];
-        if (k >= numbers)
-            return;
+    struct quad a[WIDTH / 4];
         UNROLL for (int i = 0; i < WIDTH; i += 4)
             a[i / 4] = *(const struct quad *)floats_of<TYPE>(x, k + i);
         UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
-            if (r >= rows)
-                break;
             const struct quad b = *(const struct quad *)(row[r] + in * (16 / WIDTH));
             UNROLL for (int i = 0; i < WIDTH; i++)
                 sum[r] += f32_of_bits(a[i / 4].v[i % 4]) * number_of<TYPE>(b, i);
         }
+}
+
+template <int TYPE>
+FUNC void add_floats(float *sum, u8 *x, int step, const u8 *const *row, int numbers,
+                     int lane)
+{
+    enum { WIDTH = TYPE == STORAGE_F32 ? 4 : 8, NUMBERS = GEMV_STEP_NUMBERS(TYPE) };
+    const int first = step * NUMBERS;
+    const bool whole = first + NUMBERS <= numbers;
+    UNROLL for (int part = 0; part < NUMBERS; part += 32 * WIDTH)
+    {
+        const int in = part + lane * WIDTH;
+        if (whole || first + in < numbers)
+            add_quads<TYPE>(sum, x, first + in, row, in);
     }
 }
 
@@ -602,9 +642,9 @@ FUNC struct quad load_four(u64 row, int type, int i)
     return v;
 }
 
-/* Loads a into shared memory. False if it has numbers that are not finite, which integers
+/* Loads a row of a into shared memory. False if it has numbers that are not finite, which integers
  * cannot express. Some loads are on their way before one is used. */
-template <int TYPE> FUNC bool stage(u8 *x, const struct gemv_args &s)
+template <int TYPE, int PLANES> FUNC bool stage(u8 *x, u64 from, const struct gemv_args &s)
 {
     enum { AT_ONCE = 2 };
     const int all = local_count() * 4;
@@ -615,16 +655,26 @@ template <int TYPE> FUNC bool stage(u8 *x, const struct gemv_args &s)
             const int k = first + i * all + local_id() % 32 * 4;
             v[i] = { { 0 } };
             if (k < s.k)
-                v[i] = load_four(s.a, s.a_type, k);
+                v[i] = load_four(from, s.a_type, k);
         }
         UNROLL for (int i = 0; i < AT_ONCE; i++) {
             const int k = first + i * all + local_id() % 32 * 4;
             if (!GEMV_IS_FLOAT(TYPE) && first + i * all < s.k)
-                finite &= stage_four<TYPE>(x, v[i], k, k < s.k);
+                finite &= stage_four<TYPE, PLANES>(x, v[i], k, k < s.k);
             if (GEMV_IS_FLOAT(TYPE) && k < s.k)
                 *(struct quad *)floats_of<TYPE>(x, k) = v[i];
         }
     }
+    return finite;
+}
+
+template <int TYPE, int PLANES, int TOKENS>
+FUNC bool stage_all(const struct rows_of_a &a, const struct gemv_args &s)
+{
+    const int count = TOKENS == 1 ? 1 : a.count;
+    bool finite = true;
+    LOOP for (int t = 0; t < count; t++)
+        finite &= stage<TYPE, PLANES>(a.first + t * a.bytes, s.a + (u64)(t * s.a_stride), s);
     return all_threads(finite);
 }
 
@@ -643,28 +693,29 @@ FUNC float rounded(float v, int type)
                                  : f32_of_bf16(bf16_of_f32(v));
 }
 
-/* Stores the dots of rows `row` ..; every lane has all of them. */
-FUNC void finish(const struct gemv_args &s, const struct run &run, int row, const float *dot,
-                 int lane)
+/* Stores the dots of rows `row` .. with each row of a; every lane has all of them, and stores one. */
+template <int TOKENS>
+FUNC void finish(const struct gemv_args &s, const struct run &run, int row,
+                 const float (*dot)[GEMV_ROWS], int lane)
 {
-    UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
-        if (lane != r || row + r >= run.end)
-            continue;
-        const struct source at = source_of(s, row + r);
-        float v = dot[r];
-        if (at.bias_type)
-            v += float_at(at.bias, at.bias_type, at.index);
-        if (!s.gated || at.c != s.y)
-            store_any((GLOBAL u8 *)at.c, s.c_type, at.index, v);
-    }
-    if (!s.gated)
+    const int token = lane / GEMV_ROWS, own = row + lane % GEMV_ROWS;
+    float v = dot[0][0];
+    if (token >= s.tokens || own >= run.end)
+        return;
+    UNROLL for (int i = 1; i < TOKENS * GEMV_ROWS; i++)
+        v = lane == i ? dot[i / GEMV_ROWS][i % GEMV_ROWS] : v;
+    const struct source at = source_of(s, own);
+    if (at.bias_type)
+        v += float_at(at.bias, at.bias_type, at.index);
+    if (!s.gated || at.c != s.y)
+        store_any((GLOBAL u8 *)at.c + token * s.c_stride, s.c_type, at.index, v);
+    if (!s.gated || lane % 2)
         return;
     UNROLL for (int r = 0; r < GEMV_ROWS; r += 2) {
-        if (lane != r || row + r >= run.end)
-            continue;
-        const float gate = rounded(dot[r], s.c_type), up = rounded(dot[r + 1], s.c_type);
-        store_any((GLOBAL u8 *)s.y, s.c_type, (row + r) / 2,
-                  gate / (1.0f + exp_f32(-gate)) * up);
+        const float gate = rounded(dot[0][r], s.c_type), up = rounded(dot[0][r + 1], s.c_type);
+        if (lane == r)
+            store_any((GLOBAL u8 *)s.y, s.c_type, (row + r) / 2,
+                      gate / (1.0f + exp_f32(-gate)) * up);
     }
 }
 
@@ -695,9 +746,10 @@ template <int TYPE> FUNC int before(const struct gemv_args &s, const struct run 
 }
 
 /* Adds the products of a pass: of rows `row` .., all steps. */
-template <int TYPE>
-FUNC void add_pass(float *sum, const struct gemv_args &s, const struct run &run, int row,
-                   struct cursor *at, struct feed *next, u8 *x, int lane)
+template <int TYPE, int PLANES, int TOKENS>
+FUNC void add_pass(float (*sum)[GEMV_ROWS], const struct gemv_args &s, const struct run &run,
+                   int row, struct cursor *at, struct feed *next, const struct rows_of_a &a,
+                   int lane)
 {
     int skip[GEMV_ROWS];
     UNROLL for (int r = 0; r < GEMV_ROWS; r++)
@@ -709,34 +761,46 @@ FUNC void add_pass(float *sum, const struct gemv_args &s, const struct run &run,
             from[r] = slot_of<TYPE>(run, at->stage, r) + skip[r];
         wait_for(run.arrived + (u32)at->stage * 8, at->phase);
         if (GEMV_IS_FLOAT(TYPE))
-            add_floats<TYPE>(sum, x, step, from, run.end - row, s.k, lane);
+            add_floats<TYPE>(sum[0], a.first, step, from, s.k, lane);
         else
-            add_units<TYPE>(sum, x, step, from, run.end - row, s.k / BLOCK, lane);
+            add_units<TYPE, PLANES, TOKENS>(sum, a, step, from, s.k / BLOCK, lane);
         warp_barrier();
         fetch<TYPE>(s, run, next, lane);
         advance(at, s.stages);
     }
 }
 
-template <int TYPE>
-FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed next, u8 *x,
-                   int lane)
+/* The same in floats. */
+template <int TYPE, int TOKENS>
+FUNC void add_pass_of_floats(float (*sum)[GEMV_ROWS], const struct gemv_args &s,
+                             const struct run &run, int row, int lane)
+{
+    UNROLL for (int t = 0; t < TOKENS; t++)
+        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+            if (t < s.tokens && row + r < run.end)
+                sum[t][r] = dot_floats<TYPE>(s.a + (u64)(t * s.a_stride), s.a_type,
+                                             source_of(s, row + r).b, s.k, lane);
+}
+
+template <int TYPE, int PLANES, int TOKENS>
+FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed next,
+                   const struct rows_of_a &a, int lane)
 {
     struct cursor at = { 0, 0 };
-    const bool finite = stage<TYPE>(x, s);
+    const bool finite = stage_all<TYPE, PLANES, TOKENS>(a, s);
     if (!finite)
         drain(s, run);
     LOOP for (int row = run.begin; row < run.end; row += GEMV_ROWS)
     {
-        float sum[GEMV_ROWS] = { 0.0f };
+        float sum[TOKENS][GEMV_ROWS] = { { 0.0f } };
         if (finite)
-            add_pass<TYPE>(sum, s, run, row, &at, &next, x, lane);
+            add_pass<TYPE, PLANES, TOKENS>(sum, s, run, row, &at, &next, a, lane);
         else
-            UNROLL for (int r = 0; r < GEMV_ROWS && row + r < run.end; r++)
-                sum[r] = dot_floats<TYPE>(s.a, s.a_type, source_of(s, row + r).b, s.k, lane);
-        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
-            sum[r] = warp_sum(sum[r]);
-        finish(s, run, row, sum, lane);
+            add_pass_of_floats<TYPE, TOKENS>(sum, s, run, row, lane);
+        UNROLL for (int t = 0; t < TOKENS; t++)
+            UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+                sum[t][r] = warp_sum(sum[t][r]);
+        finish<TOKENS>(s, run, row, sum, lane);
     }
 }
 
@@ -748,7 +812,7 @@ FUNC void fill(const struct gemv_args &s, const struct run &run, struct feed *ne
         fetch<TYPE>(s, run, next, lane);
 }
 
-template <int TYPE> FUNC void gemv(const struct gemv_args &s)
+template <int TYPE, int PLANES, int TOKENS> FUNC void gemv(const struct gemv_args &s)
 {
     extern SHARED struct quad memory[];
     SHARED u64 arrived[GEMV_WARPS][GEMV_STAGES];
@@ -756,7 +820,6 @@ template <int TYPE> FUNC void gemv(const struct gemv_args &s)
     const int all = group_count() * warps, me = group_id() * warps + warp;
     const int piece = s.gated ? 2 : 1, pieces = s.rows / piece;
     const int ring = s.stages * GEMV_STAGE_BYTES(TYPE);
-    u8 *x = (u8 *)memory + warps * ring;
     const struct run run = {
         (int)((i64)pieces * me / all) * piece,
         (int)((i64)pieces * (me + 1) / all) * piece,
@@ -765,6 +828,8 @@ template <int TYPE> FUNC void gemv(const struct gemv_args &s)
         (u8 *)memory + warp * ring,
         shared_address(arrived[warp]),
     };
+    const struct rows_of_a a = { (u8 *)memory + warps * ring, s.tokens,
+                                 run.steps * GEMV_A_BYTES(TYPE, PLANES) };
     struct feed next = { run.begin, 0, 0, { 0 }, { 0 }, { 0 } };
 
     launch_next();
@@ -777,23 +842,27 @@ template <int TYPE> FUNC void gemv(const struct gemv_args &s)
         wait_for_previous();
     fill<TYPE>(s, run, &next, lane);
     wait_for_previous();
-    multiply<TYPE>(s, run, next, x, lane);
+    multiply<TYPE, PLANES, TOKENS>(s, run, next, a, lane);
 }
 
-#define GEMV(name, TYPE)                                                           \
-    extern "C" __attribute__((global, launch_bounds(GEMV_WARPS * 32, 1))) void name(       \
+#define GEMV(name, TYPE, PLANES, TOKENS, WARPS, GROUPS)                                    \
+    extern "C" __attribute__((global, launch_bounds(WARPS * 32, GROUPS))) void name(       \
         ARGS(const struct gemv_args) s)                                                    \
     {                                                                                      \
-        gemv<TYPE>(s);                                                             \
+        gemv<TYPE, PLANES, TOKENS>(s);                                                     \
     }
-GEMV(gemv_f32, STORAGE_F32)
-GEMV(gemv_f16, STORAGE_F16)
-GEMV(gemv_bf16, STORAGE_BF16)
-GEMV(gemv_q8_0, STORAGE_Q8_0)
-GEMV(gemv_q4_0, STORAGE_Q4_0)
-GEMV(gemv_q4_1, STORAGE_Q4_1)
-GEMV(gemv_q5_0, STORAGE_Q5_0)
-GEMV(gemv_q5_1, STORAGE_Q5_1)
-GEMV(gemv_q4_K, STORAGE_Q4_K)
-GEMV(gemv_q5_K, STORAGE_Q5_K)
-GEMV(gemv_q6_K, STORAGE_Q6_K)
+GEMV(gemv_f32, STORAGE_F32, EXACT, 1, GEMV_WARPS, 1)
+GEMV(gemv_f16, STORAGE_F16, EXACT, 1, GEMV_WARPS, 1)
+GEMV(gemv_bf16, STORAGE_BF16, EXACT, 1, GEMV_WARPS, 1)
+#define GEMV_BLOCKS(name, TYPE)                                                            \
+    GEMV(gemv_##name, TYPE, EXACT, 1, GEMV_WARPS, 2)                                       \
+    GEMV(gemv_int8_##name, TYPE, ROUNDED, 1, GEMV_WARPS, 2)                                \
+    GEMV(gemv_int8_few_##name, TYPE, ROUNDED, GEMV_TOKENS, GEMV_WARPS, 1)
+GEMV_BLOCKS(q8_0, STORAGE_Q8_0)
+GEMV_BLOCKS(q4_0, STORAGE_Q4_0)
+GEMV_BLOCKS(q4_1, STORAGE_Q4_1)
+GEMV_BLOCKS(q5_0, STORAGE_Q5_0)
+GEMV_BLOCKS(q5_1, STORAGE_Q5_1)
+GEMV_BLOCKS(q4_K, STORAGE_Q4_K)
+GEMV_BLOCKS(q5_K, STORAGE_Q5_K)
+GEMV_BLOCKS(q6_K, STORAGE_Q6_K)

@@ -6,8 +6,9 @@
 
 enum {
     GEMV_ROWS = 2,   /* of b, that a warp has at a time */
-    GEMV_WARPS = 32, /* of a group, at most */
+    GEMV_WARPS = 16, /* of a group, at most */
     GEMV_STAGES = 6, /* of a warp's ring, at most */
+    GEMV_TOKENS = 8, /* rows of a, at most */
     GEMV_PARTS = 3   /* products of one a that a launch computes, at most */
 };
 
@@ -21,7 +22,9 @@ struct gemv_part {
 struct gemv_args {
     u64 a, y; /* y: with `gated`, silu(c of part 0) * (c of part 1), of type c_type */
     struct gemv_part part[GEMV_PARTS];
-    int k, parts, rows; /* rows of all parts */
+    i64 a_stride, c_stride; /* bytes from row to row of a, and of c */
+    int tokens;             /* rows of a, with one part and not `gated` if more than one */
+    int k, parts, rows;     /* rows of all parts */
     int stages;
     int a_type, c_type;
     int gated;    /* there are two parts, of as many rows */
@@ -34,9 +37,9 @@ struct gemv_args {
     ((type) == STORAGE_F32 || (type) == STORAGE_F16 || (type) == STORAGE_BF16)
 #define GEMV_UNITS(type) ((type) == STORAGE_Q8_0 ? 1 : 2)
 #define GEMV_STEP_NUMBERS(type)                                                            \
-    ((type) == STORAGE_F32 ? 512 : GEMV_IS_FLOAT(type) ? 1024 : GEMV_UNITS(type) * 1024)
+    ((type) == STORAGE_F32 ? 256 : GEMV_IS_FLOAT(type) ? 512 : GEMV_UNITS(type) * 1024)
 #define GEMV_STEP_BYTES(type)                                                              \
-    (GEMV_IS_FLOAT(type)      ? 2048                                                       \
+    (GEMV_IS_FLOAT(type)      ? 1024                                                       \
      : (type) == STORAGE_Q8_0 ? 1088                                                       \
      : (type) == STORAGE_Q4_0 ? 1152                                                       \
      : (type) == STORAGE_Q4_1 ? 1280                                                       \
@@ -50,8 +53,13 @@ struct gemv_args {
 /* A stage of a warp's ring. */
 #define GEMV_STAGE_BYTES(type) (GEMV_ROWS * GEMV_SLOT_BYTES(type))
 
+/* Numbers of a are floats beside floats, else integers: EXACT ones have 23 bits in three planes of
+ * bytes, ROUNDED ones 8 bits. */
+enum { EXACT = 3, ROUNDED = 1 };
+
 /* Of a in shared memory, for each step. */
-#define GEMV_A_BYTES(type)                                                                 \
-    (GEMV_IS_FLOAT(type) ? GEMV_STEP_NUMBERS(type) * 4 : GEMV_UNITS(type) * 3584)
+#define GEMV_A_BYTES(type, planes)                                                         \
+    (GEMV_IS_FLOAT(type) ? GEMV_STEP_NUMBERS(type) * 4                                     \
+                         : GEMV_UNITS(type) * ((planes)*1024 + 512))
 
 #endif
