@@ -588,7 +588,7 @@ static void products_of_many_rows(void **state)
         { &ampere, HW_BF16, HW_BF16, HW_BF16, 8192, 1, "mma_bf16_128x128" },
         { &ampere, HW_F16, HW_Q8_0, HW_F16, 64, 1, "convert_f16 mma_f16_64x64" },
         { &ampere, HW_F32, HW_F32, HW_F32, 8192, 1, "f32_64x128" },
-        { &ampere, HW_F32, HW_F32, HW_F32, 16, 1, "matmul" },
+        { &ampere, HW_F32, HW_F32, HW_F32, 16, 1, "f32_64x64" },
         { &turing, HW_F32, HW_F32, HW_F32, 64, 1, "matmul" },
     };
     (void)state;
@@ -620,6 +620,71 @@ static void products_of_batches(void **state)
     ok(hw_matmul(on, &op));
     launched("matmul");
     ok(hw_queue_wait(on));
+}
+
+/* ---- precision and rows ---- */
+
+static struct hw_matmul product(int32_t dtype, int64_t rows)
+{
+    return (struct hw_matmul){ .a = tensor(hopper, 0, HW_F32, rows, COLS),
+                               .b = tensor(hopper, HW_BUFFER_READ_ONLY, dtype, ROWS, COLS),
+                               .c = tensor(hopper, 0, HW_F32, rows, ROWS),
+                               .transpose_b = 1 };
+}
+
+static void precision_type_and_rows_choose_the_kernel(void **state)
+{
+    static const struct {
+        const char *precision;
+        int32_t dtype;
+        int64_t rows;
+        const char *kernels;
+    } cases[] = {
+        { "fp32", HW_BF16, 1, "gemv_bf16" },
+        { "fp32", HW_Q4_K, 1, "gemv_q4_K" },
+        { "fp32", HW_Q4_K, 3, "gemv_q4_K gemv_q4_K gemv_q4_K" },
+        { "fp32", HW_Q4_K, GEMV_TOKENS + 1, "convert_f32 f32_" },
+        { "fp16", HW_Q8_0, 1, "gemv_q8_0" },
+        { "fp16", HW_BF16, 2, "convert_round_bf16 wgmma_bf16_" },
+        { "int8", HW_F16, 1, "gemv_f16" },
+        { "int8", HW_Q8_0, 1, "gemv_int8_q8_0" },
+        { "int8", HW_Q8_0, 2, "gemv_int8_few_q8_0" },
+        { "int8", HW_Q4_K, GEMV_TOKENS, "gemv_int8_few_q4_K" },
+        { "int8", HW_Q4_K, GEMV_TOKENS + 1, "convert_round_f16 convert_f16 wgmma_f16_" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        close_all(state);
+        open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
+                                        .backends = "cuda",
+                                        .fallback = "error",
+                                        .precision = cases[i].precision });
+        const struct hw_matmul op = product(cases[i].dtype, cases[i].rows);
+        ok(hw_matmul(queue, &op));
+        launched(cases[i].kernels);
+    }
+}
+
+/* One launch has all of them, or each has one. */
+static void rows_are_where_they_should_be(void **state)
+{
+    enum { TOKENS = 4 };
+    const struct hw_matmul op = product(HW_Q8_0, TOKENS);
+    (void)state;
+    ok(hw_matmul(queue, &op));
+    for (int i = 0; i < TOKENS; i++) {
+        assert_int_equal(seen[i].gemv.tokens, 1);
+        assert_int_equal(seen[i].gemv.a, address_of(&op.a) + (uint64_t)(i * COLS * 4));
+        assert_int_equal(seen[i].gemv.part[0].c,
+                         address_of(&op.c) + (uint64_t)(i * ROWS * 4));
+    }
+    close_all(state);
+    open_with(&(struct hw_options){
+        .size = sizeof(struct hw_options), .backends = "cuda", .precision = "int8" });
+    const struct hw_matmul few = product(HW_Q8_0, TOKENS);
+    ok(hw_matmul(queue, &few));
+    assert_int_equal(seen[0].gemv.tokens, TOKENS);
+    assert_int_equal(seen[0].gemv.a_stride, COLS * 4);
+    assert_int_equal(seen[0].gemv.c_stride, ROWS * 4);
 }
 
 /* ---- workspaces ---- */
@@ -766,6 +831,8 @@ int main(void)
         TEST(only_9_0_launches_early),
         TEST(products_of_many_rows),
         TEST(products_of_batches),
+        TEST(precision_type_and_rows_choose_the_kernel),
+        TEST(rows_are_where_they_should_be),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
         TEST(failed_launches_are_told),
