@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cu: one row of a, and b stored [n,k]. Several matmuls of the same a, and a
- * swiglu of two, can be one launch. */
+/* Plans matmul_gemv.cu: up to 8 rows of a, and b stored [n,k]. Several matmuls of the same row, and
+ * a swiglu of two, can be one launch. */
 #include "../cuda.h"
 
 #include "matmul_gemv.h"

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b^T + bias for one row of a: decoding. It streams b once, and reads GGML's blocks as
- * they are; what limits it is the memory's bandwidth. One launch may compute several products of
- * the same a, and silu(first) * second.
+/* c = a . b^T + bias for one row of a, or a few: decoding. It streams b once, and reads GGML's
+ * blocks as they are; what limits it is the memory's bandwidth. One launch may compute several
+ * products of the same row, and silu(first) * second.
  *
  * Each warp owns a run of rows of b, GEMV_ROWS at a time. Its copies run some steps ahead, from
  * device memory to a ring of its own in shared memory, so there is no barrier in the loop. On
- * compute capability 9.0 a lane has the copy engine bring a whole piece of a row (cp.async.bulk),
+ * compute capability 9.0 one lane has the copy engine bring whole pieces of rows (cp.async.bulk),
  * before that all lanes copy 16 bytes each (cp.async); a barrier in shared memory (mbarrier) says
  * that a stage of the ring has arrived.
  *
  * Codes are multiplied as integers: a is kept in shared memory as numbers of 23 bits, in three
  * planes of bytes, relative to the largest of 32 neighbours. That is as exact as f32, and dp4a
- * takes four products at a time. Where a has a NaN or an infinity, all is done in floats.
+ * takes four products at a time. Kernels named int8 keep one plane, numbers of 8 bits: a third of
+ * the products. Where a has a NaN or an infinity, all is done in floats.
  *
- * There is one group on each multiprocessor, with all of its shared memory. A launch may begin
- * early, where the kernel before it has ended on one of them: then what is constant is copied
- * ahead. docs/cuda.md has what it reaches on an H200. */
+ * There is one group of a launch on each multiprocessor. A launch may begin early, beside the one
+ * before it where both have room: then what is constant is copied ahead. docs/cuda.md has what it
+ * reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"
@@ -30,43 +31,52 @@
 
 /* ---- the ring ---- */
 
-#if __CUDA_ARCH__ >= 900
-enum { ARRIVALS = GEMV_ROWS, COPIED = 1 };
-
-/* Each of the first lanes has a row copied. */
-FUNC int row_of_copy(int copy, int lane)
+/* The first lane's: the compiler keeps what follows from it once for the warp. */
+FUNC int of_warp(int v)
 {
-    return lane + copy;
+    int first;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(first) : "r"(v));
+    return first;
 }
 
-/* Has `bytes` bytes copied, whole pieces of 16. */
-FUNC void copy_begin(u8 *to, u64 from, int bytes, u32 arrived, int lane)
+/* A part of a row of b that is copied, whole pieces of 16 bytes. */
+struct piece {
+    u32 to; /* in shared memory */
+    u64 from;
+    int bytes;
+};
+
+/* Begins to copy a stage. */
+#if __CUDA_ARCH__ >= 900
+enum { ARRIVALS = 1 };
+
+FUNC void copy_begin(const struct piece *piece, u32 arrived, int lane)
 {
-    (void)lane;
+    int bytes = 0;
+    if (lane != 0)
+        return;
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+        bytes += piece[r].bytes;
     expect_bytes(arrived, (u32)bytes);
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(arrived)
-                 : "memory");
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+        if (r == 0 || piece[r].bytes)
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                         "[%0], [%1], %2, [%3];" ::"r"(piece[r].to),
+                         "l"(piece[r].from), "r"(piece[r].bytes), "r"(arrived)
+                         : "memory");
 }
 #else
-enum { ARRIVALS = 32, COPIED = GEMV_ROWS };
+enum { ARRIVALS = 32 };
 
-/* All lanes copy a piece of each row. */
-FUNC int row_of_copy(int copy, int lane)
+FUNC void copy_begin(const struct piece *piece, u32 arrived, int lane)
 {
-    (void)lane;
-    return copy;
-}
-
-FUNC void copy_begin(u8 *to, u64 from, int bytes, u32 arrived, int lane)
-{
-    const u32 at = shared_address(to);
-    (void)arrived;
-    for (int i = lane * 16; i < bytes; i += 32 * 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + (u32)i),
-                     "l"(from + (u64)i)
-                     : "memory");
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
+        for (int i = lane * 16; i < piece[r].bytes; i += 32 * 16)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(piece[r].to + (u32)i),
+                         "l"(piece[r].from + (u64)i)
+                         : "memory");
+    }
+    arrive_after_copies(arrived);
 }
 #endif
 
@@ -100,7 +110,7 @@ FUNC struct source source_of(const struct gemv_args &s, int row)
 struct run {
     int begin, end, steps, bytes; /* the row behind the last one; steps and bytes of a row */
     u8 *ring;
-    u32 arrived; /* the barriers of its stages */
+    u32 ring_at, arrived; /* its address; the barriers of its stages */
 };
 
 /* The stage that a warp is in, and the phase of its barrier. */
@@ -122,52 +132,46 @@ template <int TYPE> FUNC u8 *slot_of(const struct run &run, int stage, int r)
     return run.ring + stage * GEMV_STAGE_BYTES(TYPE) + r * GEMV_SLOT_BYTES(TYPE);
 }
 
-/* What is copied next: a step of rows `row` .., whose bytes from here on a lane knows. Of rows
- * behind the last one nothing is copied, and the products of what is in their slots are dropped. */
+/* What is copied next: a step of rows `row` .. Of rows behind the last one nothing is copied, and
+ * the products of what is in their slots are dropped. */
 struct feed {
     int row, step, stage;
-    u64 from[COPIED];
-    int left[COPIED], most[COPIED]; /* bytes; at a time */
+    u64 from[GEMV_ROWS];                   /* where their copies begin */
+    int bytes[GEMV_ROWS], most[GEMV_ROWS]; /* all; at a time */
 };
 
 /* Copies are of whole pieces of 16 bytes, so up to 15 bytes on either side are not used. */
 template <int TYPE>
-FUNC void begin_rows(const struct gemv_args &s, const struct run &run, struct feed *next,
-                     int lane)
+FUNC void begin_rows(const struct gemv_args &s, const struct run &run, struct feed *next)
 {
-    UNROLL for (int i = 0; i < COPIED; i++) {
-        const int r = row_of_copy(i, lane);
-        next->left[i] = 0;
-        if (r < GEMV_ROWS && next->row + r < run.end) {
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
+        next->bytes[r] = 0;
+        if (next->row + r < run.end) {
             const u64 from = source_of(s, next->row + r).b;
-            next->from[i] = from / 16 * 16;
-            next->left[i] = (int)(from % 16) + run.bytes;
-            next->most[i] = GEMV_STEP_BYTES(TYPE) + (from % 16 ? 16 : 0);
+            const int skipped = (int)from & 15;
+            next->from[r] = from - (u64)skipped;
+            next->bytes[r] = (skipped + run.bytes + 15) & ~15;
+            next->most[r] = GEMV_STEP_BYTES(TYPE) + (skipped ? 16 : 0);
         }
     }
 }
 
-/* Begins to copy a stage. */
 template <int TYPE>
 FUNC void fetch(const struct gemv_args &s, const struct run &run, struct feed *next, int lane)
 {
-    const u32 arrived = run.arrived + (u32)next->stage * 8;
+    struct piece piece[GEMV_ROWS];
     if (next->row >= run.end)
         return;
     if (next->step == 0)
-        begin_rows<TYPE>(s, run, next, lane);
-    UNROLL for (int i = 0; i < COPIED; i++) {
-        const int r = row_of_copy(i, lane), left = (next->left[i] + 15) / 16 * 16;
-        if (left > 0)
-            copy_begin(slot_of<TYPE>(run, next->stage, r), next->from[i],
-                       left < next->most[i] ? left : next->most[i], arrived, lane);
-        else if (ARRIVALS == GEMV_ROWS && r < GEMV_ROWS)
-            arrive(arrived);
-        next->from[i] += GEMV_STEP_BYTES(TYPE);
-        next->left[i] -= GEMV_STEP_BYTES(TYPE);
+        begin_rows<TYPE>(s, run, next);
+    UNROLL for (int r = 0; r < GEMV_ROWS; r++) {
+        const int first = next->step * GEMV_STEP_BYTES(TYPE), left = next->bytes[r] - first;
+        piece[r].to = run.ring_at + (u32)(next->stage * GEMV_STAGE_BYTES(TYPE) +
+                                          r * GEMV_SLOT_BYTES(TYPE));
+        piece[r].from = next->from[r] + (u64)first;
+        piece[r].bytes = left <= 0 ? 0 : left < next->most[r] ? left : next->most[r];
     }
-    if (ARRIVALS != GEMV_ROWS)
-        arrive_after_copies(arrived);
+    copy_begin(piece, run.arrived + (u32)next->stage * 8, lane);
     if (++next->stage == s.stages)
         next->stage = 0;
     if (++next->step == run.steps) {
@@ -183,9 +187,11 @@ enum { HALF = 16, PLANE = 32 * HALF };
 /* Two lanes' worth of words of these types have no bank in common, if a lane has two neighbouring
  * units. */
 #define IS_PAIRED(type)   ((type) == STORAGE_Q4_0 || (type) == STORAGE_Q5_0)
+/* A lane has 64 neighbours, 32 with one scale and 32 with another, as the first and the second
+ * halves of two units. */
+#define IS_WIDE(type)     ((type) == STORAGE_Q4_K || (type) == STORAGE_Q5_K)
 /* The halves of a unit differ in scale. */
-#define HAS_SHARES(type)                                                                   \
-    ((type) == STORAGE_Q4_K || (type) == STORAGE_Q5_K || (type) == STORAGE_Q6_K)
+#define HAS_SHARES(type)  (IS_WIDE(type) || (type) == STORAGE_Q6_K)
 #define HAS_OFFSETS(type) ((type) != STORAGE_Q8_0 && (type) != STORAGE_Q4_0)
 
 /* Where element k of a row has its code: which unit, which half of it, which place there. In
@@ -199,8 +205,8 @@ template <int TYPE> FUNC struct spot spot_of(int k)
 {
     struct spot s = { k / BLOCK, k / HALF % 2, k % HALF };
     const int in = k % SUPER;
-    if (TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K) {
-        s.unit = k / SUPER * 8 + in / 64 * 2 + in / HALF % 2;
+    if (IS_WIDE(TYPE)) {
+        s.unit = k / (8 * SUPER) * 64 + in / HALF % 2 * 32 + k / SUPER % 8 * 4 + in / 64;
         s.half = in / 32 % 2;
     }
     if (TYPE == STORAGE_Q6_K) {
@@ -213,7 +219,8 @@ template <int TYPE> FUNC struct spot spot_of(int k)
 }
 
 /* In shared memory, for each 32 units: the planes of their first halves, those of the second ones;
- * then two floats for each half: its scale, and the sum of its numbers. */
+ * then two floats for each half: its scale, and the sum of its numbers, or of 32 where units are
+ * wide. */
 template <int PLANES> FUNC u8 *plane_of(u8 *x, int unit, int half, int plane)
 {
     return x + unit / 32 * (PLANES * 1024 + 512) + (half * PLANES + plane) * PLANE +
@@ -225,15 +232,10 @@ template <int PLANES> FUNC u8 *scales_of(u8 *x, int unit)
     return plane_of<PLANES>(x, unit, 2, 0);
 }
 
-/* Four integers of at most PLANES * 8 - 1 bits as digits of 8 bits: plane[i] has digit i of each. */
-template <int PLANES> FUNC void split(u32 *plane, const int *code)
+/* Four integers of at most 23 bits as digits of 8 bits: plane[i] has digit i of each. */
+FUNC void split(u32 *plane, const int *code)
 {
     u32 digits[4];
-    if (PLANES == ROUNDED) {
-        plane[0] = permute(permute((u32)code[0], (u32)code[1], 0x0040),
-                           permute((u32)code[2], (u32)code[3], 0x0040), 0x5410);
-        return;
-    }
     UNROLL for (int i = 0; i < 4; i++)
         digits[i] = ((u32)code[i] + 0x808080u) ^ 0x808080u;
     const u32 low01 = permute(digits[0], digits[1], 0x5140);
@@ -242,6 +244,13 @@ template <int PLANES> FUNC void split(u32 *plane, const int *code)
     plane[1] = permute(low01, low23, 0x7632);
     plane[2] = permute(permute(digits[0], digits[1], 0x0062),
                        permute(digits[2], digits[3], 0x0062), 0x5410);
+}
+
+/* Four integers of 8 bits. */
+FUNC u32 pack(const int *code)
+{
+    return permute(permute((u32)code[0], (u32)code[1], 0x0040),
+                   permute((u32)code[2], (u32)code[3], 0x0040), 0x5410);
 }
 
 /* What makes 32 neighbours integers, of which the largest has the bits `most`: EXACT below 2^22
@@ -276,9 +285,12 @@ FUNC bool stage_four(u8 *x, const struct quad v, int k, bool is_there)
         code[i] = nearest_int(f32_of_bits(v.v[i]) * inverse);
         sum += code[i];
     }
-    UNROLL for (int distance = 1; distance < 4; distance *= 2)
+    UNROLL for (int distance = 1; distance < (IS_WIDE(TYPE) ? 8 : 4); distance *= 2)
         sum += (int)from_lane((u32)sum, distance);
-    split<PLANES>(plane, code);
+    if (PLANES == EXACT)
+        split(plane, code);
+    else
+        plane[0] = pack(code);
     if (is_there) {
         const struct spot at = spot_of<TYPE>(k);
         UNROLL for (int i = 0; i < PLANES; i++) *
@@ -398,12 +410,12 @@ FUNC void take_q5_1(struct unit *u, const u8 *row, int lane)
     add_fifths(u, words[1]);
 }
 
-/* Eight lanes share 256 numbers: two f16 factors, 8 scales and 8 minima of 6 bits in 12 bytes.
+/* Four lanes share 256 numbers: two f16 factors, 8 scales and 8 minima of 6 bits in 12 bytes.
  * Here the block begins at a multiple of 16. */
 FUNC void take_shares(struct unit *u, const u8 *block, int lane)
 {
-    const int shift = lane % 4 / 2 * 16;
-    const u32 late = (u32)((int)((u32)lane << 29) >> 31); /* all bits, of the last four */
+    const int shift = lane % 2 * 16;
+    const u32 late = (u32)((int)((u32)lane << 30) >> 31); /* all bits, of the last two */
     const u32 high = 0x3030u & late, low = 0x3f3fu & ~high;
     const struct quad head = *(const struct quad *)block;
     const u32 *small = head.v + 1;
@@ -419,29 +431,30 @@ FUNC void take_shares(struct unit *u, const u8 *block, int lane)
     }
 }
 
-/* Then 128 bytes of codes. */
-FUNC void take_q4_K(struct unit *u, const u8 *row, int lane)
+/* Then 128 bytes of codes. What both units of a lane share is in the first one. */
+FUNC void take_q4_K(struct unit *u, const u8 *row, int lane, int which)
 {
-    row += lane / 8 * 144;
-    const struct quad codes = *(const struct quad *)(row + 16 + lane % 8 * 16);
-    take_shares(u, row, lane);
+    row += lane / 4 * 144;
+    const struct quad codes = *(const struct quad *)(row + 16 + lane % 4 * 32 + which * 16);
     halve(u, codes.v);
+    if (which == 0)
+        take_shares(u, row, lane);
 }
 
 /* Then 32 bytes with fifth bits, and 128 bytes of codes. */
-FUNC void take_q5_K(struct unit *u, const u8 *row, int lane)
+FUNC void take_q5_K(struct unit *u, const u8 *row, int lane, int which)
 {
-    row += lane / 8 * 176;
-    const struct quad fifths = *(const struct quad *)(row + 16 + lane % 2 * 16);
-    const struct quad codes = *(const struct quad *)(row + 48 + lane % 8 * 16);
-    const int pair = lane % 8 / 2;
-    take_shares(u, row, lane);
+    row += lane / 4 * 176;
+    const struct quad fifths = *(const struct quad *)(row + 16 + which * 16);
+    const struct quad codes = *(const struct quad *)(row + 48 + lane % 4 * 32 + which * 16);
     halve(u, codes.v);
     UNROLL for (int i = 0; i < 4; i++) {
-        const u32 two = fifths.v[i] >> (pair * 2);
+        const u32 two = fifths.v[i] >> (lane % 4 * 2);
         u->code[0][i] |= (two & 0x01010101u) << 4;
         u->code[1][i] |= (two & 0x02020202u) << 3;
     }
+    if (which == 0)
+        take_shares(u, row, lane);
 }
 
 /* Eight lanes share 256 numbers: 128 bytes with the low 4 bits of codes, 64 with the high 2 bits,
@@ -469,7 +482,7 @@ FUNC void take_q6_K(struct unit *u, const u8 *row, int lane)
 /* The unit that a lane has as its first or second one, as spot_of() numbers them. */
 template <int TYPE> FUNC void take_unit(struct unit *u, const u8 *row, int lane, int which)
 {
-    if (!IS_PAIRED(TYPE))
+    if (!IS_PAIRED(TYPE) && !IS_WIDE(TYPE))
         row += which * (GEMV_STEP_BYTES(TYPE) / GEMV_UNITS(TYPE));
     if (TYPE == STORAGE_Q8_0)
         take_q8_0(u, row, lane);
@@ -482,9 +495,9 @@ template <int TYPE> FUNC void take_unit(struct unit *u, const u8 *row, int lane,
     else if (TYPE == STORAGE_Q5_1)
         take_q5_1(u, row, lane);
     else if (TYPE == STORAGE_Q4_K)
-        take_q4_K(u, row, lane);
+        take_q4_K(u, row, lane, which);
     else if (TYPE == STORAGE_Q5_K)
-        take_q5_K(u, row, lane);
+        take_q5_K(u, row, lane, which);
     else
         take_q6_K(u, row, lane);
 }
@@ -517,14 +530,11 @@ template <int TYPE, int PLANES> FUNC float joined(const int *dot, int share)
                      (float)((dot[1] * 256 + dot[0]) * times));
 }
 
+/* What dots are worth. */
 template <int TYPE, int PLANES>
-FUNC float product_of(const struct unit &u, const struct quad x[2][PLANES],
-                      const float *scales)
+FUNC float value_of(const struct unit &u, const int (*dot)[PLANES], const float *scales)
 {
-    int dot[2][PLANES] = { { 0 } };
     float sum = 0.0f;
-    UNROLL for (int half = 0; half < 2; half++)
-        dot_half<PLANES>(dot[HAS_SHARES(TYPE) ? half : 0], u.code[half], x[half]);
     if (HAS_SHARES(TYPE)) {
         UNROLL for (int half = 0; half < 2; half++)
             sum += joined<TYPE, PLANES>(dot[half], u.share[half]) * scales[half * 2];
@@ -538,30 +548,44 @@ FUNC float product_of(const struct unit &u, const struct quad x[2][PLANES],
     return sum;
 }
 
-/* Adds the products of unit `unit` of the rows, a lane's first or second one of the step, and of
- * each row of a. */
+template <int PLANES> FUNC void load_planes(struct quad (*planes)[PLANES], u8 *x, int unit)
+{
+    UNROLL for (int half = 0; half < 2; half++)
+        UNROLL for (int i = 0; i < PLANES; i++)
+            planes[half][i] = *(const struct quad *)plane_of<PLANES>(x, unit, half, i);
+}
+
+/* Adds the products of unit `unit` of the rows, a lane's first or second one of the step, or of
+ * both where they are wide, and of each row of a. */
 template <int TYPE, int PLANES, int TOKENS>
 FUNC void add_unit(float (*sum)[GEMV_ROWS], const struct rows_of_a &a, int unit, int which,
                    const u8 *const *row, int lane)
 {
-    struct unit u[GEMV_ROWS];
-    UNROLL for (int r = 0; r < GEMV_ROWS; r++)
-        take_unit<TYPE>(&u[r], row[r], lane, which);
+    enum { UNITS = IS_WIDE(TYPE) ? 2 : 1 };
+    struct unit u[UNITS][GEMV_ROWS];
+    UNROLL for (int i = 0; i < UNITS; i++)
+        UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+            take_unit<TYPE>(&u[i][r], row[r], lane, which + i);
     UNROLL for (int t = 0; t < TOKENS; t++) {
-        struct quad planes[2][PLANES];
+        int dot[GEMV_ROWS][2][PLANES] = { { { 0 } } };
         float scales[4];
         u8 *x = a.first + t * a.bytes;
         if (TOKENS > 1 && t >= a.count)
             break;
-        UNROLL for (int half = 0; half < 2; half++)
-            UNROLL for (int i = 0; i < PLANES; i++)
-                planes[half][i] = *(const struct quad *)plane_of<PLANES>(x, unit, half, i);
+        UNROLL for (int i = 0; i < UNITS; i++) {
+            struct quad planes[2][PLANES];
+            load_planes<PLANES>(planes, x, unit + i * 32);
+            UNROLL for (int r = 0; r < GEMV_ROWS; r++)
+                UNROLL for (int half = 0; half < 2; half++)
+                    dot_half<PLANES>(dot[r][HAS_SHARES(TYPE) ? half : 0], u[i][r].code[half],
+                                     planes[half]);
+        }
         const u8 *from = scales_of<PLANES>(x, unit);
         scales[0] = *(const float *)from;
         if (TYPE != STORAGE_Q8_0 && TYPE != STORAGE_Q4_0)
             *(struct quad *)scales = *(const struct quad *)from;
         UNROLL for (int r = 0; r < GEMV_ROWS; r++)
-            sum[t][r] += product_of<TYPE, PLANES>(u[r], planes, scales);
+            sum[t][r] += value_of<TYPE, PLANES>(u[0][r], dot[r], scales);
     }
 }
 
@@ -572,9 +596,9 @@ FUNC void add_units(float (*sum)[GEMV_ROWS], const struct rows_of_a &a, int step
 {
     const int first = step * GEMV_UNITS(TYPE) * 32;
     const bool whole = first + GEMV_UNITS(TYPE) * 32 <= units;
-    UNROLL for (int which = 0; which < GEMV_UNITS(TYPE); which++) {
+    UNROLL for (int which = 0; which < GEMV_UNITS(TYPE); which += IS_WIDE(TYPE) ? 2 : 1) {
         const int unit = first + which * 32 + lane;
-        if (whole || (IS_PAIRED(TYPE) ? first + lane * 2 : unit) < units)
+        if (whole || (IS_PAIRED(TYPE) || IS_WIDE(TYPE) ? first + lane * 2 : unit) < units)
             add_unit<TYPE, PLANES, TOKENS>(sum, a, unit, which, row, lane);
     }
 }
@@ -693,7 +717,7 @@ FUNC float rounded(float v, int type)
                                  : f32_of_bf16(bf16_of_f32(v));
 }
 
-/* Stores the dots of rows `row` .. with each row of a; every lane has all of them, and stores one. */
+/* Stores the dots of rows `row` .. with each row of a; every lane has all, and stores one. */
 template <int TOKENS>
 FUNC void finish(const struct gemv_args &s, const struct run &run, int row,
                  const float (*dot)[GEMV_ROWS], int lane)
@@ -816,7 +840,8 @@ template <int TYPE, int PLANES, int TOKENS> FUNC void gemv(const struct gemv_arg
 {
     extern SHARED struct quad memory[];
     SHARED u64 arrived[GEMV_WARPS][GEMV_STAGES];
-    const int lane = local_id() % 32, warp = local_id() / 32, warps = local_count() / 32;
+    const int lane = local_id() % 32, warp = of_warp(local_id() / 32);
+    const int warps = local_count() / 32;
     const int all = group_count() * warps, me = group_id() * warps + warp;
     const int piece = s.gated ? 2 : 1, pieces = s.rows / piece;
     const int ring = s.stages * GEMV_STAGE_BYTES(TYPE);
@@ -826,7 +851,8 @@ template <int TYPE, int PLANES, int TOKENS> FUNC void gemv(const struct gemv_arg
         (s.k + GEMV_STEP_NUMBERS(TYPE) - 1) / GEMV_STEP_NUMBERS(TYPE),
         (int)((i64)s.k * GEMV_STEP_BYTES(TYPE) / GEMV_STEP_NUMBERS(TYPE)),
         (u8 *)memory + warp * ring,
-        shared_address(arrived[warp]),
+        shared_address(memory) + (u32)(warp * ring),
+        shared_address(arrived) + (u32)(warp * GEMV_STAGES * 8),
     };
     const struct rows_of_a a = { (u8 *)memory + warps * ring, s.tokens,
                                  run.steps * GEMV_A_BYTES(TYPE, PLANES) };
