@@ -67,6 +67,7 @@ bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
     struct operand *c = &operands[operand_matmul_c];
     const int64_t m = c->extent[c->rank - 2], n = c->extent[c->rank - 1];
     const int64_t terms = terms_of(op, a);
+    const bool blocks = hw_dtype_block(b->dtype) > 1;
 
     for (int64_t out = 0; out < c->count; out++) {
         const int64_t batch = out / (m * n), row = out / n % m, col = out % n;
@@ -81,13 +82,14 @@ bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
             sum += term;
             squares += term * term;
             magnitude += fabs(term);
-            rounding_add(&rounding, k, xk, yk);
+            if (blocks)
+                rounding_add(&rounding, k, xk, yk);
         }
         const double offset = bias->dtype ? bias->value[col] : 0;
         c->want[out] = sum + offset;
         c->noise[out] = sqrt(squares);
         c->drift[out] = sqrt((double)terms) * magnitude + fabs(offset);
-        c->codes[out] = hw_dtype_block(b->dtype) > 1 ? sqrt(rounding.sum) : 0;
+        c->codes[out] = sqrt(rounding.sum);
     }
     return true;
 }
@@ -107,6 +109,7 @@ bool oracle_matmul_id(const struct hw_matmul_id *op, struct operand *operands)
     struct operand *c = &operands[operand_matmul_id_c];
     const int64_t experts = b->extent[0], n = b->extent[1], terms = b->extent[2];
     const int64_t rows = ids->count, shared = a->extent[1] == 1 ? c->extent[1] : 1;
+    const bool blocks = hw_dtype_block(b->dtype) > 1;
 
     (void)op;
     for (int64_t row = 0; row < rows; row++)
@@ -126,13 +129,14 @@ bool oracle_matmul_id(const struct hw_matmul_id *op, struct operand *operands)
                 c->want[at] += term;
                 squares += term * term;
                 magnitude += fabs(term);
-                rounding_add(&rounding, k, xk, yk);
+                if (blocks)
+                    rounding_add(&rounding, k, xk, yk);
             }
             const double offset = bias->dtype ? bias->value[chosen] : 0;
             c->want[at] += offset;
             c->noise[at] = sqrt(squares);
             c->drift[at] = sqrt((double)terms) * magnitude + fabs(offset);
-            c->codes[at] = hw_dtype_block(b->dtype) > 1 ? sqrt(rounding.sum) : 0;
+            c->codes[at] = sqrt(rounding.sum);
         }
     return true;
 }
