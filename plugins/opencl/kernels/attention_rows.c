@@ -38,7 +38,7 @@ static void describe(const struct device *device, const struct launch *launch,
     const uint32_t number = launch->program - TUNED_ATTENTION_ROWS;
     (void)device;
     snprintf(options, size, "-DGROUP=%u -DROWS=%u -DKV_TYPE=%s", (unsigned)launch->group,
-             1u << number % ROW_COUNTS, matmul_float_name[number / ROW_COUNTS]);
+             1u << number % ROW_COUNTS, matmul_types[number / ROW_COUNTS].name);
 }
 
 static const struct tuned attention_rows = { "attention_rows", choose, describe };

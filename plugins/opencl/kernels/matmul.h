@@ -19,12 +19,32 @@ static inline int64_t matmul_batches(const struct lowered *l)
     return l->groups / matmul_pieces(m->m, MATMUL_ROWS) / matmul_pieces(m->n, MATMUL_COLS);
 }
 
-/* f32, f16, bf16: 0, 1, 2; and the names of these types in kernels. */
+/* f32, f16, bf16: 0, 1, 2. */
 static inline uint32_t matmul_float(int dtype)
 {
     return dtype == STORAGE_F32 ? 0 : dtype == STORAGE_F16 ? 1 : 2;
 }
-static const char *const matmul_float_name[] = { "f32", "f16", "bf16" };
+
+/* The types of b, those of a first. `align`: of rows, in bytes, so that kernels can read pieces of
+ * them as vectors. */
+static const struct {
+    int dtype;
+    const char *name;
+    int64_t align;
+} matmul_types[] = {
+    { STORAGE_F32, "f32", 16 },  { STORAGE_F16, "f16", 8 },   { STORAGE_BF16, "bf16", 8 },
+    { STORAGE_Q8_0, "q8_0", 2 }, { STORAGE_Q4_0, "q4_0", 2 }, { STORAGE_Q4_K, "q4_K", 16 },
+};
+enum { MATMUL_TYPES = sizeof matmul_types / sizeof matmul_types[0] };
+
+/* MATMUL_TYPES if it is none of them. */
+static inline uint32_t matmul_type(int dtype)
+{
+    uint32_t i = 0;
+    while (i < MATMUL_TYPES && matmul_types[i].dtype != dtype)
+        i++;
+    return i;
+}
 
 /* Whether vectors of four floats are aligned in a matrix with `inner` elements in a row, and are
  * inside of a row as a whole. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_tile.cl: products of floats. */
+/* Plans matmul_tile.cl: products of floats with floats, and with blocks stored [n,k]. */
 #include "matmul.h"
 
 /* The best one is that with which a device ends first if each unit runs one group at a time.
@@ -58,10 +58,10 @@ static void choose(const struct device *device, const struct lowered *l,
 {
     const struct matmul_args *m = &l->args.matmul;
     const uint32_t tile = best_tile(device, l);
-    const uint32_t types = matmul_float(m->a_type) * 3 + matmul_float(m->b_type);
+    const uint32_t types = matmul_float(m->a_type) * MATMUL_TYPES + matmul_type(m->b_type);
     const uint32_t transposed = (m->transpose_a ? 2u : 0u) + (m->transpose_b ? 1u : 0u);
     *launch = (struct launch){
-        .program = TUNED_MATMUL_TILE + (tile * 9 + types) * 4 + transposed,
+        .program = TUNED_MATMUL_TILE + (tile * 3 * MATMUL_TYPES + types) * 4 + transposed,
         .group = items_of(&tiles[tile]),
         .groups = groups_of(&tiles[tile], l),
     };
@@ -71,15 +71,16 @@ static void describe(const struct device *device, const struct launch *launch,
                      char *options, size_t size)
 {
     const uint32_t number = launch->program - TUNED_MATMUL_TILE;
-    const uint32_t transposed = number % 4, types = number / 4 % 9;
-    const struct tile *tile = &tiles[number / 36];
+    const uint32_t transposed = number % 4, types = number / 4 % (3 * MATMUL_TYPES);
+    const struct tile *tile = &tiles[number / (4 * 3 * MATMUL_TYPES)];
     (void)device;
     snprintf(options, size,
              "-DGROUP=%u -DTILE_ROWS=%d -DTILE_COLS=%d -DTILE_DEPTH=%d -DMINE_ROWS=%d "
              "-DMINE_COLS=%d -DA_TYPE=%s -DB_TYPE=%s -DTRANSPOSE_A=%u -DTRANSPOSE_B=%u",
              (unsigned)launch->group, tile->rows, tile->cols, tile->depth, tile->mine_rows,
-             tile->mine_cols, matmul_float_name[types / 3], matmul_float_name[types % 3],
-             (unsigned)(transposed / 2), (unsigned)(transposed % 2));
+             tile->mine_cols, matmul_types[types / MATMUL_TYPES].name,
+             matmul_types[types % MATMUL_TYPES].name, (unsigned)(transposed / 2),
+             (unsigned)(transposed % 2));
 }
 
 static const struct tuned matmul_tile = { "matmul_tile", choose, describe };
@@ -92,8 +93,15 @@ const char *plan_matmul_tile(struct plan *plan, const struct kernel_row *row,
     const char *why = lower(row->op, args, &plan->lowered);
     if (why)
         return why;
+    const bool blocks = matmul_type(m->b_type) > matmul_float(STORAGE_BF16);
+    if (matmul_type(m->b_type) == MATMUL_TYPES)
+        return "b has a type that this row does not take";
+    if (blocks && !m->transpose_b)
+        return "blocks of b do not lie along k";
+    if (blocks && m->a_type != STORAGE_F32)
+        return "a is not f32, and b has blocks";
     if (!matmul_has_fours(m->a, m->a_type, m->transpose_a ? m->m : m->k) ||
-        !matmul_has_fours(m->b, m->b_type, m->transpose_b ? m->k : m->n))
+        (!blocks && !matmul_has_fours(m->b, m->b_type, m->transpose_b ? m->k : m->n)))
         return "rows of a or b are not of whole, aligned vectors";
     plan->tuned = &matmul_tile;
     return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b + bias for floats: one group per TILE_ROWS x TILE_COLS of c.
+/* c = a . b + bias for floats and blocks of b: one group per TILE_ROWS x TILE_COLS of c.
  *
  * TILE_DEPTH along k of both tiles are in group memory as float, k outermost, so that a work-item
  * reads its rows and columns as vectors. It has MINE_ROWS x MINE_COLS sums: groups of 4 rows and

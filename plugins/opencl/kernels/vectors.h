@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vectors.h - four floats at a time, for tuned kernels. Follows the headers of kernels/. */
+/* vectors.h - four numbers at a time, for tuned kernels. Follows the headers of kernels/. */
 #ifndef VECTORS_H
 #define VECTORS_H
 
@@ -25,5 +25,17 @@ FUNC float4 four_bf16(GLOBAL const u8 *row, i64 i)
 {
     return as_float4(convert_uint4(*(GLOBAL const ushort4 *)(row + i * 2)) << 16);
 }
+
+/* Of blocks, where a row is aligned to them. */
+#define FOUR_OF_BLOCKS(type)                                                               \
+    FUNC float4 four_##type(GLOBAL const u8 *row, i64 i)                                   \
+    {                                                                                      \
+        float v[4];                                                                        \
+        load_##type(v, row, i, 4);                                                         \
+        return vload4(0, v);                                                               \
+    }
+FOUR_OF_BLOCKS(q8_0)
+FOUR_OF_BLOCKS(q4_0)
+FOUR_OF_BLOCKS(q4_K)
 
 #endif
