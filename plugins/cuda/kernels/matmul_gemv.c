@@ -90,18 +90,13 @@ static struct shape shape_in(const struct need *need, int64_t room)
     return shape;
 }
 
-/* Two groups share a multiprocessor if they can: then a launch copies ahead before the one that
- * precedes it has ended. A third never fits, or some multiprocessors would have two groups of a
- * launch and others none. Floats are faster with a multiprocessor for each group. */
+/* Never have two groups room on a multiprocessor: groups of a launch that begins early find room
+ * where the one before it leaves some, and a multiprocessor with two would be the last to end. */
 static struct shape shape_of(const struct device *device, const struct kind *kind)
 {
     const struct need need = need_of(kind);
-    const int64_t least = room_for(device, 3) + 16;
-    struct shape shape = { 0 };
-    if (kind->tokens == 1 && !GEMV_IS_FLOAT(kind->type))
-        shape = shape_in(&need, room_for(device, 2));
-    if (!shape.stages)
-        shape = shape_in(&need, room_for(device, 1));
+    const int64_t least = room_for(device, 2) + 16;
+    struct shape shape = shape_in(&need, room_for(device, 1));
     if (shape.stages && shape.shared < least)
         shape.shared = (unsigned)least;
     return shape;
