@@ -399,6 +399,7 @@ template <int TYPE> FUNC void argmax(u64 y, u64 x, const struct argmax_args &a)
     const int quads = cols / WIDTH(TYPE), rest = quads * WIDTH(TYPE) + me;
     const struct index at = index_of(group_id() / ROWS_SHARES, a.n1, a.n2);
     const u64 row = x + (u64)row_at(a.x, at);
+    cluster_barrier(); /* nothing may be sent to a group that has not begun */
     take_turn();
     u64 best = best_of_pieces<TYPE>(row, me, all, quads);
     if (rest < cols)
