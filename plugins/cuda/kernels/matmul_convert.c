@@ -180,19 +180,19 @@ static const char *refusal(const struct problem *p, const struct matmul_args *m,
 {
     const struct size *s = &p->size;
     if (s->m < (converts(p, &p->b) ? FEWEST_OF_CONVERTED : FEWEST_ROWS))
-        return "c has few rows";
+        return "c has fewer rows than this kernel needs: 2, or 9 if b has to be converted";
     if (s->k < 1 || s->m > INT32_MAX / 2 || s->n > INT32_MAX / 2 || s->k > INT32_MAX / 8)
-        return "the extents do not suit this row";
+        return "k is 0, or an extent is too large";
     if (p->batches[0] * p->batches[1] != 1 && s->m * s->n < LEAST_OF_BATCH / s->k)
-        return "batches are small";
+        return "a batch is too small for a launch of its own";
     if (!go_together(p))
         return "a and b have types that do not go together";
     if (!is_precise(p, may_round))
         return "16-bit units are not precise enough";
     if ((converts(p, &p->a) || converts(p, &p->b)) && s->k % CONVERT_NUMBERS)
-        return "k does not suit this row";
+        return "k must be a multiple of 16 if a or b has to be converted";
     if (rounds(p) && s->k > 4 * ROUND_QUADS * ROUND_MOST)
-        return "k does not suit this row";
+        return "k is too large to round rows of a";
     if (!is_aligned(p, &p->a, &m->a, s->k) || !is_aligned(p, &p->b, &m->b, s->k) ||
         !is_aligned(p, &p->c, &m->c, s->n))
         return "rows do not begin at multiples of 16 bytes";

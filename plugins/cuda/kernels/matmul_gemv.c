@@ -90,8 +90,8 @@ static struct shape shape_in(const struct need *need, int64_t room)
     return shape;
 }
 
-/* Never have two groups room on a multiprocessor: groups of a launch that begins early find room
- * where the one before it leaves some, and a multiprocessor with two would be the last to end. */
+/* Two groups must never fit on one multiprocessor: those of a launch that begins early would
+ * gather where the launch before it has left room, and that multiprocessor would finish last. */
 static struct shape shape_of(const struct device *device, const struct kind *kind)
 {
     const struct need need = need_of(kind);
@@ -134,6 +134,12 @@ static uint64_t alignment_of(int32_t type)
     default:
         return 16;
     }
+}
+
+/* Types of which a lane has two neighbouring blocks at a time. */
+static bool is_paired(int32_t type)
+{
+    return type == STORAGE_Q4_0 || type == STORAGE_Q5_0;
 }
 
 static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)
@@ -231,12 +237,14 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     if (!op->b.buffer)
         return "b is not in device memory";
     if (rows_of(&op->c) < 1 || rows_of(&op->c) > GEMV_TOKENS)
-        return "c has many rows";
+        return "c must have 1 to 8 rows and one batch";
     if (plan->rounds && GEMV_IS_FLOAT(m->b_type))
         return "b has no blocks";
     if (m->k == 0 || m->k > SHARED_MOST || m->n > INT32_MAX / 4 ||
         (GEMV_IS_FLOAT(m->b_type) && m->k % 8))
-        return "n or k does not suit this row";
+        return "n or k is too large, or k of floats is no multiple of 8";
+    if (is_paired(m->b_type) && m->k / 32 % 2)
+        return "rows of b have an odd number of blocks";
     if (!is_aligned(op, m))
         return "a or b is not aligned";
     const struct kind kind = kind_of(op, plan);

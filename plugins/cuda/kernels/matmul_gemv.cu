@@ -14,9 +14,9 @@
  * takes four products at a time. Kernels named int8 keep one plane, numbers of 8 bits: a third of
  * the products. Where a has a NaN or an infinity, all is done in floats.
  *
- * There is one group of a launch on each multiprocessor. A launch may begin early, beside the one
- * before it where both have room: then what is constant is copied ahead. docs/cuda.md has what it
- * reaches on an H200. */
+ * There is never more than one group on a multiprocessor. A launch may begin early on those that
+ * the kernel before it leaves room on: then what is constant is copied ahead. docs/cuda.md has what
+ * it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

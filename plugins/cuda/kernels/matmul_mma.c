@@ -27,7 +27,7 @@ const char *plan_ring(struct plan *plan, const struct kernel_row *row,
 {
     const char *why = plan_product(plan, row, op, type);
     if (!why && plan->lowered.args.matmul.k % (type == HW_F32 ? 4 : 8))
-        return "k does not suit this row";
+        return "k must be a multiple of 8, of 4 in f32";
     return why;
 }
 

@@ -79,7 +79,7 @@ static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_
     enum { FEW = 128, WARP = 32 };
     const int64_t quads = quads_of(x, cols);
     if (quads == 0 || quads > ROWS_THREADS * ROWS_QUADS)
-        return "the extent of a row does not suit this row";
+        return "a row must be whole pieces of 16 bytes, at most 32 KiB";
     int64_t threads = plan->lowered.groups <= FEW ? quads : (quads + 1) / 2;
     threads = (threads + WARP - 1) / WARP * WARP;
     plan->threads = (unsigned)(threads < ROWS_THREADS ? threads : ROWS_THREADS);
@@ -155,7 +155,7 @@ static const char *plan_elements(struct plan *plan, const struct hw_tensor *y, i
     int64_t groups;
     if (quads == 0 || quads > INT32_MAX / 2 ||
         __builtin_mul_overflow(rows, spans, &groups) || groups > INT32_MAX)
-        return "the extent of a row does not suit this row";
+        return "a row must be whole pieces of 16 bytes";
     plan->lowered.groups = groups;
     plan->threads = ROWS_SPAN;
     plan->launch = launch_rows;
@@ -230,8 +230,8 @@ const char *plan_rows_argmax(struct plan *plan, const struct kernel_row *row,
         return why;
     if (!is_aligned(l, 1, &a->x))
         return NOT_ALIGNED;
-    if (l->groups > INT32_MAX / ROWS_SHARES)
-        return "too many rows";
+    if (l->groups > INT32_MAX / ROWS_SHARES || a->cols > INT32_MAX / 2)
+        return "too many or too long rows";
     l->groups *= ROWS_SHARES;
     plan->threads = ROWS_THREADS;
     plan->launch = launch_rows;
@@ -250,7 +250,7 @@ const char *plan_rows_get_rows(struct plan *plan, const struct kernel_row *row,
     const int64_t spans = (a->cols / 4 + ROWS_SPAN - 1) / ROWS_SPAN;
     if (a->cols == 0 || a->cols % 4 || a->cols > INT32_MAX / 2 ||
         l->groups > INT32_MAX / spans)
-        return "the extent of a row does not suit this row";
+        return "a row must have a multiple of four elements";
     l->groups *= spans;
     plan->threads = ROWS_SPAN;
     plan->launch = launch_rows;

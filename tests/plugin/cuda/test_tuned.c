@@ -664,6 +664,26 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
     }
 }
 
+/* A lane has two neighbouring blocks of these types: without a second one, it would multiply what
+ * is behind the row. */
+static void paired_blocks_are_even_in_number(void **state)
+{
+    static const int32_t dtypes[] = { HW_Q4_0, HW_Q5_0 };
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int64_t blocks = 1; blocks < 5; blocks++) {
+            const int64_t k = blocks * 32;
+            count = 0;
+            ok(hw_matmul(queue, &(struct hw_matmul){
+                                    .a = tensor(hopper, 0, HW_F32, 1, k),
+                                    .b = tensor(hopper, 0, dtypes[i], 1, k),
+                                    .c = tensor(hopper, 0, HW_F32, 1, 1),
+                                    .transpose_b = 1,
+                                }));
+            launched(blocks % 2 ? "matmul_" : "gemv_");
+        }
+}
+
 /* One launch has all of them, or each has one. */
 static void rows_are_where_they_should_be(void **state)
 {
@@ -832,6 +852,7 @@ int main(void)
         TEST(products_of_many_rows),
         TEST(products_of_batches),
         TEST(precision_type_and_rows_choose_the_kernel),
+        TEST(paired_blocks_are_even_in_number),
         TEST(rows_are_where_they_should_be),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
