@@ -121,7 +121,7 @@ enum hw_status hw_kernel_launch_3d(struct hw_queue *queue, struct hw_kernel *ker
     if (!kernel)
         return fail_null("hw_kernel_launch", "kernel");
     if (!groups)
-        return fail_null("hw_kernel_launch", "groups");
+        return fail_null("hw_kernel_launch_3d", "groups");
     if (kernel->device != queue->device)
         return fail(HW_INVALID,
                     "hw_kernel_launch: the kernel belongs to %s, the queue to %s",

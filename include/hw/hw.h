@@ -203,7 +203,7 @@ HW_EXPORT enum hw_status hw_device_find(struct hw_context *context, const char *
                                         struct hw_device **device);
 /* Finds the device that the application knows by a handle of the vendor's. `kind` says what the
  * handle is: "<plugin>.<what>" ("cuda.device", "opencl.device"), as listed in the plugin's
- * documentation. Nothing is opened; the device belongs to the context, as ever.
+ * documentation. Nothing is opened. The device belongs to the context, like every other.
  *
  * Returns HW_UNSUPPORTED if no plugin knows handles of this kind, and HW_NO_DEVICE if the device
  * is not one of the context's. */
@@ -551,10 +551,11 @@ HW_EXPORT enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue
 HW_EXPORT void hw_graph_free(struct hw_graph *graph);
 
 /* Says that the contents of `tensor` are not needed any more: they are undefined from here on,
- * until something writes them. On a queue that is recording this is part of the graph. A backend
- * that makes one kernel of several ops may then keep in registers what only these ops read, say
- * the two products before a swiglu. Otherwise it does nothing. `tensor` is a tensor on the queue's
- * device that an op could write, and its innermost extent is contiguous. */
+ * until something writes them. On a queue that is recording this is part of the graph, and a
+ * backend that makes one kernel of several ops may keep in registers what only these ops read, say
+ * the two products before a swiglu. On other queues, and with other backends, it has no effect.
+ * `tensor` is a tensor on the queue's device that an op could write, and its innermost extent is
+ * contiguous. */
 HW_EXPORT enum hw_status hw_tensor_discard(struct hw_queue *queue,
                                            const struct hw_tensor *tensor);
 

@@ -747,7 +747,9 @@ int cmd_run(int argc, const char **argv)
           "q5_1, q5_0, q4_1, q4_0 (f16; f32 with --precision fp32)",
           "K[,V]" },
         { "precision", '\0', POPT_ARG_STRING, &w.precision, 0,
-          "as in HW_PRECISION: fp32, fp16, int8 (int8 for blocks, fp16 for 16 bits)", "P" },
+          "as in HW_PRECISION: fp32, fp16, int8 (fp32 if a matrix is f32, else int8 if one "
+          "has blocks, else fp16)",
+          "P" },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
           "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
           "N" },
