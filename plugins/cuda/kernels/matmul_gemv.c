@@ -242,7 +242,7 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
         return "b has no blocks";
     if (m->k == 0 || m->k > SHARED_MOST || m->n > INT32_MAX / 4 ||
         (GEMV_IS_FLOAT(m->b_type) && m->k % 8))
-        return "n or k is too large, or k of floats is no multiple of 8";
+        return "n or k is too large, or k of floats must be a multiple of 8";
     if (is_paired(m->b_type) && m->k / 32 % 2)
         return "rows of b have an odd number of blocks";
     if (!is_aligned(op, m))
