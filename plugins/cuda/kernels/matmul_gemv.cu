@@ -880,6 +880,7 @@ template <int TYPE, int PLANES, int TOKENS> FUNC void gemv(const struct gemv_arg
 GEMV(gemv_f32, STORAGE_F32, EXACT, 1, GEMV_WARPS, 1)
 GEMV(gemv_f16, STORAGE_F16, EXACT, 1, GEMV_WARPS, 1)
 GEMV(gemv_bf16, STORAGE_BF16, EXACT, 1, GEMV_WARPS, 1)
+/* Bounds as for two groups: 64 registers a thread, with which all figures were measured. */
 #define GEMV_BLOCKS(name, TYPE)                                                            \
     GEMV(gemv_##name, TYPE, EXACT, 1, GEMV_WARPS, 2)                                       \
     GEMV(gemv_int8_##name, TYPE, ROUNDED, 1, GEMV_WARPS, 2)                                \

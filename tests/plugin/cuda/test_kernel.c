@@ -16,24 +16,13 @@
 
 #include <cmocka.h>
 
+#include "answers.h"
+
 static struct hw_context *context;
 static struct hw_device *device;
 static struct hw_queue *queue;
 static char *blob; /* without a NUL */
 static size_t blob_bytes;
-
-static void ok(enum hw_status status)
-{
-    if (status)
-        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
-}
-
-static void fails(enum hw_status wanted, const char *words, enum hw_status status)
-{
-    if (status != wanted || !strstr(hw_message(), words))
-        fail_msg("%s, not \"%s\": %s", hw_status_name((int32_t)status), words,
-                 hw_message());
-}
 
 static void read_blob(void)
 {

@@ -15,11 +15,7 @@
 
 #include <cmocka.h>
 
-static void ok(enum hw_status status)
-{
-    if (status)
-        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
-}
+#include "answers.h"
 
 static struct hw_context *open_context(void)
 {

@@ -20,24 +20,13 @@
 
 #include <cmocka.h>
 
+#include "answers.h"
+
 #define MB (UINT64_C(1) << 20)
 
 static struct hw_context *context;
 static struct hw_device *hopper, *ampere, *turing; /* 9.0, 8.0, 7.5 */
 static struct hw_queue *queue;                     /* on the first */
-
-static void ok(enum hw_status status)
-{
-    if (status)
-        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
-}
-
-static void fails(enum hw_status wanted, const char *words, enum hw_status status)
-{
-    if (status != wanted || !strstr(hw_message(), words))
-        fail_msg("%s, not \"%s\": %s", hw_status_name((int32_t)status), words,
-                 hw_message());
-}
 
 /* ---- launches ---- */
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* driver_state.h - what the files of the stand-in share: contexts, streams and results. */
+#ifndef DRIVER_STATE_H
+#define DRIVER_STATE_H
+
+#include "cuda.h"
+#include "stream.h"
+
+/* Results that the plugin does not know. */
+enum {
+    SUCCESS = 0,
+    NOT_INITIALIZED = 3,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    SYSTEM_DRIVER_MISMATCH = 803,
+};
+
+struct context {
+    int retained;
+    int lost; /* the error that it did not survive */
+    uint64_t used;
+};
+
+/* Guards contexts, the list of streams and the watcher of launches. */
+extern pthread_mutex_t driver_lock;
+
+/* The context that is current on this thread, or NULL. */
+struct context *current(void);
+/* Of its device: the compute capability times ten, and bytes of shared memory of a group. */
+int capability_of_context(void);
+int shared_most_of_context(void);
+
+/* NULL unless the handle is a stream of the current context. */
+struct stream *stream_of(void *handle);
+/* Does fn for the streams of a context, or of all. */
+void for_streams(const struct context *context, void (*fn)(struct stream *stream));
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* answers.h - what a call of the library has to answer: for tests, which include it after
+ * cmocka.h. */
+#ifndef STANDIN_ANSWERS_H
+#define STANDIN_ANSWERS_H
+
+#include <hw/hw.h>
+
+#include <string.h>
+
+/* Fails the test, with the message, unless the call succeeded. */
+static inline void ok(enum hw_status status)
+{
+    if (status)
+        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
+}
+
+/* Fails the test unless the call failed as it should: with this status, and a message that has
+ * these words. */
+static inline void fails(enum hw_status wanted, const char *words, enum hw_status status)
+{
+    if (status != wanted || !strstr(hw_message(), words))
+        fail_msg("%s, not \"%s\": %s", hw_status_name((int32_t)status), words,
+                 hw_message());
+}
+
+#endif
