@@ -309,7 +309,7 @@ assert run["precision"] + " " + run["kv_type"] == os.environ["WANTED"], run'
         precision_is fp32 f32 "$TINY/tiny-llama.gguf"
     fi
     hw_run "$MODEL" -p x -n 1 -d cpu
-    grep -q '^precision   int8$' err
+    grep -q '^precision   int8 or better$' err
     hw_run "$MODEL" --precision fp8; refused 2 'fp8: no such precision; there are: fp32, fp16, int8'
     HW_PRECISION=fp8 hw_run "$MODEL"; refused 1 'HW_PRECISION: "fp8" is not a value'
     HW_CONFIG=/nonexistent/hw.conf hw_run "$MODEL"; refused 1 '/nonexistent/hw.conf'

@@ -157,7 +157,8 @@ void run_tell(const struct run *run)
     clean_text(name, sizeof name, info.name);
     fprintf(stderr, "device      %s%s%s\n", hw_device_name(run->device), *name ? ", " : "",
             name);
-    fprintf(stderr, "precision   %s\n", run->precision);
+    fprintf(stderr, "precision   %s%s\n", run->precision,
+            strcmp(run->precision, "fp32") ? " or better" : "");
     fputs("memory      ", stderr);
     tell_weights(&memory);
     fprintf(stderr, ", %s KV cache (%s, %" PRId64 " tokens), %s scratch\n",
