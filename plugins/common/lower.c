@@ -83,16 +83,12 @@ HW_OPS(X)
 static void set_operands(struct lowered *out, const void *args, const uint16_t *offset,
                          uint32_t count)
 {
-    uint32_t layouts = 0;
     out->pointers = count;
     for (uint32_t i = 0; i < count; i++) {
         const char *at = (const char *)args + offset[i == 0 ? count - 1 : i - 1];
         const struct hw_tensor *t = (const void *)at;
         out->operand[i] = present(t) ? t : NULL;
-        layouts |= present(t) ? t->layout : 0;
     }
-    if (layouts)
-        refuse(out, "a packed operand has no portable kernel");
 }
 
 static bool is_empty(const struct hw_tensor *t)
@@ -109,9 +105,17 @@ static const struct hw_tensor *output_of(const struct lowered *l)
     return l->kernel == PORTABLE_set_rows ? l->operand[1] : l->operand[0];
 }
 
+static bool any_packed(const struct lowered *l)
+{
+    uint32_t layouts = 0;
+    for (uint32_t i = 0; i < l->pointers; i++)
+        layouts |= l->operand[i] ? l->operand[i]->layout : 0;
+    return layouts != 0;
+}
+
 /* ---- all of them ---- */
 
-const char *lower(uint32_t op, const void *args, struct lowered *out)
+const char *lower_packed(uint32_t op, const void *args, struct lowered *out)
 {
     static const uint32_t args_bytes[] = {
 #define K(name, args, pointers) sizeof(struct args),
@@ -143,6 +147,12 @@ const char *lower(uint32_t op, const void *args, struct lowered *out)
     if (is_empty(output_of(out)))
         out->groups = 0;
     return out->why;
+}
+
+const char *lower(uint32_t op, const void *args, struct lowered *out)
+{
+    const char *why = lower_packed(op, args, out);
+    return why || !any_packed(out) ? why : "a packed operand has no portable kernel";
 }
 
 void lowered_name(const struct lowered *l, char *text, size_t size)

@@ -31,6 +31,10 @@ struct lowered {
  * kernel computes it. The operands point into `args`. */
 const char *lower(uint32_t op, const void *args, struct lowered *out);
 
+/* The same, but operands may be packed (hw_tensor.layout), as if they were of layout 0 and had no
+ * strides. For rows that know the layout; no portable kernel does. */
+const char *lower_packed(uint32_t op, const void *args, struct lowered *out);
+
 /* What an entry point is called in a program that holds every form of the kernels:
  * "matmul_vec", "rmsnorm_f16_f32". */
 void lowered_name(const struct lowered *l, char *text, size_t size);

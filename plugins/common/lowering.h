@@ -54,7 +54,7 @@ static inline int64_t cols_of(const struct hw_tensor *t)
 
 static inline bool is_dense(const struct hw_tensor *t)
 {
-    return !present(t) || cols_of(t) <= 1 ||
+    return !present(t) || cols_of(t) <= 1 || t->layout ||
            t->stride[t->rank - 1] == hw_dtype_bytes(t->dtype);
 }
 
