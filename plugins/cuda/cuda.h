@@ -151,9 +151,17 @@ enum feature {
     X(attention_decode, decode_q8_0_64)                                                    \
     X(attention_decode, decode_q8_0_128)                                                   \
     X(attention_decode, decode_q8_0_256)                                                   \
-    X(attention_decode, merge_64)                                                          \
-    X(attention_decode, merge_128)                                                         \
-    X(attention_decode, merge_256)                                                         \
+    X(attention_decode, step_f32_64)                                                       \
+    X(attention_decode, step_f32_128)                                                      \
+    X(attention_decode, step_f16_64)                                                       \
+    X(attention_decode, step_f16_128)                                                      \
+    X(attention_decode, step_f16_256)                                                      \
+    X(attention_decode, step_bf16_64)                                                      \
+    X(attention_decode, step_bf16_128)                                                     \
+    X(attention_decode, step_bf16_256)                                                     \
+    X(attention_decode, step_q8_0_64)                                                      \
+    X(attention_decode, step_q8_0_128)                                                     \
+    X(attention_decode, step_q8_0_256)                                                     \
     X(attention_prefill, prefill_f16_64)                                                   \
     X(attention_prefill, prefill_f16_128)                                                  \
     X(attention_prefill, prefill_bf16_64)                                                  \
@@ -209,7 +217,9 @@ struct device {
     _Atomic(void *) function[FORM_COUNT][PORTABLE_COUNT], tuned[TUNED_COUNT];
 };
 
-/* Device memory that the kernels of an op share; it grows to what the largest op needs. */
+/* Device memory that the kernels of an op share; it grows to what the largest op needs. It begins
+ * with WORKSPACE_COUNTERS bytes that are 0 before and after each launch. */
+enum { WORKSPACE_COUNTERS = 4096 };
 struct workspace {
     uint64_t address, bytes;
 };
@@ -264,7 +274,7 @@ struct block {
 struct launcher {
     struct device *device;
     void *stream;       /* it may be recording */
-    uint64_t workspace; /* an address, with plan.workspace bytes */
+    uint64_t workspace; /* an address, with plan.workspace bytes behind the counters */
     bool in_order;      /* nothing may be launched early */
 };
 
@@ -339,5 +349,15 @@ typedef int32_t launch_nodes_fn(const struct launcher *at, const struct queue *q
                                 const struct hw_node *nodes, uint32_t count,
                                 uint32_t *taken);
 launch_nodes_fn gemv_launch_nodes, heads_launch_nodes;
+
+/* ---- kernels/attention_decode.c ------------------------------------------------------------ */
+
+struct heads_args;
+
+/* Launches the jobs and the attention over what they store as one kernel, if it can compute them;
+ * else leaves `taken` 0. */
+int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
+                           const struct heads_args *jobs, const struct hw_node *attention,
+                           uint32_t *taken);
 
 #endif

@@ -51,7 +51,9 @@ static int32_t record_node(const struct launcher *at, struct queue *queue,
 static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
                       const struct hw_node *nodes, uint32_t count, void **recorded)
 {
-    struct launcher at = { queue->device, stream, workspace, false };
+    struct launcher at = { .device = queue->device,
+                           .stream = stream,
+                           .workspace = workspace + WORKSPACE_COUNTERS };
     int32_t status = HW_OK;
     for (uint32_t i = 0, taken; i < count && !status; i += taken) {
         status = gemv_launch_nodes(&at, queue, &nodes[i], count - i, &taken);

@@ -203,7 +203,8 @@ void launch_unload(struct device *device)
 
 uint64_t launch_base(const struct hw_tensor *t)
 {
-    return t && t->buffer ? ((const struct block *)t->buffer->impl)->address : 0;
+    return t && present(t) && t->buffer ? ((const struct block *)t->buffer->impl)->address
+                                        : 0;
 }
 
 struct range launch_range(const struct hw_tensor *t)
@@ -315,10 +316,19 @@ static int32_t allocate(struct device *device, struct workspace *workspace, uint
     return status;
 }
 
+static int32_t clear_counters(struct device *device, const struct workspace *workspace)
+{
+    int result = device->cuda->fill(workspace->address, 0, WORKSPACE_COUNTERS,
+                                    device->stream);
+    if (!result)
+        result = device->cuda->stream_wait(device->stream);
+    return answer(device, result, "clear the counters of kernels");
+}
+
 int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
                        uint64_t bytes)
 {
-    if (bytes <= workspace->bytes)
+    if (bytes == 0 || bytes + WORKSPACE_COUNTERS <= workspace->bytes)
         return HW_OK;
     if (workspace->bytes) {
         const int32_t status = answer(device, device->cuda->stream_wait(stream),
@@ -327,7 +337,13 @@ int32_t launch_reserve(struct device *device, void *stream, struct workspace *wo
             return status;
         launch_release(device, workspace);
     }
-    return allocate(device, workspace, bytes);
+    int32_t status = allocate(device, workspace, bytes + WORKSPACE_COUNTERS);
+    if (status)
+        return status;
+    status = clear_counters(device, workspace);
+    if (status)
+        launch_release(device, workspace);
+    return status;
 }
 
 int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan)
@@ -354,10 +370,14 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     if (!status)
         status = launch_reserve(device, queue->stream, &queue->workspace, plan.workspace);
     if (!status)
-        status = launch_planned(&(struct launcher){ device, queue->stream,
-                                                    queue->workspace.address,
-                                                    queue->copied || queue->shared },
-                                &plan, args);
+        status = launch_planned(
+            &(struct launcher){
+                .device = device,
+                .stream = queue->stream,
+                .workspace = queue->workspace.address + WORKSPACE_COUNTERS,
+                .in_order = queue->copied || queue->shared,
+            },
+            &plan, args);
     queue->copied = op == HW_OP_COPY;
     leave(device);
     return status;

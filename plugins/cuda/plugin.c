@@ -74,5 +74,6 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 
 HW_PLUGIN("cuda",
           "title=CUDA\nvendor=NVIDIA\nrank=10\nmatch=pci:10de:*\nneeds=libcuda.so.1\n"
+          "driver=/sys/module/nvidia/version\nvariable=CUDA_*\n"
           "remedy=" REMEDY "\nbuild=" HW_BUILD_STAMP "\n",
           fill)

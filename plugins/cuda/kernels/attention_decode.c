@@ -4,35 +4,39 @@
 
 #include "common/lowering.h"
 
+#include "heads.h"
+
 #include "attention_decode.h"
 
 enum { SIZES = 3 };
 
-/* The kernels of a type for heads of up to 64, 128 and 256; TUNED_COUNT: there is none. */
-static const enum tuned *kernels_of(int type){
-#define KERNELS(type) { TUNED_decode_##type##_64, TUNED_decode_##type##_128,
-    static const enum tuned f32[SIZES] = KERNELS(f32) TUNED_COUNT
-},
-    f16[SIZES] = KERNELS(f16) TUNED_decode_f16_256
-}
-, bf16[SIZES] = KERNELS(bf16) TUNED_decode_bf16_256
-}
-, q8_0[SIZES] = KERNELS(q8_0) TUNED_decode_q8_0_256
-}
-, none[SIZES] = { TUNED_COUNT, TUNED_COUNT, TUNED_COUNT };
-#undef KERNELS
-switch (type) {
-case STORAGE_F32:
-    return f32;
-case STORAGE_F16:
-    return f16;
-case STORAGE_BF16:
-    return bf16;
-case STORAGE_Q8_0:
-    return q8_0;
-default:
-    return none;
-}
+/* What is launched for a type and heads of up to 64, 128 and 256: attention alone, and a decoding
+ * step. TUNED_COUNT: nothing. */
+struct kernels {
+    enum tuned decode[SIZES], step[SIZES];
+};
+
+static const struct kernels *kernels_of(int type)
+{
+#define BOTH(kernel, type) TUNED_##kernel##_##type##_64, TUNED_##kernel##_##type##_128
+#define ALL(kernel, type)                                                                  \
+    {                                                                                      \
+        BOTH(kernel, type), TUNED_##kernel##_##type##_256                                  \
+    }
+    static const struct kernels kernels[] = {
+        [STORAGE_F32] = { { BOTH(decode, f32), TUNED_COUNT },
+                          { BOTH(step, f32), TUNED_COUNT } },
+        [STORAGE_F16] = { ALL(decode, f16), ALL(step, f16) },
+        [STORAGE_BF16] = { ALL(decode, bf16), ALL(step, bf16) },
+        [STORAGE_Q8_0] = { ALL(decode, q8_0), ALL(step, q8_0) },
+    };
+    static const struct kernels none = { { TUNED_COUNT, TUNED_COUNT, TUNED_COUNT },
+                                         { TUNED_COUNT, TUNED_COUNT, TUNED_COUNT } };
+#undef ALL
+#undef BOTH
+    const bool is_there = type == STORAGE_F32 || type == STORAGE_F16 ||
+                          type == STORAGE_BF16 || type == STORAGE_Q8_0;
+    return is_there ? &kernels[type] : &none;
 }
 
 /* Which size of heads both fit into; SIZES: none. */
@@ -67,8 +71,14 @@ static int64_t groups_of(const struct hw_attention *op, const struct attention_a
     return extent_of(&op->q, 3) * a->kv_heads * runs_of(a);
 }
 
-/* So many groups, at most, if the keys are split. */
-enum { MOST_SPLIT = 1024 };
+/* So many groups, at most, if the keys are split: each has a counter. */
+enum { MOST_SPLIT = WORKSPACE_COUNTERS / 4 };
+
+/* A few more splits than a set has would be added up twice. */
+static int64_t whole_sets(int64_t splits)
+{
+    return splits > DECODE_SET && splits < DECODE_SET * 5 / 4 ? DECODE_SET : splits;
+}
 
 /* As many splits as fill the groups that the device runs at a time: exactly, or so that few of
  * them idle at the end. */
@@ -79,7 +89,9 @@ static int64_t splits_of(const struct attention_args *a, int64_t groups, int64_t
     double busiest = 0;
     most = most < rounds ? most : rounds;
     if (at_a_time / groups >= 4)
-        return at_a_time / groups < most ? at_a_time / groups : most > 0 ? most : 1;
+        return whole_sets(at_a_time / groups < most ? at_a_time / groups
+                          : most > 0                ? most
+                                                    : 1);
     for (int64_t n = 1; n <= most && n <= 8; n++) {
         const int64_t waves = (groups * n + at_a_time - 1) / at_a_time;
         const double busy = (double)(groups * n) / (double)(waves * at_a_time);
@@ -120,6 +132,7 @@ static struct decode_args args_of(const struct launcher *at, const struct plan *
         .sinks = launch_base(&op->sinks) + (uint64_t)a->sinks_offset,
         .lengths = launch_base(&op->lengths) + (uint64_t)a->lengths_offset,
         .partial = at->workspace,
+        .counters = at->workspace - WORKSPACE_COUNTERS,
         .heads_each = (int)(a->heads / a->kv_heads),
         .splits = (int)splits_of(a, groups, at_a_time(at->device, shared_of(a))),
         .runs = (int)runs_of(a),
@@ -129,36 +142,28 @@ static struct decode_args args_of(const struct launcher *at, const struct plan *
     return args;
 }
 
+static struct launch launch_of(enum tuned kernel, const struct decode_args *args,
+                               int64_t batches)
+{
+    return (struct launch){
+        .kernel = kernel,
+        .groups = { (unsigned)args->splits, (unsigned)(args->a.kv_heads * args->runs),
+                    (unsigned)batches },
+        .threads = DECODE_WARPS * 32,
+        .shared = shared_of(&args->a),
+        .early = true,
+    };
+}
+
 static int32_t launch_decode(const struct launcher *at, const struct plan *plan,
                              const void *op_args)
 {
-    static const enum tuned merge[SIZES] = { TUNED_merge_64, TUNED_merge_128,
-                                             TUNED_merge_256 };
     const struct attention_args *a = &plan->lowered.args.attention;
     const struct hw_attention *op = op_args;
     const struct decode_args args = args_of(at, plan, op);
-    const unsigned batches = (unsigned)extent_of(&op->q, 3);
-    const int32_t status =
-        launch_kernel(at,
-                      &(struct launch){
-                          .kernel = kernels_of(a->k_type)[size_of(a)],
-                          .groups = { (unsigned)args.splits,
-                                      (unsigned)(a->kv_heads * runs_of(a)), batches },
-                          .threads = DECODE_WARPS * 32,
-                          .shared = shared_of(a),
-                          .early = true,
-                      },
-                      &args);
-    if (status || args.splits == 1)
-        return status;
-    return launch_kernel(at,
-                         &(struct launch){
-                             .kernel = merge[size_of(a)],
-                             .groups = { (unsigned)(a->queries * a->heads), batches, 1 },
-                             .threads = DECODE_MERGE,
-                             .early = true,
-                         },
-                         &args);
+    const struct launch launch = launch_of(kernels_of(a->k_type)->decode[size_of(a)], &args,
+                                           extent_of(&op->q, 3));
+    return launch_kernel(at, &launch, &args);
 }
 
 /* Where numbers of keys, rows and groups are those of an int and of a grid. */
@@ -183,7 +188,7 @@ const char *plan_attention_decode(struct plan *plan, const struct kernel_row *ro
         return "a bias";
     if (a->k_type != a->v_type)
         return "k and v have different types";
-    if (size_of(a) == SIZES || kernels_of(a->k_type)[size_of(a)] == TUNED_COUNT)
+    if (size_of(a) == SIZES || kernels_of(a->k_type)->decode[size_of(a)] == TUNED_COUNT)
         return "heads of this type and size";
     if (a->head_dim == 0 || a->head_dim % 8 || a->value_dim % 8)
         return "the sizes of heads must be multiples of 8";
@@ -198,4 +203,100 @@ const char *plan_attention_decode(struct plan *plan, const struct kernel_row *ro
                           : (uint64_t)MOST_SPLIT * DECODE_ROWS *
                                 (uint64_t)DECODE_RECORD(padded_of(a)) * sizeof(float);
     return NULL;
+}
+
+/* ---- a decoding step: rope of q and k, storing k and v, and attention ---- */
+
+/* Finds the jobs: one rotates q, one rotates k and stores it, one stores v. */
+static bool find_jobs(struct decode_step_args *step, const struct heads_args *jobs)
+{
+    for (int i = 0; i < jobs->jobs; i++) {
+        const struct heads_job *job = &jobs->job[i];
+        struct heads_job *to = !job->y ? &step->v : job->table ? &step->k : &step->q;
+        if (to->x || job->rope.tokens != 1)
+            return false;
+        *to = *job;
+    }
+    return step->q.x && step->k.x && step->v.x;
+}
+
+/* Whether the queries of the attention are what the job makes. */
+static bool is_q(const struct decode_args *s, const struct heads_job *job)
+{
+    const struct attention_args *a = &s->a;
+    return job->y == s->q && job->type == a->q_type && job->rope.heads == a->heads &&
+           job->rope.head_dim == a->head_dim &&
+           (a->heads == 1 || job->rope.y.stride[2] == a->q.stride[2]);
+}
+
+/* Keys or values of the attention. */
+struct cached {
+    uint64_t at;
+    const struct place *place;
+    int type, dim;
+};
+
+/* Whether they are rows of the table that the job stores in. */
+static bool is_cache(const struct cached *c, const struct heads_job *job, int64_t heads)
+{
+    const int64_t bytes = c->dim / hw_dtype_block(c->type) * hw_dtype_bytes(c->type);
+    return job->table == c->at && job->store.to_type == c->type &&
+           job->store.cols == heads * c->dim &&
+           job->store.to.stride[2] == c->place->stride[1] &&
+           (heads == 1 || c->place->stride[2] == bytes);
+}
+
+/* Whether k is rotated as q is. */
+static bool has_same_angles(const struct heads_job *k, const struct heads_job *q)
+{
+    const struct rope_args *a = &k->rope, *b = &q->rope;
+    return k->positions == q->positions && k->factors == q->factors &&
+           a->start == b->start && a->ramp_first == b->ramp_first &&
+           a->ramp_length == b->ramp_length && a->frequency == b->frequency &&
+           a->ratio == b->ratio && a->reduction == b->reduction && a->step == b->step &&
+           a->interleaved == b->interleaved && a->has_positions == b->has_positions &&
+           a->has_factors == b->has_factors && a->ramped == b->ramped &&
+           a->magnitude == b->magnitude;
+}
+
+/* One row number serves both tables, and no key lies behind them, where other ops of the launch
+ * may write. */
+static bool has_same_rows(const struct decode_step_args *s)
+{
+    return s->k.rows == s->v.rows && s->k.store.rows_type == s->v.store.rows_type &&
+           s->k.store.table_rows == s->v.store.table_rows &&
+           s->decode.a.keys_max <= s->k.store.table_rows;
+}
+
+static bool fits_step(const struct decode_step_args *s)
+{
+    const struct attention_args *a = &s->decode.a;
+    const struct cached k = { s->decode.k, &a->k, a->k_type, a->head_dim },
+                        v = { s->decode.v, &a->v, a->v_type, a->value_dim };
+    return a->queries == 1 && s->decode.runs == 1 && a->head_dim == padded_of(a) &&
+           a->value_dim == padded_of(a) && is_q(&s->decode, &s->q) &&
+           is_cache(&k, &s->k, a->kv_heads) && is_cache(&v, &s->v, a->kv_heads) &&
+           has_same_angles(&s->k, &s->q) && s->k.rope.heads == a->kv_heads &&
+           s->k.rope.head_dim == a->head_dim && has_same_rows(s);
+}
+
+int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
+                           const struct heads_args *jobs, const struct hw_node *attention,
+                           uint32_t *taken)
+{
+    const struct hw_attention *op = attention->args;
+    struct decode_step_args step = { .decode = { .splits = 0 } };
+    struct plan plan;
+    if (kernel_plan(&queue->choice, HW_OP_ATTENTION, op, &plan) ||
+        plan.launch != launch_decode || plan.lowered.groups == 0 ||
+        extent_of(&op->q, 3) != 1 || !find_jobs(&step, jobs))
+        return HW_OK;
+    step.decode = args_of(at, &plan, op);
+    if (!fits_step(&step))
+        return HW_OK;
+    step.v.rope.x.stride[2] = step.decode.a.value_dim * hw_dtype_bytes(step.v.type);
+    *taken = 1;
+    const struct launch launch = launch_of(
+        kernels_of(step.decode.a.k_type)->step[size_of(&step.decode.a)], &step.decode, 1);
+    return launch_kernel(at, &launch, &step);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* attention_decode.h - what attention_decode.cu and the plan of its launches agree on. Both
- * include args.h first. */
+ * include args.h and heads.h first. */
 #ifndef ATTENTION_DECODE_H
 #define ATTENTION_DECODE_H
 
@@ -9,16 +9,25 @@ enum {
     DECODE_ROWS = 8, /* of a group: queries times the heads that read one head of k and v */
     DECODE_KEYS = 16, /* of a step of a warp */
     DECODE_ROUND = DECODE_WARPS * DECODE_KEYS,
-    DECODE_MERGE = 256 /* work-items of a group that merges splits */
+    DECODE_FEW = 128, /* keys that are not split */
+    DECODE_SET = 32   /* splits whose results are added up at a time */
 };
 
 /* Addresses are those of first elements; the offsets of `a` do not count. `partial`: for each
- * batch, head of k and v, run of DECODE_ROWS rows, and split: a record of each row. */
+ * batch, head of k and v, run of DECODE_ROWS rows, and split: a record of each row. `counters`: for
+ * each of these but rows a number, which is 0 before and after a launch. */
 struct decode_args {
     struct attention_args a;
-    u64 y, q, k, v, slopes, sinks, lengths, partial;
+    u64 y, q, k, v, slopes, sinks, lengths, partial, counters;
     int heads_each, runs; /* that read one head of k and v */
     int splits, reserved;
+};
+
+/* One query of one batch, with a run for each head of k and v, whose jobs come first: q = rope(x),
+ * k = rope(x) by the same angles and storing that, storing v. */
+struct decode_step_args {
+    struct decode_args decode;
+    struct heads_job q, k, v;
 };
 
 /* Of heads that are padded to `dim`: floats of a record, which are values, the largest score and
@@ -37,10 +46,12 @@ struct decode_args {
 #define DECODE_STAGES(type, dim) (DECODE_ROW(type, dim) > 256 ? 2 : 3)
 #define DECODE_STEP(type, dim)   (2 * DECODE_KEYS * DECODE_PITCH(type, dim))
 
-/* Shared memory: q as operands of products, a row of zeros, the rings. */
-#define DECODE_Q(dim) ((dim)*DECODE_ROWS * 8)
+/* Shared memory: q as operands of products; a row of zeros, a key and a value to be stored; the
+ * rings. */
+#define DECODE_Q(dim)          ((dim)*DECODE_ROWS * 8)
+#define DECODE_RING(type, dim) (DECODE_Q(dim) + 3 * DECODE_PITCH(type, dim))
 #define DECODE_SHARED(type, dim)                                                           \
-    (DECODE_Q(dim) + DECODE_PITCH(type, dim) +                                             \
+    (DECODE_RING(type, dim) +                                                              \
      DECODE_WARPS * DECODE_STAGES(type, dim) * DECODE_STEP(type, dim))
 
 #endif

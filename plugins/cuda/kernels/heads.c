@@ -219,13 +219,36 @@ static bool add_node(struct fused *f, const struct queue *queue, const struct hw
     return true;
 }
 
+/* Whether an attention, but for q, k and v, touches nothing of what jobs do. */
+static bool is_apart(const struct fused *f, const struct hw_node *node)
+{
+    const struct hw_attention *op = node->args;
+    if (node->op != HW_OP_ATTENTION)
+        return false;
+    const struct touched touched = {
+        .reads = { launch_range(&op->lengths), launch_range(&op->slopes),
+                   launch_range(&op->sinks) },
+        .writes = launch_range(&op->y),
+    };
+    for (int i = 0; i < f->ops; i++)
+        if (depends(&touched, &f->touched[i]) || depends(&f->touched[i], &touched))
+            return false;
+    return true;
+}
+
 int32_t heads_launch_nodes(const struct launcher *at, const struct queue *queue,
                            const struct hw_node *nodes, uint32_t count, uint32_t *taken)
 {
     struct fused f = { .ops = 0 };
-    uint32_t n = 0;
+    uint32_t n = 0, more = 0;
     while (n < count && add_node(&f, queue, &nodes[n]))
         n++;
+    if (n < count && is_apart(&f, &nodes[n])) {
+        const int32_t status = decode_launch_step(at, queue, &f.args, &nodes[n], &more);
+        *taken = n + more;
+        if (status || more)
+            return status;
+    }
     *taken = n < 2 ? 0 : n;
     return n < 2 ? HW_OK : launch_jobs(at, &f.args);
 }

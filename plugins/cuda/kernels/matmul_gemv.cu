@@ -3,7 +3,8 @@
  * blocks as they are; what limits it is the memory's bandwidth. One launch may compute several
  * products of the same row, and silu(first) * second.
  *
- * Each warp owns a run of rows of b, GEMV_ROWS at a time. Its copies run some steps ahead, from
+ * Each warp has GEMV_ROWS rows of b at a time, and all groups together read one part of b after the
+ * other: memory is slower where each reads a part of its own. Copies run some steps ahead, from
  * device memory to a ring of its own in shared memory, so there is no barrier in the loop. On
  * compute capability 9.0 one lane has the copy engine bring whole pieces of rows (cp.async.bulk),
  * before that all lanes copy 16 bytes each (cp.async); a barrier in shared memory (mbarrier) says
@@ -106,9 +107,10 @@ FUNC struct source source_of(const struct gemv_args &s, int row)
     return r;
 }
 
-/* A warp's rows of b, and its ring. */
+/* A warp's rows of b, GEMV_ROWS of each `stride`, and its ring. */
 struct run {
-    int begin, end, steps, bytes; /* the row behind the last one; steps and bytes of a row */
+    int begin, end, stride; /* the row behind the last one of b */
+    int steps, bytes;       /* of a row */
     u8 *ring;
     u32 ring_at, arrived; /* its address; the barriers of its stages */
 };
@@ -176,7 +178,7 @@ FUNC void fetch(const struct gemv_args &s, const struct run &run, struct feed *n
         next->stage = 0;
     if (++next->step == run.steps) {
         next->step = 0;
-        next->row += GEMV_ROWS;
+        next->row += run.stride;
     }
 }
 
@@ -757,7 +759,7 @@ template <int TYPE> RARE float dot_floats(u64 a, int a_type, u64 b, int k, int l
 /* Waits for the copies of a warp that no product uses. */
 FUNC void drain(const struct gemv_args &s, const struct run &run)
 {
-    const int passes = (run.end - run.begin + GEMV_ROWS - 1) / GEMV_ROWS;
+    const int passes = (run.end - run.begin + run.stride - 1) / run.stride;
     LOOP for (int i = 0; i < s.stages && i < passes * run.steps; i++)
         wait_for(run.arrived + (u32)i * 8, 0);
 }
@@ -814,7 +816,7 @@ FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed
     const bool finite = stage_all<TYPE, PLANES, TOKENS>(a, s);
     if (!finite)
         drain(s, run);
-    LOOP for (int row = run.begin; row < run.end; row += GEMV_ROWS)
+    LOOP for (int row = run.begin; row < run.end; row += run.stride)
     {
         float sum[TOKENS][GEMV_ROWS] = { { 0.0f } };
         if (finite)
@@ -842,12 +844,11 @@ template <int TYPE, int PLANES, int TOKENS> FUNC void gemv(const struct gemv_arg
     SHARED u64 arrived[GEMV_WARPS][GEMV_STAGES];
     const int lane = local_id() % 32, warp = of_warp(local_id() / 32);
     const int warps = local_count() / 32;
-    const int all = group_count() * warps, me = group_id() * warps + warp;
-    const int piece = s.gated ? 2 : 1, pieces = s.rows / piece;
     const int ring = s.stages * GEMV_STAGE_BYTES(TYPE);
     const struct run run = {
-        (int)((i64)pieces * me / all) * piece,
-        (int)((i64)pieces * (me + 1) / all) * piece,
+        (warp * group_count() + group_id()) * GEMV_ROWS,
+        s.rows,
+        warps * group_count() * GEMV_ROWS,
         (s.k + GEMV_STEP_NUMBERS(TYPE) - 1) / GEMV_STEP_NUMBERS(TYPE),
         (int)((i64)s.k * GEMV_STEP_BYTES(TYPE) / GEMV_STEP_NUMBERS(TYPE)),
         (u8 *)memory + warp * ring,

@@ -187,9 +187,11 @@ static bool has_tuned_kernels(int device)
     return capabilities[device] >= 80;
 }
 
+/* As on such cards; those of 8.0 have less than here. */
 static int shared_most(int device)
 {
-    return (has_tuned_kernels(device) ? 227 : 64) << 10;
+    const bool is_small = capabilities[device] / 10 == 12;
+    return (!has_tuned_kernels(device) ? 64 : is_small ? 99 : 227) << 10;
 }
 
 int capability_of_context(void)

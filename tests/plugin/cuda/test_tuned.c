@@ -1,175 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_tuned.c - tuned rows of the CUDA plugin, and what graphs make one launch of, on a stand-in
- * for the driver with devices that are new enough for them. It computes nothing of this: what is
- * tested is which kernels are launched, with what, in which order, and when early. */
-#include "cuda.h"
-#include "fake_driver.h"
-#include "faults.h"
-#include "kernels/heads.h"
-#include "kernels/matmul_gemv.h"
-#include "kernels/matmul_ring.h"
-#include "objects.h"
-
-#include <hw/hw.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "answers.h"
+/* test_tuned.c - products, when launches are early, which row a call gets, workspaces, and calls of
+ * the driver that fail; test_heads.c has what concerns heads. */
+#include "tuned.h"
 
 #define MB (UINT64_C(1) << 20)
-
-static struct hw_context *context;
-static struct hw_device *hopper, *ampere, *turing; /* 9.0, 8.0, 7.5 */
-static struct hw_queue *queue;                     /* on the first */
-
-/* ---- launches ---- */
-
-enum { MOST_LAUNCHES = 32 };
-
-static int count;
-static struct seen {
-    char kernel[64];
-    bool early, recorded;
-    unsigned groups[3];
-    struct gemv_args gemv; /* of a kernel gemv_... */
-    struct heads_args heads;
-    struct ring_args ring; /* mma_... */
-} seen[MOST_LAUNCHES];
-
-static void see(const struct fake_launch *launch)
-{
-    assert_true(count < MOST_LAUNCHES);
-    struct seen *s = &seen[count++];
-    memset(s, 0, sizeof *s);
-    snprintf(s->kernel, sizeof s->kernel, "%s", launch->kernel);
-    s->early = launch->early;
-    s->recorded = launch->recorded;
-    memcpy(s->groups, launch->groups, sizeof s->groups);
-    if (!strncmp(launch->kernel, "gemv_", 5))
-        memcpy(&s->gemv, launch->arguments[0], sizeof s->gemv);
-    if (!strcmp(launch->kernel, "heads_move"))
-        memcpy(&s->heads, launch->arguments[0], sizeof s->heads);
-    if (!strncmp(launch->kernel, "mma_", 4))
-        memcpy(&s->ring, launch->arguments[0], sizeof s->ring);
-}
-
-/* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
-static void launched(const char *names)
-{
-    char all[2048] = "";
-    const char *at = names;
-    int i = 0;
-    for (int k = 0; k < count; k++) {
-        strcat(all, seen[k].kernel);
-        strcat(all, " ");
-    }
-    for (; *at; i++) {
-        const size_t length = strcspn(at, " ");
-        if (i >= count || strncmp(seen[i].kernel, at, length) != 0)
-            fail_msg("launched %sinstead of %s", all, names);
-        at += length + (at[length] == ' ');
-    }
-    if (i != count)
-        fail_msg("launched %sinstead of %s", all, names);
-    count = 0;
-}
-
-/* ---- the world ---- */
-
-static void open_with(const struct hw_options *options)
-{
-    faults_reset();
-    ok(hw_open(options, &context));
-    assert_int_equal(hw_device_count(context), 3);
-    ok(hw_device_find(context, "cuda:0", &hopper));
-    ok(hw_device_find(context, "cuda:1", &ampere));
-    ok(hw_device_find(context, "cuda:2", &turing));
-    ok(hw_queue_open(hopper, NULL, &queue));
-    count = 0;
-    fake_driver_watch(see);
-}
-
-static int open_all(void **state)
-{
-    (void)state;
-    open_with(&(struct hw_options){
-        .size = sizeof(struct hw_options), .backends = "cuda", .fallback = "error" });
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    fake_driver_watch(NULL);
-    hw_close(context);
-    assert_int_equal(objects_count(), 0);
-    assert_int_equal(fake_driver_depth(), 0);
-    return 0;
-}
-
-static uint64_t address_of(const struct hw_tensor *t)
-{
-    struct hw_import memory = { .size = sizeof memory };
-    ok(hw_buffer_export(t->buffer, "cuda.memory", &memory));
-    return (uint64_t)(uintptr_t)memory.handle + memory.offset + t->offset;
-}
-
-static struct hw_tensor tensor(struct hw_device *device, uint32_t flags, int32_t dtype,
-                               int64_t rows, int64_t cols)
-{
-    struct hw_tensor t;
-    ok(hw_tensor_alloc(device, flags, dtype, 2, (const int64_t[]){ rows, cols }, &t));
-    return t;
-}
-
-/* One token; `n` weights of [ROWS,COLS] that no op may write, and their products. */
-enum { ROWS = 512, COLS = 1024, PRODUCTS = 4 };
-
-struct products {
-    struct hw_tensor a;
-    struct hw_matmul op[PRODUCTS];
-};
-
-static struct products products(struct hw_device *device, int32_t dtype)
-{
-    struct products p = { .a = tensor(device, 0, HW_F32, 1, COLS) };
-    for (int i = 0; i < PRODUCTS; i++)
-        p.op[i] = (struct hw_matmul){
-            .a = p.a,
-            .b = tensor(device, HW_BUFFER_READ_ONLY, dtype, ROWS, COLS),
-            .c = tensor(device, 0, HW_F32, 1, ROWS),
-            .transpose_b = 1,
-        };
-    return p;
-}
-
-static void record(void)
-{
-    count = 0;
-    ok(hw_queue_record(queue));
-}
-
-/* Ends the recording. */
-static void built(const char *names)
-{
-    struct hw_graph_info info = { .size = sizeof info };
-    struct hw_graph *graph;
-    ok(hw_queue_end(queue, &graph));
-    ok(hw_graph_info(graph, &info));
-    assert_int_equal(info.built, 1);
-    for (int i = 0; i < count; i++)
-        assert_true(seen[i].recorded);
-    launched(names);
-    ok(hw_graph_launch(graph, queue));
-    ok(hw_queue_wait(queue));
-    hw_graph_free(graph);
-}
 
 /* ---- products of one token ---- */
 
@@ -366,99 +200,6 @@ static void a_row_that_is_asked_for_is_launched(void **state)
     built("gemv_ swiglu_f32");
 }
 
-/* ---- rope, and storing k and v ---- */
-
-enum { HEADS = 8, KV_HEADS = 2, SIZE = 128, CACHED = 64 };
-
-/* What a layer does with q, k and v of one token. */
-struct layer {
-    struct hw_rope q, k;
-    struct hw_set_rows store_k, store_v;
-};
-
-static struct hw_rope rope_of(struct hw_tensor positions, int64_t heads)
-{
-    struct hw_rope op = { .positions = positions };
-    ok(hw_tensor_alloc(hopper, 0, HW_F32, 3, (const int64_t[]){ 1, heads, SIZE }, &op.x));
-    op.y = op.x;
-    return op;
-}
-
-static struct layer layer(int32_t cache)
-{
-    const int64_t one = 1;
-    struct hw_tensor positions;
-    ok(hw_tensor_alloc(hopper, 0, HW_I32, 1, &one, &positions));
-    struct layer l = { .q = rope_of(positions, HEADS), .k = rope_of(positions, KV_HEADS) };
-    l.store_k = (struct hw_set_rows){
-        .x = hw_view_2d(l.k.y.buffer, 0, HW_F32, 1, KV_HEADS * SIZE),
-        .rows = positions,
-        .table = tensor(hopper, 0, cache, CACHED, KV_HEADS * SIZE),
-    };
-    l.store_v = (struct hw_set_rows){
-        .x = tensor(hopper, 0, HW_F32, 1, KV_HEADS * SIZE),
-        .rows = positions,
-        .table = tensor(hopper, 0, cache, CACHED, KV_HEADS * SIZE),
-    };
-    return l;
-}
-
-static void record_layer(const struct layer *l)
-{
-    record();
-    ok(hw_rope(queue, &l->q));
-    ok(hw_rope(queue, &l->k));
-    ok(hw_set_rows(queue, &l->store_v));
-    ok(hw_set_rows(queue, &l->store_k));
-}
-
-static void heads_of_a_layer_are_one_launch(void **state)
-{
-    static const int32_t caches[] = { HW_F32, HW_F16, HW_BF16, HW_Q8_0 };
-    (void)state;
-    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
-        const struct layer l = layer(caches[i]);
-        record_layer(&l);
-        built("heads_move");
-        const struct heads_args *args = &seen[0].heads;
-        assert_int_equal(args->jobs, 3); /* k is stored by the warps that rotate it */
-        assert_int_equal(args->job[0].y, address_of(&l.q.y));
-        assert_int_equal(args->job[0].table, 0);
-        assert_int_equal(args->job[1].y, address_of(&l.k.y));
-        assert_int_equal(args->job[1].table, address_of(&l.store_k.table));
-        assert_int_equal(args->job[2].x, address_of(&l.store_v.x));
-        assert_int_equal(args->job[2].table, address_of(&l.store_v.table));
-        assert_int_equal(args->job[2].y, 0);
-        assert_true(seen[0].early);
-    }
-}
-
-static void heads_that_depend_on_another_stay_apart(void **state)
-{
-    const struct layer good = layer(HW_F32);
-    struct layer l = good;
-    (void)state;
-    l.k.x = l.q.y; /* rotated once more */
-    l.k.x.extent[1] = KV_HEADS;
-    record_layer(&l);
-    built("heads_move heads_move");
-    l = good;
-    l.store_v.table = l.store_k.table; /* the last one wins */
-    record_layer(&l);
-    built("heads_move heads_move");
-    l = good;
-    l.store_v.x = hw_view_2d(l.store_k.table.buffer, 0, HW_F32, 1, KV_HEADS * SIZE);
-    record_layer(&l);
-    built("heads_move heads_move");
-    for (uint64_t head = 0; head < KV_HEADS; head++) { /* stores one of those rotated */
-        l = good;
-        l.store_k.x = hw_view_2d(l.k.y.buffer, head * SIZE * 4, HW_F32, 1, SIZE);
-        l.store_k.table = tensor(hopper, 0, HW_F32, CACHED, SIZE);
-        record_layer(&l);
-        built("heads_move heads_move");
-    }
-}
-
 /* ---- early launches ---- */
 
 static bool last_is_early(void)
@@ -521,7 +262,7 @@ static void nothing_is_early_after_work_of_the_application(void **state)
     assert_false(last_is_early());
 }
 
-static void only_9_0_launches_early(void **state)
+static void only_9_0_and_later_launch_early(void **state)
 {
     struct hw_device *const devices[] = { ampere, turing };
     (void)state;
@@ -535,6 +276,56 @@ static void only_9_0_launches_early(void **state)
         ok(hw_queue_wait(on));
     }
     assert_int_equal(faults_count("launch_ex"), 0);
+}
+
+/* ---- the memory of a group ---- */
+
+static struct seen launch_one(struct hw_device *device, int32_t dtype, int64_t cols)
+{
+    const struct hw_matmul op = {
+        .a = tensor(device, 0, HW_F32, 1, cols),
+        .b = tensor(device, HW_BUFFER_READ_ONLY, dtype, ROWS, cols),
+        .c = tensor(device, 0, HW_F32, 1, ROWS),
+        .transpose_b = 1,
+    };
+    struct hw_queue *on;
+    ok(hw_queue_open(device, NULL, &on));
+    count = 0;
+    ok(hw_matmul(on, &op));
+    ok(hw_queue_wait(on));
+    hw_queue_close(on);
+    assert_int_equal(count, 1);
+    return seen[0];
+}
+
+/* So much that no second group fits. */
+static void groups_have_a_multiprocessor_each(void **state)
+{
+    enum { DECLARED = 2048, RESERVED = 1024 }; /* at most; for each group */
+    static const int64_t cols[] = { 256, 4096, 14336 };
+    static const struct {
+        struct hw_device **device;
+        unsigned kib;
+    } cards[] = { { &hopper, 227 }, { &blackwell, 99 } };
+    (void)state;
+    for (int card = 0; card < 2; card++)
+        for (int i = 0; i < 3; i++) {
+            const struct seen s = launch_one(*cards[card].device, HW_BF16, cols[i]);
+            assert_string_equal(s.kernel, "gemv_bf16");
+            assert_true(s.early);
+            assert_in_range(s.gemv.stages, 2, GEMV_STAGES);
+            assert_true(2 * (s.shared + DECLARED + RESERVED) >
+                        cards[card].kib * 1024 + RESERVED);
+            assert_true(s.shared + DECLARED <= cards[card].kib * 1024);
+        }
+}
+
+/* A row of a that does not fit into shared memory is left to another kernel. */
+static void long_rows_need_a_large_memory(void **state)
+{
+    (void)state;
+    assert_string_equal(launch_one(hopper, HW_BF16, 30000).kernel, "gemv_bf16");
+    assert_string_not_equal(launch_one(blackwell, HW_BF16, 30000).kernel, "gemv_bf16");
 }
 
 /* ---- products of many rows ---- */
@@ -726,7 +517,7 @@ static void workspaces_are_counted(void **state)
     (void)state;
     const uint64_t before = held();
     ok(hw_attention(queue, &op));
-    launched("decode_f16_128 merge_128");
+    launched("decode_f16_128");
     const uint64_t workspace = held() - before;
     assert_true(workspace > 0);
     ok(hw_attention(queue, &op));
@@ -758,7 +549,7 @@ static void workspaces_are_limited(void **state)
     assert_int_equal(held(), bytes);
     hw_buffer_free(rest);
     ok(hw_attention(queue, &op));
-    launched("decode_f16_128 merge_128");
+    launched("decode_f16_128");
 }
 
 /* ---- calls of the driver that fail ---- */
@@ -816,11 +607,13 @@ static void memory_for_a_workspace_that_is_not_there(void **state)
     fails(HW_NO_MEMORY, "bytes of memory for kernels", hw_attention(queue, &op));
     launched("");
     assert_int_equal(held(), before);
+    faults_reset();
+    faults_arm("fill", 1, INVALID_VALUE);
+    fails(HW_DRIVER, "cannot clear the counters of kernels", hw_attention(queue, &op));
+    assert_int_equal(held(), before);
     ok(hw_attention(queue, &op));
-    launched("decode_f16_128 merge_128");
+    launched("decode_f16_128");
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
 {
@@ -833,11 +626,11 @@ int main(void)
         TEST(swiglu_of_two_products_is_one_launch),
         TEST(swiglu_of_something_else_is_a_launch_of_its_own),
         TEST(a_row_that_is_asked_for_is_launched),
-        TEST(heads_of_a_layer_are_one_launch),
-        TEST(heads_that_depend_on_another_stay_apart),
         TEST(nothing_is_early_after_a_copy),
         TEST(nothing_is_early_after_work_of_the_application),
-        TEST(only_9_0_launches_early),
+        TEST(only_9_0_and_later_launch_early),
+        TEST(groups_have_a_multiprocessor_each),
+        TEST(long_rows_need_a_large_memory),
         TEST(products_of_many_rows),
         TEST(products_of_batches),
         TEST(precision_type_and_rows_choose_the_kernel),
