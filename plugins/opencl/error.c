@@ -19,8 +19,10 @@ static const struct {
     { -36, "CL_INVALID_COMMAND_QUEUE", HW_LOST },
     { -38, "CL_INVALID_MEM_OBJECT", HW_DRIVER },
     { -42, "CL_INVALID_BINARY", HW_DRIVER },
+    { -46, "CL_INVALID_KERNEL_NAME", HW_DRIVER },
     { -52, "CL_INVALID_KERNEL_ARGS", HW_DRIVER },
     { -54, "CL_INVALID_WORK_GROUP_SIZE", HW_DRIVER },
+    { -55, "CL_INVALID_WORK_ITEM_SIZE", HW_DRIVER },
     { -61, "CL_INVALID_BUFFER_SIZE", HW_NO_MEMORY },
     { -1001, "CL_PLATFORM_NOT_FOUND_KHR", HW_NO_DEVICE },
     { -9999, "an illegal access of a kernel", HW_LOST }, /* of NVIDIA's implementation */

@@ -7,8 +7,7 @@
 kernel_plan_fn plan_portable;
 const char *plan_portable(struct plan *plan, const struct kernel_row *row, const void *args)
 {
-    plan->tuned = NULL;
-    return lower(row->op, args, &plan->lowered);
+    return launch_lower(plan, row, args);
 }
 
 #define ROW ROW_DECLARE
@@ -33,6 +32,15 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 
 enum { LAUNCHES_PER_FLUSH = 16 };
 
+int launch_flush(struct queue *queue, uint32_t count)
+{
+    queue->unflushed += count;
+    if (queue->unflushed < LAUNCHES_PER_FLUSH)
+        return 0;
+    queue->unflushed = 0;
+    return queue->device->cl->flush(queue->handle);
+}
+
 static int set_arguments(const struct opencl *cl, void *kernel, const struct lowered *l)
 {
     int error = 0;
@@ -43,49 +51,139 @@ static int set_arguments(const struct opencl *cl, void *kernel, const struct low
     return error ? error : cl->set_argument(kernel, l->pointers, l->args_bytes, &l->args);
 }
 
-static int32_t find_kernel(struct queue *queue, const struct plan *plan, void **kernel,
-                           size_t *group, int64_t *groups)
+static int32_t find_kernel(struct queue *queue, const struct lowered *l,
+                           const struct tuned *tuned, enum sharing sharing,
+                           struct ready *ready)
 {
     struct launch launch;
-    *groups = plan->lowered.groups;
-    if (!plan->tuned)
-        return program_portable(queue, &plan->lowered, kernel, group);
-    plan->tuned->choose(queue->device, &plan->lowered, &launch);
-    *groups = launch.groups;
-    return program_tuned(queue, plan->tuned, &launch, kernel, group);
+    int32_t status;
+    if (!tuned) {
+        status = program_portable(queue, l, sharing, &ready->kernel, &ready->group);
+        ready->items = (size_t)l->groups * ready->group;
+        return status;
+    }
+    tuned->choose(queue->device, l, &launch);
+    ready->group = launch.group;
+    ready->items = (size_t)launch.groups * launch.group;
+    return program_tuned(queue, tuned, &launch, sharing, &ready->kernel);
 }
 
-static int32_t launch(struct queue *queue, const struct plan *plan)
+static int32_t prepare(struct queue *queue, const struct plan *plan,
+                       const struct tuned *tuned, enum sharing sharing,
+                       struct stages *stages)
 {
-    const struct opencl *cl = queue->device->cl;
-    int64_t groups;
-    size_t group;
-    void *kernel;
-    const int32_t status = find_kernel(queue, plan, &kernel, &group, &groups);
+    struct device *device = queue->device;
+    struct ready *ready = &stages->stage[stages->count];
+    *ready = (struct ready){ .workspace = plan->workspace ? plan->lowered.pointers + 1
+                                                          : 0 };
+    int32_t status = find_kernel(queue, &plan->lowered, tuned, sharing, ready);
     if (status)
         return status;
-    const size_t items = (size_t)groups * group;
-    int error = set_arguments(cl, kernel, &plan->lowered);
-    if (!error)
-        error = cl->launch(queue->handle, kernel, 1, NULL, &items, &group, 0, NULL, NULL);
-    if (!error && ++queue->unflushed == LAUNCHES_PER_FLUSH) {
-        queue->unflushed = 0;
-        error = cl->flush(queue->handle);
-    }
-    return answer(queue->device, error, "launch a kernel");
+    stages->count++;
+    return answer(device, set_arguments(device->cl, ready->kernel, &plan->lowered),
+                  "set the arguments of a kernel");
+}
+
+int32_t launch_prepare(struct queue *queue, const struct plan *plan, enum sharing sharing,
+                       struct stages *stages)
+{
+    struct device *device = queue->device;
+    int32_t status = HW_OK;
+    stages->count = 0;
+    if (!plan->lowered.groups)
+        return HW_OK;
+    status = prepare(queue, plan, plan->tuned, sharing, stages);
+    if (!status && plan->second)
+        status = prepare(queue, plan, plan->second, sharing, stages);
+    for (uint32_t i = 0; status && sharing == OWN_KERNEL && i < stages->count; i++)
+        note(device, device->cl->release_kernel(stages->stage[i].kernel),
+             "release a kernel");
+    return status;
+}
+
+int launch_bind(struct queue *queue, const struct ready *ready)
+{
+    return ready->workspace
+               ? queue->device->cl->set_argument(ready->kernel, ready->workspace,
+                                                 sizeof queue->workspace.memory,
+                                                 &queue->workspace.memory)
+               : 0;
+}
+
+int launch_ready(struct queue *queue, const struct ready *ready)
+{
+    return queue->device->cl->launch(queue->handle, ready->kernel, 1, NULL, &ready->items,
+                                     &ready->group, 0, NULL, NULL);
+}
+
+/* ---- workspaces ---- */
+
+/* Work that uses the memory keeps it until it is done. */
+void launch_release(struct queue *queue)
+{
+    struct device *device = queue->device;
+    if (!queue->workspace.bytes)
+        return;
+    note(device, device->cl->release_buffer(queue->workspace.memory),
+         "release memory for kernels");
+    hw_count_memory(device->host, device, -(int64_t)queue->workspace.bytes);
+    queue->workspace.bytes = 0;
+}
+
+int32_t launch_reserve(struct queue *queue, uint64_t bytes)
+{
+    struct device *device = queue->device;
+    char what[80];
+    int error = 0;
+    if (bytes <= queue->workspace.bytes)
+        return HW_OK;
+    launch_release(queue);
+    int32_t status = hw_count_memory(device->host, device, (int64_t)bytes);
+    if (status)
+        return status;
+    snprintf(what, sizeof what, "allocate %llu bytes of memory for kernels",
+             (unsigned long long)bytes);
+    void *memory = device->cl->create_buffer(device->context, MEMORY_READ_WRITE, bytes,
+                                             NULL, &error);
+    status = answer(device, error, what);
+    if (status)
+        hw_count_memory(device->host, device, -(int64_t)bytes);
+    else
+        queue->workspace = (struct workspace){ memory, bytes, ++device->workspaces };
+    return status;
+}
+
+/* ---- ops ---- */
+
+int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan)
+{
+    const char *why = kernel_plan(&queue->choice, op, args, plan);
+    return why ? hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why) : HW_OK;
 }
 
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
     struct plan plan;
-    const int32_t status = check_lost(queue->device);
+    struct stages stages;
+    int error = 0;
+    int32_t status = check_lost(queue->device);
+    if (!status)
+        status = launch_plan(queue, op, args, &plan);
+    if (!status)
+        status = launch_reserve(queue, plan.workspace);
+    if (!status)
+        status = launch_prepare(queue, &plan, SHARED_KERNEL, &stages);
     if (status)
         return status;
-    const char *why = kernel_plan(&queue->choice, op, args, &plan);
-    if (why)
-        return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    return plan.lowered.groups ? launch(queue, &plan) : HW_OK;
+    for (uint32_t i = 0; i < stages.count && !error; i++) {
+        error = launch_bind(queue, &stages.stage[i]);
+        if (!error)
+            error = launch_ready(queue, &stages.stage[i]);
+    }
+    if (!error)
+        error = launch_flush(queue, stages.count);
+    return answer(queue->device, error, "launch a kernel");
 }
 
-KERNEL_QUERIES
+KERNEL_QUERIES_WITH(plan.workspace)
 KERNEL_OPS

@@ -9,6 +9,8 @@
  *   program  the kernels, compiled for the device
  *   launch   from an op to the launch of a kernel; the rows
  *   event    events
+ *   graph    recorded ops as kernels that have their arguments
+ *   kernel   kernels of the application
  *
  * It needs OpenCL 1.2 and calls the functions that opencl.def lists. Each device has a context of
  * its own. */
@@ -57,9 +59,13 @@ enum feature {
 enum {
     TUNED_MATMUL_BLOCK,
     TUNED_MATMUL_GEMV,
-    TUNED_MATMUL_TILE = TUNED_MATMUL_GEMV + 18,
+    TUNED_MATMUL_STREAM = TUNED_MATMUL_GEMV + 18,
+    STREAM_PROGRAMS = 21,
+    TUNED_MATMUL_TILE = TUNED_MATMUL_STREAM + STREAM_PROGRAMS,
     TUNED_ATTENTION_ROWS = TUNED_MATMUL_TILE + 288,
-    TUNED_PROGRAMS = TUNED_ATTENTION_ROWS + 12
+    TUNED_ATTENTION_SPLIT = TUNED_ATTENTION_ROWS + 16,
+    TUNED_ATTENTION_MERGE = TUNED_ATTENTION_SPLIT + 16,
+    TUNED_PROGRAMS = TUNED_ATTENTION_MERGE + 1
 };
 enum { PORTABLE_PROGRAMS = FORM_COUNT * PORTABLE_COUNT };
 
@@ -92,6 +98,7 @@ struct device {
     bool shares;        /* it has memory that the host sees at any time */
     struct kernel_choice choice;
     atomic_bool lost;
+    _Atomic uint64_t workspaces; /* that queues have had */
 
     char name[256], driver[64], options[128];
     struct module_builder builder;
@@ -106,11 +113,18 @@ struct device {
     int callbacks; /* of events, that have not returned yet */
 };
 
+/* Memory that the kernels of an op share; it grows to what the largest op needs. */
+struct workspace {
+    void *memory;
+    uint64_t bytes, serial; /* another serial: other memory */
+};
+
 struct queue {
     struct device *device;
     void *handle;
     struct kernel_choice choice;
     uint32_t unflushed; /* launches */
+    struct workspace workspace;
     /* its own: a kernel holds its arguments */
     void *kernel[PORTABLE_PROGRAMS + TUNED_PROGRAMS];
 };
@@ -155,23 +169,69 @@ struct tuned {
 
 /* Sets up the device's builder and options. */
 void program_begin(struct device *device);
-/* The queue's kernel and the work-items of its groups; compiles it for the device if needed. */
-int32_t program_portable(struct queue *queue, const struct lowered *l, void **kernel,
-                         size_t *group);
+/* A kernel keeps its arguments until they are set anew. So there is one for each program that the
+ * ops of a queue share, and one of its own for each node of a graph, which releases it. */
+enum sharing { SHARED_KERNEL, OWN_KERNEL };
+
+/* The kernel, and the work-items of its groups; compiles it for the device if needed. */
+int32_t program_portable(struct queue *queue, const struct lowered *l, enum sharing sharing,
+                         void **kernel, size_t *group);
 int32_t program_tuned(struct queue *queue, const struct tuned *tuned,
-                      const struct launch *launch, void **kernel, size_t *group);
+                      const struct launch *launch, enum sharing sharing, void **kernel);
+/* A program of the application, which releases it. */
+int32_t program_of_application(struct device *device, const struct hw_user_kernel *desc,
+                               void **program);
 /* Releases a queue's kernels, and a device's programs. */
 void program_drop(struct queue *queue);
 void program_end(struct device *device);
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
-/* What a row's plan function fills in. */
+/* What a row's plan function fills in. A tuned kernel may have another one that ends its work; then
+ * both get a workspace, as their last argument. */
 struct plan {
     struct lowered lowered;
-    const struct tuned *tuned; /* NULL: the portable kernel */
+    const struct tuned *tuned, *second; /* NULL: the portable kernel; there is none */
+    uint64_t workspace;                 /* bytes */
 };
 
 extern const struct kernel_table launch_kernels;
+
+/* A kernel that has its arguments. */
+struct ready {
+    void *kernel;
+    size_t items, group; /* work-items, of all groups and of one */
+    uint32_t workspace;  /* the number of this argument, which is not set yet; 0: none */
+};
+
+/* The kernels of an op. */
+enum { MOST_STAGES = 2 };
+struct stages {
+    uint32_t count;
+    struct ready stage[MOST_STAGES];
+};
+
+/* Fills in what all plans have, that of the portable kernel. */
+static inline const char *launch_lower(struct plan *plan, const struct kernel_row *row,
+                                       const void *args)
+{
+    plan->tuned = plan->second = NULL;
+    plan->workspace = 0;
+    return lower(row->op, args, &plan->lowered);
+}
+
+/* Plans an op with the queue's rows. */
+int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan);
+int32_t launch_prepare(struct queue *queue, const struct plan *plan, enum sharing sharing,
+                       struct stages *stages);
+/* Makes the queue's workspace large enough. */
+int32_t launch_reserve(struct queue *queue, uint64_t bytes);
+void launch_release(struct queue *queue);
+/* These return an error of OpenCL. */
+int launch_bind(struct queue *queue, const struct ready *ready);
+int launch_ready(struct queue *queue, const struct ready *ready);
+/* After `count` launches: flushes the queue now and then, so that the device begins while others
+ * are submitted. */
+int launch_flush(struct queue *queue, uint32_t count);
 
 #endif

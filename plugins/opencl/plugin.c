@@ -46,6 +46,8 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     table->version = HW_BUILD_STAMP;
     slots_fill(table);
     slots_fill_events(table);
+    slots_fill_graphs(table);
+    slots_fill_kernels(table);
     table->device_import = device_import;
     table->queue_import = queue_import;
     table->queue_export = queue_export;
@@ -64,6 +66,10 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 #endif
 
 HW_PLUGIN(NAME,
-          "title=" TITLE "\nrank=60\nneeds=libOpenCL.so.1\nremedy=" REMEDY
-          "\nbuild=" HW_BUILD_STAMP "\n",
+          "title=" TITLE "\nrank=60\nneeds=libOpenCL.so.1\n"
+          "driver=/etc/OpenCL/vendors\ndriver=/sys/module/nvidia/version\n"
+          "variable=OCL_*\nvariable=OPENCL_*\nvariable=CL_*\nvariable=POCL_*\n"
+          "variable=RUSTICL_*\nvariable=CUDA_*\nvariable=ROCR_*\nvariable=GPU_*\n"
+          "variable=HSA_*\nvariable=ZE_*\n"
+          "remedy=" REMEDY "\nbuild=" HW_BUILD_STAMP "\n",
           fill)

@@ -120,6 +120,19 @@ void program_begin(struct device *device)
     device->builder.load = load;
 }
 
+int32_t program_of_application(struct device *device, const struct hw_user_kernel *desc,
+                               void **program)
+{
+    if (desc->blob)
+        return load(device, desc->blob, (size_t)desc->blob_bytes, program);
+    const struct embedded text = { desc->name, (const void *)desc->source,
+                                   strlen(desc->source) };
+    const struct module_program wanted = { .name = desc->name,
+                                           .options = device->options,
+                                           .parts = { &text } };
+    return module_load(&device->builder, &wanted, program);
+}
+
 void program_end(struct device *device)
 {
     for (int i = 0; i < PORTABLE_PROGRAMS + TUNED_PROGRAMS; i++)
@@ -144,8 +157,8 @@ static int32_t most_items(struct device *device, void *program, const char *entr
     int error = 0;
     void *kernel = device->cl->create_kernel(program, entry, &error);
     if (!error)
-        error = device->cl->kernel_info(kernel, device->handle, KERNEL_GROUP_MOST,
-                                        sizeof *most, most, NULL);
+        error = device->cl->kernel_group_info(kernel, device->handle, KERNEL_GROUP_MOST,
+                                              sizeof *most, most, NULL);
     if (kernel)
         note(device, device->cl->release_kernel(kernel), "release a kernel");
     return answer(device, error, "ask about a kernel");
@@ -207,55 +220,55 @@ static int32_t find_tuned(struct device *device, const struct tuned *tuned,
     return load_program(device, &recipe, program);
 }
 
-/* The queue's own kernel of a program that is loaded. */
-static int32_t own_kernel(struct queue *queue, int program, const char *entry,
-                          void **kernel, size_t *group)
+/* A kernel of a program that is loaded; a shared one stays the queue's. */
+static int32_t make_kernel(struct queue *queue, int program, const char *entry,
+                           enum sharing sharing, void **kernel)
 {
     int error = 0;
-    *group = queue->device->program[program].group;
     *kernel = queue->device->cl->create_kernel(queue->device->program[program].handle,
                                                entry, &error);
-    if (!error)
+    if (!error && sharing == SHARED_KERNEL)
         queue->kernel[program] = *kernel;
     return answer(queue->device, error, "find a kernel");
 }
 
-int32_t program_portable(struct queue *queue, const struct lowered *l, void **kernel,
-                         size_t *group)
+int32_t program_portable(struct queue *queue, const struct lowered *l, enum sharing sharing,
+                         void **kernel, size_t *group)
 {
     struct device *device = queue->device;
     const int number = (int)l->form * PORTABLE_COUNT + (int)l->kernel;
     int32_t status = HW_OK;
-    *kernel = queue->kernel[number];
-    if (*kernel) {
+    if (sharing == SHARED_KERNEL && queue->kernel[number]) {
+        *kernel = queue->kernel[number];
         *group = device->program[number].group;
         return HW_OK;
     }
     pthread_mutex_lock(&device->lock);
     if (!device->program[number].handle)
         status = find_portable(device, l, &device->program[number]);
+    *group = device->program[number].group;
     pthread_mutex_unlock(&device->lock);
     return status ? status
-                  : own_kernel(queue, number, kernels[l->kernel].entry, kernel, group);
+                  : make_kernel(queue, number, kernels[l->kernel].entry, sharing, kernel);
 }
 
 int32_t program_tuned(struct queue *queue, const struct tuned *tuned,
-                      const struct launch *launch, void **kernel, size_t *group)
+                      const struct launch *launch, enum sharing sharing, void **kernel)
 {
     struct device *device = queue->device;
     const int number = PORTABLE_PROGRAMS + (int)launch->program;
     char entry[64];
     int32_t status = HW_OK;
-    *kernel = queue->kernel[number];
-    *group = launch->group;
-    if (*kernel)
+    if (sharing == SHARED_KERNEL && queue->kernel[number]) {
+        *kernel = queue->kernel[number];
         return HW_OK;
+    }
     snprintf(entry, sizeof entry, "%s_kernel", tuned->name);
     pthread_mutex_lock(&device->lock);
     if (!device->program[number].handle)
         status = find_tuned(device, tuned, launch, &device->program[number]);
     pthread_mutex_unlock(&device->lock);
-    return status ? status : own_kernel(queue, number, entry, kernel, group);
+    return status ? status : make_kernel(queue, number, entry, sharing, kernel);
 }
 
 void program_drop(struct queue *queue)

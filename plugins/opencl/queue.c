@@ -102,6 +102,7 @@ void queue_close(void *self)
     note(device, device->cl->finish(queue->handle),
          "complete the work of a queue that is closed");
     program_drop(queue);
+    launch_release(queue);
     note(device, device->cl->release_queue(queue->handle), "release a queue");
     free(queue);
 }

@@ -14,27 +14,6 @@
 #define MOST_DIM 256
 #define SHARE    (GROUP / ROWS)
 
-struct keys {
-    i64 first, end;
-};
-
-FUNC struct keys keys_seen(ARGS(struct attention_args) a, i64 length, i64 query)
-{
-    const i64 next = length - a.queries + query + 1;
-    struct keys seen;
-    seen.end = a.causal && next < length ? next : length;
-    seen.first = a.window > 0 && seen.end > a.window ? seen.end - a.window : 0;
-    return seen;
-}
-
-FUNC i64 length_of(ARGS(struct attention_args) a, GLOBAL const u8 *lengths, i64 batch)
-{
-    i64 length = a.length;
-    if (a.has_lengths)
-        length = ((GLOBAL const int *)(lengths + a.lengths_offset))[batch];
-    return length < 0 ? 0 : length < a.keys_max ? length : a.keys_max;
-}
-
 /* The largest `v` of each run of SHARE work-items. */
 LOCAL_FUNC float run_max(float v, LOCAL float *scratch, int lid)
 {

@@ -46,13 +46,18 @@ static inline uint32_t matmul_type(int dtype)
     return i;
 }
 
-/* Whether vectors of four floats are aligned in a matrix with `inner` elements in a row, and are
- * inside of a row as a whole. */
+static inline bool matmul_is_aligned(struct place p, int64_t align)
+{
+    return p.offset % align == 0 && p.stride[0] % align == 0 && p.stride[1] % align == 0 &&
+           p.stride[2] % align == 0;
+}
+
+/* Whether vectors of four floats or codes of q8_0 are aligned in a matrix with `inner` elements in
+ * a row, and are inside of a row as a whole. */
 static inline bool matmul_has_fours(struct place p, int dtype, int64_t inner)
 {
-    const int64_t four = dtype == STORAGE_F32 ? 16 : 8;
-    return p.offset % four == 0 && p.stride[0] % four == 0 && p.stride[1] % four == 0 &&
-           p.stride[2] % four == 0 && inner % 4 == 0;
+    const int64_t four = dtype == STORAGE_F32 ? 16 : dtype == STORAGE_Q8_0 ? 2 : 8;
+    return matmul_is_aligned(p, four) && inner % 4 == 0;
 }
 
 #endif

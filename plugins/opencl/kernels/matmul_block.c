@@ -30,6 +30,7 @@ kernel_plan_fn plan_matmul_block;
 const char *plan_matmul_block(struct plan *plan, const struct kernel_row *row,
                               const void *args)
 {
+    const char *why = launch_lower(plan, row, args);
     plan->tuned = &matmul_block;
-    return lower(row->op, args, &plan->lowered);
+    return why;
 }

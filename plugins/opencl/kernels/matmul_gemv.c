@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cl: one row of a in each matrix, and b stored [n,k]. */
+/* Plans matmul_gemv.cl: one row of a in each matrix, and b stored [n,k], of floats or q4_K. */
 #include "matmul.h"
 
 enum { LANES = 32, ROWS = 2, MOST_ITEMS = 128 }; /* as in matmul_gemv.cl */
@@ -29,18 +29,12 @@ static void describe(const struct device *device, const struct launch *launch,
 
 static const struct tuned matmul_gemv = { "matmul_gemv", choose, describe };
 
-static bool is_aligned(struct place p, int64_t align)
-{
-    return p.offset % align == 0 && p.stride[0] % align == 0 && p.stride[1] % align == 0 &&
-           p.stride[2] % align == 0;
-}
-
 kernel_plan_fn plan_matmul_gemv;
 const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
                              const void *args)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     if (m->m != 1)
@@ -49,7 +43,7 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
         return "k is not a multiple of 8";
     if (matmul_type(m->b_type) == MATMUL_TYPES)
         return "b has a type that this row does not take";
-    if (!is_aligned(m->b, matmul_types[matmul_type(m->b_type)].align) ||
+    if (!matmul_is_aligned(m->b, matmul_types[matmul_type(m->b_type)].align) ||
         !matmul_has_fours(m->a, m->a_type, m->k))
         return "an operand is not aligned";
     plan->tuned = &matmul_gemv;

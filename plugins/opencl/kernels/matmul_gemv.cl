@@ -4,7 +4,7 @@
  * A work-item takes a piece of PIECE_NUMBERS numbers of b at a time, in loads of up to 16 bytes, and
  * the LANES together read neighbouring pieces. The numbers of a that belong to a piece are two
  * spans; they are read once for ROWS columns, from the cache. Nothing passes through group memory
- * but the sums at the end.
+ * but the sums at the end. matmul_stream.cl is for other blocks.
  *
  * The plan defines A_TYPE, a float, and B_TYPE; it takes care that pieces are aligned. */
 #define ROWS 2
@@ -14,9 +14,7 @@
 #define GEMV_f32  1
 #define GEMV_f16  2
 #define GEMV_bf16 3
-#define GEMV_q8_0 4
-#define GEMV_q4_0 5
-#define GEMV_q4_K 6
+#define GEMV_q4_K 4
 #define GEMV_B    JOIN(GEMV_, B_TYPE)
 
 /* The numbers of a piece of b, as float: first those of the first span. A factor that all share is
@@ -28,35 +26,6 @@ FUNC void get_piece(PRIVATE float4 *v, GLOBAL const u8 *row, i64 piece)
 {
     v[0] = FOUR(B_TYPE)(row, piece * 8);
     v[1] = FOUR(B_TYPE)(row, piece * 8 + 4);
-}
-
-#elif GEMV_B == GEMV_q8_0
-
-#define PIECE_NUMBERS 8
-FUNC void get_piece(PRIVATE float4 *v, GLOBAL const u8 *row, i64 piece)
-{
-    GLOBAL const u8 *block = row + piece / 4 * Q8_0_BYTES;
-    GLOBAL const ushort *codes = (GLOBAL const ushort *)(block + 2 + piece % 4 * 8);
-    const float d = load_scale(block);
-    const char4 low = as_char4((ushort2)(codes[0], codes[1]));
-    const char4 high = as_char4((ushort2)(codes[2], codes[3]));
-    v[0] = d * convert_float4(low);
-    v[1] = d * convert_float4(high);
-}
-
-#elif GEMV_B == GEMV_q4_0
-
-#define PIECE_NUMBERS 16
-FUNC void get_piece(PRIVATE float4 *v, GLOBAL const u8 *row, i64 piece)
-{
-    GLOBAL const u8 *block = row + piece / 2 * Q4_0_BYTES;
-    GLOBAL const ushort *codes = (GLOBAL const ushort *)(block + 2 + piece % 2 * 8);
-    const float d = load_scale(block);
-    for (int i = 0; i < 2; i++) {
-        const uchar4 two = as_uchar4((ushort2)(codes[2 * i], codes[2 * i + 1]));
-        v[i] = d * (convert_float4(two & (uchar4)15) - 8.0f);
-        v[i + 2] = d * (convert_float4(two >> (uchar4)4) - 8.0f);
-    }
 }
 
 #else /* q4_K */
@@ -85,8 +54,6 @@ FUNC void get_piece(PRIVATE float4 *v, GLOBAL const u8 *row, i64 piece)
 /* Where the spans of a piece begin in a row of a; without blocks, one after the other. */
 FUNC i64 first_span(i64 piece)
 {
-    if (GEMV_B == GEMV_q4_0)
-        return piece / 2 * BLOCK + piece % 2 * SPAN;
     if (GEMV_B == GEMV_q4_K)
         return piece / 2 * 2 * BLOCK + piece % 2 * SPAN;
     return piece * PIECE_NUMBERS;
@@ -94,8 +61,6 @@ FUNC i64 first_span(i64 piece)
 
 FUNC i64 second_span(i64 piece)
 {
-    if (GEMV_B == GEMV_q4_0)
-        return first_span(piece) + BLOCK / 2;
     if (GEMV_B == GEMV_q4_K)
         return first_span(piece) + BLOCK;
     return first_span(piece) + SPAN;

@@ -90,7 +90,7 @@ const char *plan_matmul_tile(struct plan *plan, const struct kernel_row *row,
                              const void *args)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const bool blocks = matmul_type(m->b_type) > matmul_float(STORAGE_BF16);

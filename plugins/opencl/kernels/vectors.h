@@ -27,6 +27,13 @@ FUNC float4 four_bf16(GLOBAL const u8 *row, i64 i)
 }
 
 /* Of blocks, where a row is aligned to them. */
+FUNC float4 four_q8_0(GLOBAL const u8 *row, i64 i)
+{
+    GLOBAL const u8 *block = row + i / BLOCK * Q8_0_BYTES;
+    GLOBAL const ushort *codes = (GLOBAL const ushort *)(block + 2 + i % BLOCK);
+    return load_scale(block) * convert_float4(as_char4((ushort2)(codes[0], codes[1])));
+}
+
 #define FOUR_OF_BLOCKS(type)                                                               \
     FUNC float4 four_##type(GLOBAL const u8 *row, i64 i)                                   \
     {                                                                                      \
@@ -34,7 +41,6 @@ FUNC float4 four_bf16(GLOBAL const u8 *row, i64 i)
         load_##type(v, row, i, 4);                                                         \
         return vload4(0, v);                                                               \
     }
-FOUR_OF_BLOCKS(q8_0)
 FOUR_OF_BLOCKS(q4_0)
 FOUR_OF_BLOCKS(q4_K)
 

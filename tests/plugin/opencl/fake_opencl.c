@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_opencl.c - a stand-in for libOpenCL.so.1 with one implementation: what plugins/opencl calls,
  * on the host. A queue is a thread; compiling a program keeps its text and options, and a launch
- * runs the portable kernel that it names as plain C.
+ * runs the portable kernel that it names as plain C. Of the application's kernels it knows two.
  *
  * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset. */
 #include "opencl.h"
@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+enum { USER_PARAMETERS = 6 };
 enum {
     SUCCESS = 0,
     OUT_OF_MEMORY = -6,
@@ -25,8 +26,8 @@ enum {
     INVALID_PROGRAM = -45,
     INVALID_KERNEL_NAME = -46,
     INVALID_ARGUMENT_INDEX = -49,
-    INVALID_ARGUMENT_SIZE = -51,
     INVALID_GROUP_SIZE = -54,
+    BUILD_FAILURE = -11,
     NO_PLATFORM = -1001
 };
 
@@ -440,8 +441,8 @@ void *fake_program_of_binary(void *context, uint32_t count, void *const *given,
 {
     (void)context, (void)given;
     *error = count == 1 ? SUCCESS : INVALID_VALUE;
-    *statuses = *error;
-    return *error ? NULL : new_program((const char *)binaries[0], sizes[0]);
+    *statuses = *error ? *error : *binaries[0] == '-' ? SUCCESS : INVALID_BINARY;
+    return *error || *statuses ? NULL : new_program((const char *)binaries[0], sizes[0]);
 }
 
 int fake_build_program(void *handle, uint32_t count, void *const *given,
@@ -451,6 +452,8 @@ int fake_build_program(void *handle, uint32_t count, void *const *given,
     (void)given;
     if (count != 1 || notify || user)
         return INVALID_VALUE;
+    if (strstr(program->text, "#error"))
+        return BUILD_FAILURE;
     const size_t room_for = strlen(options) + strlen(program->text) + 2;
     char *built = *options ? malloc(room_for) : NULL;
     if (built) {
@@ -490,11 +493,52 @@ int fake_release_program(void *program)
 
 /* ---- kernels ---- */
 
+/* A launch of a kernel of the application: what it was given, and its work-items. */
+struct user_launch {
+    void (*run)(const struct user_launch *launch);
+    union {
+        unsigned char *memory;
+        int64_t number;
+        float f;
+    } given[USER_PARAMETERS];
+    size_t items[3], group[3];
+};
+
+/* y[i] = by x[i] for i < n. */
+static void run_scale(const struct user_launch *l)
+{
+    const float *x = (const float *)(l->given[0].memory + l->given[1].number);
+    float *y = (float *)(l->given[2].memory + l->given[3].number);
+    for (int64_t i = 0; i < l->given[4].number && i < (int64_t)l->items[0]; i++)
+        y[i] = l->given[5].f * x[i];
+}
+
+/* Each work-item writes the numbers of its group, and its own in the group. */
+static void run_place(const struct user_launch *l)
+{
+    int64_t *y = (int64_t *)(l->given[0].memory + l->given[1].number);
+    const size_t *n = l->items, *g = l->group;
+    for (size_t at = 0; at < n[0] * n[1] * n[2]; at++) {
+        const size_t i[3] = { at % n[0], at / n[0] % n[1], at / n[0] / n[1] };
+        y[at] = 0;
+        for (int d = 2; d >= 0; d--)
+            y[at] = y[at] * 1000 + (int64_t)(i[d] / g[d] * 10 + i[d] % g[d]);
+    }
+}
+
+/* p: a pointer, l: a long, f: a float. */
+static const struct user {
+    const char *name, *parameters;
+    void (*run)(const struct user_launch *launch);
+} users[] = { { "scale", "plpllf", run_scale }, { "place", "pl", run_place } };
+
 struct fake_kernel {
     struct object object;
     struct kernel kernel;
     size_t group; /* that the program was compiled for */
     struct kernel_launch launch;
+    const struct user *user; /* NULL: a portable one */
+    struct user_launch user_launch;
 };
 
 /* "matmul_kernel" is "matmul", or "matmul_f16_f32" if the options choose these types; the program
@@ -516,11 +560,31 @@ static bool find(const struct fake_program *program, const char *entry,
     return strstr(program->text, text) && kernel_find(name, kernel);
 }
 
+/* "kernel void scale(" */
+static bool has_entry(const struct fake_program *program, const char *name)
+{
+    char text[96];
+    snprintf(text, sizeof text, "kernel void %s(", name);
+    return strstr(program->text, text);
+}
+
+static void *create_user_kernel(const struct user *user)
+{
+    struct fake_kernel *kernel = new_object(sizeof *kernel, end_memory);
+    kernel->user = user;
+    kernel->user_launch.run = user->run;
+    return kernel;
+}
+
 void *fake_create_kernel(void *handle, const char *name, int *error)
 {
     const struct fake_program *program = handle;
     const char *group = strstr(program->text, "-DGROUP=");
     struct kernel found;
+    *error = SUCCESS;
+    for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
+        if (program->built && !strcmp(users[i].name, name) && has_entry(program, name))
+            return create_user_kernel(&users[i]);
     *error = !program->built                          ? INVALID_PROGRAM
              : !group || !find(program, name, &found) ? INVALID_KERNEL_NAME
                                                       : SUCCESS;
@@ -538,8 +602,19 @@ int fake_release_kernel(void *kernel)
     return release(kernel);
 }
 
-int fake_kernel_info(void *kernel, void *device, uint32_t what, size_t room_for,
-                     void *value, size_t *size)
+int fake_kernel_info(void *handle, uint32_t what, size_t room_for, void *value,
+                     size_t *size)
+{
+    enum { PARAMETERS = 0x1191 };
+    const struct fake_kernel *kernel = handle;
+    const uint32_t count = kernel->user ? (uint32_t)strlen(kernel->user->parameters)
+                                        : kernel->kernel.pointers + 1;
+    return what == PARAMETERS ? reply(&count, sizeof count, room_for, value, size)
+                              : INVALID_VALUE;
+}
+
+int fake_kernel_group_info(void *kernel, void *device, uint32_t what, size_t room_for,
+                           void *value, size_t *size)
 {
     enum { GROUP_MOST = 0x11B0 };
     const size_t most = 128;
@@ -548,10 +623,31 @@ int fake_kernel_info(void *kernel, void *device, uint32_t what, size_t room_for,
                               : INVALID_VALUE;
 }
 
+static int set_user_argument(struct fake_kernel *kernel, uint32_t index, size_t size,
+                             const void *value)
+{
+    const char *parameters = kernel->user->parameters;
+    const struct fake_buffer *buffer = NULL;
+    if (index >= strlen(parameters))
+        return INVALID_ARGUMENT_INDEX;
+    if (size != (parameters[index] == 'f' ? sizeof(float) : sizeof(int64_t)))
+        return INVALID_ARGUMENT_SIZE;
+    if (parameters[index] == 'p') {
+        if (value)
+            memcpy(&buffer, value, sizeof buffer);
+        kernel->user_launch.given[index].memory = buffer ? buffer->memory : NULL;
+    } else if (value) {
+        memcpy(&kernel->user_launch.given[index], value, size);
+    }
+    return value || parameters[index] == 'p' ? SUCCESS : INVALID_ARGUMENT_VALUE;
+}
+
 int fake_set_argument(void *handle, uint32_t index, size_t size, const void *value)
 {
     struct fake_kernel *kernel = handle;
     struct fake_buffer *buffer = NULL;
+    if (kernel->user)
+        return set_user_argument(kernel, index, size, value);
     if (index > kernel->kernel.pointers)
         return INVALID_ARGUMENT_INDEX;
     if (size != (index < kernel->kernel.pointers ? sizeof buffer : kernel->kernel.bytes))
@@ -566,12 +662,38 @@ int fake_set_argument(void *handle, uint32_t index, size_t size, const void *val
     return SUCCESS;
 }
 
+static void run_user(void *data)
+{
+    const struct user_launch *launch = data;
+    launch->run(launch);
+}
+
+static int launch_user(struct fake_queue *queue, const struct fake_kernel *kernel,
+                       uint32_t rank, const size_t *items, const size_t *group)
+{
+    struct user_launch launch = kernel->user_launch;
+    if (rank != 3)
+        return INVALID_VALUE;
+    for (int i = 0; i < 3; i++) {
+        if (!group[i] || !items[i] || items[i] % group[i])
+            return INVALID_GROUP_SIZE;
+        launch.items[i] = items[i];
+        launch.group[i] = group[i];
+    }
+    stream_submit(queue->stream, run_user, &launch, sizeof launch);
+    return SUCCESS;
+}
+
 int fake_launch(void *queue, void *handle, uint32_t rank, const size_t *offset,
                 const size_t *items, const size_t *group, uint32_t count, void *const *wait,
                 void **event)
 {
     const struct fake_kernel *kernel = handle;
-    if (rank != 1 || offset || count || wait || event)
+    if (offset || count || wait || event)
+        return INVALID_VALUE;
+    if (kernel->user)
+        return launch_user(queue, kernel, rank, items, group);
+    if (rank != 1)
         return INVALID_VALUE;
     if (*group != kernel->group || !*items || *items % *group)
         return INVALID_GROUP_SIZE;

@@ -41,7 +41,8 @@ clean()
 
 @test "tuned kernels" {
     clean 'matmul(m=36,n=68,k=40,b=f32,ta=0,tb=1)' 'matmul(m=36,n=68,k=40,b=f16,ta=1,tb=0)' \
-        'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)'
+        'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)' \
+        'attention(kv=q8_0,tq=1,tmax=150,d=64,dv=32,hq=4,hkv=2,batch=2,lengths=mixed,window=70,causal=1)'
 }
 
 @test "kernels without group memory" {

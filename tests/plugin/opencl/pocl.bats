@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The OpenCL plugin on PoCL, with all its threads. $CHECKOPS and $HW are programs, $MODEL is a model, $GOLDEN its
-# expected output, $KERNELS the list of kernels.
+# expected output, $KERNELS the list of kernels; $OPENCL_GRAPH and $OPENCL_KERNEL are the programs test_graph.c and
+# test_kernel.c.
 
 setup()
 {
@@ -41,6 +42,16 @@ setup()
     done
 }
 
+@test "kernels of the application" {
+    [ "$OPENCL_KERNEL" ] || skip "missing tool: cmocka (libcmocka-dev)"
+    "$OPENCL_KERNEL"
+}
+
+@test "graphs with a workspace" {
+    [ "$OPENCL_GRAPH" ] || skip "missing tool: cmocka (libcmocka-dev)"
+    "$OPENCL_GRAPH"
+}
+
 # The text below goes through such memory: tokens and positions that the host writes are read by kernels.
 @test "the host sees memory of the device" {
     "$HW" bench copy -d opencl:0 -r 1 | grep 'pinned to device'
@@ -73,14 +84,14 @@ END
 }
 
 @test "a device that two modules show appears once" {
-    local vendor
-    case $(sed -n 's/^vendor_id.*: //p' /proc/cpuinfo | head -n 1) in
-    GenuineIntel) vendor=intel ;;
-    AuthenticAMD) vendor=amd ;;
-    esac
-    [ -e "$HW_PLUGIN_PATH_ONLY/hw_opencl_$vendor.so" ] || skip "not applicable: built without -Dopencl_vendors"
+    local modules vendor
+    modules=("$HW_PLUGIN_PATH_ONLY"/hw_opencl_*.so)
+    [ -e "${modules[0]}" ] || skip "not applicable: built without -Dopencl_vendors"
     HW_BACKENDS='opencl*' "$HW" devices -l >"$BATS_TEST_TMPDIR/all"
     grep -q '^opencl:0' "$BATS_TEST_TMPDIR/all"
-    grep "^opencl_$vendor:0.*not used" "$BATS_TEST_TMPDIR/all"
+    # PoCL's device need not have the vendor of the processor: 3.1 says Intel on AMD's.
+    vendor=$(sed -nE 's/^opencl_([a-z]+):0.*not used.*/\1/p' "$BATS_TEST_TMPDIR/all")
+    cat "$BATS_TEST_TMPDIR/all"
+    [ -n "$vendor" ]
     HW_BACKENDS=opencl_$vendor "$HW" devices -l | grep "^opencl_$vendor:0"
 }

@@ -15,6 +15,36 @@
 
 #include <cmocka.h>
 
+/* A kernel of the application, y = 3 x, from its text and from a binary: for the stand-in both are
+ * the same, after a first line. */
+static void launch(struct walk *w, struct hw_queue *queue, struct hw_tensor *t)
+{
+    static const char text[] = "kernel void scale(...)",
+                      binary[] = "-\nkernel void scale(...)";
+    struct hw_user_kernel desc = { .size = sizeof desc,
+                                   .group = 32,
+                                   .name = "scale",
+                                   .signature = "toif",
+                                   .source = text };
+    const struct hw_arg args[] = { { .kind = HW_ARG_TENSOR, .tensor = t },
+                                   { .kind = HW_ARG_TENSOR, .tensor = t },
+                                   { .kind = HW_ARG_INT, .i = t->extent[0] },
+                                   { .kind = HW_ARG_FLOAT, .f = 3.0 } };
+    struct hw_kernel *first = NULL, *second = NULL;
+    TRY(hw_kernel_create(w->device, &desc, &first));
+    desc.source = NULL;
+    desc.blob = binary;
+    desc.blob_bytes = sizeof binary;
+    TRY(hw_kernel_create(w->device, &desc, &second));
+    TRY(hw_kernel_launch(queue, first, 2, args, 4));
+    TRY(hw_kernel_launch(queue, second, 2, args, 4));
+    TRY(hw_queue_wait(queue));
+    if (w->status)
+        hw_queue_wait(queue);
+    hw_kernel_free(first);
+    hw_kernel_free(second);
+}
+
 /* The stand-in's own functions do not count, and do not fail. */
 static void import(struct walk *w)
 {
@@ -27,6 +57,7 @@ static void import(struct walk *w)
     struct hw_queue *queue = NULL;
     struct hw_buffer *buffer = NULL;
     struct hw_device_info info = { .size = sizeof info };
+    struct hw_tensor t = { 0 };
     int number = w->index;
     TRY(hw_device_info(w->device, &info));
     sscanf(info.name, "Stand-in %d", &number);
@@ -42,7 +73,6 @@ static void import(struct walk *w)
     const struct hw_import desc = {
         .size = sizeof desc, .kind = "opencl.mem", .handle = memory, .bytes = bytes
     };
-    struct hw_tensor t;
     struct hw_device *found = NULL;
     TRY(hw_device_import(w->context, "opencl.device", device[number], &found));
     assert_true(w->status || found == w->device);
@@ -53,9 +83,15 @@ static void import(struct walk *w)
     TRY(hw_silu(queue, &(struct hw_silu){ .x = t, .y = t }));
     TRY(hw_tensor_read(queue, &t, y, bytes));
     TRY(hw_queue_wait(queue));
+    assert_true(w->status || walk_is_silu(y, x, COUNT));
+    TRY(hw_tensor_write(queue, &t, x, bytes));
+    launch(w, queue, &t);
+    TRY(hw_tensor_read(queue, &t, y, bytes));
+    TRY(hw_queue_wait(queue));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(w->status || y[i] == 9.0f * x[i]);
     hw_queue_close(queue);
     hw_buffer_free(buffer);
-    assert_true(w->status || walk_is_silu(y, x, COUNT));
     fake_release_buffer(memory);
     fake_release_queue(theirs);
     fake_release_context(context);
@@ -70,6 +106,7 @@ static const struct vendor opencl = {
     .fatal = { -36, "CL_INVALID_COMMAND_QUEUE" },
     .first_on_a_device = "create_context",
     .quiet = quiet,
+    .graphs = true,
     .import = import,
     .living = objects_count,
 };

@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* test_load.c - threads that launch at once on a stand-in for libOpenCL.so.1, which counts what
- * reaches it. */
+/* test_load.c - threads that launch at once on a stand-in for libOpenCL.so.1, and graphs. The
+ * stand-in counts what reaches it. */
 #include "../standin/load.h"
 #include "faults.h"
+#include "kernels.h"
 #include "objects.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
-static void threads_launch(void **state)
+#include "answers.h"
+
+static struct hw_context *open_context(void)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "opencl",
                                         .fallback = "error" };
     struct hw_context *context;
-    (void)state;
     faults_reset();
-    if (hw_open(&options, &context))
-        fail_msg("%s", hw_message());
+    ok(hw_open(&options, &context));
+    return context;
+}
+
+static void threads_launch(void **state)
+{
+    struct hw_context *context = open_context();
+    (void)state;
     threads_launch_at_once(context);
     assert_int_equal(faults_count("launch"), LOAD_THREADS * LOAD_LAUNCHES);
     /* a program for the largest groups, which the stand-in's kernels cannot have, and another */
@@ -30,8 +39,139 @@ static void threads_launch(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
+/* ---- graphs ---- */
+
+enum { COUNT = 64, LAUNCHES = 100, NODES = 3 };
+
+/* y += x, y *= y, y = x - y, of which the second has another kernel than the others. */
+struct recorded {
+    struct hw_device *device;
+    struct hw_tensor x, y;
+    struct hw_graph *graph;
+};
+
+static struct hw_queue *open_queue(struct hw_device *device)
+{
+    struct hw_queue *queue;
+    ok(hw_queue_open(device, NULL, &queue));
+    return queue;
+}
+
+static void record(struct recorded *r, struct hw_queue *queue)
+{
+    const int64_t n = COUNT;
+    ok(hw_tensor_alloc(r->device, 0, HW_F32, 1, &n, &r->x));
+    ok(hw_tensor_alloc(r->device, 0, HW_F32, 1, &n, &r->y));
+    ok(hw_queue_record(queue));
+    ok(hw_add(queue, &(struct hw_add){ .a = r->y, .b = r->x, .y = r->y }));
+    ok(hw_mul(queue, &(struct hw_mul){ .a = r->y, .b = r->y, .y = r->y }));
+    ok(hw_sub(queue, &(struct hw_sub){ .a = r->x, .b = r->y, .y = r->y }));
+    ok(hw_queue_end(queue, &r->graph));
+}
+
+static unsigned launches_of(struct hw_queue *queue, uint32_t op)
+{
+    struct hw_call_stats stats = { .size = sizeof stats };
+    ok(hw_queue_calls(queue, op, &stats));
+    return (unsigned)stats.calls;
+}
+
+/* Ops of the same kernels, submitted in between, leave the arguments of the graph's alone. */
+static void graphs_keep_their_arguments(void **state)
+{
+    struct hw_context *context = open_context();
+    struct recorded r = { .device = hw_device_at(context, 0) };
+    struct hw_queue *queue = open_queue(r.device);
+    float x[COUNT], y[COUNT], z[COUNT];
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)i / COUNT;
+        y[i] = 0.5f;
+    }
+    record(&r, queue);
+    ok(hw_tensor_write(queue, &r.x, x, sizeof x));
+    ok(hw_tensor_write(queue, &r.y, y, sizeof y));
+    ok(hw_graph_launch(r.graph, queue));
+    ok(hw_add(queue, &(struct hw_add){ .a = r.x, .b = r.x, .y = r.x }));
+    const unsigned set = faults_count("set_argument");
+    ok(hw_graph_launch(r.graph, queue));
+    assert_int_equal(faults_count("set_argument"), set);
+    assert_int_equal(faults_count("launch"), 2 * NODES + 1);
+    assert_int_equal(launches_of(queue, HW_OP_SUB), 2);
+    ok(hw_tensor_read(queue, &r.y, z, sizeof z));
+    ok(hw_queue_wait(queue));
+    for (int i = 0; i < COUNT; i++) {
+        const float once = x[i] - (y[i] + x[i]) * (y[i] + x[i]);
+        assert_true(z[i] == 2.0f * x[i] - (once + 2.0f * x[i]) * (once + 2.0f * x[i]));
+    }
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+static void *launch_often(void *data)
+{
+    const struct recorded *r = data;
+    struct hw_queue *queue = open_queue(r->device);
+    for (int i = 0; i < LAUNCHES; i++)
+        ok(hw_graph_launch(r->graph, queue));
+    ok(hw_queue_wait(queue));
+    hw_queue_close(queue);
+    return NULL;
+}
+
+/* Both write y, which an application would not do without an event: nothing is computed. */
+static void queues_share_a_graph(void **state)
+{
+    struct hw_context *context = open_context();
+    struct recorded r = { .device = hw_device_at(context, 0) };
+    struct hw_queue *queue = open_queue(r.device);
+    pthread_t thread;
+    (void)state;
+    kernels_compute(false);
+    record(&r, queue);
+    assert_int_equal(pthread_create(&thread, NULL, launch_often, &r), 0);
+    launch_often(&r);
+    pthread_join(thread, NULL);
+    kernels_compute(true);
+    assert_int_equal(faults_count("launch"), 2 * LAUNCHES * NODES);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+static int32_t be_called(void *user, void *handle)
+{
+    *(int *)user += handle != NULL;
+    return HW_OK;
+}
+
+/* What the application submits cannot be recorded: it is called at each launch. */
+static void graphs_call_the_application(void **state)
+{
+    struct hw_context *context = open_context();
+    struct hw_queue *queue = open_queue(hw_device_at(context, 0));
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    int called = 0;
+    (void)state;
+    ok(hw_queue_record(queue));
+    ok(hw_queue_call(queue, "opencl.queue", be_called, &called));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.built, 0);
+    ok(hw_graph_launch(graph, queue));
+    ok(hw_graph_launch(graph, queue));
+    assert_int_equal(called, 2);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(threads_launch) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_launch),
+        cmocka_unit_test(graphs_keep_their_arguments),
+        cmocka_unit_test(queues_share_a_graph),
+        cmocka_unit_test(graphs_call_the_application),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

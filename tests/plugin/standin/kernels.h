@@ -28,4 +28,8 @@ struct kernel_launch {
 };
 void stream_submit_launch(struct stream *stream, const struct kernel_launch *launch);
 
+/* Whether launches compute anything, true at first. Not: they are queued and counted only, for a
+ * test in which two queues write the same memory at once. */
+void kernels_compute(bool on);
+
 #endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* test_graph.c - graphs of attention on the first OpenCL device, the stand-in's or a real one.
+ * Where its keys are shared by several groups, these need a workspace, which is that of the queue
+ * that launches. */
+#include <hw/hw.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../standin/answers.h"
+
+enum { DIM = 64, HEADS = 4, KEYS = 300, MORE_KEYS = 700, LAUNCHES = 20 };
+
+static struct hw_context *context;
+static struct hw_device *device;
+
+static int open_all(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "opencl",
+                                        .fallback = "error" };
+    (void)state;
+    ok(hw_open(&options, &context));
+    device = hw_device_at(context, 0);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    hw_close(context);
+    return 0;
+}
+
+static struct hw_queue *open_queue(void)
+{
+    struct hw_queue *queue;
+    ok(hw_queue_open(device, NULL, &queue));
+    return queue;
+}
+
+/* A tensor [rows,heads,DIM] of numbers between -1 and 1, which differ. */
+static struct hw_tensor numbers(struct hw_queue *queue, int rows, int heads, double step)
+{
+    const int64_t extents[] = { rows, heads, DIM };
+    const size_t count = (size_t)heads * (size_t)rows * DIM;
+    struct hw_tensor t;
+    float *x = malloc(count * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)sin(step * (double)(i + 1));
+    ok(hw_tensor_alloc(device, 0, HW_F32, 3, extents, &t));
+    ok(hw_tensor_write(queue, &t, x, count * sizeof *x));
+    ok(hw_queue_wait(queue));
+    free(x);
+    return t;
+}
+
+static struct hw_attention attend(struct hw_queue *queue, int keys)
+{
+    return (struct hw_attention){ .q = numbers(queue, 1, HEADS, 1.0),
+                                  .k = numbers(queue, keys, 1, 0.7),
+                                  .v = numbers(queue, keys, 1, 0.3),
+                                  .y = numbers(queue, 1, HEADS, 0.0) };
+}
+
+/* In double precision. */
+static void is_right(const struct hw_attention *op, struct hw_queue *queue)
+{
+    const int keys = (int)op->k.extent[0];
+    float y[HEADS * DIM];
+    ok(hw_tensor_read(queue, &op->y, y, sizeof y));
+    ok(hw_queue_wait(queue));
+    for (int h = 0; h < HEADS; h++) {
+        double sum = 0.0, wanted[DIM] = { 0.0 };
+        for (int t = 0; t < keys; t++) {
+            double dot = 0.0;
+            for (int d = 0; d < DIM; d++)
+                dot += sin(h * DIM + d + 1) * sin(0.7 * (t * DIM + d + 1));
+            const double weight = exp(dot / sqrt(DIM));
+            sum += weight;
+            for (int d = 0; d < DIM; d++)
+                wanted[d] += weight * sin(0.3 * (t * DIM + d + 1));
+        }
+        for (int d = 0; d < DIM; d++)
+            assert_true(fabs(y[h * DIM + d] - wanted[d] / sum) < 1e-5);
+    }
+}
+
+static struct hw_graph *record(const struct hw_attention *op, struct hw_queue *queue)
+{
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    ok(hw_queue_record(queue));
+    ok(hw_attention(queue, op));
+    ok(hw_queue_end(queue, &graph));
+    ok(hw_graph_info(graph, &info));
+    assert_int_equal(info.built, 1);
+    return graph;
+}
+
+/* Each with a workspace of its own, which grows on one of them. */
+static void queues_take_turns(void **state)
+{
+    struct hw_queue *first = open_queue(), *second = open_queue();
+    const struct hw_attention few = attend(first, KEYS), many = attend(first, MORE_KEYS);
+    struct hw_graph *graph = record(&few, first);
+    (void)state;
+    ok(hw_graph_launch(graph, second));
+    is_right(&few, second);
+    hw_queue_close(second); /* and its workspace is gone */
+    ok(hw_graph_launch(graph, first));
+    is_right(&few, first);
+    ok(hw_attention(first, &many));
+    ok(hw_graph_launch(graph, first));
+    is_right(&many, first);
+    is_right(&few, first);
+}
+
+static void *launch_often(void *data)
+{
+    const struct hw_attention *op = data;
+    struct hw_queue *queue = open_queue();
+    struct hw_graph *graph = record(op, queue);
+    for (int i = 0; i < LAUNCHES; i++)
+        ok(hw_graph_launch(graph, queue));
+    is_right(op, queue);
+    hw_graph_free(graph);
+    hw_queue_close(queue);
+    return NULL;
+}
+
+static void threads_have_workspaces(void **state)
+{
+    struct hw_queue *queue = open_queue();
+    struct hw_attention few = attend(queue, KEYS), many = attend(queue, MORE_KEYS);
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, launch_often, &many), 0);
+    launch_often(&few);
+    pthread_join(thread, NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(queues_take_turns),
+        TEST(threads_have_workspaces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
