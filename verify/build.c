@@ -418,7 +418,7 @@ static void build_attention(struct problem *p)
     make(p, operand_attention_k, k, rank, (int64_t[]){ batch, tmax, hkv, d } + skip,
          "uniform");
     make(p, operand_attention_v, v, rank, (int64_t[]){ batch, tmax, hkv, dv } + skip,
-         "uniform");
+         text(p, "vdata"));
     if (!is(p, "bias", "none"))
         make_attention_bias(p, (int64_t[]){ batches, hq, tq, tmax });
     make_per_head(p, operand_attention_slopes, "slopes", hq);

@@ -68,3 +68,36 @@ double cache_bytes(const char *root)
         }
     return bytes;
 }
+
+/* "0-3,8-11" */
+static uint32_t count_of(const char *list)
+{
+    uint32_t count = 0;
+    while (*list) {
+        char *end;
+        const long first = strtol(list, &end, 10);
+        const long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (end == list || last < first || last - first >= MOST_CORES)
+            break;
+        count += (uint32_t)(last - first + 1);
+        list = *end == ',' ? end + 1 : "";
+    }
+    return count ? count : 1;
+}
+
+bool cache_of_level(const char *root, int level, struct data_cache *cache)
+{
+    for (int index = 0; index < MOST_INDICES; index++) {
+        char at[WORD_BYTES], type[WORD_BYTES], size[WORD_BYTES], cores[WORD_BYTES];
+        if (!read_word(root, 0, index, "level", at))
+            break;
+        if (atoi(at) != level || !read_word(root, 0, index, "type", type) ||
+            !read_word(root, 0, index, "size", size) || !strncmp(type, "Instruction", 11))
+            continue;
+        cache->bytes = size_of(size);
+        cache->cores = read_word(root, 0, index, "shared_cpu_list", cores) ? count_of(cores)
+                                                                           : 1;
+        return cache->bytes > 0;
+    }
+    return false;
+}

@@ -92,21 +92,31 @@ static bool advance(struct choice *choices, int count)
     return false;
 }
 
+/* Returns false if `fn` did. */
+static bool row_each(size_t row, bool (*fn)(void *user, const struct test_case *test),
+                     void *user)
+{
+    struct choice choices[CASE_PARAMETERS];
+    const int count = split_row(registry[row].row, choices);
+    struct test_case test = { .op = registry[row].op, .level = registry[row].level };
+    do {
+        snprintf(test.text, sizeof test.text, "%s(", hw_op_name(test.op));
+        for (int i = 0; i < count; i++)
+            print_choice(&choices[i], test.text, sizeof test.text - 1, i == 0);
+        strcat(test.text, ")");
+        if (!fn(user, &test))
+            return false;
+    } while (advance(choices, count));
+    return true;
+}
+
+/* Op by op, wherever their rows stand: whoever reports an op reports it once. */
 void case_each(bool (*fn)(void *user, const struct test_case *test), void *user)
 {
-    for (size_t r = 0; r < sizeof registry / sizeof registry[0]; r++) {
-        struct choice choices[CASE_PARAMETERS];
-        const int count = split_row(registry[r].row, choices);
-        struct test_case test = { .op = registry[r].op, .level = registry[r].level };
-        do {
-            snprintf(test.text, sizeof test.text, "%s(", hw_op_name(test.op));
-            for (int i = 0; i < count; i++)
-                print_choice(&choices[i], test.text, sizeof test.text - 1, i == 0);
-            strcat(test.text, ")");
-            if (!fn(user, &test))
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        for (size_t r = 0; r < sizeof registry / sizeof registry[0]; r++)
+            if (registry[r].op == op && !row_each(r, fn, user))
                 return;
-        } while (advance(choices, count));
-    }
 }
 
 const char *parameter(const struct parameters *parameters, const char *key)

@@ -87,8 +87,10 @@ enum hw_status verify_test(struct hw_device *device, const struct verify_filter 
 
 /* The peaks of the device, measured in the same run; 0: not measured. */
 struct verify_peaks {
-    double copy;                /* bytes read plus written per second, by a large copy */
-    double flops[HW_DTYPE_END]; /* per second, by large products of f32, f16 or bf16 */
+    double copy; /* bytes read plus written per second, by a large copy */
+    /* per second, of f32, f16 and bf16: what the host's processor does at best (host.h); by large
+     * products on other devices */
+    double flops[HW_DTYPE_END];
 };
 
 struct verify_timing {

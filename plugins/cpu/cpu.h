@@ -9,6 +9,7 @@
  *   launch   an op becomes a plan (which code, which pointers), a plan is run; the rows
  *   plans    the plans that a queue remembers
  *   graph    lists of plans
+ *   pack     packed weights, see pack.h
  *   machine  facts of the processor, its cores and memory, read and never guessed
  *   threads  the team that shares an op's groups */
 #ifndef CPU_H
@@ -30,8 +31,12 @@ enum feature {
 #define ARM(NAME, word, bit)                           FEATURE_ARM_##NAME,
 #define TIER(NAME, text, features)                     FEATURE_TIER_##NAME,
 #include "cpu.def"
+    /* not of the machine: what HW_PRECISION allows */
+    FEATURE_ALLOW_FP16,
+    FEATURE_ALLOW_INT8,
     FEATURE_COUNT
 };
+_Static_assert(FEATURE_COUNT <= 64, "bits of kernel_row.needs");
 #define HAS(NAME) (UINT64_C(1) << FEATURE_##NAME)
 
 struct machine {
@@ -53,8 +58,9 @@ void machine_memory(const char *root, uint64_t *total, uint64_t *free);
 
 /* ---- threads.c ----------------------------------------------------------------------------- */
 
-/* Computes groups first .. end - 1. Called on any thread of the team. */
-typedef void team_fn(void *user, int64_t first, int64_t end);
+/* Computes groups first .. end - 1. `thread` is the one that calls, 0 .. threads - 1: no two of
+ * a job have the same number at once. */
+typedef void team_fn(void *user, int64_t first, int64_t end, uint32_t thread);
 
 struct team;
 
@@ -64,11 +70,13 @@ struct team *team_create(uint32_t threads, uint32_t cores);
 /* Ends and joins the threads. Accepts NULL. */
 void team_destroy(struct team *team);
 /* Calls fn for groups 0 .. count - 1, in pieces of at least `grain`, on the threads of the
- * team, and returns when all are done. The first call starts the threads. If another caller
- * is using the team, this one computes its groups alone. */
+ * team, and returns when all are done. The first call with enough for two starts the threads.
+ * If there is less, or another caller is using the team, this one computes its groups alone. */
 void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain);
 /* The number of threads that run, including the caller: 1 until the first team_run(). */
 uint32_t team_size(const struct team *team);
+/* The most that ever run. */
+uint32_t team_limit(const struct team *team);
 
 /* ---- plugin.c ------------------------------------------------------------------------------ */
 
@@ -87,13 +95,16 @@ struct queue {
     struct device *device;
     struct kernel_choice choice;
     struct plans *plans;
+    char *workspace; /* of the op that runs; grows to what the largest one needs */
+    uint64_t workspace_bytes;
     bool logged[]; /* by row: whether its first use was logged */
 };
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
-/* Computes groups first .. end - 1 of a planned call. Runs on any thread of the team. */
-typedef void plan_run_fn(const struct plan *plan, int64_t first, int64_t end);
+/* Computes groups first .. end - 1 of a planned call, as one of the team's threads. */
+typedef void plan_run_fn(const struct plan *plan, int64_t first, int64_t end,
+                         uint32_t thread);
 
 /* What a row's plan function fills in. `op` lives as long as the plan. It may be used again for
  * calls of other addresses, which only `pointer` may depend on. */
@@ -104,22 +115,69 @@ struct plan {
     int64_t groups; /* 0: nothing to do */
     double work;    /* multiply-adds of all groups, about: weighs the cost of threads */
     int64_t grain;  /* groups that one thread takes at least; set by launch.c */
+    /* What has to be complete before `run` begins, such as operands in another form. NULL:
+     * nothing. Its groups are shared by the team like those of `run`. */
+    plan_run_fn *prepare;
+    int64_t prepare_groups, prepare_grain;
+    /* The memory that `prepare` and `run` need besides: for all threads together, and for each.
+     * See plan_shared(), plan_own(). */
+    uint64_t shared_bytes, own_bytes;
+    char *workspace; /* set by launch.c for each run; aligned to 64 bytes */
     /* Of rows that compute what the portable kernel does, from the same arguments: */
     struct lowered lowered;
     void *pointer[PORTABLE_POINTERS]; /* in the kernel's order */
     portable_fn *portable;
 };
 
+/* Memory of a plan while it runs, aligned to 64 bytes; what an earlier op left in it is there
+ * still. */
+static inline void *plan_shared(const struct plan *plan)
+{
+    return plan->workspace;
+}
+
+static inline uint64_t in_lines(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static inline void *plan_own(const struct plan *plan, uint32_t thread)
+{
+    return plan->workspace + in_lines(plan->shared_bytes) +
+           thread * in_lines(plan->own_bytes);
+}
+
 /* Fills in all but `run`, as the portable kernel of the row's op has it (kernels/args.h
  * says what its arguments mean). Returns NULL, or why no portable kernel computes this. */
 const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const void *args);
+/* The same for a row that takes weights as hw_tensor_pack() makes them: lower_packed(). */
+const char *plan_lowered_packed(struct plan *plan, const struct kernel_row *row,
+                                const void *args);
+
+/* The work, in multiply-adds of portable code, that a thread takes at least: about 1 us. Sharing an
+ * op costs a third of that. Rows that are faster divide plan.work accordingly. */
+#define WORTH_A_THREAD 8000.0
 
 extern const struct kernel_table launch_kernels;
 
 /* Plans an op with the queue's rows. Returns NULL, or the reason why no row computes it. */
 const char *launch_plan(struct queue *queue, uint32_t op, const void *args,
                         struct plan *plan);
-void launch_run(struct queue *queue, struct plan *plan);
+/* Returns HW_NO_MEMORY, with a message, if there is no memory for the plan's workspace. */
+int32_t launch_run(struct queue *queue, struct plan *plan);
+/* The same for a plan whose workspace is set and that has something to do. */
+void launch_groups(struct team *team, struct plan *plan);
+/* The bytes of workspace that a plan needs if so many threads may compute it. */
+uint64_t launch_workspace(const struct plan *plan, uint32_t threads);
+/* Makes the queue's workspace at least as large. Then it may be elsewhere. */
+int32_t launch_reserve(struct queue *queue, uint64_t bytes);
+void launch_drop_workspace(struct queue *queue);
+
+/* ---- memory.c ------------------------------------------------------------------------------ */
+
+/* Memory that is aligned to 256 bytes, on huge pages if it is large. NULL: there is none.
+ * free() frees it. */
+void *memory_get(uint64_t bytes, bool zeroed);
 
 /* ---- plans.c ------------------------------------------------------------------------------- */
 

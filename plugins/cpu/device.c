@@ -55,6 +55,12 @@ static uint32_t threads_of(const struct plugin *plugin)
                                                              : machine->cores;
 }
 
+static uint64_t allowed(const struct hw_host *host)
+{
+    return (host->precision >= HW_PRECISION_FP16 ? HAS(ALLOW_FP16) : 0) |
+           (host->precision >= HW_PRECISION_INT8 ? HAS(ALLOW_INT8) : 0);
+}
+
 static void log_device(const struct plugin *plugin)
 {
     const struct machine *m = &plugin->machine;
@@ -88,7 +94,7 @@ int32_t device_open(void *self, int32_t index, void **device)
     dev->host = plugin->host;
     dev->team = team_create(threads_of(plugin), plugin->machine.cores);
     dev->choice.table = &launch_kernels;
-    dev->choice.features = plugin->machine.features;
+    dev->choice.features = plugin->machine.features | allowed(dev->host);
     status = dev->team ? kernel_choose(dev->host, dev->host->kernel, &dev->choice)
                        : hw_fail(dev->host, HW_NO_MEMORY, "out of memory");
     if (status) {

@@ -1,44 +1,341 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: a list of plans, made once, with the rows of the queue that recorded the nodes. */
+/* Graphs: lists of plans, made once, with the rows of the queue that recorded the nodes.
+ *
+ * A list is divided into phases. The plans of one phase do not depend on each other, so the team
+ * computes them together, and waits once, at the phase's end. Whether one depends on another is
+ * known when a graph is built: from the bytes that they read and write. What is not worth a second
+ * thread is computed by the caller. */
 #include "cpu.h"
 
 #include <stdlib.h>
 
+enum {
+    MOST_TENSORS = 8, /* of an op */
+    MOST_PLANS = 8    /* of a phase */
+};
+/* Workspaces of a phase's plans lie side by side, and have to stay in the caches. */
+#define MOST_BESIDE (UINT64_C(256) << 10)
+
+/* Plans that are computed together; or, if they are `alone`, one after the other. */
+struct phase {
+    struct plan *plans;
+    uint32_t count;
+    bool alone;
+    /* Several plans that are shared are cut into pieces: those of plan i begin at begin[i]. */
+    int64_t begin[MOST_PLANS + 1], prepare[MOST_PLANS + 1];
+};
+
 struct graph {
+    uint32_t threads;   /* that there may be */
+    uint64_t workspace; /* bytes */
+    const char *bound;  /* the workspace that plans have now */
+    struct phase *phases;
+    uint32_t phase_count;
     uint32_t count;
     struct plan plans[];
 };
 
-/* The plans keep the nodes' structs, which are the host's until graph_destroy(), but not the
- * nodes. */
-int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **graph)
+/* ---- what depends on what ---- */
+
+struct bytes {
+    uintptr_t begin, end;
+    bool written;
+};
+
+struct access {
+    uint32_t count;
+    struct bytes bytes[MOST_TENSORS];
+};
+
+/* Tensors come first in an op's struct. */
+static const struct {
+    uint32_t count;
+    uint8_t role[MOST_TENSORS];
+} tensors[HW_OP_COUNT] = {
+#define COUNT(op, field, role) +1
+#define ROLE(op, field, role)  HW_ROLE_##role,
+#define X(NAME, name)          { 0 HW_OPERANDS_##NAME(COUNT), { HW_OPERANDS_##NAME(ROLE) } },
+    HW_OPS(X)
+#undef X
+#undef ROLE
+#undef COUNT
+};
+#define COUNT(op, field, role) +1
+#define X(NAME, name)                                                                      \
+    _Static_assert(0 HW_OPERANDS_##NAME(COUNT) <= MOST_TENSORS, #name ": tensors");
+HW_OPS(X)
+#undef X
+#undef COUNT
+
+/* From the first byte to the last one, with the gaps between rows. */
+static struct bytes bytes_of(const struct hw_tensor *t, enum hw_role role)
 {
-    const struct hw_host *host = ((struct queue *)queue)->device->host;
-    struct graph *made = calloc(1, sizeof *made + count * sizeof made->plans[0]);
-    if (!made)
-        return hw_fail(host, HW_NO_MEMORY, "out of memory for a graph of %u nodes",
-                       (unsigned)count);
-    made->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        const char *why = launch_plan(queue, nodes[i].op, nodes[i].args, &made->plans[i]);
-        if (why) {
-            free(made);
-            return hw_fail(host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i, why);
-        }
+    if (t->dtype == HW_NONE) /* absent: its other fields may have any value */
+        return (struct bytes){ 0 };
+    const struct hw_buffer *buffer = t->buffer;
+    const bool written = role >= HW_ROLE_OUT;
+    const uintptr_t low = (uintptr_t)(buffer ? buffer->host : t->data) + t->offset;
+    uintptr_t high = low;
+    if (t->layout) /* packed: it has no strides, and fills its buffer */
+        return (struct bytes){ (uintptr_t)buffer->host,
+                               (uintptr_t)buffer->host + buffer->bytes, written };
+    for (int i = 0; i < t->rank; i++) {
+        const int64_t step = i == t->rank - 1 ? hw_dtype_block(t->dtype) : 1;
+        if (t->extent[i] == 0)
+            return (struct bytes){ 0 };
+        high += (uintptr_t)((t->extent[i] / step - 1) * t->stride[i]);
     }
-    *graph = made;
-    return HW_OK;
+    return (struct bytes){ low, high + (uintptr_t)hw_dtype_bytes(t->dtype), written };
 }
 
-int32_t graph_launch(void *queue, void *graph)
+static struct access access_of(const struct hw_node *node)
 {
-    struct graph *g = graph;
-    for (uint32_t i = 0; i < g->count; i++)
-        launch_run(queue, &g->plans[i]);
+    const struct hw_tensor *t = node->args;
+    struct access access = { .count = tensors[node->op].count };
+    for (uint32_t i = 0; i < access.count; i++)
+        access.bytes[i] = bytes_of(&t[i], tensors[node->op].role[i]);
+    return access;
+}
+
+/* Whether one writes what the other one reads or writes. */
+static bool depend(const struct access *a, const struct access *b)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < b->count; k++) {
+            const struct bytes *x = &a->bytes[i], *y = &b->bytes[k];
+            if ((x->written || y->written) && x->begin < y->end && y->begin < x->end)
+                return true;
+        }
+    return false;
+}
+
+/* ---- phases ---- */
+
+/* How many pieces for threads there are in `groups`. */
+static int64_t pieces_of(int64_t groups, int64_t grain)
+{
+    return groups > grain ? groups / grain : 1;
+}
+
+static void cut(struct phase *phase)
+{
+    for (uint32_t i = 0; i < phase->count; i++) {
+        const struct plan *plan = &phase->plans[i];
+        const bool prepares = plan->groups && plan->prepare;
+        phase->begin[i + 1] = phase->begin[i] +
+                              (plan->groups ? pieces_of(plan->groups, plan->grain) : 0);
+        phase->prepare[i + 1] =
+            phase->prepare[i] +
+            (prepares ? pieces_of(plan->prepare_groups, plan->prepare_grain) : 0);
+    }
+}
+
+/* Of the pass before as well. */
+static double work_of(const struct plan *plan)
+{
+    const double prepare = plan->prepare
+                               ? (double)plan->prepare_groups / (double)plan->prepare_grain
+                               : 0;
+    return plan->groups ? plan->work + prepare * WORTH_A_THREAD : 0;
+}
+
+/* Whether the plans of a phase have less work than two threads need. */
+static bool is_small(const struct phase *phase)
+{
+    double work = 0;
+    for (uint32_t i = 0; i < phase->count; i++)
+        work += work_of(&phase->plans[i]);
+    return work < 2 * WORTH_A_THREAD;
+}
+
+/* Whether plan `next` can be computed together with those of the phase. */
+static bool joins(const struct phase *phase, const struct access *accesses,
+                  const struct access *next, const struct plan *plan, uint32_t threads)
+{
+    uint64_t workspace = launch_workspace(plan, threads);
+    if (phase->count == MOST_PLANS)
+        return false;
+    for (uint32_t i = 0; i < phase->count; i++) {
+        workspace += launch_workspace(&phase->plans[i], threads);
+        if (depend(&accesses[i], next))
+            return false;
+    }
+    return workspace <= MOST_BESIDE;
+}
+
+/* Ends the last phase. One that is small is joined to one before that the caller computes
+ * alone as well. */
+static void end_phase(struct graph *graph)
+{
+    struct phase *phase = &graph->phases[graph->phase_count - 1];
+    phase->alone = is_small(phase);
+    if (!phase->alone)
+        cut(phase);
+    if (phase->alone && graph->phase_count > 1 && phase[-1].alone) {
+        phase[-1].count += phase->count;
+        graph->phase_count--;
+    }
+}
+
+static void divide(struct graph *graph, const struct hw_node *nodes)
+{
+    struct access accesses[MOST_PLANS] = { { 0 } };
+    struct phase *phase = NULL;
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const struct access next = access_of(&nodes[i]);
+        if (!phase || !joins(phase, accesses, &next, &graph->plans[i], graph->threads)) {
+            if (phase)
+                end_phase(graph);
+            phase = &graph->phases[graph->phase_count++];
+            *phase = (struct phase){ .plans = &graph->plans[i] };
+        }
+        accesses[phase->count++] = next;
+    }
+    if (phase)
+        end_phase(graph);
+}
+
+/* Gives the plans their places in a queue's workspace; without one, adds up how much all need.
+ * Plans that are computed one after the other have the same place. */
+static uint64_t place(struct graph *graph, char *workspace)
+{
+    uint64_t most = 0;
+    for (struct phase *phase = graph->phases; phase < graph->phases + graph->phase_count;
+         phase++) {
+        const uint32_t threads = phase->alone ? 1 : graph->threads;
+        uint64_t used = 0;
+        for (uint32_t i = 0; i < phase->count; i++) {
+            const uint64_t bytes = launch_workspace(&phase->plans[i], threads);
+            if (workspace)
+                phase->plans[i].workspace = workspace + (phase->alone ? 0 : used);
+            used = phase->alone ? (bytes > used ? bytes : used) : used + bytes;
+        }
+        most = used > most ? used : most;
+    }
+    return most;
+}
+
+/* ---- building ---- */
+
+/* The plans keep the nodes' structs, which are the host's until graph_destroy(), but not the
+ * nodes. */
+static int32_t plan_nodes(struct queue *queue, const struct hw_node *nodes,
+                          struct graph *graph)
+{
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const char *why = launch_plan(queue, nodes[i].op, nodes[i].args, &graph->plans[i]);
+        if (why)
+            return hw_fail(queue->device->host, HW_UNSUPPORTED, "node %u: %s", (unsigned)i,
+                           why);
+    }
     return HW_OK;
 }
 
 void graph_destroy(void *graph)
 {
+    free(((struct graph *)graph)->phases);
     free(graph);
+}
+
+int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, void **graph)
+{
+    struct queue *q = queue;
+    struct graph *made = calloc(1, sizeof *made + count * sizeof made->plans[0]);
+    struct phase *phases = calloc(count ? count : 1, sizeof *phases);
+    if (!made || !phases) {
+        free(made);
+        free(phases);
+        return hw_fail(q->device->host, HW_NO_MEMORY,
+                       "out of memory for a graph of %u nodes", (unsigned)count);
+    }
+    made->phases = phases;
+    made->count = count;
+    made->threads = team_limit(q->device->team);
+    const int32_t status = plan_nodes(q, nodes, made);
+    if (status) {
+        graph_destroy(made);
+        return status;
+    }
+    divide(made, nodes);
+    made->workspace = place(made, NULL);
+    *graph = made;
+    return HW_OK;
+}
+
+/* ---- launching ---- */
+
+/* Calls fn with the part of each plan that lies in pieces first .. end - 1. */
+static inline void each_part(const struct phase *phase, const int64_t *begin, int64_t first,
+                             int64_t end, uint32_t thread, bool prepare)
+{
+    for (uint32_t i = 0; i < phase->count && begin[i] < end; i++) {
+        const struct plan *plan = &phase->plans[i];
+        const int64_t groups = prepare ? plan->prepare_groups : plan->groups;
+        const int64_t pieces = begin[i + 1] - begin[i];
+        const int64_t from = first > begin[i] ? first - begin[i] : 0;
+        const int64_t to = end < begin[i + 1] ? end - begin[i] : pieces;
+        if (from < to)
+            (prepare ? plan->prepare : plan->run)(plan, groups * from / pieces,
+                                                  groups * to / pieces, thread);
+    }
+}
+
+static void run_pieces(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    const struct phase *phase = user;
+    each_part(phase, phase->begin, first, end, thread, false);
+}
+
+static void prepare_pieces(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    const struct phase *phase = user;
+    each_part(phase, phase->prepare, first, end, thread, true);
+}
+
+static void run_alone(const struct phase *phase)
+{
+    for (const struct plan *plan = phase->plans; plan < phase->plans + phase->count;
+         plan++) {
+        if (plan->groups <= 0)
+            continue;
+        if (plan->prepare)
+            plan->prepare(plan, 0, plan->prepare_groups, 0);
+        plan->run(plan, 0, plan->groups, 0);
+    }
+}
+
+/* Rows of operands that are prepared are few and short where plans are joined. */
+static void run_together(struct team *team, struct phase *phase)
+{
+    const int64_t prepare = phase->prepare[phase->count];
+    if (prepare)
+        team_run(team, prepare_pieces, phase, prepare, phase->count);
+    team_run(team, run_pieces, phase, phase->begin[phase->count], 1);
+}
+
+static void run_phase(struct team *team, struct phase *phase)
+{
+    if (phase->alone)
+        run_alone(phase);
+    else if (phase->count == 1)
+        launch_groups(team, phase->plans);
+    else
+        run_together(team, phase);
+}
+
+/* One thread at a time launches a graph. */
+int32_t graph_launch(void *queue, void *graph)
+{
+    struct queue *q = queue;
+    struct graph *g = graph;
+    const int32_t status = launch_reserve(q, g->workspace);
+    if (status)
+        return status;
+    if (g->workspace && g->bound != q->workspace) {
+        place(g, q->workspace);
+        g->bound = q->workspace;
+    }
+    for (uint32_t i = 0; i < g->phase_count; i++)
+        run_phase(q->device->team, &g->phases[i]);
+    return HW_OK;
 }

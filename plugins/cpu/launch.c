@@ -3,8 +3,7 @@
  * the team computes its groups. */
 #include "cpu.h"
 
-/* The work, in multiply-adds, from which a second thread pays off: about 5 us of one. */
-#define WORTH_A_THREAD 40000.0
+#include <stdlib.h>
 
 /* ---- the portable rows ---- */
 
@@ -42,10 +41,13 @@ static void *base_of(const struct hw_tensor *t)
     return t->buffer ? (char *)t->buffer->host - t->buffer->offset : (char *)t->data;
 }
 
-const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const void *args)
+typedef const char *lower_fn(uint32_t op, const void *args, struct lowered *out);
+
+static const char *plan_with(lower_fn *lower_op, struct plan *plan,
+                             const struct kernel_row *row, const void *args)
 {
     struct lowered *l = &plan->lowered;
-    const char *why = lower(row->op, args, l);
+    const char *why = lower_op(row->op, args, l);
     if (why)
         return why;
     plan->row = row;
@@ -58,8 +60,21 @@ const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const 
     return NULL;
 }
 
-static void run_portable(const struct plan *plan, int64_t first, int64_t end)
+const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const void *args)
 {
+    return plan_with(lower, plan, row, args);
+}
+
+const char *plan_lowered_packed(struct plan *plan, const struct kernel_row *row,
+                                const void *args)
+{
+    return plan_with(lower_packed, plan, row, args);
+}
+
+static void run_portable(const struct plan *plan, int64_t first, int64_t end,
+                         uint32_t thread)
+{
+    (void)thread;
     plan->portable(plan->pointer, &plan->lowered.args, first, end);
 }
 
@@ -105,6 +120,8 @@ static void describe_needs(uint64_t needs, char *text, size_t size)
 #define X86(NAME, leaf, subleaf, register, bit, state) NEED(NAME, #NAME)
 #define ARM(NAME, word, bit)                           NEED(ARM_##NAME, #NAME)
 #include "cpu.def"
+    NEED(ALLOW_FP16, "HW_PRECISION=fp16")
+    NEED(ALLOW_INT8, "HW_PRECISION=int8")
 #undef NEED
 }
 
@@ -117,6 +134,8 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 static const char *plan_make(const struct kernel_choice *choice, uint32_t op,
                              const void *args, struct plan *plan)
 {
+    plan->prepare = NULL;
+    plan->shared_bytes = plan->own_bytes = 0;
     const char *why = kernel_plan(choice, op, args, plan);
     plan->grain = 1;
     if (why || plan->groups <= 1)
@@ -128,10 +147,16 @@ static const char *plan_make(const struct kernel_choice *choice, uint32_t op,
     return NULL;
 }
 
-static void run_groups(void *user, int64_t first, int64_t end)
+static void run_groups(void *user, int64_t first, int64_t end, uint32_t thread)
 {
     const struct plan *plan = user;
-    plan->run(plan, first, end);
+    plan->run(plan, first, end, thread);
+}
+
+static void prepare_groups(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    const struct plan *plan = user;
+    plan->prepare(plan, first, end, thread);
 }
 
 /* ---- ops ---- */
@@ -159,10 +184,72 @@ const char *launch_plan(struct queue *queue, uint32_t op, const void *args,
     return why;
 }
 
-void launch_run(struct queue *queue, struct plan *plan)
+void launch_drop_workspace(struct queue *queue)
 {
-    if (plan->groups > 0)
-        team_run(queue->device->team, run_groups, plan, plan->groups, plan->grain);
+    const struct hw_host *host = queue->device->host;
+    if (queue->workspace)
+        hw_count_memory(host, queue->device, -(int64_t)queue->workspace_bytes);
+    free(queue->workspace);
+    queue->workspace = NULL;
+    queue->workspace_bytes = 0;
+}
+
+/* Its size is rounded up, so that ops which grow slowly, as attention does, rarely ask. */
+static int32_t grow_workspace(struct queue *queue, uint64_t bytes)
+{
+    const struct hw_host *host = queue->device->host;
+    const uint64_t step = bytes / 4 + 65536, whole = (bytes + step) / 4096 * 4096;
+    launch_drop_workspace(queue);
+    const int32_t status = hw_count_memory(host, queue->device, (int64_t)whole);
+    if (status)
+        return status;
+    if (!(queue->workspace = memory_get(whole, false))) {
+        hw_count_memory(host, queue->device, -(int64_t)whole);
+        return hw_fail(host, HW_NO_MEMORY, "out of memory for a workspace of %llu bytes",
+                       (unsigned long long)whole);
+    }
+    queue->workspace_bytes = whole;
+    return HW_OK;
+}
+
+int32_t launch_reserve(struct queue *queue, uint64_t bytes)
+{
+    return bytes > queue->workspace_bytes ? grow_workspace(queue, bytes) : HW_OK;
+}
+
+uint64_t launch_workspace(const struct plan *plan, uint32_t threads)
+{
+    return in_lines(plan->shared_bytes) + in_lines(plan->own_bytes) * threads;
+}
+
+/* What few groups need is computed by one thread, see team_run(). */
+static uint64_t workspace_of(const struct team *team, const struct plan *plan)
+{
+    const bool alone = plan->groups <= plan->grain &&
+                       (!plan->prepare || plan->prepare_groups <= plan->prepare_grain);
+    return launch_workspace(plan, alone ? 1 : team_limit(team));
+}
+
+void launch_groups(struct team *team, struct plan *plan)
+{
+    if (plan->prepare)
+        team_run(team, prepare_groups, plan, plan->prepare_groups, plan->prepare_grain);
+    team_run(team, run_groups, plan, plan->groups, plan->grain);
+}
+
+int32_t launch_run(struct queue *queue, struct plan *plan)
+{
+    struct team *team = queue->device->team;
+    if (plan->groups <= 0)
+        return HW_OK;
+    if (plan->shared_bytes | plan->own_bytes) {
+        const int32_t status = launch_reserve(queue, workspace_of(team, plan));
+        if (status)
+            return status;
+        plan->workspace = queue->workspace;
+    }
+    launch_groups(team, plan);
+    return HW_OK;
 }
 
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
@@ -171,9 +258,23 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
     struct plan *plan = plans_find(queue, op, args, &why);
     if (!plan)
         return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    launch_run(queue, plan);
-    return HW_OK;
+    return launch_run(queue, plan);
 }
 
-KERNEL_QUERIES
+int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
+{
+    const struct device *dev = device;
+    struct plan plan;
+    const char *why_not = plan_make(&dev->choice, op, args, &plan);
+    if (scratch)
+        *scratch = why_not ? 0 : workspace_of(dev->team, &plan);
+    return kernel_supports(why_not, why, why_size);
+}
+
+int32_t launch_row(void *device, uint32_t op, uint32_t index, struct hw_kernel_info *info)
+{
+    return kernel_list(&((struct device *)device)->choice, op, index, info);
+}
+
 KERNEL_OPS

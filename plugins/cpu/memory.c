@@ -17,7 +17,7 @@ struct block {
 };
 
 /* Rejects sizes that no allocator can serve; below them, rounding up cannot overflow. */
-static void *allocate(uint64_t bytes, bool zeroed)
+void *memory_get(uint64_t bytes, bool zeroed)
 {
     if (bytes > SIZE_MAX / 4)
         return NULL;
@@ -41,7 +41,7 @@ int32_t memory_alloc(void *device, uint64_t bytes, uint32_t flags, struct hw_buf
     if (flags & ~known)
         return too_new(dev->host, "allocate");
     struct block *block = malloc(sizeof *block);
-    void *address = block ? allocate(bytes, flags & HW_BUFFER_ZEROED) : NULL;
+    void *address = block ? memory_get(bytes, flags & HW_BUFFER_ZEROED) : NULL;
     if (!address) {
         uint64_t total, left;
         free(block);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The instance, and the table of what the plugin does. */
 #include "cpu.h"
+#include "pack.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,8 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     slots_fill_events(table);
     slots_fill_graphs(table);
     table->buffer_import = memory_import;
+    table->pack_size = pack_size;
+    table->pack = pack_weights;
     return HW_OK;
 }
 

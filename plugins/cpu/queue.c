@@ -7,6 +7,7 @@
 void queue_close(void *queue)
 {
     struct queue *q = queue;
+    launch_drop_workspace(q);
     plans_destroy(q->plans);
     free(q);
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The team: threads that share an op's groups.
  *
- * A counter hands out the work in pieces, so a thread that the operating system suspends
- * delays only its own piece. A job has a gate: a thread that finds it open enters, takes
- * pieces until none is left, and leaves. When nothing is left to hand out, the caller closes
- * the gate and waits for the threads inside. A thread that comes later finds the gate closed
- * and does not see a job that has ended.
+ * A job is divided into pieces, and each thread has a share of them, which it takes from its own
+ * cache line, some at a time. One that has finished its share takes pieces of the others'. So a
+ * thread that the operating system suspends, or whose core is slower, delays only the piece that
+ * it is at, and threads rarely write the same line.
+ *
+ * A thread says that it is inside before it looks for a job, and until it has left. The caller
+ * ends the job when no piece is left to take, and waits for the threads inside. A thread that
+ * comes later finds no job, and does not see one that has ended.
  *
  * A thread without work spins for SPIN_NS, because the next op is usually microseconds away;
  * then it sleeps. A team with more threads than cores never spins: its threads would take
- * time from each other. */
+ * time from each other. Waking a thread takes longer than a small job, so the sleepers are woken
+ * when they have missed enough work, and the next time later if they were of no use. And if a
+ * thread that is inside is suspended, because other programs use the cores, the caller waits much
+ * longer than the job is worth: then jobs that are not long are not shared for a while. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "cpu.h"
 
@@ -20,34 +26,59 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS     70000
-#define SPIN_PAUSES 32 /* between two looks at the clock */
-#define LINE        64 /* bytes of a cache line */
-#define PIECES      4  /* handed out per thread, where there is enough */
-
-/* The gate is one word, so that entering is one exchange. It holds the number of threads
- * inside, whether the gate is open, and a number that differs from one job to the next. */
-#define GATE_INSIDE UINT64_C(0xffff)
-#define GATE_OPEN   UINT64_C(0x10000)
-#define GATE_NEXT   UINT64_C(0x100000000)
+#define SPIN_NS      70000
+#define SPIN_PAUSES  32 /* between two looks at the clock */
+#define LINE         128 /* that no two threads should write: processors fetch pairs of lines */
+#define SHARE        16   /* the most pieces in a thread's share */
+#define UNIT_NS      1000 /* what the least piece of a job takes, about */
+#define LONG_JOB     4000 /* such pieces: more than what the system suspends a thread for */
+#define ALONE        4    /* times as long as the caller waited, jobs are not shared */
+#define WORTH_WAKING 24   /* pieces that sleepers miss until they are woken, at first */
+#define MOST_MISSED  16384 /* and at most */
 
 struct job {
     team_fn *fn;
     void *user;
-    int64_t count, piece;
+    int64_t pieces, threads;
+    int64_t groups, longer; /* in each piece; the first `longer` ones have one more */
+    int64_t units;          /* of work, see UNIT_NS */
+};
+
+/* What says that there is a job: its number, and how many threads it is for. */
+#define THREADS_BITS 16
+#define MOST_THREADS ((1u << THREADS_BITS) - 1)
+
+/* What the word of a share says: the number of the job, and how many pieces are taken. If it is
+ * the number of another job, none is. */
+#define TAKEN_BITS 8
+#define TAKEN_MASK ((UINT64_C(1) << TAKEN_BITS) - 1)
+_Static_assert(SHARE <= TAKEN_MASK, "pieces of a share");
+
+/* A thread of the team. The caller has the first place. */
+struct member {
+    _Alignas(LINE) _Atomic uint64_t share;
+    _Atomic bool inside;
+    struct team *team;
+    pthread_t thread;
+    uint32_t number;
 };
 
 struct team {
-    _Alignas(LINE) _Atomic uint64_t gate;
-    _Alignas(LINE) _Atomic int64_t next; /* the next group to hand out */
-    _Alignas(LINE) struct job job; /* written only while the gate is closed and empty */
-    _Atomic bool busy;             /* a caller is using the team */
+    /* The job that there is; 0: none. This line is written at the beginning and at the end of a
+     * job only; waiting threads read it. */
+    _Alignas(LINE) _Atomic uint64_t open;
+    _Atomic bool waiting; /* the caller sleeps until no thread is inside */
     _Atomic bool stop;
-    _Atomic bool waiting;      /* the caller sleeps until the gate is empty */
-    _Atomic uint32_t sleeping; /* threads that must be woken */
-    pthread_mutex_t lock;      /* held around sleeping and waking only */
+    struct job job;                           /* written only while nobody is inside */
+    _Alignas(LINE) _Atomic uint32_t sleeping; /* threads that must be woken */
+    _Alignas(LINE) _Atomic bool busy;         /* a caller is using the team */
+    uint64_t last;                            /* number of a job */
+    _Atomic int64_t alone_until;              /* the time; 0: jobs are shared */
+    int64_t missed;                           /* pieces, by threads that sleep */
+    int64_t helped;       /* pieces that threads took since they were woken */
+    int64_t patience;     /* what `missed` reaches until they are woken */
+    pthread_mutex_t lock; /* held around sleeping and waking only */
     pthread_cond_t work, done;
-    pthread_t *threads;
     uint32_t wanted;          /* threads, the caller among them */
     _Atomic uint32_t started; /* of them, without the caller */
     bool tried;               /* whether they were started */
@@ -57,6 +88,7 @@ struct team {
     cpu_set_t cores; /* affinity of the thread that created the team */
     bool has_cores;
 #endif
+    struct member members[];
 };
 
 static int64_t now_ns(void)
@@ -75,15 +107,17 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* Spins for a while, then reads the clock. Returns false when it is time to sleep. */
+/* Spins for a while; looks at the clock now and then. Returns false when it is time to sleep. */
 struct spinner {
     int64_t until;
+    uint32_t pauses;
 };
 
 static bool spin_once(struct spinner *spinner)
 {
-    for (int i = 0; i < SPIN_PAUSES; i++)
-        pause_briefly();
+    pause_briefly();
+    if (++spinner->pauses % SPIN_PAUSES != 0)
+        return true;
     const int64_t now = now_ns();
     if (!spinner->until)
         spinner->until = now + SPIN_NS;
@@ -92,47 +126,100 @@ static bool spin_once(struct spinner *spinner)
 
 /* ---- a job ---- */
 
-static void take_pieces(struct team *team, const struct job *job)
+static int64_t least(int64_t a, int64_t b)
 {
+    return a < b ? a : b;
+}
+
+static uint32_t threads_of(uint64_t open)
+{
+    return (uint32_t)(open & MOST_THREADS);
+}
+
+/* Where the share of a thread begins, in pieces. */
+static int64_t share_begin(const struct job *job, int64_t thread)
+{
+    return job->pieces * thread / job->threads;
+}
+
+static void run_pieces(const struct job *job, int64_t first, int64_t end, uint32_t thread)
+{
+    job->fn(job->user, first * job->groups + least(first, job->longer),
+            end * job->groups + least(end, job->longer), thread);
+}
+
+/* Takes some of the pieces of `from`, a quarter of what is left: long pieces first, because some
+ * code gains from them, and short ones at the end, when others wait. Returns false if none is
+ * left. */
+static bool take(struct team *team, uint64_t number, uint32_t from, int64_t *first,
+                 int64_t *end)
+{
+    const int64_t begin = share_begin(&team->job, from);
+    const int64_t all = share_begin(&team->job, from + 1) - begin;
+    _Atomic uint64_t *share = &team->members[from].share;
+    uint64_t now = atomic_load_explicit(share, memory_order_relaxed);
     for (;;) {
-        const int64_t first = atomic_fetch_add_explicit(&team->next, job->piece,
-                                                        memory_order_relaxed);
-        if (first >= job->count)
-            return;
-        const int64_t left = job->count - first;
-        job->fn(job->user, first, first + (left < job->piece ? left : job->piece));
-    }
-}
-
-static bool gate_enter(struct team *team, uint64_t gate)
-{
-    while (gate & GATE_OPEN)
-        if (atomic_compare_exchange_weak_explicit(
-                &team->gate, &gate, gate + 1, memory_order_acquire, memory_order_acquire))
+        const int64_t taken = now >> TAKEN_BITS == number ? (int64_t)(now & TAKEN_MASK) : 0;
+        if (taken >= all)
+            return false;
+        *first = begin + taken;
+        *end = *first + (all - taken + 3) / 4;
+        const uint64_t next = number << TAKEN_BITS | (uint64_t)(*end - begin);
+        if (atomic_compare_exchange_weak_explicit(share, &now, next, memory_order_relaxed,
+                                                  memory_order_relaxed))
             return true;
-    return false;
+    }
 }
 
-static void gate_leave(struct team *team)
+/* Takes pieces, of its own share first, until none is left. Returns how many it took. */
+static int64_t take_pieces(struct team *team, uint64_t open, uint32_t thread)
 {
-    const uint64_t before = atomic_fetch_sub(&team->gate, 1);
-    if ((before & GATE_INSIDE) == 1 && atomic_load(&team->waiting)) {
-        pthread_mutex_lock(&team->lock);
-        pthread_cond_signal(&team->done);
-        pthread_mutex_unlock(&team->lock);
+    const uint32_t threads = threads_of(open);
+    int64_t first, end, all = 0;
+    for (uint32_t i = 0; i < threads; i++) {
+        const uint32_t from = thread + i < threads ? thread + i : thread + i - threads;
+        for (; take(team, open >> THREADS_BITS, from, &first, &end); all += end - first)
+            run_pieces(&team->job, first, end, thread);
     }
+    return all;
 }
 
 /* ---- the threads ---- */
 
-/* Sleeps until the gate's job is not `seen`, or the team stops. The order matters: the caller
- * opens the gate, then reads `sleeping`; this thread increments `sleeping`, then reads the
- * gate. So at least one of them sees the other. */
-static void sleep_at(struct team *team, uint64_t seen)
+/* Enters, looks for a job, and leaves. The order matters: this thread says that it is inside, then
+ * reads `open`; the caller closes the job, then reads who is inside. So at least one of them sees
+ * the other. The same holds for leaving and `waiting`. */
+static uint64_t visit(struct team *team, struct member *self)
 {
+    atomic_store(&self->inside, true);
+    const uint64_t open = atomic_load(&team->open);
+    if (self->number < threads_of(open))
+        take_pieces(team, open, self->number);
+    atomic_store(&self->inside, false);
+    if (atomic_load(&team->waiting)) {
+        pthread_mutex_lock(&team->lock);
+        pthread_cond_signal(&team->done);
+        pthread_mutex_unlock(&team->lock);
+    }
+    return open;
+}
+
+/* Whether there is a job for this thread that is not `seen`. */
+static bool has_job(const struct member *self, uint64_t seen)
+{
+    const uint64_t open = atomic_load(&self->team->open);
+    return open != seen && self->number < threads_of(open);
+}
+
+/* Sleeps until there is another job than `seen`, or the team stops. As above: the caller opens a
+ * job, then reads `sleeping`; this thread increments `sleeping`, then reads `open`. A thread that
+ * is not woken, because the job is small, sees it when it would go to sleep. */
+static void sleep_after(const struct member *self, uint64_t seen)
+{
+    struct team *team = self->team;
     pthread_mutex_lock(&team->lock);
     atomic_fetch_add(&team->sleeping, 1);
-    while (atomic_load(&team->gate) / GATE_NEXT == seen && !atomic_load(&team->stop))
+    if (!has_job(self, seen) && !atomic_load(&team->stop))
         pthread_cond_wait(&team->work, &team->lock);
     atomic_fetch_sub(&team->sleeping, 1);
     pthread_mutex_unlock(&team->lock);
@@ -140,21 +227,17 @@ static void sleep_at(struct team *team, uint64_t seen)
 
 static void *thread_main(void *user)
 {
-    struct team *team = user;
-    uint64_t seen = 0;
+    struct member *self = user;
+    struct team *team = self->team;
     struct spinner spinner = { 0 };
+    uint64_t seen = 0;
 
     while (!atomic_load_explicit(&team->stop, memory_order_relaxed)) {
-        const uint64_t gate = atomic_load_explicit(&team->gate, memory_order_acquire);
-        if (gate / GATE_NEXT != seen) {
-            seen = gate / GATE_NEXT;
-            if (gate_enter(team, gate)) {
-                take_pieces(team, &team->job);
-                gate_leave(team);
-            }
+        if (has_job(self, seen)) {
+            seen = visit(team, self);
             spinner.until = 0;
         } else if (!team->spin || !spin_once(&spinner)) {
-            sleep_at(team, seen);
+            sleep_after(self, seen);
             spinner.until = 0;
         }
     }
@@ -169,87 +252,159 @@ static void start_threads(struct team *team)
 
     team->tried = true;
     team->process = getpid();
-    team->threads = calloc(team->wanted, sizeof *team->threads);
-    if (!team->threads || pthread_attr_init(&attributes))
+    if (pthread_attr_init(&attributes))
         return;
 #if defined(__linux__)
     if (team->has_cores)
         pthread_attr_setaffinity_np(&attributes, sizeof team->cores, &team->cores);
 #endif
-    while (started + 1 < team->wanted &&
-           pthread_create(&team->threads[started], &attributes, thread_main, team) == 0)
+    while (started + 1 < team->wanted) {
+        struct member *member = &team->members[started + 1];
+        member->team = team;
+        member->number = started + 1;
+        if (pthread_create(&member->thread, &attributes, thread_main, member))
+            break;
         started++;
+    }
     pthread_attr_destroy(&attributes);
     atomic_store(&team->started, started);
 }
 
 /* ---- the caller ---- */
 
-static void gate_open(struct team *team, const struct job *job)
-{
-    team->job = *job;
-    atomic_store_explicit(&team->next, 0, memory_order_relaxed);
-    const uint64_t gate = atomic_load_explicit(&team->gate, memory_order_relaxed);
-    atomic_store(&team->gate, (gate / GATE_NEXT + 1) * GATE_NEXT | GATE_OPEN);
-    if (atomic_load(&team->sleeping)) {
-        pthread_mutex_lock(&team->lock);
-        pthread_cond_broadcast(&team->work);
-        pthread_mutex_unlock(&team->lock);
-    }
-}
-
-static void gate_close(struct team *team)
-{
-    struct spinner spinner = { 0 };
-
-    atomic_fetch_and(&team->gate, ~GATE_OPEN);
-    while (atomic_load_explicit(&team->gate, memory_order_acquire) & GATE_INSIDE) {
-        if (team->spin && spin_once(&spinner))
-            continue;
-        pthread_mutex_lock(&team->lock);
-        atomic_store(&team->waiting, true);
-        while (atomic_load(&team->gate) & GATE_INSIDE)
-            pthread_cond_wait(&team->done, &team->lock);
-        atomic_store(&team->waiting, false);
-        pthread_mutex_unlock(&team->lock);
-    }
-}
-
-void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain)
-{
-    const int64_t threads = team->wanted;
-
-    if (threads == 1 || count <= grain || atomic_exchange(&team->busy, true)) {
-        fn(user, 0, count);
-        return;
-    }
-    if (!team->tried)
-        start_threads(team);
-    const int64_t piece = count / (threads * PIECES);
-    const struct job job = { fn, user, count, piece > grain ? piece : grain };
-    gate_open(team, &job);
-    take_pieces(team, &job);
-    gate_close(team);
-    atomic_store_explicit(&team->busy, false, memory_order_release);
-}
-
 uint32_t team_size(const struct team *team)
 {
     return atomic_load(&team->started) + 1;
 }
 
+/* Wakes the threads that sleep, if jobs that are for them have missed them long enough. */
+static void wake(struct team *team, const struct job *job, int64_t sleeping)
+{
+    if (job->threads + sleeping <= team_size(team))
+        return;
+    team->missed += job->pieces;
+    if (team->missed < team->patience)
+        return;
+    team->patience = team->helped >= WORTH_WAKING ? WORTH_WAKING
+                                                  : least(2 * team->patience, MOST_MISSED);
+    team->missed = team->helped = 0;
+    pthread_mutex_lock(&team->lock);
+    pthread_cond_broadcast(&team->work);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static uint64_t job_open(struct team *team, const struct job *job)
+{
+    const uint64_t open = ++team->last << THREADS_BITS | (uint64_t)job->threads;
+    team->job = *job;
+    atomic_store(&team->open, open);
+    const uint32_t sleeping = atomic_load(&team->sleeping);
+    if (sleeping)
+        wake(team, job, sleeping);
+    return open;
+}
+
+static bool any_inside(struct team *team)
+{
+    const uint32_t started = atomic_load_explicit(&team->started, memory_order_relaxed);
+    for (uint32_t i = 1; i <= started; i++)
+        if (atomic_load(&team->members[i].inside))
+            return true;
+    return false;
+}
+
+static void wait_asleep(struct team *team)
+{
+    pthread_mutex_lock(&team->lock);
+    atomic_store(&team->waiting, true);
+    while (any_inside(team))
+        pthread_cond_wait(&team->done, &team->lock);
+    atomic_store(&team->waiting, false);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void job_close(struct team *team)
+{
+    struct spinner spinner = { 0 };
+
+    atomic_store(&team->open, 0);
+    while (any_inside(team))
+        if (!team->spin || !spin_once(&spinner))
+            wait_asleep(team);
+    if (!spinner.until)
+        return;
+    const int64_t now = now_ns(), waited = now - (spinner.until - SPIN_NS);
+    if (waited > SPIN_NS && waited > team->job.units * UNIT_NS)
+        atomic_store(&team->alone_until, now + waited * ALONE);
+}
+
+/* Whether a job of `units` had better not be shared now. */
+static bool better_alone(struct team *team, int64_t units)
+{
+    const int64_t until = atomic_load_explicit(&team->alone_until, memory_order_relaxed);
+    if (!until || units > LONG_JOB)
+        return false;
+    if (now_ns() < until)
+        return true;
+    atomic_store_explicit(&team->alone_until, 0, memory_order_relaxed);
+    return false;
+}
+
+/* At least `grain` groups in a piece, at most SHARE pieces for each thread, and no thread
+ * without one. */
+static struct job divide(team_fn *fn, void *user, int64_t count, int64_t grain,
+                         int64_t threads)
+{
+    const int64_t units = count / grain, pieces = least(units, threads * SHARE);
+    return (struct job){
+        .fn = fn,
+        .user = user,
+        .pieces = pieces,
+        .threads = least(threads, pieces),
+        .groups = count / pieces,
+        .longer = count % pieces,
+        .units = units,
+    };
+}
+
+void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain)
+{
+    if (team->wanted == 1 || count < 2 * grain || better_alone(team, count / grain) ||
+        atomic_exchange(&team->busy, true)) {
+        fn(user, 0, count, 0);
+        return;
+    }
+    if (!team->tried)
+        start_threads(team);
+    const struct job job = divide(fn, user, count, grain, team_size(team));
+    team->helped += job.pieces - take_pieces(team, job_open(team, &job), 0);
+    job_close(team);
+    atomic_store_explicit(&team->busy, false, memory_order_release);
+}
+
+uint32_t team_limit(const struct team *team)
+{
+    return team->wanted;
+}
+
 /* ---- creating and destroying ---- */
+
+static uint32_t within(uint32_t n, uint32_t least, uint32_t most)
+{
+    return n < least ? least : n > most ? most : n;
+}
 
 struct team *team_create(uint32_t threads, uint32_t cores)
 {
-    struct team *team = aligned_alloc(LINE, (sizeof *team + LINE - 1) / LINE * LINE);
+    const uint32_t wanted = within(threads, 1, MOST_THREADS);
+    const size_t bytes = sizeof(struct team) + wanted * sizeof(struct member);
+    struct team *team = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
     if (!team)
         return NULL;
-    memset(team, 0, sizeof *team);
-    team->wanted = threads < 1             ? 1
-                   : threads > GATE_INSIDE ? (uint32_t)GATE_INSIDE
-                                           : threads;
-    team->spin = team->wanted <= cores;
+    memset(team, 0, bytes);
+    team->wanted = wanted;
+    team->patience = WORTH_WAKING;
+    team->spin = wanted <= cores;
 #if defined(__linux__)
     team->has_cores = sched_getaffinity(0, sizeof team->cores, &team->cores) == 0;
 #endif
@@ -271,11 +426,10 @@ void team_destroy(struct team *team)
     atomic_store(&team->stop, true);
     pthread_cond_broadcast(&team->work);
     pthread_mutex_unlock(&team->lock);
-    for (uint32_t i = 0; i < started; i++)
-        pthread_join(team->threads[i], NULL);
+    for (uint32_t i = 1; i <= started; i++)
+        pthread_join(team->members[i].thread, NULL);
     pthread_cond_destroy(&team->done);
     pthread_cond_destroy(&team->work);
     pthread_mutex_destroy(&team->lock);
-    free(team->threads);
     free(team);
 }

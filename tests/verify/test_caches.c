@@ -84,6 +84,13 @@ static void test_parts_of_the_last_level(void **state)
                            { 0 } });
     add_core(4, (struct cache[]){ { 0 } });
     assert_true(cache_bytes(root) == 2 * 300 * 0x1p20);
+
+    struct data_cache found;
+    assert_true(cache_of_level(root, 1, &found) && found.bytes == 48 * 0x1p10);
+    assert_int_equal(found.cores, 1);
+    assert_true(cache_of_level(root, 3, &found) && found.bytes == 300 * 0x1p20);
+    assert_int_equal(found.cores, 2);
+    assert_false(cache_of_level(root, 4, &found));
 }
 
 /* Two levels only, each core's own; an instruction cache is none of data. */
@@ -95,7 +102,10 @@ static void test_no_third_level(void **state)
                                          { 1, "2", "Unified", "1M", NULL },
                                          { 2, "3", "Instruction", "9M", NULL },
                                          { 0 } });
+    struct data_cache found;
     assert_true(cache_bytes(root) == 2 * 0x1p20);
+    assert_true(cache_of_level(root, 2, &found) && found.cores == 1);
+    assert_false(cache_of_level(root, 3, &found));
 }
 
 static void test_nothing_told(void **state)

@@ -20,6 +20,7 @@ struct harness {
     void *self, *device, *queue;
     char message[1024];
     char log[4096]; /* all lines */
+    int64_t memory; /* bytes that the plugin has now */
 };
 
 static inline void harness_log(void *instance, int32_t level, const char *text)
@@ -35,6 +36,14 @@ static inline int32_t harness_fail(void *instance, int32_t status, const char *t
     struct harness *h = instance;
     snprintf(h->message, sizeof h->message, "%s", text);
     return status;
+}
+
+static inline int32_t harness_count_memory(void *instance, void *device, int64_t bytes)
+{
+    struct harness *h = instance;
+    (void)device;
+    h->memory += bytes;
+    return HW_OK;
 }
 
 typedef int32_t entry_fn(const struct hw_host *host, struct hw_plugin *plugin);
@@ -62,6 +71,7 @@ static inline void harness_host(struct harness *h, const char *kernel, uint32_t 
             .instance = h,
             .log = harness_log,
             .fail = harness_fail,
+            .count_memory = harness_count_memory,
             .cache_dir = "",
             .kernel = kernel,
             .threads = threads,
@@ -71,10 +81,9 @@ static inline void harness_host(struct harness *h, const char *kernel, uint32_t 
     };
 }
 
-/* Down to a queue; `kernel` is HW_KERNEL's. */
-static inline void harness_open(struct harness *h, const char *kernel, uint32_t threads)
+/* From the host down to a queue. */
+static inline void harness_start(struct harness *h)
 {
-    harness_host(h, kernel, threads);
     assert_int_equal(harness_entry()(&h->host, &h->plugin), HW_OK);
     assert_int_equal(h->plugin.open(&h->host, &h->self), HW_OK);
     assert_int_equal(h->plugin.device_open(h->self, 0, &h->device), HW_OK);
@@ -82,11 +91,19 @@ static inline void harness_open(struct harness *h, const char *kernel, uint32_t 
     assert_int_equal(h->plugin.queue_open(h->device, &desc, &h->queue), HW_OK);
 }
 
+/* `kernel` is HW_KERNEL's. */
+static inline void harness_open(struct harness *h, const char *kernel, uint32_t threads)
+{
+    harness_host(h, kernel, threads);
+    harness_start(h);
+}
+
 static inline void harness_close(struct harness *h)
 {
     h->plugin.queue_close(h->queue);
     h->plugin.device_close(h->device);
     h->plugin.close(h->self);
+    assert_int_equal(h->memory, 0);
 }
 
 /* A contiguous tensor over host memory; extents end with a 0. */

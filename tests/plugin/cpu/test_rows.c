@@ -20,7 +20,10 @@ static float noise(void)
     return (float)(noise_state >> 8) / 8388608.0f - 1.0f;
 }
 
-/* Memory for one operand; the plugin itself converts from f32 and back. */
+/* Memory for one operand; the plugin itself converts from f32 and back, on a queue of `mover`,
+ * because the row that is tested may not be able to. */
+static struct harness mover;
+
 struct operand {
     _Alignas(64) unsigned char bytes[BYTES];
 };
@@ -47,6 +50,7 @@ static int64_t count(const struct hw_tensor *t)
 static struct hw_tensor fill(struct harness *h, struct operand *o, struct hw_tensor t,
                              uint32_t seed)
 {
+    (void)h;
     struct hw_tensor from = t;
     const int64_t extents[] = { t.extent[0], t.extent[1], t.extent[2], t.extent[3], 0 };
     from = harness_tensor(plain, HW_F32, extents);
@@ -54,7 +58,7 @@ static struct hw_tensor fill(struct harness *h, struct operand *o, struct hw_ten
     noise_state = seed;
     for (int64_t i = 0; i < count(&t); i++)
         plain[i] = noise();
-    convert(h, &t, &from);
+    convert(&mover, &t, &from);
     return t;
 }
 
@@ -157,21 +161,25 @@ CASE(attention)
 {
     const int32_t k = weights[i / 3 % 5], v = weights[(i / 3 + i) % 5];
     return (struct hw_attention){
-        .q = fill(h, &a, TENSOR(NULL, t, 5, 6, 96), 1),
+        .q = fill(h, &a, TENSOR(NULL, t, 9, 6, 96), 1),
         .k = fill(h, &b, TENSOR(NULL, k, 33, 2, 96), 2),
         .v = fill(h, &c, TENSOR(NULL, v, 33, 2, 64), 3),
-        .y = TENSOR(out.bytes, t, 5, 6, 64),
+        .y = TENSOR(out.bytes, t, 9, 6, 64),
         .length = 31,
         .causal = 1,
     };
 }
 
+/* i / 3: both repeat, b has one value per row, both are one row. */
 CASE(add)
 {
-    (void)i;
-    return (struct hw_add){ .a = fill(h, &a, TENSOR(NULL, t, 6, 1, 129), 1),
-                            .b = fill(h, &b, TENSOR(NULL, t, 5, 1), 2),
-                            .y = TENSOR(out.bytes, t, 6, 5, 129) };
+    if (i < 3)
+        return (struct hw_add){ .a = fill(h, &a, TENSOR(NULL, t, 6, 1, 129), 1),
+                                .b = fill(h, &b, TENSOR(NULL, t, 5, 1), 2),
+                                .y = TENSOR(out.bytes, t, 6, 5, 129) };
+    return (struct hw_add){ .a = fill(h, &a, TENSOR(NULL, t, 5, 4100), 1),
+                            .b = fill(h, &b, TENSOR(NULL, t, 5, i < 6 ? 1 : 4100), 2),
+                            .y = TENSOR(out.bytes, t, 5, 4100) };
 }
 
 CASE(mul)
@@ -194,8 +202,7 @@ CASE(sub)
 
 CASE(div)
 {
-    (void)i;
-    return (struct hw_div){ .a = fill(h, &a, TENSOR(NULL, t, 5, 1), 1),
+    return (struct hw_div){ .a = fill(h, &a, TENSOR(NULL, t, 5, i < 3 ? 1 : 129), 1),
                             .b = fill(h, &b, TENSOR(NULL, t, 5, 129), 2),
                             .y = TENSOR(out.bytes, t, 5, 129) };
 }
@@ -254,11 +261,33 @@ CASE(set_rows)
     };
 }
 
+/* `t` with its last two axes in the other order. */
+static struct hw_tensor swapped(struct hw_tensor t)
+{
+    struct hw_tensor s = t;
+    const int i = t.rank - 2, j = t.rank - 1;
+    s.extent[i] = t.extent[j];
+    s.extent[j] = t.extent[i];
+    s.stride[i] = t.stride[j];
+    s.stride[j] = t.stride[i];
+    return s;
+}
+
+/* After all types: transposed, in the input and in the output. */
 CASE(copy)
 {
     const int64_t cols = whole(96, weight(i));
-    return (struct hw_copy){ .src = fill(h, &a, TENSOR(NULL, t, 5, cols), 1),
-                             .dst = TENSOR(out.bytes, weight(i), 5, cols) };
+    struct hw_copy op = { .src = fill(h, &a, TENSOR(NULL, t, 5, cols), 1),
+                          .dst = TENSOR(out.bytes, weight(i), 5, cols) };
+    if (i >= 3 * WEIGHTS) {
+        op.src = fill(h, &a, TENSOR(NULL, t, 2, 1024, 70), 1);
+        op.dst = swapped(TENSOR(out.bytes, t, 2, 70, 1024));
+        if (i >= 3 * WEIGHTS + 3) {
+            op.src = swapped(op.src);
+            op.dst = swapped(op.dst);
+        }
+    }
+    return op;
 }
 
 CASE(argmax)
@@ -322,18 +351,18 @@ CASE(matmul_id)
     X(SILU, silu, y, 3)                                                                    \
     X(ROPE, rope, y, 6)                                                                    \
     X(ATTENTION, attention, y, 15)                                                         \
-    X(ADD, add, y, 3)                                                                      \
+    X(ADD, add, y, 9)                                                                      \
     X(MUL, mul, y, 3)                                                                      \
     X(SWIGLU, swiglu, y, 3)                                                                \
     X(ADD_RMSNORM, add_rmsnorm, y, 6)                                                      \
     X(GET_ROWS, get_rows, y, 3 * WEIGHTS)                                                  \
     X(SET_ROWS, set_rows, table, 3 * WEIGHTS)                                              \
-    X(COPY, copy, dst, 3 * WEIGHTS)                                                        \
+    X(COPY, copy, dst, 3 * WEIGHTS + 6)                                                    \
     X(ARGMAX, argmax, y, 3)                                                                \
     X(MATMUL_ID, matmul_id, c, 2 * 3 * WEIGHTS)                                            \
     X(LAYERNORM, layernorm, y, 6)                                                          \
     X(SUB, sub, y, 9)                                                                      \
-    X(DIV, div, y, 3)                                                                      \
+    X(DIV, div, y, 6)                                                                      \
     X(SCALE, scale, y, 3)                                                                  \
     X(TOP_K, top_k, indices, 3)                                                            \
     X(DOT, dot, y, 9)                                                                      \
@@ -402,7 +431,7 @@ static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
     }
     const int64_t extents[] = { y.extent[0], y.extent[1], y.extent[2], y.extent[3], 0 };
     struct hw_tensor to = harness_tensor(values, HW_F32, extents);
-    convert(h, &to, &y);
+    convert(&mover, &to, &y);
     return n;
 }
 
@@ -446,6 +475,7 @@ static void rows_agree(void **state)
     (void)state;
 
     harness_open(&h, "", 1);
+    harness_open(&mover, "portable", 1);
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (uint32_t row = 0;; row++) {
             struct hw_kernel_info info = { .size = sizeof info };
@@ -454,25 +484,31 @@ static void rows_agree(void **state)
             if (info.eligible)
                 compared += compare_rows(op, info.name);
         }
+    harness_close(&mover);
     harness_close(&h);
     assert_true(compared > 150);
 }
 
 /* ---- blocks: the bits of GGML ---- */
 
-static void move(struct harness *h, void *to, int32_t to_type, const void *from,
+/* Returns false if the row does not convert these types. */
+static bool move(struct harness *h, void *to, int32_t to_type, const void *from,
                  int32_t from_type)
 {
     struct hw_tensor src = TENSOR((void *)(uintptr_t)from, from_type, GOLDEN_ELEMENTS);
     struct hw_tensor dst = TENSOR(to, to_type, GOLDEN_ELEMENTS);
+    const struct hw_copy op = { .src = src, .dst = dst };
+    if (h->plugin.supports(h->device, HW_OP_COPY, &op, NULL, 0, NULL) != HW_OK)
+        return false;
     convert(h, &dst, &src);
+    return true;
 }
 
 static void encoded_as_ggml(void *user, int32_t dtype, const float *x,
                             const unsigned char *blocks, size_t bytes)
 {
-    move(user, out.bytes, dtype, x, HW_F32);
-    golden_same_blocks(dtype, out.bytes, blocks, bytes);
+    if (move(user, out.bytes, dtype, x, HW_F32))
+        golden_same_blocks(dtype, out.bytes, blocks, bytes);
 }
 
 static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
@@ -480,8 +516,8 @@ static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
 {
     float got[GOLDEN_ELEMENTS];
     (void)bytes;
-    move(user, got, HW_F32, blocks, dtype);
-    golden_same_floats(dtype, got, x);
+    if (move(user, got, HW_F32, blocks, dtype))
+        golden_same_floats(dtype, got, x);
 }
 
 /* On every row of copy, those that fuse products with sums among them. */

@@ -12,18 +12,20 @@
 
 #include <cmocka.h>
 
-enum { GROUPS = 997, CALLERS = 4, JOBS = 300 };
+enum { GROUPS = 997, CALLERS = 4, JOBS = 300, THREADS = 64 };
 
 struct tally {
     int times[GROUPS]; /* plain: a group run twice at once is a data race that TSan sees */
+    int64_t by[THREADS]; /* groups by the thread's number; plain for the same reason */
     _Atomic int64_t sum;
 };
 
-static void count_groups(void *user, int64_t first, int64_t end)
+static void count_groups(void *user, int64_t first, int64_t end, uint32_t thread)
 {
     struct tally *tally = user;
-    if (first >= end || end > GROUPS)
+    if (first >= end || end > GROUPS || thread >= THREADS)
         abort();
+    tally->by[thread] += end - first;
     for (int64_t i = first; i < end; i++) {
         tally->times[i]++;
         atomic_fetch_add_explicit(&tally->sum, i, memory_order_relaxed);
@@ -38,8 +40,13 @@ static int64_t stress(struct team *team)
     int64_t wrong = 0;
     for (int job = 0; job < JOBS && !wrong; job++) {
         const int64_t count = 1 + job * 31 % GROUPS;
-        *tally = (struct tally){ { 0 }, 0 };
+        *tally = (struct tally){ .sum = 0 };
         team_run(team, count_groups, tally, count, 1 + job % 5);
+        int64_t all = 0;
+        for (int i = 0; i < THREADS; i++)
+            all += tally->by[i];
+        if (all != count)
+            wrong = count;
         /* The results are visible here without any further synchronisation. */
         for (int64_t i = 0; i < GROUPS; i++)
             if (tally->times[i] != (i < count))
@@ -97,7 +104,7 @@ static void one_thread_starts_none(void **state)
 static void small_work_starts_none(void **state)
 {
     struct team *team = team_create(4, 4);
-    struct tally tally = { { 0 }, 0 };
+    struct tally tally = { .sum = 0 };
     (void)state;
     team_run(team, count_groups, &tally, 10, 10);
     assert_int_equal(team_size(team), 1);
@@ -110,7 +117,7 @@ static void small_work_starts_none(void **state)
 static void sleeps_and_wakes(void **state)
 {
     struct team *team = team_create(3, 3);
-    struct tally tally = { { 0 }, 0 };
+    struct tally tally = { .sum = 0 };
     (void)state;
     for (int i = 0; i < 20; i++) {
         team_run(team, count_groups, &tally, GROUPS, 1);
@@ -121,12 +128,78 @@ static void sleeps_and_wakes(void **state)
     team_destroy(team);
 }
 
+/* A thread that is suspended in its first piece. */
+static void linger(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    struct tally *tally = user;
+    if (thread && !tally->by[thread])
+        nanosleep(&(struct timespec){ 0, 200000000 }, NULL);
+    count_groups(tally, first, end, thread);
+}
+
+/* Until the other thread has taken a piece. */
+static void share(struct team *team, team_fn *fn, struct tally *tally)
+{
+    while (!tally->by[1])
+        team_run(team, fn, tally, GROUPS, 10);
+}
+
+/* Waiting for a thread that others delay costs more than it computes. The system may delay the
+ * caller as well: then it has not waited, and the next round tells. */
+static void not_shared_after_a_delay(void **state)
+{
+    struct team *team = team_create(2, 2);
+    struct tally small;
+    int rounds = 0;
+    (void)state;
+    do {
+        struct tally late = { .sum = 0 };
+        small = (struct tally){ .sum = 0 };
+        share(team, linger, &late);
+        for (int i = 0; i < 10; i++)
+            team_run(team, count_groups, &small, GROUPS, 10);
+    } while (small.by[0] != 10 * GROUPS && ++rounds < 5);
+    assert_int_equal(small.by[0], 10 * GROUPS);
+    share(team, count_groups, &small); /* but again, later */
+    team_destroy(team);
+}
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+    assert_int_equal(clock_gettime(clock, &t), 0);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Sooner or later, there is a pause in which the process computes next to nothing. */
+static void idle_threads_sleep(void **state)
+{
+    struct team *team = team_create(4, 4);
+    struct tally tally = { .sum = 0 };
+    bool idle = false;
+    (void)state;
+    team_run(team, count_groups, &tally, GROUPS, 1);
+    for (int i = 0; i < 200 && !idle; i++) {
+        const double from = seconds_of(CLOCK_MONOTONIC);
+        const double computed = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+        nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+        idle = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - computed <
+               (seconds_of(CLOCK_MONOTONIC) - from) / 8;
+    }
+    assert_true(idle);
+    team_destroy(team);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_group_once),       cmocka_unit_test(oversubscribed),
-        cmocka_unit_test(one_thread_starts_none), cmocka_unit_test(small_work_starts_none),
+        cmocka_unit_test(every_group_once),
+        cmocka_unit_test(oversubscribed),
+        cmocka_unit_test(one_thread_starts_none),
+        cmocka_unit_test(small_work_starts_none),
         cmocka_unit_test(sleeps_and_wakes),
+        cmocka_unit_test(not_shared_after_a_delay),
+        cmocka_unit_test(idle_threads_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

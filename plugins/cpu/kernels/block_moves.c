@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* get_rows and copy from block types to floats, set_rows and copy from floats to q8_0, with the
+ * bits of kernels/prelude/storage.h and quantise.h. */
+#include "spans.h"
+#include "steps.h"
+#include "tables.h"
+
+DECLARE_PLAN(get_rows_blocks);
+DECLARE_PLAN(set_rows_blocks);
+DECLARE_PLAN(copy_blocks);
+DECLARE_PLAN(copy); /* of moves.c */
+
+/* Converts n elements, whole blocks. */
+typedef void convert_fn(char *to, const char *from, int64_t n);
+
+/* ---- from blocks ---- */
+
+INLINE void load_run(int type, int to_type, char *to, const struct float_factors *f,
+                     const uint8_t *b, int run)
+{
+    _Alignas(PACKED_RUN) uint8_t code[PACKED_RUN];
+    const uint8_t *block = b + run * run_bytes_of(type);
+    for (int v = 0; v < RUN_VECTORS && type != HW_Q8_0; v++)
+        vi_store(code + v * PACKED_WORDS * LANES, codes_of_run(type, block, run, v));
+    EACH (i, PACKED_RUN / LANES)
+        vf_store_as(to_type, to, run * PACKED_RUN + i * LANES,
+                    weights_of(type, f, block, run, code, i * LANES));
+}
+
+INLINE void load_blocks(int type, int to_type, char *to, const char *from, int64_t n)
+{
+    const int64_t bytes = to_type == HW_F32 ? 4 : 2;
+    uint8_t rest[STEP_BYTES];
+    for (int64_t k = 0; k < n; k += STEP, from += step_bytes(type), to += STEP * bytes) {
+        const uint8_t *b = whole_step(type, (const uint8_t *)from, n - k, rest);
+        const int runs = n - k < STEP ? (int)(n - k) / PACKED_RUN : STEP_RUNS;
+        struct float_factors f;
+        store_factors(type, &f, b);
+        if (has_shares(type))
+            EACH (run, STEP_RUNS)
+                load_run(type, to_type, to, &f, b, run);
+        else
+            for (int run = 0; run < runs; run++)
+                load_run(type, to_type, to, &f, b, run);
+    }
+}
+
+#define X(NAME, name, elements, head, run)                                                 \
+    static void name##_to_f32(char *to, const char *from, int64_t n)                       \
+    {                                                                                      \
+        load_blocks(HW_##NAME, HW_F32, to, from, n);                                       \
+    }                                                                                      \
+    static void name##_to_f16(char *to, const char *from, int64_t n)                       \
+    {                                                                                      \
+        load_blocks(HW_##NAME, HW_F16, to, from, n);                                       \
+    }                                                                                      \
+    static void name##_to_bf16(char *to, const char *from, int64_t n)                      \
+    {                                                                                      \
+        load_blocks(HW_##NAME, HW_BF16, to, from, n);                                      \
+    }
+PACKED_TYPES(X)
+#undef X
+
+static convert_fn *load_fn(int type, int to_type)
+{
+    switch (type) {
+#define X(NAME, name, elements, head, run)                                                 \
+    case HW_##NAME:                                                                        \
+        return to_type == HW_F32   ? name##_to_f32                                         \
+               : to_type == HW_F16 ? name##_to_f16                                         \
+                                   : name##_to_bf16;
+        PACKED_TYPES(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+/* ---- to q8_0 ---- */
+
+/* v, rounded here: without this, it could become part of a fused multiply-add. */
+INLINE vf rounded(vf v)
+{
+#if defined(__x86_64__)
+    __asm__("" : "+x"(v));
+#else
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
+
+/* To the nearest integers, of equally near ones those away from 0: adding the number below a half
+ * carries just those over that round up. */
+INLINE vi away_from_zero(vf v)
+{
+    const vf half = vf_set(0x1.fffffep-2f);
+    return vi_trunc(v + vf_if_less(v, vf_set(0), vf_set(0) - half, half));
+}
+
+/* An infinite 1 / d means that d is 0 in f16, and so are codes. */
+INLINE void store_block(int from_type, uint8_t *block, const char *from, int64_t i)
+{
+    vf x[PACKED_RUN / LANES], most = vf_set(0);
+    EACH (v, PACKED_RUN / LANES) {
+        x[v] = vf_load_as(from_type, from, i + v * LANES);
+        most = vf_max(most, vf_abs(x[v]));
+    }
+    const float d = vf_greatest(most) / 127.0f, inverse = 1.0f / d;
+    const vf scale = vf_set(inverse <= 0x1.fffffep127f ? inverse : 0.0f);
+    vf_store_part_f16((uint16_t *)(void *)block, vf_set(d), 1);
+    EACH (v, PACKED_RUN / LANES)
+        vi_store_i8((int8_t *)block + 2 + v * LANES, away_from_zero(rounded(x[v] * scale)));
+}
+
+INLINE void store_blocks(int from_type, char *to, const char *from, int64_t n)
+{
+    uint8_t *block = (uint8_t *)to;
+    for (int64_t i = 0; i < n; i += PACKED_RUN, block += run_bytes_of(HW_Q8_0))
+        store_block(from_type, block, from, i);
+}
+
+static void f32_to_q8_0(char *to, const char *from, int64_t n)
+{
+    store_blocks(HW_F32, to, from, n);
+}
+
+static void f16_to_q8_0(char *to, const char *from, int64_t n)
+{
+    store_blocks(HW_F16, to, from, n);
+}
+
+static void bf16_to_q8_0(char *to, const char *from, int64_t n)
+{
+    store_blocks(HW_BF16, to, from, n);
+}
+
+static convert_fn *store_fn(int from_type)
+{
+    return from_type == HW_F32   ? f32_to_q8_0
+           : from_type == HW_F16 ? f16_to_q8_0
+                                 : bf16_to_q8_0;
+}
+
+/* ---- copy ---- */
+
+/* How far into a row element `first` is. */
+static int64_t offset_of(int type, int64_t first)
+{
+    return first / hw_dtype_block(type) * hw_dtype_bytes(type);
+}
+
+static void run_copy(const struct plan *plan, int64_t group, int64_t end, uint32_t thread)
+{
+    const struct copy_args *a = &plan->lowered.args.copy;
+    convert_fn *const load = load_fn(a->src_type, a->dst_type);
+    convert_fn *const fn = load ? load : store_fn(a->src_type);
+    (void)thread;
+    while (group < end) {
+        const struct stretch s = next_stretch(&group, end, a->cols);
+        fn(row_of(plan->pointer[0], &a->dst, a->n1, a->n2, s.row) +
+               offset_of(a->dst_type, s.first),
+           row_of(plan->pointer[1], &a->src, a->n1, a->n2, s.row) +
+               offset_of(a->src_type, s.first),
+           s.count);
+    }
+}
+
+/* What converts no blocks is left to the other text, so that this row alone can serve those
+ * who need copies of all kinds. */
+const char *PLAN(copy_blocks)(struct plan *plan, const struct kernel_row *row,
+                              const void *args)
+{
+    const struct hw_copy *op = args;
+    const bool load = load_fn(op->src.dtype, op->dst.dtype) != NULL;
+    if (op->src.dtype == op->dst.dtype || (!load && op->dst.dtype != HW_Q8_0))
+        return PLAN(copy)(plan, row, args);
+    plan->run = run_copy;
+    return plan_lowered(plan, row, args);
+}
+
+/* ---- get_rows and set_rows ---- */
+
+static void run_get_rows(const struct plan *plan, int64_t first, int64_t end,
+                         uint32_t thread)
+{
+    const struct rows_args *a = &plan->lowered.args.get_rows;
+    convert_fn *const fn = load_fn(a->from_type, a->to_type);
+    (void)thread;
+    for (int64_t i = first; i < end; i++) {
+        char *to = row_of(plan->pointer[0], &a->to, a->batch1, a->count, i);
+        const int64_t number = number_at(plan, i);
+        if (number >= 0 && number < a->table_rows)
+            fn(to, table_row(plan, i, number), a->cols);
+        else
+            memset(to, 0, (size_t)(a->cols * hw_dtype_bytes(a->to_type)));
+    }
+}
+
+const char *PLAN(get_rows_blocks)(struct plan *plan, const struct kernel_row *row,
+                                  const void *args)
+{
+    plan->run = run_get_rows;
+    return plan_lowered(plan, row, args);
+}
+
+static void run_set_rows(const struct plan *plan, int64_t first, int64_t end,
+                         uint32_t thread)
+{
+    const struct rows_args *a = &plan->lowered.args.set_rows;
+    convert_fn *const fn = store_fn(a->from_type);
+    (void)thread;
+    for (int64_t i = first; i < end; i++) {
+        const int64_t number = number_at(plan, i);
+        if (number >= 0 && number < a->table_rows)
+            fn(row_to_set(plan, i, number),
+               row_of(plan->pointer[1], &a->from, a->batch1, a->count, i), a->cols);
+    }
+}
+
+const char *PLAN(set_rows_blocks)(struct plan *plan, const struct kernel_row *row,
+                                  const void *args)
+{
+    plan->run = run_set_rows;
+    return plan_lowered(plan, row, args);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.h - what products with weights of block types share: panels (pack.h) as vectors, whose
+ * lanes are rows of b; how the work is cut into groups.
+ *
+ * A tile is TILE_ROWS rows of b times some rows of a. Weights that are not packed are packed by
+ * the thread that needs them, a tile at a time. */
+#ifndef CPU_BLOCKS_H
+#define CPU_BLOCKS_H
+
+#include "lines.h"
+
+enum {
+    PARTS = PACKED_ROWS / LANES,      /* vectors of a panel */
+    PANELS = LANES == 16 ? 2 : 1,     /* panels of a tile */
+    VECTORS = PANELS * PARTS,         /* vectors of a tile */
+    TILE_ROWS = PANELS * PACKED_ROWS, /* rows of b */
+    RUNS_OF_K = 8                     /* runs of a unit of 256 elements */
+};
+
+/* ---- types, as constants ---- */
+
+#define X_CONSTANT(NAME, name, elements, head, run) type == HW_##NAME ? (elements):
+#define X_HEAD(NAME, name, elements, head, run)     type == HW_##NAME ? (head):
+#define X_RUN(NAME, name, elements, head, run)      type == HW_##NAME ? (run):
+
+INLINE int unit_elements(int type)
+{
+    return PACKED_TYPES(X_CONSTANT) 0;
+}
+
+INLINE int head_bytes(int type)
+{
+    return PACKED_TYPES(X_HEAD) 0;
+}
+
+INLINE int run_bytes(int type)
+{
+    return PACKED_TYPES(X_RUN) 0;
+}
+
+/* ---- panels ---- */
+
+/* The rows of vector v: how far into each list of 16 numbers. */
+INLINE int first_of(int v)
+{
+    return v % PARTS * LANES;
+}
+
+/* The scales or minima of vector v from its panel's list. */
+INLINE vf f16s_of(const uint8_t *list, int v)
+{
+    return vf_load_f16((const uint16_t *)(const void *)list + first_of(v));
+}
+
+INLINE vi line_of(const uint8_t *codes, int line, int v)
+{
+    return vi_load(codes + line * PACKED_LINE + first_of(v) * PACKED_WORDS);
+}
+
+/* Codes 4 g to 4 g + 3 of a run. */
+INLINE vi codes_of(int type, const uint8_t *codes, int g, int v)
+{
+    const int bits = code_bits(type), high_lines = bits == 4 ? 0 : bits - 4;
+    if (bits == 8)
+        return line_of(codes, g, v);
+    vi low = line_of(codes, high_lines + g % 4, v);
+    low = (g < 4 ? low : vi_shr(low, 4)) & vi_set(0x0f0f0f0f);
+    if (bits == 5) {
+        const vi fifths = line_of(codes, 0, v);
+        low |= (g < 4 ? vi_shl(fifths, 4 - g) : vi_shr(fifths, g - 4)) & vi_set(0x10101010);
+    }
+    if (bits == 6) {
+        const vi high = line_of(codes, g / 4, v);
+        const int up = 4 - g % 4 * 2;
+        low |= (up >= 0 ? vi_shl(high, up) : vi_shr(high, -up)) & vi_set(0x30303030);
+    }
+    return low;
+}
+
+/* What a run's codes are multiplied by, and what is added: one pair, or for q6_K one for each
+ * half. In `scale` and `less` there are two numbers for each vector. */
+struct factors {
+    vf scale[VECTORS][2], less[VECTORS][2];
+};
+
+/* `eight`: the zero of q8_0's codes, as they are used. */
+INLINE void factors_of(int type, const int vectors, struct factors *f,
+                       const uint8_t *const head[PANELS],
+                       const uint8_t *const shares[PANELS], int eight)
+{
+    const vf zero = vf_set((float)-zero_code(type, eight));
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const uint8_t *h = head[v / PARTS], *s = shares[v / PARTS] + first_of(v);
+        vf scale = f16s_of(h, v), other = scale;
+        if (type == HW_Q6_K) {
+            other = scale * vf_load_i8(s + PACKED_SHARES);
+            scale = scale * vf_load_i8(s);
+        } else if (has_shares(type)) {
+            scale = other = scale * vf_load_u8(s);
+        }
+        f->scale[v][0] = scale;
+        f->scale[v][1] = other;
+        if (minimum(type)) {
+            vf less = f16s_of(h + PACKED_SCALES, v);
+            if (has_shares(type))
+                less = less * vf_load_u8(s + PACKED_SHARES);
+            less = less * vf_set((float)minimum(type));
+            f->less[v][0] = f->less[v][1] = less;
+        } else {
+            f->less[v][0] = zero * scale;
+            f->less[v][1] = zero * other;
+        }
+    }
+}
+
+/* Asks for weights a page ahead, which some processors do not look beyond by themselves; for each
+ * second line, since they fetch pairs, and into the second cache, whose misses may be more than
+ * those of the first. */
+INLINE void fetch_run(const uint8_t *run, int bytes)
+{
+    enum { AHEAD = 4096, TO_SECOND_CACHE = 1 };
+    UNROLL
+    for (int i = 0; i < bytes; i += 2 * PACKED_LINE)
+        __builtin_prefetch(run + AHEAD + i, 0, TO_SECOND_CACHE);
+}
+
+/* ---- products in floats ---- */
+
+/* TILE_ROWS x `tokens` sums: rows of b, of `units` units, times rows of floats. */
+struct float_tile {
+    const uint8_t *panel[PANELS];
+    int64_t units;
+    const float *x;
+    int64_t stride; /* of x, in floats */
+    float *sums;    /* [tokens][TILE_ROWS] */
+};
+
+INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
+                      const struct factors *f, const uint8_t *const codes[PANELS],
+                      const float *const x[])
+{
+    UNROLL
+    for (int g = 0; g < PACKED_RUN / PACKED_WORDS; g++) {
+        vi words[VECTORS];
+        UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            words[v] = codes_of(type, codes[v / PARTS], g, v);
+            if (type == HW_Q8_0 && !PACKED_FLIP)
+                words[v] ^= vi_set((int32_t)0x80808080);
+        }
+        UNROLL
+        for (int j = 0; j < PACKED_WORDS; j++) {
+            vf w[VECTORS];
+            UNROLL
+            for (int v = 0; v < VECTORS; v++) {
+                vi code = vi_shr(words[v], 8 * j);
+                if (j < 3)
+                    code &= vi_set(255);
+                w[v] = vf_fma(vf_of_vi(code), f->scale[v][g / 4], f->less[v][g / 4]);
+            }
+            UNROLL
+            for (int t = 0; t < tokens; t++) {
+                const vf a = vf_set(x[t][g * PACKED_WORDS + j]);
+                UNROLL
+                for (int v = 0; v < VECTORS; v++)
+                    sum[t][v] = vf_fma(w[v], a, sum[t][v]);
+            }
+        }
+    }
+}
+
+INLINE void float_tile(int type, const int tokens, const struct float_tile *tile)
+{
+    const int head = head_bytes(type), run = run_bytes(type);
+    const int runs = unit_elements(type) / PACKED_RUN;
+    const uint8_t *at[PANELS];
+    const float *x[8];
+    vf sum[8][VECTORS];
+    for (int p = 0; p < PANELS; p++)
+        at[p] = tile->panel[p];
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        x[t] = tile->x + t * tile->stride;
+        UNROLL
+        for (int v = 0; v < VECTORS; v++)
+            sum[t][v] = vf_set(0);
+    }
+    for (int64_t u = 0; u < tile->units; u++) {
+        const uint8_t *heads[PANELS];
+        for (int p = 0; p < PANELS; p++) {
+            heads[p] = at[p];
+            at[p] += head;
+        }
+        for (int r = 0; r < runs; r++) {
+            const uint8_t *codes[PANELS];
+            struct factors f;
+            for (int p = 0; p < PANELS; p++) {
+                codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
+                if (tokens == 1)
+                    fetch_run(at[p], run);
+            }
+            factors_of(type, VECTORS, &f, heads, at, 128);
+            float_run(type, tokens, sum, &f, codes, x);
+            for (int p = 0; p < PANELS; p++)
+                at[p] += run;
+            UNROLL
+            for (int t = 0; t < tokens; t++)
+                x[t] += PACKED_RUN;
+        }
+    }
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        UNROLL
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(tile->sums + t * TILE_ROWS + v * LANES, sum[t][v]);
+    }
+}
+
+typedef void float_tile_fn(const struct float_tile *tile);
+
+/* ---- the work ---- */
+
+/* Sums of a tile become those of row r of c, from column `col` on. */
+static inline void put_row(const struct plan *plan, int64_t r, int64_t col,
+                           const float *sums)
+{
+    const struct result to = result_of(plan, r);
+    put_sums(&to, col, TILE_ROWS, sums);
+}
+
+static inline int64_t tiles_across(const struct plan *plan)
+{
+    const int64_t n = plan->lowered.args.matmul.n;
+    return n / TILE_ROWS + (n % TILE_ROWS != 0);
+}
+
+static inline int64_t units_of(const struct plan *plan)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    return m->k / hw_dtype_block(m->b_type);
+}
+
+/* The bytes of the panels of a tile that a thread has to pack. */
+static inline uint64_t own_panel_bytes(const struct plan *plan)
+{
+    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
+    return b->layout ? 0
+                     : PANELS * packed_panel_bytes(b->dtype, plan->lowered.args.matmul.k);
+}
+
+/* Fills in all but `run`, `groups` and what these need. Returns NULL, or why not. */
+static inline const char *plan_blocks(struct plan *plan, const struct kernel_row *row,
+                                      const void *args)
+{
+    const struct hw_matmul *op = args;
+    const char *why = plan_lowered_packed(plan, row, args);
+    if (why)
+        return why;
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    if (op->b.layout > PACKED_LAYOUT ||
+        !packed_panel_bytes(op->b.dtype, PACKED_MOST_ELEMENTS))
+        return "b: not blocks that this row knows";
+    for (int i = 0; i + 2 < op->b.rank; i++)
+        if (op->b.extent[i] != 1)
+            return "b: more than one matrix";
+    if ((double)rows_of(plan) * (double)m->k > 0x1p42)
+        return "too many rows to prepare at once";
+    return NULL;
+}
+
+/* The panels of tile `i`; those that are not packed yet are written to `own`. A panel beyond the
+ * last one is that again. */
+static inline void find_panels(const struct plan *plan, int64_t i, void *own,
+                               const uint8_t *panel[PANELS])
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
+    const int64_t bytes = (int64_t)packed_panel_bytes(b->dtype, m->k);
+    char *from = (char *)plan->pointer[2] + m->b.offset;
+    for (int p = 0; p < PANELS; p++) {
+        const int64_t row = (i * PANELS + p) * PACKED_ROWS, left = m->n - row;
+        if (left <= 0) {
+            panel[p] = panel[0];
+        } else if (b->layout) {
+            panel[p] = (const uint8_t *)from + row / PACKED_ROWS * bytes;
+        } else {
+            uint8_t *to = (uint8_t *)own + p * bytes;
+            packed_write(
+                &(struct packed_rows){ .rows = from + row * m->b.stride[2],
+                                       .stride = m->b.stride[2],
+                                       .count = left < PACKED_ROWS ? left : PACKED_ROWS,
+                                       .k = m->k,
+                                       .dtype = b->dtype },
+                to);
+            panel[p] = to;
+        }
+    }
+}
+
+#endif

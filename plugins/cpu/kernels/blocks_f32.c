@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* matmul with weights of block types beside activations in f32: codes become floats in registers.
+ *
+ * First, rows of a become rows of floats. Then tiles of b (blocks.h) are multiplied by a few of
+ * them at a time. Weights are rounded as the portable kernels round them; only sums are in another
+ * order. */
+#include "blocks.h"
+
+DECLARE_PLAN(blocks);
+
+/* The most rows of a that a tile has: as many as registers can hold sums of. */
+enum { TOKENS = LANES == 16 ? 8 : 4 };
+
+/* ---- tiles of one type, for 1, 2, 4 and TOKENS rows of a ---- */
+
+struct tiles {
+    float_tile_fn *one, *two, *four, *most;
+};
+
+#define X(NAME, name, elements, head, run)                                                 \
+    static void one_##name(const struct float_tile *tile)                                  \
+    {                                                                                      \
+        float_tile(HW_##NAME, 1, tile);                                                    \
+    }                                                                                      \
+    static void two_##name(const struct float_tile *tile)                                  \
+    {                                                                                      \
+        float_tile(HW_##NAME, 2, tile);                                                    \
+    }                                                                                      \
+    static void four_##name(const struct float_tile *tile)                                 \
+    {                                                                                      \
+        float_tile(HW_##NAME, 4, tile);                                                    \
+    }                                                                                      \
+    static void most_##name(const struct float_tile *tile)                                 \
+    {                                                                                      \
+        float_tile(HW_##NAME, TOKENS, tile);                                               \
+    }
+PACKED_TYPES(X)
+#undef X
+
+static struct tiles tiles_of(int type)
+{
+    switch (type) {
+#define X(NAME, name, elements, head, run)                                                 \
+    case HW_##NAME:                                                                        \
+        return (struct tiles){ one_##name, two_##name, four_##name, most_##name };
+        PACKED_TYPES(X)
+#undef X
+    default:
+        return (struct tiles){ 0 };
+    }
+}
+
+/* Multiplies as many of `left` rows as one of the functions takes, and returns how many. */
+static int64_t some_rows(const struct tiles *tiles, const struct float_tile *tile,
+                         int64_t left)
+{
+    const int64_t n = left >= TOKENS ? TOKENS : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    (n == TOKENS ? tiles->most
+     : n == 4    ? tiles->four
+     : n == 2    ? tiles->two
+                 : tiles->one)(tile);
+    return n;
+}
+
+/* A group: all rows of c, in the columns of a tile of b. */
+static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const struct tiles tiles = tiles_of(m->b_type);
+    const int64_t rows = rows_of(plan);
+    float sums[TOKENS * TILE_ROWS];
+    for (int64_t i = first; i < end; i++) {
+        struct float_tile tile = { .units = units_of(plan),
+                                   .stride = float_pitch(plan),
+                                   .sums = sums };
+        find_panels(plan, i, plan_own(plan, thread), tile.panel);
+        for (int64_t r = 0, n; r < rows; r += n) {
+            tile.x = row_of_x(plan, r);
+            n = some_rows(&tiles, &tile, rows - r);
+            for (int64_t t = 0; t < n; t++)
+                put_row(plan, r + t, i * TILE_ROWS, sums + t * TILE_ROWS);
+        }
+    }
+}
+
+const char *PLAN(blocks)(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    const char *why = plan_blocks(plan, row, args);
+    if (why || plan->groups == 0)
+        return why;
+    plan->run = run_tiles;
+    plan->groups = tiles_across(plan);
+    plan->work /= 2;
+    plan_prepare(plan, prepare_floats, float_row_bytes(plan));
+    plan->own_bytes = own_panel_bytes(plan);
+    return NULL;
+}

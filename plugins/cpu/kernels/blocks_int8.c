@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* matmul with weights of block types beside activations that are rounded to 8 bits, for
+ * HW_PRECISION=int8: integers are multiplied, and what 32 of them sum up to is a float.
+ *
+ * First, rows of a are rounded, in runs of 32 with a scale each. Then tiles of b (blocks.h) are
+ * multiplied by a few rows at a time, whose sums stay in registers. For one row, this reads weights
+ * about as fast as memory delivers them; for many, most instructions are dot products. A row with
+ * numbers that bytes cannot stand for, such as NaN, is multiplied in floats. */
+#include "blocks.h"
+
+DECLARE_PLAN(blocks_int8);
+
+/* The most rows of a that a tile has: as many as registers can hold sums of. */
+enum { TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
+
+/* 32 neighbours of a row of a. */
+struct run {
+    int8_t code[PACKED_RUN];
+    float scale;
+    int32_t
+        start[2]; /* what sums begin with, since codes of b are not signed, for each half */
+    float sum;    /* of the numbers that codes stand for: what minima are multiplied by */
+};
+
+/* ---- rows of a ---- */
+
+/* Rounds 32 numbers. Returns false if bytes cannot stand for them. */
+INLINE bool set_run(struct run *to, const float *x, int zero, bool halves)
+{
+    const struct rounded_run run = round_run(to->code, x);
+    const int32_t all = run.sum[0] + run.sum[1];
+    to->scale = run.scale;
+    to->sum = run.scale * (float)all;
+    to->start[0] = -zero * (halves ? run.sum[0] : all);
+    to->start[1] = -zero * run.sum[1];
+    return run.good;
+}
+
+/* Where the rounded rows are, and which of them are not. */
+struct rounded {
+    struct run *runs;
+    int64_t stride; /* from row to row, in runs */
+    uint8_t *wrong; /* by row */
+};
+
+static struct rounded rounded_of(const struct plan *plan)
+{
+    const int64_t runs = plan->lowered.args.matmul.k / PACKED_RUN, rows = rows_of(plan);
+    struct run *first = plan_shared(plan);
+    return (struct rounded){ first, runs, (uint8_t *)(first + runs * rows) };
+}
+
+static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
+                         uint32_t thread)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const struct rounded to = rounded_of(plan);
+    const int zero = zero_code(m->b_type, DOT_ZERO);
+    (void)thread;
+    for (int64_t r = first; r < end; r++) {
+        const struct line x = line_of_a(plan, r);
+        bool good = true;
+        for (int64_t i = 0; i < to.stride; i++) {
+            float some[PACKED_RUN];
+            run_floats(m->a_type, some, &x, i * PACKED_RUN);
+            good &= set_run(&to.runs[r * to.stride + i], some, zero,
+                            m->b_type == STORAGE_Q6_K);
+        }
+        to.wrong[r] = !good;
+    }
+}
+
+/* ---- tiles ---- */
+
+struct tile {
+    const uint8_t *panel[PANELS];
+    int64_t units;
+    const struct run *x;
+    int64_t stride; /* of x, in runs */
+    int64_t last;   /* of x: rows beyond it are that again */
+    float *sums;    /* [tokens][TILE_ROWS] */
+};
+
+/* Adds to the sums of a tile what integers say about half a run, or about all of it. */
+INLINE void add_integers(int bits, const int tokens, const int vectors, vf sum[][VECTORS],
+                         vi dots[][VECTORS], const struct factors *f,
+                         const struct run *const x[], int half)
+{
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        const vf scale = vf_set(x[t]->scale);
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            const vf dot = vf_of_vi(dot_end(bits, dots[t][v], x[t]->start[half]));
+            sum[t][v] = vf_fma(dot, f->scale[v][half] * scale, sum[t][v]);
+        }
+    }
+}
+
+INLINE void add_minima(const int tokens, const int vectors, vf sum[][VECTORS],
+                       const struct factors *f, const struct run *const x[])
+{
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        const vf all = vf_set(x[t]->sum);
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[t][v] = vf_fma(f->less[v][0], all, sum[t][v]);
+    }
+}
+
+INLINE vi word_of(const struct run *x, int g)
+{
+    int32_t word;
+    memcpy(&word, x->code + g * PACKED_WORDS, sizeof word);
+    return vi_set(word);
+}
+
+INLINE void multiply_run(int type, const int tokens, const int vectors, vf sum[][VECTORS],
+                         const struct factors *f, const uint8_t *const codes[PANELS],
+                         const struct run *const x[])
+{
+    const int bits = code_bits(type), halves = type == HW_Q6_K ? 2 : 1;
+    const int words = PACKED_RUN / PACKED_WORDS / halves;
+    UNROLL
+    for (int half = 0; half < halves; half++) {
+        vi dots[TOKENS][VECTORS];
+        UNROLL
+        for (int t = 0; t < tokens; t++) {
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                dots[t][v] = dot_begin(bits, x[t]->start[half]);
+        }
+        UNROLL
+        for (int g = half * words; g < (half + 1) * words; g++) {
+            vi code[VECTORS];
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                code[v] = codes_of(type, codes[v / PARTS], g, v);
+            UNROLL
+            for (int t = 0; t < tokens; t++) {
+                const vi word = word_of(x[t], g);
+                UNROLL
+                for (int v = 0; v < vectors; v++)
+                    dots[t][v] = dot_add(bits, dots[t][v], code[v], word);
+            }
+        }
+        add_integers(bits, tokens, vectors, sum, dots, f, x, half);
+    }
+    if (minimum(type))
+        add_minima(tokens, vectors, sum, f, x);
+}
+
+INLINE void multiply_tile(int type, const int tokens, const int panels,
+                          const struct tile *tile)
+{
+    const int vectors = panels * PARTS;
+    const int head = head_bytes(type), run = run_bytes(type);
+    const int runs = unit_elements(type) / PACKED_RUN;
+    const uint8_t *at[PANELS];
+    const struct run *x[TOKENS];
+    vf sum[TOKENS][VECTORS];
+    UNROLL
+    for (int p = 0; p < panels; p++)
+        at[p] = tile->panel[p];
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        x[t] = tile->x + (t < tile->last ? t : tile->last) * tile->stride;
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[t][v] = vf_set(0);
+    }
+    for (int64_t u = 0; u < tile->units; u++) {
+        const uint8_t *heads[PANELS];
+        UNROLL
+        for (int p = 0; p < panels; p++) {
+            heads[p] = at[p];
+            at[p] += head;
+        }
+        for (int r = 0; r < runs; r++) {
+            const uint8_t *codes[PANELS];
+            struct factors f;
+            UNROLL
+            for (int p = 0; p < panels; p++) {
+                codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
+                if (tokens < TOKENS)
+                    fetch_run(at[p], run);
+            }
+            factors_of(type, vectors, &f, heads, at, DOT_ZERO);
+            multiply_run(type, tokens, vectors, sum, &f, codes, x);
+            UNROLL
+            for (int p = 0; p < panels; p++)
+                at[p] += run;
+            UNROLL
+            for (int t = 0; t < tokens; t++)
+                x[t]++;
+        }
+    }
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            vf_store(tile->sums + t * TILE_ROWS + v * LANES, sum[t][v]);
+    }
+}
+
+/* Few rows of a take panel after panel: a single stream is what memory delivers fastest. */
+INLINE void multiply_few(int type, const int tokens, const struct tile *tile)
+{
+    struct tile part = *tile;
+    for (int p = 0; p < PANELS; p++) {
+        part.panel[0] = tile->panel[p];
+        part.sums = tile->sums + p * PACKED_ROWS;
+        multiply_tile(type, tokens, 1, &part);
+    }
+}
+
+/* ---- which tile ---- */
+
+typedef void tile_fn(const struct tile *tile);
+
+/* Tiles of one type, for 1, 2, 4 (if that is less) and TOKENS rows of a, and one row in floats. */
+struct tiles {
+    tile_fn *one, *two, *four, *most;
+    float_tile_fn *floats;
+};
+
+#define X(NAME, name, elements, head, run)                                                 \
+    static void one_##name(const struct tile *tile)                                        \
+    {                                                                                      \
+        multiply_few(HW_##NAME, 1, tile);                                                  \
+    }                                                                                      \
+    static void two_##name(const struct tile *tile)                                        \
+    {                                                                                      \
+        multiply_few(HW_##NAME, 2, tile);                                                  \
+    }                                                                                      \
+    static void four_##name(const struct tile *tile)                                       \
+    {                                                                                      \
+        multiply_few(HW_##NAME, TOKENS < 4 ? TOKENS : 4, tile);                            \
+    }                                                                                      \
+    static void most_##name(const struct tile *tile)                                       \
+    {                                                                                      \
+        multiply_tile(HW_##NAME, TOKENS, PANELS, tile);                                    \
+    }                                                                                      \
+    static void floats_##name(const struct float_tile *tile)                               \
+    {                                                                                      \
+        float_tile(HW_##NAME, 1, tile);                                                    \
+    }
+PACKED_TYPES(X)
+#undef X
+
+static struct tiles tiles_of(int type)
+{
+    switch (type) {
+#define X(NAME, name, elements, head, run)                                                 \
+    case HW_##NAME:                                                                        \
+        return (struct tiles){ one_##name, two_##name, four_##name, most_##name,           \
+                               floats_##name };
+        PACKED_TYPES(X)
+#undef X
+    default:
+        return (struct tiles){ 0 };
+    }
+}
+
+/* Multiplies as many of `left` rows as one of the functions takes, and returns how many. 7 and 8
+ * rows are two tiles of 4. */
+static int64_t some_rows(const struct tiles *tiles, struct tile *tile, int64_t left)
+{
+    const bool four = TOKENS > 4 && (left <= 4 || left == 7 || left == 8);
+    const int64_t most = left == 1 ? 1 : left == 2 ? 2 : four ? 4 : TOKENS;
+    const int64_t n = left < most ? left : most;
+    tile->last = n - 1;
+    (left == 1   ? tiles->one
+     : left == 2 ? tiles->two
+     : four      ? tiles->four
+                 : tiles->most)(tile);
+    return n;
+}
+
+/* ---- groups ---- */
+
+/* A row that was not rounded, as floats, which are in `x`. */
+static void row_in_floats(const struct plan *plan, const struct tiles *tiles,
+                          const struct tile *tile, int64_t r, float *x)
+{
+    struct float_tile floats = { .units = tile->units, .x = x, .sums = tile->sums };
+    memcpy(floats.panel, tile->panel, sizeof floats.panel);
+    floats_of_row(plan, r, x);
+    tiles->floats(&floats);
+}
+
+/* Rows first .. end - 1 of c, in the columns of a tile of b. */
+static void multiply_rows(const struct plan *plan, struct tile *tile, int64_t col,
+                          int64_t first, int64_t end, float *own)
+{
+    const struct tiles tiles = tiles_of(plan->lowered.args.matmul.b_type);
+    const struct rounded x = rounded_of(plan);
+    float sums[TOKENS * TILE_ROWS];
+    tile->sums = sums;
+    tile->stride = x.stride;
+    for (int64_t r = first, n; r < end; r += n) {
+        tile->x = x.runs + r * x.stride;
+        n = some_rows(&tiles, tile, end - r);
+        for (int64_t t = 0; t < n; t++)
+            if (!x.wrong[r + t])
+                put_row(plan, r + t, col, sums + t * TILE_ROWS);
+        for (int64_t t = 0; t < n; t++)
+            if (x.wrong[r + t]) {
+                row_in_floats(plan, &tiles, tile, r + t, own);
+                put_row(plan, r + t, col, sums);
+            }
+    }
+}
+
+/* The rows of a that a group multiplies: few enough that they stay in the cache while tiles of b
+ * pass by. If tiles have to be packed first, all rows. */
+static int64_t rows_of_group(const struct plan *plan)
+{
+    enum { CACHE = 384 << 10 };
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
+    const int64_t rows = rows_of(plan),
+                  bytes = m->k / PACKED_RUN * (int64_t)sizeof(struct run);
+    const int64_t most = bytes ? CACHE / bytes / TOKENS * TOKENS : rows;
+    return !b->layout || rows <= most ? rows : most < 4 * TOKENS ? 4 * TOKENS : most;
+}
+
+static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+{
+    const int64_t across = tiles_across(plan), rows = rows_of(plan);
+    const int64_t some = rows_of_group(plan);
+    float *own = plan_own(plan, thread);
+    for (int64_t i = first; i < end; i++) {
+        const int64_t row = i / across * some, left = rows - row;
+        struct tile tile = { .units = units_of(plan) };
+        find_panels(plan, i % across, own + float_pitch(plan),
+                    tile.panel); /* after the floats of a row */
+        multiply_rows(plan, &tile, i % across * TILE_ROWS, row,
+                      row + (left < some ? left : some), own);
+    }
+}
+
+const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
+                              const void *args)
+{
+    const char *why = plan_blocks(plan, row, args);
+    if (why)
+        return why;
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const int64_t rows = rows_of(plan);
+    if (plan->groups == 0)
+        return NULL;
+    const int64_t some = rows_of_group(plan);
+    plan->run = run_tiles;
+    plan->groups = (rows + some - 1) / some * tiles_across(plan);
+    plan->work /= 8;
+    plan_prepare(plan, prepare_rows, (uint64_t)m->k / PACKED_RUN * sizeof(struct run) + 1);
+    plan->own_bytes = own_panel_bytes(plan) + float_row_bytes(plan);
+    return NULL;
+}

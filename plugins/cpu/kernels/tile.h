@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* tile.h - products of tiles in registers, and how operands get into the form that they need: a as
+ * rows of f32, TILE_PITCH apart, b as panels of PANEL_COLS columns (pack.h). What is missing of the
+ * last panel is zeros. */
+#ifndef CPU_TILE_H
+#define CPU_TILE_H
+
+#include "words.h"
+
+/* Where processors multiply pairs of bf16, a text that is compiled for them does nothing else: all
+ * panels are bf16, and words of a's rows are pairs. Elsewhere they are single numbers. */
+#if defined(HAS_PAIRS)
+enum { PAIRS = 1 };
+#else
+enum { PAIRS = 0 };
+
+INLINE vf vf_add_pairs(vf sum, vf a, vf b)
+{
+    return vf_fma(a, b, sum);
+}
+
+INLINE void vf_store_pairs(uint16_t *p, vf v)
+{
+    vf_store_bf16(p, v);
+}
+#endif
+
+enum {
+    PANEL_COLS = PACKED_ROWS,
+    PARTS = PANEL_COLS / LANES, /* vectors of a panel */
+#if defined(__AVX512F__)
+    TILE_ROWS = 14, /* of TILE_VECS sums each: the vectors of b and one of a are besides */
+    TILE_PANELS = 2,
+    TILE_WORDS = 384, /* TILE_ROWS of this length stay in the cache of the first level */
+#else
+    TILE_ROWS = 6,
+    TILE_PANELS = 1,
+    TILE_WORDS = 256,
+#endif
+    TILE_VECS = TILE_PANELS * PARTS,
+    TILE_COLS = TILE_PANELS * PANEL_COLS,
+    /* An odd number of lines, or rows would fall into the same places of the cache. */
+    TILE_PITCH = TILE_WORDS + 16,
+    IN_WORD = 1 + PAIRS,               /* numbers of a row of a */
+    TILE_DEPTH = TILE_WORDS * IN_WORD, /* along k */
+    /* With few rows of a, memory is slower than their products: more panels are read at once, so
+     * that hardware sees more streams. */
+    WIDE_ROWS = LANES == 16 ? 6 : 2,
+    WIDE_PANELS = 2 * TILE_PANELS,
+    /* What is asked for ahead of use, in bytes: of a panel, into the first cache, */
+    TILE_SOON = 2048,
+    WIDE_SOON = 1024, /* with few rows, into the second one, */
+    COPY_SOON = 256,  /* of a row that is copied; */
+    COPY_ROWS = 4     /* rows */
+};
+
+/* ---- the product ---- */
+
+struct tile {
+    const float *a;             /* `rows` rows */
+    const char *b[WIDE_PANELS]; /* panels */
+    float *c;                   /* floats of each row, `stride` floats apart */
+    int64_t depth, stride;
+    int rows;
+    bool more; /* adds to c */
+};
+
+/* The bytes of a panel's numbers for one k; of bf16, those of two are in one line. */
+INLINE int panel_step(int type)
+{
+    return PANEL_COLS * (type == HW_F32 ? 4 : 2);
+}
+
+/* How many words of a's rows a line of a panel is multiplied by. */
+INLINE int in_line(int type)
+{
+    return type == HW_F32 || PAIRS ? 1 : 2;
+}
+
+/* A vector of the line at `at`; `second`: for the second k of 16 bits. */
+INLINE vf panel_vector(int type, const char *at, int part, bool second)
+{
+    if (type == HW_F32 || PAIRS)
+        return vf_load((const float *)(const void *)at + part * LANES);
+    if (type == HW_F16)
+        return vf_load_f16((const uint16_t *)(const void *)at + part * LANES +
+                           (second ? PANEL_COLS : 0));
+    vi pairs = vi_load(at + part * LANES * PACKED_WORDS);
+    if (second)
+        pairs &= vi_set((int32_t)0xffff0000);
+    else
+        pairs = vi_shl(pairs, 16);
+    return vf_of_bits(pairs);
+}
+
+/* The products of one k, or pair: of b, numbers of lines; of a, the first words of rows. */
+INLINE void add_products(int type, int rows, int panels, const char *const *b, bool second,
+                         const float *a, vf *sum)
+{
+    const int vectors = panels * PARTS;
+    vf w[WIDE_PANELS * PARTS];
+    EACH (v, vectors)
+        w[v] = panel_vector(type, b[v / PARTS], v % PARTS, second);
+    EACH (y, rows) {
+        const vf x = vf_set(a[y * TILE_PITCH]);
+        EACH (v, vectors)
+            sum[y * vectors + v] = vf_add_pairs(sum[y * vectors + v], x, w[v]);
+    }
+}
+
+INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
+{
+    const int steps = in_line(type), vectors = panels * PARTS;
+    const int64_t words = (t->depth + IN_WORD - 1) / IN_WORD;
+    const char *b[WIDE_PANELS];
+    vf sum[(WIDE_ROWS * 2 > TILE_ROWS ? WIDE_ROWS * 2 : TILE_ROWS) * TILE_VECS];
+    int64_t k = 0;
+    EACH (i, rows * vectors)
+        sum[i] = vf_set(0);
+    EACH (p, panels)
+        b[p] = t->b[p];
+    for (; k + steps <= words; k += steps) {
+        EACH (p, panels)
+            if (panels == WIDE_PANELS)
+                __builtin_prefetch(b[p] + WIDE_SOON, 0, 2);
+            else
+                __builtin_prefetch(b[p] + TILE_SOON);
+        EACH (step, steps)
+            add_products(type, rows, panels, b, step, t->a + k + step, sum);
+        EACH (p, panels)
+            b[p] += PACKED_LINE;
+    }
+    if (k < words)
+        add_products(type, rows, panels, b, false, t->a + k, sum);
+    EACH (y, rows)
+        EACH (v, vectors) {
+            float *c = t->c + y * t->stride + v * LANES;
+            vf s = sum[y * vectors + v];
+            if (t->more)
+                s += vf_load(c);
+            vf_store(c, s);
+        }
+}
+
+INLINE void tile_of(int type, const struct tile *t)
+{
+#define ROWS(n)                                                                            \
+    case n:                                                                                \
+        tile_rows(type, n, TILE_PANELS, t);                                                \
+        return;
+    switch (t->rows) {
+        ROWS(1)
+        ROWS(2)
+        ROWS(3)
+        ROWS(4)
+        ROWS(5)
+        ROWS(6)
+#if defined(__AVX512F__)
+        ROWS(7)
+        ROWS(8)
+        ROWS(9)
+        ROWS(10)
+        ROWS(11)
+        ROWS(12)
+        ROWS(13)
+        ROWS(14)
+#endif
+    }
+#undef ROWS
+}
+
+INLINE void wide_tile_of(int type, const struct tile *t)
+{
+#define ROWS(n)                                                                            \
+    case n:                                                                                \
+        tile_rows(type, n, WIDE_PANELS, t);                                                \
+        return;
+    switch (t->rows) {
+        ROWS(1)
+        ROWS(2)
+#if defined(__AVX512F__)
+        ROWS(3)
+        ROWS(4)
+        ROWS(5)
+        ROWS(6)
+#endif
+    }
+#undef ROWS
+}
+
+/* c = a . b, or c += a . b, for 1 .. TILE_ROWS rows and TILE_PANELS panels of `type`; the sums of a
+ * row do not depend on how many rows there are. */
+static void tile_multiply(int type, const struct tile *t)
+{
+    if (PAIRS)
+        tile_of(HW_BF16, t);
+    else if (type == HW_F32)
+        tile_of(HW_F32, t);
+    else if (type == HW_F16)
+        tile_of(HW_F16, t);
+    else
+        tile_of(HW_BF16, t);
+}
+
+/* The same for 1 .. WIDE_ROWS rows and WIDE_PANELS panels. */
+static void wide_tile_multiply(int type, const struct tile *t)
+{
+    if (PAIRS)
+        wide_tile_of(HW_BF16, t);
+    else if (type == HW_F32)
+        wide_tile_of(HW_F32, t);
+    else if (type == HW_F16)
+        wide_tile_of(HW_F16, t);
+    else
+        wide_tile_of(HW_BF16, t);
+}
+
+/* ---- operands ---- */
+
+/* A part of an operand as it is stored: `rows` rows of `cols` elements. */
+struct block {
+    const char *from;
+    int64_t stride, rows, cols;
+};
+
+/* Copies rows; of each, `width` floats are written, at least `cols`, with zeros at the end. */
+INLINE void copy_block(int type, const struct block *b, float *to, int64_t pitch,
+                       int64_t width)
+{
+    for (int64_t row = 0; row < b->rows; row++) {
+        const char *from = b->from + row * b->stride;
+        int64_t i = 0;
+        for (; i + LANES <= b->cols; i += LANES)
+            vf_store(to + row * pitch + i, vf_load_as(type, from, i));
+        for (; i < width; i += LANES) {
+            const int64_t n = b->cols - i > 0 ? b->cols - i : 0;
+            vf_store(to + row * pitch + i,
+                     n ? vf_load_part_as(type, from, i, n) : vf_set(0));
+        }
+    }
+}
+
+/* Copies rows to panels, `panel` floats apart: `width` columns, at least `cols`, with zeros at the
+ * end. */
+INLINE void spread_block(int type, const struct block *b, float *to, int64_t panel,
+                         int64_t width)
+{
+    const int bytes = type == HW_F32 ? 4 : 2;
+    for (int64_t row = 0; row < b->rows; row++) {
+        const char *from = b->from + row * b->stride;
+        for (int64_t i = 0; i < width; i += LANES) {
+            const int64_t left = b->cols - i;
+            float *place = to + i / PANEL_COLS * panel + row * PANEL_COLS + i % PANEL_COLS;
+            __builtin_prefetch(from + COPY_ROWS * b->stride + i * bytes);
+            vf_store(place, left >= LANES ? vf_load_as(type, from, i)
+                            : left > 0    ? vf_load_part_as(type, from, i, left)
+                                          : vf_set(0));
+        }
+    }
+}
+
+/* Copies a block whose rows are the columns of `to`. Of each row of that, `width` floats are
+ * written, at least as many as the block has rows, with zeros at the end. Hardware does not foresee
+ * as many streams as LANES. */
+INLINE void turn_block(int type, const struct block *b, float *to, int64_t pitch,
+                       int64_t width)
+{
+    const int64_t bytes = type == HW_F32 ? 4 : 2, soon = COPY_SOON / bytes;
+    for (int64_t row = 0; row < width; row += LANES)
+        for (int64_t i = 0; i < b->cols; i += LANES) {
+            const int64_t left = b->cols - i < LANES ? b->cols - i : LANES;
+            /* near the end, of the rows that come next */
+            const int64_t ahead = i + soon < b->cols
+                                      ? COPY_SOON
+                                      : LANES * b->stride + COPY_SOON - b->cols * bytes;
+            vf v[LANES];
+            EACH (r, LANES) {
+                const char *from = b->from + (row + r) * b->stride;
+                __builtin_prefetch(from + i * bytes + ahead);
+                v[r] = row + r >= b->rows ? vf_set(0)
+                       : left == LANES    ? vf_load_as(type, from, i)
+                                          : vf_load_part_as(type, from, i, left);
+            }
+            vf_transpose(v);
+            EACH (r, LANES)
+                if (r < left)
+                    vf_store(to + (i + r) * pitch + row, v[r]);
+        }
+}
+
+INLINE void place_block(int type, bool turn, const struct block *b, float *to,
+                        int64_t pitch, int64_t width)
+{
+    if (turn)
+        turn_block(type, b, to, pitch, width);
+    else
+        copy_block(type, b, to, pitch, width);
+}
+
+/* Either of both, for floats of any type. */
+static void take_block(int type, bool turn, const struct block *b, float *to, int64_t pitch,
+                       int64_t width)
+{
+    if (type == HW_F32)
+        place_block(HW_F32, turn, b, to, pitch, width);
+    else if (type == HW_F16)
+        place_block(HW_F16, turn, b, to, pitch, width);
+    else
+        place_block(HW_BF16, turn, b, to, pitch, width);
+}
+
+/* Rows to pairs of bf16, with zeros at the end. */
+static void pair_rows(int type, const struct block *b, float *to, int64_t pitch)
+{
+    for (int64_t row = 0; row < b->rows; row++) {
+        const char *from = b->from + row * b->stride;
+        uint16_t *pairs = (uint16_t *)(void *)(to + row * pitch);
+        for (int64_t i = 0; i < b->cols; i += LANES) {
+            const int64_t n = b->cols - i < LANES ? b->cols - i : LANES;
+            vf_store_pairs(pairs + i, vf_load_part_as(type, from, i, n));
+        }
+    }
+}
+
+/* Rows of floats of any type to panels. */
+static void spread(int type, const struct block *b, float *to, int64_t panel, int64_t width)
+{
+    if (type == HW_F32)
+        spread_block(HW_F32, b, to, panel, width);
+    else if (type == HW_F16)
+        spread_block(HW_F16, b, to, panel, width);
+    else
+        spread_block(HW_BF16, b, to, panel, width);
+}
+
+/* A panel of 16 bits to one of f32, `depth` numbers along K. */
+INLINE void widen_lines(int type, const char *from, float *to, int64_t depth)
+{
+    for (int64_t k = 0; k < depth; k++, to += PANEL_COLS) {
+        __builtin_prefetch(from + TILE_SOON);
+        EACH (part, PARTS)
+            vf_store(to + part * LANES, panel_vector(type, from, part, k % 2));
+        from += k % 2 * PACKED_LINE;
+    }
+}
+
+static void widen_panel(int type, const char *from, float *to, int64_t depth)
+{
+    if (type == HW_F16)
+        widen_lines(HW_F16, from, to, depth);
+    else
+        widen_lines(HW_BF16, from, to, depth);
+}
+
+#endif

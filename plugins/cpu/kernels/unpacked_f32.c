@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* matmul of few rows of a, and matmul_id, with weights of block types that are not packed, in f32:
+ * dot products with rows of b as they lie in a mapped file. Weights are rounded as the portable
+ * kernels round them; only sums are in another order. */
+#include "unpacked.h"
+
+DECLARE_PLAN(unpacked);
+DECLARE_PLAN(experts);
+
+#define X(NAME, name, elements, head, run)                                                 \
+    static void one_##name(struct strip *s)                                                \
+    {                                                                                      \
+        float_strip(HW_##NAME, 1, s);                                                      \
+    }                                                                                      \
+    static void two_##name(struct strip *s)                                                \
+    {                                                                                      \
+        float_strip(HW_##NAME, 2, s);                                                      \
+    }                                                                                      \
+    static void four_##name(struct strip *s)                                               \
+    {                                                                                      \
+        float_strip(HW_##NAME, MOST_TOKENS, s);                                            \
+    }
+PACKED_TYPES(X)
+#undef X
+
+static struct strip_fns fns_of(int type)
+{
+    switch (type) {
+#define X(NAME, name, elements, head, run)                                                 \
+    case HW_##NAME:                                                                        \
+        return (struct strip_fns){ one_##name, two_##name, four_##name };
+        PACKED_TYPES(X)
+#undef X
+    default:
+        return (struct strip_fns){ 0 };
+    }
+}
+
+static void multiply(const struct plan *plan, struct square *q, uint32_t thread)
+{
+    const struct strip_fns fns = fns_of(lines_of(plan).b_type);
+    (void)thread;
+    for (int64_t i = 0; i < q->count; i++)
+        q->strip.x[i] = row_of_x(plan, q->a[i]);
+    multiply_strip(&fns, &q->strip, q->count);
+    for (int64_t i = 0; i < q->count; i++)
+        put_square(q, i);
+}
+
+static void run_groups(const struct plan *plan, int64_t group, int64_t end, uint32_t thread)
+{
+    for (; group < end; group++)
+        multiply_group(plan, group, multiply, thread);
+}
+
+const char *PLAN(unpacked)(struct plan *plan, const struct kernel_row *row,
+                           const void *args)
+{
+    const char *why = plan_unpacked(plan, row, args);
+    if (why || plan->groups == 0)
+        return why;
+    plan->run = run_groups;
+    plan->work /= 2;
+    plan_prepare(plan, prepare_floats, float_row_bytes(plan));
+    return NULL;
+}
+
+/* Where more rows than these choose an expert, the portable kernel, which converts weights once for
+ * many of them, is faster (AMD EPYC Zen 4: twice as fast at 64). */
+enum { ROWS_OF_EXPERT = 24 };
+
+const char *PLAN(experts)(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    const char *why = PLAN(unpacked)(plan, row, args);
+    const struct matmul_id_args *m = &plan->lowered.args.matmul_id;
+    if (!why && plan->groups && m->tokens * m->used / ROWS_OF_EXPERT > m->experts)
+        return "many rows for each expert";
+    return why;
+}

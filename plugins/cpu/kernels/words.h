@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* words.h - vectors, for the texts of this folder: the same words for each instruction set.
+ *
+ * A text is compiled for each set that kernels.def names it for, with the compiler's options of
+ * that set and ISA as its name. What a set has is read from the compiler's macros; WORDS_256 asks
+ * for the words of AVX2 where there are instructions of AVX-512, too. Vectors of
+ * floats are added, subtracted, multiplied and divided with the operators of C.
+ *
+ *   LANES                 floats of a vector: 16, 8 or 4
+ *   vf                    LANES floats
+ *   vf_set(x)             all of them x
+ *   vf_load(p) vf_store(p, v)               at any address
+ *   vf_load_part(p, n) vf_store_part(p, v, n)  the first n, 0 .. LANES; others are loaded as 0
+ *   vf_part(v, n, rest)   the first n of v, then those of rest
+ *   vf_fma(a, b, c)       a * b + c, rounded once
+ *   vf_max(a, b) vf_min(a, b)   of numbers; which one a NaN gives depends on the set
+ *   vf_clamp(v, lo, hi)   within lo .. hi, which are vectors; a NaN stays one
+ *   vf_abs(v)
+ *   vf_if_less(a, b, x, y)   x where a < b, which is false for a NaN, else y
+ *   vf_any_above(a, b)    whether a lane of a is greater than that of b, or a NaN
+ *   vf_round(v)           to the nearest whole number, of two the even one
+ *   vf_times_power(v, n)  v * 2^n, rounded once, for whole n of -254 .. 254
+ *   vf_sqrt(v) vf_sum(v) vf_greatest(v)
+ *   vf_sums(v)            lane i is the sum of v[i], for LANES vectors, all in the same order
+ *   vf_swap(v)            exchanges lanes 2 i and 2 i + 1
+ *   vf_transpose(v)       of LANES vectors: lane j of v[i] becomes lane i of v[j]
+ *   vf_load_i8(p)         LANES bytes with a sign
+ *   vf_load_low4(p) vf_load_high4(p)   the low, the high halves of LANES bytes
+ *   vf_set_f16(p)         all of them the f16 at p, at any address
+ *
+ * _f16 and _bf16 after vf_load, vf_load_part, vf_store and vf_store_part: memory has 16 bits,
+ * stores round to nearest even.
+ *
+ *   vi                    LANES integers of 32 bits, or as many words of 4 bytes; & | ^ work on it
+ *   vi_set(x)             all of them x
+ *   vi_load(p) vi_store(p, v)   at any address
+ *   vi_shr(v, n) vi_shl(v, n)   by n bits, without a sign
+ *   vf_of_vi(v)           as floats
+ *   vf_of_bits(v)         the floats that have these bits
+ *   vi_round(v)           the nearest integers, of equally near ones the even one
+ *   vi_trunc(v)           the integers between v and 0 that are nearest to v
+ *   vi_sum(v)
+ *   vi_store_i8(p, v)     LANES bytes of integers from -128 to 127
+ *   vf_load_u8(p)         LANES bytes as floats
+ *
+ * Dot products of words, if HAS_DOTS: in each lane, 4 codes of `bits` bits (4, 5, 6: without a
+ * sign; 8: as pack.h has them, they count as code + DOT_ZERO) times 4 bytes from -127 to 127. A sum
+ * begins with dot_begin(bits, start), continues with up to 8 times sum = dot_add(bits, sum, codes,
+ * bytes), and its integers are dot_end(bits, sum, start).
+ *
+ * Runs of 32 codes of a byte each, in GGML's blocks, if LANES is 4 or 8: vector v of a run, which
+ * is one of two halves for 4 lanes, and 0 for 8.
+ *   vi_load_halves(p, v)  the low halves of the 16 bytes at p, then the high ones
+ *   vi_load_fifths(p, v)  from 32 bits, one for each code: 16 or 0
+ *   vf_load_f16_apart(p, n)   LANES f16, n bytes apart
+ *   vf_set_half(p, v) vi_set_half(p, v)   in the lanes of each half of a run, one of two numbers
+ *
+ * Products of pairs, if HAS_PAIRS: words of a vector are two bf16; subnormal ones count as 0.
+ *   vf_add_pairs(sum, a, b)   sum + a.low * b.low + a.high * b.high in each lane
+ *   vf_store_pairs(p, v)  LANES numbers as bf16, the neighbours of which are pairs
+ *
+ * Made of these, for all sets: vf_of_bits(v), vf_exp(v), and loads and stores by type. */
+#ifndef CPU_WORDS_H
+#define CPU_WORDS_H
+
+#include "../cpu.h"
+#include "../pack.h"
+
+#include <math.h>
+
+/* PLAN(gemv) is the name of a plan function, plan_gemv_avx2; its row is called gemv_avx2. */
+#define PLAN(row)         PLAN_(row, ISA)
+#define PLAN_(row, isa)   PLAN__(row, isa)
+#define PLAN__(row, isa)  plan_##row##_##isa
+#define DECLARE_PLAN(row) kernel_plan_fn PLAN(row)
+
+/* For functions whose `type` or number of rows is a constant where they are called. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Before a loop of constant length whose arrays are to be registers; EACH is such a loop over
+ * 0 .. n - 1. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+#define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
+
+#if defined(__AVX512F__) && !defined(WORDS_256)
+#include "words_avx512.h"
+#elif defined(__AVX2__)
+#include "words_avx2.h"
+#elif defined(__aarch64__)
+#include "words_neon.h"
+#else
+#error "this text needs a vector instruction set: see meson.build"
+#endif
+
+/* ---- in terms of these ---- */
+
+INLINE vf vf_of_bits(vi v)
+{
+    return (vf)v;
+}
+
+/* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2: a polynomial. Its error is 2^-28 of e^r. */
+INLINE vf vf_exp_curve(vf r)
+{
+    vf p = vf_fma(vf_set(0x1.6ac74ep-10f), r, vf_set(0x1.123de0p-7f));
+    p = vf_fma(p, r, vf_set(0x1.555858p-5f));
+    p = vf_fma(p, r, vf_set(0x1.55548cp-3f));
+    return vf_fma(p, r, vf_set(0x1.fffffcp-2f));
+}
+
+/* e^x within 1 ulp: 2^n e^r with |r| <= ln 2 / 2. ln 2 is in two parts, the first so short that n
+ * times it is exact. Results may be subnormal; -inf gives 0, what is too large inf, and a NaN
+ * stays one. */
+INLINE vf vf_exp(vf x)
+{
+    const vf c = vf_clamp(x, vf_set(-104.0f), vf_set(89.0f)); /* beyond, 0 and inf */
+    const vf n = vf_round(c * vf_set(0x1.715476p+0f));
+    vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), c);
+    r = vf_fma(n, vf_set(-0x1.7f7d1cp-20f), r);
+    vf p = vf_fma(vf_exp_curve(r), r, vf_set(1.0f));
+    p = vf_fma(p, r, vf_set(1.0f));
+    return vf_times_power(p, n);
+}
+
+/* Elements of `type` (HW_F32, HW_F16, HW_BF16, a constant), from the i-th on. */
+INLINE vf vf_load_as(int type, const void *row, int64_t i)
+{
+    return type == HW_F32   ? vf_load((const float *)row + i)
+           : type == HW_F16 ? vf_load_f16((const uint16_t *)row + i)
+                            : vf_load_bf16((const uint16_t *)row + i);
+}
+
+INLINE vf vf_load_part_as(int type, const void *row, int64_t i, int64_t n)
+{
+    return type == HW_F32   ? vf_load_part((const float *)row + i, n)
+           : type == HW_F16 ? vf_load_part_f16((const uint16_t *)row + i, n)
+                            : vf_load_part_bf16((const uint16_t *)row + i, n);
+}
+
+INLINE void vf_store_as(int type, void *row, int64_t i, vf v)
+{
+    if (type == HW_F32)
+        vf_store((float *)row + i, v);
+    else if (type == HW_F16)
+        vf_store_f16((uint16_t *)row + i, v);
+    else
+        vf_store_bf16((uint16_t *)row + i, v);
+}
+
+INLINE void vf_store_part_as(int type, void *row, int64_t i, vf v, int64_t n)
+{
+    if (type == HW_F32)
+        vf_store_part((float *)row + i, v, n);
+    else if (type == HW_F16)
+        vf_store_part_f16((uint16_t *)row + i, v, n);
+    else
+        vf_store_part_bf16((uint16_t *)row + i, v, n);
+}
+
+/* The first byte of row `row` of an operand whose outer extents are [..,n1,n2]. */
+static inline char *row_of(void *base, const struct place *place, int64_t n1, int64_t n2,
+                           int64_t row)
+{
+    if (row == 0) /* no divisions, which take longer than a short row */
+        return (char *)base + place->offset;
+    const int64_t i2 = row % n2, i1 = row / n2 % n1, i0 = row / n2 / n1;
+    return (char *)base + place->offset + i0 * place->stride[0] + i1 * place->stride[1] +
+           i2 * place->stride[2];
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* pack.h - packed weights: the rows of a matrix interleaved, so that one load feeds the same
+ * products of many rows.
+ *
+ * Sixteen rows of [N,K] are a panel; the last panel of a matrix is filled up with rows of zeros.
+ *
+ * A panel of f32 or f16 is [K][16]. One of bf16 is [K/2][16][2]: words of 4 bytes have two
+ * neighbours along K, as instructions for bf16 take them; an odd K is filled up with zeros.
+ *
+ * A panel of a block type is a sequence of units along K, which are GGML's blocks: of 32 elements,
+ * or of 256 in 8 runs of 32. A unit is a head and its runs. Numbers of all rows are neighbours
+ * everywhere:
+ *
+ *   head  16 scales (f16); where the type has minima, 16 of these
+ *   run   of q4_K, q5_K: 16 shares of the scale, 16 of the minimum, a byte each; of q6_K: 16
+ *         shares of the scale for the first half of the run, 16 for the second
+ *         the codes
+ *
+ * Codes are words of 4 bytes, row after row; a line is 16 such words, of all rows. Byte j of a
+ * word is element 4 g + j of the run, where g counts the lines. So
+ *
+ *   8 bits (q8_0)   lines 0..7; with PACKED_FLIP, the highest bit is inverted: code + 128
+ *   4 bits          lines 0..3: elements 4 g + j in the low half, 16 + 4 g + j in the high half
+ *   a fifth bit     a line before these: bit g is that of element 4 g + j
+ *   6 bits (q6_K)   two lines v before these: bits 2 f and 2 f + 1 are those of element
+ *                   4 (4 v + f) + j, the 4 lowest of its code are in the lines of 4 bits
+ *
+ * All block types but q4_K and q5_K, which grow by 2 and 3 %, have GGML's size. */
+#ifndef CPU_PACK_H
+#define CPU_PACK_H
+
+#include <hw/plugin.h>
+
+#include <stdbool.h>
+
+enum {
+    PACKED_ROWS = 16,           /* of a panel */
+    PACKED_RUN = 32,            /* elements of a run along K */
+    PACKED_MOST_ELEMENTS = 256, /* of a unit */
+    PACKED_WORDS = 4,           /* bytes of a word */
+    PACKED_LINE = 64,           /* bytes of a line */
+    PACKED_SCALES = 32,         /* bytes of 16 scales */
+    PACKED_SHARES = PACKED_ROWS /* bytes of 16 shares */
+};
+
+/* x86 multiplies bytes without a sign by bytes with one. */
+#if defined(__x86_64__)
+#define PACKED_FLIP 0x80
+#else
+#define PACKED_FLIP 0
+#endif
+
+/* X(NAME, name, elements of a unit, bytes of its head, bytes of a run) */
+#define PACKED_TYPES(X)                                                                    \
+    X(Q8_0, q8_0, 32, 32, 512)                                                             \
+    X(Q4_0, q4_0, 32, 32, 256)                                                             \
+    X(Q4_1, q4_1, 32, 64, 256)                                                             \
+    X(Q5_0, q5_0, 32, 32, 320)                                                             \
+    X(Q5_1, q5_1, 32, 64, 320)                                                             \
+    X(Q4_K, q4_K, 256, 64, 288)                                                            \
+    X(Q5_K, q5_K, 256, 64, 352)                                                            \
+    X(Q6_K, q6_K, 256, 32, 416)
+
+enum {
+#define X(NAME, name, elements, head, run)                                                 \
+    UNIT_OF_##NAME = (elements), HEAD_OF_##NAME = (head), RUN_OF_##NAME = (run),
+    PACKED_TYPES(X)
+#undef X
+};
+
+/* The bytes of a panel of k elements along K, which are whole blocks. 0: no type that is packed, or
+ * not below 2^63. */
+uint64_t packed_panel_bytes(int32_t dtype, int64_t k);
+
+/* The layout id of hw_tensor.layout. */
+#define PACKED_LAYOUT 1
+
+/* What is packed into a panel: `count` rows (1 to 16), which begin `stride` bytes apart. */
+struct packed_rows {
+    const void *rows;
+    int64_t stride, count, k;
+    int32_t dtype;
+};
+void packed_write(const struct packed_rows *from, void *panel);
+
+/* hw_plugin.pack_size and hw_plugin.pack. */
+int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                  uint32_t *layout);
+int32_t pack_weights(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/* test_pack.c - weights in the CPU plugin, of block types and of floats, packed and as they are:
+ * every row of matmul for them computes what the portable row does, for every type, for as many
+ * rows of a as tiles have and more, at every precision; and what cannot be packed is refused. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+enum { ROWS = 67, SOME_K = 512, SOME_M = 60, PACKED_BYTES = 1 << 19 };
+/* More rows of a than the cache of a core holds beside weights: they are multiplied in blocks. */
+enum { MOST_K = 4096, MOST_M = 70, WIDE = 300 };
+
+static const int32_t types[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
+                                 HW_Q5_1, HW_Q4_K, HW_Q5_K, HW_Q6_K };
+enum { TYPES = sizeof types / sizeof types[0], FLOATS = 3 };
+static const int32_t floats[FLOATS] = { HW_F32, HW_F16, HW_BF16 };
+
+static uint32_t noise_state = 1;
+
+static float noise(void)
+{
+    noise_state = noise_state * 1664525u + 1013904223u;
+    return (float)(noise_state >> 8) / 8388608.0f - 1.0f;
+}
+
+/* Operands: b in floats, as blocks, and packed; a in floats, and in its type. */
+static float plain[ROWS * MOST_K], activations[MOST_M * MOST_K];
+static _Alignas(64) unsigned char blocks[ROWS * MOST_K * 4], typed[MOST_M * MOST_K * 4];
+static _Alignas(256) unsigned char packed_memory[PACKED_BYTES];
+static struct hw_buffer packed_buffer = { .host = packed_memory };
+
+static void convert(struct harness *h, struct hw_tensor dst, struct hw_tensor src)
+{
+    const struct hw_copy op = { .src = src, .dst = dst };
+    if (h->plugin.ops->copy(h->device, h->queue, &op))
+        fail_msg("%s", h->message);
+}
+
+/* What a context with HW_PRECISION and HW_KERNEL has. */
+static void open_with(struct harness *h, uint32_t precision, const char *kernel)
+{
+    harness_host(h, kernel, 3);
+    h->host.precision = precision;
+    harness_start(h);
+}
+
+/* The original weights, [ROWS,k]. */
+static struct hw_tensor weights_of(struct harness *h, int32_t type, int64_t k)
+{
+    const struct hw_tensor b = TENSOR(blocks, type, ROWS, k);
+    convert(h, b, TENSOR(plain, HW_F32, ROWS, k));
+    return b;
+}
+
+static int32_t pack(struct harness *h, const struct hw_tensor *from, struct hw_tensor *to)
+{
+    uint64_t bytes = 0;
+    *to = *from;
+    const int32_t status = h->plugin.pack_size(h->device, from, &bytes, &to->layout);
+    if (status)
+        return status;
+    assert_true(to->layout != 0);
+    assert_true(bytes <= PACKED_BYTES);
+    memset(packed_memory, 0xa5, sizeof packed_memory);
+    packed_buffer.bytes = bytes;
+    to->data = NULL;
+    to->buffer = &packed_buffer;
+    memset(to->stride, 0, sizeof to->stride);
+    assert_int_equal(h->plugin.pack(h->queue, to, from), HW_OK);
+    for (uint64_t i = bytes; i < PACKED_BYTES; i++)
+        assert_int_equal(packed_memory[i], 0xa5);
+    return HW_OK;
+}
+
+/* a [m,k] of a type, or [k,m]. */
+static struct hw_matmul product(struct harness *h, struct hw_tensor b, int64_t m, int i)
+{
+    const int32_t type = floats[i % FLOATS];
+    const bool turned = i % 5 == 4;
+    const int64_t k = b.extent[1], rows = turned ? k : m, cols = turned ? m : k;
+    const struct hw_tensor a = TENSOR(typed, type, rows, cols);
+    convert(h, a, TENSOR(activations, HW_F32, rows, cols));
+    return (struct hw_matmul){ .a = a,
+                               .b = b,
+                               .bias = TENSOR(plain, HW_F32, ROWS),
+                               .transpose_a = turned,
+                               .transpose_b = 1 };
+}
+
+static void same(const float *got, const float *expected, int64_t n, double limit,
+                 const char *what)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double allowed = limit * (1.0 + fabs((double)expected[i]));
+        if (!(fabs((double)got[i] - (double)expected[i]) <= allowed))
+            fail_msg("%s, element %lld: %g, the portable row says %g", what, (long long)i,
+                     (double)got[i], (double)expected[i]);
+    }
+}
+
+/* Rows that take few rows of a, with weights as they are. */
+static bool is_unpacked(const char *row)
+{
+    return strncmp(row, "unpacked", 8) == 0;
+}
+
+/* Both in turn: packed weights, then the original ones. */
+static void compare_product(struct harness *h, struct hw_matmul op,
+                            const struct hw_tensor *packed, const float *expected,
+                            double limit, const char *row)
+{
+    static float got[SOME_M * ROWS];
+    const int64_t m = op.c.extent[0];
+    const struct hw_tensor b = op.b;
+    char what[128];
+    for (int times = is_unpacked(row); times < 2; times++) {
+        memset(got, 0xff, sizeof got);
+        op.b = times ? b : *packed;
+        op.c.data = got;
+        if (h->plugin.ops->matmul(h->device, h->queue, &op))
+            fail_msg("%s: %s", row, h->message);
+        snprintf(what, sizeof what, "%s, type %d, %lld rows, %s", row, b.dtype,
+                 (long long)m, times ? "as it was" : "packed");
+        same(got, expected, m * ROWS, limit, what);
+    }
+}
+
+/* A row that rounds a to bf16. */
+static bool is_paired(const char *row)
+{
+    return strncmp(row, "gemm_bf16", 9) == 0;
+}
+
+/* One type at each number of rows, on `h`, which is confined to a row. */
+static void compare_type(struct harness *h, struct harness *portable, int32_t type,
+                         double limit, const char *row)
+{
+    static const int64_t m[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 40, 60 };
+    static float expected[SOME_M * ROWS];
+    const int64_t k = hw_dtype_block(type) > 32  ? SOME_K
+                      : hw_dtype_block(type) > 1 ? 160
+                                                 : 397;
+    const struct hw_tensor b = weights_of(portable, type, k);
+    struct hw_tensor packed;
+    assert_int_equal(pack(h, &b, &packed), is_unpacked(row) ? HW_UNSUPPORTED : HW_OK);
+    for (int i = 0; i < (int)(sizeof m / sizeof m[0]); i++) {
+        if (is_unpacked(row) && m[i] > 8)
+            break;
+        if (is_paired(row) && (i % 5 == 4 || floats[i % FLOATS] == HW_F16))
+            continue; /* a is turned, or f16 */
+        struct hw_matmul op = product(portable, b, m[i], i);
+        op.c = TENSOR(expected, HW_F32, m[i], ROWS);
+        assert_int_equal(
+            portable->plugin.ops->matmul(portable->device, portable->queue, &op), HW_OK);
+        compare_product(h, op, &packed, expected, limit, row);
+    }
+}
+
+static void fill(void)
+{
+    for (int i = 0; i < ROWS * MOST_K; i++)
+        plain[i] = noise();
+    for (int i = 0; i < MOST_M * MOST_K; i++)
+        activations[i] = noise();
+}
+
+/* Rounding to 8 bits costs 1 / 440 of the largest of 32 numbers, at random: here, 512 times 0.58
+ * such errors, 0.03 together. */
+static void rows_take_their_weights(void **state)
+{
+    struct harness portable, h, one;
+    int compared = 0;
+    (void)state;
+    fill();
+    open_with(&portable, HW_PRECISION_FP32, "portable");
+    open_with(&h, HW_PRECISION_INT8, "");
+    for (uint32_t row = 0;; row++) {
+        struct hw_kernel_info info = { .size = sizeof info };
+        if (h.plugin.kernel_info(h.device, HW_OP_MATMUL, row, &info) != HW_OK)
+            break;
+        const bool of_floats = strncmp(info.name, "gemm", 4) == 0;
+        if (!info.eligible ||
+            (strncmp(info.name, "blocks", 6) != 0 && !is_unpacked(info.name) && !of_floats))
+            continue;
+        const double limit = strstr(info.needs, "int8")   ? 0.2
+                             : strstr(info.needs, "fp16") ? 0.05
+                                                          : 2e-5;
+        open_with(&one, HW_PRECISION_INT8, info.name);
+        for (int i = is_paired(info.name) ? FLOATS - 1 : 0;
+             i < (of_floats ? FLOATS : TYPES); i++)
+            compare_type(&one, &portable, of_floats ? floats[i] : types[i], limit,
+                         info.name);
+        harness_close(&one);
+        compared++;
+    }
+    harness_close(&h);
+    harness_close(&portable);
+#if defined(__aarch64__)
+    assert_true(compared > 0);
+#endif
+    print_message("%d rows\n", compared);
+}
+
+/* a [m,96] . packed b [300,96], by all threads. */
+static void multiply_wide(struct harness *h, struct hw_tensor b, int64_t m, float *c)
+{
+    struct hw_matmul op = { .a = TENSOR(activations, HW_F32, m, 96),
+                            .b = b,
+                            .c = TENSOR(c, HW_F32, m, WIDE),
+                            .transpose_b = 1 };
+    if (h->plugin.ops->matmul(h->device, h->queue, &op))
+        fail_msg("%s", h->message);
+}
+
+/* More columns than one thread takes at once. A row of floats has the same bits alone, beside few
+ * and beside many. */
+static void rows_are_the_same_beside_others(void **state)
+{
+    static float expected[100 * WIDE], got[100 * WIDE];
+    struct harness portable, h;
+    (void)state;
+    fill();
+    open_with(&portable, HW_PRECISION_FP32, "portable");
+    open_with(&h, HW_PRECISION_FP32, "");
+    for (int i = 0; i < FLOATS; i++) {
+        const struct hw_tensor b = TENSOR(blocks, floats[i], WIDE, 96);
+        struct hw_tensor packed;
+        convert(&portable, b, TENSOR(plain, HW_F32, WIDE, 96));
+        if (pack(&h, &b, &packed))
+            continue; /* this processor has no such row */
+        multiply_wide(&portable, b, 100, expected);
+        multiply_wide(&h, packed, 100, got);
+        same(got, expected, 100 * WIDE, 2e-5, "many rows of floats");
+        memcpy(expected, got, sizeof got);
+        for (int64_t m = 1; m < 40; m = 2 * m + 1) {
+            memset(got, 0xff, sizeof got);
+            multiply_wide(&h, packed, m, got);
+            assert_memory_equal(got, expected, (size_t)(m * WIDE) * sizeof(float));
+        }
+    }
+    harness_close(&h);
+    harness_close(&portable);
+}
+
+/* Experts of matmul_id, 21 rows each; choices of tokens, some of which do not exist. */
+enum { EXPERTS = 3, EXPERT_ROWS = 21, USED = 2 };
+
+static struct hw_matmul_id choices(struct harness *h, int32_t type, int64_t tokens)
+{
+    static int32_t ids[SOME_M * USED];
+    const int64_t k = hw_dtype_block(type) > 32 ? SOME_K : 160;
+    const struct hw_tensor b = TENSOR(blocks, type, EXPERTS, EXPERT_ROWS, k);
+    convert(h, b, TENSOR(plain, HW_F32, EXPERTS, EXPERT_ROWS, k));
+    for (int i = 0; i < SOME_M * USED; i++)
+        ids[i] = i * 7 % 5 - 1;
+    return (struct hw_matmul_id){ .a = TENSOR(activations, HW_F32, tokens, 1, k),
+                                  .b = b,
+                                  .ids = TENSOR(ids, HW_I32, tokens, USED),
+                                  .bias = TENSOR(plain, HW_F32, EXPERTS, EXPERT_ROWS) };
+}
+
+static void compare_choices(struct harness *h, struct harness *portable, int32_t type,
+                            double limit, const char *row)
+{
+    static const int64_t tokens[] = { 1, 2, 7, 30 };
+    static float got[SOME_M * USED * EXPERT_ROWS], expected[SOME_M * USED * EXPERT_ROWS];
+    for (int i = 0; i < (int)(sizeof tokens / sizeof tokens[0]); i++) {
+        struct hw_matmul_id op = choices(portable, type, tokens[i]);
+        op.c = TENSOR(expected, HW_F32, tokens[i], USED, EXPERT_ROWS);
+        assert_int_equal(
+            portable->plugin.ops->matmul_id(portable->device, portable->queue, &op), HW_OK);
+        op.c.data = got;
+        memset(got, 0xff, sizeof got);
+        if (h->plugin.ops->matmul_id(h->device, h->queue, &op))
+            fail_msg("%s: %s", row, h->message);
+        same(got, expected, tokens[i] * USED * EXPERT_ROWS, limit, row);
+    }
+}
+
+static void experts_take_blocks(void **state)
+{
+    struct harness portable, h, one;
+    (void)state;
+    fill();
+    open_with(&portable, HW_PRECISION_FP32, "portable");
+    open_with(&h, HW_PRECISION_INT8, "");
+    for (uint32_t row = 0;; row++) {
+        struct hw_kernel_info info = { .size = sizeof info };
+        if (h.plugin.kernel_info(h.device, HW_OP_MATMUL_ID, row, &info) != HW_OK)
+            break;
+        if (!info.eligible || strncmp(info.name, "experts", 7) != 0)
+            continue;
+        open_with(&one, HW_PRECISION_INT8, info.name);
+        for (int i = 0; i < TYPES; i++)
+            compare_choices(&one, &portable, types[i],
+                            strstr(info.needs, "int8") ? 0.2 : 2e-5, info.name);
+        harness_close(&one);
+    }
+    harness_close(&h);
+    harness_close(&portable);
+}
+
+static void multiply_many(uint32_t threads, int32_t type, float *c)
+{
+    struct harness h;
+    struct hw_tensor packed;
+    harness_host(&h, "", threads);
+    h.host.precision = HW_PRECISION_INT8;
+    harness_start(&h);
+    const struct hw_tensor b = weights_of(&h, type, MOST_K);
+    if (pack(&h, &b, &packed))
+        packed = b;
+    const struct hw_matmul op = { .a = TENSOR(activations, HW_F32, MOST_M, MOST_K),
+                                  .b = packed,
+                                  .c = TENSOR(c, HW_F32, MOST_M, ROWS),
+                                  .transpose_b = 1 };
+    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_OK);
+    harness_close(&h);
+}
+
+/* Many rows give what one at a time does, whatever the number of threads. 4096 errors of rounding
+ * amount to 0.09. */
+static void many_rows(void **state)
+{
+    static float got[MOST_M * ROWS], again[MOST_M * ROWS], expected[MOST_M * ROWS];
+    struct harness portable;
+    (void)state;
+    fill();
+    for (int i = 0; i < TYPES; i += 5) { /* q8_0, q4_K */
+        open_with(&portable, HW_PRECISION_FP32, "portable");
+        const struct hw_matmul op = {
+            .a = TENSOR(activations, HW_F32, MOST_M, MOST_K),
+            .b = weights_of(&portable, types[i], MOST_K),
+            .c = TENSOR(expected, HW_F32, MOST_M, ROWS),
+            .transpose_b = 1,
+        };
+        assert_int_equal(portable.plugin.ops->matmul(portable.device, portable.queue, &op),
+                         HW_OK);
+        harness_close(&portable);
+        multiply_many(1, types[i], got);
+        multiply_many(5, types[i], again);
+        assert_memory_equal(got, again, sizeof got);
+        same(got, expected, MOST_M * ROWS, 0.6, "many rows");
+    }
+}
+
+/* A number that is not finite reaches the results that it belongs to, and no others. */
+static void nan_stays_in_its_row(void **state)
+{
+    static float got[3 * ROWS];
+    struct harness h;
+    struct hw_tensor packed;
+    (void)state;
+    open_with(&h, HW_PRECISION_INT8, "");
+    const struct hw_tensor b = weights_of(&h, HW_Q4_0, 64);
+    const bool both = pack(&h, &b, &packed) == HW_OK;
+    for (int i = 0; i < 3 * 64; i++)
+        activations[i] = noise();
+    activations[64 + 9] = NAN;
+    for (int times = 0; times <= both; times++) {
+        const struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 3, 64),
+                                      .b = times ? packed : b,
+                                      .c = TENSOR(got, HW_F32, 3, ROWS),
+                                      .transpose_b = 1 };
+        assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_OK);
+        for (int i = 0; i < 3 * ROWS; i++)
+            assert_int_equal(isnan(got[i]), i / ROWS == 1);
+    }
+    harness_close(&h);
+}
+
+static void refuses(struct harness *h, struct hw_tensor weights, const char *why)
+{
+    uint64_t bytes;
+    uint32_t layout;
+    assert_int_equal(h->plugin.pack_size(h->device, &weights, &bytes, &layout),
+                     HW_UNSUPPORTED);
+    assert_non_null(strstr(h->message, why));
+}
+
+static void the_rest_is_refused(void **state)
+{
+    struct harness h;
+    (void)state;
+    open_with(&h, HW_PRECISION_FP32, "");
+    refuses(&h, TENSOR(blocks, HW_I32, 16, 32), "floats or block types");
+    refuses(&h, TENSOR(blocks, HW_Q8_0, 2, 16, 32), "rank 2");
+    struct hw_tensor gaps = TENSOR(blocks, HW_Q8_0, 16, 64);
+    gaps.stride[1] *= 2;
+    refuses(&h, gaps, "contiguous");
+    harness_close(&h);
+    open_with(&h, HW_PRECISION_FP32, "portable");
+    refuses(&h, TENSOR(blocks, HW_Q8_0, 16, 32), "no row of matmul");
+    harness_close(&h);
+}
+
+/* The rows of a queue may be others than those of its device. */
+static void queues_without_a_row_are_refused(void **state)
+{
+    static unsigned char room[1 << 16];
+    const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "portable" };
+    const struct hw_tensor weights = TENSOR(blocks, HW_Q8_0, 16, 32);
+    struct hw_tensor packed = TENSOR(room, HW_Q8_0, 16, 32);
+    struct harness h;
+    void *queue;
+    (void)state;
+    open_with(&h, HW_PRECISION_FP32, "");
+    assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
+    assert_int_equal(h.plugin.pack(queue, &packed, &weights), HW_UNSUPPORTED);
+    assert_non_null(strstr(h.message, "on this queue"));
+    h.plugin.queue_close(queue);
+    harness_close(&h);
+}
+
+/* A layout that the plugin did not make. */
+static void other_layouts_are_refused(void **state)
+{
+    static float c[ROWS];
+    struct harness h;
+    (void)state;
+    open_with(&h, HW_PRECISION_FP32, "");
+    struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 1, 32),
+                            .b = TENSOR(blocks, HW_Q8_0, ROWS, 32),
+                            .c = TENSOR(c, HW_F32, 1, ROWS),
+                            .transpose_b = 1 };
+    op.b.layout = 77;
+    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
+    harness_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_take_their_weights),
+        cmocka_unit_test(rows_are_the_same_beside_others),
+        cmocka_unit_test(experts_take_blocks),
+        cmocka_unit_test(many_rows),
+        cmocka_unit_test(nan_stays_in_its_row),
+        cmocka_unit_test(the_rest_is_refused),
+        cmocka_unit_test(queues_without_a_row_are_refused),
+        cmocka_unit_test(other_layouts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Usage: shadow.sh CHECKOPS CPU (OP PLUGIN)... - with HW_SHADOW, the library itself compares each call with the CPU
+# plugin: it accuses a wrong plugin of OP and nothing else, and a right one (OP "-") of nothing.
+checkops=$1 cpu=$2
+shift 2
+echo "1..$(($# / 2))"
+number=0
+export HW_SHADOW=1/1 HW_LOG=error
+while [ $# -gt 0 ]; do
+    op=$1 plugin=$2 number=$((number + 1))
+    shift 2
+    name=$(basename "$plugin" .so)
+    name=${name#hw_}
+    only=
+    [ "$op" = - ] || only="--op $op"
+    # shellcheck disable=SC2086 # an option and its value, or nothing
+    output=$(HW_BACKENDS=$name,cpu HW_PLUGIN_PATH_ONLY=$plugin:$cpu "$checkops" --test --quick $only -d "$name:0" 2>&1)
+    accused=$(printf '%s\n' "$output" |
+        sed -nE 's/^hw: error: ([a-z0-9_]+) \(.* is wrong and not tried.*/\1/p' | sort -u)
+    [ -n "$accused" ] || accused=-
+    # One that is right passes, and was tested.
+    case $op:$output in
+    -:*" 0 failed"* | [a-z]*) ;;
+    *) accused="nothing, but it does not pass" ;;
+    esac
+    if [ "$accused" = "$op" ]; then
+        echo "ok $number - $name"
+    else
+        echo "not ok $number - $name: accused of: $accused"
+        printf '%s\n' "$output" | tail -n 20 | sed 's/^/# /'
+    fi
+done
