@@ -48,6 +48,8 @@ struct hw_device {
     void *_Atomic impl;         /* the plugin's device; NULL: asleep; read at any time */
     struct pool *pool;          /* run/pool.h; made when the device wakes */
     _Atomic int32_t lost;       /* HW_LOST once the device is lost */
+    _Atomic uint64_t changes;   /* see device_changed() */
+    _Atomic uint32_t demoted;   /* how many ops other devices compute: see run/demotion.h */
     char *why;                  /* why it is not selected; NULL if it is */
 };
 
@@ -65,18 +67,22 @@ struct hw_context {
     struct plugin *plugins;
     struct hw_device **devices; /* selected ones, in order of preference */
     uint32_t device_count;
+    struct hw_device *judge;       /* with HW_SHADOW: of the CPU plugin; or NULL */
     struct hw_device **unselected; /* found, but the settings exclude or shadow them */
     uint32_t unselected_count;
     uint64_t open_microseconds;  /* how long hw_open() took */
     struct selection *selection; /* open/select.h: the lists of the settings */
     /* With HW_OPEN_ANYWAY: what hw_open() would have failed with; or NULL. */
     char *open_error;
+    char *key;               /* open/key.c: what the verdicts on all plugins depend on */
+    bool cache_told;         /* open/cache.c: the log has said why verdicts are not kept */
     struct hw_queue *queues; /* all open ones */
     struct buffer *buffers;
     struct hw_event *events;
     struct hw_graph *graphs;
     struct hw_kernel *kernels;
     struct fallback *fallbacks; /* run/fallback.c: each reported once */
+    struct demotion *demotions; /* run/demotion.c */
     /* Counts of closed queues, so that hw_explain() forgets nothing: by device and op. */
     struct call_counts *closed_counts;
 };

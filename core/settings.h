@@ -17,7 +17,7 @@
     X(plugin_path, "HW_PLUGIN_PATH", "")                                                   \
     X(plugin_path_only, "HW_PLUGIN_PATH_ONLY", "")                                         \
     X(trust, "HW_TRUST", "on")                                                             \
-    X(probe, "HW_PROBE", "inproc")                                                         \
+    X(probe, "HW_PROBE", "child")                                                          \
     X(probe_timeout, "HW_PROBE_TIMEOUT", "10")                                             \
     X(threads, "HW_THREADS", "")                                                           \
     X(precision, "HW_PRECISION", "fp32")                                                   \
@@ -25,7 +25,8 @@
     X(config, "HW_CONFIG", "")                                                             \
     X(cache_dir, "HW_CACHE_DIR", "")                                                       \
     X(kernel, "HW_KERNEL", "")                                                             \
-    X(log, "HW_LOG", "warn")
+    X(log, "HW_LOG", "warn")                                                               \
+    X(shadow, "HW_SHADOW", "off")
 
 enum setting {
 #define X(field, variable, fallback) SETTING_##field,
@@ -55,8 +56,11 @@ struct settings {
     enum fallback_mode fallback;
     enum hw_precision precision;
     uint64_t memory_limit;
-    uint32_t threads;  /* 0: as many as the process may use */
-    int32_t log_level; /* 0: off */
+    uint32_t threads;       /* 0: as many as the process may use */
+    uint32_t shadow;        /* of so many calls of an op one is compared; 0: none */
+    int32_t log_level;      /* 0: off */
+    uint32_t probe_timeout; /* seconds */
+    bool probe_child;       /* plugins are tried in a process of their own first */
     bool trust;
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* A number that fork() changes in the child. */
-extern _Atomic uint32_t process_generation;
+extern __attribute__((visibility("hidden"))) _Atomic uint32_t process_generation;
 #define NO_GENERATION UINT32_MAX /* as many forks are impossible */
 
 /* From here on, fork() is detected. Returns the generation of this process. */

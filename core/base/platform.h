@@ -4,6 +4,7 @@
 #define HW_BASE_PLATFORM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Whether the process runs with rights that its user does not have (set-user-ID and so on). */
@@ -11,12 +12,19 @@ bool process_elevated(void);
 uint64_t microseconds_now(void);
 /* The plugin directory beside the running library; see docs/build.md. The caller frees it. */
 char *plugin_directory(bool elevated);
+/* The program hw-probe that belongs to the running library, which need not exist; see
+ * docs/build.md. The caller frees it. */
+char *probe_program(bool elevated);
 /* The directory that the C library was loaded from, which is one of the system's. May be NULL;
  * the caller frees it. */
 char *libc_directory(void);
 /* Whether users or groups other than the file's own have rights of their own to it: an access
  * control list. True if that cannot be told. */
 bool has_access_list(const char *path);
+/* When the system was started, as a text that differs each time; false if it does not say. */
+bool system_start(char *text, size_t size);
+/* How many processors the process may use; 0: not known. */
+unsigned usable_processors(void);
 /* "2.36"; NULL if the C library is not glibc. */
 const char *libc_version(void);
 

@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -56,6 +58,28 @@ bool has_access_list(const char *path)
 #endif
 }
 
+bool system_start(char *text, size_t size)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    const bool good = file && fgets(text, (int)size, file);
+    if (file)
+        fclose(file);
+    if (good)
+        text[strcspn(text, "\n")] = '\0';
+    return good;
+}
+
+unsigned usable_processors(void)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 0 : (unsigned)CPU_COUNT(&set);
+#else
+    const long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 0 ? 0 : (unsigned)count;
+#endif
+}
+
 const char *libc_version(void)
 {
 #if defined(__GLIBC__)
@@ -65,21 +89,33 @@ const char *libc_version(void)
 #endif
 }
 
-/* hw/ in the directory of the running library, or NULL if that directory is not known. */
-static char *beside_library(void)
+/* A path that starts in the directory of the running library, without links; NULL if it does
+ * not exist. */
+static char *beside_library(const char *rest)
 {
     Dl_info info;
     if (!dladdr((void *)(uintptr_t)&hw_version, &info) || !info.dli_fname ||
         info.dli_fname[0] != '/')
         return NULL;
     int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
-    return text_format("%.*s/hw", length, info.dli_fname);
+    char *path = text_format("%.*s/%s", length, info.dli_fname, rest);
+    char *real = path ? realpath(path, NULL) : NULL;
+    free(path);
+    return real;
 }
 
 char *plugin_directory(bool elevated)
 {
-    char *path = elevated ? NULL : beside_library();
-    char *real = path ? realpath(path, NULL) : NULL; /* fails if it does not exist */
-    free(path);
-    return real ? real : text_format("%s", HW_PLUGIN_DIR);
+    char *path = elevated ? NULL : beside_library("hw");
+    return path ? path : text_format("%s", HW_PLUGIN_DIR);
+}
+
+/* Where it is installed, relative to the library; and where it is built. */
+char *probe_program(bool elevated)
+{
+    static const char *const places[] = { HW_PROBE_BESIDE, "hw-probe" };
+    char *path = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !path && !elevated; i++)
+        path = *places[i] ? beside_library(places[i]) : NULL;
+    return path ? path : text_format("%s", HW_PROBE_PROGRAM);
 }

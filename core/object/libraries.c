@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,9 +45,12 @@ static bool loadable(struct search *search, const char *path)
     return good;
 }
 
-static bool loaded(const char *name)
+static bool loaded(struct search *search)
 {
-    void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    const struct link_map *map;
+    void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && *map->l_name == '/')
+        search->path = strdup(map->l_name);
     if (library)
         dlclose(library);
     else
@@ -180,7 +184,7 @@ static bool search_cache(struct search *search, const char *cache, size_t bytes)
         memcpy(&entry, cache + sizeof header + i * sizeof entry, sizeof entry);
         const char *key = cache_string(cache, bytes, entry.name);
         const char *path = cache_string(cache, bytes, entry.path);
-        if (key && path && strcmp(key, search->name) == 0 && loadable(search, path))
+        if (key && path && strcmp(key, search->name) == 0 && at_path(search, strdup(path)))
             return true;
     }
     return false;
@@ -235,18 +239,18 @@ struct library library_find(const char *name, const struct object *object,
     if (strchr(name, '/')) {
         search.undecided = strchr(name, '$') != NULL;
         at_path(&search, strdup(name));
-    } else if (loaded(name)) {
-        return (struct library){ FOUND, NULL, false };
+    } else if (loaded(&search)) {
+        return (struct library){
+            .found = FOUND, .path = search.path, .system = true, .loaded = true
+        };
     } else if (!(rpath && in_list(&search, rpath))) {
         own = false;
         if (!by_variable(&search, elevated))
             own = object->runpath && in_list(&search, object->runpath);
-        if (!search.path && (in_cache(&search) || in_system(&search))) {
-            free(search.path);
-            return (struct library){ FOUND, NULL, false };
-        }
+        if (!search.path && (in_cache(&search) || in_system(&search)))
+            return (struct library){ .found = FOUND, .path = search.path, .system = true };
     }
     if (search.path)
-        return (struct library){ FOUND, search.path, own };
-    return (struct library){ search.undecided ? UNDECIDED : NOT_FOUND, NULL, false };
+        return (struct library){ .found = FOUND, .path = search.path, .own = own };
+    return (struct library){ .found = search.undecided ? UNDECIDED : NOT_FOUND };
 }

@@ -13,9 +13,12 @@ enum found {
 
 struct library {
     enum found found;
-    /* NULL unless it was found outside the system's directories. The caller frees it. */
+    /* NULL unless it was found, or if it is loaded already and its path is not known. The
+     * caller frees it. */
     char *path;
-    bool own; /* found by the object's own rpath or runpath, or by a name with a slash */
+    bool system; /* found in the system's directories, or loaded already */
+    bool loaded; /* the process has it already */
+    bool own;    /* found by the object's own rpath or runpath, or by a name with a slash */
 };
 
 /* Searches in the system's order: loaded already, rpath, LD_LIBRARY_PATH, runpath, the

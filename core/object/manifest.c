@@ -106,6 +106,11 @@ static bool read_item(struct reading *reading, const char *key, const char *valu
     return true;
 }
 
+static bool read_path(struct reading *reading, const char *value)
+{
+    return *value == '/' || refuse(reading, "driver must be an absolute path", value);
+}
+
 static bool read_pair(struct reading *reading, const char *key, const char *value)
 {
     struct manifest *manifest = reading->manifest;
@@ -123,6 +128,13 @@ static bool read_pair(struct reading *reading, const char *key, const char *valu
     if (strcmp(key, "needs") == 0)
         return read_item(reading, key, value, manifest->needs, &manifest->need_count,
                          NEEDS);
+    if (strcmp(key, "driver") == 0)
+        return read_path(reading, value) &&
+               read_item(reading, key, value, manifest->drivers, &manifest->driver_count,
+                         DRIVERS);
+    if (strcmp(key, "variable") == 0)
+        return read_item(reading, key, value, manifest->variables,
+                         &manifest->variable_count, VARIABLES);
     if (strcmp(key, "vendor") == 0)
         manifest->vendor = value;
     else if (strcmp(key, "remedy") == 0)

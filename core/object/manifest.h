@@ -10,6 +10,8 @@
 #define NAME_SIZE      32 /* of a backend's name or title, including the NUL */
 #define MATCHES        16
 #define NEEDS          16
+#define DRIVERS        16
+#define VARIABLES      16
 #define MANIFEST_BYTES 4096
 
 struct manifest {
@@ -25,6 +27,10 @@ struct manifest {
     uint32_t match_count;
     const char *needs[NEEDS];
     uint32_t need_count;
+    const char *drivers[DRIVERS]; /* absolute paths */
+    uint32_t driver_count;
+    const char *variables[VARIABLES];
+    uint32_t variable_count;
 };
 
 /* Parses `bytes` of text. Returns false and describes the error in `why`, of `size`

@@ -39,6 +39,10 @@ struct reason_row {
 };
 extern const struct reason_row reason_rows[REASON_COUNT];
 const char *stage_name(enum stage stage);
+/* Finds a reason by its code; "" is REASON_NONE. False if there is none. */
+bool reason_named(const char *code, enum reason *reason);
+
+#define LOADED_MAX 16 /* more than a plugin needs */
 
 /* A file that may be a plugin. */
 struct candidate {
@@ -53,11 +57,20 @@ struct candidate {
     ino_t inode;
     struct object *object;     /* what the file contains; set from preflight to bind */
     struct manifest *manifest; /* NULL until preflight has read it */
-    enum stage stage;          /* the last stage that it reached */
-    enum reason reason;        /* why it stopped; REASON_NONE if it did not */
-    char *message;             /* NULL: that of the reason; see message_of() */
-    char *remedy;              /* NULL: that of the reason; see remedy_of() */
+    char *key; /* open/key.h: what a verdict on it depends on; NULL: it cannot be kept */
+    char *loaded[LOADED_MAX]; /* paths of libraries that it needs and the process has */
+    uint32_t loaded_count;
+    bool passed;        /* it got through the stages up to preflight */
+    enum stage stage;   /* the last stage that it reached */
+    enum reason reason; /* why it stopped; REASON_NONE if it did not */
+    char *message;      /* NULL: that of the reason; see message_of() */
+    char *remedy;       /* NULL: that of the reason; see remedy_of() */
     uint64_t microseconds[STAGE_COUNT];
+    struct verdict
+        *verdict;          /* verdict.h: what the probe in another process found; or NULL */
+    bool recalled;         /* the verdict is one that was kept: see recall.h */
+    int64_t tried;         /* when the probe was, in seconds since 1970; 0: not yet */
+    int64_t retry;         /* when the next one is due; 0: when something changes */
     struct plugin *plugin; /* once loaded */
 };
 

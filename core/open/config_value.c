@@ -120,14 +120,14 @@ static bool take_trust(struct settings *settings, const char *text)
 
 static bool take_probe(struct settings *settings, const char *text)
 {
-    (void)settings;
-    return strcmp(text, "inproc") == 0;
+    const int32_t picked = choice(text, (const char *const[]){ "inproc", "child", NULL });
+    settings->probe_child = picked == 1;
+    return picked >= 0;
 }
 
 static bool take_probe_timeout(struct settings *settings, const char *text)
 {
-    (void)settings; /* the command has a deadline, the library has none */
-    return whole_number(text, 3600, &(uint32_t){ 0 });
+    return whole_number(text, 3600, &settings->probe_timeout);
 }
 
 static bool take_threads(struct settings *settings, const char *text)
@@ -160,6 +160,14 @@ static bool take_kernel(struct settings *settings, const char *text)
     return kernel_list_valid(text);
 }
 
+/* "1/100" */
+static bool take_shadow(struct settings *settings, const char *text)
+{
+    settings->shadow = 0;
+    return strcmp(text, "off") == 0 || (strncmp(text, "1/", 2) == 0 &&
+                                        whole_number(text + 2, 1000000, &settings->shadow));
+}
+
 static bool take_log(struct settings *settings, const char *text)
 {
     const int32_t picked = choice(
@@ -175,7 +183,7 @@ static const struct {
 } rows[SETTING_COUNT] = {
     [SETTING_fallback] = { take_fallback, "allow, warn or error" },
     [SETTING_trust] = { take_trust, "on or off" },
-    [SETTING_probe] = { take_probe, "inproc" },
+    [SETTING_probe] = { take_probe, "child or inproc" },
     [SETTING_probe_timeout] = { take_probe_timeout, "seconds, 1 to 3600" },
     [SETTING_threads] = { take_threads, "a number of threads, 1 to 4096" },
     [SETTING_precision] = { take_precision, "fp32, fp16 or int8" },
@@ -185,6 +193,7 @@ static const struct {
     [SETTING_kernel] = { take_kernel,
                          "a list of portable, <row> or <op>=<row>, separated by commas" },
     [SETTING_log] = { take_log, "off, error, warn, info or debug" },
+    [SETTING_shadow] = { take_shadow, "off, or 1/N with N from 1 to 1000000: 1/100" },
 };
 
 enum hw_status config_apply(struct settings *settings, enum setting setting,
@@ -193,12 +202,6 @@ enum hw_status config_apply(struct settings *settings, enum setting setting,
     const enum hw_status status = one_line(setting, text, source);
     if (status || !*text)
         return status;
-    if (setting == SETTING_probe && strcmp(text, "child") == 0)
-        return fail(
-            HW_UNSUPPORTED,
-            "%s: HW_PROBE=child is not supported: this version probes plugins in the "
-            "process of the application; use inproc",
-            source);
     return !rows[setting].take || rows[setting].take(settings, text)
                ? HW_OK
                : bad(source, setting, text, rows[setting].accepted);

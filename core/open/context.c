@@ -2,11 +2,14 @@
 /* context.c - opens a context: takes every candidate through the ladder, and selects
  * devices. And closes it. */
 #define _POSIX_C_SOURCE 200809L
+#include "open/context.h"
+
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
 #include "base/platform.h"
+#include "open/candidate.h"
 #include "open/config.h"
 #include "open/ladder.h"
 #include "open/load.h"
@@ -29,6 +32,46 @@ static enum hw_status tolerate(struct hw_context *context, enum hw_status status
     if (!context->open_error)
         context->open_error = strdup(hw_message());
     return HW_OK;
+}
+
+/* Ops that lie are computed by devices behind their own: the judge must be behind all. */
+static enum hw_status check_order(struct hw_context *context)
+{
+    const struct hw_device *last = context->devices[context->device_count - 1];
+    if (last == context->judge)
+        return HW_OK;
+    context->settings.shadow = 0;
+    return fail(HW_NO_DEVICE,
+                "HW_SHADOW compares results with those of %s, which would compute the ops "
+                "that are wrong, but only those of devices before it, and %s is behind it: "
+                "move cpu to the end of HW_BACKENDS, or unset HW_SHADOW",
+                context->judge->name, last->name);
+}
+
+/* HW_SHADOW compares with the CPU plugin that was built together with the library. */
+static enum hw_status find_judge(struct hw_context *context)
+{
+    for (uint32_t i = 0; i < context->device_count && !context->judge; i++) {
+        struct hw_device *device = context->devices[i];
+        const struct manifest *manifest = device->plugin->candidate->manifest;
+        if (device->info.kind == HW_DEVICE_CPU &&
+            device->info.features & HW_FEATURE_HOST_TENSORS && manifest &&
+            strcmp(manifest->build, HW_BUILD_STAMP) == 0)
+            context->judge = device;
+    }
+    if (!context->settings.shadow)
+        return HW_OK;
+    if (context->judge)
+        return check_order(context);
+    context->settings.shadow = 0;
+    const char *source = context->settings.value[SETTING_shadow].source;
+    const bool named = strcmp(source, setting_variables[SETTING_shadow]) == 0;
+    return fail(HW_NO_DEVICE,
+                "HW_SHADOW%s%s%s compares results with those of the CPU plugin that was "
+                "built with this library, which is not selected. Select cpu as well, after "
+                "the others (HW_BACKENDS=mine,cpu, or --device mine,cpu), and do not "
+                "disable it; or unset HW_SHADOW",
+                named ? "" : " (", named ? "" : source, named ? "" : ")");
 }
 
 static void say_warnings(struct hw_context *context)
@@ -56,9 +99,10 @@ static enum hw_status open_context(struct hw_context *context,
     if (status || (status = tolerate(context, selection_read(context, anyway))) ||
         (status = tolerate(context, scan(context))))
         return status;
-    for (struct candidate *c = context->candidates; c; c = c->next)
-        climb(context, c);
+    climb_all(context);
     status = tolerate(context, select_devices(context));
+    if (!status)
+        status = tolerate(context, find_judge(context));
     context->open_microseconds = microseconds_now() - start;
     if (!status)
         say_result(context);
@@ -124,15 +168,22 @@ void hw_close(struct hw_context *context)
     selection_free(context);
     config_free(&context->settings);
     free(context->open_error);
+    free(context->key);
     pthread_mutex_destroy(&context->log.lock);
     pthread_mutex_destroy(&context->lock);
     free(context);
     message_restore(&saved);
 }
 
+static _Thread_local bool opening;
+
+void context_opening(bool on)
+{
+    opening = on;
+}
+
 enum hw_status hw_open(const struct hw_options *options, struct hw_context **context)
 {
-    static _Thread_local bool opening;
     REQUIRE(context);
     *context = NULL;
     enum hw_status status = check_fields(__func__, "options", options,
@@ -148,9 +199,9 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **con
     struct hw_context *made = create_context(options);
     if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a context");
-    opening = true;
+    context_opening(true);
     status = open_context(made, options);
-    opening = false;
+    context_opening(false);
     if (status)
         hw_close(made);
     else

@@ -66,6 +66,8 @@ static void put_manifest(struct json *json, const struct manifest *manifest)
     json_number(json, "abi_max", manifest->abi_max);
     put_list(json, "match", manifest->match, manifest->match_count);
     put_list(json, "needs", manifest->needs, manifest->need_count);
+    put_list(json, "driver", manifest->drivers, manifest->driver_count);
+    put_list(json, "variable", manifest->variables, manifest->variable_count);
     json_string(json, "remedy", manifest->remedy);
     json_string(json, "build", manifest->build);
     json_bool(json, "built_with_library", strcmp(manifest->build, HW_BUILD_STAMP) == 0);
@@ -109,6 +111,15 @@ static void put_ops(struct json *json, const struct plugin *plugin)
     json_close(json, ']');
 }
 
+/* 0 means that there is none. */
+static void put_time(struct json *json, const char *key, int64_t time)
+{
+    if (time)
+        json_signed(json, key, time);
+    else
+        json_string(json, key, NULL);
+}
+
 static void put_candidate(struct json *json, const struct hw_context *context,
                           const struct candidate *c)
 {
@@ -122,6 +133,9 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);
     json_string(json, "message", c->reason ? message_of(c) : NULL);
     json_string(json, "remedy", c->reason ? remedy_of(c) : NULL);
+    json_bool(json, "recalled", c->recalled);
+    put_time(json, "tried", c->tried);
+    put_time(json, "retry", c->retry);
     json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
     put_manifest(json, c->manifest);
     put_ops(json, c->plugin);
@@ -217,6 +231,9 @@ static void add_stats(struct hw_call_stats *sum, const struct call_counts *count
     sum->fallback_bytes += more.fallback_bytes;
     sum->staged_bytes += more.staged_bytes;
     sum->copied_views += more.copied_views;
+    sum->failed += more.failed;
+    sum->compared += more.compared;
+    sum->wrong += more.wrong;
 }
 
 static void explain_op(struct json *json, struct hw_context *context, uint32_t device,
@@ -228,7 +245,7 @@ static void explain_op(struct json *json, struct hw_context *context, uint32_t d
     for (struct hw_queue *q = context->queues; q; q = q->next)
         if (q->device == context->devices[device])
             add_stats(&sum, &q->calls[op]);
-    if (!sum.calls)
+    if (!sum.calls && !sum.failed)
         return;
     json_open(json, NULL, '{');
     json_string(json, "device", context->devices[device]->name);
@@ -238,6 +255,9 @@ static void explain_op(struct json *json, struct hw_context *context, uint32_t d
     json_number(json, "fallback_bytes", sum.fallback_bytes);
     json_number(json, "staged_bytes", sum.staged_bytes);
     json_number(json, "copied_views", sum.copied_views);
+    json_number(json, "failed", sum.failed);
+    json_number(json, "compared", sum.compared);
+    json_number(json, "wrong", sum.wrong);
     json_close(json, '}');
 }
 

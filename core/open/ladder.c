@@ -4,14 +4,17 @@
 
 #include "base/platform.h"
 #include "object/object.h"
+#include "open/child.h"
 #include "open/load.h"
 #include "open/preflight.h"
 #include "open/probe.h"
+#include "open/recall.h"
 #include "open/scan.h"
 #include "open/select.h"
 #include "open/trust.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef bool stage_fn(struct hw_context *context, struct candidate *candidate);
 
@@ -39,17 +42,18 @@ static void say_started(struct hw_context *context)
         context->start_fn(context->start_user, NULL);
 }
 
-static bool load_and_probe(struct hw_context *context, struct candidate *candidate)
+/* With a probe in another process, all that happens here is binding. */
+static bool load_and_start(struct hw_context *context, struct candidate *candidate)
 {
+    const enum stage starting = candidate->verdict ? STAGE_BIND : STAGE_PROBE;
     say_start(context, candidate);
     bool good = climb_stage(context, candidate, STAGE_BIND, load) &&
-                climb_stage(context, candidate, STAGE_PROBE, probe);
+                climb_stage(context, candidate, starting, probe);
     say_started(context);
     return good;
 }
 
-/* Bind precedes the probe because the probe runs in this process. */
-void climb(struct hw_context *context, struct candidate *candidate)
+bool climb_checks(struct hw_context *context, struct candidate *candidate)
 {
     static const struct {
         enum stage stage;
@@ -63,15 +67,72 @@ void climb(struct hw_context *context, struct candidate *candidate)
     bool good = !candidate->reason;
     for (size_t i = 0; i < sizeof ladder / sizeof *ladder && good; i++)
         good = climb_stage(context, candidate, ladder[i].stage, ladder[i].run);
-    good = good && load_and_probe(context, candidate);
+    candidate->passed = good;
+    return good;
+}
+
+bool climb_rest(struct hw_context *context, struct candidate *candidate)
+{
+    bool good = !candidate->reason && load_and_start(context, candidate);
     if (candidate->object)
         object_free(candidate->object);
     free(candidate->object);
     candidate->object = NULL;
     if (good)
         candidate->stage = STAGE_BIND;
-    else
-        log_line(&context->log, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
-                 "%s is not used, stopped at %s: %s. Remedy: %s", candidate->path,
-                 stage_name(candidate->stage), message_of(candidate), remedy_of(candidate));
+    return good;
+}
+
+static void say_stopped(struct hw_context *context, const struct candidate *candidate)
+{
+    log_line(&context->log, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
+             "%s is not used, stopped at %s: %s. Remedy: %s", candidate->path,
+             stage_name(candidate->stage), message_of(candidate), remedy_of(candidate));
+}
+
+/* A plugin that was built together with the library, and that needs neither hardware nor a
+ * vendor's library, touches no driver: there is nothing to try. */
+static bool is_own(const struct candidate *candidate)
+{
+    const struct manifest *manifest = candidate->manifest;
+    return *manifest->build && strcmp(manifest->build, HW_BUILD_STAMP) == 0 &&
+           !manifest->need_count && !manifest->match_count;
+}
+
+/* Those that passed the checks, and may not be started here before they were elsewhere. */
+static void probe_elsewhere(struct hw_context *context)
+{
+    size_t count = 0, some = 0;
+    for (struct candidate *c = context->candidates; c; c = c->next)
+        count += c->passed;
+    struct candidate **list = calloc(count + 1, sizeof *list);
+    for (struct candidate *c = context->candidates; c; c = c->next) {
+        if (!c->passed || is_own(c))
+            continue;
+        c->stage = STAGE_PROBE;
+        if (recall(context, c))
+            continue;
+        if (list)
+            list[some++] = c;
+        else
+            stop(c, REASON_NO_MEMORY, NULL);
+    }
+    child_probe(context, list, some);
+    for (size_t i = 0; i < some; i++)
+        remember(context, list[i]);
+    free(list);
+}
+
+void climb_all(struct hw_context *context)
+{
+    for (struct candidate *c = context->candidates; c; c = c->next)
+        climb_checks(context, c);
+    if (context->settings.probe_child)
+        probe_elsewhere(context);
+    for (struct candidate *c = context->candidates; c; c = c->next) {
+        bind_begins(context, c);
+        if (!climb_rest(context, c))
+            say_stopped(context, c);
+        bind_ended(context, c);
+    }
 }

@@ -5,8 +5,9 @@
  *   filter     select.c     do the settings exclude the name? (The file is not opened.)
  *   trust      trust.c      who could have written the file?
  *   preflight  preflight.c  is it a plugin for this system? (It is read, not run: object/)
- *   bind       load.c       load it into the process
- *   probe      probe.c      does it start, and which devices does it have?
+ *   probe      child.c      does it start, in a process of its own, and what devices has it?
+ *   bind       load.c       load it into this process
+ *              probe.c      start it here
  *
  * A candidate that stops at a stage gets a reason (reasons.def), a message and a remedy. */
 #ifndef HW_OPEN_LADDER_H
@@ -14,7 +15,12 @@
 
 #include "open/candidate.h"
 
-/* Takes the candidate through the stages until it stops or can be used. */
-void climb(struct hw_context *context, struct candidate *candidate);
+/* Takes all candidates through the stages until they stop or can be used. */
+void climb_all(struct hw_context *context);
+
+/* The stages up to preflight, which run nothing of the file; and those that load and start it
+ * in this process. False if it stopped. */
+bool climb_checks(struct hw_context *context, struct candidate *candidate);
+bool climb_rest(struct hw_context *context, struct candidate *candidate);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/platform.h"
 #include "object/libraries.h"
 #include "object/object.h"
+#include "open/key.h"
 #include "open/scan.h"
 #include "open/select.h"
 #include "open/trust.h"
@@ -123,11 +124,11 @@ struct needs {
 /* "a|b" means that either one is enough. */
 static struct library find_any(const struct needs *needs, const char *names)
 {
-    struct library best = { NOT_FOUND, NULL, false };
+    struct library best = { .found = NOT_FOUND };
     while (*names && best.found != FOUND) {
         size_t length = strcspn(names, "|");
         char *name = strndup(names, length);
-        struct library library = { UNDECIDED, NULL, false };
+        struct library library = { .found = UNDECIDED };
         if (name)
             library = library_find(name, needs->object, needs->directory,
                                    needs->context->settings.elevated);
@@ -168,11 +169,16 @@ static bool check_library(const struct needs *needs, const struct library *libra
 
 static bool check_need(const struct needs *needs, const char *names)
 {
+    struct candidate *candidate = needs->candidate;
     struct library library = find_any(needs, names);
-    bool good = library.found != NOT_FOUND || missing(needs->candidate, names);
-    if (library.path)
+    bool good = library.found != NOT_FOUND || missing(candidate, names);
+    if (library.path && !library.system)
         good = check_library(needs, &library);
-    free(library.path);
+    key_add_library(candidate, names, library.path);
+    if (library.loaded && library.path && candidate->loaded_count < LOADED_MAX)
+        candidate->loaded[candidate->loaded_count++] = library.path;
+    else
+        free(library.path);
     return good;
 }
 
@@ -221,11 +227,16 @@ bool preflight(struct hw_context *context, struct candidate *candidate)
         return stop(candidate, REASON_NO_MEMORY, NULL);
     if (fstat(candidate->fd, &info))
         return stop(candidate, REASON_UNREADABLE, NULL);
+    if (context->settings.probe_child)
+        key_begin(candidate);
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };
     enum object_fault fault = elf_read(&source, object, why, sizeof why);
     if (fault)
         return stop(candidate, reasons[fault], "%s", why);
-    return check_manifest(candidate, object) && check_name(context, candidate) &&
-           check_abi(candidate) && check_libc(candidate, object) &&
-           check_libraries(context, candidate, object);
+    if (!(check_manifest(candidate, object) && check_name(context, candidate) &&
+          check_abi(candidate) && check_libc(candidate, object) &&
+          check_libraries(context, candidate, object)))
+        return false;
+    key_end(context, candidate);
+    return true;
 }

@@ -40,8 +40,7 @@ const char *device_kind_name(int32_t kind)
     return kind >= 0 && kind <= HW_DEVICE_SOFTWARE ? names[kind] : "other";
 }
 
-/* The first error in the facts, or NULL. */
-static const char *bad_fact(const struct hw_device_info *info)
+const char *device_fault(const struct hw_device_info *info)
 {
     if (!memchr(info->name, '\0', sizeof info->name))
         return "its name is not NUL-terminated";
@@ -75,7 +74,7 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
         snprintf(why, size, "%s: %s", hw_status_name(status), plugin_message());
         return false;
     }
-    const char *wrong = bad_fact(info);
+    const char *wrong = device_fault(info);
     if (wrong) {
         snprintf(why, size, "%s", wrong);
         return false;

@@ -11,6 +11,8 @@
  * the error in `why`. */
 bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
                   char *why, size_t size);
+/* The first error in facts of any origin, or NULL. */
+const char *device_fault(const struct hw_device_info *info);
 /* Adds a device to the list of unselected devices. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);

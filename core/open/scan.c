@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "base/platform.h"
 #include "base/text.h"
+#include "open/verdict.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -114,12 +115,12 @@ static void read_name(struct candidate *candidate)
     }
 }
 
-/* A file that was stopped before it was loaded does not hide a later one of the same name,
+/* A file that was stopped before it was tried does not hide a later one of the same name,
  * nor the file that it links to. The system treats libraries for another machine the same
  * way. */
 static bool was_tried(const struct candidate *candidate)
 {
-    return candidate->plugin || (candidate->reason && candidate->stage > STAGE_PREFLIGHT);
+    return candidate->passed || (candidate->reason && candidate->stage > STAGE_PREFLIGHT);
 }
 
 bool first_of_name(struct hw_context *context, struct candidate *candidate)
@@ -147,6 +148,12 @@ static void candidate_free(struct candidate *candidate)
     free(candidate->message);
     free(candidate->remedy);
     free(candidate->manifest);
+    free(candidate->key);
+    for (uint32_t i = 0; i < candidate->loaded_count; i++)
+        free(candidate->loaded[i]);
+    if (candidate->verdict)
+        verdict_free(candidate->verdict);
+    free(candidate->verdict);
     free(candidate);
 }
 
@@ -305,8 +312,7 @@ static enum hw_status scan_directory(struct hw_context *context, const char *pat
     return status;
 }
 
-static enum hw_status scan_file(struct hw_context *context, const char *path,
-                                const char *source)
+enum hw_status scan_file(struct hw_context *context, const char *path, const char *source)
 {
     struct directory *entry = add_directory(context, path, source);
     if (!entry || !(entry->state = strdup("a file")))

@@ -17,6 +17,8 @@ struct directory {
 
 /* Adds the candidates of all search directories to the context. */
 enum hw_status scan(struct hw_context *context);
+/* Adds the candidate of one file. */
+enum hw_status scan_file(struct hw_context *context, const char *path, const char *source);
 void scan_free(struct hw_context *context);
 
 /* Stops the candidate if an earlier one that was loaded has the same name or is the same

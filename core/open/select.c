@@ -11,6 +11,7 @@
 #include "open/config.h"
 #include "open/registry.h"
 #include "open/scan.h"
+#include "open/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,6 +202,15 @@ static const struct hw_device *same_hardware(const struct hw_context *context,
     return NULL;
 }
 
+/* Why the device could not be opened when it was tried; or NULL. */
+static const char *fault_of(const struct hw_device *device)
+{
+    const struct verdict *verdict = device->plugin->candidate->verdict;
+    return verdict && (uint32_t)device->index < verdict->device_count
+               ? verdict->devices[device->index].fault
+               : NULL;
+}
+
 /* Selects the devices that match. Returns how many match, selected now or before. */
 static uint32_t pick(struct hw_context *context, const struct selector *selector)
 {
@@ -214,15 +224,18 @@ static uint32_t pick(struct hw_context *context, const struct selector *selector
         const struct hw_device *shadow = is_glob(selector->backend)
                                              ? same_hardware(context, device)
                                              : NULL;
+        const char *fault = fault_of(device);
         bool wanted = selector_matches(selector, device);
-        matched += wanted && !removal;
-        if (wanted && !removal && !shadow) {
+        matched += wanted && !removal && !fault;
+        if (wanted && !removal && !shadow && !fault) {
             set_why(device, NULL);
             context->devices[context->device_count++] = device;
             continue;
         }
         if (wanted && removal)
             set_why(device, text_format("excluded by \"!%s\" in backends", removal->text));
+        else if (wanted && fault)
+            set_why(device, text_format("it cannot be opened: %s", fault));
         else if (wanted)
             set_why(device, text_format("shadowed: the same hardware as %s", shadow->name));
         context->unselected[kept++] = device;

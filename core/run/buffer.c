@@ -50,6 +50,7 @@ enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t fl
 void buffer_drop(struct buffer *buffer)
 {
     struct hw_device *device = buffer->owner;
+    device_changed(device);
     if (buffer->block)
         pool_give(device->pool, buffer->block);
     else

@@ -12,7 +12,8 @@ enum trait {
     TRAIT_ALWAYS = 1,  /* always set; a queue that selects it checks every call in full */
     TRAIT_HOST = 2,    /* an operand lies in host memory */
     TRAIT_STRIDED = 4, /* an operand's innermost extent is not contiguous */
-    TRAIT_EMPTY = 8    /* the outputs are empty: there is nothing to do */
+    TRAIT_EMPTY = 8,   /* the outputs are empty: there is nothing to do */
+    TRAIT_DEMOTED = 16 /* it failed on the device before, see demotion.h */
 };
 
 /* A check in progress. */

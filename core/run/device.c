@@ -68,9 +68,11 @@ enum hw_status device_result(struct hw_device *device, int32_t status)
     if (!status)
         return HW_OK;
     plugin_failed(status);
-    if (status == HW_LOST && !atomic_exchange(&device->lost, HW_LOST))
+    if (status == HW_LOST && !atomic_exchange(&device->lost, HW_LOST)) {
+        device_changed(device);
         log_line(&device->context->log, HW_LOG_ERROR, "%s is lost: %s", device->name,
                  hw_message());
+    }
     return (enum hw_status)status;
 }
 

@@ -17,6 +17,12 @@ enum hw_status device_ready(struct hw_device *device, const char *function);
 /* Takes the status that a plugin returned: sets the message, and marks the device if it is
  * lost. */
 enum hw_status device_result(struct hw_device *device, int32_t status);
+/* From here on, calls on the same addresses as earlier ones are looked at again: a buffer is
+ * about to be freed, or the device is lost. */
+static inline void device_changed(struct hw_device *device)
+{
+    atomic_fetch_add_explicit(&device->changes, 1, memory_order_release);
+}
 /* Position in the context's list. */
 uint32_t device_position(const struct hw_device *device);
 

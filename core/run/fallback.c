@@ -7,6 +7,7 @@
 #include "run/fallback.h"
 
 #include "base/message.h"
+#include "run/demotion.h"
 #include "run/device.h"
 #include "run/layout.h"
 #include "run/queue.h"
@@ -24,20 +25,9 @@ struct fallback {
     struct hw_device *from, *to;
     uint32_t op;
     uint64_t calls;
-    char dtypes[64];
+    char dtypes[DTYPES_SIZE];
     char why[];
 };
-
-/* "f32 q8_0 - f32": the dtypes of the operands in order. */
-static void write_dtypes(uint32_t op, const void *args, char text[64])
-{
-    int n = 0;
-    for (uint32_t i = 0; i < op_rows[op].operand_count && n < 56; i++) {
-        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
-        n += snprintf(text + n, 64 - (size_t)n, "%s%s", i ? " " : "",
-                      t->dtype == HW_NONE ? "-" : hw_dtype_name(t->dtype));
-    }
-}
 
 /* The note of this case, which is made if it is new; NULL if out of memory. The caller
  * holds the context's lock. */
@@ -67,7 +57,7 @@ static void report_once(struct hw_queue *queue, struct hw_device *to, uint32_t o
 {
     struct hw_context *context = queue->device->context;
     const bool warn = context->settings.fallback == FALLBACK_WARN;
-    char dtypes[64] = "";
+    char dtypes[DTYPES_SIZE] = "";
     bool fresh;
     write_dtypes(op, args, dtypes);
     pthread_mutex_lock(&context->lock);
@@ -88,6 +78,7 @@ void fallback_notes_free(struct hw_context *context)
         context->fallbacks = note->next;
         free(note);
     }
+    demotions_free(context);
 }
 
 void explain_fallbacks(struct json *json, struct hw_context *context)
@@ -104,9 +95,17 @@ void explain_fallbacks(struct json *json, struct hw_context *context)
         json_close(json, '}');
     }
     json_close(json, ']');
+    explain_demotions(json, context);
 }
 
 /* ---- moving operands to the host and back ---- */
+
+/* Another device than the queue's, on which the op failed. */
+struct failed {
+    struct failed *next;
+    struct hw_device *device;
+    char why[];
+};
 
 struct detour {
     struct hw_queue *queue;
@@ -117,6 +116,7 @@ struct detour {
     void *memory[MAX_OPERANDS]; /* host memory for these operands */
     uint64_t bytes;             /* copied so far */
     char unopened[512]; /* why a device that might compute the op could not be opened */
+    struct failed *failed;
 };
 
 /* Describes the operands as host tensors: in place if the host can access them, otherwise
@@ -228,6 +228,32 @@ static bool passes_on(const struct detour *d, enum hw_status status)
     return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
 }
 
+/* Whether another device says that it computes the op; sets the queue there. */
+static bool can_compute(struct detour *d, struct hw_device *device,
+                        struct hw_queue **helper)
+{
+    union any_op as;
+    if (!queue_helper(d->queue, device, helper))
+        return !device_computes(device, d->op, &d->args, &as);
+    if (!d->unopened[0])
+        snprintf(d->unopened, sizeof d->unopened, "%s", hw_message());
+    return false;
+}
+
+/* Without memory for it, the device is asked again. */
+static void note_failure(struct detour *d, struct hw_device *device, enum hw_status status)
+{
+    const char *why = hw_message();
+    struct failed *failed = demotes(status) ? malloc(sizeof *failed + strlen(why) + 1)
+                                            : NULL;
+    if (!failed)
+        return;
+    failed->next = d->failed;
+    failed->device = device;
+    memcpy(failed->why, why, strlen(why) + 1);
+    d->failed = failed;
+}
+
 /* Tries the devices after the queue's own one in the context's order. A queue on the last
  * device therefore never wakes another device. */
 static enum hw_status compute_elsewhere(struct detour *d, const void *args, const char *why)
@@ -238,18 +264,13 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
          i++) {
         struct hw_device *device = context->devices[i];
         struct hw_queue *helper;
-        union any_op as;
-        if (queue_helper(d->queue, device, &helper)) {
-            if (!d->unopened[0])
-                snprintf(d->unopened, sizeof d->unopened, "%s", hw_message());
-            continue;
-        }
-        if (device_computes(device, d->op, &d->args, &as))
+        if (!can_compute(d, device, &helper))
             continue;
         enum hw_status status = fetch_all(d, args);
         if (status)
             return status;
         if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
+            note_failure(d, device, status);
             queue_drain(helper); /* it may be reading operands already */
             if (passes_on(d, status))
                 continue;
@@ -280,7 +301,7 @@ static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const vo
                              enum hw_status status, const char *why, const char *unopened)
 {
     const char *others = "no other device computes it";
-    char dtypes[64] = "";
+    char dtypes[DTYPES_SIZE] = "";
     if (queue->device->context->settings.fallback == FALLBACK_ERROR)
         others = "HW_FALLBACK=error allows no other device";
     else if (!may_detour(queue))
@@ -296,6 +317,29 @@ enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const vo
     return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message(), "");
 }
 
+/* Another device has computed the op. Those on which it failed are not asked again. */
+static void demote_failed(const struct detour *d, const void *args, enum hw_status status,
+                          const char *why)
+{
+    if (demotes(status))
+        demote(&(struct failure){
+            .device = d->queue->device, .op = d->op, .args = args, .why = why });
+    for (const struct failed *f = d->failed; f; f = f->next)
+        demote(&(struct failure){
+            .device = f->device, .op = d->op, .args = args, .why = f->why });
+}
+
+static void detour_end(struct detour *d)
+{
+    while (d->failed) {
+        struct failed *failed = d->failed;
+        d->failed = failed->next;
+        free(failed);
+    }
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        free(d->memory[i]);
+}
+
 enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
                          enum hw_status status)
 {
@@ -307,20 +351,58 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     enum hw_status moved = describe_all(&d, args);
     if (!moved)
         moved = compute_elsewhere(&d, args, why);
+    if (!moved)
+        demote_failed(&d, args, status, why);
     if (moved && d.fetched)
         queue_drain(queue); /* copies that were queued before the error */
-    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
-        free(d.memory[i]);
-    /* HW_DRIVER stays: the output may have been written */
+    detour_end(&d);
+    /* another status than HW_UNSUPPORTED stays: the output may have been written */
     return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why, d.unopened)
                                    : moved;
+}
+
+/* The first device after the queue's own one that says that it computes the op, or NULL. Nothing
+ * is moved. */
+static struct hw_device *next_device(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    struct detour d = { .queue = queue, .op = op };
+    const struct hw_context *context = queue->device->context;
+    struct hw_queue *helper;
+    uint32_t i = device_position(queue->device) + 1;
+    if (!may_detour(queue) || describe_all(&d, args))
+        return NULL;
+    while (i < context->device_count && !can_compute(&d, context->devices[i], &helper))
+        i++;
+    return i < context->device_count ? context->devices[i] : NULL;
+}
+
+/* The inputs may be overwritten, so the call fails. Later ones need not. */
+static enum hw_status fail_in_place(struct hw_queue *queue, uint32_t op, const void *args,
+                                    enum hw_status status)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", hw_message());
+    const struct hw_device *next = next_device(queue, op, args);
+    if (!next)
+        return fail(status, "%s on %s: %s", hw_op_name(op), queue->device->name, why);
+    demote(
+        &(struct failure){ .device = queue->device, .op = op, .args = args, .why = why });
+    return fail(status,
+                "%s on %s: %s; it was not computed elsewhere, because an output is also an "
+                "input, but from now on %s computes this op",
+                hw_op_name(op), queue->device->name, why, next->name);
 }
 
 enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *args,
                              int32_t answer)
 {
     enum hw_status status = device_result(queue->device, answer);
-    if (status == HW_UNSUPPORTED || (status == HW_DRIVER && may_retry(op, args)))
+    if (status == HW_UNSUPPORTED)
         return fall_back(queue, op, args, status);
-    return fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
+    if (demotes(status))
+        count(&queue->calls[op].failed, 1);
+    if (!demotes(status) || queue->inner)
+        return fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
+    return may_retry(op, args) ? fall_back(queue, op, args, status)
+                               : fail_in_place(queue, op, args, status);
 }

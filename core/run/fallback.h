@@ -15,6 +15,7 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
 enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status);
 void fallback_notes_free(struct hw_context *context);
+/* Fallbacks and demotions. The caller holds the context's lock. */
 void explain_fallbacks(struct json *json, struct hw_context *context);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "run/args.h"
 #include "run/check.h"
+#include "run/demotion.h"
 #include "run/device.h"
 #include "run/fallback.h"
 #include "run/queue.h"
@@ -179,14 +180,16 @@ static size_t args_size(const struct plugin *plugin, uint32_t op)
     }
 }
 
-/* With an older plugin, each launch checks that the plugin knows all fields that are set. */
+/* With an older plugin, each launch checks that the plugin knows all fields that are set. With
+ * HW_SHADOW, each is compared, or not. */
 static bool simple(struct hw_queue *queue, const struct node *node)
 {
     const struct plugin *plugin = queue->device->plugin;
     const uint32_t op = node->op;
     if (!is_op(node))
         return true;
-    return !(node->traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
+    return !queue->shadow &&
+           !(node->traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
            op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
            plugin_supports(queue->device, op, node->args) == HW_OK;
 }
@@ -284,7 +287,7 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
         return call_now(queue, node->args);
     if (node->op == HW_NODE_DISCARD)
         return HW_OK;
-    if (!node->simple)
+    if (!node->simple || check_demotion(queue->device, node->op, node->args))
         return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
     int32_t answer = op_rows[node->op].call(queue, node->args);
     if (answer)
@@ -293,12 +296,23 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
     return HW_OK;
 }
 
+/* Whether the plugin has built an op that other devices compute since. */
+static bool has_demoted(const struct hw_graph *graph, const struct segment *segment)
+{
+    const struct node *nodes = graph->nodes + segment->first;
+    bool any = false;
+    for (uint32_t i = 0; i < segment->count && !any; i++)
+        any = is_op(&nodes[i]) &&
+              check_demotion(graph->device, nodes[i].op, nodes[i].args) != HW_OK;
+    return any;
+}
+
 static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
                              struct hw_queue *queue)
 {
     enum hw_status status = HW_OK;
     const struct node *nodes = graph->nodes + segment->first;
-    if (!segment->built) {
+    if (!segment->built || (graph->device->demoted && has_demoted(graph, segment))) {
         for (uint32_t i = 0; i < segment->count && !status; i++)
             status = replay(queue, &nodes[i]);
         return status;

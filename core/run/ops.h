@@ -31,8 +31,9 @@ HW_OPS(X)
 
 /* Calls the plugin's function of an op. */
 typedef int32_t plugin_fn(struct hw_queue *queue, const void *args);
-/* Does that with a call that the plugin can take as it is, and counts it or handles the error. */
-typedef enum hw_status submit_fn(struct hw_queue *queue, const void *args);
+/* hw_submit() for a queue that is not NULL. */
+typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const void *args,
+                                  size_t size);
 
 struct op_row {
     uint32_t size; /* of its struct */
@@ -40,9 +41,12 @@ struct op_row {
     uint32_t written; /* bit i: operand i is an output */
     const struct operand_row *operands;
     plugin_fn *call;
-    submit_fn *submit;
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
+
+/* What hw_submit() does on this machine: `looks` says whether to look at earlier calls. */
+submit_any submit_portable; /* on any processor */
+submit_any *submit_for(uint32_t op, bool looks);
 
 static inline bool role_reads(enum hw_role role)
 {

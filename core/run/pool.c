@@ -339,6 +339,7 @@ static void drop(struct pool *pool, struct buffer **at)
     const struct hw_plugin *table = &pool->device->plugin->table;
     struct buffer *buffer = *at;
     *at = buffer->next;
+    device_changed(pool->device);
     table->event_destroy(buffer->mark);
     if (buffer->block)
         give(pool, buffer->block);

@@ -13,6 +13,7 @@
 #include "run/graph.h"
 #include "run/pending.h"
 #include "run/scratch.h"
+#include "run/shadow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,9 @@ void queue_set_cold_traits(struct hw_queue *queue)
 {
     const struct plugin *plugin = queue->device->plugin;
     const bool always = queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS;
-    queue->quick_in = always ? NO_GENERATION : queue->device->context->generation;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        uint32_t cold_traits = TRAIT_EMPTY;
+        uint32_t cold_traits = TRAIT_EMPTY | TRAIT_DEMOTED;
+        queue->submit[op] = queue->shadow ? shadow_submit : submit_for(op, !always);
         if (op != HW_OP_COPY) /* accepts any strides */
             cold_traits |= TRAIT_STRIDED;
         if (!queue->host_tensors)
@@ -72,6 +73,15 @@ static void queue_unlist(struct hw_queue *queue)
     list_remove(&context->queues, queue);
 }
 
+static void queue_free(struct hw_queue *queue)
+{
+    shadow_end(queue);
+    free(queue->helpers);
+    free(queue->error_text);
+    free(queue->busy_memory);
+    free(queue);
+}
+
 /* Makes a queue without the plugin's part. */
 static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
                                    struct hw_queue **queue)
@@ -79,28 +89,29 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     enum hw_status status = device_usable(device);
     if (status || (status = device_wake(device)))
         return status;
-    struct hw_queue *q = calloc(1, sizeof *q);
-    if (!q ||
-        !(q->helpers = calloc(device->context->device_count, sizeof(struct hw_queue *)))) {
+    struct hw_queue *q = aligned_alloc(_Alignof(struct hw_queue), sizeof *q);
+    struct hw_queue **helpers = calloc(device->context->device_count,
+                                       sizeof(struct hw_queue *));
+    if (!q || !helpers) {
+        free(helpers);
         free(q);
         return fail(HW_NO_MEMORY, "out of memory for a queue");
     }
+    memset(q, 0, sizeof *q);
+    q->helpers = helpers;
     q->device = device;
     q->device_impl = device->impl;
+    q->generation = device->context->generation;
     q->ops = device->plugin->ops;
     q->flags = flags;
     q->host_tensors = device->info.features & HW_FEATURE_HOST_TENSORS;
+    if ((status = shadow_begin(q))) {
+        queue_free(q);
+        return status;
+    }
     queue_set_cold_traits(q);
     *queue = q;
     return HW_OK;
-}
-
-static void queue_free(struct hw_queue *queue)
-{
-    free(queue->helpers);
-    free(queue->error_text);
-    free(queue->busy_memory);
-    free(queue);
 }
 
 /* What a queue is imported from. */
@@ -338,6 +349,9 @@ static void add_counts(struct hw_queue *queue)
         count(&sum[op].fallback_bytes, atomic_load(&queue->calls[op].fallback_bytes));
         count(&sum[op].staged_bytes, atomic_load(&queue->calls[op].staged_bytes));
         count(&sum[op].copied_views, atomic_load(&queue->calls[op].copied_views));
+        count(&sum[op].failed, atomic_load(&queue->calls[op].failed));
+        count(&sum[op].compared, atomic_load(&queue->calls[op].compared));
+        count(&sum[op].wrong, atomic_load(&queue->calls[op].wrong));
     }
 }
 
@@ -384,6 +398,8 @@ enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
     if (status)
         return status;
     (*slot)->inner = true;
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        (*slot)->submit[op] = submit_for(op, false); /* a demotion could not correct it */
     *helper = *slot;
     return HW_OK;
 }
@@ -398,6 +414,9 @@ struct hw_call_stats call_stats(const struct call_counts *counts)
                                                memory_order_relaxed),
         .staged_bytes = atomic_load_explicit(&counts->staged_bytes, memory_order_relaxed),
         .copied_views = atomic_load_explicit(&counts->copied_views, memory_order_relaxed),
+        .failed = atomic_load_explicit(&counts->failed, memory_order_relaxed),
+        .compared = atomic_load_explicit(&counts->compared, memory_order_relaxed),
+        .wrong = atomic_load_explicit(&counts->wrong, memory_order_relaxed),
     };
 }
 

@@ -7,7 +7,8 @@
 #include "run/ops.h"
 
 struct call_counts {
-    _Atomic uint64_t calls, fallbacks, fallback_bytes, staged_bytes, copied_views;
+    _Atomic uint64_t calls, fallbacks, fallback_bytes, staged_bytes, copied_views, failed,
+        compared, wrong;
 };
 
 /* There is one writer and any number of readers, so no atomic read-modify-write is needed. */
@@ -21,22 +22,27 @@ static inline void count(_Atomic uint64_t *counter, uint64_t more)
 struct hw_call_stats call_stats(const struct call_counts *counts);
 
 enum {
-    MAX_FIELD_BYTES = 64, /* of an op's fields that are not operands */
-    SEEN_PAIRS = 4        /* of operands, see struct seen_pair */
+    SEEN_ALIGNMENT = 64,
+    TAIL_BYTES =
+        64, /* of an op's struct, in which all its fields are that are not operands */
+    SEEN_PAIRS = 4 /* of operands, see struct seen_pair */
 };
 
 /* Where operands may be is kept as distances, which wrap like the addresses. This is none: two
  * operands that fit are never so far apart. */
 #define NO_DISTANCE (UINT64_C(1) << 63)
 
-/* An operand of a call that the full check accepted: a struct hw_tensor with, in place of its
- * address and layout, what an address must be like. */
-struct seen_operand {
-    int64_t at;      /* where it is in the op's struct; negative: behind the last one */
-    uint64_t reach;  /* bytes from the first element to the last */
-    uint64_t barred; /* bits that its offset, or address in host memory, must not have */
-    int32_t dtype, rank;
-    int64_t extent[HW_MAX_RANK], stride[HW_MAX_RANK];
+/* An operand of a call that the full check accepted, as it was then or in a later call, in whole
+ * cache lines. */
+struct seen_tensor {
+    _Alignas(SEEN_ALIGNMENT) struct hw_tensor tensor;
+};
+
+/* What the address of an operand must be like. */
+struct seen_place {
+    uint64_t at;       /* where the operand is in the op's struct */
+    uint64_t reach;    /* bytes from the first element to the last */
+    uint64_t barred;   /* bits that its offset, or address in host memory, must not have */
     uint64_t room;     /* how far behind the end of the last operand it may begin */
     uint64_t in_place; /* or how far, where both begin at the same byte; or NO_DISTANCE */
 };
@@ -50,17 +56,21 @@ struct seen_pair {
 
 /* A call that the full check accepted: see seen.h. */
 struct seen_call {
-    submit_fn *submit;
-    uint64_t size; /* of its op's struct */
+    uint64_t stamp; /* stamp_of() the queue when the operands were where they are here */
     uint32_t op;
-    uint32_t slot; /* where it is found */
-    uint32_t absent_count, pair_count;
-    uint64_t fields;      /* where those are in the op's struct that are not operands */
-    uint64_t field_bytes; /* whole pairs of words */
-    /* Those that are present: first the op's last one, which is an output. */
-    struct seen_operand operand[MAX_OPERANDS + 1];
-    _Alignas(16) unsigned char field[MAX_FIELD_BYTES];
-    uint64_t absent[MAX_OPERANDS]; /* where they are in the op's struct */
+    uint32_t absent; /* bit i: operand i */
+    uint32_t moves;  /* how often the operands were elsewhere, up to FOLLOWED */
+    uint32_t rest;   /* how often they may be so until they are followed: see follow() */
+    const struct seen_place *end; /* of the places of those that are present */
+    uint32_t slot;                /* where it is found */
+    uint32_t pair_count;
+    uint32_t field_bytes; /* of the fields that are not operands, whole pairs of words */
+    uint64_t size;        /* of its op's struct */
+    bool others;          /* others_fit() has something to look at */
+    struct seen_tensor operand[MAX_OPERANDS];
+    _Alignas(SEEN_ALIGNMENT) unsigned char tail[TAIL_BYTES];
+    /* First that of the op's last operand, which is an output. */
+    struct seen_place place[MAX_OPERANDS];
     struct seen_pair pair[SEEN_PAIRS];
 };
 
@@ -79,14 +89,16 @@ struct seen_calls {
 
 struct hw_queue {
     /* Read by hw_submit(). */
-    uint32_t
-        quick_in; /* the generation of the process that takes the quick look at calls */
+    submit_any *submit[HW_OP_COUNT];
+    _Atomic uint32_t generation;       /* of the process; or see demotion.c */
     bool host_tensors;                 /* the device can access any host address */
     uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */
     struct hw_device *device;
     void *device_impl;
     void *impl;
     struct hw_plugin_ops ops;
+    const void
+        *args; /* of the call that the plugin has: in memory, not in a saved register */
     struct call_counts calls[HW_OP_COUNT];
     struct seen_calls seen;
     /* Not read by hw_submit(). */
@@ -100,7 +112,8 @@ struct hw_queue {
     void **busy_memory; /* from malloc(), likewise */
     uint32_t busy_count;
     struct pending_write *pending;
-    enum hw_status error; /* of deferred work, kept until the next wait */
+    struct shadow *shadow; /* run/shadow.c; NULL: no call is compared */
+    enum hw_status error;  /* of deferred work, kept until the next wait */
     char *error_text;
     struct hw_queue *next, *prev;
 };

@@ -9,10 +9,16 @@
  * A call of the same form is valid, too, if each operand is aligned and fits its buffer,
  * and no output overlaps another operand, except where a call of this form was in place.
  * That holds for every op and every field. All other calls get the full check in check.c,
- * which also finds the reason if one is invalid. */
+ * which also finds the reason if one is invalid.
+ *
+ * Many calls repeat the addresses, too. Then nothing can have become wrong unless a buffer was
+ * freed, whose address may mean another one now, and one comparison of the struct is all. The
+ * same comparison says whether the form is the same, so that of others only the addresses have
+ * to be looked at. */
 #ifndef HW_RUN_SEEN_H
 #define HW_RUN_SEEN_H
 
+#include "base/fork.h"
 #include "base/likely.h"
 #include "run/buffer.h"
 #include "run/check.h"
@@ -22,8 +28,8 @@
 
 /* ---- the form ---- */
 
-/* An op's struct has its operands first, then other fields, in 64-bit words. Its last operand
- * is an output, and present. */
+/* An op's struct has its operands first, then other fields, in 64-bit words. Its first and its
+ * last operand are present, and the last one is an output. */
 #define T(op, field, role)                                                                 \
     _Static_assert(offsetof(struct hw_##op, field) ==                                      \
                        OPERAND_##op##_##field * sizeof(struct hw_tensor),                  \
@@ -32,100 +38,118 @@
     HW_OPERANDS_##NAME(T) _Static_assert(OPERANDS_##name >= 2, #name ": see slot_of()");   \
     _Static_assert(sizeof(struct hw_##name) % sizeof(uint64_t) == 0, #name ": words");     \
     _Static_assert(sizeof(struct hw_##name) <=                                             \
-                       OPERANDS_##name * sizeof(struct hw_tensor) + MAX_FIELD_BYTES,       \
-                   #name ": MAX_FIELD_BYTES");
+                       OPERANDS_##name * sizeof(struct hw_tensor) + TAIL_BYTES,            \
+                   #name ": TAIL_BYTES");
 HW_OPS(X)
 #undef X
 #undef T
 
-#define SAME(field)                                                                        \
-    _Static_assert(offsetof(struct seen_operand, field) ==                                 \
-                       offsetof(struct hw_tensor, field),                                  \
-                   "seen_operand: " #field);
-SAME(dtype)
-SAME(rank)
-SAME(extent)
-SAME(stride)
-#undef SAME
-_Static_assert(sizeof(struct seen_operand) % 16 == 0, "seen_operand: aligned pairs");
+_Static_assert(HW_NONE == 0, "compare(): one test for all absent operands");
 
-typedef uint64_t word __attribute__((may_alias));
 /* Two words at a time; those of a remembered call are aligned. */
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
-#define PAIR_OF(t, field)      (*(const pair *)&(t)->field)
-#define EVEN_PAIR_OF(t, field) (*(const even_pair *)&(t)->field)
-#define DIFFER(t, like, field) (PAIR_OF(t, field) ^ EVEN_PAIR_OF(like, field))
-#define KIND(t)                (*(const word *)&(t)->dtype) /* dtype and rank */
+
+/* Which bits differ, so far. */
+struct difference {
+    pair where;      /* of operands: buffers and data */
+    pair which;      /* offsets; dtypes and ranks */
+    pair form;       /* all else */
+    uint32_t absent; /* dtypes of operands that were absent */
+};
 
 HOT const void *at(const void *args, uint64_t offset)
 {
     return (const char *)args + offset;
 }
 
-/* Not zero if extents, strides or layout differ: layout 0, as in all calls that are
- * remembered. */
-HOT pair operand_differs(const struct hw_tensor *t, const struct seen_operand *like)
+HOT bool is_absent(const struct seen_call *seen, uint32_t operand)
 {
-    return DIFFER(t, like, extent[0]) | DIFFER(t, like, extent[2]) |
-           DIFFER(t, like, stride[0]) | DIFFER(t, like, stride[2]) | PAIR_OF(t, layout);
+    return seen->absent >> operand & 1;
 }
 
-/* Not zero if the fields that are not operands differ. If their words are odd in number, the
- * last word of the last operand, which is reserved, comes first. */
-HOT pair fields_differ(const struct seen_call *seen, const void *args)
+HOT void compare_pair(pair *differ, const void *given, const void *like)
 {
-    const pair *end = at(args, seen->fields + seen->field_bytes);
-    pair differ = { 0 };
+    *differ |= *(const pair *)given ^ *(const even_pair *)like;
+}
+
+HOT void compare_operand(struct difference *differ, const struct hw_tensor *t,
+                         const struct hw_tensor *like)
+{
+    compare_pair(&differ->where, t, like);
+    compare_pair(&differ->which, &t->offset, &like->offset);
+    for (uint64_t i = offsetof(struct hw_tensor, extent); i < sizeof *t; i += sizeof(pair))
+        compare_pair(&differ->form, at(t, i), at(like, i));
+}
+
+/* Compares a call of the remembered one's op, which has `count` operands. Of an absent one only the
+ * dtype counts. The fields that are not operands are the last bytes of the struct; before them is
+ * the shape of the last operand, which may be compared with them. */
+HOT struct difference compare(const struct seen_call *seen, const void *args,
+                              uint32_t count)
+{
+    const struct hw_tensor *t = args;
+    const char *end = at(args, seen->size), *like = at(seen->tail, TAIL_BYTES);
+    struct difference differ = { .absent = HW_NONE };
+    for (uint32_t i = 0; i < count; i++)
+        if (is_absent(seen, i))
+            differ.absent |= (uint32_t)t[i].dtype;
+        else
+            compare_operand(&differ, &t[i], &seen->operand[i].tensor);
     for (uint64_t left = seen->field_bytes; left; left -= sizeof(pair))
-        differ |= *--end ^ *(const even_pair *)at(seen->field, left - sizeof(pair));
+        compare_pair(&differ.form, end - left, like - left);
     return differ;
 }
 
-HOT bool is_absent(const struct hw_tensor *t)
+/* Whether nothing differs but addresses. */
+HOT bool same_form(const struct difference *differ)
 {
-    return t->dtype == HW_NONE;
+    return !(differ->form[0] | differ->form[1] | differ->which[1] | differ->absent);
 }
 
-/* Whether the operands are absent that were. */
-HOT bool same_absent(const struct seen_call *seen, const void *args)
+HOT bool same_call(const struct difference *differ)
 {
-    for (uint64_t i = seen->absent_count; i; i--)
-        if (!is_absent(at(args, seen->absent[i - 1])))
-            return false;
-    return true;
-}
-
-HOT bool is_zero(pair differ)
-{
-    return !(differ[0] | differ[1]);
+    const pair any = differ->where | differ->which | differ->form;
+    return !(any[0] | any[1] | differ->absent);
 }
 
 /* The slot for calls of these extents: calls that differ in other fields share it. */
 HOT uint32_t slot_of(uint32_t op, const void *args)
 {
     const struct hw_tensor *t = args;
-    const uint32_t mix = (uint32_t)t[0].extent[0] * 0x2545F491u +
-                         (uint32_t)t[0].stride[0] * 0x1B873593u +
-                         (uint32_t)t[1].extent[0] * 0x6C078965u +
-                         (uint32_t)t[1].stride[0] * 0x5851F42Du + op * 0x3C6EF35Fu;
+    const uint32_t mix =
+        ((uint32_t)t[0].extent[0] + (uint32_t)t[1].stride[0] + op) * 0x2545F491u +
+        ((uint32_t)t[0].stride[0] + (uint32_t)t[1].extent[0]) * 0x6C078965u;
     return mix / (UINT32_MAX / SEEN_SLOTS + 1);
 }
 
-/* ---- places ---- */
+/* ---- the same addresses ---- */
+
+/* The sum of two numbers that only grow, so it is the same only if both are: how often the
+ * queue's device changed, and how often the process forked. */
+HOT uint64_t stamp_of(const struct hw_queue *queue, memory_order order)
+{
+    return atomic_load_explicit(&queue->device->changes, order) +
+           atomic_load_explicit(&process_generation, memory_order_relaxed);
+}
+#define NO_STAMP UINT64_MAX
+
+/* ---- other addresses ---- */
 
 /* Whether the operand is where a call may have it. Sets where it begins, as a number to
  * compare: the address in host memory, otherwise one derived from the plugin's handle. The
  * bits that are barred keep the sums from wrapping. */
-HOT bool place_fits(const struct hw_queue *queue, const struct hw_tensor *t,
-                    const struct seen_operand *like, uint64_t *begin)
+HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device,
+                    const struct hw_tensor *t, const struct seen_place *like,
+                    uint64_t *begin)
 {
     const struct buffer *buffer = buffer_of(t->buffer);
     const uint64_t offset = t->offset;
     if (likely(buffer != NULL)) {
         *begin = buffer->address + offset;
-        return !(offset & like->barred) && offset + like->reach <= buffer->base.bytes &&
-               buffer->base.device == queue->device_impl;
+        return likely(!(offset & like->barred)) &&
+               likely(offset + like->reach <= buffer->base.bytes) &&
+               likely(buffer->owner == device);
     }
     *begin = (uint64_t)(uintptr_t)t->data + offset;
     return t->data && queue->host_tensors && *begin >= offset && !(*begin & like->barred);
@@ -136,60 +160,59 @@ HOT bool writable(const struct hw_tensor *t)
     return !t->buffer || !(t->buffer->flags & HW_BUFFER_READ_ONLY);
 }
 
-/* Whether the outputs besides the last operand are writable and overlap no other operand. All
- * operands fit, and the last one overlaps none. */
-bool other_outputs_fit(const struct seen_call *seen, const void *args);
-
-/* ---- the call ---- */
-
-/* Where an op's last operand is in its struct. Known without a look at a remembered call, so that
- * processors begin to load from there while they still search for one. */
-static const uint32_t last_operand_at[HW_OP_COUNT] = {
-#define X(NAME, name) (OPERANDS_##name - 1) * sizeof(struct hw_tensor),
-    HW_OPS(X)
-#undef X
-};
-
-/* Leaves open whether other_outputs_fit(). */
-HOT bool is_like(const struct hw_queue *queue, uint32_t op, const struct seen_call *seen,
-                 const void *args)
+/* Whether the operands of a call of this form, except those that others_fit() looks at, are where
+ * a call may have them. */
+HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
+                    const void *args)
 {
-    const struct seen_operand *like = seen->operand;
-    const struct hw_tensor *t = at(args, last_operand_at[op]);
+    const struct hw_device *device = queue->device;
+    const struct seen_place *like = seen->place, *const end = seen->end;
+    const struct hw_tensor *t = at(args, like->at);
     uint64_t begin, y_end;
-    if (KIND(t) != KIND(like) || !place_fits(queue, t, like, &y_end) || !writable(t))
+    if (unlikely(!place_fits(queue, device, t, like, &y_end)) || unlikely(!writable(t)))
         return false;
     y_end += like->reach;
-    pair differ = fields_differ(seen, args) | operand_differs(t, like);
-    for (like++; like->at >= 0; like++) {
-        t = at(args, (uint64_t)like->at);
-        if (KIND(t) != KIND(like) || !place_fits(queue, t, like, &begin) ||
+    while (++like < end)
+        if (unlikely(!place_fits(queue, device, at(args, like->at), like, &begin)) ||
             (unlikely(begin - y_end > like->room) && begin - y_end != like->in_place))
             return false;
-        differ |= operand_differs(t, like);
-    }
-    return is_zero(differ) && same_absent(seen, args);
+    return true;
 }
+
+/* Whether the outputs besides the last operand are writable and overlap no other operand, and
+ * packed operands are as their device made them. All operands fit, and the last one overlaps
+ * none. */
+bool others_fit(const struct seen_call *seen, const void *args);
+
+/* Whether a call is like the remembered one: it is valid, and the plugin can take it as it is. */
+bool is_like(const struct hw_queue *queue, const struct seen_call *seen, const void *args);
+
+/* ---- remembered calls ---- */
 
 /* What the quick look reads of any op, whatever its size. */
 #define SEEN_BYTES (2 * sizeof(struct hw_tensor))
 
 /* A remembered call that may be like this one, or NULL. */
-HOT const struct seen_call *seen_in(const struct hw_queue *queue, uint32_t way, uint32_t op,
-                                    const void *args, size_t size)
+HOT struct seen_call *seen_in(const struct hw_queue *queue, uint32_t way, uint32_t op,
+                              const void *args, size_t size)
 {
-    const struct seen_call *seen = queue->seen.slot[way][slot_of(op, args)];
+    struct seen_call *seen = queue->seen.slot[way][slot_of(op, args)];
     return seen && seen->op == op && seen->size == size ? seen : NULL;
 }
 
-/* Whether a call like this one is remembered: it is valid, and the plugin can take it as it
- * is. False says nothing. */
-HOT bool seen_before(const struct hw_queue *queue, uint32_t way, uint32_t op,
-                     const void *args, size_t size)
+/* Where operands are elsewhere in each call, remembering their addresses costs more than it saves.
+ * So of each round of such calls, only the addresses of the first ones are remembered. */
+enum { FOLLOWED = 4, ROUND = 256 };
+HOT bool is_followed(struct seen_call *seen)
 {
-    const struct seen_call *seen = seen_in(queue, way, op, args, size);
-    return seen && is_like(queue, op, seen, args) && other_outputs_fit(seen, args);
+    return seen->rest-- == 0;
 }
+
+/* Remembers the addresses of a call that is like this one; `stamp`: from before the look. */
+void follow(struct seen_call *seen, const void *args, uint64_t stamp);
+
+/* Makes the other call of the slot the first. */
+void seen_swap(struct seen_calls *seen, uint32_t slot);
 
 /* Remembers a call that the full check accepted, and that the plugin takes as it is. */
 void seen_add(struct seen_calls *seen, const void *args, const struct check *check);

@@ -152,8 +152,8 @@ struct hw_options {
     /* HW_PLUGIN_PATH_ONLY: the same, instead of the built-in directory */
     const char *plugin_path_only;
     const char *trust;         /* HW_TRUST ("on"): on, off */
-    const char *probe;         /* HW_PROBE ("inproc"): inproc */
-    const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds; for the hw command */
+    const char *probe;         /* HW_PROBE ("child"): child, inproc */
+    const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */
     const char *threads;       /* HW_THREADS: threads of the CPU plugin */
     const char *precision;     /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
     const char *memory_limit;  /* HW_MEMORY_LIMIT: bytes per device, e.g. "8G" */
@@ -165,11 +165,14 @@ struct hw_options {
     void *log_user;
     hw_start_fn start_fn; /* may be NULL */
     void *start_user;
+    /* HW_SHADOW ("off"): 1/N compares one of N calls of each op with the CPU plugin */
+    const char *shadow;
 };
 
 /* Opens a context: searches for plugins, loads those that pass the checks and are selected,
- * and lists their devices. No device is opened before it is used. `options` may be NULL.
- * The call needs at least 64 KiB of stack.
+ * and lists their devices. Each plugin is first tried in a process of its own (HW_PROBE),
+ * which opens its devices too. In this process, no device is opened before it is used.
+ * `options` may be NULL. The call needs at least 64 KiB of stack.
  *
  * Returns HW_NO_DEVICE if no device can be used, or if a backend that the settings name or
  * require is missing or cannot be used. Returns HW_INVALID if a setting is invalid (the
@@ -227,6 +230,16 @@ HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
  * the plugin does not have is HW_UNSUPPORTED even if the operands are empty. */
 HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t op,
                                             const void *args, size_t size);
+/* Tries ops again that failed on the device. If the plugin cannot submit an op (HW_DRIVER,
+ * HW_INTERNAL or HW_IO), the next device in the context's order that can compute it does
+ * so, if HW_FALLBACK allows that, for this call and for all later ones on operands of the
+ * same dtypes. That is logged, and "demotions" of hw_explain() lists it; this function
+ * takes it back. (If an output of the op is also an input, which the failure may have
+ * overwritten, this call fails, and only later ones are computed elsewhere.)
+ *
+ * It may be called while other threads use the device. Returns HW_LOST if the device is lost: it
+ * stays so. */
+HW_EXPORT enum hw_status hw_device_reset(struct hw_device *device);
 /* Describes row `index` of the device's kernels for `op`; the best row is first. Set
  * info->size first. Returns HW_END past the last row, without setting the message, and
  * HW_UNSUPPORTED if the plugin does not list its kernels. */
@@ -493,6 +506,11 @@ struct hw_call_stats {
     uint64_t fallback_bytes; /* bytes copied there and back */
     uint64_t staged_bytes;   /* bytes of host tensors copied to the device and back */
     uint64_t copied_views;   /* operands that were made contiguous first */
+    /* calls that the device failed to take, whether or not another one then computed them: see
+     * hw_device_reset() */
+    uint64_t failed;
+    uint64_t compared; /* with HW_SHADOW: calls that the CPU plugin computed, too */
+    uint64_t wrong;    /* of these, calls whose result was wrong */
 };
 HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                                         struct hw_call_stats *stats);

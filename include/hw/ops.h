@@ -369,6 +369,9 @@ static inline enum hw_status hw_rope(struct hw_queue *queue, const struct hw_rop
  * but it adds no value, so the other weights add up to less than 1; absent means -inf. Xiao
  * et al., 2023 (arXiv 2309.17453).
  *
+ * Keys that are not in use have no effect. If a number in k or v of a key in use is NaN or
+ * infinite, a device with matrix units may return NaN for queries that do not see this key.
+ *
  * The matrix of Tq x Tmax scores is never stored. Dao et al., 2022 (arXiv 2205.14135). */
 struct hw_attention {
     struct hw_tensor q, k, v, bias, slopes, sinks, lengths, y;

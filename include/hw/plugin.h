@@ -207,7 +207,18 @@ struct hw_extension {
 /* One function per op; NULL if the plugin does not have the op. The function queues the
  * work or does it. If no kernel of the plugin computes this combination of dtypes and
  * shapes, it returns HW_UNSUPPORTED before it touches anything, and the host tries another
- * device. Every innermost extent is contiguous, except for `copy`: the host uses the
+ * device.
+ *
+ * An error that is found later is returned by queue_wait(). If the function itself returns
+ * one, it may have written the op's outputs, and nothing else; and what it has begun is over
+ * when queue_wait() next returns. What the host does then depends on the status:
+ * - HW_DRIVER, HW_INTERNAL, HW_IO: this op fails here, and would again. The host tries another
+ *   device if no output is an input, and does not call the function again with operands of
+ *   these dtypes, until the application resets the device.
+ * - HW_NO_MEMORY and others: the application gets the error, and may try again.
+ * - HW_LOST: the device is lost, and all that was on it.
+ *
+ * Every innermost extent is contiguous, except for `copy`: the host uses the
  * plugin's copy to make it so. A plugin without `copy` is not given operands with a strided
  * innermost extent, which are then HW_UNSUPPORTED. */
 struct hw_plugin_ops {
@@ -460,6 +471,12 @@ static inline struct hw_device_info hw_no_facts(void)
  *   match=pci:10de:*   hardware that makes loading the plugin worthwhile (vendor:device, *
  *                      is any); may repeat; without it the plugin is always loaded
  *   needs=libcuda.so.1 a library that the plugin will dlopen(); may repeat; a|b: either one
+ *   driver=/sys/...    a file or directory whose contents change when the driver does, such
+ *                      as one with its version; or a device file, for its permissions. May
+ *                      repeat. What is known about the plugin's devices is found out anew
+ *                      when it changes; likewise the next one
+ *   variable=CUDA_*    an environment variable that changes which devices the driver shows;
+ *                      may repeat; with * at the end: all that begin like this
  *   remedy=...         what the user should do when a library of `needs` is missing
  *   build=...          stamp of the build; the same as the host's if built together
  */

@@ -233,9 +233,8 @@ struct hw_arg {
     double f;
 };
 
-/* A kernel written by the application: either source text in the dialect of the library's
- * portable kernels (kernels/dialect in the source tree), or a binary for this backend. A backend
- * may take one of the two, or none: its documentation says so. */
+/* A kernel written by the application: either source text in the backend's language, or a binary
+ * for it. A backend may take one of the two, or none: its documentation says so. */
 struct hw_user_kernel {
     uint32_t size;
     uint32_t group; /* work-items per group, in the first dimension */

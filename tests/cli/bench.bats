@@ -70,6 +70,19 @@ load common
     json "all(r['gb_per_s'] > 0 for r in d['results'])"
 }
 
+@test "copy goes to each other device and back" {
+    needs_cpu
+    cp "$PLUGINS/hw_cpu.so" "$TEST_PLUGINS/hw_discrete.so" "$BATS_TEST_TMPDIR/"
+    HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR hw bench copy --device cpu:0 --repetitions=1 --json
+    succeeds
+    json "sum(r['direction'] in ('to discrete:0', 'from discrete:0') for r in d['results']) == 6"
+    # The other one has room for fewer bytes.
+    json "sum(r['direction'] in ('to discrete:1', 'from discrete:1') for r in d['results']) == 4"
+    HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR hw bench copy --device cpu:0 --repetitions=1
+    succeeds
+    says '  discrete:1: 64 MiB requested; its largest buffer has 48 MiB'
+}
+
 @test "overhead splits an op on host tensors into its steps" {
     needs_cpu
     hw bench overhead --repetitions=2 --device cpu:0
@@ -122,10 +135,33 @@ load common
     fails 1 "nonsense"
 }
 
-@test "rival needs a device with another library" {
+@test "rivals of the processor that are missing are named" {
     needs_cpu
-    hw bench rival -d cpu:0
-    fails 1 "no other library is known for this device"
+    local library
+    for library in libopenblas.so.0 libblis.so.4 libdnnl.so.2 libdnnl.so.3; do
+        echo text >"$BATS_TEST_TMPDIR/$library"
+    done
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH hw bench rival -d cpu:0 f32:8x16x32
+    fails 1 "install OpenBLAS .libopenblas0-pthread.*install BLIS .libblis4-pthread.*install oneDNN .libdnnl2"
+}
+
+@test "rivals of the processor compute the same" {
+    needs_cpu
+    local installed
+    installed=$(ldconfig -p | grep -cE '^\s(libopenblas\.so\.0|libblis\.so\.4|libdnnl\.so\.2) ' || true)
+    [ "$installed" -gt 0 ] || skip "not applicable: no OpenBLAS, BLIS or oneDNN"
+    # The threads that these libraries leave behind make the leak checker of gcc 12 crash.
+    export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
+    hw bench rival -d cpu:0 f32:1x48x32 f32:9x33x65
+    succeeds
+    [[ $output == *9x33x65* ]]
+    hw bench rival -d cpu:0 f32:1x48x32 f32:9x33x65 --json
+    succeeds
+    json "len(d['results']) == 2 * $installed"
+    json "all(r['difference'] < 1e-5 and r['error'] < 1e-5 and r['rival_error'] < 1e-5 for r in d['results'])"
+    json "all(r['ours']['median'] > 0 and r['speed'] > 0 for r in d['results'])"
+    hw bench rival -d cpu:0 bf16:9x33x65
+    fails 1 "only its products of f32"
 }
 
 @test "without a device there is nothing to measure" {
@@ -133,4 +169,18 @@ load common
         HW_BACKENDS=nonsense hw bench "$measurement" --repetitions=2
         fails 1 "nonsense"
     done
+}
+
+@test "peaks measures the processor, its caches and memory" {
+    HW_THREADS=2 hw bench peaks --seconds=0.002 --json
+    succeeds
+    json "[r['what'] for r in d['results']][0] == 'f32' and d['results'][-1]['what'] == 'read memory'"
+    json "all(r['one'] > 0 and r['all'] > 0 and r['threads'] == 2 for r in d['results'])"
+    json "all((r['unit'] == 'GB/s') == (r['bytes'] > 0) and r['by'] for r in d['results'])"
+    HW_THREADS=1 hw bench peaks --seconds=0.002
+    succeeds
+    says ' +f32 +[0-9.]+ +[0-9.]+ GOP/s .*'
+    says ' +read memory +[0-9.]+ +[0-9.]+ GB/s +[0-9]+ MiB .*'
+    hw bench peaks what
+    fails 2 'hw bench: what: unexpected argument.*'
 }

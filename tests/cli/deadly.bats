@@ -13,7 +13,8 @@ install_plugin()
     mkdir -p "$directory"
     cp "$DEADLY_PLUGIN" "$directory/hw_deadly.so"
     chmod 755 "$BATS_TEST_TMPDIR" "$directory" "$directory/hw_deadly.so"
-    export HW_PLUGIN_PATH_ONLY=$directory
+    # Without it, what this file is about happens where nobody sees it.
+    export HW_PLUGIN_PATH_ONLY=$directory HW_PROBE=inproc
 }
 
 @test "a crash while a plugin starts names the plugin and the way out" {
@@ -29,6 +30,20 @@ install_plugin()
     done
     DEADLY=open:segv HW_DISABLE=deadly hw env
     [ "$status" -eq 1 ] # no device, but alive
+}
+
+@test "tried in a process of its own, a plugin that crashes, hangs or exits is a line" {
+    install_plugin
+    unset HW_PROBE
+    export HW_CACHE_DIR=off # what the variable DEADLY changes is another plugin
+    for row in segv:"it crashed while it was loaded and started: segmentation fault" abort:": abort" \
+        exit:"it ended the process" hang:"it did not come to an end within 1 second (HW_PROBE_TIMEOUT), while it"; do
+        DEADLY=open:${row%%:*} HW_PROBE_TIMEOUT=1 hw status
+        [ "$status" -eq 1 ]
+        [[ $output == *"✗ DEADLY (deadly)"*"Error: "*"${row#*:}"* ]]
+    done
+    DEADLY=open:print hw status --json
+    json "d['recommended'] == 'deadly'"
 }
 
 @test "a crash of the file that is verified names it, without advice to leave it out" {

@@ -49,9 +49,16 @@ static int32_t deadly_silu(void *device, void *queue, const struct hw_silu *op)
     return meet("silu");
 }
 
+static int32_t deadly_queue(void *device, const struct hw_queue_desc *desc, void **queue)
+{
+    const int32_t status = meet("queue");
+    return status ? status : plugin_queue(device, desc, queue);
+}
+
 static void change(struct hw_plugin *table)
 {
     static const struct hw_plugin_ops ops = { .size = sizeof ops, .silu = deadly_silu };
     table->open = deadly_open;
+    table->queue_open = deadly_queue;
     table->ops = &ops;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* sloppy.c - a plugin that works, exports a function besides its entry, and has unknown keys in
  * its manifest. */
-#define NAME  "sloppy"
-#define LINES "maker=Nobody\ntitle=Sloppy\ncolor=red\n"
+#define NAME "sloppy"
+#define LINES                                                                              \
+    "maker=Nobody\ntitle=Sloppy\ncolor=red\ndriver=/sys/nothing\nvariable=SLOPPY_*\n"
 #include "minimal.h"
 
 #define SLOPPY_EXPORT __attribute__((visibility("default")))

@@ -161,6 +161,20 @@ load common
     json "d['files'][0]['exports'] == [] and d['files'][0]['unknown_keys'] == []"
 }
 
+@test "the manifests of these plugins have no unknown key" {
+    export HW_TRUST=off
+    for file in "$PLUGINS"/hw_*.so; do
+        hw verify "$file" -q -o silu --json
+        json "all(f['unknown_keys'] == [] for f in d.get('files', []))"
+    done
+}
+
+@test "an op has one line" {
+    needs_cpu
+    hw verify cpu -o argmax --json
+    json "[o['op'] for o in d['devices'][0]['ops']] == ['argmax']"
+}
+
 @test "progress stays on one line of the terminal" {
     needs_cpu
     run on_terminal "stty cols 50; $COMMAND verify cpu -q -o attention"

@@ -4,7 +4,7 @@
 
 load common
 
-commands="status devices explain env run inspect quantize verify bench abi version"
+commands="status devices explain env cache run inspect quantize verify bench abi version"
 
 @test "without a command: the list of commands, and where to start" {
     hw
@@ -92,6 +92,13 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
             printf "%s\n" "${COMPREPLY[@]}"' "$BATS_TEST_DIRNAME/../../tools/hw/hw.bash" "$@"
     }
     [ "$(complete_words st)" = status ]
+    [ "$(complete_words cache cl)" = clear ]
+    [ "$(complete_words cache clear cl)" = "" ]
+    [ "$(complete_words explain cl)" = "" ]
+    if [ "$CPU" = yes ]; then
+        [ "$(complete_words cache clear cp)" = cpu ]
+        [ "$(complete_words explain cp)" = cpu ]
+    fi
     [ "$(complete_words verify --su)" = --support ]
     [ "$(complete_words bench --rep)" = --repetitions ]
     [ "$(complete_words bench dis)" = dispatch ]

@@ -583,8 +583,8 @@ static void packed_weights(void **state)
     packed.extent[0] = 1;
     fails(HW_INVALID, "b",
           hw_matmul(w.on_near, &(struct hw_matmul){ .a = ta, .b = packed, .c = c }));
-    ta = put(w.on_cpu, a, 2, 2);
-    fails(HW_UNSUPPORTED, "cpu:0", hw_tensor_pack(w.on_cpu, &ta, &slice));
+    struct hw_tensor batch = host_f32(b, (int64_t)1, (int64_t)2, (int64_t)3, END);
+    fails(HW_UNSUPPORTED, "cpu:0", hw_tensor_pack(w.on_cpu, &batch, &slice));
 }
 
 /* ---- fork and close ---- */

@@ -1,16 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* test_seen.c - the quick look at calls like earlier ones (run/seen.h): it must recognise
  * them, and never accept what the full check rejects. */
+#define _POSIX_C_SOURCE 200809L
 #include "calls.h"
 
 #include "run/check.h"
+#include "run/device.h"
 #include "run/queue.h"
 #include "run/seen.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Whether the addresses, too, are those of a remembered call. */
+static bool is_repeated(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    const struct seen_call *call = seen_in(queue, 0, op, args, op_rows[op].size);
+    if (!call || call->stamp != stamp_of(queue, memory_order_relaxed))
+        return false;
+    const struct difference differ = compare(call, args, op_rows[op].operand_count);
+    return same_call(&differ);
+}
+
+/* Whether a look recognises the call. What is the same is alike. */
+static bool seen_on(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    bool like = false;
+    for (uint32_t way = 0; way < SEEN_WAYS && !like; way++) {
+        const struct seen_call *call = seen_in(queue, way, op, args, op_rows[op].size);
+        like = call && is_like(queue, call, args);
+    }
+    if (!like && is_repeated(queue, op, args))
+        fail_msg("%s: the same, but not alike", hw_op_name(op));
+    return like;
+}
+
 static bool seen(uint32_t op, const union any_op *args)
 {
-    return seen_before(world.on_cpu, 0, op, args, op_rows[op].size) ||
-           seen_before(world.on_cpu, 1, op, args, op_rows[op].size);
+    return seen_on(world.on_cpu, op, args);
 }
 
 /* Submits the call, which the quick look must recognise from then on. */
@@ -46,6 +73,323 @@ static void repeated_calls_are_recognised(void **state)
         assert_true(seen(op, &u));
     }
 }
+
+/* ---- the same addresses ---- */
+
+/* An add of one row of `floats` in a buffer of three of them. */
+static struct hw_add add_in(struct hw_buffer *buffer, int64_t floats)
+{
+    const uint64_t bytes = 4 * (uint64_t)floats;
+    struct hw_add add = { .a = f32(2, 1, floats, 0, 0) };
+    add.a.data = NULL;
+    add.a.buffer = buffer;
+    add.b = add.y = add.a;
+    add.b.offset = bytes;
+    add.y.offset = 2 * bytes;
+    return add;
+}
+
+/* Submits a call until its addresses are remembered: the first one is checked in full. */
+static void repeat(struct hw_add *add)
+{
+    const uint32_t before = plugin_calls;
+    for (int i = 0; i < ROUND && !is_repeated(world.on_cpu, HW_OP_ADD, add); i++)
+        ok(hw_add(world.on_cpu, add));
+    assert_true(is_repeated(world.on_cpu, HW_OP_ADD, add));
+    ok(hw_add(world.on_cpu, add));
+    assert_true(plugin_calls > before);
+}
+
+static void repeated_addresses_are_recognised(void **state)
+{
+    (void)state;
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        const union any_op u = valid_call(op);
+        for (int i = 0; i <= ROUND && !is_repeated(world.on_cpu, op, &u); i++)
+            ok(submit(op, &u));
+        if (!is_repeated(world.on_cpu, op, &u))
+            fail_msg("%s: the same addresses are not recognised", hw_op_name(op));
+        /* Any other byte is another call, except in operands that are absent. */
+        for (size_t i = 0; i < op_rows[op].size; i++) {
+            union any_op other = u;
+            ((unsigned char *)&other)[i] ^= 1;
+            assert_false(is_repeated(world.on_cpu, op, &other));
+        }
+    }
+}
+
+/* Repeats a call until its addresses are remembered, then submits it with one bit changed: the
+ * answer must be that of the full check, whatever compares the struct. */
+static void submit_changed(uint32_t op, const union any_op *u, size_t bit)
+{
+    union any_op other = *u;
+    for (int i = 0; i <= ROUND && !is_repeated(world.on_cpu, op, u); i++)
+        ok(submit(op, u));
+    ((unsigned char *)&other)[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    struct check check = { .device = world.cpu, .impl = world.cpu->impl, .op = op };
+    const enum hw_status whole = check_call(&other, &check);
+    if (!whole && check.traits & (TRAIT_STRIDED | TRAIT_EMPTY))
+        return; /* takes the cold path */
+    const uint32_t before = plugin_calls;
+    const enum hw_status answer = submit(op, &other);
+    if (answer != whole || plugin_calls - before != !whole)
+        fail_msg("%s: bit %zu: %d instead of %d", hw_op_name(op), bit, answer, whole);
+}
+
+/* Whether a bit belongs to the address of a buffer, which a test cannot make up. */
+static bool in_buffer(uint32_t op, size_t bit)
+{
+    const size_t byte = bit / 8, at = byte % sizeof(struct hw_tensor);
+    return byte < op_rows[op].operand_count * sizeof(struct hw_tensor) &&
+           at < sizeof(struct hw_buffer *);
+}
+
+/* On addresses that repeat, with all operands and without those that may be absent. */
+static void no_change_is_missed(void **state)
+{
+    const size_t step = getenv("HW_TEST_QUICK") ? 7 : 1;
+    (void)state;
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
+        const union any_op all = valid_call(op);
+        union any_op least = all;
+        for (uint32_t i = 0; i < op_rows[op].operand_count; i++)
+            if (role_optional(op_rows[op].operands[i].role) && !is_gated(op))
+                memset(operand_in(&least, &op_rows[op].operands[i]), 0,
+                       sizeof(struct hw_tensor));
+        for (size_t bit = 0; bit < 8 * op_rows[op].size; bit += step) {
+            if (in_buffer(op, bit))
+                continue;
+            submit_changed(op, &all, bit);
+            submit_changed(op, &least, bit);
+        }
+    }
+}
+
+/* Only its dtype says that an operand is absent: nobody reads its other bytes. */
+static void absent_operands_may_hold_anything(void **state)
+{
+    struct hw_matmul op = valid_call(HW_OP_MATMUL).matmul;
+    (void)state;
+    memset(&op.bias, 0, sizeof op.bias);
+    for (int i = 0; i <= ROUND && !is_repeated(world.on_cpu, HW_OP_MATMUL, &op); i++)
+        ok(hw_matmul(world.on_cpu, &op));
+    const uint32_t before = plugin_calls;
+    for (size_t i = 0; i < sizeof op.bias; i++) {
+        struct hw_matmul other = op;
+        ((unsigned char *)&other.bias)[i] = 0x5A;
+        const bool present = other.bias.dtype != HW_NONE;
+        assert_int_equal(is_repeated(world.on_cpu, HW_OP_MATMUL, &other), !present);
+        assert_int_equal(hw_matmul(world.on_cpu, &other), present ? HW_INVALID : HW_OK);
+    }
+    assert_int_equal(plugin_calls - before, sizeof op.bias - sizeof op.bias.dtype);
+}
+
+static void addresses_mean_others_after_a_free(void **state)
+{
+    struct hw_buffer *buffer, *other;
+    (void)state;
+    first_tensor(HW_F32, 1, 1, 0, 0, 0);
+    ok(hw_buffer_alloc(world.cpu, 3 * 64 * 4, 0, &buffer));
+    struct hw_add add = add_in(buffer, 64);
+    repeat(&add);
+    ok(hw_buffer_alloc(world.cpu, 64, 0, &other));
+    assert_true(is_repeated(world.on_cpu, HW_OP_ADD, &add));
+    hw_buffer_free(other);
+    assert_false(is_repeated(world.on_cpu, HW_OP_ADD, &add));
+    /* As if it were another buffer at the same address. */
+    buffer->bytes--;
+    fails(HW_INVALID, "add: y", hw_add(world.on_cpu, &add));
+    buffer->bytes++;
+    buffer->flags |= HW_BUFFER_READ_ONLY;
+    fails(HW_INVALID, "add: y", hw_add(world.on_cpu, &add));
+    buffer->flags &= ~(uint32_t)HW_BUFFER_READ_ONLY;
+    void *device = buffer->device;
+    buffer->device = NULL;
+    buffer_of(buffer)->owner = world.near;
+    fails(HW_INVALID, "add: a", hw_add(world.on_cpu, &add));
+    buffer->device = device;
+    buffer_of(buffer)->owner = world.cpu;
+    repeat(&add);
+    hw_buffer_free(buffer);
+}
+
+/* Where the allocator gives the memory of the freed buffer's description to the next one. */
+static void a_freed_buffer_can_be_replaced(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        struct hw_buffer *buffer, *small;
+        first_tensor(HW_F32, 1, 1, 0, 0, 0);
+        ok(hw_buffer_alloc(world.cpu, 3 * 64 * 4, 0, &buffer));
+        struct hw_add add = add_in(buffer, 64);
+        repeat(&add);
+        const uintptr_t before = (uintptr_t)buffer;
+        const uint64_t changes = world.cpu->changes;
+        if (i % 2)
+            hw_buffer_free(buffer);
+        else
+            hw_buffer_free_after(buffer, world.on_cpu);
+        ok(hw_queue_wait(world.on_cpu)); /* the latest moment to free the second kind */
+        assert_true(world.cpu->changes > changes);
+        ok(hw_buffer_alloc(world.cpu, 2 * 64 * 4, 0, &small));
+        if ((uintptr_t)small == before)
+            fails(HW_INVALID, "add: y", hw_add(world.on_cpu, &add));
+        hw_buffer_free(small);
+    }
+}
+
+/* Two contexts may have the same device, as their plugin sees it. What is freed in one of them
+ * must not be relied on in the other. */
+static void buffers_of_other_contexts_are_not_relied_on(void **state)
+{
+    struct hw_buffer *buffer;
+    (void)state;
+    first_tensor(HW_F32, 1, 1, 0, 0, 0);
+    ok(hw_buffer_alloc(world.cpu, 3 * 64 * 4, 0, &buffer));
+    struct hw_add add = add_in(buffer, 64);
+    buffer_of(buffer)->owner = world.near;
+    for (int i = 0; i <= ROUND; i++)
+        ok(hw_add(world.on_cpu, &add));
+    assert_false(is_repeated(world.on_cpu, HW_OP_ADD, &add));
+    buffer_of(buffer)->owner = world.cpu;
+    hw_buffer_free(buffer);
+}
+
+static void lost_devices_are_noticed(void **state)
+{
+    struct hw_add add = valid_call(HW_OP_ADD).add;
+    (void)state;
+    repeat(&add);
+    const uint32_t before = plugin_calls;
+    assert_int_equal(device_result(world.cpu, HW_LOST), HW_LOST);
+    for (int i = 0; i <= ROUND; i++)
+        fails(HW_LOST, "cpu:0 is lost", hw_add(world.on_cpu, &add));
+    assert_int_equal(plugin_calls, before);
+    atomic_store(&world.cpu->lost, 0);
+    repeat(&add);
+}
+
+static void forks_are_noticed(void **state)
+{
+    struct hw_add add = valid_call(HW_OP_ADD).add;
+    int result = -1;
+    (void)state;
+    repeat(&add);
+    const pid_t child = fork();
+    if (child == 0) {
+        int refused = 0;
+        for (int i = 0; i <= ROUND; i++)
+            refused += hw_add(world.on_cpu, &add) == HW_FORKED;
+        _exit(refused == ROUND + 1 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+    assert_true(is_repeated(world.on_cpu, HW_OP_ADD, &add));
+}
+
+/* A recording queue, and one that waits after each call, take every call the long way. */
+static void recording_looks_at_nothing(void **state)
+{
+    struct hw_add add = valid_call(HW_OP_ADD).add;
+    struct hw_graph *graph;
+    (void)state;
+    repeat(&add);
+    const uint32_t before = plugin_calls;
+    ok(hw_queue_record(world.on_cpu));
+    ok(hw_add(world.on_cpu, &add));
+    assert_int_equal(plugin_calls, before);
+    ok(hw_queue_end(world.on_cpu, &graph));
+    hw_graph_free(graph);
+    ok(hw_add(world.on_cpu, &add));
+    assert_int_equal(plugin_calls, before + 1);
+}
+
+/* Whatever the order of addresses, calls are right; and when they stay, they are repeated. */
+static void addresses_may_change_in_each_call(void **state)
+{
+    struct hw_buffer *buffer;
+    (void)state;
+    first_tensor(HW_F32, 1, 1, 0, 0, 0);
+    ok(hw_buffer_alloc(world.cpu, 1 << 16, 0, &buffer));
+    const struct hw_add add = add_in(buffer, 64);
+    for (uint32_t i = 0; i < 3 * ROUND; i++) {
+        struct hw_add moved = add;
+        moved.a.offset = 64 * (uint64_t)(i % 7);
+        moved.y.offset = (1 << 16) - (i % 5 ? 256 : 252);
+        const enum hw_status status = hw_add(world.on_cpu, &moved);
+        assert_int_equal(status, i % 5 ? HW_OK : HW_INVALID);
+        moved.y.offset = moved.a.offset + 128;
+        assert_int_equal(hw_add(world.on_cpu, &moved), HW_INVALID);
+    }
+    struct hw_add again = add;
+    repeat(&again);
+    hw_buffer_free(buffer);
+}
+
+/* ---- packed weights ---- */
+
+static struct hw_tensor packed_weights(int64_t rows, int64_t cols)
+{
+    static const float zeros[64];
+    struct hw_tensor packed;
+    const struct hw_tensor weights = put(world.on_near, zeros, rows, cols);
+    ok(hw_tensor_pack(world.on_near, &weights, &packed));
+    assert_int_not_equal(packed.layout, 0);
+    return packed;
+}
+
+static bool near_has_seen(const struct hw_matmul *op)
+{
+    return seen_on(world.on_near, HW_OP_MATMUL, op);
+}
+
+static void packed_weights_are_recognised(void **state)
+{
+    static const float zeros[64];
+    (void)state;
+    const struct hw_tensor plain = put(world.on_near, zeros, 4, 8);
+    const struct hw_matmul op = { .a = put(world.on_near, zeros, 2, 4),
+                                  .b = packed_weights(4, 8),
+                                  .c = put(world.on_near, zeros, 2, 8) };
+    ok(hw_matmul(world.on_near, &op));
+    ok(hw_matmul(world.on_near, &op));
+    assert_true(near_has_seen(&op));
+    assert_true(is_repeated(world.on_near, HW_OP_MATMUL, &op));
+    struct hw_matmul other = op;
+    other.b = packed_weights(4, 8);
+    other.a = put(world.on_near, zeros, 2, 4);
+    assert_true(near_has_seen(&other));
+    for (int i = 0; i <= ROUND; i++)
+        ok(hw_matmul(world.on_near, i % 2 ? &op : &other));
+    /* Not as it was packed, not whole, not packed. */
+    other.b.layout++;
+    assert_false(near_has_seen(&other));
+    other.b = op.b;
+    other.b.offset = 4;
+    assert_false(near_has_seen(&other));
+    fails(HW_INVALID, "b", hw_matmul(world.on_near, &other));
+    other.b.offset = 0;
+    other.b.buffer = plain.buffer;
+    assert_false(near_has_seen(&other));
+    fails(HW_INVALID, "b", hw_matmul(world.on_near, &other));
+    other.b.buffer = packed_weights(8, 4).buffer;
+    assert_false(near_has_seen(&other));
+    fails(HW_INVALID, "b", hw_matmul(world.on_near, &other));
+    other.b = op.b;
+    other.b.buffer = NULL;
+    other.b.data = (void *)(uintptr_t)64;
+    world.on_near->host_tensors = true;
+    assert_false(near_has_seen(&other));
+    world.on_near->host_tensors = false;
+    fails(HW_INVALID, "b", hw_matmul(world.on_near, &other));
+    /* Over the weights. */
+    other = op;
+    other.c.buffer = op.b.buffer;
+    assert_false(near_has_seen(&other));
+    fails(HW_INVALID, "overlap", hw_matmul(world.on_near, &other));
+}
+
+/* ---- the form ---- */
 
 static void other_fields_are_not_recognised(void **state)
 {
@@ -219,14 +563,36 @@ static void quick_look_and_full_check_agree(void **state)
             fail_msg("%s: recognised %u times", hw_op_name(op), (unsigned)recognised[op]);
 }
 
+/* As on a processor without the wider instructions. */
+static int portable_begin(void **state)
+{
+    const int result = calls_begin(state);
+    for (uint32_t op = 0; op < HW_OP_COUNT && !result; op++)
+        world.on_cpu->submit[op] = world.on_near->submit[op] = submit_portable;
+    return result;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_calls_are_recognised),
+        cmocka_unit_test(repeated_addresses_are_recognised),
+        cmocka_unit_test(no_change_is_missed),
+        cmocka_unit_test(absent_operands_may_hold_anything),
+        cmocka_unit_test(addresses_mean_others_after_a_free),
+        cmocka_unit_test(a_freed_buffer_can_be_replaced),
+        cmocka_unit_test(buffers_of_other_contexts_are_not_relied_on),
+        cmocka_unit_test(lost_devices_are_noticed),
+        cmocka_unit_test(forks_are_noticed),
+        cmocka_unit_test(recording_looks_at_nothing),
+        cmocka_unit_test(addresses_may_change_in_each_call),
+        cmocka_unit_test(packed_weights_are_recognised),
         cmocka_unit_test(other_fields_are_not_recognised),
         cmocka_unit_test(in_place_is_recognised_where_it_was_seen),
         cmocka_unit_test(many_shapes_are_recognised),
         cmocka_unit_test(quick_look_and_full_check_agree),
     };
-    return cmocka_run_group_tests(tests, calls_begin, calls_end);
+    const int failed = cmocka_run_group_tests(tests, calls_begin, calls_end);
+    return failed +
+           cmocka_run_group_tests_name("portable", tests, portable_begin, calls_end);
 }

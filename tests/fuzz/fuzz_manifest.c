@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (good &&
         (!name_valid(manifest.name, strlen(manifest.name)) || manifest.abi_min == 0 ||
          manifest.abi_min > manifest.abi_max || manifest.match_count > MATCHES ||
-         manifest.need_count > NEEDS || strlen(manifest.title) >= NAME_SIZE))
+         manifest.need_count > NEEDS || manifest.driver_count > DRIVERS ||
+         manifest.variable_count > VARIABLES || strlen(manifest.title) >= NAME_SIZE))
         abort();
     return 0;
 }

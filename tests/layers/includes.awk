@@ -28,6 +28,8 @@ function layer(source)
     }
     if (source ~ /^tools\/model\//)
         return "model"
+    if (source ~ /^tools\/probe\//)
+        return "probe"
     sub(/\/.*/, "", source)
     return source
 }
@@ -59,6 +61,8 @@ function may_see(source, header, own)
         return header ~ /^(verify|include\/hw)\//
     if (own == "model")
         return header ~ /^(tools\/model|include\/hw)\//
+    if (own == "probe")
+        return header ~ /^(tools\/probe|core|verify|include\/hw)\//
     if (own == "tools")
         return header ~ /^(tools|verify|include\/hw)\//
     return 0

@@ -57,7 +57,8 @@ END
     grep -qE '^prompt +3 tokens, [0-9.]+ tok/s$' err
     grep -qE '^generation +64 tokens, [0-9.]+ tok/s \(ended: count\)$' err
     grep -qE '^device +cpu:0, .+' err
-    grep -qE '^memory +3\.[0-9]+ MiB weights in the mapped file, [0-9.]+ [KM]iB KV cache \(f32, 67 tokens\), ' err
+    grep -qE '^memory +3\.[0-9]+ MiB weights (packed in [0-9.]+ s|in the mapped file), .*' err
+    grep -qE '^memory .*, [0-9.]+ [KM]iB KV cache \(f32, 67 tokens\), ' err
     grep -qE '^memory .*, [0-9.]+ [KM]iB scratch$' err
     grep -qE '^ops +[1-9][0-9]* on cpu:0$' err
     grep -qE '^loading +[0-9.]+ s$' err
@@ -92,10 +93,29 @@ assert run['text'] == golden['text']
 assert run['ids'] == golden['greedy_ids'] and run['prompt_ids'] == golden['prompt_ids']
 assert run['backend'] == 'cpu' and run['device'] == 'cpu:0' and run['ended'] == 'count'
 assert run['rate'] > 0 and run['prompt_rate'] > 0
-assert run['memory']['mapped'] >= 3628032 and run['memory']['weights'] == 0, run['memory']
-assert run['memory']['peak'] >= sum(run['memory'][part] for part in ('weights', 'cache', 'scratch'))
+assert run['memory']['mapped'] + run['memory']['packed'] >= 3628032 and run['memory']['weights'] == 0, run['memory']
+assert run['memory']['peak'] >= sum(run['memory'][part] for part in ('weights', 'packed', 'cache', 'scratch'))
 assert run['ops']['own'] == 64 * run['graph']['nodes'] and run['ops']['elsewhere'] == 0, run['ops']
 END
+}
+
+@test "weights are packed, or used as they are stored, with the same text" {
+    for precision in fp32 int8; do
+        hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --precision $precision --json
+        [ "$status" -eq 0 ]
+        mv out packed
+        hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --precision $precision --no-pack --json
+        [ "$status" -eq 0 ]
+        python3 - <<'END'
+import json
+packed, stored = (json.load(open(name)) for name in ('packed', 'out'))
+assert packed['text'] == stored['text'] and packed['ids'] == stored['ids']
+assert stored['memory']['packed'] == 0 and stored['memory']['mapped'] >= 3628032, stored['memory']
+memory = packed['memory']
+if memory['packed']: # on processors with a tuned row for it
+    assert memory['packed'] >= 3000000 and memory['mapped'] < 1000000 and memory['pack_seconds'] > 0, memory
+END
+    done
 }
 
 @test "equal seeds give equal text, different seeds do not, and the default seed is printed" {
@@ -242,9 +262,20 @@ assert run['ops']['own'] == (3 + 1) * 3 * run['graph']['nodes'], run['ops']
 END
 }
 
+@test "random weights are packed, too, and the others given back" {
+    hw_run --shape tiny --type q8_0 --bench -p 4 -n 1 -r 1 -d cpu --json
+    [ "$status" -eq 0 ]
+    python3 - <<'END'
+import json
+memory = json.load(open('out'))['memory']
+# the embedding and the norms are not multiplied by
+assert not memory['packed'] or memory['weights'] < memory['packed'], memory
+END
+}
+
 @test "random weights have the types that hw quantize chooses, and give finite scores" {
     for type in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_M Q5_K_M; do
-        hw_run --shape tiny --type $type --bench -p 4 -n 1 -r 1 -d cpu --json
+        hw_run --shape tiny --type $type --bench -p 4 -n 1 -r 1 -d cpu --no-pack --json
         cat err
         [ "$status" -eq 0 ]
         TYPE=$type python3 - <<'END'
@@ -319,10 +350,12 @@ assert run["precision"] + " " + run["kv_type"] == os.environ["WANTED"], run'
     yes 'Before we proceed any further, hear me speak.' | head -n 20 >text
     hw_run "$MODEL" --perplexity text --precision fp32 --json
     mv out exact
-    hw_run "$MODEL" --perplexity text --precision fp16 --json
-    python3 -c 'import json
+    for precision in fp16 int8; do
+        hw_run "$MODEL" --perplexity text --precision $precision --json
+        python3 -c 'import json
 a, b = (json.load(open(name))["perplexity"] for name in ("exact", "out"))
 assert a != b and abs(a - b) < 0.002 * a, (a, b)'
+    done
 }
 
 @test "text is streamed, and Ctrl-C ends it but prints the summary" {
@@ -450,6 +483,26 @@ END
     cat err
     [ "$status" -eq 135 ]
     grep -q '^hw run: bus error while using cut.gguf, which is mapped and may have been truncated$' err
+}
+
+@test "a crash of a plugin names the model and the device, not the file's length" {
+    [ -n "${FEW-}" ] || skip "not applicable: a plugin of one op was not built"
+    HW_TRUST=off HW_PLUGIN_PATH=$FEW DEADLY=queue:segv hw_run "$MODEL" -n 4 -d deadly,cpu
+    cat err
+    [ "$status" -eq 139 ]
+    grep -qE '^hw run: segmentation fault while using .* on deadly:0; HW_DISABLE=deadly leaves the plugin out' err
+    grep -q 'crash.md' err
+    run ! grep -q truncated err
+}
+
+@test "with HW_SHADOW the summary says how many calls were compared" {
+    HW_SHADOW=1/1 hw_run "$MODEL" -p A -n 2 -d cpu
+    cat err
+    grep -qE '^shadow +no call compared on cpu:0 \(errors.md in the documentation says which ones are not\)$' err
+    HW_SHADOW=1/1 hw_run "$MODEL" -p A -n 2 -d cpu --json
+    grep -q '"compared": 0' out
+    hw_run "$MODEL" -p A -n 2 -d cpu
+    run ! grep -q '^shadow' err
 }
 
 @test "ops that other devices compute are counted for those devices" {

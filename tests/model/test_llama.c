@@ -190,6 +190,92 @@ static void test_ahead(void **state)
     llama_free(llama);
 }
 
+/* Counted by the linker's --wrap. */
+static int graphs_freed;
+void __wrap_hw_graph_free(struct hw_graph *graph);
+void __real_hw_graph_free(struct hw_graph *graph);
+
+void __wrap_hw_graph_free(struct hw_graph *graph)
+{
+    graphs_freed++;
+    __real_hw_graph_free(graph);
+}
+
+static void pack_part(struct llama *llama)
+{
+    struct fault why = { "" };
+    if (!llama_pack_part(llama, &why))
+        fail_msg("%s", why.text);
+}
+
+/* Weights that are packed after the first token: before, they are used as they are stored; then as
+ * if they had been packed at once, by prompts and by steps. */
+static void test_packed_later(void **state)
+{
+    enum { STEPS = 5 };
+    const struct llama_settings at_once = { .context = TEXT + STEPS, .pack = true },
+                                later = { .context = TEXT + STEPS,
+                                          .pack = true,
+                                          .pack_later = true };
+    float wanted[VOCABULARY], scores[VOCABULARY];
+    (void)state;
+    struct llama *packed = load(model, &at_once), *llama = load(model, &later);
+    const struct llama_memory before = llama_memory(llama), end = llama_memory(packed);
+    assert_true(before.packed == 0 && before.pack_seconds == 0 && before.mapped > 0);
+    feed(llama, text, TEXT);
+    feed(packed, text, TEXT);
+    scores_of(packed, wanted);
+    scores_of(llama, scores);
+    assert_near(scores, wanted, 2e-2, "before");
+    pack_part(llama);
+    assert_true(llama_memory(llama).packed == end.packed);
+    assert_true(llama_memory(llama).mapped == end.mapped);
+    for (int i = 0; i < STEPS; i++) {
+        feed(packed, &text[i], 1);
+        feed(llama, &text[i], 1);
+        scores_of(packed, wanted);
+        scores_of(llama, scores);
+        assert_near(scores, wanted, 2e-2, "after");
+        pack_part(llama); /* none is left */
+    }
+    llama_rewind(packed, 0);
+    llama_rewind(llama, 0);
+    feed(packed, text, TEXT);
+    feed(llama, text, TEXT);
+    scores_of(packed, wanted);
+    scores_of(llama, scores);
+    assert_near(scores, wanted, 0, "a prompt after");
+    llama_free(packed);
+    llama_free(llama);
+}
+
+/* The device packs none of them: the step stays as it is, and nothing is asked twice. */
+static void test_none_packed(void **state)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "cpu",
+                                        .kernel = "portable" };
+    const struct llama_settings settings = { .context = TEXT,
+                                             .pack = true,
+                                             .pack_later = true };
+    struct hw_context *own;
+    struct hw_device *usual = device;
+    (void)state;
+    assert_int_equal(hw_open(&options, &own), HW_OK);
+    device = hw_device_default(own);
+    struct llama *llama = load(model, &settings);
+    feed(llama, text, 1);
+    const int freed = graphs_freed;
+    for (int i = 0; i < 3; i++)
+        pack_part(llama);
+    assert_int_equal(graphs_freed, freed);
+    assert_true(llama_memory(llama).packed == 0 && llama_memory(llama).mapped > 0);
+    feed(llama, text, 1);
+    llama_free(llama);
+    hw_close(own);
+    device = usual;
+}
+
 /* Feeding more than the cache holds fails. The tokens fed before remain valid. */
 static void test_full_cache(void **state)
 {
@@ -321,6 +407,8 @@ int main(int argc, char **argv)
           NULL, NULL },
         cmocka_unit_test(test_batch_equals_steps),
         cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_packed_later),
+        cmocka_unit_test(test_none_packed),
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_batches),

@@ -30,6 +30,7 @@ static const struct measurement {
     { "dispatch", measure_dispatch, dispatch_accepts, true },
     { "copy", measure_copies, takes_no_words, true },
     { "overhead", measure_overhead, takes_no_words, false },
+    { "peaks", measure_peaks, takes_no_words, false },
     { "ops", measure_ops, ops_accepts, false },
     { "rival", measure_rival, rival_accepts, false },
 };
@@ -42,24 +43,30 @@ static const struct manual manual = {
         "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
         "                    repeated, and with shapes that take turns\n"
         "  open              opening and closing a context: in a new process, and again\n"
-        "  copy              copies from host to device, on the device, and back\n"
+        "  copy              copies from host to device, on the device, and back; to and from\n"
+        "                    each other device\n"
         "  overhead          an op on host memory, and where its time goes: buffer, upload,\n"
         "                    dispatch, compute, readback\n"
+        "  peaks             what the host's processor does at best, on one thread and on all:\n"
+        "                    arithmetic, and reads from its caches and memory\n"
         "  ops [OP...]       the ops\n"
         "  rival [TYPE:MxNxK...]\n"
         "                    products, in turns with those of another library on the device:\n"
-        "                    cuBLASLt on cuda, CLBlast on opencl\n\n"
+        "                    cuBLASLt on cuda, CLBlast on opencl, OpenBLAS,\n"
+        "                    BLIS and oneDNN on cpu\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
-    .arguments = "[OPTION...] [dispatch|open|copy|overhead|ops|rival [WORD...]]",
+    .arguments = "[OPTION...] [dispatch|open|copy|overhead|peaks|ops|rival [WORD...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
         "  HW_BACKENDS=cpu hw bench open           only this backend\n"
         "  hw bench ops matmul --device cpu:0      one op on one device\n"
         "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n"
-        "  hw bench rival f16:512x4096x4096        one product, beside another library\n\n"
+        "  hw bench rival f16:512x4096x4096        one product, beside another library\n"
+        "  HW_THREADS=1 taskset -c 1 hw bench rival -d cpu:0\n"
+        "                                          one thread of the processor\n\n"
         "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",
 };
 
@@ -116,7 +123,7 @@ int cmd_bench(int argc, const char **argv)
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
           "dispatch, open, copy, overhead: how often to measure (2000, 25, 20, 50)", "N" },
         { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
-          "ops: how long to measure each (0.2)", "S" },
+          "peaks, ops: how long to measure each (0.1, 0.2)", "S" },
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,
           "ops: only cases that contain this text, or one whole case", "CASE" },
         { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: only this kernel", "NAME" },

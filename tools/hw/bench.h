@@ -10,7 +10,7 @@
 struct bench {
     const char *device;  /* as report_device() takes it; NULL: the recommended one */
     int repetitions;     /* 0: the measurement's own default */
-    double seconds;      /* for each op; 0: the default of verify/ */
+    double seconds;      /* for each op or peak; 0: the measurement's own default */
     const char *pattern; /* of cases, as in struct verify_filter; NULL: all */
     const char *kernel;  /* likewise */
     int no_peaks;        /* 1: does not measure the peaks of the device */
@@ -27,6 +27,7 @@ int measure_dispatch(const struct bench *bench);
 int measure_open(const struct bench *bench);
 int measure_copies(const struct bench *bench);
 int measure_overhead(const struct bench *bench);
+int measure_peaks(const struct bench *bench);
 int measure_ops(const struct bench *bench);
 int measure_rival(const struct bench *bench);
 

@@ -47,6 +47,13 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
     return status;
 }
 
+/* There is no limit. */
+static int32_t host_count(void *instance, void *device, int64_t bytes)
+{
+    (void)instance, (void)device, (void)bytes;
+    return HW_OK;
+}
+
 static void direct_close(struct direct *direct)
 {
     if (direct->memory.impl)
@@ -99,7 +106,8 @@ static bool direct_open(struct direct *direct, const char *path, int32_t index)
                   .cache_dir = "",
                   .kernel = "",
                   .threads = 1,
-                  .abi = HW_ABI_VERSION },
+                  .abi = HW_ABI_VERSION,
+                  .count_memory = host_count },
         .table = { .size = sizeof direct->table },
         .why = "the plugin gave no reason",
     };

@@ -29,14 +29,14 @@ static void report_peaks(const struct bench *bench, const struct verify_peaks *p
         json_t *rate;
         say("peaks: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
         json_object_foreach (flops, dtype, rate)
-            say("; %s matmul %.1f GFLOP/s", dtype, json_real_value(rate));
+            say("; %s %.1f GFLOP/s", dtype, json_real_value(rate));
         say("\n");
     }
     json_decref(flops);
 }
 
-static int measure_peaks(const struct bench *bench, struct hw_device *device,
-                         struct verify_peaks *peaks)
+static int measure_device(const struct bench *bench, struct hw_device *device,
+                          struct verify_peaks *peaks)
 {
     if (verify_peaks(device, peaks)) {
         complain("ops: %s", hw_message());
@@ -136,7 +136,7 @@ int measure_ops(const struct bench *bench)
         memset(&peaks, 0, sizeof peaks);
         if (out_is_text())
             say("\nops on %s\n", hw_device_name(device));
-        status = bench->no_peaks ? 0 : measure_peaks(bench, device, &peaks);
+        status = bench->no_peaks ? 0 : measure_device(bench, device, &peaks);
         if (!status && out_is_text())
             say("  %10s %9s %9s %8s %9s %6s  case, kernel\n", "us", "p10", "p90", "GB/s",
                 "GFLOP/s", "peak");

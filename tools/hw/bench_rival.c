@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rival *const rivals[] = { &rival_cublaslt, &rival_clblast };
+static const struct rival *const rivals[] = { &rival_cublaslt, &rival_clblast,
+                                              &rival_openblas, &rival_blis, &rival_onednn };
+enum { RIVALS = sizeof rivals / sizeof rivals[0] };
 
-enum { MOST_SETS = 8, ROUNDS = 15, TRIALS = 3, RANDOM = 1 << 20 };
+enum { MOST_SETS = 8, ROUNDS = 15, TRIALS = 3, RANDOM = 1 << 20, SAMPLES = 200 };
 
 /* ---- what to multiply ---- */
 
@@ -101,15 +103,25 @@ static enum hw_status fill(struct duel *d, const struct hw_tensor *t)
     return status;
 }
 
+/* What the rival takes for a buffer. */
+static enum hw_status hand_over(struct duel *d, struct hw_buffer *buffer,
+                                struct hw_import *memory)
+{
+    *memory = (struct hw_import){ .size = sizeof *memory };
+    if (d->rival->memory)
+        return hw_buffer_export(buffer, d->rival->memory, memory);
+    memory->handle = hw_buffer_host(buffer);
+    return HW_OK;
+}
+
 static enum hw_status make(struct duel *d, int64_t rows, int64_t cols, bool input,
                            struct hw_tensor *tensor, struct hw_import *memory)
 {
     const int64_t extents[2] = { rows, cols };
     enum hw_status status = hw_tensor_alloc(d->device, 0, d->product.type, 2, extents,
                                             tensor);
-    *memory = (struct hw_import){ .size = sizeof *memory };
     if (!status)
-        status = hw_buffer_export(tensor->buffer, d->rival->memory, memory);
+        status = hand_over(d, tensor->buffer, memory);
     return status || !input ? status : fill(d, tensor);
 }
 
@@ -213,21 +225,67 @@ static const char *find_best(struct duel *d, int ways, int *best)
 
 /* ---- the same result? ---- */
 
-static const char *read_result(struct duel *d, int way, float *to)
+static const char *read_matrix(struct duel *d, const struct hw_tensor *t, float *to)
 {
-    const struct hw_tensor *c = &d->set[0].op.c;
     const struct hw_copy copy = {
-        .src = *c, .dst = hw_host_2d(to, HW_F32, c->extent[0], c->extent[1])
+        .src = *t, .dst = hw_host_2d(to, HW_F32, t->extent[0], t->extent[1])
     };
-    d->next = 0;
-    const char *why = multiply(d, way);
-    if (!why)
-        why = message(hw_copy(d->queue, &copy));
+    const char *why = message(hw_copy(d->queue, &copy));
     return why ? why : message(hw_queue_wait(d->queue));
 }
 
-/* ||ours - theirs|| / ||ours|| */
-static const char *compare_results(struct duel *d, int way, double *difference)
+static const char *read_result(struct duel *d, int way, float *to)
+{
+    d->next = 0;
+    const char *why = multiply(d, way);
+    return why ? why : read_matrix(d, &d->set[0].op.c, to);
+}
+
+/* ||c - a . b^T|| / ||a . b^T||, computed in double, over some elements of c. */
+static double error_of(const struct rival_product *p, const float *c, const float *a,
+                       const float *b)
+{
+    double errors = 0, squares = 0;
+    for (int64_t i = 0; i < SAMPLES; i++) {
+        const int64_t row = i * 7919 % p->m, col = i * 104729 % p->n;
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++)
+            sum += (double)a[row * p->k + k] * b[col * p->k + k];
+        errors += (c[row * p->n + col] - sum) * (c[row * p->n + col] - sum);
+        squares += sum * sum;
+    }
+    return sqrt(errors / squares);
+}
+
+struct outcome {
+    struct spread ours, theirs; /* us */
+    int way, ways;
+    double difference;             /* of the two results */
+    double our_error, their_error; /* from the result in double */
+};
+
+/* `c`: both results. */
+static const char *find_errors(struct duel *d, const float *c, struct outcome *o)
+{
+    const struct rival_product *p = &d->product;
+    float *a = malloc((size_t)(p->m * p->k) * sizeof *a);
+    float *b = malloc((size_t)(p->n * p->k) * sizeof *b);
+    const char *why = a && b ? NULL : "out of memory";
+    if (!why)
+        why = read_matrix(d, &d->set[0].op.a, a);
+    if (!why)
+        why = read_matrix(d, &d->set[0].op.b, b);
+    if (!why) {
+        o->our_error = error_of(p, c, a, b);
+        o->their_error = error_of(p, c + p->m * p->n, a, b);
+    }
+    free(a);
+    free(b);
+    return why;
+}
+
+/* The difference is ||ours - theirs|| / ||ours||. */
+static const char *compare_results(struct duel *d, struct outcome *o)
 {
     const int64_t count = d->product.m * d->product.n;
     float *ours = malloc((size_t)count * 2 * sizeof *ours);
@@ -237,23 +295,19 @@ static const char *compare_results(struct duel *d, int way, double *difference)
     float *theirs = ours + count;
     const char *why = read_result(d, OURS, ours);
     if (!why)
-        why = read_result(d, way, theirs);
+        why = read_result(d, o->way, theirs);
     for (int64_t i = 0; i < count && !why; i++) {
         errors += ((double)ours[i] - theirs[i]) * ((double)ours[i] - theirs[i]);
         squares += (double)ours[i] * ours[i];
     }
+    o->difference = sqrt(errors / squares);
+    if (!why)
+        why = find_errors(d, ours, o);
     free(ours);
-    *difference = sqrt(errors / squares);
-    return why || *difference < 1e-2 ? why : "the two results differ";
+    return why || o->difference < 1e-2 ? why : "the two results differ";
 }
 
 /* ---- the duel ---- */
-
-struct outcome {
-    struct spread ours, theirs; /* us */
-    int way, ways;
-    double difference;
-};
 
 static const char *fight(struct duel *d, struct outcome *o)
 {
@@ -265,7 +319,7 @@ static const char *fight(struct duel *d, struct outcome *o)
     if (!why)
         why = find_best(d, o->ways, &o->way);
     if (!why)
-        why = compare_results(d, o->way, &o->difference);
+        why = compare_results(d, o);
     if (!why)
         why = count_products(d, OURS, &our_count);
     if (!why)
@@ -291,13 +345,14 @@ static void report_outcome(const struct bench *bench, struct duel *d,
     json_array_append_new(
         bench->results,
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:i, s:i, s:s, s:o, s:o, s:f, s:f, "
-                  "s:f, s:f}",
+                  "s:f, s:f, s:f, s:f}",
                   "bench", "rival", "op", "matmul", "type", hw_dtype_name(p->type), "m",
                   (json_int_t)p->m, "n", (json_int_t)p->n, "k", (json_int_t)p->k, "rival",
                   d->rival->name(d->self), "way", o->way, "ways", o->ways, "unit", "us",
                   "ours", spread_json(o->ours), "theirs", spread_json(o->theirs), "speed",
                   theirs / ours, "gflop_per_s", flops / ours / 1e3, "rival_gflop_per_s",
-                  flops / theirs / 1e3, "difference", o->difference));
+                  flops / theirs / 1e3, "difference", o->difference, "error", o->our_error,
+                  "rival_error", o->their_error));
     if (out_is_text())
         say("  %-5s %6lldx%lldx%-8lld %10.2f %8.2f %8.2f %10.2f %8.2f %8.2f %9.0f %s%6.3f%s\n",
             hw_dtype_name(p->type), (long long)p->m, (long long)p->n, (long long)p->k, ours,
@@ -329,32 +384,25 @@ static int fight_all(const struct bench *bench, struct duel *d)
     return 0;
 }
 
-/* "cuda" of "cuda:0" */
-static const struct rival *rival_of(struct hw_device *device)
+/* Of "cuda:0", "cuda" is. */
+static bool fights_on(const struct rival *rival, struct hw_device *device)
 {
+    const size_t length = strlen(rival->backend);
     const char *name = hw_device_name(device);
-    for (size_t i = 0; i < sizeof rivals / sizeof rivals[0]; i++) {
-        const size_t length = strlen(rivals[i]->backend);
-        if (!strncmp(name, rivals[i]->backend, length) && name[length] == ':')
-            return rivals[i];
-    }
-    return NULL;
+    return !strncmp(name, rival->backend, length) && name[length] == ':';
 }
 
 static const char *open_duel(struct duel *d)
 {
     const int64_t bytes = RIVAL_WORKSPACE;
-    struct hw_import workspace = { .size = sizeof workspace };
-    void *queue;
-    d->rival = rival_of(d->device);
-    if (!d->rival)
-        return "no other library is known for this device";
+    struct hw_import workspace;
+    void *queue = NULL;
     if (!(d->random = random_numbers()))
         return "out of memory";
     if (hw_queue_open(d->device, NULL, &d->queue) ||
-        hw_queue_export(d->queue, d->rival->queue, &queue) ||
+        (d->rival->queue && hw_queue_export(d->queue, d->rival->queue, &queue)) ||
         hw_tensor_alloc(d->device, 0, HW_I8, 1, &bytes, &d->workspace) ||
-        hw_buffer_export(d->workspace.buffer, d->rival->memory, &workspace))
+        hand_over(d, d->workspace.buffer, &workspace))
         return hw_message();
     return d->rival->open(&d->self, queue, &workspace);
 }
@@ -370,23 +418,64 @@ static void close_duel(struct duel *d)
     free(d->random);
 }
 
+/* What a device's rivals are, and why some cannot be met. */
+struct rivals_met {
+    int known, opened;
+    char missing[600];
+};
+
+static void note_missing(struct rivals_met *met, const char *why)
+{
+    const size_t length = strlen(met->missing);
+    snprintf(met->missing + length, sizeof met->missing - length, "%s%s",
+             length ? "; " : "", why);
+}
+
+/* The duels with one library. */
+static int meet_rival(const struct bench *bench, struct hw_device *device,
+                      const struct rival *rival, struct rivals_met *met)
+{
+    struct duel duel = { .rival = rival, .device = device };
+    const char *why = open_duel(&duel);
+    int status = 0;
+    if (why)
+        note_missing(met, why);
+    else
+        status = fight_all(bench, &duel);
+    met->known++;
+    met->opened += !why;
+    close_duel(&duel);
+    return status;
+}
+
+/* A device may have several rivals: of these, some may be missing. */
+static int meet_rivals(const struct bench *bench, struct hw_device *device)
+{
+    const char *name = hw_device_name(device);
+    struct rivals_met met = { 0 };
+    int status = 0;
+    for (int i = 0; i < RIVALS && !status && !out_is_closed(); i++)
+        if (fights_on(rivals[i], device))
+            status = meet_rival(bench, device, rivals[i], &met);
+    if (!met.opened)
+        complain("rival: %s: %s", name,
+                 met.known ? met.missing : "no other library is known for this device");
+    else if (*met.missing && out_is_text())
+        say_folded(2, "\nnot measured: %s\n", met.missing);
+    return met.opened ? status : EXIT_FAILED;
+}
+
 int measure_rival(const struct bench *bench)
 {
     const struct hw_options options = { .size = sizeof options, .fallback = "error" };
-    struct duel duel = { 0 };
+    struct hw_device *device;
     struct report report;
     int status = EXIT_FAILED;
 
     if (!report_open_for(&report, bench->device, &options))
         return EXIT_FAILED;
-    if ((duel.device = report_device(&report, bench->device))) {
-        const char *why = open_duel(&duel);
-        if (why)
-            complain("rival: %s: %s", hw_device_name(duel.device), why);
-        else
-            status = fight_all(bench, &duel);
-        close_duel(&duel);
-    }
+    if ((device = report_device(&report, bench->device)))
+        status = meet_rivals(bench, device);
     report_close(&report);
     return status;
 }

@@ -61,8 +61,11 @@ static void print_ladder(const json_t *file)
             print_stop(file, us);
             return;
         }
-        say_folded(24, "  %s✓ %-10s%s%7.0f us  %s\n", ink(GREEN), stages[i].name,
-                   ink(PLAIN), us, stages[i].passed);
+        say_folded(24, "  %s✓ %-10s%s%7.0f us  %s%s\n", ink(GREEN), stages[i].name,
+                   ink(PLAIN), us, stages[i].passed,
+                   !strcmp(stages[i].name, "probe") && flag_of(file, "recalled")
+                       ? ": known from an earlier start"
+                       : "");
     }
 }
 

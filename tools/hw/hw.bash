@@ -12,6 +12,11 @@ _hw_devices()
     hw devices -l 2>/dev/null | cut -d ' ' -f 1
 }
 
+_hw_backends()
+{
+    hw explain --json 2>/dev/null | sed -nE '/"candidates": /,/^  \],?$/s/^      "name": "(.+)",$/\1/p' | sort -u
+}
+
 _hw_types='f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K Q4_K_S Q4_K_M Q5_K_S Q5_K_M'
 
 # Values of the option $1, if it has known ones; $2 is what has been typed of them.
@@ -29,14 +34,16 @@ _hw_values()
 
 _hw_words()
 {
-    local command=$1
+    local command=$1 number=$2 # of the word that is typed
     case $command in
     '') _hw_commands && echo help ;;
     help) _hw_commands ;;
     quantize) echo $_hw_types ;;
-    bench) echo open dispatch copy overhead ops rival ;;
+    cache) [ "$number" -eq 2 ] && echo show clear || _hw_backends ;;
+    bench) echo open dispatch copy overhead peaks ops rival ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
-    devices | verify | explain) _hw_devices ;;
+    explain) _hw_backends ;;
+    devices | verify) _hw_devices ;;
     esac
 }
 
@@ -51,7 +58,7 @@ _hw()
     fi
     case $current in
     -*) words=$(hw ${command:+"$command"} --help | grep -oE -- '--[a-z][a-z-]*' | sort -u) ;;
-    *) words=$(_hw_words "$command") ;;
+    *) words=$(_hw_words "$command" "$COMP_CWORD") ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     case $command in

@@ -278,7 +278,7 @@ static void print_file(json_t *tree, bool all)
 static int inspect(const char *path, bool all)
 {
     static struct fault why; /* large */
-    watch_file(path);
+    watch_file(path, NULL);
     struct gguf *file = gguf_open(path, &why);
     if (!file) {
         complain("%s", why.text);

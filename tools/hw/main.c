@@ -51,6 +51,8 @@ static const struct command commands[] = {
     { "devices", "all facts about each device", cmd_devices },
     { "explain", "how far each plugin file got, stage by stage", cmd_explain },
     { "env", "the settings: value, source, meaning", cmd_env },
+    { "cache", "what is kept about plugins and their programs, and removing it",
+      cmd_cache },
     { "run", "text from a model file, the perplexity of a text, or how fast it is",
       cmd_run },
     { "inspect", "metadata and tensors of a model file", cmd_inspect },

@@ -86,8 +86,9 @@ static void read_symbols(const struct image *image, json_t *names)
 
 static bool is_known_key(const char *key, size_t length)
 {
-    static const char *const known[] = { "abi",   "name",  "title",  "vendor", "rank",
-                                         "match", "needs", "remedy", "build" };
+    static const char *const known[] = { "abi",      "name",   "title", "vendor",
+                                         "rank",     "match",  "needs", "driver",
+                                         "variable", "remedy", "build" };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i]) == length && !memcmp(known[i], key, length))
             return true;

@@ -199,9 +199,9 @@ static bool convert(struct work *work, const struct recipe *recipe, struct fault
     struct stat info;
     if (hw_open(&options, &library))
         return fault(why, "%s%s", work->wishes->device ? "--device: " : "", hw_message());
-    watch_file(work->in); /* opening has watched the plugins instead */
-    catch_signals();
     output.device = hw_device_default(library);
+    watch_file(work->in, output.device); /* opening has watched the plugins instead */
+    catch_signals();
     const bool good = quantize_write(work->file, recipe, &work->plan, &output, why);
     bar_draw("quantizing", 1, 1);
     hw_close(library);
@@ -213,7 +213,7 @@ static int quantize(struct work *work, const struct recipe *recipe)
 {
     static struct fault why; /* large */
     const double start = now();
-    watch_file(work->in);
+    watch_file(work->in, NULL);
     work->file = gguf_open(work->in, &why);
     bool good = work->file && check_output(work, &why) &&
                 quantize_decide(work->file, recipe, work->wishes->pure, &work->plan,

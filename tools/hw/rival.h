@@ -24,8 +24,9 @@ enum { RIVAL_WORKSPACE = 64 << 20 };
 
 /* A library. Functions that return text return NULL for success, or what went wrong. */
 struct rival {
-    const char *backend, *queue,
-        *memory; /* of its devices; kinds of handles: "cuda.stream" */
+    const char *backend; /* of its devices */
+    /* Kinds of handles: "cuda.stream". NULL: it takes no queue, and memory by its address. */
+    const char *queue, *memory;
     const char *const
         *usual; /* products that are measured if none is named; NULL ends them */
     /* Opens the library, for a queue; `workspace` has RIVAL_WORKSPACE bytes. */
@@ -39,6 +40,7 @@ struct rival {
     void (*close)(void *self);
 };
 
-extern const struct rival rival_clblast, rival_cublaslt;
+extern const struct rival rival_clblast, rival_cublaslt, rival_openblas, rival_blis,
+    rival_onednn;
 
 #endif

@@ -41,7 +41,12 @@ static const struct manual manual = {
         "and if Ctrl-C cut a perplexity short.",
 };
 
-enum { DEFAULT_COUNT = 128, MAX_SCORES = 4 << 20 };
+enum {
+    DEFAULT_COUNT = 128,
+    MAX_SCORES = 4 << 20,
+    LARGE_FILE = 256 << 20, /* bytes: packing takes half a second or more */
+    SHORT_PROMPT = 64       /* tokens: packing first would gain less than it takes */
+};
 
 /* ---- The options ---- */
 
@@ -331,7 +336,7 @@ static bool open_shape(struct run *run, struct fault *why)
         run->shape = *run->known;
         run->file = random_model(run->path, run->known, run->recipe, why);
     } else {
-        watch_file(run->path);
+        watch_file(run->path, NULL);
         run->file = gguf_open(run->path, why);
     }
     return run->file && (run->known || shape_read(run->file, &run->shape, why));
@@ -426,6 +431,14 @@ static bool open_device(struct run *run, struct fault *why)
     return run->device || fault(why, "no device can be used; see 'hw status'");
 }
 
+/* Whether packing waits until the first token is out: it takes seconds for a large file, and a
+ * short prompt takes less with the weights as they are. */
+static bool starts_soon(const struct run *run)
+{
+    return !run->words->bench && !run->words->perplexity && run->file->size >= LARGE_FILE &&
+           run->prompt.count <= SHORT_PROMPT;
+}
+
 /* The cache has room for what this run can fill, at most the model's context. */
 static bool load(struct run *run, struct fault *why)
 {
@@ -454,6 +467,8 @@ static bool load(struct run *run, struct fault *why)
         .value_type = run->value_type,
         .context = context,
         .score_rows = run->words->perplexity && rows > 0 ? rows : 1,
+        .pack = !run->words->no_pack,
+        .pack_later = starts_soon(run),
         .progress = loading,
     };
     run->llama = llama_load(run->file, &run->shape, run->device, &settings, why);
@@ -528,6 +543,12 @@ static bool take(struct run *run, int32_t token, int64_t left, struct fault *why
     return true;
 }
 
+/* A part of the weights after each token but the last: see starts_soon(). */
+static bool pack_part(struct run *run, struct fault *why)
+{
+    return run->ended || llama_pack_part(run->llama, why);
+}
+
 /* Takes the most probable token again and again, behind `token`, which the device knows. The text
  * is a step behind the device, if that works on its own. */
 static bool go_on_greedily(struct run *run, int32_t token, struct fault *why)
@@ -536,7 +557,7 @@ static bool go_on_greedily(struct run *run, int32_t token, struct fault *why)
     const int64_t most = run->count - 1 < room ? run->count - 1 : room;
     const int64_t ahead = llama_runs_ahead(run->llama) ? 2 : 1;
     int64_t started = 0;
-    bool good = take(run, token, room, why);
+    bool good = take(run, token, room, why) && pack_part(run, why);
     while (good && !run->ended) {
         while (good && started < most && started < run->steps + ahead) {
             good = llama_advance(run->llama, why);
@@ -544,7 +565,7 @@ static bool go_on_greedily(struct run *run, int32_t token, struct fault *why)
         }
         good = good && llama_next(run->llama, &token, why);
         run->steps += good;
-        good = good && take(run, token, room - run->steps, why);
+        good = good && take(run, token, room - run->steps, why) && pack_part(run, why);
     }
     return good;
 }
@@ -554,12 +575,12 @@ static bool go_on_drawing(struct run *run, struct sampler *sampler, float *score
                           int32_t token, struct fault *why)
 {
     const int64_t room = llama_context(run->llama) - llama_length(run->llama);
-    bool good = take(run, token, room, why);
+    bool good = take(run, token, room, why) && pack_part(run, why);
     while (good && !run->ended) {
         good = llama_feed(run->llama, &token, 1, why) &&
                choose(run, sampler, scores, &token, why);
         run->steps += good;
-        good = good && take(run, token, room - run->steps, why);
+        good = good && take(run, token, room - run->steps, why) && pack_part(run, why);
     }
     return good;
 }
@@ -569,11 +590,12 @@ static bool go_on_drawing(struct run *run, struct sampler *sampler, float *score
 static bool go_on(struct run *run, struct sampler *sampler, float *scores, int32_t token,
                   struct fault *why)
 {
-    const double start = now();
+    const double start = now(), packing = llama_memory(run->llama).pack_seconds;
     const bool good = run->sampling.temperature > 0
                           ? go_on_drawing(run, sampler, scores, token, why)
                           : go_on_greedily(run, token, why);
-    run->step_seconds = now() - start;
+    /* Packing is told apart. */
+    run->step_seconds = now() - start - (llama_memory(run->llama).pack_seconds - packing);
     return good;
 }
 
@@ -683,7 +705,8 @@ static bool open_all(struct run *run, struct fault *why)
     if (!open_device(run, why))
         return false;
     if (!run->known)
-        watch_file(run->path); /* opening the device has watched the plugins instead */
+        watch_file(run->path,
+                   run->device); /* opening the device has watched the plugins instead */
     if (!load(run, why))
         return false;
     run->load_seconds = now() - start - reading;
@@ -750,6 +773,9 @@ int cmd_run(int argc, const char **argv)
           "as in HW_PRECISION: fp32, fp16, int8 (fp32 if a matrix is f32, else int8 if one "
           "has blocks, else fp16)",
           "P" },
+        { "no-pack", '\0', POPT_ARG_NONE, &w.no_pack, 0,
+          "use the weights as they are stored, without a copy in the device's own layout",
+          NULL },
         { "context", '\0', POPT_ARG_STRING, &w.context, 0,
           "tokens that the KV cache has room for (as needed; the model's for --perplexity)",
           "N" },

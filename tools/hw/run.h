@@ -15,7 +15,7 @@ struct words {
     char *prompt, *prompt_file, *perplexity, *device, *kv_type, *count, *context,
         *temperature, *top_k, *top_p, *seed, *shape, *type, *depth, *repetitions,
         *precision;
-    int bench;
+    int bench, no_pack;
 };
 
 /* What --bench measures: a prompt, or tokens one after the other, behind `depth` tokens. */

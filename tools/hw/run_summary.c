@@ -15,12 +15,24 @@
  * counted, because they only move data to the device and back. */
 struct tally {
     uint64_t own, elsewhere, bytes;
-    json_t *moved;   /* {op: count} */
-    json_t *devices; /* {device: count} */
+    uint64_t compared, wrong; /* copies included */
+    bool shadow;              /* whether HW_SHADOW is set */
+    json_t *moved;            /* {op: count} */
+    json_t *devices;          /* {device: count} */
 };
 
+static bool has_shadow(const json_t *explain)
+{
+    json_t *setting;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "settings"), index, setting)
+        if (!strcmp(text_of(setting, "variable"), "HW_SHADOW"))
+            return strcmp(text_of(setting, "value"), "off") != 0;
+    return false;
+}
+
 /* The devices that computed what fell back, according to the library's report. */
-static json_t *count_devices(struct hw_context *context)
+static json_t *count_devices(struct hw_context *context, bool *shadow)
 {
     struct report report = { .context = context };
     json_t *devices = json_object(), *row;
@@ -28,6 +40,7 @@ static json_t *count_devices(struct hw_context *context)
 
     if (!report_read(&report))
         return devices;
+    *shadow = has_shadow(report.explain);
     json_array_foreach (json_object_get(report.explain, "fallbacks"), index, row) {
         const char *device = text_of(row, "computed_by");
         const json_int_t before = json_integer_value(json_object_get(devices, device));
@@ -42,10 +55,15 @@ static json_t *count_devices(struct hw_context *context)
 static struct tally count_ops(const struct run *run)
 {
     struct hw_queue *queue = llama_queue(run->llama);
-    struct tally tally = { .moved = json_object(), .devices = count_devices(run->library) };
+    struct tally tally = { .moved = json_object() };
+    tally.devices = count_devices(run->library, &tally.shadow);
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         struct hw_call_stats stats = { .size = sizeof stats };
-        if (op == HW_OP_COPY || hw_queue_calls(queue, op, &stats))
+        if (hw_queue_calls(queue, op, &stats))
+            continue;
+        tally.compared += stats.compared;
+        tally.wrong += stats.wrong;
+        if (op == HW_OP_COPY)
             continue;
         tally.own += stats.calls - stats.fallbacks;
         tally.elsewhere += stats.fallbacks;
@@ -88,6 +106,21 @@ static void tell_rates(const struct run *run)
         fprintf(stderr, "seed        %" PRIu64 "\n", run->sampling.seed);
 }
 
+/* "shadow      24 calls compared, 0 wrong" */
+static void tell_shadow(const struct run *run, const struct tally *tally)
+{
+    if (!tally->shadow)
+        return;
+    if (tally->compared)
+        fprintf(stderr, "shadow      %" PRIu64 " calls compared, %" PRIu64 " wrong\n",
+                tally->compared, tally->wrong);
+    else
+        fprintf(stderr,
+                "shadow      no call compared on %s (errors.md in the documentation says "
+                "which ones are not)\n",
+                hw_device_name(run->device));
+}
+
 /* "ops         0 on mine:0, 1536 on cpu:0 (matmul 696, ...)" */
 static void tell_ops(const struct run *run)
 {
@@ -107,18 +140,27 @@ static void tell_ops(const struct run *run)
         first = false;
     }
     fprintf(stderr, "%s\n", first ? "" : ")");
+    tell_shadow(run, &tally);
     free_tally(&tally);
 }
 
-/* "1.02 GiB weights in the mapped file, 8 KiB copied", or only one of the two. */
+/* "953 MiB weights packed in 0.4 s, 120 MiB in the mapped file, 8 KiB copied", or only some of
+ * these. */
 static void tell_weights(const struct llama_memory *memory)
 {
-    if (memory->mapped)
-        fprintf(stderr, "%s weights in the mapped file%s", size_text(memory->mapped).text,
-                memory->weights ? ", " : "");
-    if (memory->weights || !memory->mapped)
-        fprintf(stderr, "%s %s", size_text(memory->weights).text,
-                memory->mapped ? "copied" : "weights");
+    const char *noun = " weights", *comma = "";
+    if (memory->packed) {
+        fprintf(stderr, "%s weights packed in %.2f s", size_text(memory->packed).text,
+                memory->pack_seconds);
+        noun = "", comma = ", ";
+    }
+    if (memory->mapped) {
+        fprintf(stderr, "%s%s%s in the mapped file", comma, size_text(memory->mapped).text,
+                noun);
+        noun = " copied", comma = ", ";
+    }
+    if (memory->weights || !(memory->mapped | memory->packed))
+        fprintf(stderr, "%s%s%s", comma, size_text(memory->weights).text, noun);
 }
 
 /* As --kv-type takes it. */
@@ -256,16 +298,22 @@ void run_tell_json(const struct run *run)
     json_object_set_new(tree, "context", json_integer(llama_context(run->llama)));
     json_object_set_new(
         tree, "memory",
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "mapped",
-                  (json_int_t)memory.mapped, "weights", (json_int_t)memory.weights, "cache",
-                  (json_int_t)memory.cache, "scratch", (json_int_t)memory.scratch, "peak",
-                  (json_int_t)pool.peak, "uploaded", (json_int_t)memory.uploaded,
-                  "upload_seconds", memory.upload_seconds));
+        json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:f}", "mapped",
+                  (json_int_t)memory.mapped, "packed", (json_int_t)memory.packed,
+                  "pack_seconds", memory.pack_seconds, "weights",
+                  (json_int_t)memory.weights, "cache", (json_int_t)memory.cache, "scratch",
+                  (json_int_t)memory.scratch, "peak", (json_int_t)pool.peak, "uploaded",
+                  (json_int_t)memory.uploaded, "upload_seconds", memory.upload_seconds));
     json_object_set_new(tree, "ops",
                         json_pack("{s:I, s:I, s:I, s:O, s:O}", "own", (json_int_t)tally.own,
                                   "elsewhere", (json_int_t)tally.elsewhere, "bytes_moved",
                                   (json_int_t)tally.bytes, "moved", tally.moved, "devices",
                                   tally.devices));
+    json_object_set_new(tree, "shadow",
+                        tally.shadow ? json_pack("{s:I, s:I}", "compared",
+                                                 (json_int_t)tally.compared, "wrong",
+                                                 (json_int_t)tally.wrong)
+                                     : json_null());
     free_tally(&tally);
     json_object_set_new(tree, "graph", graph_json(run));
     out_tree(tree);

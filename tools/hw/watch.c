@@ -20,6 +20,7 @@ enum { DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, STACK_BYTES = 64 << 10 };
 static char doing[6000];  /* "starting /opt/hw/hw_mine.so"; "": nothing is watched */
 static char advice[600];  /* ". HW_DISABLE=mine leaves it out" */
 static char patience[32]; /* "10 seconds" */
+static char mapped[5000]; /* "using m.gguf, which is mapped ...", for bus errors; or "" */
 static pid_t process;
 static bool ended;
 
@@ -62,9 +63,11 @@ static void die(int number, siginfo_t *info, void *context)
     for (int i = 0; i < DEADLY; i++) {
         if (deadly[i].number != number)
             continue;
+        const bool cut = number == SIGBUS && mapped[0];
         if (doing[0] && !atomic_flag_test_and_set(&spoken))
             put_line((const char *const[]){ complainer(), ": ", deadly[i].name, " while ",
-                                            doing, advice, NULL });
+                                            cut ? mapped : doing, cut ? "" : advice,
+                                            NULL });
         sigaction(number, &before[i], NULL);
     }
     if (info->si_code <= 0) /* sent by abort() or kill(); a fault repeats by itself */
@@ -173,15 +176,23 @@ void watch_start(void *user, const char *path)
 
 void watch_work(const char *work)
 {
-    doing[0] = '\0';
+    doing[0] = mapped[0] = '\0';
     if (work)
         snprintf(doing, sizeof doing, "%s", work);
 }
 
-void watch_file(const char *path)
+void watch_file(const char *path, struct hw_device *device)
 {
     char work[sizeof doing];
-    snprintf(work, sizeof work,
-             "using %.4096s, which is mapped and may have been truncated", path);
+    snprintf(work, sizeof work, "using %.4096s%s%s", path, device ? " on " : "",
+             device ? hw_device_name(device) : "");
     watch_work(work);
+    snprintf(mapped, sizeof mapped,
+             "using %.4096s, which is mapped and may have been truncated", path);
+    advice[0] = '\0';
+    if (device)
+        snprintf(advice, sizeof advice,
+                 "; HW_DISABLE=%.100s leaves the plugin out, and crash.md in the "
+                 "documentation says how to find the cause",
+                 hw_device_backend(device));
 }

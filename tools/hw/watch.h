@@ -4,6 +4,8 @@
 #ifndef HW_TOOL_WATCH_H
 #define HW_TOOL_WATCH_H
 
+#include <hw/hw.h>
+
 #include <stdbool.h>
 
 /* main calls the first when it starts, and the second when the command has ended by itself,
@@ -20,9 +22,9 @@ void watch_start(void *user, const char *path);
 /* Sets what a plugin is about to do, "computing silu(...) on mine:0"; NULL: nothing. */
 void watch_work(const char *work);
 
-/* The same while a model file is read. It is mapped: if another process truncates it,
- * reading it raises a bus error. */
-void watch_file(const char *path);
+/* The same while a model file is used, by the device unless that is NULL. The file is mapped: if
+ * another process truncates it, reading it raises a bus error. */
+void watch_file(const char *path, struct hw_device *device);
 
 /* Whether Ctrl-C prints what it interrupts. `hw run` handles Ctrl-C itself. */
 void watch_interrupt(bool on);

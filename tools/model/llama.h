@@ -27,14 +27,18 @@ struct llama_settings {
     int64_t batch; /* tokens of a long text that are processed at once; default: 2048 if the
                          * device has much memory of its own, otherwise 512 */
     int64_t score_rows; /* how many of these llama_score() scores at once; default 1 */
-    void (*progress)(void *user, uint64_t done,
-                     uint64_t total); /* in bytes of uploaded weights; may be NULL */
+    bool pack; /* weights in the device's own layout, if it has one and memory for a copy */
+    bool pack_later; /* by llama_pack_part(), those that the device reads in the file */
+    /* in bytes of uploaded weights, then in matrices that are packed; may be NULL */
+    void (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
 };
 
 struct llama_memory {
     uint64_t mapped; /* bytes of weights that the device reads in the file */
-    /* bytes allocated from the device's pool; weights: those that were uploaded */
+    uint64_t packed; /* bytes of weights in the device's own layout, from its pool */
+    double pack_seconds;
+    /* other bytes from the pool; weights: in the layout of the file */
     uint64_t weights, cache, scratch;
     uint64_t uploaded; /* bytes of weights that were copied from the file */
     double upload_seconds;
@@ -42,9 +46,9 @@ struct llama_memory {
 
 /* Checks every weight against `shape`, allocates memory, records the decode graph, then
  * uploads the weights. A device that shares the host's memory reads them in the file
- * instead. The weights of a file of random_model() are made up. Returns NULL with the reason in
- * `why`, and leaves nothing behind. `file` and the context of `device` must stay open until
- * llama_free(). */
+ * instead, or packs them from there. The weights of a file of random_model() are made up.
+ * Returns NULL with the reason in `why`, and leaves nothing behind. `file` and the context of
+ * `device` must stay open until llama_free(). */
 struct llama *llama_load(const struct gguf *file, const struct shape *shape,
                          struct hw_device *device, const struct llama_settings *settings,
                          struct fault *why);
@@ -55,6 +59,11 @@ void llama_free(struct llama *llama);
  * device failed. */
 bool llama_feed(struct llama *llama, const int32_t *tokens, int64_t count,
                 struct fault *why);
+
+/* Packs the next part of the weights that `pack_later` left, after which the steps use it. So the
+ * first token does not wait until all are packed. Waits for the device. Does nothing if none is
+ * left. */
+bool llama_pack_part(struct llama *llama, struct fault *why);
 
 /* For the last token fed: its `vocabulary` scores (logits) for the next token, or only the
  * first of the best, which the device finds. Both wait for the device. */

@@ -358,15 +358,26 @@ static bool add_scratch(struct llama *l, struct fault *why)
 
 /* Records the step of one token. This also finds out what the device cannot compute, before
  * anything is uploaded. */
-static bool record(struct llama *l, const struct gguf *file, struct fault *why)
+bool llama_record(struct llama *l, struct fault *why)
 {
     if (hw_queue_record(l->queue) || llama_step(l, 1))
-        return fault(why, "%s: record the decode step: %s", file->path, hw_message());
+        return fault(why, "%s: record the decode step: %s", l->file->path, hw_message());
     const enum hw_status status = hw_queue_end(l->queue, &l->graph);
     if (status && status != HW_UNSUPPORTED)
         return failed("build the graph of the decode step", why);
     return true;
 }
+
+/* Packs the matrices, and records the step with them. */
+static bool pack(struct llama *l, const struct llama_settings *settings, struct fault *why)
+{
+    if (!settings->pack)
+        return true;
+    hw_graph_free(l->graph); /* it uses the matrices as they are */
+    l->graph = NULL;
+    return llama_pack(l, settings, why) && llama_record(l, why);
+}
+
 static bool pool_used(struct llama *l, uint64_t *used, struct fault *why)
 {
     struct hw_pool_stats stats = { .size = sizeof stats };
@@ -428,7 +439,8 @@ static bool add_tables(struct llama *l, const struct gguf *file, struct fault *w
     const size_t weights = MODEL_WEIGHTS + layers * LAYER_WEIGHTS;
     l->layers = calloc(layers, sizeof *l->layers);
     l->sources = calloc(weights, sizeof *l->sources);
-    l->buffers = calloc(weights + 2 * layers + SCRATCH_TENSORS, sizeof *l->buffers);
+    /* Those in the file have no buffer of their own before they are packed. */
+    l->buffers = calloc(2 * weights + 2 * layers + SCRATCH_TENSORS, sizeof *l->buffers);
     return (l->layers && l->sources && l->buffers) || fault(why, "out of memory");
 }
 
@@ -455,11 +467,13 @@ struct llama *llama_load(const struct gguf *file, const struct shape *shape,
     }
     l->shape = *shape;
     l->device = device;
+    l->file = file;
     if (hw_queue_open(device, NULL, &l->queue))
         failed("open a queue", why);
     else if (choose_context(l, settings, why) && add_tables(l, file, why) &&
-             add_tensors(l, file, settings, why) && record(l, file, why) &&
-             (file->bytes ? upload(l, settings, why) : make_weights(l, why)))
+             add_tensors(l, file, settings, why) && llama_record(l, why) &&
+             (file->bytes ? upload(l, settings, why) : make_weights(l, why)) &&
+             pack(l, settings, why))
         return l;
     llama_free(l);
     return NULL;

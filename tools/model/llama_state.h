@@ -49,6 +49,8 @@ struct llama {
     struct source *sources;
     size_t source_count;
     struct llama_memory memory;
+    const struct gguf *file;
+    int64_t pack_next, pack_end; /* the matrices that are packed later */
 };
 
 /* Sets `why` to what failed in the words of the library, and returns false. */
@@ -64,5 +66,11 @@ static inline int64_t at_most(int64_t count, int64_t limit)
 
 /* Decodes a batch of tokens that are in `inputs`, and computes what the last of them needs. */
 enum hw_status llama_step(struct llama *l, int64_t rows);
+
+/* llama_load.c: records the step of one token, as it is now. */
+bool llama_record(struct llama *l, struct fault *why);
+
+/* llama_pack.c: packs the matrices, now or later, if there is room. Frees the graph of them. */
+bool llama_pack(struct llama *l, const struct llama_settings *settings, struct fault *why);
 
 #endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* process.h - a helper program in a process of its own, which answers through a pipe.
+ *
+ * The application's children, signal mask, handlers and descriptors are its own: only the
+ * helper is waited for, and it inherits none of these. Its exit status is not used, so that it
+ * does not matter who reaps it: an application that ignores SIGCHLD, or that waits for any
+ * child, works as well. */
+#ifndef HW_BASE_PROCESS_H
+#define HW_BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The descriptor of the helper that its answer goes to. Those before it lead nowhere; it has
+ * to close those behind it. */
+#define PROCESS_ANSWER 3
+
+struct process {
+    int64_t id; /* 0: none */
+    int answer;
+};
+
+/* Starts a program, as the leader of a process group. The first argument is its path, the last
+ * one NULL. Returns 0, or an error number. */
+int process_start(struct process *process, char *const arguments[]);
+
+/* Waits until an answer of one of the processes can be read, or for so long. */
+void process_wait(const struct process *const list[], size_t count, uint64_t microseconds);
+
+/* Reads what there is of the answer: a number of bytes; 0 at its end; -1: nothing yet. */
+ptrdiff_t process_read(const struct process *process, void *to, size_t size);
+
+/* Waits for the end of the process: not at all, if it has not ended by itself after so many
+ * microseconds, then it and its group are killed. False if it does not end even so, because the
+ * system does not let it (a driver that hangs in the kernel). */
+bool process_end(struct process *process, uint64_t patience);
+
+#endif

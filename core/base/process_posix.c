@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* process_posix.c - a helper program, with posix_spawn(): nothing of the application's memory
+ * is copied, however large it is, and no handler of pthread_atfork() runs. */
+#define _GNU_SOURCE
+#include "base/process.h"
+
+#include "base/platform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LAST_PATIENCE 1000000 /* microseconds for a process that was killed */
+
+/* Moves a descriptor out of the way of the helper's, where the application has closed its
+ * standard ones. */
+static int move_up(int fd)
+{
+    if (fd < 0 || fd > PROCESS_ANSWER)
+        return fd;
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, PROCESS_ANSWER + 1);
+    close(fd);
+    return moved;
+}
+
+static bool make_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    ends[0] = move_up(ends[0]);
+    ends[1] = move_up(ends[1]);
+    if (ends[0] >= 0 && ends[1] >= 0)
+        return true;
+    const int error = errno;
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            close(ends[i]);
+    errno = error;
+    return false;
+}
+
+static int set_files(posix_spawn_file_actions_t *files, int answer)
+{
+    int error = 0;
+    for (int fd = 0; fd < PROCESS_ANSWER && !error; fd++)
+        error = posix_spawn_file_actions_addopen(files, fd, "/dev/null",
+                                                 fd ? O_WRONLY : O_RDONLY, 0);
+    return error ? error : posix_spawn_file_actions_adddup2(files, answer, PROCESS_ANSWER);
+}
+
+/* A group of its own, no blocked signals, and no ignored ones. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int error = posix_spawnattr_setflags(
+        attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (!error)
+        error = posix_spawnattr_setpgroup(attributes, 0);
+    if (!error)
+        error = posix_spawnattr_setsigmask(attributes, &none);
+    return error ? error : posix_spawnattr_setsigdefault(attributes, &all);
+}
+
+static int spawn(struct process *process, char *const arguments[], int answer)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    pid_t id;
+    int error = posix_spawn_file_actions_init(&files);
+    if (error)
+        return error;
+    if (!(error = posix_spawnattr_init(&attributes))) {
+        error = set_files(&files, answer);
+        if (!error)
+            error = set_attributes(&attributes);
+        if (!error)
+            error = posix_spawn(&id, arguments[0], &files, &attributes, arguments, environ);
+        if (!error)
+            process->id = id;
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+int process_start(struct process *process, char *const arguments[])
+{
+    int ends[2];
+    *process = (struct process){ .answer = -1 };
+    if (!make_pipe(ends))
+        return errno;
+    int error = fcntl(ends[0], F_SETFL, O_NONBLOCK) ? errno : 0;
+    if (!error)
+        error = spawn(process, arguments, ends[1]);
+    close(ends[1]);
+    if (error)
+        close(ends[0]);
+    else
+        process->answer = ends[0];
+    return error;
+}
+
+void process_wait(const struct process *const list[], size_t count, uint64_t microseconds)
+{
+    const uint64_t milliseconds = microseconds / 1000 + 1;
+    struct pollfd *polled = calloc(count + 1, sizeof *polled);
+    for (size_t i = 0; i < count && polled; i++)
+        polled[i] = (struct pollfd){ .fd = list[i]->answer, .events = POLLIN };
+    /* Without memory it only waits a little, and the caller looks again. */
+    poll(polled, polled ? (nfds_t)count : 0,
+         !polled ? 1 : (int)(milliseconds < 60000 ? milliseconds : 60000));
+    free(polled);
+}
+
+ptrdiff_t process_read(const struct process *process, void *to, size_t size)
+{
+    ssize_t got;
+    do
+        got = read(process->answer, to, size);
+    while (got < 0 && errno == EINTR);
+    return got < 0 && errno != EAGAIN ? 0 : got;
+}
+
+/* Whether the process has ended, and is not a zombie of this process any more. */
+static bool has_ended(pid_t id)
+{
+    pid_t ended;
+    do
+        ended = waitpid(id, NULL, WNOHANG);
+    while (ended < 0 && errno == EINTR);
+    return ended != 0;
+}
+
+static void pause_for(uint64_t microseconds)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = (long)microseconds * 1000 }, NULL);
+}
+
+/* The number of a process that was not waited for is not given to another, so that the signal
+ * goes to no stranger; unless the application reaps it: then that is unlikely in the time. */
+bool process_end(struct process *process, uint64_t patience)
+{
+    const pid_t id = (pid_t)process->id;
+    const uint64_t start = microseconds_now();
+    bool killed = false, ended;
+    uint64_t step = 50;
+    while (!(ended = has_ended(id))) {
+        const uint64_t waited = microseconds_now() - start;
+        if (!killed && waited >= patience) {
+            kill(-id, SIGKILL);
+            kill(id, SIGKILL); /* it may have left its group */
+            killed = true;
+        } else if (killed && waited >= patience + LAST_PATIENCE) {
+            break;
+        }
+        pause_for(step);
+        step = step < 5000 ? 2 * step : step;
+    }
+    close(process->answer);
+    *process = (struct process){ .answer = -1 };
+    return ended;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* cache.c - the verdicts of probes, kept from one process to the next. POSIX: a system
+ * without openat() needs a file of its own beside this one. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/cache.h"
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "open/key.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the bytes of an entry: one line, the key, the verdict ---- */
+
+static const char magic[] = "hw-verdict 1 ";
+
+#define MAGIC_CHARS (sizeof magic - 1)
+#define HASH_CHARS  16
+#define HEAD_CHARS  (MAGIC_CHARS + HASH_CHARS) /* the checksum is of all that follows it */
+#define NAME_CHARS  (NAME_SIZE + HASH_CHARS + 32)
+
+static void put_hash(char text[HASH_CHARS + 1], uint64_t hash)
+{
+    snprintf(text, HASH_CHARS + 1, "%016" PRIx64, hash);
+}
+
+static bool checksum_is_right(const char *data, size_t size)
+{
+    char text[HASH_CHARS + 1];
+    put_hash(text, hash_add(HASH_START, data + HEAD_CHARS, size - HEAD_CHARS));
+    return memcmp(data + MAGIC_CHARS, text, HASH_CHARS) == 0;
+}
+
+bool cache_parse(char *data, size_t size, const char *key, struct cached *found)
+{
+    const size_t key_bytes = strlen(key);
+    unsigned kind, key_given, verdict_given;
+    *found = (struct cached){ 0 };
+    if (size < HEAD_CHARS || memcmp(data, magic, MAGIC_CHARS) != 0 ||
+        !checksum_is_right(data, size))
+        return false;
+    char *line = data + HEAD_CHARS;
+    char *end = memchr(line, '\n', size - HEAD_CHARS);
+    if (!end)
+        return false;
+    *end++ = '\0';
+    if (sscanf(line, " %*31s %31s %1u %9" SCNu32 " %15" SCNd64 " %15" SCNd64 " %9u %9u",
+               found->outcome, &kind, &found->timeouts, &found->written, &found->expires,
+               &key_given, &verdict_given) != 7)
+        return false;
+    const size_t rest = size - (size_t)(end - data);
+    found->kind = (enum cache_kind)kind;
+    found->bytes = (unsigned char *)end + key_bytes;
+    found->size = verdict_given;
+    return kind <= CACHE_BACKOFF && key_given == key_bytes && rest >= key_bytes &&
+           rest - key_bytes == verdict_given && memcmp(end, key, key_bytes) == 0;
+}
+
+bool cache_counts(const struct cached *found, int64_t now)
+{
+    if (found->kind == CACHE_SUCCESS)
+        return true;
+    return found->written <= now && now < found->expires &&
+           found->expires - found->written <= CACHE_RETRY_MAX;
+}
+
+/* The whole entry; NULL if memory runs out. The caller frees it. */
+static char *format_entry(const char *plugin, const char *key, const struct cached *verdict,
+                          size_t *size)
+{
+    char line[256];
+    const size_t key_bytes = strlen(key);
+    const int length = snprintf(line, sizeof line,
+                                "%s%0*d %s %s %d %" PRIu32 " %" PRId64 " %" PRId64 " %zu"
+                                " %zu\n",
+                                magic, HASH_CHARS, 0, plugin, verdict->outcome,
+                                (int)verdict->kind, verdict->timeouts, verdict->written,
+                                verdict->expires, key_bytes, verdict->size);
+    *size = (size_t)length + key_bytes + verdict->size;
+    char *data = *size <= CACHE_ENTRY_MAX ? malloc(*size + 1) : NULL;
+    if (!data)
+        return NULL;
+    memcpy(data, line, (size_t)length);
+    strcpy(data + length, key);
+    if (verdict->size)
+        memcpy(data + length + key_bytes, verdict->bytes, verdict->size);
+    char text[HASH_CHARS + 1];
+    put_hash(text, hash_add(HASH_START, data + HEAD_CHARS, *size - HEAD_CHARS));
+    memcpy(data + MAGIC_CHARS, text, HASH_CHARS);
+    return data;
+}
+
+/* ---- the directory ---- */
+
+/* Belongs to this user, and nobody else may write to it. */
+static bool is_ours(const struct stat *file)
+{
+    return file->st_uid == geteuid() && !(file->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* The path of the directory, which the caller frees. NULL: there is no cache. A process with
+ * elevated rights has none: its user could have written it. */
+static char *place_of(const struct hw_context *context, const struct candidate *candidate)
+{
+    const char *cache = context->settings.value[SETTING_cache_dir].text;
+    if (context->settings.elevated || !cache || *cache != '/' || !candidate->key)
+        return NULL;
+    return text_format("%s/" CACHE_PLACE, cache);
+}
+
+/* -1, and errno, if it is missing or others may write to it. */
+static int open_place(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat file;
+    if (fd < 0 || (fstat(fd, &file) == 0 && is_ours(&file)))
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+/* Makes the directory and those above it, but none inside a directory of another user: a
+ * program that root starts with the variables of a user leaves nothing in that user's home. */
+static void make_place(char *path)
+{
+    uid_t owner = geteuid();
+    for (char *end = path + 1;; end++) {
+        const char saved = *end;
+        struct stat file;
+        if (saved != '/' && saved != '\0')
+            continue;
+        *end = '\0';
+        if (stat(path, &file) == 0)
+            owner = file.st_uid;
+        else if ((owner == 0 || owner == geteuid()) && mkdir(path, 0700) == 0)
+            owner = geteuid();
+        *end = saved;
+        if (saved == '\0')
+            return;
+    }
+}
+
+/* "<plugin>-<hash of the key>" */
+static void name_entry(const struct candidate *candidate, char name[NAME_CHARS])
+{
+    char hash[HASH_CHARS + 1];
+    put_hash(hash, hash_add(HASH_START, candidate->key, strlen(candidate->key)));
+    snprintf(name, NAME_CHARS, "%s-%s", candidate->name, hash);
+}
+
+/* Also true of the temporary names: an entry's name with ".<number>-<number>" or ".held" behind
+ * it. */
+static bool is_entry_name(const char *name)
+{
+    const size_t length = strcspn(name, ".");
+    return strlen(name) < NAME_CHARS && length > HASH_CHARS + 1 &&
+           name_valid(name, length - HASH_CHARS - 1) &&
+           name[length - HASH_CHARS - 1] == '-' &&
+           strspn(name + length - HASH_CHARS, "0123456789abcdef") == HASH_CHARS;
+}
+
+struct survey {
+    unsigned files;
+    uint64_t bytes;
+    char oldest[NAME_CHARS]; /* the file that was written first */
+    struct timespec written;
+};
+
+static bool is_older(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+static struct survey survey_place(int place)
+{
+    const int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    struct survey survey = { 0 };
+    if (!list && fd >= 0)
+        close(fd);
+    for (const struct dirent *item; list && (item = readdir(list));) {
+        struct stat file;
+        if (!is_entry_name(item->d_name) ||
+            fstatat(place, item->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
+            S_ISDIR(file.st_mode)) /* which unlinkat() would not remove */
+            continue;
+        if (survey.files++ == 0 || is_older(&file.st_mtim, &survey.written)) {
+            strcpy(survey.oldest, item->d_name);
+            survey.written = file.st_mtim;
+        }
+        survey.bytes += (uint64_t)file.st_size;
+    }
+    if (list)
+        closedir(list);
+    return survey;
+}
+
+/* Removes what was written first until the rest is within the limits. */
+static void make_room(int place)
+{
+    struct survey survey;
+    while ((survey = survey_place(place)).files > CACHE_FILES_MAX ||
+           survey.bytes > CACHE_BYTES_MAX)
+        if (unlinkat(place, survey.oldest, 0))
+            return;
+}
+
+/* ---- reading ---- */
+
+static bool read_all(int fd, char *to, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t n = read(fd, to, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        to += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+static bool read_file(int fd, const char *key, struct cached *found)
+{
+    struct stat file;
+    if (fstat(fd, &file) || !S_ISREG(file.st_mode) || !is_ours(&file) ||
+        file.st_size <= 0 || file.st_size > CACHE_ENTRY_MAX)
+        return false;
+    const size_t size = (size_t)file.st_size;
+    char *data = malloc(size);
+    if (data && read_all(fd, data, size) && cache_parse(data, size, key, found)) {
+        memmove(data, found->bytes, found->size);
+        found->bytes = (unsigned char *)data;
+        return true;
+    }
+    free(data);
+    return false;
+}
+
+/* The entry of the candidate's key, expired or not. */
+static bool read_entry(int place, const struct candidate *candidate, struct cached *found)
+{
+    char name[NAME_CHARS];
+    name_entry(candidate, name);
+    /* O_NONBLOCK: a FIFO does not stop us. */
+    const int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const bool good = read_file(fd, candidate->key, found);
+    close(fd);
+    return good;
+}
+
+bool cache_find(struct hw_context *context, const struct candidate *candidate,
+                struct cached *found)
+{
+    char *path = place_of(context, candidate);
+    const int place = path ? open_place(path) : -1;
+    bool good = place >= 0 && read_entry(place, candidate, found);
+    if (good && !cache_counts(found, (int64_t)time(NULL))) {
+        free(found->bytes);
+        good = false;
+    }
+    if (place >= 0)
+        close(place);
+    free(path);
+    return good;
+}
+
+/* ---- writing ---- */
+
+static bool write_all(int fd, const char *from, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t n = write(fd, from, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        from += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* Writes the file under a name of its own, then gives it the entry's: a reader sees a whole
+ * entry or none, and of two writers the later one wins. Without fsync(): what a system that
+ * stops leaves behind has a wrong length or checksum, and probing again is all that it
+ * costs. */
+static bool write_file(int place, const char *name, const char *data, size_t size)
+{
+    char temporary[NAME_CHARS];
+    struct timespec now = { 0 };
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(temporary, sizeof temporary, "%.*s.%ld-%ld", NAME_SIZE + HASH_CHARS, name,
+             (long)getpid(), now.tv_nsec);
+    const int fd = openat(place, temporary,
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool good = write_all(fd, data, size);
+    good = close(fd) == 0 && good;
+    if (good && renameat(place, temporary, place, name) == 0)
+        return true;
+    const int error = errno;
+    unlinkat(place, temporary, 0);
+    errno = error;
+    return false;
+}
+
+static bool write_entry(int place, const struct candidate *candidate,
+                        const struct cached *verdict)
+{
+    char name[NAME_CHARS];
+    size_t size;
+    char *data = format_entry(candidate->name, candidate->key, verdict, &size);
+    name_entry(candidate, name);
+    errno = data ? 0 : size > CACHE_ENTRY_MAX ? EFBIG : ENOMEM;
+    const bool good = data && write_file(place, name, data, size);
+    const int error = errno;
+    if (good)
+        make_room(place);
+    free(data);
+    errno = error;
+    return good;
+}
+
+/* When the verdict was found, and how long it counts. */
+static void date(struct cached *verdict, uint32_t timeouts_before)
+{
+    int64_t seconds = CACHE_RETRY;
+    verdict->written = (int64_t)time(NULL);
+    verdict->timeouts = 0;
+    if (verdict->kind == CACHE_BACKOFF) {
+        verdict->timeouts = timeouts_before < 99 ? timeouts_before + 1 : 99;
+        seconds = CACHE_RETRY_FIRST;
+        for (uint32_t i = 1; i < verdict->timeouts && seconds < CACHE_RETRY_MAX; i++)
+            seconds *= 2;
+        if (seconds > CACHE_RETRY_MAX)
+            seconds = CACHE_RETRY_MAX;
+    }
+    verdict->expires = verdict->kind == CACHE_SUCCESS ? 0 : verdict->written + seconds;
+}
+
+/* Once in a context is enough about a home that cannot be written to. */
+static void tell(struct hw_context *context, const char *path, int error)
+{
+    if (!context->cache_told)
+        log_line(
+            &context->log, HW_LOG_DEBUG, "verdicts on plugins are not kept in %s: %s", path,
+            error == EPERM ? "another user owns it or may write to it" : strerror(error));
+    context->cache_told = true;
+}
+
+bool cache_store(struct hw_context *context, const struct candidate *candidate,
+                 struct cached *verdict)
+{
+    struct cached before = { 0 };
+    char *path = place_of(context, candidate);
+    int place = path ? open_place(path) : -1;
+    const bool missing = place < 0 && errno == ENOENT;
+    if (place >= 0 && read_entry(place, candidate, &before))
+        free(before.bytes);
+    date(verdict, before.timeouts);
+    bool kept = false;
+    if (path && key_holds(candidate)) {
+        if (missing)
+            make_place(path);
+        if (place < 0)
+            place = open_place(path);
+        kept = place >= 0 && write_entry(place, candidate, verdict);
+        if (!kept)
+            tell(context, path, errno);
+    }
+    if (place >= 0)
+        close(place);
+    free(path);
+    return kept;
+}
+
+/* The entry under the name that hides it. Only one is kept: of processes that bind the same
+ * plugin at once, the last one's. */
+static void name_held(const char name[NAME_CHARS], char held[NAME_CHARS])
+{
+    snprintf(held, NAME_CHARS, "%.*s.held", NAME_SIZE + HASH_CHARS, name);
+}
+
+static void move_entry(struct hw_context *context, const struct candidate *candidate,
+                       bool hold, bool keep)
+{
+    char name[NAME_CHARS], held[NAME_CHARS];
+    char *path = place_of(context, candidate);
+    const int place = path ? open_place(path) : -1;
+    if (place >= 0) {
+        name_entry(candidate, name);
+        name_held(name, held);
+        if (hold)
+            renameat(place, name, place, held);
+        else if (keep)
+            renameat(place, held, place, name);
+        else
+            unlinkat(place, held, 0);
+        close(place);
+    }
+    free(path);
+}
+
+void cache_hold(struct hw_context *context, const struct candidate *candidate)
+{
+    move_entry(context, candidate, true, true);
+}
+
+void cache_release(struct hw_context *context, const struct candidate *candidate, bool keep)
+{
+    move_entry(context, candidate, false, keep);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* child.c - the stage probe in a process of its own. The process of a plugin is a grandchild:
+ * hw-probe watches over it, ends it and all that it started at the deadline, and replies in
+ * its place. Here, only hw-probe itself is watched. */
+#define _DEFAULT_SOURCE
+#include "open/child.h"
+
+#include "base/platform.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "open/config.h"
+#include "open/trust.h"
+#include "open/verdict.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GRACE    UINT64_C(1000000) /* microseconds for hw-probe beyond the plugin's deadline */
+#define FAREWELL 100000            /* and for its own end, once it has replied */
+
+/* What the start of a plugin, and the checks of its file, depend on. Not HW_KERNEL: a row that
+ * it does not have is an error of hw_queue_open(), and no fault of its devices. */
+static const enum setting passed_on[] = { SETTING_trust,        SETTING_probe_timeout,
+                                          SETTING_threads,      SETTING_precision,
+                                          SETTING_memory_limit, SETTING_cache_dir,
+                                          SETTING_log };
+#define PASSED_ON (sizeof passed_on / sizeof *passed_on)
+
+const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };
+
+struct job {
+    struct candidate *candidate;
+    struct process process;
+    uint64_t start, deadline;
+    unsigned char *reply;
+    size_t size;
+};
+
+struct jobs {
+    struct hw_context *context;
+    char *program;
+    struct candidate *const *list;
+    size_t count, next; /* of the list */
+    struct job *running;
+    const struct process **processes; /* of those that run */
+    size_t running_count, most;
+};
+
+/* ---- starting ---- */
+
+#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LOADED_MAX)
+
+struct arguments {
+    char *text[ARGUMENTS + 1];
+};
+
+static void arguments_free(struct arguments *arguments)
+{
+    for (size_t i = PROBE_STAMP; i < ARGUMENTS; i++)
+        free(arguments->text[i]);
+}
+
+static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
+                           const struct candidate *candidate)
+{
+    const struct settings *settings = &jobs->context->settings;
+    struct stat file;
+    char **text = arguments->text;
+    *arguments = (struct arguments){ .text = { [PROBE_PROGRAM] = jobs->program } };
+    if (fstat(candidate->fd, &file))
+        return false;
+    text[PROBE_STAMP] = strdup(HW_BUILD_STAMP);
+    text[PROBE_FILE] = strdup(candidate->real);
+    text[PROBE_DEVICE] = text_format("%llu", (unsigned long long)file.st_dev);
+    text[PROBE_INODE] = text_format("%llu", (unsigned long long)file.st_ino);
+    text[PROBE_SIZE] = text_format("%llu", (unsigned long long)file.st_size);
+    text[PROBE_SECONDS] = text_format("%lld", (long long)file.st_mtim.tv_sec);
+    text[PROBE_NANOSECONDS] = text_format("%ld", file.st_mtim.tv_nsec);
+    for (size_t i = 0; i < PASSED_ON; i++)
+        text[PROBE_SETTINGS + i] = text_format("%s=%s", setting_fields[passed_on[i]],
+                                               settings->value[passed_on[i]].text);
+    for (size_t i = 0; i < candidate->loaded_count; i++)
+        text[PROBE_SETTINGS + PASSED_ON + i] = text_format("library=%s",
+                                                           candidate->loaded[i]);
+    for (size_t i = 0; i < PROBE_SETTINGS + PASSED_ON + candidate->loaded_count; i++)
+        if (!text[i])
+            return false;
+    return true;
+}
+
+/* Of processes, memory or descriptors: nothing is wrong with the program. */
+static bool is_shortage(int error)
+{
+    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+static bool start(struct jobs *jobs, struct candidate *candidate)
+{
+    struct job job = { .candidate = candidate, .start = microseconds_now() };
+    struct arguments arguments;
+    log_line(&jobs->context->log, HW_LOG_DEBUG, "trying %s in a process of its own",
+             candidate->path);
+    int error = 0;
+    if (!arguments_make(&arguments, jobs, candidate))
+        stop(candidate, REASON_NO_MEMORY, NULL);
+    else if ((error = process_start(&job.process, arguments.text)))
+        stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
+             "%s cannot be started: %s", jobs->program, strerror(error));
+    arguments_free(&arguments);
+    if (candidate->reason)
+        return false;
+    job.deadline = job.start + jobs->context->settings.probe_timeout * UINT64_C(1000000) +
+                   GRACE;
+    jobs->running[jobs->running_count++] = job;
+    return true;
+}
+
+/* ---- ending ---- */
+
+static bool no_reply(struct job *job, bool late)
+{
+    struct candidate *candidate = job->candidate;
+    if (late)
+        return stop(candidate, REASON_HANG, "it stopped the program that watches over it");
+    if (job->size == sizeof probe_other && !memcmp(job->reply, probe_other, job->size)) {
+        stop(candidate, REASON_NO_HELPER,
+             "hw-probe is of another build than the library in this process");
+        set_remedy(candidate, "Restart the program; if that does not help, install library "
+                              "and hw-probe of one build");
+        return false;
+    }
+    if (job->size)
+        return stop(candidate, REASON_BAD_REPLY,
+                    "the program that watches over it ended without a whole reply");
+    return stop(candidate, REASON_NO_HELPER,
+                "hw-probe ended without a reply: it is damaged");
+}
+
+bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_t size)
+{
+    struct verdict *verdict = calloc(1, sizeof *verdict);
+    if (!verdict) {
+        stop(candidate, REASON_NO_MEMORY, NULL);
+        return true;
+    }
+    if (!verdict_decode(verdict, bytes, size)) {
+        free(verdict);
+        return false;
+    }
+    candidate->verdict = verdict;
+    if (!verdict->reason)
+        return true;
+    stop(candidate, verdict->reason, "%s",
+         verdict->message ? verdict->message : reason_rows[verdict->reason].sentence);
+    if (verdict->reason == REASON_NEEDS_LIBRARY) /* but preflight has found it here */
+        set_remedy(candidate, "Only this process has it: add its directory to "
+                              "LD_LIBRARY_PATH, or set HW_PROBE=inproc");
+    else if (verdict->remedy)
+        set_remedy(candidate, "%s", verdict->remedy);
+    else if (verdict->reason == REASON_CRASH)
+        set_remedy(candidate,
+                   "Report it to its author, or set HW_DISABLE=%s; crash.md in the "
+                   "documentation says how to find out more",
+                   candidate->name);
+    return true;
+}
+
+static void finish(struct jobs *jobs, size_t index, bool late)
+{
+    struct job *job = &jobs->running[index];
+    if (!process_end(&job->process, late ? 0 : FAREWELL))
+        log_line(&jobs->context->log, HW_LOG_WARN,
+                 "%s: the process that tries it does not end, even killed",
+                 job->candidate->path);
+    if (!child_accept(job->candidate, job->reply, job->size))
+        no_reply(job, late);
+    free(job->reply);
+    job->candidate->microseconds[STAGE_PROBE] += microseconds_now() - job->start;
+    jobs->running[index] = jobs->running[--jobs->running_count];
+}
+
+/* ---- waiting ---- */
+
+/* The end of the pipe does not tell: a child that the application forks meanwhile has it too. */
+static bool is_whole(const struct job *job)
+{
+    uint64_t stated;
+    if (job->size < VERDICT_FRAME)
+        return false;
+    memcpy(&stated, job->reply + sizeof verdict_magic, sizeof stated);
+    return job->size >= stated;
+}
+
+/* Takes what there is of the reply; false if there will be no more. */
+static bool take(struct job *job)
+{
+    unsigned char part[4096];
+    ptrdiff_t got;
+    while ((got = process_read(&job->process, part, sizeof part)) > 0) {
+        unsigned char *reply = job->size + (size_t)got <= VERDICT_BYTES
+                                   ? realloc(job->reply, job->size + (size_t)got)
+                                   : NULL;
+        if (!reply)
+            return false;
+        memcpy(reply + job->size, part, (size_t)got);
+        job->reply = reply;
+        job->size += (size_t)got;
+    }
+    return got < 0 && !is_whole(job);
+}
+
+static void wait_for_some(struct jobs *jobs)
+{
+    const uint64_t now = microseconds_now();
+    uint64_t rest = UINT64_MAX;
+    for (size_t i = 0; i < jobs->running_count; i++) {
+        const struct job *job = &jobs->running[i];
+        const uint64_t left = job->deadline > now ? job->deadline - now : 0;
+        jobs->processes[i] = &job->process;
+        rest = left < rest ? left : rest;
+    }
+    process_wait(jobs->processes, jobs->running_count, rest);
+    for (size_t i = jobs->running_count; i-- > 0;) {
+        struct job *job = &jobs->running[i];
+        const bool open = take(job), late = open && microseconds_now() >= job->deadline;
+        if (!open || late)
+            finish(jobs, i, late);
+    }
+}
+
+/* ---- all ---- */
+
+/* The program must be as trustworthy as a plugin, for it is run as well. */
+static bool find_program(struct jobs *jobs, struct distrust *why)
+{
+    const struct settings *settings = &jobs->context->settings;
+    char *path = probe_program(settings->elevated), *real = NULL;
+    const int fd = path ? trust_open(path, settings->trust, &real, why) : -1;
+    if (fd >= 0)
+        close(fd);
+    else
+        jobs->program = path;
+    if (fd < 0)
+        return false;
+    free(path);
+    jobs->program = real;
+    return true;
+}
+
+static void stop_all(struct jobs *jobs, const struct distrust *why)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        stop(jobs->list[i], REASON_NO_HELPER, "%s, which tries plugins, cannot be used: %s",
+             jobs->program ? jobs->program : "hw-probe", why->message);
+}
+
+void child_probe(struct hw_context *context, struct candidate *const list[], size_t count)
+{
+    struct distrust why = { REASON_NO_MEMORY, "out of memory" };
+    struct jobs jobs = { .context = context, .list = list, .count = count };
+    if (!count)
+        return;
+    jobs.most = usable_processors() < count ? usable_processors() : count;
+    jobs.most += !jobs.most; /* not known */
+    jobs.running = calloc(jobs.most, sizeof *jobs.running);
+    jobs.processes = calloc(jobs.most, sizeof *jobs.processes);
+    if (jobs.running && jobs.processes && find_program(&jobs, &why)) {
+        while (jobs.next < count || jobs.running_count) {
+            if (jobs.next < count && jobs.running_count < jobs.most)
+                start(&jobs, list[jobs.next++]);
+            else
+                wait_for_some(&jobs);
+        }
+    } else {
+        stop_all(&jobs, &why);
+    }
+    free(jobs.running);
+    free(jobs.processes);
+    free(jobs.program);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* child.h - the stage probe in a process of its own: the program hw-probe (tools/probe) loads
+ * the plugin there, starts it, opens its devices, and replies with a verdict. */
+#ifndef HW_OPEN_CHILD_H
+#define HW_OPEN_CHILD_H
+
+#include "open/candidate.h"
+
+/* The arguments of hw-probe, in order; behind them, settings as <field>=<value>, and
+ * the libraries that it needs and the process has, as library=<path>. */
+#define PROBE_ARGUMENTS(X)                                                                 \
+    X(PROGRAM)                                                                             \
+    X(STAMP)  /* the build of the library, which must be that of hw-probe */               \
+    X(FILE)   /* the path of the plugin, without links */                                  \
+    X(DEVICE) /* the rest is what fstat() said of it: numbers */                           \
+    X(INODE)                                                                               \
+    X(SIZE)                                                                                \
+    X(SECONDS) /* when it was written */                                                   \
+    X(NANOSECONDS)
+enum probe_argument {
+#define X(NAME) PROBE_##NAME,
+    PROBE_ARGUMENTS(X)
+#undef X
+        PROBE_SETTINGS
+};
+
+/* The whole reply of hw-probe if the library is of another build: 8 bytes. */
+extern const char probe_other[8];
+
+/* Gives the candidate the verdict that these bytes hold, or stops it as they say. False if
+ * they hold none. */
+bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_t size);
+
+/* Gives each candidate a verdict, or stops it. As many run at once as there are processors. */
+void child_probe(struct hw_context *context, struct candidate *const list[], size_t count);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* key.c - all that the verdict on a plugin depends on, as lines of text. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/key.h"
+
+#include "base/hash.h"
+#include "base/platform.h"
+#include "base/text.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONTENT_BYTES 4096 /* of a driver's file; a larger one is known by its dates */
+#define CONTENT_FILES 64   /* of a driver's directory */
+#define LIBRARY_CACHE "/etc/ld.so.cache"
+
+/* Adds a line. A key that memory ran out for is NULL and stays so: without a key nothing is
+ * kept. */
+__attribute__((format(printf, 2, 3))) static void add(char **key, const char *format, ...)
+{
+    char line[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    char *longer = *key && length >= 0 && (size_t)length < sizeof line
+                       ? text_format("%s%s\n", *key, line)
+                       : NULL;
+    free(*key);
+    *key = longer;
+}
+
+/* ---- files ---- */
+
+/* What changes if a file is replaced or written to. */
+struct identity {
+    char text[160];
+};
+
+static struct identity identity_of(const struct stat *file)
+{
+    struct identity identity;
+    snprintf(identity.text, sizeof identity.text, "%ju:%ju %jd bytes %jd.%09ld %jd.%09ld",
+             (uintmax_t)file->st_dev, (uintmax_t)file->st_ino, (intmax_t)file->st_size,
+             (intmax_t)file->st_mtim.tv_sec, file->st_mtim.tv_nsec,
+             (intmax_t)file->st_ctim.tv_sec, file->st_ctim.tv_nsec);
+    return identity;
+}
+
+static struct identity identity_at(const char *path)
+{
+    struct stat file;
+    if (!path || stat(path, &file))
+        return (struct identity){ "-" };
+    return identity_of(&file);
+}
+
+void key_begin(struct candidate *candidate)
+{
+    struct stat file;
+    free(candidate->key);
+    candidate->key = fstat(candidate->fd, &file) ? NULL : strdup("");
+    if (candidate->key)
+        add(&candidate->key, "file %s %s", identity_of(&file).text, candidate->real);
+}
+
+bool key_holds(const struct candidate *candidate)
+{
+    char *line = text_format("file %s %s\n", identity_at(candidate->real).text,
+                             candidate->real);
+    const bool holds = line && strncmp(candidate->key, line, strlen(line)) == 0;
+    free(line);
+    return holds;
+}
+
+void key_add_library(struct candidate *candidate, const char *name, const char *path)
+{
+    if (candidate->key)
+        add(&candidate->key, "library %s %s", identity_at(path).text, name);
+}
+
+/* ---- what the manifest says about the driver ---- */
+
+/* A small file by its contents: the dates of files that a kernel makes up mean nothing. A
+ * larger one by its dates. A device by who may use it; it is not opened, which could wake
+ * it. */
+static uint64_t hash_file(const char *path, const struct stat *file)
+{
+    char content[CONTENT_BYTES];
+    struct identity identity = identity_of(file);
+    if (!S_ISREG(file->st_mode)) {
+        snprintf(content, sizeof content, "%o %ju %ju %ju %d", (unsigned)file->st_mode,
+                 (uintmax_t)file->st_uid, (uintmax_t)file->st_gid, (uintmax_t)file->st_rdev,
+                 access(path, R_OK | W_OK));
+        return hash_add(HASH_START, content, strlen(content));
+    }
+    const int fd = file->st_size <= CONTENT_BYTES ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const ssize_t bytes = fd < 0 ? -1 : read(fd, content, sizeof content);
+    if (fd >= 0)
+        close(fd);
+    return bytes < 0 ? hash_add(HASH_START, identity.text, strlen(identity.text))
+                     : hash_add(HASH_START, content, (size_t)bytes);
+}
+
+/* The order in which a directory lists its files does not matter. */
+static uint64_t hash_directory(const char *path)
+{
+    uint64_t sum = 0;
+    unsigned files = 0;
+    DIR *list = opendir(path);
+    for (const struct dirent *item; list && (item = readdir(list));) {
+        struct stat file;
+        char *inside = text_format("%s/%s", path, item->d_name);
+        uint64_t hash = hash_add(HASH_START, item->d_name, strlen(item->d_name));
+        if (inside && files < CONTENT_FILES && item->d_name[0] != '.' &&
+            stat(inside, &file) == 0) {
+            const uint64_t content = hash_file(inside, &file);
+            sum += hash_add(hash, &content, sizeof content);
+            files++;
+        }
+        free(inside);
+    }
+    if (list)
+        closedir(list);
+    return sum;
+}
+
+static void add_driver(char **key, const char *path)
+{
+    struct stat file;
+    if (stat(path, &file))
+        add(key, "driver - %s", path);
+    else
+        add(key, "driver %016" PRIx64 " %s",
+            S_ISDIR(file.st_mode) ? hash_directory(path) : hash_file(path, &file), path);
+}
+
+/* ---- the environment ---- */
+
+/* "NAME=value" is the variable "NAME" and one of the variables "NA*". */
+static bool matches(const char *entry, const char *pattern)
+{
+    const size_t length = strcspn(pattern, "*");
+    return strncmp(entry, pattern, length) == 0 &&
+           (pattern[length] || entry[length] == '=');
+}
+
+/* Values may be long, and nobody else's business: the key has their hash. */
+static void add_variables(char **key, const char *pattern)
+{
+    extern char **environ;
+    uint64_t sum = 0;
+    unsigned count = 0;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (matches(*entry, pattern)) {
+            sum += hash_add(HASH_START, *entry, strlen(*entry));
+            count++;
+        }
+    add(key, "variable %u %016" PRIx64 " %s", count, sum, pattern);
+}
+
+static uint64_t hash_groups(void)
+{
+    const int count = getgroups(0, NULL);
+    gid_t *list = count > 0 ? calloc((size_t)count, sizeof *list) : NULL;
+    const int got = list ? getgroups(count, list) : 0;
+    const uint64_t hash = hash_add(HASH_START, list,
+                                   got > 0 ? (size_t)got * sizeof *list : 0);
+    free(list);
+    return hash;
+}
+
+/* ---- what the verdicts on all plugins depend on ---- */
+
+static char *common_key(const struct settings *settings)
+{
+    char *key = strdup("");
+    char *probe = probe_program(settings->elevated);
+    char boot[64];
+    add(&key, "version %s %s", hw_version_string(), HW_BUILD_STAMP);
+    add(&key, "user %ju %ju %016" PRIx64, (uintmax_t)geteuid(), (uintmax_t)getegid(),
+        hash_groups());
+    add(&key, "boot %s", system_start(boot, sizeof boot) ? boot : "-");
+    add(&key, "processors %u", usable_processors());
+    add(&key, "libraries %s", identity_at(LIBRARY_CACHE).text);
+    add(&key, "probe %s", identity_at(probe).text);
+    free(probe);
+    for (int i = 0; i < SETTING_COUNT; i++)
+        if (i == SETTING_trust || i == SETTING_probe_timeout || i == SETTING_threads ||
+            i == SETTING_precision || i == SETTING_memory_limit)
+            add(&key, "setting %d %s", i, settings->value[i].text);
+    /* Those of the system's loader and C library. */
+    add_variables(&key, "LD_*");
+    add_variables(&key, "GLIBC_TUNABLES");
+    return key;
+}
+
+void key_end(struct hw_context *context, struct candidate *candidate)
+{
+    const struct manifest *manifest = candidate->manifest;
+    if (!candidate->key)
+        return;
+    if (!context->key)
+        context->key = common_key(&context->settings);
+    for (uint32_t i = 0; i < manifest->driver_count; i++)
+        add_driver(&candidate->key, manifest->drivers[i]);
+    for (uint32_t i = 0; i < manifest->variable_count; i++)
+        add_variables(&candidate->key, manifest->variables[i]);
+    add(&candidate->key, "%s", context->key ? context->key : "");
+    if (!context->key) {
+        free(candidate->key);
+        candidate->key = NULL;
+    }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* recall.c - the stage probe, from memory: the verdicts of earlier starts. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/recall.h"
+
+#include "base/text.h"
+#include "open/cache.h"
+#include "open/child.h"
+#include "open/verdict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Whether the reason says something about the plugin, and not about this process. */
+static bool is_about_plugin(enum reason reason)
+{
+    return reason_rows[reason].stage == STAGE_PROBE && reason != REASON_NO_HELPER;
+}
+
+/* A stopped plugin is tried again later: the message says when. */
+static void say_when(struct candidate *candidate)
+{
+    const int64_t now = (int64_t)time(NULL);
+    char *longer = text_format("%s (tried %lld s ago; it is tried again in %lld s)",
+                               message_of(candidate), (long long)(now - candidate->tried),
+                               (long long)(candidate->retry - now));
+    if (!longer)
+        return;
+    free(candidate->message);
+    candidate->message = longer;
+}
+
+bool recall(struct hw_context *context, struct candidate *candidate)
+{
+    struct cached found;
+    if (!cache_find(context, candidate, &found))
+        return false;
+    candidate->recalled = child_accept(candidate, found.bytes, found.size);
+    free(found.bytes);
+    if (!candidate->recalled)
+        return false;
+    candidate->tried = found.written;
+    candidate->retry = found.expires;
+    log_line(&context->log, HW_LOG_DEBUG, "%s is not tried: its verdict is known",
+             candidate->path);
+    if (candidate->reason)
+        say_when(candidate);
+    return true;
+}
+
+/* A device that cannot be opened may be busy, and an op may have failed for lack of memory:
+ * neither is for ever. */
+static enum cache_kind kind_of(const struct verdict *verdict)
+{
+    if (verdict->reason == REASON_HANG || (!verdict->reason && verdict->withdrawn_count))
+        return CACHE_BACKOFF;
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        if (verdict->devices[i].fault)
+            return CACHE_FAILURE;
+    return verdict->reason ? CACHE_FAILURE : CACHE_SUCCESS;
+}
+
+void remember(struct hw_context *context, struct candidate *candidate)
+{
+    const struct verdict bare = { .reason = candidate->reason,
+                                  .message = candidate->message,
+                                  .remedy = candidate->remedy };
+    const struct verdict *verdict = candidate->verdict ? candidate->verdict : &bare;
+    struct cached entry = { .kind = kind_of(verdict) };
+    if ((verdict->reason && !is_about_plugin(verdict->reason)) ||
+        !verdict_encode(verdict, &entry.bytes, &entry.size))
+        return;
+    snprintf(entry.outcome, sizeof entry.outcome, "%s",
+             verdict->reason ? reason_rows[verdict->reason].code : "ok");
+    const bool kept = cache_store(context, candidate, &entry);
+    candidate->tried = entry.written;
+    candidate->retry = kept ? entry.expires : entry.written; /* else at every start */
+    free(entry.bytes);
+}
+
+/* The devices that the plugin has here. */
+static uint32_t count_devices(const struct hw_context *context,
+                              const struct candidate *candidate)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < context->unselected_count; i++)
+        count += context->unselected[i]->plugin == candidate->plugin;
+    return count;
+}
+
+/* Whether the plugin starts here on the strength of a verdict that was kept. */
+static bool is_bound_from_memory(const struct candidate *candidate)
+{
+    return candidate->recalled && !candidate->verdict->reason;
+}
+
+void bind_begins(struct hw_context *context, const struct candidate *candidate)
+{
+    if (is_bound_from_memory(candidate))
+        cache_hold(context, candidate);
+}
+
+void bind_ended(struct hw_context *context, const struct candidate *candidate)
+{
+    if (is_bound_from_memory(candidate))
+        cache_release(context, candidate,
+                      candidate->plugin ? count_devices(context, candidate) ==
+                                              candidate->verdict->device_count
+                                        : !is_about_plugin(candidate->reason));
+}

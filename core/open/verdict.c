@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* verdict.c - what a probe found out about a plugin file, as bytes and back:
+ *
+ *   8 bytes  the magic, which has the version of the format in it
+ *   u64      bytes in all
+ *   ...      the fields of struct verdict in order; a string is a u32 of its bytes and these
+ *   u64      checksum of everything before
+ *
+ * Numbers have the byte order of the machine, which wrote them for itself. The checksum finds
+ * accidents. It does not find intent, so that every count and value is checked as well. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/verdict.h"
+
+#include "base/hash.h"
+#include "open/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The last character is the version of the format: of the fields, and of their meaning. */
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '1' };
+
+#define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
+
+enum {
+    FRAME_HEAD = sizeof verdict_magic + sizeof(uint64_t),
+    FRAME_TAIL = sizeof(uint64_t),
+};
+_Static_assert(FRAME_HEAD + FRAME_TAIL == VERDICT_FRAME, "see verdict.h");
+
+_Static_assert(HW_OP_COUNT <= 64, "struct verdict has a bit for each op");
+
+static uint64_t checksum(const unsigned char *bytes, size_t size)
+{
+    return hash_add(HASH_START, bytes, size);
+}
+
+void verdict_seal(unsigned char *bytes, size_t size)
+{
+    const uint64_t all = size;
+    memcpy(bytes, verdict_magic, sizeof verdict_magic);
+    memcpy(bytes + sizeof verdict_magic, &all, sizeof all);
+    const uint64_t sum = checksum(bytes, size - FRAME_TAIL);
+    memcpy(bytes + size - FRAME_TAIL, &sum, sizeof sum);
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    unsigned char *bytes;
+    size_t size, room;
+    bool failed;
+};
+
+static void put(struct writer *writer, const void *from, size_t size)
+{
+    if (writer->failed || size > VERDICT_BYTES - writer->size) {
+        writer->failed = true;
+        return;
+    }
+    if (size > writer->room - writer->size) {
+        const size_t room = 2 * (writer->size + size);
+        unsigned char *bytes = realloc(writer->bytes, room);
+        if (!bytes) {
+            writer->failed = true;
+            return;
+        }
+        writer->bytes = bytes;
+        writer->room = room;
+    }
+    if (size)
+        memcpy(writer->bytes + writer->size, from, size);
+    writer->size += size;
+}
+
+static void put_u32(struct writer *writer, uint32_t value)
+{
+    put(writer, &value, sizeof value);
+}
+
+static void put_u64(struct writer *writer, uint64_t value)
+{
+    put(writer, &value, sizeof value);
+}
+
+/* Longer text is cut: it is for people. */
+static void put_text(struct writer *writer, const char *text)
+{
+    const size_t length = text ? strnlen(text, VERDICT_TEXT - 1) : 0;
+    put_u32(writer, text ? (uint32_t)length : NO_TEXT);
+    put(writer, text, length);
+}
+
+static void put_device(struct writer *writer, const struct verdict_device *device)
+{
+    put_u32(writer, sizeof device->info);
+    put(writer, &device->info, sizeof device->info);
+    put_text(writer, device->fault);
+}
+
+static void put_withdrawn(struct writer *writer, const struct withdrawn *withdrawn)
+{
+    put_u32(writer, withdrawn->device);
+    put_u32(writer, withdrawn->op);
+    put_u32(writer, withdrawn->all);
+    put(writer, withdrawn->dtype, sizeof withdrawn->dtype);
+    put_text(writer, withdrawn->why);
+}
+
+static void put_fields(struct writer *writer, const struct verdict *verdict)
+{
+    put_text(writer, reason_rows[verdict->reason].code);
+    put_text(writer, verdict->message);
+    put_text(writer, verdict->remedy);
+    put_text(writer, verdict->version);
+    put_u64(writer, verdict->ops);
+    put(writer, verdict->microseconds, sizeof verdict->microseconds);
+    put_u32(writer, verdict->device_count);
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        put_device(writer, &verdict->devices[i]);
+    put_u32(writer, verdict->withdrawn_count);
+    for (uint32_t i = 0; i < verdict->withdrawn_count; i++)
+        put_withdrawn(writer, &verdict->withdrawn[i]);
+}
+
+bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t *size)
+{
+    static const unsigned char empty[FRAME_HEAD];
+    struct writer writer = { 0 };
+    put(&writer, empty, FRAME_HEAD);
+    put_fields(&writer, verdict);
+    put(&writer, empty, FRAME_TAIL);
+    if (writer.failed || verdict->device_count > MAX_DEVICES ||
+        verdict->withdrawn_count > VERDICT_WITHDRAWN) {
+        free(writer.bytes);
+        return false;
+    }
+    verdict_seal(writer.bytes, writer.size);
+    *bytes = writer.bytes;
+    *size = writer.size;
+    return true;
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    const unsigned char *bytes;
+    size_t left;
+};
+
+static bool get(struct reader *reader, void *to, size_t size)
+{
+    if (size > reader->left)
+        return false;
+    memcpy(to, reader->bytes, size);
+    reader->bytes += size;
+    reader->left -= size;
+    return true;
+}
+
+static bool get_u32(struct reader *reader, uint32_t *value)
+{
+    return get(reader, value, sizeof *value);
+}
+
+static bool get_u64(struct reader *reader, uint64_t *value)
+{
+    return get(reader, value, sizeof *value);
+}
+
+/* One line, whatever it was: control characters become spaces. */
+static void one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = ' ';
+}
+
+static bool get_text(struct reader *reader, char **text)
+{
+    uint32_t length;
+    *text = NULL;
+    if (!get_u32(reader, &length))
+        return false;
+    if (length == NO_TEXT)
+        return true;
+    if (length >= VERDICT_TEXT || length > reader->left ||
+        memchr(reader->bytes, '\0', length) || !(*text = calloc(1, (size_t)length + 1)))
+        return false;
+    get(reader, *text, length);
+    one_line(*text);
+    return true;
+}
+
+static bool get_reason(struct reader *reader, enum reason *reason)
+{
+    char *code;
+    bool good = get_text(reader, &code) && code && reason_named(code, reason);
+    free(code);
+    return good;
+}
+
+static bool get_device(struct reader *reader, struct verdict_device *device)
+{
+    uint32_t size;
+    return get_u32(reader, &size) && size == sizeof device->info &&
+           get(reader, &device->info, size) && device->info.size == size &&
+           !device_fault(&device->info) && get_text(reader, &device->fault);
+}
+
+static bool get_devices(struct reader *reader, struct verdict *verdict)
+{
+    uint32_t count;
+    if (!get_u32(reader, &count) || count > MAX_DEVICES ||
+        (count == 0) != (verdict->reason != REASON_NONE) ||
+        !(verdict->devices = calloc((size_t)count + 1, sizeof *verdict->devices)))
+        return false;
+    /* Counted before it is read, so that what it allocates is freed. */
+    while (verdict->device_count < count)
+        if (!get_device(reader, &verdict->devices[verdict->device_count++]))
+            return false;
+    return true;
+}
+
+static bool get_one_withdrawn(struct reader *reader, const struct verdict *verdict,
+                              struct withdrawn *withdrawn)
+{
+    if (!get_u32(reader, &withdrawn->device) ||
+        withdrawn->device >= verdict->device_count || !get_u32(reader, &withdrawn->op) ||
+        withdrawn->op >= HW_OP_COUNT || !get_u32(reader, &withdrawn->all) ||
+        withdrawn->all > 1 || !get(reader, withdrawn->dtype, sizeof withdrawn->dtype))
+        return false;
+    for (int i = 0; i < MAX_OPERANDS; i++)
+        if (withdrawn->dtype[i] < 0 || withdrawn->dtype[i] >= HW_DTYPE_END)
+            return false;
+    return get_text(reader, &withdrawn->why) && withdrawn->why;
+}
+
+static bool get_withdrawn(struct reader *reader, struct verdict *verdict)
+{
+    uint32_t count;
+    if (!get_u32(reader, &count) || count > VERDICT_WITHDRAWN ||
+        !(verdict->withdrawn = calloc((size_t)count + 1, sizeof *verdict->withdrawn)))
+        return false;
+    while (verdict->withdrawn_count < count)
+        if (!get_one_withdrawn(reader, verdict,
+                               &verdict->withdrawn[verdict->withdrawn_count++]))
+            return false;
+    return true;
+}
+
+static bool get_fields(struct reader *reader, struct verdict *verdict)
+{
+    return get_reason(reader, &verdict->reason) && get_text(reader, &verdict->message) &&
+           get_text(reader, &verdict->remedy) && get_text(reader, &verdict->version) &&
+           get_u64(reader, &verdict->ops) &&
+           (HW_OP_COUNT == 64 || verdict->ops >> HW_OP_COUNT == 0) &&
+           get(reader, verdict->microseconds, sizeof verdict->microseconds) &&
+           get_devices(reader, verdict) && get_withdrawn(reader, verdict) &&
+           (verdict->version || verdict->reason) && !reader->left;
+}
+
+/* Whether the bytes have the length and the checksum that they state. */
+static bool is_whole(const unsigned char *bytes, size_t size)
+{
+    uint64_t stated, sum;
+    if (size > VERDICT_BYTES || size < VERDICT_FRAME ||
+        memcmp(bytes, verdict_magic, sizeof verdict_magic) != 0)
+        return false;
+    memcpy(&stated, bytes + sizeof verdict_magic, sizeof stated);
+    memcpy(&sum, bytes + size - FRAME_TAIL, sizeof sum);
+    return stated == size && sum == checksum(bytes, size - FRAME_TAIL);
+}
+
+bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size)
+{
+    *verdict = (struct verdict){ 0 };
+    if (!is_whole(bytes, size))
+        return false;
+    struct reader reader = { bytes + FRAME_HEAD, size - VERDICT_FRAME };
+    if (get_fields(&reader, verdict))
+        return true;
+    verdict_free(verdict);
+    return false;
+}
+
+void verdict_free(struct verdict *verdict)
+{
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        free(verdict->devices[i].fault);
+    for (uint32_t i = 0; i < verdict->withdrawn_count; i++)
+        free(verdict->withdrawn[i].why);
+    free(verdict->devices);
+    free(verdict->withdrawn);
+    free(verdict->message);
+    free(verdict->remedy);
+    free(verdict->version);
+    *verdict = (struct verdict){ 0 };
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* verdict.h - what a probe found out about a plugin file, and the same as bytes: the reply of
+ * the program hw-probe, and what the cache keeps. */
+#ifndef HW_OPEN_VERDICT_H
+#define HW_OPEN_VERDICT_H
+
+#include "open/candidate.h"
+#include "run/ops.h"
+
+/* The most bytes, strings and entries of a verdict; larger ones are not written, and refused
+ * when read. */
+enum {
+    VERDICT_BYTES = 1 << 20,
+    VERDICT_TEXT = 1024, /* of a string, with its NUL */
+    VERDICT_WITHDRAWN = 1024
+};
+
+/* What the probe spent its time on. */
+enum probe_part { PART_LOAD, PART_START, PART_DEVICES, PART_ADMISSION, PART_COUNT };
+
+/* A device, as the plugin reported it. */
+struct verdict_device {
+    struct hw_device_info info;
+    char *fault; /* why it cannot be opened; NULL: it was opened, and closed again */
+};
+
+/* An op that a device must not be given. */
+struct withdrawn {
+    uint32_t device;             /* the plugin's index */
+    uint32_t op;                 /* enum hw_op */
+    uint32_t all;                /* 1: whatever the dtypes; 0: with operands of these */
+    int32_t dtype[MAX_OPERANDS]; /* in the order of the op's operands; HW_NONE: absent */
+    char *why;
+};
+
+/* Strings are never NULL, unless this is said of them. */
+struct verdict {
+    enum reason reason; /* why the plugin cannot be used; REASON_NONE: it can */
+    char *message;      /* NULL: that of the reason */
+    char *remedy;       /* NULL: that of the reason */
+    char *version;      /* of the plugin; NULL: it did not come so far */
+    uint64_t ops;       /* bit 1 << op for each op that it has */
+    uint64_t microseconds[PART_COUNT];
+    uint32_t device_count; /* 1 to MAX_DEVICES if the plugin can be used, else 0 */
+    uint32_t withdrawn_count;
+    struct verdict_device *devices;
+    struct withdrawn *withdrawn;
+};
+
+/* Writes the verdict to memory that the caller frees. False if memory runs out, or if the
+ * verdict has more of something than it may. */
+bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t *size);
+
+/* Reads a verdict from bytes of any origin. False unless they are what verdict_encode() of
+ * this version writes, of a verdict that makes sense; there is nothing to free then. */
+bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size);
+
+void verdict_free(struct verdict *verdict);
+
+/* The first bytes of every verdict. */
+extern const char verdict_magic[8];
+
+/* Writes the magic, the size and the checksum into what verdict_encode() is making: at least
+ * VERDICT_FRAME bytes. For it, and for a fuzzer, who would not find them. */
+enum { VERDICT_FRAME = 24 };
+void verdict_seal(unsigned char *bytes, size_t size);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* demotion.c - if submitting an op fails on a device, it would fail again with each call. So the
+ * device is not asked any more for this op on operands of these dtypes, and the next device in the
+ * context's order computes it: see fallback.c. That is logged once, listed by hw_explain(), and
+ * lasts until hw_device_reset().
+ *
+ * Queues remember calls that their device took (seen.h). A demotion makes the queues of the device
+ * look up from that: the generation of each is made one that no process has, so that its next call
+ * gets the full check, which comes across the demotion. */
+#include "run/demotion.h"
+
+#include "base/argument.h"
+#include "base/fork.h"
+#include "base/message.h"
+#include "run/device.h"
+#include "run/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct demotion {
+    struct demotion *next;
+    struct hw_device *device;
+    uint32_t op;
+    uint64_t kind; /* see kind_of() */
+    bool wrong;
+    char dtypes[DTYPES_SIZE];
+    char why[];
+};
+
+void write_dtypes(uint32_t op, const void *args, char text[DTYPES_SIZE])
+{
+    int n = 0;
+    for (uint32_t i = 0; i < op_rows[op].operand_count && n < DTYPES_SIZE - 8; i++) {
+        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
+        n += snprintf(text + n, DTYPES_SIZE - (size_t)n, "%s%s", i ? " " : "",
+                      t->dtype == HW_NONE ? "-" : hw_dtype_name(t->dtype));
+    }
+}
+
+_Static_assert(MAX_OPERANDS * 8 <= 64 && HW_DTYPE_END <= 128, "kind_of()");
+
+/* A byte for each operand: its dtype, and whether it is packed, which other kernels read. */
+static uint64_t kind_of(uint32_t op, const void *args)
+{
+    uint64_t kind = 0;
+    for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
+        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
+        kind = kind << 8 | ((uint64_t)t->dtype & 0x7f) | (t->layout ? 0x80 : 0);
+    }
+    return kind;
+}
+
+/* The caller holds the context's lock. */
+static struct demotion *find(const struct hw_device *device, uint32_t op, const void *args)
+{
+    const uint64_t kind = kind_of(op, args);
+    struct demotion *d = device->context->demotions;
+    while (d && (d->device != device || d->op != op || d->kind != kind))
+        d = d->next;
+    return d;
+}
+
+enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *args)
+{
+    enum hw_status status = HW_OK;
+    pthread_mutex_lock(&device->context->lock);
+    const struct demotion *found = find(device, op, args);
+    if (found)
+        status = fail(HW_UNSUPPORTED,
+                      "it failed or was wrong here before, and is not tried again until "
+                      "hw_device_reset(): %s",
+                      found->why);
+    pthread_mutex_unlock(&device->context->lock);
+    return status;
+}
+
+/* ---- demoting ---- */
+
+static struct demotion *make(const struct failure *failure)
+{
+    const size_t length = strlen(failure->why) + 1;
+    struct demotion *made = calloc(1, sizeof *made + length);
+    if (!made)
+        return NULL;
+    made->device = failure->device;
+    made->op = failure->op;
+    made->kind = kind_of(failure->op, failure->args);
+    made->wrong = failure->wrong;
+    write_dtypes(failure->op, failure->args, made->dtypes);
+    memcpy(made->why, failure->why, length);
+    return made;
+}
+
+/* The caller holds the context's lock. */
+static void wake_queues(const struct hw_device *device)
+{
+    for (struct hw_queue *q = device->context->queues; q; q = q->next)
+        if (q->device == device)
+            atomic_store_explicit(&q->generation, NO_GENERATION, memory_order_release);
+}
+
+/* Takes `made` unless there is one already. */
+static bool list(struct demotion *made, const void *args)
+{
+    struct hw_device *device = made->device;
+    struct hw_context *context = device->context;
+    pthread_mutex_lock(&context->lock);
+    const bool fresh = !find(device, made->op, args);
+    if (fresh) {
+        made->next = context->demotions;
+        context->demotions = made;
+        atomic_fetch_add(&device->demoted, 1);
+        wake_queues(device);
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (fresh)
+        device_changed(device);
+    return fresh;
+}
+
+bool demote(const struct failure *failure)
+{
+    struct hw_device *device = failure->device;
+    struct demotion *made = make(failure);
+    if (!made || !list(made, failure->args)) {
+        free(made);
+        return false;
+    }
+    log_line(&device->context->log, failure->wrong ? HW_LOG_ERROR : HW_LOG_WARN,
+             "%s (%s) is %snot tried again on %s: %s. Remedy: update the driver or the "
+             "plugin; hw_device_reset() tries it again",
+             hw_op_name(failure->op), made->dtypes, failure->wrong ? "wrong and " : "",
+             device->name, failure->why);
+    return true;
+}
+
+void queue_refresh(struct hw_queue *queue)
+{
+    const uint32_t own = queue->device->context->generation;
+    if (likely(atomic_load_explicit(&queue->generation, memory_order_relaxed) == own))
+        return;
+    atomic_exchange_explicit(&queue->generation, own, memory_order_acq_rel);
+    memset(queue->seen.slot, 0, sizeof queue->seen.slot);
+}
+
+/* ---- lifting ---- */
+
+/* Those of the device, or all of them if it is NULL. The caller holds the context's lock. */
+static uint32_t lift(struct hw_context *context, const struct hw_device *device)
+{
+    uint32_t lifted = 0;
+    for (struct demotion **at = &context->demotions; *at;) {
+        struct demotion *d = *at;
+        if (device && d->device != device) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        free(d);
+        lifted++;
+    }
+    return lifted;
+}
+
+enum hw_status hw_device_reset(struct hw_device *device)
+{
+    REQUIRE(device);
+    enum hw_status status = device_usable(device);
+    if (status)
+        return status;
+    struct hw_context *context = device->context;
+    pthread_mutex_lock(&context->lock);
+    const uint32_t lifted = lift(context, device);
+    atomic_store(&device->demoted, 0);
+    pthread_mutex_unlock(&context->lock);
+    if (lifted)
+        log_line(&context->log, HW_LOG_INFO, "%s: ops that are tried again: %u",
+                 device->name, (unsigned)lifted);
+    return HW_OK;
+}
+
+void demotions_free(struct hw_context *context)
+{
+    lift(context, NULL);
+}
+
+/* ---- the report ---- */
+
+void explain_demotions(struct json *json, const struct hw_context *context)
+{
+    json_open(json, "demotions", '[');
+    for (const struct demotion *d = context->demotions; d; d = d->next) {
+        json_open(json, NULL, '{');
+        json_string(json, "op", hw_op_name(d->op));
+        json_string(json, "dtypes", d->dtypes);
+        json_string(json, "device", d->device->name);
+        json_string(json, "cause", d->wrong ? "wrong" : "failed");
+        json_string(json, "why", d->why);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}

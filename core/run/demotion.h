@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* demotion.h - ops that a device does not compute any more, because they failed there. */
+#ifndef HW_RUN_DEMOTION_H
+#define HW_RUN_DEMOTION_H
+
+#include "base/json.h"
+#include "base/likely.h"
+#include "core.h"
+
+#define DTYPES_SIZE 64
+
+/* "f32 q8_0 - f32": the dtypes of the operands in order. */
+void write_dtypes(uint32_t op, const void *args, char text[DTYPES_SIZE]);
+
+/* Whether an op whose submission fails with this status is not tried again: the driver, or the
+ * plugin, does not get on with it. Other statuses have causes that pass, or that are unknown. */
+static inline bool demotes(enum hw_status status)
+{
+    return status == HW_DRIVER || status == HW_INTERNAL || status == HW_IO;
+}
+
+/* An op on operands of some dtypes that failed on a device. */
+struct failure {
+    struct hw_device *device;
+    uint32_t op;
+    const void *args;
+    const char *why;
+    bool wrong; /* it was submitted, but computed something else */
+};
+
+/* From here on other devices compute this op, on operands of these dtypes, instead of the device.
+ * Logged, and in hw_explain(). False if that was so before, or if out of memory. */
+bool demote(const struct failure *failure);
+
+/* HW_UNSUPPORTED, with the reason, if other devices compute the op. */
+enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *args);
+
+static inline enum hw_status check_demotion(struct hw_device *device, uint32_t op,
+                                            const void *args)
+{
+    return unlikely(atomic_load_explicit(&device->demoted, memory_order_acquire) != 0)
+               ? find_demotion(device, op, args)
+               : HW_OK;
+}
+
+/* Forgets the calls that the queue has seen, if its device has demoted an op since. */
+void queue_refresh(struct hw_queue *queue);
+
+void demotions_free(struct hw_context *context);
+/* The caller holds the context's lock. */
+void explain_demotions(struct json *json, const struct hw_context *context);
+
+#endif

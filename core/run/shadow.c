@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* shadow.c - HW_SHADOW=1/N: of every N calls of an op on a queue, one is computed by the CPU
+ * plugin, too, on copies of the operands, and the results are compared. An op whose result is wrong
+ * is not tried again on the device: see demotion.h.
+ *
+ * A queue that compares has a submit function of its own, chosen when it is opened, so that other
+ * queues do not even ask. */
+#include "run/shadow.h"
+
+#include "base/message.h"
+#include "run/args.h"
+#include "run/check.h"
+#include "run/demotion.h"
+#include "run/device.h"
+#include "run/layout.h"
+#include "run/queue.h"
+#include "run/tolerance.h"
+#include "run/transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shadow {
+    uint32_t every;
+    uint64_t calls[HW_OP_COUNT]; /* so far */
+};
+
+enum hw_status shadow_begin(struct hw_queue *queue)
+{
+    const struct hw_context *context = queue->device->context;
+    if (!context->settings.shadow || queue->device == context->judge)
+        return HW_OK;
+    if (!(queue->shadow = calloc(1, sizeof *queue->shadow)))
+        return fail(HW_NO_MEMORY, "out of memory for a queue");
+    queue->shadow->every = context->settings.shadow;
+    return HW_OK;
+}
+
+void shadow_end(struct hw_queue *queue)
+{
+    free(queue->shadow);
+}
+
+/* Whether it is this call's turn: the first one of an op, then one of every `every`, at a place
+ * that varies, because models repeat their calls in a fixed order. */
+static bool is_due(struct shadow *shadow, uint32_t op)
+{
+    const uint64_t n = shadow->calls[op]++, round = n / shadow->every;
+    uint64_t mix = (round * HW_OP_COUNT + op) * UINT64_C(0x9E3779B97F4A7C15);
+    mix = (mix ^ mix >> 29) * UINT64_C(0xBF58476D1CE4E5B9) >> 32;
+    return n % shadow->every == (round ? mix % shadow->every : 0);
+}
+
+/* ---- a comparison ---- */
+
+struct comparison {
+    struct hw_queue *queue;
+    struct hw_queue *judge; /* on the CPU */
+    uint32_t op;
+    const void *args;             /* the caller's */
+    union any_op right;           /* with copies, on which the judge computes */
+    void *memory[MAX_OPERANDS];   /* of these copies */
+    struct magnitudes magnitudes; /* of the inputs */
+    bool wild; /* an input that may not be in use has infinities or NaN */
+};
+
+/* The same elements, contiguous, in host memory that the caller frees; NULL if that cannot be. */
+static void *host_copy(struct comparison *c, const struct hw_tensor *t, bool fill,
+                       struct hw_tensor *host)
+{
+    struct hw_tensor view;
+    uint64_t bytes;
+    *host = *t;
+    if (!make_dense(host, t, &bytes) || bytes >= SIZE_MAX)
+        return NULL;
+    void *memory = calloc(1, (size_t)bytes + 1);
+    host->buffer = NULL;
+    host->data = memory;
+    host->offset = 0;
+    if (!memory || !fill)
+        return memory;
+    if (host_view(t, &view)) {
+        host_move(host, &view);
+    } else if (queue_move(c->queue, host, t) || queue_settle(c->queue)) {
+        free(memory);
+        return NULL;
+    }
+    return memory;
+}
+
+/* The elements as f32, contiguous, which the caller frees; NULL if that cannot be. */
+static float *as_floats(struct comparison *c, const struct hw_tensor *host, int64_t *count)
+{
+    struct hw_tensor dense = *host;
+    uint64_t bytes;
+    dense.dtype = HW_F32;
+    if (!make_dense(&dense, NULL, &bytes) || bytes >= SIZE_MAX)
+        return NULL;
+    float *numbers = malloc((size_t)bytes + 1);
+    dense.data = numbers;
+    *count = (int64_t)(bytes / sizeof *numbers);
+    if (numbers && (hw_copy(c->judge, &(struct hw_copy){ .src = *host, .dst = dense }) ||
+                    queue_settle(c->judge))) {
+        free(numbers);
+        return NULL;
+    }
+    return numbers;
+}
+
+static bool is_integer(int32_t dtype)
+{
+    return dtype == HW_I8 || dtype == HW_I32 || dtype == HW_I64;
+}
+
+/* Sets the largest finite magnitude of an input. */
+static bool measure(struct comparison *c, uint32_t i, const struct hw_tensor *host)
+{
+    int64_t count;
+    double most = 0;
+    if (is_integer(host->dtype))
+        return true;
+    float *numbers = as_floats(c, host, &count);
+    for (int64_t k = 0; numbers && k < count; k++) {
+        const double size = numbers[k] < 0 ? -(double)numbers[k] : (double)numbers[k];
+        if (!(size - size == 0))
+            c->wild = true;
+        else if (size > most)
+            most = size;
+    }
+    free(numbers);
+    c->magnitudes.most[i] = most;
+    return numbers != NULL;
+}
+
+/* Copies what the op reads, before the device computes it, perhaps in place. */
+static bool take_inputs(struct comparison *c)
+{
+    const struct op_row *row = &op_rows[c->op];
+    const struct hw_context *context = c->queue->device->context;
+    memcpy(&c->right, c->args, row->size);
+    c->magnitudes.precision = context->settings.precision;
+    if (queue_helper(c->queue, context->judge, &c->judge) || queue_settle(c->queue))
+        return false;
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct operand_row *operand = &row->operands[i];
+        const struct hw_tensor *t = operand_at(c->args, operand);
+        const bool reads = role_reads(operand->role);
+        struct hw_tensor *host = operand_in(&c->right, operand);
+        if (t->dtype == HW_NONE)
+            continue;
+        if (t->layout || !(c->memory[i] = host_copy(c, t, reads, host)) ||
+            (reads && !measure(c, i, host)))
+            return false;
+    }
+    return true;
+}
+
+/* The largest difference of an output, as a multiple of what is allowed. */
+struct difference {
+    double use;
+    double got, want;
+    int64_t at;
+};
+
+static struct difference compare_numbers(const struct comparison *c, uint32_t i,
+                                         const float *got, const float *want, int64_t count)
+{
+    const struct hw_tensor *t = operand_at(c->args, &op_rows[c->op].operands[i]);
+    const struct tolerance tolerance = tolerance_of(c->op, c->args, i, &c->magnitudes);
+    /* Matrix units may multiply what is not in use with zero. */
+    const bool may_be_nan = c->op == HW_OP_ATTENTION && c->wild;
+    struct difference most = { 0 };
+    for (int64_t k = 0; k < count; k++) {
+        const double a = (double)got[k], b = (double)want[k];
+        const double use = may_be_nan && a != a ? 0
+                                                : tolerance_use(&tolerance, t->dtype, a, b);
+        if (use > most.use)
+            most = (struct difference){ use, a, b, k };
+    }
+    return most;
+}
+
+static struct difference compare_integers(const struct hw_tensor *t, const void *got,
+                                          const void *want)
+{
+    const int64_t count = (int64_t)hw_tensor_bytes(t) / (int64_t)sizeof(int32_t);
+    const int32_t *a = got, *b = want;
+    for (int64_t k = 0; t->dtype == HW_I32 && k < count; k++)
+        if (a[k] != b[k])
+            return (struct difference){ 1e300, a[k], b[k], k };
+    const bool same = !memcmp(got, want, (size_t)hw_tensor_bytes(t));
+    return (struct difference){ .use = same ? 0 : 1e300 };
+}
+
+/* False if they could not be compared. */
+static bool compare_output(struct comparison *c, uint32_t i, struct difference *difference)
+{
+    const struct operand_row *operand = &op_rows[c->op].operands[i];
+    const struct hw_tensor *right = operand_at(&c->right, operand);
+    struct hw_tensor host;
+    int64_t count = 0;
+    void *memory = host_copy(c, operand_at(c->args, operand), true, &host);
+    float *got = NULL, *want = NULL;
+    if (memory && is_integer(host.dtype)) {
+        *difference = compare_integers(&host, memory, c->memory[i]);
+        free(memory);
+        return true;
+    }
+    if (memory)
+        got = as_floats(c, &host, &count);
+    if (got)
+        want = as_floats(c, right, &count);
+    if (want)
+        *difference = compare_numbers(c, i, got, want, count);
+    free(memory);
+    free(got);
+    free(want);
+    return want != NULL;
+}
+
+/* ---- a wrong result ---- */
+
+/* Gives the caller the right result instead. */
+static enum hw_status correct(struct comparison *c)
+{
+    const struct op_row *row = &op_rows[c->op];
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct hw_tensor *t = operand_at(c->args, &row->operands[i]);
+        const struct hw_tensor *right = operand_at(&c->right, &row->operands[i]);
+        struct hw_tensor view;
+        if (t->dtype == HW_NONE || !role_writes(row->operands[i].role))
+            continue;
+        if (host_view(t, &view)) {
+            host_move(&view, right);
+            continue;
+        }
+        const enum hw_status status = queue_move(c->queue, t, right);
+        if (status)
+            return status;
+    }
+    const enum hw_status status = queue_settle(c->queue);
+    if (!status)
+        count(&c->queue->calls[c->op].fallbacks, 1);
+    return status;
+}
+
+/* "a f32[4,8] c f32[4,2]" */
+static void write_shapes(const struct comparison *c, char *text, size_t size)
+{
+    const struct op_row *row = &op_rows[c->op];
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < row->operand_count && used < size; i++) {
+        const struct hw_tensor *t = operand_at(c->args, &row->operands[i]);
+        char shape[DESCRIBE_SIZE];
+        if (t->dtype != HW_NONE)
+            used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? ", " : "",
+                                     row->operands[i].name, describe(t, shape));
+    }
+}
+
+static enum hw_status accuse(struct comparison *c, uint32_t i,
+                             const struct difference *difference)
+{
+    struct hw_device *device = c->queue->device;
+    char shapes[512], why[1024];
+    write_shapes(c, shapes, sizeof shapes);
+    snprintf(why, sizeof why,
+             "with %s, element %lld of %s is %.9g, and %.9g by %s (HW_SHADOW)", shapes,
+             (long long)difference->at, op_rows[c->op].operands[i].name, difference->got,
+             difference->want, device->context->judge->name);
+    count(&c->queue->calls[c->op].wrong, 1);
+    demote(&(struct failure){
+        .device = device, .op = c->op, .args = c->args, .why = why, .wrong = true });
+    if (device->context->settings.fallback == FALLBACK_ERROR)
+        return fail(HW_INTERNAL, "%s on %s computes wrong results: %s", hw_op_name(c->op),
+                    device->name, why);
+    return correct(c);
+}
+
+/* The device has computed the op. */
+static enum hw_status compare(struct comparison *c)
+{
+    const struct op_row *row = &op_rows[c->op];
+    struct difference worst = { 0 };
+    uint32_t where = 0;
+    if (hw_submit(c->judge, c->op, &c->right, row->size) || queue_settle(c->judge))
+        return HW_OK; /* the CPU cannot tell */
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct hw_tensor *t = operand_at(c->args, &row->operands[i]);
+        struct difference here = { 0 };
+        if (t->dtype == HW_NONE || !role_writes(row->operands[i].role))
+            continue;
+        if (!compare_output(c, i, &here))
+            return HW_OK;
+        if (here.use > worst.use) {
+            worst = here;
+            where = i;
+        }
+    }
+    count(&c->queue->calls[c->op].compared, 1);
+    return worst.use > 1 ? accuse(c, where, &worst) : HW_OK;
+}
+
+/* ---- calls ---- */
+
+static enum hw_status submit_plain(struct hw_queue *queue, uint32_t op, const void *args,
+                                   size_t size)
+{
+    const bool always = queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS;
+    return submit_for(op, !always)(queue, op, args, size);
+}
+
+/* Whether there is something to compare: a valid call that computes something on this device. */
+static bool can_compare(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    struct check check = { .device = queue->device, .impl = queue->device_impl, .op = op };
+    return !check_call(args, &check) && !(check.traits & TRAIT_EMPTY);
+}
+
+static enum hw_status submit_compared(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    struct comparison c = { .queue = queue, .op = op, .args = args };
+    const struct call_counts *counts = &queue->calls[op];
+    const uint64_t elsewhere = counts->fallbacks;
+    const bool ready = take_inputs(&c);
+    enum hw_status status = submit_plain(queue, op, args, op_rows[op].size);
+    /* An error of the work itself is the next wait's. */
+    if (!status && ready && counts->fallbacks == elsewhere && !queue_settle(queue))
+        status = compare(&c);
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        free(c.memory[i]);
+    return status;
+}
+
+enum hw_status shadow_submit(struct hw_queue *queue, uint32_t op, const void *args,
+                             size_t size)
+{
+    union any_op copy;
+    enum hw_status status = queue_ready(queue, "hw_submit");
+    if (status || queue->recording || !is_due(queue->shadow, op))
+        return status ? status : submit_plain(queue, op, args, size);
+    if (!(args = args_of_size(op, args, size, &copy, &status)))
+        return status;
+    return can_compare(queue, op, args) ? submit_compared(queue, op, args)
+                                        : submit_plain(queue, op, args, op_rows[op].size);
+}

@@ -1,0 +1,812 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cache.c - the cache of verdicts: what was stored comes back as long as nothing has
+ * changed that it depends on; whatever is wrong with an entry or its directory, it counts as
+ * missing; failures expire. */
+#define _GNU_SOURCE
+#include "object/object.h"
+#include "open/cache.h"
+#include "open/config.h"
+#include "open/key.h"
+#include "open/preflight.h"
+#include "open/trust.h"
+
+#include "fixture.h" /* after those: cmocka has a macro fail */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534 };
+
+/* The clock that the library sees; each test sets it. */
+static time_t clock_time = 1000000;
+
+time_t time(time_t *where)
+{
+    if (where)
+        *where = clock_time;
+    return clock_time;
+}
+
+static unsigned told; /* lines in the log */
+
+static void count_line(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    assert_int_equal(level, HW_LOG_DEBUG);
+    assert_non_null(strstr(text, "not kept"));
+    told++;
+}
+
+/* ---- a context and a candidate, as the ladder has them after preflight ---- */
+
+struct world {
+    struct hw_context context;
+    struct candidate candidate;
+};
+
+static char cache[4096], place[4200]; /* HW_CACHE_DIR, and the directory of entries */
+
+static void set(struct world *w, enum setting setting, const char *text)
+{
+    free(w->context.settings.value[setting].text);
+    w->context.settings.value[setting].text = strdup(text);
+    free(w->context.key);
+    w->context.key = NULL;
+}
+
+static void forget_libraries(struct candidate *c)
+{
+    while (c->loaded_count)
+        free(c->loaded[--c->loaded_count]);
+}
+
+/* What preflight does, again. */
+static void look(struct world *w)
+{
+    struct candidate *c = &w->candidate;
+    if (c->fd >= 0)
+        close(c->fd);
+    free(c->real);
+    free(c->manifest);
+    c->manifest = NULL;
+    forget_libraries(c);
+    assert_true(trust_check(&w->context, c));
+    assert_true(preflight(&w->context, c));
+    object_free(c->object);
+    free(c->object);
+    c->object = NULL;
+    assert_non_null(c->key);
+}
+
+static void begin(struct world *w)
+{
+    static int number;
+    *w = (struct world){ .candidate = { .fd = -1, .name = "good" } };
+    snprintf(cache, sizeof cache, "%s", lair("cache-%d/above/hw", number++));
+    snprintf(place, sizeof place, "%s/" CACHE_PLACE, cache);
+    for (int i = 0; i < SETTING_COUNT; i++)
+        w->context.settings.value[i].text = strdup("");
+    set(w, SETTING_cache_dir, cache);
+    w->context.settings.trust = true;
+    w->context.settings.probe_child = true;
+    w->context.log = (struct log){ .level = HW_LOG_DEBUG, .fn = count_line };
+    pthread_mutex_init(&w->context.log.lock, NULL);
+    make_directory(lair("plugins-%d", number));
+    put_plugin(lair("plugins-%d", number), "good");
+    w->candidate.path = strdup(lair("plugins-%d/hw_good.so", number));
+    w->candidate.file = strdup("hw_good.so");
+    clock_time = 1000000;
+    told = 0;
+    look(w);
+}
+
+static void end(struct world *w)
+{
+    for (int i = 0; i < SETTING_COUNT; i++)
+        free(w->context.settings.value[i].text);
+    close(w->candidate.fd);
+    forget_libraries(&w->candidate);
+    free(w->candidate.path);
+    free(w->candidate.file);
+    free(w->candidate.real);
+    free(w->candidate.key);
+    free(w->candidate.manifest);
+    free(w->context.key);
+    pthread_mutex_destroy(&w->context.log.lock);
+}
+
+static unsigned char verdict_bytes[] = "forty-two\0devices";
+
+static struct cached store(struct world *w, enum cache_kind kind)
+{
+    struct cached verdict = {
+        .bytes = verdict_bytes, .size = sizeof verdict_bytes, .kind = kind, .outcome = "ok"
+    };
+    cache_store(&w->context, &w->candidate, &verdict);
+    return verdict;
+}
+
+static bool is_there(struct world *w)
+{
+    struct cached found;
+    if (!cache_find(&w->context, &w->candidate, &found))
+        return false;
+    assert_int_equal(found.size, sizeof verdict_bytes);
+    assert_memory_equal(found.bytes, verdict_bytes, found.size);
+    assert_string_equal(found.outcome, "ok");
+    free(found.bytes);
+    return true;
+}
+
+static unsigned count_files(const char *path)
+{
+    DIR *list = opendir(path);
+    unsigned count = 0;
+    for (const struct dirent *item; list && (item = readdir(list));)
+        count += item->d_name[0] != '.';
+    if (list)
+        closedir(list);
+    return count;
+}
+
+/* The path of the only entry. */
+static const char *entry(void)
+{
+    static char path[4600];
+    DIR *list = opendir(place);
+    assert_non_null(list);
+    for (const struct dirent *item; (item = readdir(list));)
+        if (item->d_name[0] != '.')
+            snprintf(path, sizeof path, "%s/%s", place, item->d_name);
+    closedir(list);
+    assert_int_equal(count_files(place), 1);
+    return path;
+}
+
+/* ---- what comes back ---- */
+
+static void comes_back(void **state)
+{
+    struct world w;
+    struct stat file;
+    (void)state;
+    begin(&w);
+    assert_false(is_there(&w));
+    assert_int_not_equal(access(cache, F_OK), 0); /* looking makes no directory */
+    struct cached stored = store(&w, CACHE_SUCCESS);
+    assert_int_equal(stored.written, clock_time);
+    assert_int_equal(stored.expires, 0);
+    assert_true(is_there(&w));
+    assert_int_equal(stat(place, &file), 0);
+    assert_int_equal(file.st_mode & 07777, 0700);
+    assert_int_equal(stat(entry(), &file), 0);
+    assert_int_equal(file.st_mode & 07777, 0600);
+    assert_int_equal(told, 0);
+    end(&w);
+}
+
+/* As docs/cache.md has it: the command reads it, too. */
+static void entry_has_this_form(void **state)
+{
+    struct world w;
+    size_t size;
+    char expected[256];
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    store(&w, CACHE_BACKOFF);
+    unsigned char *bytes = read_file(entry(), &size);
+    const int length = snprintf(expected, sizeof expected,
+                                " good ok 2 1 1000000 1000010 %zu %zu\n",
+                                strlen(w.candidate.key), sizeof verdict_bytes);
+    assert_memory_equal(bytes, "hw-verdict 1 ", 13);
+    assert_memory_equal(bytes + 29, expected, (size_t)length);
+    assert_memory_equal(bytes + 29 + length, w.candidate.key, strlen(w.candidate.key));
+    assert_memory_equal(w.candidate.key, "file ", 5);
+    assert_int_equal(strlen(strrchr(entry(), '/')), 1 + 5 + 16);
+    free(bytes);
+    end(&w);
+}
+
+/* The same key from another context, as in another process. */
+static void key_is_stable(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    char *before = strdup(w.candidate.key);
+    setenv("UNRELATED", "1", 1);
+    free(w.context.key);
+    w.context.key = NULL;
+    look(&w);
+    assert_string_equal(w.candidate.key, before);
+    free(before);
+    unsetenv("UNRELATED");
+    end(&w);
+}
+
+static void expect_other_key(struct world *w, const char *what)
+{
+    free(w->context.key);
+    w->context.key = NULL;
+    look(w);
+    if (is_there(w))
+        fail_msg("%s is not in the key", what);
+    store(w, CACHE_SUCCESS);
+    assert_true(is_there(w));
+}
+
+static void depends_on_file_and_settings(void **state)
+{
+    static const enum setting settings[] = { SETTING_threads, SETTING_precision,
+                                             SETTING_memory_limit, SETTING_probe_timeout,
+                                             SETTING_trust };
+    struct world w;
+    char *copy, text[64];
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    const struct timespec times[2] = { { 1, 1 }, { 1, 1 } };
+    assert_int_equal(utimensat(AT_FDCWD, w.candidate.path, times, 0), 0);
+    expect_other_key(&w, "the time of the last change");
+    /* The same contents and time in another inode. */
+    size_t size;
+    copy = (char *)read_file(w.candidate.path, &size);
+    assert_int_equal(rename(w.candidate.path, lair("old")), 0);
+    write_file(w.candidate.path, copy, size);
+    assert_int_equal(utimensat(AT_FDCWD, w.candidate.path, times, 0), 0);
+    free(copy);
+    expect_other_key(&w, "the inode");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        set(&w, settings[i], "7");
+        expect_other_key(&w, setting_variables[settings[i]]);
+    }
+    setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
+    expect_other_key(&w, "LD_LIBRARY_PATH");
+    unsetenv("LD_LIBRARY_PATH");
+    snprintf(text, sizeof text, "\nuser %u %u ", (unsigned)geteuid(), (unsigned)getegid());
+    assert_non_null(strstr(w.candidate.key, text));
+    assert_non_null(strstr(w.candidate.key, "\nversion "));
+    assert_non_null(strstr(w.candidate.key, "\nboot "));
+    assert_non_null(strstr(w.candidate.key, "\nlibraries "));
+    assert_non_null(strstr(w.candidate.key, "\nprocessors "));
+    end(&w);
+}
+
+/* Makes the key again with a manifest that has these lines. */
+static void look_with(struct world *w, const char *driver, const char *variable)
+{
+    struct manifest *manifest = w->candidate.manifest;
+    manifest->driver_count = driver != NULL;
+    manifest->drivers[0] = driver;
+    manifest->variable_count = variable != NULL;
+    manifest->variables[0] = variable;
+    key_begin(&w->candidate);
+    key_end(&w->context, &w->candidate);
+}
+
+static void expect_change(struct world *w, const char *driver, const char *variable,
+                          bool change)
+{
+    char *before = strdup(w->candidate.key);
+    look_with(w, driver, variable);
+    if ((strcmp(before, w->candidate.key) != 0) != change)
+        fail_msg("%s %s", driver ? driver : variable,
+                 change ? "is not in the key" : "changes the key");
+    free(before);
+}
+
+static void depends_on_driver(void **state)
+{
+    struct world w;
+    char version[4096], vendors[4096], inside[4200], big[5000] = { 0 };
+    (void)state;
+    begin(&w);
+    snprintf(version, sizeof version, "%s", lair("version"));
+    look_with(&w, version, NULL);
+    expect_change(&w, version, NULL, false);
+    write_file(version, "550.54\n", 7);
+    expect_change(&w, version, NULL, true);
+    expect_change(&w, version, NULL, false);
+    /* Only the contents of a small file count: a kernel makes up the dates of its own. */
+    const struct timespec times[2] = { { 1, 1 }, { 1, 1 } };
+    assert_int_equal(utimensat(AT_FDCWD, version, times, 0), 0);
+    expect_change(&w, version, NULL, false);
+    write_file(version, "550.55\n", 7);
+    expect_change(&w, version, NULL, true);
+    write_file(version, big, sizeof big);
+    expect_change(&w, version, NULL, true);
+    assert_int_equal(utimensat(AT_FDCWD, version, times, 0), 0);
+    expect_change(&w, version, NULL, true);
+
+    snprintf(vendors, sizeof vendors, "%s", lair("vendors"));
+    snprintf(inside, sizeof inside, "%s/one.icd", vendors);
+    make_directory(vendors);
+    expect_change(&w, vendors, NULL, true);
+    write_file(inside, "libone.so.1\n", 12);
+    expect_change(&w, vendors, NULL, true);
+    expect_change(&w, vendors, NULL, false);
+    write_file(inside, "libtwo.so.1\n", 12);
+    expect_change(&w, vendors, NULL, true);
+    assert_int_equal(unlink(inside), 0);
+    expect_change(&w, vendors, NULL, true);
+
+    /* A device: who may use it. */
+    snprintf(inside, sizeof inside, "%s", lair("fifo"));
+    assert_int_equal(mkfifo(inside, 0600), 0);
+    expect_change(&w, inside, NULL, true);
+    assert_int_equal(chmod(inside, 0644), 0);
+    expect_change(&w, inside, NULL, true);
+    end(&w);
+}
+
+static void depends_on_variables(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    look_with(&w, NULL, "VENDOR_VISIBLE");
+    setenv("VENDOR_VISIBLE", "0", 1);
+    expect_change(&w, NULL, "VENDOR_VISIBLE", true);
+    setenv("VENDOR_VISIBLE", "1", 1);
+    expect_change(&w, NULL, "VENDOR_VISIBLE", true);
+    setenv("VENDOR_VISIBLE_TOO", "1", 1);
+    expect_change(&w, NULL, "VENDOR_VISIBLE", false);
+    expect_change(&w, NULL, "VENDOR_*", true);
+    setenv("VENDOR_ORDER", "1", 1);
+    expect_change(&w, NULL, "VENDOR_*", true);
+    unsetenv("VENDOR_ORDER");
+    expect_change(&w, NULL, "VENDOR_*", true);
+    assert_null(strstr(w.candidate.key, "VENDOR_VISIBLE")); /* nor any value */
+    unsetenv("VENDOR_VISIBLE");
+    unsetenv("VENDOR_VISIBLE_TOO");
+    end(&w);
+}
+
+/* ---- libraries ---- */
+
+static void depends_on_libraries(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    /* libc, or what a sanitizer puts before it: found, though it is loaded already */
+    const char *line = strstr(w.candidate.key, "\nlibrary ");
+    assert_non_null(line);
+    assert_null(strstr(w.candidate.key, "\nlibrary - "));
+    char *before = strdup(w.candidate.key);
+    write_file(lair("libone.so"), "1", 1);
+    key_add_library(&w.candidate, "libone.so", lair("libone.so"));
+    char *with = strdup(w.candidate.key);
+    assert_string_not_equal(before, with);
+    write_file(lair("libone.so"), "22", 2);
+    look(&w);
+    assert_string_equal(w.candidate.key, before);
+    key_add_library(&w.candidate, "libone.so", lair("libone.so"));
+    assert_string_not_equal(w.candidate.key, with);
+    free(before);
+    free(with);
+    end(&w);
+}
+
+/* The file was replaced while it was probed. */
+static void changed_file_is_not_stored(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    const struct timespec times[2] = { { 1, 1 }, { 1, 1 } };
+    assert_int_equal(utimensat(AT_FDCWD, w.candidate.path, times, 0), 0);
+    store(&w, CACHE_SUCCESS);
+    assert_int_not_equal(access(place, F_OK), 0);
+    look(&w);
+    store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    end(&w);
+}
+
+/* ---- what must not come back ---- */
+
+static void damaged_entry_is_missing(void **state)
+{
+    struct world w;
+    size_t size;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    unsigned char *bytes = read_file(entry(), &size);
+    const int fd = open(entry(), O_WRONLY);
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char other = bytes[i] ^ 1;
+        assert_int_equal(pwrite(fd, &other, 1, (off_t)i), 1);
+        if (is_there(&w))
+            fail_msg("byte %zu is not protected", i);
+        assert_int_equal(pwrite(fd, &bytes[i], 1, (off_t)i), 1);
+    }
+    close(fd);
+    assert_true(is_there(&w));
+    for (size_t i = 0; i < size; i += 7) {
+        write_file(entry(), bytes, i);
+        assert_false(is_there(&w));
+    }
+    unsigned char *longer = calloc(1, 2 * size);
+    memcpy(longer, bytes, size);
+    write_file(entry(), longer, size + 1);
+    assert_false(is_there(&w));
+    write_file(entry(), longer, 2 * size);
+    assert_false(is_there(&w));
+    write_file(entry(), bytes, size);
+    assert_true(is_there(&w));
+    write_file(entry(), longer, 10);
+    store(&w, CACHE_SUCCESS); /* replaces it */
+    assert_true(is_there(&w));
+    free(longer);
+    free(bytes);
+    end(&w);
+}
+
+/* The whole entry of another key under the name of this one. */
+static void alien_entry_is_missing(void **state)
+{
+    struct world w;
+    char *name, *other;
+    (void)state;
+    begin(&w);
+    set(&w, SETTING_threads, "8"); /* a key of the same length */
+    look(&w);
+    store(&w, CACHE_SUCCESS);
+    name = strdup(entry());
+    other = strdup(lair("other-%d", (int)getpid()));
+    assert_int_equal(rename(name, other), 0);
+    set(&w, SETTING_threads, "7");
+    look(&w);
+    store(&w, CACHE_SUCCESS);
+    free(name);
+    name = strdup(entry());
+    assert_int_equal(rename(other, name), 0);
+    assert_false(is_there(&w));
+    free(name);
+    free(other);
+    end(&w);
+}
+
+static void writable_by_others_is_missing(void **state)
+{
+    static const mode_t modes[] = { 0620, 0602 };
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (size_t i = 0; i < 2; i++) {
+        store(&w, CACHE_SUCCESS);
+        assert_int_equal(chmod(entry(), modes[i]), 0);
+        assert_false(is_there(&w));
+        store(&w, CACHE_SUCCESS);
+        assert_true(is_there(&w));
+        assert_int_equal(chmod(place, modes[i] | 0100), 0);
+        assert_false(is_there(&w));
+        assert_int_equal(chmod(place, 0700), 0);
+        assert_true(is_there(&w));
+    }
+    /* Nothing is written there either, and the log tells once. */
+    assert_int_equal(unlink(entry()), 0);
+    assert_int_equal(chmod(place, 0702), 0);
+    store(&w, CACHE_SUCCESS);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(count_files(place), 0);
+    assert_int_equal(told, 1);
+    end(&w);
+}
+
+static void of_another_user_is_missing(void **state)
+{
+    struct world w;
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(chown(entry(), NOBODY, 0), 0);
+    assert_false(is_there(&w));
+    store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    assert_int_equal(chown(place, NOBODY, 0), 0);
+    assert_false(is_there(&w));
+    /* Root leaves nothing in the home of another user. */
+    set(&w, SETTING_cache_dir, lair("home/.cache/hw"));
+    make_directory(lair("home"));
+    assert_int_equal(chown(lair("home"), NOBODY, 0), 0);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(count_files(lair("home")), 0);
+    assert_int_not_equal(access(lair("home/.cache"), F_OK), 0);
+    assert_int_equal(told, 1);
+    end(&w);
+}
+
+static void links_and_pipes_are_missing(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    char *name = strdup(entry()), *away = strdup(lair("away-%d", (int)getpid()));
+    assert_int_equal(rename(name, away), 0);
+    assert_int_equal(symlink(away, name), 0);
+    assert_false(is_there(&w));
+    store(&w, CACHE_SUCCESS); /* replaces the link, not the file behind it */
+    assert_true(is_there(&w));
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(mkfifo(name, 0600), 0);
+    assert_false(is_there(&w));
+    store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    assert_int_equal(unlink(name), 0);
+    make_directory(name);
+    assert_false(is_there(&w));
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(told, 1);
+    assert_int_equal(rmdir(name), 0);
+    /* The directory itself is a link. */
+    store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    assert_int_equal(rename(place, lair("elsewhere")), 0);
+    assert_int_equal(symlink(lair("elsewhere"), place), 0);
+    assert_false(is_there(&w));
+    free(name);
+    free(away);
+    end(&w);
+}
+
+static void elevated_has_no_cache(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    w.context.settings.elevated = true;
+    assert_false(is_there(&w));
+    assert_int_equal(unlink(entry()), 0);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(count_files(place), 0);
+    assert_int_equal(told, 0);
+    end(&w);
+}
+
+static void works_without_a_cache(void **state)
+{
+    static const char *const values[] = { "", "off", "relative" };
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        set(&w, SETTING_cache_dir, values[i]);
+        struct cached stored = store(&w, CACHE_FAILURE);
+        assert_int_equal(stored.expires, clock_time + 60); /* for the report */
+        assert_false(is_there(&w));
+    }
+    assert_int_equal(told, 0);
+    write_file(lair("file"), "", 0);
+    set(&w, SETTING_cache_dir, lair("file/hw"));
+    store(&w, CACHE_SUCCESS);
+    store(&w, CACHE_SUCCESS);
+    assert_false(is_there(&w));
+    assert_int_equal(told, 1);
+    end(&w);
+}
+
+/* A full disk, say: what is there stays whole. */
+static void failed_write_leaves_nothing(void **state)
+{
+    struct world w;
+    struct rlimit limit, small;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 100;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_true(is_there(&w));
+    assert_int_equal(count_files(place), 1);
+    assert_int_equal(told, 1);
+    end(&w);
+}
+
+/* ---- time ---- */
+
+static void failures_expire(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    assert_int_equal(store(&w, CACHE_FAILURE).expires, clock_time + 60);
+    clock_time += 59;
+    assert_true(is_there(&w));
+    clock_time += 1;
+    assert_false(is_there(&w));
+    assert_int_equal(store(&w, CACHE_FAILURE).expires, clock_time + 60);
+    store(&w, CACHE_SUCCESS);
+    clock_time += 100000000;
+    assert_true(is_there(&w));
+    clock_time = 1; /* a success does not depend on the clock */
+    assert_true(is_there(&w));
+    end(&w);
+}
+
+static void timeouts_wait_longer_each_time(void **state)
+{
+    static const int seconds[] = { 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600 };
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct cached stored = store(&w, CACHE_BACKOFF);
+        assert_int_equal(stored.timeouts, i + 1);
+        assert_int_equal(stored.expires - stored.written, seconds[i]);
+        clock_time += seconds[i] - 1;
+        assert_true(is_there(&w));
+        clock_time += 1;
+        assert_false(is_there(&w));
+    }
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 3600);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 10);
+    end(&w);
+}
+
+static void clock_that_is_set_back(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_BACKOFF);
+    clock_time -= 1;
+    assert_false(is_there(&w));
+    /* An entry from a clock that was years ahead. */
+    clock_time += 500000000;
+    store(&w, CACHE_FAILURE);
+    assert_true(is_there(&w));
+    clock_time -= 500000000;
+    assert_false(is_there(&w));
+    struct cached odd = { .kind = CACHE_FAILURE, .written = 0, .expires = INT64_MAX };
+    assert_false(cache_counts(&odd, clock_time)); /* longer than any writer says */
+    end(&w);
+}
+
+/* ---- limits, and many processes ---- */
+
+static void old_entries_make_room(void **state)
+{
+    struct world w;
+    char text[16], mine[4300];
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    snprintf(mine, sizeof mine, "%s/notes.txt", place);
+    write_file(mine, "mine", 4);
+    for (int i = 1; i <= CACHE_FILES_MAX + 10; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        set(&w, SETTING_threads, text);
+        look(&w);
+        store(&w, CACHE_SUCCESS);
+        assert_true(is_there(&w));
+    }
+    assert_int_equal(count_files(place), CACHE_FILES_MAX + 1);
+    assert_int_equal(access(mine, F_OK), 0);
+    set(&w, SETTING_threads, "1");
+    look(&w);
+    assert_false(is_there(&w));
+    end(&w);
+}
+
+static void too_large_is_not_kept(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    struct cached verdict = { .size = CACHE_ENTRY_MAX, .outcome = "ok" };
+    verdict.bytes = calloc(1, verdict.size);
+    cache_store(&w.context, &w.candidate, &verdict);
+    assert_false(is_there(&w));
+    assert_int_equal(count_files(place), 0);
+    assert_int_equal(told, 1);
+    free(verdict.bytes);
+    end(&w);
+}
+
+/* Two processes write verdicts of different lengths, over and over; two read. A reader sees
+ * one verdict or the other, and none is missing once there was one. */
+static void write_many(struct world *w, unsigned char byte, size_t size)
+{
+    unsigned char *bytes = malloc(size);
+    memset(bytes, byte, size);
+    struct cached verdict = { .bytes = bytes, .size = size, .outcome = "ok" };
+    for (int i = 0; i < 100; i++)
+        cache_store(&w->context, &w->candidate, &verdict);
+    _exit(told ? 2 : 0);
+}
+
+static void read_many(struct world *w)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct cached found;
+        if (!cache_find(&w->context, &w->candidate, &found))
+            _exit(1);
+        const size_t size = found.bytes[0] == 'a' ? 100000 : 3;
+        bool whole = found.size == size;
+        for (size_t j = 0; j < found.size; j++)
+            whole = whole && found.bytes[j] == found.bytes[0];
+        free(found.bytes);
+        if (!whole)
+            _exit(3);
+    }
+    _exit(0);
+}
+
+static void two_writers_and_readers(void **state)
+{
+    struct world w;
+    pid_t children[4];
+    (void)state;
+    begin(&w);
+    struct cached first = { .bytes = (unsigned char *)"bbb", .size = 3, .outcome = "ok" };
+    cache_store(&w.context, &w.candidate, &first);
+    for (int i = 0; i < 4; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0 && i < 2)
+            write_many(&w, i ? 'a' : 'b', i ? 100000 : 3);
+        if (children[i] == 0)
+            read_many(&w);
+    }
+    for (int i = 0; i < 4; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(count_files(place), 1);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back),
+        cmocka_unit_test(entry_has_this_form),
+        cmocka_unit_test(key_is_stable),
+        cmocka_unit_test(depends_on_file_and_settings),
+        cmocka_unit_test(depends_on_driver),
+        cmocka_unit_test(depends_on_variables),
+        cmocka_unit_test(depends_on_libraries),
+        cmocka_unit_test(changed_file_is_not_stored),
+        cmocka_unit_test(damaged_entry_is_missing),
+        cmocka_unit_test(alien_entry_is_missing),
+        cmocka_unit_test(writable_by_others_is_missing),
+        cmocka_unit_test(of_another_user_is_missing),
+        cmocka_unit_test(links_and_pipes_are_missing),
+        cmocka_unit_test(elevated_has_no_cache),
+        cmocka_unit_test(works_without_a_cache),
+        cmocka_unit_test(failed_write_leaves_nothing),
+        cmocka_unit_test(failures_expire),
+        cmocka_unit_test(timeouts_wait_longer_each_time),
+        cmocka_unit_test(clock_that_is_set_back),
+        cmocka_unit_test(old_entries_make_room),
+        cmocka_unit_test(too_large_is_not_kept),
+        cmocka_unit_test(two_writers_and_readers),
+    };
+    return cmocka_run_group_tests_name("cache", tests, lair_open, lair_close);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* test_child.c - plugins that end, block or damage the process in which they are started: the
+ * probe in a process of its own gives each its reason, and the application is unharmed. */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* plugins/ends.c, built for each; the reason, and words of the message. */
+static const struct {
+    const char *name, *reason, *words;
+} ends[] = {
+    { "ends_constructor", "crash", "while it was loaded and started: segmentation fault" },
+    { "ends_crash", "crash", "while it was loaded and started: segmentation fault" },
+    { "ends_abort", "crash", "while it was loaded and started: abort" },
+    { "ends_divide", "crash", "arithmetic exception" },
+    { "ends_recurse", "crash", "segmentation fault" },
+    { "ends_thread", "crash", "segmentation fault" },
+    { "ends_device", "crash", "while its device 0 was opened: segmentation fault" },
+    { "ends_device_close", "crash", "while its device 0 was closed: segmentation fault" },
+    { "ends_close", "crash", "while it was closed: segmentation fault" },
+    { "ends_leave", "exit", "Its last output: out of patience" },
+    { "ends_hang", "hang", "while it was loaded and started" },
+    { "ends_stubborn", "hang", "while it was loaded and started" },
+    { "ends_print", "hang", "and so on and so on" },
+    { "ends_sleep", "hang", "while its device 0 was opened" },
+    { "ends_files", "changed-process", "it closed or replaced open files" },
+    { "ends_write", "bad-reply", "it wrote into the reply about it" },
+    { "ends_watcher", "bad-reply", "watches over it" },
+    { "ends_watcher_stop", "hang", "watches over it" },
+    { "ends_stray", "", NULL },
+    { "ends_stray_crash", "crash", "segmentation fault" },
+    { "devices_fail", "device-failed", "it is used by another program" },
+};
+enum { ENDS = sizeof ends / sizeof *ends };
+
+static const struct hw_options in_child = { .probe = "child",
+                                            .probe_timeout = "1",
+                                            .cache_dir = "off" };
+
+static void check(const json_t *entry, size_t i)
+{
+    const char *reason = text_of(entry, "reason"), *message = text_of(entry, "message");
+    if (strcmp(reason, ends[i].reason) != 0 ||
+        (ends[i].words && !strstr(message, ends[i].words)))
+        fail_msg("%s: %s: %s", ends[i].name, reason, message);
+    assert_string_equal(text_of(entry, "state"), *reason ? "stopped" : "used");
+    assert_true(!*reason || strlen(text_of(entry, "remedy")) > 5);
+}
+
+/* ---- the application ---- */
+
+struct host {
+    unsigned descriptors;
+    char directory[4096];
+    sigset_t mask;
+    struct sigaction actions[32];
+};
+
+static void look(struct host *host)
+{
+    memset(host, 0, sizeof *host);
+    for (int fd = 0; fd < 1024; fd++)
+        host->descriptors += fcntl(fd, F_GETFD) >= 0;
+    assert_non_null(getcwd(host->directory, sizeof host->directory));
+    sigprocmask(SIG_SETMASK, NULL, &host->mask);
+    for (int i = 1; i < 32; i++)
+        sigaction(i, NULL, &host->actions[i]);
+}
+
+static void same_host(const struct host *before)
+{
+    struct host now;
+    look(&now);
+    assert_int_equal(before->descriptors, now.descriptors);
+    assert_string_equal(before->directory, now.directory);
+    for (int i = 1; i < 32; i++) {
+        assert_int_equal(sigismember(&before->mask, i), sigismember(&now.mask, i));
+        assert_ptr_equal(before->actions[i].sa_handler, now.actions[i].sa_handler);
+    }
+    assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+}
+
+/* ---- starting hw-probe, with accidents ---- */
+
+static struct {
+    int error;       /* of starting it */
+    char *stamp;     /* of another build */
+    pid_t bystander; /* a child that another thread forks meanwhile; 1: one is wanted */
+} accident;
+
+int posix_spawn(pid_t *restrict id, const char *restrict path,
+                const posix_spawn_file_actions_t *restrict actions,
+                const posix_spawnattr_t *restrict attributes, char *const arguments[],
+                char *const variables[])
+{
+    static int (*next)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                       const posix_spawnattr_t *, char *const[], char *const[]);
+    char *copy[64] = { NULL };
+    *(void **)&next = dlsym(RTLD_NEXT, "posix_spawn");
+    if (accident.error)
+        return accident.error;
+    for (int i = 0; i < 63 && arguments[i]; i++)
+        copy[i] = arguments[i];
+    if (accident.stamp)
+        copy[1] = accident.stamp;
+    const int error = next(id, path, actions, attributes, copy, variables);
+    if (accident.bystander) {
+        const pid_t child = fork();
+        if (child == 0)
+            for (;;)
+                pause();
+        accident.bystander = child;
+    }
+    return error;
+}
+
+static void expect_accident(const char *reason, const char *words, const char *remedy)
+{
+    struct hw_context *context;
+    struct hw_options options = in_child;
+    options.flags = HW_OPEN_ANYWAY;
+    assert_int_equal(open_on(lair("good"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("good/hw_good.so"));
+    assert_string_equal(text_of(entry, "reason"), reason);
+    assert_non_null(strstr(text_of(entry, "message"), words));
+    assert_non_null(strstr(text_of(entry, "remedy"), remedy));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* ---- the tests ---- */
+
+/* All of them in one directory, beside the good one. The strays have a FIFO open as long as
+ * they live. */
+static void test_ends(void **state)
+{
+    struct host host;
+    struct hw_context *context;
+    struct hw_device *device;
+    char byte;
+    (void)state;
+    make_directory(lair("ends"));
+    put_plugin(lair("ends"), "good");
+    for (size_t i = 0; i < ENDS; i++)
+        put_plugin(lair("ends"), ends[i].name);
+    assert_int_equal(mkfifo(lair("fifo"), 0600), 0);
+    setenv("HW_TEST_FIFO", lair("fifo"), 1);
+    const int fifo = open(lair("fifo"), O_RDONLY | O_NONBLOCK);
+    assert_true(fifo >= 0);
+    look(&host);
+    assert_int_equal(open_on(lair("ends"), &in_child, &context), HW_OK);
+    /* Nobody writes, so that there is no stray. */
+    assert_int_equal(read(fifo, &byte, 1), 0);
+    unsetenv("HW_TEST_FIFO");
+    json_t *json = report(context);
+    for (size_t i = 0; i < ENDS; i++)
+        check(candidate(json, lair("ends/hw_%s.so", ends[i].name)), i);
+    assert_int_equal(hw_device_find(context, "good:0", &device), HW_OK);
+    json_decref(json);
+    hw_close(context);
+    same_host(&host);
+    close(fifo);
+}
+
+/* A device that cannot be opened is listed, and not selected; the other one is used. */
+static void test_device(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    make_directory(lair("device"));
+    put_plugin(lair("device"), "device_fails");
+    assert_int_equal(open_on(lair("device"), &in_child, &context), HW_OK);
+    assert_int_equal(hw_device_count(context), 1);
+    json_t *json = report(context);
+    const json_t *second = json_array_get(json_object_get(json, "devices"), 1);
+    assert_string_equal(text_of(second, "name"), "device_fails:1");
+    assert_true(json_is_false(json_object_get(second, "selected")));
+    assert_non_null(strstr(text_of(second, "why"), "it is used by another program"));
+    json_decref(json);
+    hw_close(context);
+    struct hw_options options = in_child;
+    options.backends = "device_fails:1";
+    assert_int_equal(open_on(lair("device"), &options, &context), HW_NO_DEVICE);
+    assert_non_null(strstr(hw_message(), "it is used by another program"));
+}
+
+static void no_op(int number)
+{
+    (void)number;
+}
+
+static void open_good(void)
+{
+    struct host host;
+    struct hw_context *context;
+    look(&host);
+    assert_int_equal(open_on(lair("good"), &in_child, &context), HW_OK);
+    hw_close(context);
+    same_host(&host);
+}
+
+/* The application ignores SIGCHLD, or blocks all signals, or handles them. */
+static void test_signals(void **state)
+{
+    struct sigaction action = { .sa_handler = SIG_IGN }, before;
+    sigset_t all, mask;
+    (void)state;
+    make_directory(lair("good"));
+    put_plugin(lair("good"), "good");
+    sigaction(SIGCHLD, &action, &before);
+    open_good();
+    action.sa_handler = no_op;
+    sigaction(SIGCHLD, &action, NULL);
+    open_good();
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mask);
+    open_good();
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    sigaction(SIGCHLD, &before, NULL);
+}
+
+/* The application has closed its standard files, so that other files get their numbers. */
+static void test_no_standard_files(void **state)
+{
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct hw_context *context;
+        for (int fd = 0; fd < 3; fd++)
+            close(fd);
+        const enum hw_status status = open_on(lair("good"), &in_child, &context);
+        _exit(status ? 1 : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* The library was upgraded while the application runs. */
+static void test_other_build(void **state)
+{
+    static char stamp[] = "0.0.0";
+    (void)state;
+    accident.stamp = stamp;
+    expect_accident("no-helper", "another build", "Restart the program");
+    accident.stamp = NULL;
+}
+
+static void test_shortage(void **state)
+{
+    (void)state;
+    accident.error = EAGAIN;
+    expect_accident("no-memory", strerror(EAGAIN), "");
+    accident.error = ENOENT;
+    expect_accident("no-helper", strerror(ENOENT), "HW_PROBE=inproc");
+    accident.error = 0;
+}
+
+static void expect_bundled(const char *reason)
+{
+    struct hw_context *context;
+    struct hw_options options = in_child;
+    options.flags = HW_OPEN_ANYWAY;
+    assert_int_equal(open_on(lair("bundled"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("bundled/hw_needs_bundled.so"));
+    assert_string_equal(text_of(entry, "reason"), reason);
+    assert_true(!*reason || strstr(text_of(entry, "remedy"), "HW_PROBE=inproc"));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* The application has a library by its path, which the system would not find: hw-probe takes
+ * the same, if others cannot write to it. */
+static void test_bundled(void **state)
+{
+    size_t size;
+    (void)state;
+    make_directory(lair("bundled"));
+    make_directory(lair("vendor"));
+    put_plugin(lair("bundled"), "needs_bundled");
+    unsigned char *bytes = read_file(FIXTURES "/libhw_bundled.so.1", &size);
+    write_file(lair("vendor/libhw_bundled.so.1"), bytes, size);
+    free(bytes);
+    void *library = dlopen(lair("vendor/libhw_bundled.so.1"), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    assert_int_equal(chmod(lair("vendor/libhw_bundled.so.1"), 0666), 0);
+    expect_bundled("needs-library");
+    assert_int_equal(chmod(lair("vendor/libhw_bundled.so.1"), 0644), 0);
+    expect_bundled("");
+    dlclose(library);
+}
+
+/* Another thread forks while there is the pipe for the reply, and the child keeps it. */
+static void test_fork(void **state)
+{
+    struct hw_options options = in_child;
+    struct hw_context *context;
+    (void)state;
+    options.probe_timeout = "20";
+    accident.bystander = 1;
+    const time_t start = time(NULL);
+    assert_int_equal(open_on(lair("good"), &options, &context), HW_OK);
+    assert_true(time(NULL) - start < 20);
+    hw_close(context);
+    kill(accident.bystander, SIGKILL);
+    assert_int_equal(waitpid(accident.bystander, NULL, 0), accident.bystander);
+    accident.bystander = 0;
+}
+
+/* Of two directories with the same plugin the first counts, whatever its end. */
+static void test_shadow(void **state)
+{
+    struct hw_context *context;
+    char path[8192];
+    (void)state;
+    make_directory(lair("first"));
+    make_directory(lair("second"));
+    put_plugin(lair("first"), "ends_crash");
+    put_plugin(lair("second"), "ends_crash");
+    put_plugin(lair("second"), "good");
+    snprintf(path, sizeof path, "%s:%s", lair("first"), lair("second"));
+    assert_int_equal(open_on(path, &in_child, &context), HW_OK);
+    json_t *json = report(context);
+    assert_string_equal(text_of(candidate(json, lair("first/hw_ends_crash.so")), "reason"),
+                        "crash");
+    assert_string_equal(text_of(candidate(json, lair("second/hw_ends_crash.so")), "reason"),
+                        "shadowed");
+    json_decref(json);
+    hw_close(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends),    cmocka_unit_test(test_device),
+        cmocka_unit_test(test_signals), cmocka_unit_test(test_no_standard_files),
+        cmocka_unit_test(test_shadow),  cmocka_unit_test(test_other_build),
+        cmocka_unit_test(test_bundled), cmocka_unit_test(test_shortage),
+        cmocka_unit_test(test_fork),
+    };
+    return cmocka_run_group_tests_name("faults child", tests, lair_open, lair_close);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* test_verdict.c - what a probe found, as bytes and back. With arguments, writes the verdicts
+ * to files instead: the corpus of tests/fuzz. */
+#include "open/verdict.h"
+
+#include "open/registry.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hw_device_info info_named(const char *name)
+{
+    struct hw_device_info info;
+    memset(&info, 0, sizeof info);
+    info.size = sizeof info;
+    info.kind = HW_DEVICE_DISCRETE;
+    snprintf(info.name, sizeof info.name, "%s", name);
+    strcpy(info.driver, "580.1");
+    info.memory_total = UINT64_C(8) << 30;
+    info.memory_free = UINT64_C(7) << 30;
+    info.pci_domain = 0;
+    info.pci_bus = 0x3b;
+    info.has_uuid = 1;
+    memset(info.uuid, 0xee, sizeof info.uuid);
+    info.buffer_alignment = 512;
+    return info;
+}
+
+static char no_driver[] = "libmine.so.1 was not found", install[] = "Install it",
+            version[] = "1.2", wrong[] = "relative error 0.5 (at most 1e-6)",
+            busy[] = "the device is used by another process";
+
+static const struct verdict stopped = { .reason = REASON_NO_DRIVER,
+                                        .message = no_driver,
+                                        .remedy = install,
+                                        .microseconds = { 70, 9 } };
+
+static struct verdict_device devices[2];
+static struct withdrawn withdrawn[] = {
+    { .device = 1, .op = HW_OP_SILU, .all = 1, .why = wrong },
+    { .device = 0, .op = HW_OP_MATMUL, .dtype = { HW_F32, HW_Q4_0 }, .why = wrong },
+};
+static const struct verdict good = { .version = version,
+                                     .ops = 1u << HW_OP_MATMUL | 1u << HW_OP_SILU,
+                                     .microseconds = { 1, 2, 3, UINT64_MAX },
+                                     .device_count = 2,
+                                     .devices = devices,
+                                     .withdrawn_count = 2,
+                                     .withdrawn = withdrawn };
+
+static void make_devices(void)
+{
+    devices[0] = (struct verdict_device){ info_named("first"), NULL };
+    devices[1] = (struct verdict_device){ info_named("second"), busy };
+}
+
+/* ---- there and back ---- */
+
+static void same_text(const char *a, const char *b)
+{
+    if (!a || !b)
+        assert_ptr_equal(a, b);
+    else
+        assert_string_equal(a, b);
+}
+
+static void same_verdict(const struct verdict *a, const struct verdict *b)
+{
+    assert_int_equal(a->reason, b->reason);
+    same_text(a->message, b->message);
+    same_text(a->remedy, b->remedy);
+    same_text(a->version, b->version);
+    assert_int_equal(a->ops, b->ops);
+    assert_memory_equal(a->microseconds, b->microseconds, sizeof a->microseconds);
+    assert_int_equal(a->device_count, b->device_count);
+    for (uint32_t i = 0; i < a->device_count; i++) {
+        assert_memory_equal(&a->devices[i].info, &b->devices[i].info,
+                            sizeof a->devices[i].info);
+        same_text(a->devices[i].fault, b->devices[i].fault);
+    }
+    assert_int_equal(a->withdrawn_count, b->withdrawn_count);
+    for (uint32_t i = 0; i < a->withdrawn_count; i++) {
+        const struct withdrawn *x = &a->withdrawn[i], *y = &b->withdrawn[i];
+        assert_int_equal(x->device, y->device);
+        assert_int_equal(x->op, y->op);
+        assert_int_equal(x->all, y->all);
+        assert_memory_equal(x->dtype, y->dtype, sizeof x->dtype);
+        same_text(x->why, y->why);
+    }
+}
+
+static void there_and_back(void **state)
+{
+    const struct verdict *const verdicts[] = { &good, &stopped };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        unsigned char *bytes;
+        size_t size;
+        struct verdict back;
+        assert_true(verdict_encode(verdicts[i], &bytes, &size));
+        assert_true(verdict_decode(&back, bytes, size));
+        same_verdict(verdicts[i], &back);
+        verdict_free(&back);
+        free(bytes);
+    }
+}
+
+/* ---- refused ---- */
+
+static bool refused(const unsigned char *bytes, size_t size)
+{
+    struct verdict verdict;
+    /* A copy of exactly its size, so that a sanitizer sees a byte too far. */
+    unsigned char *exact = malloc(size ? size : 1);
+    assert_non_null(exact);
+    memcpy(exact, bytes, size);
+    const bool accepted = verdict_decode(&verdict, exact, size);
+    if (accepted)
+        verdict_free(&verdict);
+    free(exact);
+    return !accepted;
+}
+
+/* Every length but the whole one, and every byte changed; the former also with a frame. */
+static void cuts_and_changes(void **state)
+{
+    unsigned char *bytes;
+    size_t size;
+    (void)state;
+    assert_true(verdict_encode(&good, &bytes, &size));
+    for (size_t i = 0; i < size; i++) {
+        assert_true(refused(bytes, i));
+        bytes[i] ^= 0x10;
+        assert_true(refused(bytes, size));
+        bytes[i] ^= 0x10;
+    }
+    for (size_t i = VERDICT_FRAME; i < size; i++) {
+        unsigned char *cut = malloc(i);
+        assert_non_null(cut);
+        memcpy(cut, bytes, i);
+        verdict_seal(cut, i);
+        assert_true(refused(cut, i));
+        free(cut);
+    }
+    assert_false(refused(bytes, size));
+    free(bytes);
+}
+
+/* What the writer lets pass because only a broken probe can say it. */
+static void nonsense(void **state)
+{
+    struct verdict_device nameless = { info_named(""), NULL };
+    struct withdrawn nowhere = { .device = 2, .op = 0, .why = wrong },
+                     unknown_op = { .op = HW_OP_COUNT, .why = wrong },
+                     unknown_dtype = { .dtype = { HW_DTYPE_END }, .why = wrong },
+                     silent = { 0 };
+    struct verdict wrongs[] = { good, good, good, good, good, good, good, stopped };
+    (void)state;
+    wrongs[0].device_count = 0;
+    wrongs[1].devices = &nameless, wrongs[1].device_count = 1;
+    wrongs[2].withdrawn = &nowhere, wrongs[2].withdrawn_count = 1;
+    wrongs[3].withdrawn = &unknown_op, wrongs[3].withdrawn_count = 1;
+    wrongs[4].withdrawn = &unknown_dtype, wrongs[4].withdrawn_count = 1;
+    wrongs[5].withdrawn = &silent, wrongs[5].withdrawn_count = 1;
+    wrongs[6].version = NULL;
+    wrongs[7].ops = UINT64_C(1) << HW_OP_COUNT;
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        unsigned char *bytes;
+        size_t size;
+        assert_true(verdict_encode(&wrongs[i], &bytes, &size));
+        if (!refused(bytes, size))
+            fail_msg("accepted: %zu", i);
+        free(bytes);
+    }
+}
+
+/* ---- limits ---- */
+
+static void limits(void **state)
+{
+    static struct withdrawn many[VERDICT_WITHDRAWN + 1];
+    static struct verdict_device most[MAX_DEVICES + 1];
+    static char text[VERDICT_TEXT + 1];
+    struct verdict verdict = { .version = version,
+                               .device_count = MAX_DEVICES,
+                               .devices = most,
+                               .withdrawn_count = VERDICT_WITHDRAWN,
+                               .withdrawn = many },
+                   back;
+    unsigned char *bytes;
+    size_t size;
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    for (int i = 0; i <= MAX_DEVICES; i++)
+        most[i] = (struct verdict_device){ info_named("one of many"), NULL };
+    for (int i = 0; i <= VERDICT_WITHDRAWN; i++)
+        many[i].why = version;
+    many[0].why = text;
+    assert_true(verdict_encode(&verdict, &bytes, &size));
+    assert_true(verdict_decode(&back, bytes, size));
+    assert_int_equal(back.device_count, MAX_DEVICES);
+    assert_int_equal(strlen(back.withdrawn[0].why), VERDICT_TEXT - 1);
+    verdict_free(&back);
+    free(bytes);
+    verdict.withdrawn_count++;
+    assert_false(verdict_encode(&verdict, &bytes, &size));
+    verdict.withdrawn_count = 0;
+    verdict.device_count++;
+    assert_false(verdict_encode(&verdict, &bytes, &size));
+    verdict.device_count = 1;
+    verdict.withdrawn_count = VERDICT_WITHDRAWN;
+    for (int i = 0; i < VERDICT_WITHDRAWN; i++)
+        many[i].why = text;
+    assert_false(verdict_encode(&verdict, &bytes, &size)); /* too large in all */
+}
+
+/* A message is one line and controls no terminal. */
+static void one_line(void **state)
+{
+    char text[] = "a\nb\x1b[31m\x7f";
+    struct verdict verdict = { .reason = REASON_OPEN_FAILED, .message = text }, back;
+    unsigned char *bytes;
+    size_t size;
+    (void)state;
+    assert_true(verdict_encode(&verdict, &bytes, &size));
+    assert_true(verdict_decode(&back, bytes, size));
+    assert_string_equal(back.message, "a b [31m ");
+    verdict_free(&back);
+    free(bytes);
+}
+
+static int write_corpus(char **paths)
+{
+    const struct verdict *const verdicts[] = { &good, &stopped };
+    for (int i = 0; i < 2; i++) {
+        unsigned char *bytes;
+        size_t size;
+        FILE *file = fopen(paths[i], "wb");
+        if (!file || !verdict_encode(verdicts[i], &bytes, &size) ||
+            fwrite(bytes, 1, size, file) != size || fclose(file))
+            return 1;
+        free(bytes);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back), cmocka_unit_test(cuts_and_changes),
+        cmocka_unit_test(nonsense),       cmocka_unit_test(limits),
+        cmocka_unit_test(one_line),
+    };
+    make_devices();
+    return argc == 3 ? write_corpus(argv + 1) : cmocka_run_group_tests(tests, NULL, NULL);
+}
