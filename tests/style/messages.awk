@@ -14,7 +14,8 @@ function complain(what)
 }
 { line++ }
 line == 1 && $0 !~ "^(" parts "): " { complain("the subject does not begin with a part that CONTRIBUTING.md lists") }
-line == 1 && /^[a-z]+: [A-Z][a-z]/ { complain("the subject has a capital letter after the colon") }
+# OpenCL is a name, which is written so.
+line == 1 && /^[a-z]+: [A-Z][a-z]/ && !/: OpenCL / { complain("the subject has a capital letter after the colon") }
 line == 1 && /\.$/ { complain("the subject ends with a full stop") }
 line == 1 && length > 72 { complain("the subject has more than 72 characters") }
 line == 2 && $0 != "" { complain("no blank line after the subject") }
