@@ -133,6 +133,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);
     json_string(json, "message", c->reason ? message_of(c) : NULL);
     json_string(json, "remedy", c->reason ? remedy_of(c) : NULL);
+    json_bool(json, "locked", c->locked);
     json_bool(json, "recalled", c->recalled);
     put_time(json, "tried", c->tried);
     put_time(json, "retry", c->retry);

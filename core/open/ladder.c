@@ -6,6 +6,7 @@
 #include "object/object.h"
 #include "open/child.h"
 #include "open/load.h"
+#include "open/lock.h"
 #include "open/preflight.h"
 #include "open/probe.h"
 #include "open/recall.h"
@@ -53,6 +54,11 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
     return good;
 }
 
+static bool trust(struct hw_context *context, struct candidate *candidate)
+{
+    return trust_check(context, candidate) && lock_check(context, candidate);
+}
+
 bool climb_checks(struct hw_context *context, struct candidate *candidate)
 {
     static const struct {
@@ -61,7 +67,7 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
     } ladder[] = {
         { STAGE_LIST, first_of_name },
         { STAGE_FILTER, filter },
-        { STAGE_TRUST, trust_check },
+        { STAGE_TRUST, trust },
         { STAGE_PREFLIGHT, preflight },
     };
     bool good = !candidate->reason;

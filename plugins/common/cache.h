@@ -13,7 +13,7 @@
 #ifndef COMMON_CACHE_H
 #define COMMON_CACHE_H
 
-#include "sha256.h"
+#include "base/sha256.h"
 
 #include <stdbool.h>
 

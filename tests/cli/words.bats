@@ -4,7 +4,7 @@
 
 load common
 
-commands="status devices explain env cache run inspect quantize verify bench abi version"
+commands="status devices explain env cache plugin run inspect quantize verify bench abi version"
 
 @test "without a command: the list of commands, and where to start" {
     hw
@@ -94,6 +94,7 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     [ "$(complete_words st)" = status ]
     [ "$(complete_words cache cl)" = clear ]
     [ "$(complete_words cache clear cl)" = "" ]
+    [ "$(complete_words plugin l)" = lock ]
     [ "$(complete_words explain cl)" = "" ]
     if [ "$CPU" = yes ]; then
         [ "$(complete_words cache clear cp)" = cpu ]

@@ -615,6 +615,39 @@ static void test_beside(void **state)
     free(bytes);
 }
 
+/* With plugins.lock in its directory, a plugin is loaded only if that lists its content. */
+static void test_lock(void **state)
+{
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+    static const struct {
+        const char *text, *reason;
+    } rows[] = { { "", "not-locked" },
+                 { ZEROS "  hw_other.so\n", "not-locked" },
+                 { ZEROS "  hw_good.so\n", "lock-mismatch" },
+                 { ZEROS " *hw_good.so\n", "lock-mismatch" },
+                 { ZEROS "  hw_good.so", "bad-lock" },
+                 { ZEROS "  hw_good.so\n" ZEROS "  hw_good.so\n", "bad-lock" },
+                 { ZEROS "  hw_good.so\n\n", "bad-lock" },
+                 { ZEROS "0  hw_good.so\n", "bad-lock" },
+                 { ZEROS "  ./hw_good.so\n", "bad-lock" } };
+#undef ZEROS
+    struct hw_context *context;
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    (void)state;
+    make_directory(lair("lock"));
+    put_plugin(lair("lock"), "good");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_file(lair("lock/plugins.lock"), rows[i].text, strlen(rows[i].text));
+        assert_int_equal(open_on(lair("lock"), &options, &context), HW_OK);
+        json_t *json = report(context);
+        const json_t *entry = candidate(json, lair("lock/hw_good.so"));
+        check_reason(entry, rows[i].reason);
+        assert_non_null(strstr(text_of(entry, "message"), "/plugins.lock"));
+        json_decref(json);
+        hw_close(context);
+    }
+}
+
 static void check_more(mode_t mode, const char *reason)
 {
     struct hw_context *context;
@@ -808,31 +841,19 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),
-        cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_links),
-        cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_undefined),
-        cmocka_unit_test(test_bad_path),
-        cmocka_unit_test(test_default_rank),
-        cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_misnamed),
-        cmocka_unit_test(test_many_files),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_many_relocations),
-        cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_rpath),
-        cmocka_unit_test(test_library_path),
-        cmocka_unit_test(test_titles),
-        cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),         cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),    cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_holes),        cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_bad_path),
+        cmocka_unit_test(test_default_rank), cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_misnamed),     cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_many_relocations),
+        cmocka_unit_test(test_beside),       cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_rpath),        cmocka_unit_test(test_library_path),
+        cmocka_unit_test(test_titles),       cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);

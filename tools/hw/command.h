@@ -21,6 +21,7 @@ int cmd_devices(int argc, const char **argv);
 int cmd_explain(int argc, const char **argv);
 int cmd_env(int argc, const char **argv);
 int cmd_cache(int argc, const char **argv);
+int cmd_plugin(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);
 int cmd_bench(int argc, const char **argv);
 int cmd_run(int argc, const char **argv);

@@ -53,6 +53,7 @@ static const struct command commands[] = {
     { "env", "the settings: value, source, meaning", cmd_env },
     { "cache", "what is kept about plugins and their programs, and removing it",
       cmd_cache },
+    { "plugin", "which plugins may be loaded from a directory", cmd_plugin },
     { "run", "text from a model file, the perplexity of a text, or how fast it is",
       cmd_run },
     { "inspect", "metadata and tensors of a model file", cmd_inspect },

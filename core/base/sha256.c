@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* sha256.c - SHA-256, FIPS 180-4. The names are the standard's. */
-#include "sha256.h"
+#define _POSIX_C_SOURCE 200809L
+#include "base/sha256.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const uint32_t K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
@@ -36,26 +39,38 @@ static void schedule(const uint8_t *block, uint32_t w[64])
     }
 }
 
-/* Steps 2 to 4. v[0] to v[7] are the working variables a to h. */
+/* Step 3 for one t. The working variables change their places instead of their values. */
+#define ROUND(a, b, c, d, e, f, g, h, t)                                                   \
+    do {                                                                                   \
+        h += (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + K[t] +      \
+             w[t];                                                                         \
+        d += h;                                                                            \
+        h += (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));     \
+    } while (0)
+
+/* Steps 2 to 4. */
 static void compress(uint32_t state[8], const uint8_t *block)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
 
     schedule(block, w);
-    memcpy(v, state, sizeof v);
-    for (int t = 0; t < 64; t++) {
-        const uint32_t s1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
-        const uint32_t ch = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        const uint32_t t1 = v[7] + s1 + ch + K[t] + w[t];
-        const uint32_t s0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
-        const uint32_t maj = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + s0 + maj;
+    for (int t = 0; t < 64; t += 8) {
+        ROUND(a, b, c, d, e, f, g, h, t);
+        ROUND(h, a, b, c, d, e, f, g, t + 1);
+        ROUND(g, h, a, b, c, d, e, f, t + 2);
+        ROUND(f, g, h, a, b, c, d, e, t + 3);
+        ROUND(e, f, g, h, a, b, c, d, t + 4);
+        ROUND(d, e, f, g, h, a, b, c, t + 5);
+        ROUND(c, d, e, f, g, h, a, b, t + 6);
+        ROUND(b, c, d, e, f, g, h, a, t + 7);
     }
+    const uint32_t v[8] = { a, b, c, d, e, f, g, h };
     for (int i = 0; i < 8; i++)
         state[i] += v[i];
 }
+#undef ROUND
 
 void sha256_begin(struct sha256 *hash)
 {
@@ -93,4 +108,26 @@ void sha256_end(struct sha256 *hash, uint8_t digest[SHA256_BYTES])
     sha256_add(hash, length, sizeof length);
     for (int i = 0; i < SHA256_BYTES; i++)
         digest[i] = (uint8_t)(hash->state[i / 4] >> (24 - i % 4 * 8));
+}
+
+int sha256_file(int fd, uint64_t limit, char text[SHA256_TEXT + 1])
+{
+    uint8_t bytes[16384], digest[SHA256_BYTES];
+    struct sha256 hash;
+
+    sha256_begin(&hash);
+    for (ssize_t count; (count = pread(fd, bytes, sizeof bytes, (off_t)hash.bytes)) != 0;) {
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return errno;
+        sha256_add(&hash, bytes, (size_t)count);
+        if (hash.bytes > limit)
+            return EFBIG;
+    }
+    sha256_end(&hash, digest);
+    for (int i = 0; i < SHA256_TEXT; i++)
+        text[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    text[SHA256_TEXT] = '\0';
+    return 0;
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* plugin.c - `hw plugin`: writes the file plugins.lock of a plugin directory. */
+#define _GNU_SOURCE
+#include "command.h"
+#include "options.h"
+#include "output.h"
+
+#include "base/sha256.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_NAME  "plugins.lock"
+#define LOCK_PART  ".plugins.lock.XXXXXX"
+#define FILE_LIMIT (UINT64_C(1) << 32) /* bytes; no plugin is that large */
+
+static const struct manual manual = {
+    .about =
+        "hw plugin - which plugins may be loaded from a directory\n\n"
+        "lock writes the SHA-256 digests of all plugin files in DIRECTORY to plugins.lock there.\n"
+        "From then on, the library loads a plugin from this directory only if it is listed with\n"
+        "its present content. Run it again after each wanted change; to unlock the directory,\n"
+        "remove plugins.lock.",
+    .arguments = "[OPTION...] lock DIRECTORY",
+    .notes = "  hw plugin lock /usr/lib/hw\n"
+             "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   what has changed since\n"
+             "  hw explain                                      what the library says of it\n\n"
+             "The exit status is 1 if a file cannot be read or plugins.lock cannot be written.",
+};
+
+/* A directory while its lock is made. */
+struct locking {
+    const char *path;
+    int fd;
+    json_t *rows; /* of files: "file", "sha256" */
+};
+
+static bool failed(const struct locking *l, const char *file, const char *why)
+{
+    complain("%s/%s: %s", l->path, file, why);
+    return false;
+}
+
+/* Whether the library would try a file of this name. */
+static int is_plugin_name(const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    const size_t length = strlen(name);
+    return length > 6 && !strncmp(name, "hw_", 3) && !strcmp(name + length - 3, ".so") &&
+           3 + strspn(name + 3, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length - 3;
+}
+
+static bool add_file(struct locking *l, const char *file)
+{
+    char digest[SHA256_TEXT + 1];
+    const int fd = openat(l->fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat about;
+    const bool opened = fd >= 0 && fstat(fd, &about) == 0;
+    const int error = !opened                  ? errno
+                      : S_ISREG(about.st_mode) ? sha256_file(fd, FILE_LIMIT, digest)
+                                               : 0;
+    if (fd >= 0)
+        close(fd);
+    if (error || !S_ISREG(about.st_mode))
+        return failed(l, file, error ? strerror(error) : "is not a regular file");
+    json_array_append_new(l->rows, json_pack("{s:o, s:s}", "file",
+                                             json_text(file, strlen(file)), "sha256", digest));
+    return true;
+}
+
+static bool add_files(struct locking *l)
+{
+    struct dirent **entries;
+    const int count = scandirat(l->fd, ".", &entries, is_plugin_name, alphasort);
+    bool good = count >= 0 || failed(l, ".", strerror(errno));
+    for (int i = 0; i < count; i++) {
+        good = good && add_file(l, entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return good;
+}
+
+static bool write_rows(const struct locking *l, int fd)
+{
+    json_t *row;
+    size_t index;
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        close(fd);
+        return false;
+    }
+    json_array_foreach (l->rows, index, row)
+        fprintf(file, "%s  %s\n", json_string_value(json_object_get(row, "sha256")),
+                json_string_value(json_object_get(row, "file")));
+    bool good = fflush(file) == 0 && !ferror(file) && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+    return fclose(file) == 0 && good;
+}
+
+/* The new lock takes the place of an old one at once, or not at all. */
+static bool write_lock(const struct locking *l)
+{
+    char part[4096], lock[4096];
+    if (snprintf(part, sizeof part, "%s/" LOCK_PART, l->path) >= (int)sizeof part ||
+        snprintf(lock, sizeof lock, "%s/" LOCK_NAME, l->path) >= (int)sizeof lock)
+        return failed(l, LOCK_NAME, strerror(ENAMETOOLONG));
+    const int fd = mkostemp(part, O_CLOEXEC);
+    if (fd < 0)
+        return failed(l, LOCK_NAME, strerror(errno));
+    if (write_rows(l, fd) && rename(part, lock) == 0)
+        return true;
+    failed(l, LOCK_NAME, strerror(errno));
+    unlink(part);
+    return false;
+}
+
+static void print_lock(const struct locking *l)
+{
+    json_t *row;
+    size_t index;
+    const size_t count = json_array_size(l->rows);
+    if (out_json) {
+        out_tree(json_pack("{s:i, s:o, s:O}", "schema", 1, "directory",
+                           json_text(l->path, strlen(l->path)), "files", l->rows));
+        return;
+    }
+    json_array_foreach (l->rows, index, row)
+        say("%.16s...  %s\n", json_string_value(json_object_get(row, "sha256")),
+            json_string_value(json_object_get(row, "file")));
+    say("%s/" LOCK_NAME " lists %zu plugin%s.%s\n", l->path, count, count == 1 ? "" : "s",
+        count ? "" : " Nothing can be loaded from this directory.");
+}
+
+static int lock(const char *path)
+{
+    struct locking l = { .path = path, .rows = json_array() };
+    l.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l.fd < 0)
+        complain("%s: %s", path, strerror(errno));
+    const bool good = l.fd >= 0 && add_files(&l) && write_lock(&l);
+    if (good)
+        print_lock(&l);
+    if (l.fd >= 0)
+        close(l.fd);
+    json_decref(l.rows);
+    return good ? 0 : EXIT_FAILED;
+}
+
+int cmd_plugin(int argc, const char **argv)
+{
+    static const char *const actions[] = { "lock", NULL };
+    const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
+    struct arguments arguments;
+    int status;
+
+    if (options_read(&arguments, &manual, table, argc, argv, 2, &status)) {
+        status = EXIT_USAGE;
+        if (!arguments.count)
+            complain("an action is missing: 'hw plugin lock DIRECTORY'");
+        else if (is_known("action", arguments.words[0], actions)) {
+            if (arguments.count < 2)
+                complain("lock: a directory is missing; 'hw status' lists those that are "
+                         "searched");
+            else
+                status = lock(arguments.words[1]);
+        }
+    }
+    options_close(&arguments);
+    return status;
+}
