@@ -86,9 +86,10 @@ static bool compare(struct candidate *candidate, const struct lock *lock)
     struct stat info;
     switch (lock_find(lock->text, lock->length, candidate->file, &digest, &number)) {
     case LOCK_DAMAGED:
-        return stop(candidate, REASON_BAD_LOCK,
-                    "%s: line %u is not a digest and the name of a file that has no other line",
-                    lock->path, number);
+        return stop(
+            candidate, REASON_BAD_LOCK,
+            "%s: line %u is not a digest and the name of a file that has no other line",
+            lock->path, number);
     case LOCK_ABSENT:
         return stop(candidate, REASON_NOT_LOCKED, "%s does not list it", lock->path);
     case LOCK_PRESENT:
@@ -101,9 +102,9 @@ static bool compare(struct candidate *candidate, const struct lock *lock)
         return stop(candidate, error == EFBIG ? REASON_CHANGED_FILE : REASON_UNREADABLE,
                     NULL);
     candidate->locked = memcmp(actual, digest, SHA256_TEXT) == 0;
-    return candidate->locked ||
-           stop(candidate, REASON_LOCK_MISMATCH, "%s lists the digest %.16s..., it has %.16s...",
-                lock->path, digest, actual);
+    return candidate->locked || stop(candidate, REASON_LOCK_MISMATCH,
+                                     "%s lists the digest %.16s..., it has %.16s...",
+                                     lock->path, digest, actual);
 }
 
 /* Opens the lock; -1 if that fails, which stops the candidate, or if there is none. */
@@ -124,7 +125,8 @@ bool lock_check(struct hw_context *context, struct candidate *candidate)
 {
     const char *slash = strrchr(candidate->path, '/');
     const int directory = slash ? (int)(slash + 1 - candidate->path) : 0;
-    struct lock lock = { .path = text_format("%.*s" LOCK_NAME, directory, candidate->path) };
+    struct lock lock = { .path = text_format("%.*s" LOCK_NAME, directory,
+                                             candidate->path) };
     if (!lock.path)
         return stop(candidate, REASON_NO_MEMORY, NULL);
     const int fd = open_lock(context, candidate, lock.path);

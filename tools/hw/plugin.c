@@ -28,10 +28,11 @@ static const struct manual manual = {
         "its present content. Run it again after each wanted change; to unlock the directory,\n"
         "remove plugins.lock.",
     .arguments = "[OPTION...] lock DIRECTORY",
-    .notes = "  hw plugin lock /usr/lib/hw\n"
-             "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   what has changed since\n"
-             "  hw explain                                      what the library says of it\n\n"
-             "The exit status is 1 if a file cannot be read or plugins.lock cannot be written.",
+    .notes =
+        "  hw plugin lock /usr/lib/hw\n"
+        "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   what has changed since\n"
+        "  hw explain                                      what the library says of it\n\n"
+        "The exit status is 1 if a file cannot be read or plugins.lock cannot be written.",
 };
 
 /* A directory while its lock is made. */
@@ -69,8 +70,9 @@ static bool add_file(struct locking *l, const char *file)
         close(fd);
     if (error || !S_ISREG(about.st_mode))
         return failed(l, file, error ? strerror(error) : "is not a regular file");
-    json_array_append_new(l->rows, json_pack("{s:o, s:s}", "file",
-                                             json_text(file, strlen(file)), "sha256", digest));
+    json_array_append_new(
+        l->rows,
+        json_pack("{s:o, s:s}", "file", json_text(file, strlen(file)), "sha256", digest));
     return true;
 }
 
@@ -100,7 +102,8 @@ static bool write_rows(const struct locking *l, int fd)
     json_array_foreach (l->rows, index, row)
         fprintf(file, "%s  %s\n", json_string_value(json_object_get(row, "sha256")),
                 json_string_value(json_object_get(row, "file")));
-    bool good = fflush(file) == 0 && !ferror(file) && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+    bool good = fflush(file) == 0 && !ferror(file) && fchmod(fd, 0644) == 0 &&
+                fsync(fd) == 0;
     return fclose(file) == 0 && good;
 }
 
