@@ -64,6 +64,7 @@ struct hw_context {
     /* From here to open_error nothing changes once hw_open() has returned. */
     struct directory *directories; /* open/scan.h: the places that were searched */
     struct candidate *candidates;  /* open/candidate.h: the files that were found there */
+    struct inventory *inventory;   /* open/match.h: of the hardware; NULL if not yet read */
     struct plugin *plugins;
     struct hw_device **devices; /* selected ones, in order of preference */
     uint32_t device_count;

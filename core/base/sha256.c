@@ -112,7 +112,7 @@ void sha256_end(struct sha256 *hash, uint8_t digest[SHA256_BYTES])
 
 int sha256_file(int fd, uint64_t limit, char text[SHA256_TEXT + 1])
 {
-    uint8_t bytes[16384], digest[SHA256_BYTES];
+    uint8_t bytes[4096], digest[SHA256_BYTES];
     struct sha256 hash;
 
     sha256_begin(&hash);

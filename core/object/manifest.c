@@ -111,6 +111,45 @@ static bool read_path(struct reading *reading, const char *value)
     return *value == '/' || refuse(reading, "driver must be an absolute path", value);
 }
 
+/* Moves past four hexadecimal digits or '*'. */
+static bool read_id(const char **text, int32_t *id)
+{
+    const char *p = *text;
+    *id = -1;
+    if (*p == '*') {
+        *text = p + 1;
+        return true;
+    }
+    if (strspn(p, "0123456789abcdefABCDEF") < 4)
+        return false;
+    *id = 0;
+    for (int i = 0; i < 4; i++)
+        *id = *id * 16 + (p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
+    *text = p + 4;
+    return true;
+}
+
+bool manifest_pci_rule(const char *rule, int32_t *vendor, int32_t *device)
+{
+    if (strncmp(rule, "pci:", 4) != 0)
+        return false;
+    rule += 4;
+    return read_id(&rule, vendor) && *rule++ == ':' && read_id(&rule, device) && !*rule;
+}
+
+/* Rules of other kinds are those of a later version. */
+static bool read_match(struct reading *reading, const char *value)
+{
+    int32_t vendor, device;
+    if (strncmp(value, "pci:", 4) == 0)
+        return manifest_pci_rule(value, &vendor, &device) ||
+               refuse(reading,
+                      "match must be pci:VENDOR:DEVICE, each four hexadecimal digits or *",
+                      value);
+    return strncmp(value, "node:", 5) != 0 || value[5] == '/' ||
+           refuse(reading, "match must be node: and an absolute path", value);
+}
+
 static bool read_pair(struct reading *reading, const char *key, const char *value)
 {
     struct manifest *manifest = reading->manifest;
@@ -123,8 +162,8 @@ static bool read_pair(struct reading *reading, const char *key, const char *valu
     if (strcmp(key, "title") == 0)
         return read_title(reading, value);
     if (strcmp(key, "match") == 0)
-        return read_item(reading, key, value, manifest->match, &manifest->match_count,
-                         MATCHES);
+        return read_match(reading, value) && read_item(reading, key, value, manifest->match,
+                                                       &manifest->match_count, MATCHES);
     if (strcmp(key, "needs") == 0)
         return read_item(reading, key, value, manifest->needs, &manifest->need_count,
                          NEEDS);

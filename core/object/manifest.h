@@ -33,6 +33,10 @@ struct manifest {
     uint32_t variable_count;
 };
 
+/* Reads a rule "pci:VENDOR:DEVICE", each of four hexadecimal digits or *, which gives -1.
+ * False if it does not have this form. */
+bool manifest_pci_rule(const char *rule, int32_t *vendor, int32_t *device);
+
 /* Parses `bytes` of text. Returns false and describes the error in `why`, of `size`
  * bytes. */
 bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, char *why,

@@ -84,6 +84,7 @@ bool is_broken(const struct candidate *candidate)
     case REASON_SHADOWED:
     case REASON_DUPLICATE:
     case REASON_NEEDS_LIBRARY:
+    case REASON_NO_HARDWARE:
     case REASON_NO_DRIVER:
     case REASON_NO_DEVICE:
         return false;

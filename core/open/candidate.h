@@ -13,6 +13,7 @@
     X(FILTER, "filter")                                                                    \
     X(TRUST, "trust")                                                                      \
     X(PREFLIGHT, "preflight")                                                              \
+    X(MATCH, "match")                                                                      \
     X(PROBE, "probe")                                                                      \
     X(BIND, "bind")
 

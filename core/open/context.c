@@ -11,6 +11,7 @@
 #include "base/platform.h"
 #include "open/candidate.h"
 #include "open/config.h"
+#include "open/inventory.h"
 #include "open/ladder.h"
 #include "open/load.h"
 #include "open/registry.h"
@@ -169,6 +170,9 @@ void hw_close(struct hw_context *context)
     config_free(&context->settings);
     free(context->open_error);
     free(context->key);
+    if (context->inventory)
+        inventory_free(context->inventory);
+    free(context->inventory);
     pthread_mutex_destroy(&context->log.lock);
     pthread_mutex_destroy(&context->lock);
     free(context);

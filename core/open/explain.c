@@ -4,12 +4,14 @@
 #include "base/fork.h"
 #include "base/json.h"
 #include "open/config.h"
+#include "open/inventory.h"
 #include "open/registry.h"
 #include "open/scan.h"
 #include "run/args.h"
 #include "run/fallback.h"
 #include "run/queue.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void put_settings(struct json *json, const struct settings *settings)
@@ -41,6 +43,42 @@ static void put_directories(struct json *json, const struct hw_context *context)
         json_close(json, '}');
     }
     json_close(json, ']');
+}
+
+/* Displays and accelerators: the classes 03, 12 and 0b40 of PCI. */
+static bool may_compute(const struct pci_device *device)
+{
+    const uint32_t base = device->class_code >> 16;
+    return base == 0x03 || base == 0x12 || device->class_code >> 8 == 0x0b40;
+}
+
+static void put_hardware(struct json *json, const struct hw_context *context)
+{
+    struct inventory own = { .pci = NULL };
+    const struct inventory *inventory = context->inventory;
+    if (!inventory) {
+        inventory_read(&own, "");
+        inventory = &own;
+    }
+    json_open(json, "hardware", '[');
+    for (size_t i = 0; i < inventory->pci_count; i++) {
+        const struct pci_device *device = &inventory->pci[i];
+        char text[8];
+        if (!may_compute(device))
+            continue;
+        json_open(json, NULL, '{');
+        json_string(json, "pci", device->slot);
+        snprintf(text, sizeof text, "%04x", device->vendor);
+        json_string(json, "vendor", text);
+        snprintf(text, sizeof text, "%04x", device->device);
+        json_string(json, "device", text);
+        snprintf(text, sizeof text, "%06x", (unsigned)device->class_code & 0xffffff);
+        json_string(json, "class", text);
+        json_string(json, "kernel_driver", *device->driver ? device->driver : NULL);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+    inventory_free(&own);
 }
 
 static void put_list(struct json *json, const char *key, const char *const *list,
@@ -289,6 +327,7 @@ size_t hw_explain(struct hw_context *context, char *text, size_t size)
         put_stages(&json);
         put_settings(&json, &context->settings);
         put_directories(&json, context);
+        put_hardware(&json, context);
         json_open(&json, "candidates", '[');
         for (const struct candidate *c = context->candidates; c; c = c->next)
             put_candidate(&json, context, c);

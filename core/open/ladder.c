@@ -7,6 +7,7 @@
 #include "open/child.h"
 #include "open/load.h"
 #include "open/lock.h"
+#include "open/match.h"
 #include "open/preflight.h"
 #include "open/probe.h"
 #include "open/recall.h"
@@ -65,10 +66,9 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
         enum stage stage;
         stage_fn *run;
     } ladder[] = {
-        { STAGE_LIST, first_of_name },
-        { STAGE_FILTER, filter },
-        { STAGE_TRUST, trust },
-        { STAGE_PREFLIGHT, preflight },
+        { STAGE_LIST, first_of_name }, { STAGE_FILTER, filter },
+        { STAGE_TRUST, trust },        { STAGE_PREFLIGHT, preflight },
+        { STAGE_MATCH, match },        { STAGE_PREFLIGHT, preflight_libraries },
     };
     bool good = !candidate->reason;
     for (size_t i = 0; i < sizeof ladder / sizeof *ladder && good; i++)

@@ -5,6 +5,7 @@
  *   filter     select.c     do the settings exclude the name? (The file is not opened.)
  *   trust      trust.c      who could have written the file?
  *   preflight  preflight.c  is it a plugin for this system? (It is read, not run: object/)
+ *   match      match.c      does the system list hardware for it?
  *   probe      child.c      does it start, in a process of its own, and what devices has it?
  *   bind       load.c       load it into this process
  *              probe.c      start it here
@@ -18,7 +19,7 @@
 /* Takes all candidates through the stages until they stop or can be used. */
 void climb_all(struct hw_context *context);
 
-/* The stages up to preflight, which run nothing of the file; and those that load and start it
+/* The stages up to match, which run nothing of the file; and those that load and start it
  * in this process. False if it stopped. */
 bool climb_checks(struct hw_context *context, struct candidate *candidate);
 bool climb_rest(struct hw_context *context, struct candidate *candidate);

@@ -233,9 +233,13 @@ bool preflight(struct hw_context *context, struct candidate *candidate)
     enum object_fault fault = elf_read(&source, object, why, sizeof why);
     if (fault)
         return stop(candidate, reasons[fault], "%s", why);
-    if (!(check_manifest(candidate, object) && check_name(context, candidate) &&
-          check_abi(candidate) && check_libc(candidate, object) &&
-          check_libraries(context, candidate, object)))
+    return check_manifest(candidate, object) && check_name(context, candidate) &&
+           check_abi(candidate) && check_libc(candidate, object);
+}
+
+bool preflight_libraries(struct hw_context *context, struct candidate *candidate)
+{
+    if (!check_libraries(context, candidate, candidate->object))
         return false;
     key_end(context, candidate);
     return true;

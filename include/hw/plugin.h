@@ -468,8 +468,10 @@ static inline struct hw_device_info hw_no_facts(void)
  *   vendor=NVIDIA      for display
  *   rank=10            default order, lower first. Usual ranks: discrete 10-39, integrated
  *                      40-59, generic GPU 60-79, CPU 90-99. Default 100: after the CPU
- *   match=pci:10de:*   hardware that makes loading the plugin worthwhile (vendor:device, *
- *                      is any); may repeat; without it the plugin is always loaded
+ *   match=pci:10de:*   hardware that makes loading the plugin worthwhile: a PCI device
+ *                      (vendor:device in hexadecimal, * is any), or the file of a device
+ *                      (node:/dev/nvidiactl). May repeat: one that is there is enough. Without
+ *                      it, or if the settings name the plugin, the plugin is tried in any case
  *   needs=libcuda.so.1 a library that the plugin will dlopen(); may repeat; a|b: either one
  *   driver=/sys/...    a file or directory whose contents change when the driver does, such
  *                      as one with its version; or a device file, for its permissions. May

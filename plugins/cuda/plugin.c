@@ -72,8 +72,10 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     return HW_OK;
 }
 
-HW_PLUGIN("cuda",
-          "title=CUDA\nvendor=NVIDIA\nrank=10\nmatch=pci:10de:*\nneeds=libcuda.so.1\n"
-          "driver=/sys/module/nvidia/version\nvariable=CUDA_*\n"
-          "remedy=" REMEDY "\nbuild=" HW_BUILD_STAMP "\n",
-          fill)
+HW_PLUGIN(
+    "cuda",
+    "title=CUDA\nvendor=NVIDIA\nrank=10\nmatch=pci:10de:*\nmatch=node:/dev/nvidiactl\n"
+    "match=node:/dev/nvhost-ctrl-gpu\nmatch=node:/dev/dxg\nneeds=libcuda.so.1\n"
+    "driver=/sys/module/nvidia/version\nvariable=CUDA_*\n"
+    "remedy=" REMEDY "\nbuild=" HW_BUILD_STAMP "\n",
+    fill)

@@ -82,6 +82,7 @@ static void look(struct world *w)
     forget_libraries(c);
     assert_true(trust_check(&w->context, c));
     assert_true(preflight(&w->context, c));
+    assert_true(preflight_libraries(&w->context, c));
     object_free(c->object);
     free(c->object);
     c->object = NULL;

@@ -37,6 +37,11 @@ static const struct {
     { "manifest_title_long", "bad-manifest" },
     { "manifest_title_twice", "bad-manifest" },
     { "titled", "" },
+    { "manifest_match", "bad-manifest" },
+    { "manifest_match_node", "bad-manifest" },
+    { "match_later", "" },
+    { "match_none", "no-hardware" },
+    { "match_one", "" },
     { "manifest_empty", "bad-manifest" },
     { "manifest_twice", "bad-manifest" },
     { "abi_newer", "abi-range" },
@@ -739,6 +744,37 @@ static void test_undefined(void **state)
     }
 }
 
+/* A plugin without hardware is tried if somebody names it: as a backend, or the file itself. */
+static void test_idle(void **state)
+{
+    const char *const directory = lair("idle"), *const file = lair("idle/hw_match_none.so");
+    const struct {
+        const char *path, *reason;
+        struct hw_options options;
+    } rows[] = { { directory, "no-hardware", { .backends = "*" } },
+                 { directory, "no-hardware", { .backends = "match_*" } },
+                 { directory, "", { .backends = "match_none" } },
+                 { directory, "", { .require = "match_none" } },
+                 { file, "", { .backends = "*" } } };
+    (void)state;
+    make_directory(directory);
+    put_plugin(directory, "match_none");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct hw_context *context;
+        struct hw_options options = rows[i].options;
+        options.flags = HW_OPEN_ANYWAY;
+        assert_int_equal(open_on(rows[i].path, &options, &context), HW_OK);
+        json_t *json = report(context);
+        const json_t *entry = candidate(json, file);
+        check_reason(entry, rows[i].reason);
+        if (*rows[i].reason)
+            assert_non_null(
+                strstr(text_of(entry, "remedy"), "HW_BACKENDS=match_none tries"));
+        json_decref(json);
+        hw_close(context);
+    }
+}
+
 /* A file replaces one whose code is already in the process. That code would run under the
  * name of the new file. */
 static void test_replaced(void **state)
@@ -841,19 +877,33 @@ int main(void)
                                         &faults[i] };
 
     const struct CMUnitTest whole[] = {
-        cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_unreadable),   cmocka_unit_test(test_trust_off),
-        cmocka_unit_test(test_shadowed),     cmocka_unit_test(test_named_file),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_passed_over),
-        cmocka_unit_test(test_bad_links),    cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_holes),        cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_bad_path),
-        cmocka_unit_test(test_default_rank), cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_misnamed),     cmocka_unit_test(test_many_files),
-        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_many_relocations),
-        cmocka_unit_test(test_beside),       cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_rpath),        cmocka_unit_test(test_library_path),
-        cmocka_unit_test(test_titles),       cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_trust_off),
+        cmocka_unit_test(test_shadowed),
+        cmocka_unit_test(test_named_file),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_bad_links),
+        cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_undefined),
+        cmocka_unit_test(test_bad_path),
+        cmocka_unit_test(test_default_rank),
+        cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_misnamed),
+        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_many_relocations),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_rpath),
+        cmocka_unit_test(test_library_path),
+        cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_descriptors),
     };
     memcpy(tests + count, whole, sizeof whole);

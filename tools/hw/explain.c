@@ -36,6 +36,7 @@ static const struct stage {
     { "filter", "wanted by the settings" },
     { "trust", "writable only by its owner or root" },
     { "preflight", "a sound plugin for this machine, with everything that it needs" },
+    { "match", "the system lists hardware for it, or the settings name it" },
     { "probe", "loads, starts and lists its devices" },
     { "bind", "in use" },
 };

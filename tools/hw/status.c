@@ -150,7 +150,8 @@ static bool is_one_of(const char *reason, const char *const *list)
 static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
                                        NULL };
 /* These may never change, so the line says how to silence them, without the path. */
-static const char *const absences[] = { "needs-library", "no-driver", "no-device", NULL };
+static const char *const absences[] = { "no-hardware", "needs-library", "no-driver",
+                                        "no-device", NULL };
 
 static bool ends_sentence(const char *text)
 {

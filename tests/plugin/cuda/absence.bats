@@ -5,7 +5,8 @@
 
 setup()
 {
-    unset HW_BACKENDS HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_DEVICES
+    unset HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_DEVICES
+    export HW_BACKENDS='cuda?,*' # the machine has no such hardware, so its name says that the plugin is to be tried
     export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
 }
 
@@ -57,4 +58,14 @@ says()
 
 @test "all devices are old" {
     STANDIN_DEVICES='3.7 3.0' says "no device has compute capability 5.0 or later"
+}
+
+@test "there is no hardware of the vendor's" {
+    for file in /dev/nvidiactl /dev/nvhost-ctrl-gpu /dev/dxg; do
+        [ ! -e "$file" ] || skip "not applicable: $file is there"
+    done
+    [ -d /sys/bus/pci/devices ] || skip "not applicable: the system does not list PCI devices"
+    ! grep -qs 'PCI_ID=10DE' /sys/bus/pci/devices/*/uevent || skip "not applicable: there is NVIDIA hardware"
+    unset HW_BACKENDS
+    says "the system lists no NVIDIA hardware for it" "HW_BACKENDS=cuda tries the plugin all the same"
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* match.c - the stage match: is there hardware that makes the plugin worthwhile? A soft check:
+ * who names the plugin wants it to be tried. */
+#include "open/match.h"
+
+#include "open/inventory.h"
+#include "open/select.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_named(const struct selector_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i].removes && strcmp(list->items[i].backend, name) == 0)
+            return true;
+    return false;
+}
+
+const struct inventory *inventory_of(struct hw_context *context)
+{
+    if (!context->inventory && (context->inventory = malloc(sizeof *context->inventory)) &&
+        !inventory_read(context->inventory, "")) {
+        inventory_free(context->inventory);
+        free(context->inventory);
+        context->inventory = NULL;
+    }
+    return context->inventory;
+}
+
+bool match(struct hw_context *context, struct candidate *candidate)
+{
+    const struct manifest *manifest = candidate->manifest;
+    if (!manifest->match_count || candidate->explicit_file ||
+        is_named(&context->selection->backends, candidate->name) ||
+        is_named(&context->selection->require, candidate->name))
+        return true;
+    const struct inventory *inventory = inventory_of(context);
+    if (!inventory)
+        return stop(candidate, REASON_NO_MEMORY, NULL);
+    for (uint32_t i = 0; i < manifest->match_count; i++)
+        if (inventory_holds(inventory, "", manifest->match[i]))
+            return true;
+    stop(candidate, REASON_NO_HARDWARE, "the system lists no %s%shardware for it",
+         manifest->vendor, *manifest->vendor ? " " : "");
+    set_remedy(candidate,
+               "If there is some, check that it is enabled and passed on to this system; "
+               "HW_BACKENDS=%s tries the plugin all the same",
+               candidate->name);
+    return false;
+}

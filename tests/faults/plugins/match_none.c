@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+/* No hardware of its rules is there. */
+#define NAME  "match_none"
+#define LINES "match=node:/dev/hw-nothing\nmatch=node:/dev/null/nothing\n"
+#include "minimal.h"
