@@ -37,12 +37,65 @@ static void convert(struct harness *h, struct hw_tensor dst, struct hw_tensor sr
         fail_msg("%s", h->message);
 }
 
+static void multiply(struct harness *h, const struct hw_matmul *op)
+{
+    if (h->plugin.ops->matmul(h->device, h->queue, op))
+        fail_msg("%s: %s", h->host.kernel, h->message);
+}
+
+static void multiply_id(struct harness *h, const struct hw_matmul_id *op)
+{
+    if (h->plugin.ops->matmul_id(h->device, h->queue, op))
+        fail_msg("%s: %s", h->host.kernel, h->message);
+}
+
 /* What a context with HW_PRECISION and HW_KERNEL has. */
 static void open_with(struct harness *h, uint32_t precision, const char *kernel)
 {
     harness_host(h, kernel, 3);
     h->host.precision = precision;
     harness_start(h);
+}
+
+/* Of a row: `h` is confined to it, `portable` to the last row. */
+struct row {
+    struct harness h, portable;
+    const char *name;
+    double limit; /* how far it may be from the portable row */
+};
+typedef void row_fn(struct row *row);
+
+/* Calls fn for each row of an op that this processor can run and whose name begins with one of
+ * the words. Returns for how many. Rounding to 8 bits costs 1 / 440 of the largest of 32 numbers,
+ * at random: here, 512 times 0.58 such errors, 0.03 together. */
+static int each_row(uint32_t op, const char *const *words, row_fn *fn)
+{
+    struct harness all;
+    int rows = 0;
+    open_with(&all, HW_PRECISION_INT8, "");
+    for (uint32_t i = 0;; i++) {
+        struct hw_kernel_info info = { .size = sizeof info };
+        const char *const *word = words;
+        if (all.plugin.kernel_info(all.device, op, i, &info) != HW_OK)
+            break;
+        while (*word && strncmp(info.name, *word, strlen(*word)) != 0)
+            word++;
+        if (!info.eligible || !*word)
+            continue;
+        static struct row row;
+        row.name = info.name;
+        row.limit = strstr(info.needs, "int8")   ? 0.2
+                    : strstr(info.needs, "fp16") ? 0.05
+                                                 : 2e-5;
+        open_with(&row.h, HW_PRECISION_INT8, info.name);
+        open_with(&row.portable, HW_PRECISION_FP32, "portable");
+        fn(&row);
+        harness_close(&row.h);
+        harness_close(&row.portable);
+        rows++;
+    }
+    harness_close(&all);
+    return rows;
 }
 
 /* The original weights, [ROWS,k]. */
@@ -106,23 +159,21 @@ static bool is_unpacked(const char *row)
 }
 
 /* Both in turn: packed weights, then the original ones. */
-static void compare_product(struct harness *h, struct hw_matmul op,
-                            const struct hw_tensor *packed, const float *expected,
-                            double limit, const char *row)
+static void compare_product(struct row *row, struct hw_matmul op,
+                            const struct hw_tensor *packed, const float *expected)
 {
     static float got[SOME_M * ROWS];
     const int64_t m = op.c.extent[0];
     const struct hw_tensor b = op.b;
     char what[128];
-    for (int times = is_unpacked(row); times < 2; times++) {
+    for (int times = is_unpacked(row->name); times < 2; times++) {
         memset(got, 0xff, sizeof got);
         op.b = times ? b : *packed;
         op.c.data = got;
-        if (h->plugin.ops->matmul(h->device, h->queue, &op))
-            fail_msg("%s: %s", row, h->message);
-        snprintf(what, sizeof what, "%s, type %d, %lld rows, %s", row, b.dtype,
+        multiply(&row->h, &op);
+        snprintf(what, sizeof what, "%s, type %d, %lld rows, %s", row->name, b.dtype,
                  (long long)m, times ? "as it was" : "packed");
-        same(got, expected, m * ROWS, limit, what);
+        same(got, expected, m * ROWS, row->limit, what);
     }
 }
 
@@ -132,28 +183,27 @@ static bool is_paired(const char *row)
     return strncmp(row, "gemm_bf16", 9) == 0;
 }
 
-/* One type at each number of rows, on `h`, which is confined to a row. */
-static void compare_type(struct harness *h, struct harness *portable, int32_t type,
-                         double limit, const char *row)
+/* One type at each number of rows. */
+static void compare_type(struct row *row, int32_t type)
 {
     static const int64_t m[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 40, 60 };
     static float expected[SOME_M * ROWS];
     const int64_t k = hw_dtype_block(type) > 32  ? SOME_K
                       : hw_dtype_block(type) > 1 ? 160
                                                  : 397;
-    const struct hw_tensor b = weights_of(portable, type, k);
+    const struct hw_tensor b = weights_of(&row->portable, type, k);
     struct hw_tensor packed;
-    assert_int_equal(pack(h, &b, &packed), is_unpacked(row) ? HW_UNSUPPORTED : HW_OK);
+    assert_int_equal(pack(&row->h, &b, &packed),
+                     is_unpacked(row->name) ? HW_UNSUPPORTED : HW_OK);
     for (int i = 0; i < (int)(sizeof m / sizeof m[0]); i++) {
-        if (is_unpacked(row) && m[i] > 8)
+        if (is_unpacked(row->name) && m[i] > 8)
             break;
-        if (is_paired(row) && (i % 5 == 4 || floats[i % FLOATS] == HW_F16))
+        if (is_paired(row->name) && (i % 5 == 4 || floats[i % FLOATS] == HW_F16))
             continue; /* a is turned, or f16 */
-        struct hw_matmul op = product(portable, b, m[i], i);
+        struct hw_matmul op = product(&row->portable, b, m[i], i);
         op.c = TENSOR(expected, HW_F32, m[i], ROWS);
-        assert_int_equal(
-            portable->plugin.ops->matmul(portable->device, portable->queue, &op), HW_OK);
-        compare_product(h, op, &packed, expected, limit, row);
+        multiply(&row->portable, &op);
+        compare_product(row, op, &packed, expected);
     }
 }
 
@@ -165,52 +215,107 @@ static void fill(void)
         activations[i] = noise();
 }
 
-/* Rounding to 8 bits costs 1 / 440 of the largest of 32 numbers, at random: here, 512 times 0.58
- * such errors, 0.03 together. */
+static const char *const of_blocks[] = { "blocks", "unpacked", NULL };
+static const char *const of_floats[] = { "gemm", NULL };
+static const char *const of_experts[] = { "experts", NULL };
+
+static void compare_blocks(struct row *row)
+{
+    for (int i = 0; i < TYPES; i++)
+        compare_type(row, types[i]);
+}
+
+static void compare_floats(struct row *row)
+{
+    for (int i = is_paired(row->name) ? FLOATS - 1 : 0; i < FLOATS; i++)
+        compare_type(row, floats[i]);
+}
+
 static void rows_take_their_weights(void **state)
 {
-    struct harness portable, h, one;
-    int compared = 0;
     (void)state;
     fill();
-    open_with(&portable, HW_PRECISION_FP32, "portable");
-    open_with(&h, HW_PRECISION_INT8, "");
-    for (uint32_t row = 0;; row++) {
-        struct hw_kernel_info info = { .size = sizeof info };
-        if (h.plugin.kernel_info(h.device, HW_OP_MATMUL, row, &info) != HW_OK)
-            break;
-        const bool of_floats = strncmp(info.name, "gemm", 4) == 0;
-        if (!info.eligible ||
-            (strncmp(info.name, "blocks", 6) != 0 && !is_unpacked(info.name) && !of_floats))
-            continue;
-        const double limit = strstr(info.needs, "int8")   ? 0.2
-                             : strstr(info.needs, "fp16") ? 0.05
-                                                          : 2e-5;
-        open_with(&one, HW_PRECISION_INT8, info.name);
-        for (int i = is_paired(info.name) ? FLOATS - 1 : 0;
-             i < (of_floats ? FLOATS : TYPES); i++)
-            compare_type(&one, &portable, of_floats ? floats[i] : types[i], limit,
-                         info.name);
-        harness_close(&one);
-        compared++;
-    }
-    harness_close(&h);
-    harness_close(&portable);
+    const int compared = each_row(HW_OP_MATMUL, of_blocks, compare_blocks) +
+                         each_row(HW_OP_MATMUL, of_floats, compare_floats);
 #if defined(__aarch64__)
     assert_true(compared > 0);
 #endif
     print_message("%d rows\n", compared);
 }
 
+/* Products with packed floats: batches of rows of a, or of its columns; c and bias of any type. */
+static const struct form {
+    int64_t batches, m;
+    bool turned;
+    int32_t bias, c;
+} forms[] = {
+    { 1, 5, false, HW_F16, HW_F16 },   { 1, 70, false, HW_BF16, HW_BF16 },
+    { 1, 70, true, HW_F32, HW_F32 },   { 1, 61, true, HW_NONE, HW_F16 },
+    { 3, 4, false, HW_BF16, HW_F32 },  { 2, 3, true, HW_F16, HW_BF16 },
+    { 2, 35, false, HW_NONE, HW_F32 }, { 1, 1, false, HW_NONE, HW_BF16 },
+};
+
+static struct hw_tensor batch_of(void *data, int32_t type, int64_t batches, int64_t rows,
+                                 int64_t cols)
+{
+    return batches == 1 ? TENSOR(data, type, rows, cols)
+                        : TENSOR(data, type, batches, rows, cols);
+}
+
+/* In f32; the portable row rounds c as the others do. */
+static void compute_form(struct harness *h, struct harness *portable, struct hw_tensor b,
+                         const struct form *f, float *c)
+{
+    static unsigned char bias[ROWS * 4], rounded[MOST_M * ROWS * 4];
+    const int64_t k = b.extent[1], rows = f->turned ? k : f->m, cols = f->turned ? f->m : k;
+    struct hw_matmul op = {
+        .a = batch_of(activations, HW_F32, f->batches, rows, cols),
+        .b = b,
+        .c = batch_of(rounded, f->c, f->batches, f->m, ROWS),
+        .transpose_a = f->turned,
+        .transpose_b = 1,
+    };
+    if (f->bias) {
+        op.bias = TENSOR(bias, f->bias, ROWS);
+        convert(portable, op.bias, TENSOR(plain, HW_F32, ROWS));
+    }
+    memset(rounded, 0xff, sizeof rounded);
+    multiply(h, &op);
+    convert(portable, batch_of(c, HW_F32, f->batches, f->m, ROWS), op.c);
+}
+
+static void compare_forms(struct row *row)
+{
+    static float got[MOST_M * ROWS], expected[MOST_M * ROWS];
+    for (int type = is_paired(row->name) ? FLOATS - 1 : 0; type < FLOATS; type++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+            const struct form *f = &forms[i];
+            const double rounding = f->c == HW_F32 ? 0 : f->c == HW_F16 ? 2e-3 : 1e-2;
+            const struct hw_tensor b = weights_of(&row->portable, floats[type], 397);
+            struct hw_tensor packed;
+            if (is_paired(row->name) && f->turned)
+                continue;
+            assert_int_equal(pack(&row->h, &b, &packed), HW_OK);
+            compute_form(&row->portable, &row->portable, b, f, expected);
+            compute_form(&row->h, &row->portable, packed, f, got);
+            same(got, expected, f->batches * f->m * ROWS, row->limit + rounding, row->name);
+        }
+}
+
+static void packed_floats_take_all_forms(void **state)
+{
+    (void)state;
+    fill();
+    each_row(HW_OP_MATMUL, of_floats, compare_forms);
+}
+
 /* a [m,96] . packed b [300,96], by all threads. */
 static void multiply_wide(struct harness *h, struct hw_tensor b, int64_t m, float *c)
 {
-    struct hw_matmul op = { .a = TENSOR(activations, HW_F32, m, 96),
-                            .b = b,
-                            .c = TENSOR(c, HW_F32, m, WIDE),
-                            .transpose_b = 1 };
-    if (h->plugin.ops->matmul(h->device, h->queue, &op))
-        fail_msg("%s", h->message);
+    multiply(h, &(struct hw_matmul){ .a = TENSOR(activations, HW_F32, m, 96),
+                                     .b = b,
+                                     .c = TENSOR(c, HW_F32, m, WIDE),
+                                     .transpose_b = 1 });
 }
 
 /* More columns than one thread takes at once. A row of floats has the same bits alone, beside few
@@ -243,62 +348,83 @@ static void rows_are_the_same_beside_others(void **state)
     harness_close(&portable);
 }
 
-/* Experts of matmul_id, 21 rows each; choices of tokens, some of which do not exist. */
-enum { EXPERTS = 3, EXPERT_ROWS = 21, USED = 2 };
+/* Experts of matmul_id, 21 rows each; choices of tokens, some of which do not exist. Those of a
+ * token share a row of a, or have rows of their own. */
+enum { EXPERTS = 3, EXPERT_ROWS = 21, USED = 2, MOST_TOKENS = 30 };
 
-static struct hw_matmul_id choices(struct harness *h, int32_t type, int64_t tokens)
+static struct hw_matmul_id choices(struct harness *h, int32_t type, int64_t tokens,
+                                   int64_t rows)
 {
-    static int32_t ids[SOME_M * USED];
+    static int32_t ids[MOST_TOKENS * USED];
     const int64_t k = hw_dtype_block(type) > 32 ? SOME_K : 160;
     const struct hw_tensor b = TENSOR(blocks, type, EXPERTS, EXPERT_ROWS, k);
     convert(h, b, TENSOR(plain, HW_F32, EXPERTS, EXPERT_ROWS, k));
-    for (int i = 0; i < SOME_M * USED; i++)
+    for (int i = 0; i < MOST_TOKENS * USED; i++)
         ids[i] = i * 7 % 5 - 1;
-    return (struct hw_matmul_id){ .a = TENSOR(activations, HW_F32, tokens, 1, k),
+    return (struct hw_matmul_id){ .a = TENSOR(activations, HW_F32, tokens, rows, k),
                                   .b = b,
                                   .ids = TENSOR(ids, HW_I32, tokens, USED),
                                   .bias = TENSOR(plain, HW_F32, EXPERTS, EXPERT_ROWS) };
 }
 
-static void compare_choices(struct harness *h, struct harness *portable, int32_t type,
-                            double limit, const char *row)
+static void compare_choices(struct row *row, int32_t type, int64_t rows)
 {
-    static const int64_t tokens[] = { 1, 2, 7, 30 };
-    static float got[SOME_M * USED * EXPERT_ROWS], expected[SOME_M * USED * EXPERT_ROWS];
-    for (int i = 0; i < (int)(sizeof tokens / sizeof tokens[0]); i++) {
-        struct hw_matmul_id op = choices(portable, type, tokens[i]);
+    static const int64_t tokens[] = { 1, 2, 7, MOST_TOKENS };
+    static float got[MOST_TOKENS * USED * EXPERT_ROWS],
+        expected[MOST_TOKENS * USED * EXPERT_ROWS];
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        struct hw_matmul_id op = choices(&row->portable, type, tokens[i], rows);
         op.c = TENSOR(expected, HW_F32, tokens[i], USED, EXPERT_ROWS);
-        assert_int_equal(
-            portable->plugin.ops->matmul_id(portable->device, portable->queue, &op), HW_OK);
+        multiply_id(&row->portable, &op);
         op.c.data = got;
         memset(got, 0xff, sizeof got);
-        if (h->plugin.ops->matmul_id(h->device, h->queue, &op))
-            fail_msg("%s: %s", row, h->message);
-        same(got, expected, tokens[i] * USED * EXPERT_ROWS, limit, row);
+        multiply_id(&row->h, &op);
+        same(got, expected, tokens[i] * USED * EXPERT_ROWS, row->limit, row->name);
+    }
+}
+
+static void compare_experts(struct row *row)
+{
+    for (int i = 0; i < TYPES; i++) {
+        compare_choices(row, types[i], 1);
+        compare_choices(row, types[i], USED);
     }
 }
 
 static void experts_take_blocks(void **state)
 {
-    struct harness portable, h, one;
     (void)state;
     fill();
-    open_with(&portable, HW_PRECISION_FP32, "portable");
-    open_with(&h, HW_PRECISION_INT8, "");
-    for (uint32_t row = 0;; row++) {
-        struct hw_kernel_info info = { .size = sizeof info };
-        if (h.plugin.kernel_info(h.device, HW_OP_MATMUL_ID, row, &info) != HW_OK)
-            break;
-        if (!info.eligible || strncmp(info.name, "experts", 7) != 0)
-            continue;
-        open_with(&one, HW_PRECISION_INT8, info.name);
-        for (int i = 0; i < TYPES; i++)
-            compare_choices(&one, &portable, types[i],
-                            strstr(info.needs, "int8") ? 0.2 : 2e-5, info.name);
-        harness_close(&one);
+    each_row(HW_OP_MATMUL_ID, of_experts, compare_experts);
+}
+
+/* One number of one row of a is not finite. */
+static void choose_with_nan(struct row *row)
+{
+    enum { TOKENS = 7, NAN_AT = 5 };
+    static float got[TOKENS * USED * EXPERT_ROWS];
+    for (int64_t rows = 1; rows <= USED; rows++) {
+        struct hw_matmul_id op = choices(&row->portable, HW_Q4_0, TOKENS, rows);
+        const int32_t *ids = op.ids.data;
+        const int64_t k = op.a.extent[2];
+        op.c = TENSOR(got, HW_F32, TOKENS, USED, EXPERT_ROWS);
+        activations[NAN_AT * k + 9] = NAN;
+        multiply_id(&row->h, &op);
+        activations[NAN_AT * k + 9] = 1.0f;
+        for (int i = 0; i < TOKENS * USED; i++) {
+            const bool chosen = ids[i] >= 0 && ids[i] < EXPERTS;
+            const bool wrong = chosen && i * rows / USED == NAN_AT;
+            for (int n = 0; n < EXPERT_ROWS; n++)
+                assert_int_equal(isnan(got[i * EXPERT_ROWS + n]), wrong);
+        }
     }
-    harness_close(&h);
-    harness_close(&portable);
+}
+
+static void nan_stays_with_its_choice(void **state)
+{
+    (void)state;
+    fill();
+    each_row(HW_OP_MATMUL_ID, of_experts, choose_with_nan);
 }
 
 static void multiply_many(uint32_t threads, int32_t type, float *c)
@@ -315,7 +441,7 @@ static void multiply_many(uint32_t threads, int32_t type, float *c)
                                   .b = packed,
                                   .c = TENSOR(c, HW_F32, MOST_M, ROWS),
                                   .transpose_b = 1 };
-    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_OK);
+    multiply(&h, &op);
     harness_close(&h);
 }
 
@@ -335,8 +461,7 @@ static void many_rows(void **state)
             .c = TENSOR(expected, HW_F32, MOST_M, ROWS),
             .transpose_b = 1,
         };
-        assert_int_equal(portable.plugin.ops->matmul(portable.device, portable.queue, &op),
-                         HW_OK);
+        multiply(&portable, &op);
         harness_close(&portable);
         multiply_many(1, types[i], got);
         multiply_many(5, types[i], again);
@@ -363,7 +488,7 @@ static void nan_stays_in_its_row(void **state)
                                       .b = times ? packed : b,
                                       .c = TENSOR(got, HW_F32, 3, ROWS),
                                       .transpose_b = 1 };
-        assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_OK);
+        multiply(&h, &op);
         for (int i = 0; i < 3 * ROWS; i++)
             assert_int_equal(isnan(got[i]), i / ROWS == 1);
     }
@@ -433,10 +558,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_take_their_weights),
+        cmocka_unit_test(packed_floats_take_all_forms),
         cmocka_unit_test(rows_are_the_same_beside_others),
         cmocka_unit_test(experts_take_blocks),
         cmocka_unit_test(many_rows),
         cmocka_unit_test(nan_stays_in_its_row),
+        cmocka_unit_test(nan_stays_with_its_choice),
         cmocka_unit_test(the_rest_is_refused),
         cmocka_unit_test(queues_without_a_row_are_refused),
         cmocka_unit_test(other_layouts_are_refused),
