@@ -77,18 +77,16 @@ INLINE vi codes_of(int type, const uint8_t *codes, int g, int v)
     return low;
 }
 
-/* What a run's codes are multiplied by, and what is added: one pair, or for q6_K one for each
- * half. In `scale` and `less` there are two numbers for each vector. */
+/* What a run's codes are multiplied by, for q6_K those of each half, and what is added, if the type
+ * has a minimum. */
 struct factors {
-    vf scale[VECTORS][2], less[VECTORS][2];
+    vf scale[VECTORS][2], less[VECTORS];
 };
 
-/* `eight`: the zero of q8_0's codes, as they are used. */
 INLINE void factors_of(int type, const int vectors, struct factors *f,
                        const uint8_t *const head[PANELS],
-                       const uint8_t *const shares[PANELS], int eight)
+                       const uint8_t *const shares[PANELS])
 {
-    const vf zero = vf_set((float)-zero_code(type, eight));
     UNROLL
     for (int v = 0; v < vectors; v++) {
         const uint8_t *h = head[v / PARTS], *s = shares[v / PARTS] + first_of(v);
@@ -105,11 +103,7 @@ INLINE void factors_of(int type, const int vectors, struct factors *f,
             vf less = f16s_of(h + PACKED_SCALES, v);
             if (has_shares(type))
                 less = less * vf_load_u8(s + PACKED_SHARES);
-            less = less * vf_set((float)minimum(type));
-            f->less[v][0] = f->less[v][1] = less;
-        } else {
-            f->less[v][0] = zero * scale;
-            f->less[v][1] = zero * other;
+            f->less[v] = less * vf_set((float)minimum(type));
         }
     }
 }
@@ -136,28 +130,42 @@ struct float_tile {
     float *sums;    /* [tokens][TILE_ROWS] */
 };
 
+/* Code j of words as numbers. Without a minimum they count from the code of 0, which is the highest
+ * bit of a code alone: `words` have it inverted, so that codes have a sign. */
+INLINE vf numbers_of(int type, vi words, int j)
+{
+    const int bits = code_bits(type);
+    if (!minimum(type))
+        return vf_of_vi(vi_sra(vi_shl(words, 32 - bits - 8 * j), 32 - bits));
+    if (j == 3)
+        return vf_of_vi(vi_shr(words, 24));
+    return vf_of_vi(vi_shr(words, 8 * j) & vi_set(255));
+}
+
 INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
                       const struct factors *f, const uint8_t *const codes[PANELS],
                       const float *const x[])
 {
+    const uint32_t zero = (uint32_t)zero_code(type, PACKED_FLIP);
     UNROLL
     for (int g = 0; g < PACKED_RUN / PACKED_WORDS; g++) {
         vi words[VECTORS];
         UNROLL
         for (int v = 0; v < VECTORS; v++) {
             words[v] = codes_of(type, codes[v / PARTS], g, v);
-            if (type == HW_Q8_0 && !PACKED_FLIP)
-                words[v] ^= vi_set((int32_t)0x80808080);
+            if (zero)
+                words[v] ^= vi_set((int32_t)(zero * 0x01010101u));
         }
         UNROLL
         for (int j = 0; j < PACKED_WORDS; j++) {
             vf w[VECTORS];
             UNROLL
             for (int v = 0; v < VECTORS; v++) {
-                vi code = vi_shr(words[v], 8 * j);
-                if (j < 3)
-                    code &= vi_set(255);
-                w[v] = vf_fma(vf_of_vi(code), f->scale[v][g / 4], f->less[v][g / 4]);
+                const vf numbers = numbers_of(type, words[v], j),
+                         scale = f->scale[v][g / 4];
+                w[v] = numbers * scale;
+                if (minimum(type))
+                    w[v] = vf_fma(numbers, scale, f->less[v]);
             }
             UNROLL
             for (int t = 0; t < tokens; t++) {
@@ -200,7 +208,7 @@ INLINE void float_tile(int type, const int tokens, const struct float_tile *tile
                 if (tokens == 1)
                     fetch_run(at[p], run);
             }
-            factors_of(type, VECTORS, &f, heads, at, 128);
+            factors_of(type, VECTORS, &f, heads, at);
             float_run(type, tokens, sum, &f, codes, x);
             for (int p = 0; p < PANELS; p++)
                 at[p] += run;

@@ -105,7 +105,7 @@ INLINE void add_minima(const int tokens, const int vectors, vf sum[][VECTORS],
         const vf all = vf_set(x[t]->sum);
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[t][v] = vf_fma(f->less[v][0], all, sum[t][v]);
+            sum[t][v] = vf_fma(f->less[v], all, sum[t][v]);
     }
 }
 
@@ -186,7 +186,7 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
                 if (tokens < TOKENS)
                     fetch_run(at[p], run);
             }
-            factors_of(type, vectors, &f, heads, at, DOT_ZERO);
+            factors_of(type, vectors, &f, heads, at);
             multiply_run(type, tokens, vectors, sum, &f, codes, x);
             UNROLL
             for (int p = 0; p < panels; p++)

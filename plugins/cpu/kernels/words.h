@@ -35,6 +35,7 @@
  *   vi_set(x)             all of them x
  *   vi_load(p) vi_store(p, v)   at any address
  *   vi_shr(v, n) vi_shl(v, n)   by n bits, without a sign
+ *   vi_sra(v, n)          by n bits, with a sign
  *   vf_of_vi(v)           as floats
  *   vf_of_bits(v)         the floats that have these bits
  *   vi_round(v)           the nearest integers, of equally near ones the even one

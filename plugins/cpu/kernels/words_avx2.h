@@ -277,6 +277,11 @@ INLINE vi vi_shr(vi v, int n)
     return _mm256_srli_epi32(v, n);
 }
 
+INLINE vi vi_sra(vi v, int n)
+{
+    return _mm256_srai_epi32(v, n);
+}
+
 INLINE vi vi_shl(vi v, int n)
 {
     return _mm256_slli_epi32(v, n);

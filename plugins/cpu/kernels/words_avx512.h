@@ -289,6 +289,11 @@ INLINE vi vi_shr(vi v, int n)
     return _mm512_srli_epi32(v, (unsigned)n);
 }
 
+INLINE vi vi_sra(vi v, int n)
+{
+    return _mm512_srai_epi32(v, (unsigned)n);
+}
+
 INLINE vi vi_shl(vi v, int n)
 {
     return _mm512_slli_epi32(v, (unsigned)n);

@@ -272,6 +272,11 @@ INLINE vi vi_shr(vi v, int n)
     return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-n)));
 }
 
+INLINE vi vi_sra(vi v, int n)
+{
+    return vshlq_s32(v, vdupq_n_s32(-n));
+}
+
 INLINE vi vi_shl(vi v, int n)
 {
     return vshlq_s32(v, vdupq_n_s32(n));

@@ -309,6 +309,65 @@ static void packed_floats_take_all_forms(void **state)
     each_row(HW_OP_MATMUL, of_floats, compare_forms);
 }
 
+/* Types whose codes are multiplied by a scale, and nothing is added; and where that is. */
+static const struct scaled {
+    int32_t type, at;
+} scaled[] = { { HW_Q8_0, 0 }, { HW_Q4_0, 0 }, { HW_Q5_0, 0 }, { HW_Q6_K, 208 } };
+
+/* Row 5 of b has an infinite scale; codes are of one sign, and none is that of 0. */
+static struct hw_tensor infinite_weights(struct harness *h, const struct scaled *s)
+{
+    static const uint16_t infinity = 0x7c00;
+    const struct hw_tensor b = weights_of(h, s->type, SOME_K);
+    for (int64_t k = 0; k < SOME_K; k += hw_dtype_block(s->type))
+        memcpy(blocks + 5 * b.stride[0] +
+                   k / hw_dtype_block(s->type) * hw_dtype_bytes(s->type) + s->at,
+               &infinity, sizeof infinity);
+    return b;
+}
+
+static void compare_infinite(struct row *row, const struct scaled *s, int64_t m)
+{
+    static float got[SOME_M * ROWS], expected[SOME_M * ROWS];
+    const struct hw_tensor b = infinite_weights(&row->portable, s);
+    struct hw_matmul op = { .a = TENSOR(activations, HW_F32, m, SOME_K),
+                            .b = b,
+                            .c = TENSOR(expected, HW_F32, m, ROWS),
+                            .transpose_b = 1 };
+    struct hw_tensor packed;
+    multiply(&row->portable, &op);
+    op.c.data = got;
+    const bool both = pack(&row->h, &b, &packed) == HW_OK;
+    for (int times = 0; times <= both; times++) {
+        op.b = times ? packed : b;
+        multiply(&row->h, &op);
+        for (int64_t i = 0; i < m * ROWS; i++) {
+            assert_int_equal(!!isinf(expected[i]), i % ROWS == 5);
+            if (i % ROWS == 5 ? got[i] != expected[i] : !isfinite(got[i]))
+                fail_msg("%s, type %d, element %lld: %g, the portable row says %g",
+                         row->name, s->type, (long long)i, (double)got[i],
+                         (double)expected[i]);
+        }
+    }
+}
+
+static void compare_infinities(struct row *row)
+{
+    for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
+        for (int64_t m = 1; m <= (is_unpacked(row->name) ? 8 : 15); m = 2 * m + 1)
+            compare_infinite(row, &scaled[i], m);
+}
+
+static void infinite_scales_give_infinities(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROWS * SOME_K; i++)
+        plain[i] = 0.75f + noise() / 4;
+    for (int i = 0; i < SOME_M * SOME_K; i++)
+        activations[i] = 0.75f + noise() / 4;
+    each_row(HW_OP_MATMUL, of_blocks, compare_infinities);
+}
+
 /* a [m,96] . packed b [300,96], by all threads. */
 static void multiply_wide(struct harness *h, struct hw_tensor b, int64_t m, float *c)
 {
@@ -559,6 +618,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_take_their_weights),
         cmocka_unit_test(packed_floats_take_all_forms),
+        cmocka_unit_test(infinite_scales_give_infinities),
         cmocka_unit_test(rows_are_the_same_beside_others),
         cmocka_unit_test(experts_take_blocks),
         cmocka_unit_test(many_rows),
