@@ -229,7 +229,8 @@ static inline void turn_words(const struct packed_rows *from, uint8_t *panel, in
                               int64_t count, size_t size)
 {
     for (int r = 0; r < PACKED_ROWS; r++) {
-        const char *row = (const char *)from->rows + r * from->stride;
+        const char *row = (const char *)from->rows +
+                          (r < from->count ? r : 0) * from->stride;
         uint8_t *to = panel + (size_t)(first * PACKED_ROWS + r) * size;
         for (int64_t i = 0; i < count; i++, to += PACKED_ROWS * size)
             if (r < from->count)

@@ -116,7 +116,7 @@ INLINE void fetch_run(const uint8_t *run, int bytes)
     enum { AHEAD = 4096, TO_SECOND_CACHE = 1 };
     UNROLL
     for (int i = 0; i < bytes; i += 2 * PACKED_LINE)
-        __builtin_prefetch(run + AHEAD + i, 0, TO_SECOND_CACHE);
+        ASK_FOR(run, AHEAD + i, TO_SECOND_CACHE);
 }
 
 /* ---- products in floats ---- */

@@ -93,9 +93,10 @@ static void make_panels(const struct piece *p, int64_t k, int64_t depth)
         return;
     }
     for (int64_t col = 0; col < width; col += PANEL_COLS) {
-        const int64_t left = p->cols - col, cols = left > 0 ? left : 0;
-        const struct block along = { p->b + col * stride + k * bytes, stride,
-                                     at_most(cols, PANEL_COLS), depth };
+        const int64_t cols = at_most(p->cols - col,
+                                     PANEL_COLS); /* of a missing panel: < 1 */
+        const struct block along = { p->b + (cols > 0 ? col : 0) * stride + k * bytes,
+                                     stride, cols, depth };
         take_block(a->b_type, true, &along, p->panels + col * depth, PANEL_COLS,
                    PANEL_COLS);
     }
@@ -150,13 +151,14 @@ static void copy_slab(const struct piece *p, int64_t row, int64_t rows, int64_t 
 {
     const struct matmul_args *a = p->args;
     const int64_t bytes = bytes_of(a->a_type), stride = a->a.stride[2];
-    const struct block across = { p->a + row * stride + k * bytes, stride, rows, depth };
-    const struct block along = { p->a + k * stride + row * bytes, stride, depth, rows };
+    const struct block part =
+        a->transpose_a
+            ? (struct block){ p->a + k * stride + row * bytes, stride, depth, rows }
+            : (struct block){ p->a + row * stride + k * bytes, stride, rows, depth };
     if (PAIRS)
-        pair_rows(a->a_type, &across, to, TILE_PITCH);
+        pair_rows(a->a_type, &part, to, TILE_PITCH);
     else
-        take_block(a->a_type, a->transpose_a, a->transpose_a ? &along : &across, to,
-                   TILE_PITCH, depth);
+        take_block(a->a_type, a->transpose_a, &part, to, TILE_PITCH, depth);
 }
 
 /* Adds the bias to sums of f32 in c, or moves them there from elsewhere. */

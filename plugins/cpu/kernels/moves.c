@@ -121,7 +121,7 @@ struct matrix {
         for (int64_t i = 0; i < m->p; i++) {                                               \
             const type##_t *from = (const void *)(m->src + i * m->src_step);               \
             for (int64_t j = SQUARE; j < 2 * SQUARE; j += LINE / (int64_t)sizeof *from)    \
-                __builtin_prefetch(from + j); /* of the next square */                     \
+                ASK_FOR(from, j *(int64_t)sizeof *from, 3); /* the next square */          \
             for (int64_t j = 0; j < m->q; j++)                                             \
                 square[j][i] = from[j];                                                    \
         }                                                                                  \

@@ -122,9 +122,9 @@ INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
     for (; k + steps <= words; k += steps) {
         EACH (p, panels)
             if (panels == WIDE_PANELS)
-                __builtin_prefetch(b[p] + WIDE_SOON, 0, 2);
+                ASK_FOR(b[p], WIDE_SOON, 2);
             else
-                __builtin_prefetch(b[p] + TILE_SOON);
+                ASK_FOR(b[p], TILE_SOON, 3);
         EACH (step, steps)
             add_products(type, rows, panels, b, step, t->a + k + step, sum);
         EACH (p, panels)
@@ -251,7 +251,7 @@ INLINE void spread_block(int type, const struct block *b, float *to, int64_t pan
         for (int64_t i = 0; i < width; i += LANES) {
             const int64_t left = b->cols - i;
             float *place = to + i / PANEL_COLS * panel + row * PANEL_COLS + i % PANEL_COLS;
-            __builtin_prefetch(from + COPY_ROWS * b->stride + i * bytes);
+            ASK_FOR(from, COPY_ROWS * b->stride + i * bytes, 3);
             vf_store(place, left >= LANES ? vf_load_as(type, from, i)
                             : left > 0    ? vf_load_part_as(type, from, i, left)
                                           : vf_set(0));
@@ -275,8 +275,8 @@ INLINE void turn_block(int type, const struct block *b, float *to, int64_t pitch
                                       : LANES * b->stride + COPY_SOON - b->cols * bytes;
             vf v[LANES];
             EACH (r, LANES) {
-                const char *from = b->from + (row + r) * b->stride;
-                __builtin_prefetch(from + i * bytes + ahead);
+                const char *from = b->from + (row + r < b->rows ? row + r : 0) * b->stride;
+                ASK_FOR(from, i * bytes + ahead, 3);
                 v[r] = row + r >= b->rows ? vf_set(0)
                        : left == LANES    ? vf_load_as(type, from, i)
                                           : vf_load_part_as(type, from, i, left);
@@ -337,7 +337,7 @@ static void spread(int type, const struct block *b, float *to, int64_t panel, in
 INLINE void widen_lines(int type, const char *from, float *to, int64_t depth)
 {
     for (int64_t k = 0; k < depth; k++, to += PANEL_COLS) {
-        __builtin_prefetch(from + TILE_SOON);
+        ASK_FOR(from, TILE_SOON, 3);
         EACH (part, PARTS)
             vf_store(to + part * LANES, panel_vector(type, from, part, k % 2));
         from += k % 2 * PACKED_LINE;

@@ -35,7 +35,7 @@ INLINE void fetch_step(int type, const uint8_t *at, int64_t ahead)
 {
     enum { LINE = 64, TO_SECOND_CACHE = 2 };
     EACH (i, (step_bytes(type) + LINE - 1) / LINE)
-        __builtin_prefetch(at + ahead + i * LINE, 0, TO_SECOND_CACHE);
+        ASK_FOR(at, ahead + i * LINE, TO_SECOND_CACHE);
 }
 
 /* ---- strips in floats ---- */
@@ -211,13 +211,20 @@ static inline int64_t expert_of(const struct plan *plan, int64_t token, int64_t 
     return id >= 0 && id < m->experts ? id : m->experts;
 }
 
+/* The expert whose weights and bias are pointed to; of one that does not exist, none is read. */
+static inline int64_t existing(const struct matmul_id_args *m, int64_t expert)
+{
+    return expert < m->experts ? expert : 0;
+}
+
 static inline void begin_choices(const struct plan *plan, struct square *q, int64_t expert,
                                  int64_t strip)
 {
     const struct matmul_id_args *m = &plan->lowered.args.matmul_id;
     const struct lines l = lines_of(plan);
     set_strip(q, &l, strip * STRIP,
-              (const char *)plan->pointer[2] + m->b.offset + expert * m->b.stride[1],
+              (const char *)plan->pointer[2] + m->b.offset +
+                  existing(m, expert) * m->b.stride[1],
               m->b.stride[2]);
 }
 
@@ -230,7 +237,8 @@ static inline void add_choice(const struct plan *plan, struct square *q, int64_t
     q->to[q->count++] = (struct result){
         .c = (char *)plan->pointer[0] + m->c.offset + token * m->c.stride[1] +
              choice * m->c.stride[2],
-        .bias = (const char *)plan->pointer[4] + m->bias_offset + expert * m->bias_stride,
+        .bias = (const char *)plan->pointer[4] + m->bias_offset +
+                existing(m, expert) * m->bias_stride,
         .n = m->n,
         .c_type = m->c_type,
         .bias_type = expert < m->experts ? m->bias_type : 0,

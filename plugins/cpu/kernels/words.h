@@ -87,6 +87,11 @@
 #endif
 #define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
 
+/* Asks for the line that is `ahead` bytes from p, into the first cache (3) or the second (2, 1).
+ * There may be nothing: then C has no pointer to it. */
+#define ASK_FOR(p, ahead, cache)                                                           \
+    __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(ahead)), 0, cache)
+
 #if defined(__AVX512F__) && !defined(WORDS_256)
 #include "words_avx512.h"
 #elif defined(__AVX2__)
