@@ -504,37 +504,61 @@ static bool move(struct harness *h, void *to, int32_t to_type, const void *from,
     return true;
 }
 
+/* How much of the file a row has converted, and how much there is. */
+struct converted {
+    struct harness h;
+    int encoded, decoded, inputs, outputs;
+};
+
 static void encoded_as_ggml(void *user, int32_t dtype, const float *x,
                             const unsigned char *blocks, size_t bytes)
 {
-    if (move(user, out.bytes, dtype, x, HW_F32))
-        golden_same_blocks(dtype, out.bytes, blocks, bytes);
+    struct converted *row = user;
+    row->inputs++;
+    if (!move(&row->h, out.bytes, dtype, x, HW_F32))
+        return;
+    row->encoded++;
+    golden_same_blocks(dtype, out.bytes, blocks, bytes);
 }
 
 static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
                             const unsigned char *blocks, size_t bytes)
 {
+    struct converted *row = user;
     float got[GOLDEN_ELEMENTS];
     (void)bytes;
-    if (move(user, got, HW_F32, blocks, dtype))
-        golden_same_floats(dtype, got, x);
+    row->outputs++;
+    if (!move(&row->h, got, HW_F32, blocks, dtype))
+        return;
+    row->decoded++;
+    golden_same_floats(dtype, got, x);
 }
 
-/* On every row of copy, those that fuse products with sums among them. */
+/* On every row of copy, those that fuse products with sums among them. Portable rows convert
+ * everything, those for blocks all types to floats, and to q8_0, those for floats nothing. */
 static void blocks_are_those_of_ggml(void **state)
 {
-    struct harness h, other;
+    struct harness h;
     (void)state;
     harness_open(&h, "", 1);
-    for (uint32_t row = 0;; row++) {
+    for (uint32_t i = 0;; i++) {
         struct hw_kernel_info info = { .size = sizeof info };
-        if (h.plugin.kernel_info(h.device, HW_OP_COPY, row, &info) != HW_OK)
+        struct converted row = { .encoded = 0 };
+        if (h.plugin.kernel_info(h.device, HW_OP_COPY, i, &info) != HW_OK)
             break;
         if (!info.eligible)
             continue;
-        harness_open(&other, info.name, 1);
-        golden_walk(encoded_as_ggml, decoded_as_ggml, &other);
-        harness_close(&other);
+        const bool portable = !strcmp(info.name, "copy") ||
+                              !strncmp(info.name, "copy_v", 6);
+        const bool blocks = !strncmp(info.name, "copy_blocks", 11);
+        harness_open(&row.h, info.name, 1);
+        golden_walk(encoded_as_ggml, decoded_as_ggml, &row);
+        harness_close(&row.h);
+        assert_true(row.inputs > 0 && row.outputs > 0);
+        assert_int_equal(row.decoded, portable || blocks ? row.outputs : 0);
+        assert_int_equal(row.encoded, portable ? row.inputs
+                                      : blocks ? row.inputs / (WEIGHTS - 3)
+                                               : 0);
     }
     harness_close(&h);
 }
