@@ -125,4 +125,20 @@ static inline struct hw_tensor harness_tensor(void *data, int32_t dtype,
 #define TENSOR(data, dtype, ...)                                                           \
     harness_tensor(data, dtype, (const int64_t[]){ __VA_ARGS__, 0 })
 
+/* Both tensors have the same extents. */
+static inline void harness_convert(struct harness *h, struct hw_tensor dst,
+                                   struct hw_tensor src)
+{
+    const struct hw_copy op = { .src = src, .dst = dst };
+    if (h->plugin.ops->copy(h->device, h->queue, &op))
+        fail_msg("%s", h->message);
+}
+
+/* The next of a sequence of numbers from -1 to 1, the same ones for the same state. */
+static inline float harness_noise(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) / 8388608.0f - 1.0f;
+}
+
 #endif

@@ -16,12 +16,10 @@ static const int32_t types[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
 enum { TYPES = sizeof types / sizeof types[0], FLOATS = 3 };
 static const int32_t floats[FLOATS] = { HW_F32, HW_F16, HW_BF16 };
 
-static uint32_t noise_state = 1;
-
 static float noise(void)
 {
-    noise_state = noise_state * 1664525u + 1013904223u;
-    return (float)(noise_state >> 8) / 8388608.0f - 1.0f;
+    static uint32_t state = 1;
+    return harness_noise(&state);
 }
 
 /* Operands: b in floats, as blocks, and packed; a in floats, and in its type. */
@@ -29,13 +27,6 @@ static float plain[ROWS * MOST_K], activations[MOST_M * MOST_K];
 static _Alignas(64) unsigned char blocks[ROWS * MOST_K * 4], typed[MOST_M * MOST_K * 4];
 static _Alignas(256) unsigned char packed_memory[PACKED_BYTES];
 static struct hw_buffer packed_buffer = { .host = packed_memory };
-
-static void convert(struct harness *h, struct hw_tensor dst, struct hw_tensor src)
-{
-    const struct hw_copy op = { .src = src, .dst = dst };
-    if (h->plugin.ops->copy(h->device, h->queue, &op))
-        fail_msg("%s", h->message);
-}
 
 static void multiply(struct harness *h, const struct hw_matmul *op)
 {
@@ -102,7 +93,7 @@ static int each_row(uint32_t op, const char *const *words, row_fn *fn)
 static struct hw_tensor weights_of(struct harness *h, int32_t type, int64_t k)
 {
     const struct hw_tensor b = TENSOR(blocks, type, ROWS, k);
-    convert(h, b, TENSOR(plain, HW_F32, ROWS, k));
+    harness_convert(h, b, TENSOR(plain, HW_F32, ROWS, k));
     return b;
 }
 
@@ -133,7 +124,7 @@ static struct hw_matmul product(struct harness *h, struct hw_tensor b, int64_t m
     const bool turned = i % 5 == 4;
     const int64_t k = b.extent[1], rows = turned ? k : m, cols = turned ? m : k;
     const struct hw_tensor a = TENSOR(typed, type, rows, cols);
-    convert(h, a, TENSOR(activations, HW_F32, rows, cols));
+    harness_convert(h, a, TENSOR(activations, HW_F32, rows, cols));
     return (struct hw_matmul){ .a = a,
                                .b = b,
                                .bias = TENSOR(plain, HW_F32, ROWS),
@@ -277,11 +268,11 @@ static void compute_form(struct harness *h, struct harness *portable, struct hw_
     };
     if (f->bias) {
         op.bias = TENSOR(bias, f->bias, ROWS);
-        convert(portable, op.bias, TENSOR(plain, HW_F32, ROWS));
+        harness_convert(portable, op.bias, TENSOR(plain, HW_F32, ROWS));
     }
     memset(rounded, 0xff, sizeof rounded);
     multiply(h, &op);
-    convert(portable, batch_of(c, HW_F32, f->batches, f->m, ROWS), op.c);
+    harness_convert(portable, batch_of(c, HW_F32, f->batches, f->m, ROWS), op.c);
 }
 
 static void compare_forms(struct row *row)
@@ -390,7 +381,7 @@ static void rows_are_the_same_beside_others(void **state)
     for (int i = 0; i < FLOATS; i++) {
         const struct hw_tensor b = TENSOR(blocks, floats[i], WIDE, 96);
         struct hw_tensor packed;
-        convert(&portable, b, TENSOR(plain, HW_F32, WIDE, 96));
+        harness_convert(&portable, b, TENSOR(plain, HW_F32, WIDE, 96));
         if (pack(&h, &b, &packed))
             continue; /* this processor has no such row */
         multiply_wide(&portable, b, 100, expected);
@@ -417,7 +408,7 @@ static struct hw_matmul_id choices(struct harness *h, int32_t type, int64_t toke
     static int32_t ids[MOST_TOKENS * USED];
     const int64_t k = hw_dtype_block(type) > 32 ? SOME_K : 160;
     const struct hw_tensor b = TENSOR(blocks, type, EXPERTS, EXPERT_ROWS, k);
-    convert(h, b, TENSOR(plain, HW_F32, EXPERTS, EXPERT_ROWS, k));
+    harness_convert(h, b, TENSOR(plain, HW_F32, EXPERTS, EXPERT_ROWS, k));
     for (int i = 0; i < MOST_TOKENS * USED; i++)
         ids[i] = i * 7 % 5 - 1;
     return (struct hw_matmul_id){ .a = TENSOR(activations, HW_F32, tokens, rows, k),

@@ -12,31 +12,16 @@
 
 enum { BYTES = 1 << 20 };
 
-static uint32_t noise_state;
-
-static float noise(void)
-{
-    noise_state = noise_state * 1664525u + 1013904223u;
-    return (float)(noise_state >> 8) / 8388608.0f - 1.0f;
-}
-
-/* Memory for one operand; the plugin itself converts from f32 and back, on a queue of `mover`,
- * because the row that is tested may not be able to. */
+/* The plugin itself converts operands from f32 and back, on a queue of its own, because the row
+ * that is tested may not be able to. */
 static struct harness mover;
 
+/* Memory for one operand. */
 struct operand {
     _Alignas(64) unsigned char bytes[BYTES];
 };
 
 static float plain[BYTES / 4];
-
-static void convert(struct harness *h, struct hw_tensor *dst, struct hw_tensor *src)
-{
-    const struct hw_copy op = { .src = *src, .dst = *dst };
-    const int32_t status = h->plugin.ops->copy(h->device, h->queue, &op);
-    if (status)
-        fail_msg("%s", h->message);
-}
 
 static int64_t count(const struct hw_tensor *t)
 {
@@ -47,18 +32,13 @@ static int64_t count(const struct hw_tensor *t)
 }
 
 /* The same noise for the same seed. */
-static struct hw_tensor fill(struct harness *h, struct operand *o, struct hw_tensor t,
-                             uint32_t seed)
+static struct hw_tensor fill(struct operand *o, struct hw_tensor t, uint32_t seed)
 {
-    (void)h;
-    struct hw_tensor from = t;
     const int64_t extents[] = { t.extent[0], t.extent[1], t.extent[2], t.extent[3], 0 };
-    from = harness_tensor(plain, HW_F32, extents);
     t.data = o->bytes;
-    noise_state = seed;
     for (int64_t i = 0; i < count(&t); i++)
-        plain[i] = noise();
-    convert(&mover, &t, &from);
+        plain[i] = harness_noise(&seed);
+    harness_convert(&mover, t, harness_tensor(plain, HW_F32, extents));
     return t;
 }
 
@@ -81,16 +61,16 @@ static int64_t whole(int64_t n, int32_t dtype)
 }
 
 /* The i-th call of each op, with floats of type `t`: noise in, the output at `out`. */
-#define CASE(name) static struct hw_##name name##_case(struct harness *h, int i, int32_t t)
+#define CASE(name) static struct hw_##name name##_case(int i, int32_t t)
 
 CASE(matmul)
 {
     static const int64_t m[] = { 1, 3, 8, 9, 65, 70 };
     const int64_t rows = m[i / (3 * WEIGHTS)], k = whole(160, weight(i));
     return (struct hw_matmul){
-        .a = fill(h, &a, TENSOR(NULL, t, rows, k), 1),
-        .b = fill(h, &b, TENSOR(NULL, weight(i), 67, k), 2),
-        .bias = fill(h, &c, TENSOR(NULL, t, 67), 3),
+        .a = fill(&a, TENSOR(NULL, t, rows, k), 1),
+        .b = fill(&b, TENSOR(NULL, weight(i), 67, k), 2),
+        .bias = fill(&c, TENSOR(NULL, t, 67), 3),
         .c = TENSOR(out.bytes, t, rows, 67),
         .transpose_b = 1,
     };
@@ -99,8 +79,8 @@ CASE(matmul)
 CASE(rmsnorm)
 {
     return (struct hw_rmsnorm){
-        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-        .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+        .x = fill(&a, TENSOR(NULL, t, 5, 127), 1),
+        .weight = fill(&b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
         .y = TENSOR(out.bytes, t, 5, 127),
         .eps = 1e-5f,
     };
@@ -109,9 +89,9 @@ CASE(rmsnorm)
 CASE(add_rmsnorm)
 {
     return (struct hw_add_rmsnorm){
-        .residual = fill(h, &c, TENSOR(NULL, t, 5, 127), 3),
-        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-        .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+        .residual = fill(&c, TENSOR(NULL, t, 5, 127), 3),
+        .x = fill(&a, TENSOR(NULL, t, 5, 127), 1),
+        .weight = fill(&b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
         .y = TENSOR(out.bytes, t, 5, 127),
         .eps = 1e-5f,
     };
@@ -120,9 +100,9 @@ CASE(add_rmsnorm)
 CASE(layernorm)
 {
     return (struct hw_layernorm){
-        .x = fill(h, &a, TENSOR(NULL, t, 5, 127), 1),
-        .weight = fill(h, &b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
-        .bias = fill(h, &c, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 3),
+        .x = fill(&a, TENSOR(NULL, t, 5, 127), 1),
+        .weight = fill(&b, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 2),
+        .bias = fill(&c, TENSOR(NULL, i < 3 ? t : HW_F32, 127), 3),
         .y = TENSOR(out.bytes, t, 5, 127),
         .eps = 1e-5f,
     };
@@ -131,8 +111,8 @@ CASE(layernorm)
 CASE(softmax)
 {
     return (struct hw_softmax){
-        .x = fill(h, &a, TENSOR(NULL, t, 2, 5, 129), 1),
-        .mask = fill(h, &b, TENSOR(NULL, weights[i / 3 % 3], 5, 129), 2),
+        .x = fill(&a, TENSOR(NULL, t, 2, 5, 129), 1),
+        .mask = fill(&b, TENSOR(NULL, weights[i / 3 % 3], 5, 129), 2),
         .y = TENSOR(out.bytes, t, 2, 5, 129),
         .scale = 3.0f,
         .log = i >= 9,
@@ -142,14 +122,14 @@ CASE(softmax)
 CASE(silu)
 {
     (void)i;
-    return (struct hw_silu){ .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+    return (struct hw_silu){ .x = fill(&a, TENSOR(NULL, t, 7, 1000), 1),
                              .y = TENSOR(out.bytes, t, 7, 1000) };
 }
 
 CASE(rope)
 {
     return (struct hw_rope){
-        .x = fill(h, &a, TENSOR(NULL, t, 5, 3, 80), 1),
+        .x = fill(&a, TENSOR(NULL, t, 5, 3, 80), 1),
         .y = TENSOR(out.bytes, t, 5, 3, 80),
         .start = 123456,
         .dims = 64,
@@ -161,9 +141,9 @@ CASE(attention)
 {
     const int32_t k = weights[i / 3 % 5], v = weights[(i / 3 + i) % 5];
     return (struct hw_attention){
-        .q = fill(h, &a, TENSOR(NULL, t, 9, 6, 96), 1),
-        .k = fill(h, &b, TENSOR(NULL, k, 33, 2, 96), 2),
-        .v = fill(h, &c, TENSOR(NULL, v, 33, 2, 64), 3),
+        .q = fill(&a, TENSOR(NULL, t, 9, 6, 96), 1),
+        .k = fill(&b, TENSOR(NULL, k, 33, 2, 96), 2),
+        .v = fill(&c, TENSOR(NULL, v, 33, 2, 64), 3),
         .y = TENSOR(out.bytes, t, 9, 6, 64),
         .length = 31,
         .causal = 1,
@@ -174,19 +154,19 @@ CASE(attention)
 CASE(add)
 {
     if (i < 3)
-        return (struct hw_add){ .a = fill(h, &a, TENSOR(NULL, t, 6, 1, 129), 1),
-                                .b = fill(h, &b, TENSOR(NULL, t, 5, 1), 2),
+        return (struct hw_add){ .a = fill(&a, TENSOR(NULL, t, 6, 1, 129), 1),
+                                .b = fill(&b, TENSOR(NULL, t, 5, 1), 2),
                                 .y = TENSOR(out.bytes, t, 6, 5, 129) };
-    return (struct hw_add){ .a = fill(h, &a, TENSOR(NULL, t, 5, 4100), 1),
-                            .b = fill(h, &b, TENSOR(NULL, t, 5, i < 6 ? 1 : 4100), 2),
+    return (struct hw_add){ .a = fill(&a, TENSOR(NULL, t, 5, 4100), 1),
+                            .b = fill(&b, TENSOR(NULL, t, 5, i < 6 ? 1 : 4100), 2),
                             .y = TENSOR(out.bytes, t, 5, 4100) };
 }
 
 CASE(mul)
 {
     (void)i;
-    return (struct hw_mul){ .a = fill(h, &a, TENSOR(NULL, t, 5, 129), 1),
-                            .b = fill(h, &b, TENSOR(NULL, t, 129), 2),
+    return (struct hw_mul){ .a = fill(&a, TENSOR(NULL, t, 5, 129), 1),
+                            .b = fill(&b, TENSOR(NULL, t, 129), 2),
                             .y = TENSOR(out.bytes, t, 5, 129) };
 }
 
@@ -194,23 +174,23 @@ CASE(mul)
 CASE(sub)
 {
     const int32_t other = i >= 3 ? HW_F16 : t;
-    return (struct hw_sub){ .a = fill(h, &a, TENSOR(NULL, t, 6, 258), 1),
-                            .b = i < 6 ? fill(h, &b, TENSOR(NULL, other, 6, 1), 2)
-                                       : fill(h, &b, TENSOR(NULL, other, 2, 129), 2),
+    return (struct hw_sub){ .a = fill(&a, TENSOR(NULL, t, 6, 258), 1),
+                            .b = i < 6 ? fill(&b, TENSOR(NULL, other, 6, 1), 2)
+                                       : fill(&b, TENSOR(NULL, other, 2, 129), 2),
                             .y = TENSOR(out.bytes, t, 6, 258) };
 }
 
 CASE(div)
 {
-    return (struct hw_div){ .a = fill(h, &a, TENSOR(NULL, t, 5, i < 3 ? 1 : 129), 1),
-                            .b = fill(h, &b, TENSOR(NULL, t, 5, 129), 2),
+    return (struct hw_div){ .a = fill(&a, TENSOR(NULL, t, 5, i < 3 ? 1 : 129), 1),
+                            .b = fill(&b, TENSOR(NULL, t, 5, 129), 2),
                             .y = TENSOR(out.bytes, t, 5, 129) };
 }
 
 CASE(scale)
 {
     (void)i;
-    return (struct hw_scale){ .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+    return (struct hw_scale){ .x = fill(&a, TENSOR(NULL, t, 7, 1000), 1),
                               .y = TENSOR(out.bytes, t, 7, 1000),
                               .scale = -3.0f,
                               .bias = 0.5f };
@@ -219,7 +199,7 @@ CASE(scale)
 CASE(activation)
 {
     const int32_t kind = HW_ACT_RELU + i / 3;
-    return (struct hw_activation){ .x = fill(h, &a, TENSOR(NULL, t, 7, 1000), 1),
+    return (struct hw_activation){ .x = fill(&a, TENSOR(NULL, t, 7, 1000), 1),
                                    .y = TENSOR(out.bytes, t, 7, 1000),
                                    .kind = kind,
                                    .hi = kind == HW_ACT_CLIP ? 0.5f : 0.0f };
@@ -227,7 +207,7 @@ CASE(activation)
 
 CASE(glu)
 {
-    return (struct hw_glu){ .gate = fill(h, &a, TENSOR(NULL, t, 5, 258), 1),
+    return (struct hw_glu){ .gate = fill(&a, TENSOR(NULL, t, 5, 258), 1),
                             .y = TENSOR(out.bytes, t, 5, 129),
                             .kind = HW_ACT_RELU + i / 3 };
 }
@@ -235,7 +215,7 @@ CASE(glu)
 CASE(swiglu)
 {
     (void)i;
-    return (struct hw_swiglu){ .gate = fill(h, &a, TENSOR(NULL, t, 5, 258), 1),
+    return (struct hw_swiglu){ .gate = fill(&a, TENSOR(NULL, t, 5, 258), 1),
                                .y = TENSOR(out.bytes, t, 5, 129) };
 }
 
@@ -245,7 +225,7 @@ CASE(get_rows)
 {
     const int64_t cols = whole(96, weight(i));
     return (struct hw_get_rows){
-        .table = fill(h, &a, TENSOR(NULL, weight(i), 7, cols), 1),
+        .table = fill(&a, TENSOR(NULL, weight(i), 7, cols), 1),
         .rows = TENSOR(row_indices, HW_I32, 5),
         .y = TENSOR(out.bytes, t, 5, cols),
     };
@@ -255,9 +235,9 @@ CASE(set_rows)
 {
     const int64_t cols = whole(96, weight(i));
     return (struct hw_set_rows){
-        .x = fill(h, &a, TENSOR(NULL, t, 5, cols), 1),
+        .x = fill(&a, TENSOR(NULL, t, 5, cols), 1),
         .rows = TENSOR(row_indices, HW_I32, 5),
-        .table = fill(h, &out, TENSOR(NULL, weight(i), 7, cols), 4),
+        .table = fill(&out, TENSOR(NULL, weight(i), 7, cols), 4),
     };
 }
 
@@ -277,10 +257,10 @@ static struct hw_tensor swapped(struct hw_tensor t)
 CASE(copy)
 {
     const int64_t cols = whole(96, weight(i));
-    struct hw_copy op = { .src = fill(h, &a, TENSOR(NULL, t, 5, cols), 1),
+    struct hw_copy op = { .src = fill(&a, TENSOR(NULL, t, 5, cols), 1),
                           .dst = TENSOR(out.bytes, weight(i), 5, cols) };
     if (i >= 3 * WEIGHTS) {
-        op.src = fill(h, &a, TENSOR(NULL, t, 2, 1024, 70), 1);
+        op.src = fill(&a, TENSOR(NULL, t, 2, 1024, 70), 1);
         op.dst = swapped(TENSOR(out.bytes, t, 2, 70, 1024));
         if (i >= 3 * WEIGHTS + 3) {
             op.src = swapped(op.src);
@@ -293,31 +273,31 @@ CASE(copy)
 CASE(argmax)
 {
     (void)i;
-    return (struct hw_argmax){ .x = fill(h, &a, TENSOR(NULL, t, 5, 1000), 1),
+    return (struct hw_argmax){ .x = fill(&a, TENSOR(NULL, t, 5, 1000), 1),
                                .y = TENSOR(out.bytes, HW_I32, 5) };
 }
 
 CASE(top_k)
 {
     (void)i;
-    return (struct hw_top_k){ .x = fill(h, &a, TENSOR(NULL, t, 5, 1000), 1),
+    return (struct hw_top_k){ .x = fill(&a, TENSOR(NULL, t, 5, 1000), 1),
                               .values = TENSOR(b.bytes, t, 5, 40),
                               .indices = TENSOR(out.bytes, HW_I32, 5, 40) };
 }
 
 CASE(dot)
 {
-    return (struct hw_dot){ .a = fill(h, &a, TENSOR(NULL, t, 5, 1, 333), 1),
-                            .b = fill(h, &b, TENSOR(NULL, weights[i / 3], 7, 333), 2),
+    return (struct hw_dot){ .a = fill(&a, TENSOR(NULL, t, 5, 1, 333), 1),
+                            .b = fill(&b, TENSOR(NULL, weights[i / 3], 7, 333), 2),
                             .y = TENSOR(out.bytes, t, 5, 7) };
 }
 
 CASE(conv2d)
 {
     return (struct hw_conv2d){
-        .x = fill(h, &a, TENSOR(NULL, t, 2, 6, 13, 33), 1),
-        .weight = fill(h, &b, TENSOR(NULL, weights[i / 3], 70, 3, 3, 2), 2),
-        .bias = fill(h, &c, TENSOR(NULL, t, 70), 3),
+        .x = fill(&a, TENSOR(NULL, t, 2, 6, 13, 33), 1),
+        .weight = fill(&b, TENSOR(NULL, weights[i / 3], 70, 3, 3, 2), 2),
+        .bias = fill(&c, TENSOR(NULL, t, 70), 3),
         .y = TENSOR(out.bytes, t, 2, 70, 7, 33),
         .stride_h = 2,
         .pad_h = 1,
@@ -335,10 +315,10 @@ CASE(matmul_id)
     const bool few = i < 3 * WEIGHTS;
     const int64_t tokens = few ? 2 : 9, experts = few ? 3 : 1, k = whole(96, weight(i));
     return (struct hw_matmul_id){
-        .a = fill(h, &a, TENSOR(NULL, t, tokens, 1, k), 1),
-        .b = fill(h, &b, TENSOR(NULL, weight(i), experts, 67, k), 2),
+        .a = fill(&a, TENSOR(NULL, t, tokens, 1, k), 1),
+        .b = fill(&b, TENSOR(NULL, weight(i), experts, 67, k), 2),
         .ids = TENSOR(expert_ids, HW_I32, tokens, 2),
-        .bias = fill(h, &c, TENSOR(NULL, t, experts, 67), 3),
+        .bias = fill(&c, TENSOR(NULL, t, experts, 67), 3),
         .c = TENSOR(out.bytes, t, tokens, 2, 67),
     };
 }
@@ -382,7 +362,7 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i, bool *ta
 #define X(NAME, name, field, cases)                                                        \
     case HW_OP_##NAME:                                                                     \
         if (i < (cases)) {                                                                 \
-            const struct hw_##name args = name##_case(h, i, floats[i % 3]);                \
+            const struct hw_##name args = name##_case(i, floats[i % 3]);                   \
             status = h->plugin.ops->name(h->device, h->queue, &args);                      \
             output = args.field;                                                           \
         }                                                                                  \
@@ -431,7 +411,7 @@ static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
     }
     const int64_t extents[] = { y.extent[0], y.extent[1], y.extent[2], y.extent[3], 0 };
     struct hw_tensor to = harness_tensor(values, HW_F32, extents);
-    convert(&mover, &to, &y);
+    harness_convert(&mover, to, y);
     return n;
 }
 
@@ -500,7 +480,7 @@ static bool move(struct harness *h, void *to, int32_t to_type, const void *from,
     const struct hw_copy op = { .src = src, .dst = dst };
     if (h->plugin.supports(h->device, HW_OP_COPY, &op, NULL, 0, NULL) != HW_OK)
         return false;
-    convert(h, &dst, &src);
+    harness_convert(h, dst, src);
     return true;
 }
 
@@ -625,11 +605,12 @@ static void graph_replays(void **state)
 {
     struct harness h;
     float x[300], y[300];
+    uint32_t seed = 1;
     void *graph, *queue;
     (void)state;
     harness_open(&h, "", 2);
     for (int i = 0; i < 300; i++)
-        x[i] = noise();
+        x[i] = harness_noise(&seed);
     const struct hw_add add = { .a = TENSOR(x, HW_F32, 300),
                                 .b = TENSOR(x, HW_F32, 300),
                                 .y = TENSOR(y, HW_F32, 300) };
