@@ -4,7 +4,7 @@
 
 load common
 
-commands="status devices explain env cache plugin run inspect quantize verify bench abi version"
+commands="status devices explain env doctor report cache plugin run inspect quantize verify bench abi version"
 
 @test "without a command: the list of commands, and where to start" {
     hw
@@ -154,7 +154,7 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     hw verify --qwertyuiop
     fails 2 "--qwertyuiop: no such option; see hw verify --help"
     hw --bogus
-    fails 2 "--bogus: no such option; there are: --version, --json, --help"
+    fails 2 "--bogus: no such option; there are: --version, --replay, --json, --help"
     hw status -Q
     fails 2 "no such option"
 }

@@ -162,7 +162,8 @@ static json_t *devices_json(const struct report *report, const char *only, bool 
 
 static void print_devices(const struct report *report, json_t *list, bool lines)
 {
-    const char *first = hw_device_name(hw_device_default(report->context));
+    const json_t *selection = json_object_get(report->explain, "selection");
+    const char *first = json_string_value(json_array_get(selection, 0));
     json_t *facts;
     size_t index;
 
@@ -173,18 +174,36 @@ static void print_devices(const struct report *report, json_t *list, bool lines)
             continue;
         }
         say("%s", index ? "\n" : "");
-        print_device(facts, !strcmp(text_of(facts, "name"), first));
+        print_device(facts, first && !strcmp(text_of(facts, "name"), first));
     }
+}
+
+/* In a report that is replayed, devices have names alone. */
+static bool has_device(const struct report *report, const char *name)
+{
+    json_t *facts;
+    size_t index;
+    json_array_foreach (json_object_get(report->explain, "devices"), index, facts)
+        if (!name || !strcmp(text_of(facts, "name"), name))
+            return true;
+    complain("%s", name                   ? "there is no such device in the report"
+                   : report_error(report) ? report_error(report)
+                                          : "there is no device in the report");
+    return false;
 }
 
 static int list_devices(const struct report *report, const char *name,
                         const struct wishes *wishes)
 {
-    struct hw_device *first = report_device(report, name);
-    if (!first)
+    struct hw_device *first = report->context ? report_device(report, name) : NULL;
+    if (report->context ? !first : !has_device(report, name))
         return EXIT_FAILED;
+    if (!report->context && wishes->kernels) {
+        complain("--kernels: a report does not list them");
+        return EXIT_USAGE;
+    }
 
-    const char *only = name && !report->file ? hw_device_name(first) : NULL;
+    const char *only = !name || report->file ? NULL : first ? hw_device_name(first) : name;
     json_t *list = devices_json(report, only, wishes->kernels);
     if (out_json) {
         out_tree(json_pack("{s:i, s:o}", "schema", 1, "devices", list));

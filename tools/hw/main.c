@@ -3,6 +3,7 @@
 #include "command.h"
 #include "options.h"
 #include "output.h"
+#include "report.h"
 #include "watch.h"
 
 #include <hw/hw.h>
@@ -47,21 +48,25 @@ static int cmd_version(int argc, const char **argv)
 
 static const struct command commands[] = {
     { "status", "which hardware can be used; for the rest, why not and what to do",
-      cmd_status },
-    { "devices", "all facts about each device", cmd_devices },
-    { "explain", "how far each plugin file got, stage by stage", cmd_explain },
-    { "env", "the settings: value, source, meaning", cmd_env },
-    { "cache", "what is kept about plugins and their programs, and removing it",
-      cmd_cache },
-    { "plugin", "which plugins may be loaded from a directory", cmd_plugin },
-    { "run", "text from a model file, the perplexity of a text, or how fast it is",
-      cmd_run },
-    { "inspect", "metadata and tensors of a model file", cmd_inspect },
-    { "quantize", "a model file with its matrices in another type", cmd_quantize },
-    { "verify", "compare a plugin's results with a reference", cmd_verify },
-    { "bench", "measure calls, opening, copies and ops", cmd_bench },
-    { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi },
-    { "version", "versions of the command, the library and the plugin ABI", cmd_version },
+      cmd_status, true },
+    { "devices", "all facts about each device", cmd_devices, true },
+    { "explain", "how far each plugin file got, stage by stage", cmd_explain, true },
+    { "env", "the settings: value, source, meaning", cmd_env, true },
+    { "doctor", "what is wrong on this machine, and what to do about it", cmd_doctor,
+      true },
+    { "report", "one file with everything that a bug report needs", cmd_report, false },
+    { "cache", "what is kept about plugins and their programs, and removing it", cmd_cache,
+      false },
+    { "plugin", "which plugins may be loaded from a directory", cmd_plugin, false },
+    { "run", "text from a model file, the perplexity of a text, or how fast it is", cmd_run,
+      false },
+    { "inspect", "metadata and tensors of a model file", cmd_inspect, false },
+    { "quantize", "a model file with its matrices in another type", cmd_quantize, false },
+    { "verify", "compare a plugin's results with a reference", cmd_verify, false },
+    { "bench", "measure calls, opening, copies and ops", cmd_bench, false },
+    { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi, false },
+    { "version", "versions of the command, the library and the plugin ABI", cmd_version,
+      false },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -94,7 +99,9 @@ static int print_commands(void)
         say("  %s%-9s%s%s\n", ink(BOLD), commands[i].name, ink(PLAIN), commands[i].summary);
     say("\n"
         "  hw help COMMAND   options and examples of one command\n"
-        "  --json            with any command: the result as JSON\n\n"
+        "  --json            with any command: the result as JSON\n"
+        "  --replay FILE     before status, devices, explain, env or doctor: as in this file\n"
+        "                    of 'hw report'\n\n"
         "Start with 'hw status'. The exit status is 0 on success, 1 on failure or a negative\n"
         "result, and 2 on a usage error.\n");
     return 0;
@@ -129,15 +136,19 @@ static int help(int argc, const char **argv)
 static int run(int argc, const char **argv)
 {
     int version = 0, status, own = 1;
+    char *replay = NULL;
     const struct poptOption table[] = { { "version", 'V', POPT_ARG_NONE, &version, 0,
                                           "print the version", NULL },
+                                        { "replay", '\0', POPT_ARG_STRING, &replay, 0,
+                                          "show this file of 'hw report'", "FILE" },
                                         OPTIONS_COMMON,
                                         POPT_TABLEEND };
     const struct manual manual = { "", "", NULL };
     struct arguments arguments;
 
     while (own < argc && argv[own][0] == '-')
-        own++;
+        own += 1 + !strcmp(argv[own], "--replay");
+    own = own < argc ? own : argc;
     for (int i = 1; i < own; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return help(argc, argv);
@@ -155,8 +166,15 @@ static int run(int argc, const char **argv)
     if (!strcmp(argv[0], "help"))
         return help(argc, argv);
     const struct command *command = find_command(argv[0]);
-    if (command)
+    if (command && (!replay || command->replays)) {
+        report_replay(replay);
         return run_command(command, argc, argv);
+    }
+    if (command)
+        complain(
+            "%s: cannot be shown from a report; status, devices, explain, env and doctor "
+            "can",
+            command->name);
     out_look_for_json(argc, argv);
     return EXIT_USAGE;
 }

@@ -2,6 +2,7 @@
 /* plugin.c - `hw plugin`: writes the file plugins.lock of a plugin directory. */
 #define _GNU_SOURCE
 #include "command.h"
+#include "new_file.h"
 #include "options.h"
 #include "output.h"
 
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,6 @@
 #include <unistd.h>
 
 #define LOCK_NAME  "plugins.lock"
-#define LOCK_PART  ".plugins.lock.XXXXXX"
 #define FILE_LIMIT (UINT64_C(1) << 32) /* bytes; no plugin is that large */
 
 static const struct manual manual = {
@@ -90,38 +91,22 @@ static bool add_files(struct locking *l)
     return good;
 }
 
-static bool write_rows(const struct locking *l, int fd)
+static bool write_lock(const struct locking *l)
 {
+    char path[PATH_MAX], *text = NULL;
+    size_t size, index;
     json_t *row;
-    size_t index;
-    FILE *file = fdopen(fd, "w");
-    if (!file) {
-        close(fd);
-        return false;
-    }
+    if (snprintf(path, sizeof path, "%s/" LOCK_NAME, l->path) >= (int)sizeof path)
+        return failed(l, LOCK_NAME, strerror(ENAMETOOLONG));
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return failed(l, LOCK_NAME, strerror(errno));
     json_array_foreach (l->rows, index, row)
         fprintf(file, "%s  %s\n", json_string_value(json_object_get(row, "sha256")),
                 json_string_value(json_object_get(row, "file")));
-    bool good = fflush(file) == 0 && !ferror(file) && fchmod(fd, 0644) == 0 &&
-                fsync(fd) == 0;
-    return fclose(file) == 0 && good;
-}
-
-/* The new lock takes the place of an old one at once, or not at all. */
-static bool write_lock(const struct locking *l)
-{
-    char part[4096], lock[4096];
-    if (snprintf(part, sizeof part, "%s/" LOCK_PART, l->path) >= (int)sizeof part ||
-        snprintf(lock, sizeof lock, "%s/" LOCK_NAME, l->path) >= (int)sizeof lock)
-        return failed(l, LOCK_NAME, strerror(ENAMETOOLONG));
-    const int fd = mkostemp(part, O_CLOEXEC);
-    if (fd < 0)
-        return failed(l, LOCK_NAME, strerror(errno));
-    if (write_rows(l, fd) && rename(part, lock) == 0)
-        return true;
-    failed(l, LOCK_NAME, strerror(errno));
-    unlink(part);
-    return false;
+    const bool good = fclose(file) == 0 && new_file_write(path, true, text, size);
+    free(text);
+    return good;
 }
 
 static void print_lock(const struct locking *l)

@@ -8,6 +8,7 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,6 +38,80 @@ bool report_read(struct report *report)
     return report->explain;
 }
 
+/* ---- a report of another machine ---- */
+
+static const char *replayed; /* the file; NULL: this machine's report is wanted */
+
+void report_replay(const char *path)
+{
+    replayed = path;
+}
+
+/* The whole file, NUL-terminated, or NULL with a complaint. */
+static char *read_text(const char *path)
+{
+    enum { MOST = 64 << 20 };
+    FILE *file = fopen(path, "re");
+    char *text = file ? malloc(MOST + 1) : NULL;
+    const size_t size = text ? fread(text, 1, MOST + 1, file) : 0;
+    const bool good = text && !ferror(file) && size <= MOST;
+    if (!good)
+        complain("%s: %s", path,
+                 size > MOST ? "is too large for a report" : strerror(errno));
+    if (file)
+        fclose(file);
+    if (good)
+        text[size] = '\0';
+    else
+        free(text);
+    return good ? text : NULL;
+}
+
+/* Of a page, the JSON in it; else the text. */
+static char *json_part(char *text)
+{
+    static const char start[] = "<script type=\"application/json\">";
+    char *from = strstr(text, start);
+    char *end = from ? strstr(from, "</script>") : NULL;
+    if (!end)
+        return text;
+    *end = '\0';
+    return from + strlen(start);
+}
+
+/* Whether the tree is a report that the commands can read: what they take for granted is there. */
+static bool is_report(const json_t *tree)
+{
+    static const char *const lists[] = { "stages",      "settings", "warnings",
+                                         "directories", "hardware", "candidates",
+                                         "devices",     "selection" };
+    const json_t *explain = json_object_get(tree, "explain");
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        if (!json_is_array(json_object_get(explain, lists[i])))
+            return false;
+    return !strcmp(text_of(tree, "kind"), REPORT_KIND) &&
+           json_object_get(explain, "open_error") &&
+           json_is_array(json_object_get(tree, "checks"));
+}
+
+static bool read_replayed(struct report *report)
+{
+    json_error_t error;
+    char *text = read_text(replayed);
+    if (!text)
+        return false;
+    json_t *tree = json_loads(json_part(text), JSON_REJECT_DUPLICATES, &error);
+    const bool good = is_report(tree);
+    if (good) {
+        report->explain = json_incref(json_object_get(tree, "explain"));
+        report->checks = json_incref(json_object_get(tree, "checks"));
+    } else
+        complain("%s: is not a file of 'hw report'", replayed);
+    json_decref(tree);
+    free(text);
+    return good;
+}
+
 bool report_open(struct report *report, const struct hw_options *options)
 {
     struct hw_options own = { .size = sizeof own };
@@ -50,6 +125,8 @@ bool report_open(struct report *report, const struct hw_options *options)
     own.start_fn = watch_start;
     own.start_user = (void *)own.plugin_path_only; /* the user named the file */
     *report = (struct report){ 0 };
+    if (replayed)
+        return read_replayed(report);
     if (hw_open(&own, &report->context)) {
         complain("%s", hw_message());
         return false;
@@ -108,6 +185,7 @@ void report_close(struct report *report)
 {
     free(report->file);
     json_decref(report->explain);
+    json_decref(report->checks);
     hw_close(report->context);
     *report = (struct report){ 0 };
 }
@@ -171,9 +249,11 @@ void print_warnings(const json_t *warnings, const char *error)
 {
     json_t *warning;
     size_t index;
-    json_array_foreach ((json_t *)warnings, index, warning)
-        if (!error || strcmp(error, json_string_value(warning)))
-            say("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), json_string_value(warning));
+    json_array_foreach ((json_t *)warnings, index, warning) {
+        const char *text = json_string_value(warning);
+        if (text && (!error || strcmp(error, text)))
+            say("%sWarning:%s %s\n", ink(YELLOW), ink(PLAIN), text);
+    }
 }
 
 const char *text_of(const json_t *object, const char *key)

@@ -11,7 +11,15 @@ struct report {
     struct hw_context *context;
     json_t *explain; /* hw_explain(), parsed; its schema: docs/explain.md */
     char *file;      /* if not NULL, only this plugin file was looked at */
+    json_t *checks;  /* of a report that is replayed: what checks_of() found; else NULL */
 };
+
+/* What a file of `hw report` calls itself. */
+#define REPORT_KIND "hw report"
+
+/* From now on, report_open() takes the report from this file of `hw report`, and opens no context:
+ * `context` is NULL. */
+void report_replay(const char *path);
 
 /* Opens a context with `options` (may be NULL), even if no device can be used. The log is
  * shown only if HW_LOG asks for it, since the report has everything. Returns false, with a

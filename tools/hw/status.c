@@ -102,16 +102,16 @@ static void add_backend(json_t *backends, json_t *listed, const struct groups *g
  * were looked at. A file without a valid name is shown by itself. */
 static json_t *backends_json(const struct report *report)
 {
-    json_t *candidates = json_object_get(report->explain, "candidates"), *file;
+    json_t *candidates = json_object_get(report->explain, "candidates"), *file, *device;
     json_t *backends = json_array(), *listed = json_object();
     const struct groups groups = { grouped(candidates, "name"),
                                    grouped(json_object_get(report->explain, "devices"),
                                            "backend") };
     size_t index;
 
-    for (uint32_t i = 0; i < hw_device_count(report->context); i++)
-        add_backend(backends, listed, &groups,
-                    hw_device_backend(hw_device_at(report->context, i)));
+    json_array_foreach (json_object_get(report->explain, "devices"), index, device)
+        if (flag_of(device, "selected"))
+            add_backend(backends, listed, &groups, text_of(device, "backend"));
     json_array_foreach (candidates, index, file) {
         if (*text_of(file, "name"))
             add_backend(backends, listed, &groups, text_of(file, "name"));
@@ -292,7 +292,7 @@ int cmd_status(int argc, const char **argv)
         status = EXIT_FAILED;
         if (report_open(&report, NULL)) {
             json_t *tree = status_json(&report);
-            if (hw_device_default(report.context) && !report_error(&report))
+            if (*text_of(report.explain, "recommended") && !report_error(&report))
                 status = 0;
             if (out_json)
                 out_tree(json_incref(tree));

@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# doctor, report and --replay: what is wrong here, and the same seen elsewhere.
+
+load common
+
+setup_plugins()
+{
+    needs_cpu
+    cd "$BATS_TEST_TMPDIR" || return
+    plugins=$BATS_TEST_TMPDIR/plugins
+    mkdir "$plugins"
+    cp "$PLUGINS/hw_cpu.so" "$plugins"
+    export HW_PLUGIN_PATH_ONLY=$plugins
+}
+
+@test "a sound installation has no problem, and its device computes" {
+    setup_plugins
+    hw doctor --json
+    [ "$status" -eq 0 ] || json "[c for c in d['checks'] if c['state'] == 'problem'] == []"
+    json "d['schema'] == 1 and d['problems'] == 0"
+    json "['cpu:0 computes'] == [c['text'] for c in d['checks'] if c['subject'] == 'devices']"
+    json "all(c['remedy'] is None for c in d['checks'] if c['state'] == 'good')"
+    hw doctor
+    succeeds
+    says 'devices +✓ cpu:0 computes'
+    says 'No problem\.'
+}
+
+@test "a broken plugin is a problem, a missing driver is a note" {
+    setup_plugins
+    echo text >"$plugins/hw_text.so"
+    hw doctor
+    [ "$status" -eq 1 ]
+    says " +✗ $plugins/hw_text.so: not an object file \\(not-an-object\\)"
+    says ' +Remove it from the plugin directory'
+    says '1 problem\.'
+    HW_DISABLE=text hw doctor
+    [ "$status" -eq 0 ]
+    says " +- $plugins/hw_text.so: .*\\(disabled\\)"
+}
+
+@test "a wrong result is a problem" {
+    [ -n "${WRONG-}" ] || skip "not applicable: tests/wrong was not built"
+    mkdir "$BATS_TEST_TMPDIR/wrong"
+    cp "$WRONG" "$BATS_TEST_TMPDIR/wrong"
+    HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/wrong HW_PROBE=inproc hw doctor
+    [ "$status" -eq 1 ]
+    says '.*✗ silu_tail:0: a small silu: the result is wrong'
+}
+
+@test "settings that are wrong, and no plugin at all" {
+    setup_plugins
+    HW_THREADS=many hw doctor
+    [ "$status" -eq 1 ]
+    says 'settings +✗ .*HW_THREADS.*'
+    rm "$plugins/hw_cpu.so"
+    hw doctor
+    [ "$status" -eq 1 ]
+    says 'plugins +✗ no plugin file was found'
+}
+
+same()
+{
+    tr -s ' ' | sed -E 's/ [0-9]+ us//; s/[0-9.]+ [GMK]iB free//'
+}
+
+@test "a report shows elsewhere what was here" {
+    setup_plugins
+    echo text >"$plugins/hw_<script>.so"
+    echo text >"$plugins/hw_text.so"
+    for file in report.json report.html; do
+        hw report "$file"
+        succeeds
+        for command in status devices explain env; do
+            "$COMMAND" "$command" >here 2>&1 || true
+            HW_PLUGIN_PATH_ONLY=/nowhere "$COMMAND" --replay "$file" "$command" >there 2>&1 || true
+            # Times, free memory and widths change, and ~ stands for the home directory.
+            diff <(sed "s:$HOME:~:g" here | same) <(same <there)
+        done
+        hw --replay "$file" doctor
+        [ "$status" -eq 1 ]
+        says '.*cpu:0 computes'
+        run ! grep -qF "$HOME" "$file"
+    done
+    json_file=$(cat report.json)
+    output=$json_file json "d['kind'] == 'hw report' and d['explain']['schema'] == 1 and d['system']['processors'] > 0"
+    output=$json_file json "d['environment']['HW_PLUGIN_PATH_ONLY'] == '~/plugins'"
+    [ "$(grep -c '</script>' report.html)" -eq 1 ]
+    python3 - <<'EOF'
+from html.parser import HTMLParser
+class Balanced(HTMLParser):
+    open = []
+    def handle_starttag(self, tag, attributes):
+        if tag != "meta":
+            self.open.append(tag)
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+page = Balanced()
+page.feed(open("report.html").read())
+assert page.open == []
+EOF
+}
+
+@test "a report replaces no file unasked" {
+    setup_plugins
+    hw report
+    succeeds
+    says 'hw-report.json: .*'
+    echo mine >mine.json
+    hw report mine.json
+    fails 1 'mine.json: exists; --force replaces it'
+    [ "$(cat mine.json)" = mine ]
+    hw report --force mine.json --json
+    json "d['file'] == 'mine.json' and d['bytes'] > 1000"
+    hw report nowhere/report.json
+    fails 1 'nowhere/report.json: cannot be created: No such file or directory'
+    [ "$(find . -name '*json*' | wc -l)" -eq 2 ] # no part is left
+}
+
+@test "what is not a report is refused" {
+    setup_plugins
+    hw report good.json
+    hw --replay nosuch status
+    fails 1 'nosuch: No such file or directory'
+    printf '{}' >bad.json
+    hw --replay bad.json status
+    fails 1 "bad.json: is not a file of 'hw report'"
+    for key in stages settings warnings directories hardware candidates devices selection open_error; do
+        python3 -c '
+import json, sys
+d = json.load(open("good.json"))
+del d["explain"][sys.argv[1]]
+json.dump(d, open("bad.json", "w"))' "$key"
+        hw --replay bad.json status
+        fails 1 "bad.json: is not a file of 'hw report'"
+    done
+    python3 -c '
+import json
+d = json.load(open("good.json"))
+def spoil(x):
+    return [[], 1, None, spoil(x[0]) if x else {}] if isinstance(x, list) else {k: 7 for k in x} \
+        if isinstance(x, dict) else []
+d["explain"] = {k: spoil(v) if isinstance(v, list) else [] for k, v in d["explain"].items()}
+d["checks"] = [[], None, {"subject": 7}]
+json.dump(d, open("bad.json", "w"))'
+    for command in status devices explain env doctor; do
+        hw --replay bad.json "$command"
+        echo "$command: $status"
+        [ "$status" -le 1 ] # and no crash
+    done
+    hw --replay good.json bench
+    fails 2 'bench: cannot be shown from a report; .*'
+    hw --replay good.json devices --kernels
+    fails 2 '--kernels: a report does not list them'
+    hw --replay good.json devices cuda:7
+    fails 1 'there is no such device in the report'
+    hw --replay
+    [ "$status" -eq 2 ]
+}

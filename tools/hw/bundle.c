@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* bundle.c - `hw report`: one file with everything that a bug report needs, as JSON, or as a page of
+ * HTML that contains the same JSON. */
+#define _GNU_SOURCE
+#include "checks.h"
+#include "command.h"
+#include "new_file.h"
+#include "options.h"
+#include "output.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct manual manual = {
+    .about =
+        "hw report - one file with everything that a bug report needs\n\n"
+        "The file (hw-report.json if none is named) has what 'hw doctor' finds, what hw_explain()\n"
+        "says, versions of the system, and the environment variables of the library and of the\n"
+        "vendors' runtimes. It has no name of the machine; the home directory is written as ~.\n"
+        "If its name ends in .html, it is a page to read in a browser. In both forms,\n"
+        "'hw --replay FILE status' (devices, explain, env, doctor) shows it as on that machine.",
+    .arguments = "[OPTION...] [FILE]",
+    .notes = "  hw report\n"
+             "  hw report report.html\n"
+             "  hw --replay report.html status\n\n"
+             "The exit status is 1 if the file cannot be written.",
+};
+
+/* ---- what the library does not know ---- */
+
+/* The value of "KEY=value", "KEY: value" in a file, without quotes; or "". */
+static json_t *line_of(const char *path, const char *key)
+{
+    char line[512], value[512] = "";
+    FILE *file = fopen(path, "re");
+    while (file && !*value && fgets(line, sizeof line, file))
+        if (!strncmp(line, key, strlen(key)))
+            sscanf(line + strlen(key), "%*[ \t:=\"]%511[^\"\n]", value);
+    if (file)
+        fclose(file);
+    return json_text(value, strlen(value));
+}
+
+static json_t *system_json(void)
+{
+    struct utsname system = { .sysname = "" };
+    char libc[64] = "";
+    uname(&system);
+    confstr(_CS_GNU_LIBC_VERSION, libc, sizeof libc);
+    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:I, s:b}", "kernel", system.sysname,
+                     "release", system.release, "machine", system.machine, "system",
+                     line_of("/etc/os-release", "PRETTY_NAME"), "c_library", libc,
+                     "processor", line_of("/proc/cpuinfo", "model name"), "processors",
+                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "container",
+                     access("/.dockerenv", F_OK) == 0 ||
+                         access("/run/.containerenv", F_OK) == 0);
+}
+
+/* Variables of the library and of the vendors' runtimes. */
+static bool is_ours(const char *variable)
+{
+    static const char *const starts[] = { "HW_",   "CUDA_", "NVIDIA_",        "HIP_",
+                                          "ROCR_", "OCL_",  "POCL_",          "HSA_",
+                                          "MESA_", "OMP_",  "LD_LIBRARY_PATH" };
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (!strncmp(variable, starts[i], strlen(starts[i])))
+            return true;
+    return false;
+}
+
+static json_t *environment_json(void)
+{
+    json_t *variables = json_object();
+    for (char **each = environ; *each; each++) {
+        const char *equals = strchr(*each, '=');
+        char name[128];
+        if (!equals || equals - *each >= (int)sizeof name || !is_ours(*each))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - *each), *each);
+        json_object_set_new(variables, name, json_text(equals + 1, strlen(equals + 1)));
+    }
+    return variables;
+}
+
+/* ---- privacy ---- */
+
+/* A copy of the text in which ~ stands for the home directory. */
+static json_t *without_home(const char *text, const char *home)
+{
+    const size_t length = strlen(home);
+    char *copy = strdup(text), *to = copy;
+    if (!copy)
+        return NULL;
+    while (*text) {
+        const bool is = !strncmp(text, home, length) &&
+                        (!text[length] || text[length] == '/');
+        *to++ = is ? '~' : *text;
+        text += is ? length : 1;
+    }
+    json_t *string = json_text(copy, (size_t)(to - copy));
+    free(copy);
+    return string;
+}
+
+static json_t *cleaned(json_t *tree, const char *home)
+{
+    const char *key;
+    json_t *each;
+    size_t index;
+    if (json_is_string(tree))
+        return without_home(json_string_value(tree), home);
+    json_t *copy = json_is_object(tree)  ? json_object()
+                   : json_is_array(tree) ? json_array()
+                                         : json_incref(tree);
+    if (json_is_array(tree))
+        json_array_foreach (tree, index, each)
+            json_array_append_new(copy, cleaned(each, home));
+    else if (json_is_object(tree))
+        json_object_foreach (tree, key, each)
+            json_object_set_new(copy, key, cleaned(each, home));
+    return copy;
+}
+
+static json_t *bundle_json(const struct report *report)
+{
+    const char *home = getenv("HOME");
+    const time_t now = time(NULL);
+    char written[32] = "";
+    struct tm utc;
+    if (gmtime_r(&now, &utc))
+        strftime(written, sizeof written, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    json_t *tree = json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:O}", "kind",
+                             REPORT_KIND, "schema", 1, "written", written, "command",
+                             HW_BUILD_STAMP, "system", system_json(), "environment",
+                             environment_json(), "checks", checks_of(report), "explain",
+                             report->explain);
+    if (!home || strlen(home) < 2)
+        return tree;
+    json_t *clean = cleaned(tree, home);
+    json_decref(tree);
+    return clean;
+}
+
+/* ---- as a page ---- */
+
+static void put_escaped(FILE *file, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '<':
+            fputs("&lt;", file);
+            break;
+        case '&':
+            fputs("&amp;", file);
+            break;
+        default:
+            fputc(*text, file);
+        }
+}
+
+static void put_row(FILE *file, const char *const *cells, int count)
+{
+    fputs("<tr>", file);
+    for (int i = 0; i < count; i++) {
+        fputs("<td>", file);
+        put_escaped(file, cells[i]);
+        fputs("</td>", file);
+    }
+    fputs("</tr>\n", file);
+}
+
+/* A table of the rows' members with these keys. */
+static void put_table(FILE *file, const char *title, const json_t *rows,
+                      const char *const *keys, int count)
+{
+    json_t *row;
+    size_t index;
+    fprintf(file, "<h2>%s</h2>\n<table>\n", title);
+    put_row(file, keys, count);
+    json_array_foreach ((json_t *)rows, index, row) {
+        const char *cells[4];
+        for (int i = 0; i < count; i++)
+            cells[i] = text_of(row, keys[i]);
+        put_row(file, cells, count);
+    }
+    fputs("</table>\n", file);
+}
+
+/* JSON inside a page: "</script>" must not end it. */
+static void put_json(FILE *file, const json_t *tree)
+{
+    char *text = json_dumps(tree, JSON_INDENT(1));
+    fputs("<script type=\"application/json\">", file);
+    for (const char *each = text; each && *each; each++)
+        if (*each == '<')
+            fputs("\\u003c", file);
+        else
+            fputc(*each, file);
+    fputs("</script>\n", file);
+    free(text);
+}
+
+static void put_page(FILE *file, const json_t *tree)
+{
+    static const char *const check[] = { "subject", "state", "text", "remedy" };
+    static const char *const candidate[] = { "file", "stage", "reason", "message" };
+    static const char *const device[] = { "name", "device", "driver", "arch" };
+    const json_t *explain = json_object_get(tree, "explain");
+    const json_t *system = json_object_get(tree, "system");
+    fputs(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>hw "
+        "report</title>\n<style>body { font-family: sans-serif; margin: 2em; } td { padding: "
+        ".2em .8em; border-bottom: 1px solid #ddd; } tr:first-child { font-weight: bold; "
+        "}</style></head><body>\n<h1>hw report</h1>\n<p>",
+        file);
+    put_escaped(file, text_of(tree, "written"));
+    fputs(", hw ", file);
+    put_escaped(file, text_of(tree, "command"));
+    fputs(", ", file);
+    put_escaped(file, text_of(system, "system"));
+    fputs(", ", file);
+    put_escaped(file, text_of(system, "processor"));
+    fputs("</p>\n", file);
+    put_table(file, "Checks", json_object_get(tree, "checks"), check, 4);
+    put_table(file, "Devices", json_object_get(explain, "devices"), device, 4);
+    put_table(file, "Files", json_object_get(explain, "candidates"), candidate, 4);
+    put_json(file, tree);
+    fputs("</body></html>\n", file);
+}
+
+/* ---- the command ---- */
+
+static bool write_bundle(const json_t *tree, const char *path, bool replace)
+{
+    const size_t length = strlen(path);
+    const bool page = length > 5 && !strcmp(path + length - 5, ".html");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    bool good = file != NULL;
+    if (file) {
+        if (page)
+            put_page(file, tree);
+        else {
+            json_dumpf(tree, file, JSON_INDENT(2));
+            fputc('\n', file);
+        }
+        good = !ferror(file);
+        good = fclose(file) == 0 && good;
+    }
+    if (!good)
+        complain("out of memory");
+    good = good && new_file_write(path, replace, text, size);
+    if (good && out_json)
+        out_tree(json_pack("{s:i, s:o, s:I}", "schema", 1, "file", json_text(path, length),
+                           "bytes", (json_int_t)size));
+    else if (good)
+        say("%s: %s. Read it before you publish it: it names files and settings.\n", path,
+            size_text(size).text);
+    free(text);
+    return good;
+}
+
+int cmd_report(int argc, const char **argv)
+{
+    int force = 0, status;
+    const struct poptOption table[] = { { "force", 'f', POPT_ARG_NONE, &force, 0,
+                                          "replace FILE if it exists", NULL },
+                                        OPTIONS_COMMON,
+                                        POPT_TABLEEND };
+    struct arguments arguments;
+    struct report report;
+
+    if (options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
+        status = EXIT_FAILED;
+        if (report_open(&report, NULL)) {
+            json_t *tree = bundle_json(&report);
+            if (write_bundle(tree, arguments.count ? arguments.words[0] : "hw-report.json",
+                             force))
+                status = 0;
+            json_decref(tree);
+            report_close(&report);
+        }
+    }
+    options_close(&arguments);
+    return status;
+}

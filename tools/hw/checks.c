@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* checks.c - see checks.h: the library's report, read for what is wrong, and what the report cannot
+ * know: who may open the files of devices, and whether the devices compute. */
+#define _GNU_SOURCE
+#include "checks.h"
+
+#include "output.h"
+
+#include <hw/hw.h>
+
+#include <errno.h>
+#include <glob.h>
+#include <grp.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum state { GOOD, NOTE, PROBLEM };
+
+/* Adds a row. `remedy` may be NULL. */
+__attribute__((format(printf, 5, 6))) static void add(json_t *rows, const char *subject,
+                                                      enum state state, const char *remedy,
+                                                      const char *format, ...)
+{
+    static const char *const states[] = { "good", "note", "problem" };
+    char text[2048];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_array_append_new(
+        rows, json_pack("{s:s, s:s, s:o, s:o}", "subject", subject, "state", states[state],
+                        "text", json_text(text, strlen(text)), "remedy",
+                        remedy ? json_text(remedy, strlen(remedy)) : json_null()));
+}
+
+/* ---- what the library says ---- */
+
+static void check_versions(json_t *rows, const json_t *explain)
+{
+    const char *library = text_of(explain, "version");
+    if (strcmp(library, HW_BUILD_STAMP))
+        add(rows, "library", NOTE,
+            "Install command and library of the same release, or check LD_LIBRARY_PATH",
+            "the command is version " HW_BUILD_STAMP ", the library %s", library);
+    else
+        add(rows, "library", GOOD, NULL, "version %s, plugin ABI %d to %d", library,
+            (int)number_of(explain, "abi_min"), (int)number_of(explain, "abi_max"));
+}
+
+static void check_settings(json_t *rows, const json_t *explain)
+{
+    json_t *each;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "warnings"), index, each)
+        add(rows, "settings", PROBLEM,
+            "'hw env' lists the settings and where they come from", "%s",
+            json_string_value(each));
+    json_array_foreach (json_object_get(explain, "settings"), index, each)
+        if (strcmp(text_of(each, "source"), "default"))
+            add(rows, "settings", GOOD, NULL, "%s is \"%s\" (%s)",
+                text_of(each, "variable"), text_of(each, "value"), text_of(each, "source"));
+}
+
+static void check_directories(json_t *rows, const json_t *explain)
+{
+    json_t *each;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "directories"), index, each) {
+        const bool read = !strncmp(text_of(each, "state"), "read", 4);
+        add(rows, "directories", read ? GOOD : NOTE,
+            read ? NULL : "Create it, or correct HW_PLUGIN_PATH", "%s (%s): %s",
+            text_of(each, "path"), text_of(each, "source"), text_of(each, "state"));
+    }
+    if (!json_array_size(json_object_get(explain, "candidates")))
+        add(rows, "plugins", PROBLEM, "Put a plugin into one of the directories above",
+            "no plugin file was found");
+}
+
+static size_t devices_of(const json_t *explain, const char *backend)
+{
+    size_t index, count = 0;
+    json_t *device;
+    json_array_foreach (json_object_get(explain, "devices"), index, device)
+        count += !strcmp(text_of(device, "backend"), backend);
+    return count;
+}
+
+/* What is missing on this machine, or excluded, may be so on purpose. */
+static bool may_be_meant(const char *reason)
+{
+    static const char *const reasons[] = { "disabled",  "not-selected", "shadowed",
+                                           "duplicate", "no-hardware",  "needs-library",
+                                           "no-driver", "no-device",    "other-system",
+                                           NULL };
+    for (const char *const *each = reasons; *each; each++)
+        if (!strcmp(reason, *each))
+            return true;
+    return false;
+}
+
+static void check_plugins(json_t *rows, const json_t *explain)
+{
+    json_t *file;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "candidates"), index, file) {
+        const char *reason = text_of(file, "reason"), *path = text_of(file, "file");
+        const json_t *manifest = json_object_get(file, "manifest");
+        if (*reason)
+            add(rows, "plugins", may_be_meant(reason) ? NOTE : PROBLEM,
+                text_of(file, "remedy"), "%s: %s (%s)", path, text_of(file, "message"),
+                reason);
+        else
+            add(rows, "plugins", GOOD, NULL, "%s: %s, devices: %zu%s%s", path,
+                text_of(file, "name"), devices_of(explain, text_of(file, "name")),
+                flag_of(manifest, "built_with_library") ? "" : ", another version: ",
+                flag_of(manifest, "built_with_library") ? "" : text_of(manifest, "build"));
+    }
+}
+
+/* ---- the hardware that the system lists ---- */
+
+static const struct vendor {
+    const char *number, *name, *driver;
+} vendors[] = {
+    { "10de", "NVIDIA", "Install NVIDIA's driver (Debian: nvidia-driver), and restart" },
+    { "1002", "AMD",
+      "Load the module amdgpu; it may need firmware (Debian: firmware-amd-graphics)" },
+    { "8086", "Intel", "Load the module i915 or xe" },
+};
+
+static const struct vendor *vendor_of(const char *number)
+{
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
+        if (!strcmp(vendors[i].number, number))
+            return &vendors[i];
+    return NULL;
+}
+
+/* The name of the device at this place, or NULL. */
+static const char *device_at(const json_t *explain, const char *pci)
+{
+    json_t *device;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "devices"), index, device)
+        if (!strcmp(text_of(device, "pci"), pci))
+            return text_of(device, "name");
+    return NULL;
+}
+
+static void check_hardware(json_t *rows, const json_t *explain)
+{
+    json_t *each;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "hardware"), index, each) {
+        const char *pci = text_of(each, "pci"), *driver = text_of(each, "kernel_driver");
+        const struct vendor *vendor = vendor_of(text_of(each, "vendor"));
+        const char *name = device_at(explain, pci);
+        char what[128];
+        snprintf(what, sizeof what, "%s %s:%s at %s", vendor ? vendor->name : "PCI device",
+                 text_of(each, "vendor"), text_of(each, "device"), pci);
+        if (name)
+            add(rows, "hardware", GOOD, NULL, "%s: %s, kernel driver %s", what, name,
+                driver);
+        else if (!*driver)
+            add(rows, "hardware", vendor ? PROBLEM : NOTE, vendor ? vendor->driver : NULL,
+                "%s: no kernel driver is bound to it", what);
+        else if (!strcmp(driver, "nouveau"))
+            add(rows, "hardware", PROBLEM, vendor ? vendor->driver : NULL,
+                "%s: the kernel driver nouveau, with which CUDA does not work", what);
+        else
+            add(rows, "hardware", NOTE, "The plugins above say why, if one is for it",
+                "%s: kernel driver %s, no plugin has it as a device", what, driver);
+    }
+    if (!json_array_size(json_object_get(explain, "hardware")))
+        add(rows, "hardware", GOOD, NULL, "the system lists no GPU on PCI");
+}
+
+static void check_node(json_t *rows, const char *path)
+{
+    struct stat about;
+    char remedy[512];
+    if (access(path, R_OK | W_OK) == 0) {
+        add(rows, "device files", GOOD, NULL, "%s can be opened", path);
+        return;
+    }
+    const int error = errno;
+    const bool known = stat(path, &about) == 0;
+    const struct group *group = known ? getgrgid(about.st_gid) : NULL;
+    const struct passwd *user = getpwuid(geteuid());
+    if (error == EACCES && group && group->gr_gid && (about.st_mode & S_IWGRP))
+        snprintf(remedy, sizeof remedy, "Run usermod -aG %s %s as root, and log in again",
+                 group->gr_name, user ? user->pw_name : "USER");
+    else
+        snprintf(remedy, sizeof remedy,
+                 "Give the user access to it; in a container, pass the device on to it");
+    add(rows, "device files", PROBLEM, remedy, "%s cannot be opened: %s", path,
+        strerror(error));
+}
+
+static void check_nodes(json_t *rows)
+{
+    static const char *const patterns[] = { "/dev/nvidia[0-9]*", "/dev/nvidiactl",
+                                            "/dev/nvidia-uvm",   "/dev/kfd",
+                                            "/dev/dri/renderD*", "/dev/dxg" };
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        glob_t found;
+        if (glob(patterns[i], 0, NULL, &found))
+            continue;
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            check_node(rows, found.gl_pathv[k]);
+        globfree(&found);
+    }
+}
+
+/* ---- what only trying shows ---- */
+
+static void check_cache(json_t *rows, const json_t *explain)
+{
+    json_t *each;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "settings"), index, each) {
+        const char *path = text_of(each, "value");
+        if (strcmp(text_of(each, "variable"), "HW_CACHE_DIR"))
+            continue;
+        if (*path != '/')
+            add(rows, "cache", NOTE, "Set HW_CACHE_DIR",
+                "there is no cache: each start tries the plugins and compiles programs anew");
+        else if (access(path, W_OK) && errno != ENOENT)
+            add(rows, "cache", NOTE, "Give the user access to it, or set HW_CACHE_DIR",
+                "%s: %s", path, strerror(errno));
+        else
+            add(rows, "cache", GOOD, NULL, "%s", path);
+    }
+}
+
+/* Computes a small silu on the device: more than a vector, and a rest. Returns what is wrong, or
+ * NULL. */
+static const char *silu_fault(struct hw_device *device)
+{
+    enum { COUNT = 37 };
+    float x[COUNT], y[COUNT];
+    struct hw_call_stats stats = { .size = sizeof stats };
+    struct hw_queue *queue;
+    const char *fault = NULL;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = 0.25f * (float)(i - COUNT / 2);
+        y[i] = NAN;
+    }
+    const struct hw_silu op = { .x = hw_host_1d(x, HW_F32, COUNT),
+                                .y = hw_host_1d(y, HW_F32, COUNT) };
+    if (hw_queue_open(device, NULL, &queue))
+        return hw_message();
+    if (hw_silu(queue, &op) || hw_queue_wait(queue))
+        fault = hw_message();
+    else if (!hw_queue_calls(queue, HW_OP_SILU, &stats) && stats.fallbacks)
+        fault = "another device had to compute it";
+    for (int i = 0; i < COUNT && !fault; i++)
+        if (!(fabsf(y[i] - x[i] / (1 + expf(-x[i]))) < 1e-5f))
+            fault = "the result is wrong";
+    hw_queue_close(queue);
+    return fault;
+}
+
+static void check_devices(json_t *rows, const struct report *report)
+{
+    for (uint32_t i = 0; i < hw_device_count(report->context); i++) {
+        struct hw_device *device = hw_device_at(report->context, i);
+        const char *fault = silu_fault(device);
+        if (fault)
+            add(rows, "devices", PROBLEM,
+                "Compare all ops with the reference: hw verify DEVICE",
+                "%s: a small silu: %s", hw_device_name(device), fault);
+        else
+            add(rows, "devices", GOOD, NULL, "%s computes", hw_device_name(device));
+    }
+    if (report_error(report) || !hw_device_count(report->context))
+        add(rows, "devices", PROBLEM, NULL, "%s",
+            report_error(report) ? report_error(report) : "no device can be used");
+}
+
+json_t *checks_of(const struct report *report)
+{
+    json_t *rows = json_array();
+    check_versions(rows, report->explain);
+    check_settings(rows, report->explain);
+    check_directories(rows, report->explain);
+    check_plugins(rows, report->explain);
+    check_hardware(rows, report->explain);
+    check_nodes(rows);
+    check_cache(rows, report->explain);
+    check_devices(rows, report);
+    return rows;
+}
