@@ -171,6 +171,13 @@ static enum hw_status with_row(struct hw_device *device, const char *force, uint
     return HW_OK;
 }
 
+enum hw_status own_row(struct hw_device *device,
+                       bool (*fn)(void *user, struct hw_queue *queue, const char *row),
+                       void *user, bool *go_on)
+{
+    return with_row(device, NULL, 0, fn, user, "", go_on);
+}
+
 enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
                         uint32_t flags,
                         bool (*fn)(void *user, struct hw_queue *queue, const char *row),
@@ -200,7 +207,7 @@ enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
 
 struct sieve {
     const struct verify_filter *filter;
-    bool perf, stopped;
+    bool stopped;
     uint64_t kept;
     bool (*fn)(void *user, const struct test_case *test);
     void *user;
@@ -211,13 +218,21 @@ static bool sift(void *user, const struct test_case *test)
     struct sieve *s = user;
     const struct verify_filter *f = s->filter;
 
-    if ((test->level == CASE_PERF) != s->perf || (f->quick && test->level == CASE_FULL) ||
-        (f->op && strcmp(f->op, hw_op_name(test->op))) ||
+    if ((f->op && strcmp(f->op, hw_op_name(test->op))) ||
         (f->pattern && !case_matches(test->text, f->pattern)))
         return true;
     s->kept++;
     s->stopped = !s->fn(s->user, test);
     return !s->stopped;
+}
+
+static uint32_t levels_of(const struct verify_filter *filter, bool perf)
+{
+    const uint32_t quick = 1u << CASE_QUICK | 1u << CASE_CALL | 1u << CASE_ADMISSION;
+    return perf                ? 1u << CASE_PERF
+           : filter->admission ? 1u << CASE_ADMISSION
+           : filter->quick     ? quick
+                               : quick | 1u << CASE_FULL;
 }
 
 static bool is_op(const char *name)
@@ -239,7 +254,7 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
                          bool (*fn)(void *user, const struct test_case *test), void *user,
                          char error[VERIFY_ERROR_TEXT])
 {
-    struct sieve sieve = { .filter = filter, .perf = perf, .fn = fn, .user = user };
+    struct sieve sieve = { .filter = filter, .fn = fn, .user = user };
     struct test_case test;
 
     error[0] = 0;
@@ -260,7 +275,7 @@ enum hw_status each_case(const struct verify_filter *filter, bool perf,
         fn(user, &test);
         return HW_OK;
     }
-    case_each(sift, &sieve);
+    case_each(levels_of(filter, perf), sift, &sieve);
     if (sieve.kept)
         return HW_OK;
     snprintf(error, VERIFY_ERROR_TEXT, "no case%s%s%s%s%s", perf ? " to measure" : "",

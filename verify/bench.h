@@ -46,6 +46,11 @@ enum hw_status each_row(struct hw_device *device, uint32_t op, const char *only,
                         bool (*fn)(void *user, struct hw_queue *queue, const char *row),
                         void *user, bool *go_on);
 
+/* Calls `fn` once, with a queue that chooses rows by itself. */
+enum hw_status own_row(struct hw_device *device,
+                       bool (*fn)(void *user, struct hw_queue *queue, const char *row),
+                       void *user, bool *go_on);
+
 /* Returns HW_OK if the device itself computes the problem; HW_UNSUPPORTED if not, with the
  * reason in hw_message(). */
 enum hw_status bench_supports(struct hw_device *device, const struct problem *problem);

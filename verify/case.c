@@ -111,11 +111,13 @@ static bool row_each(size_t row, bool (*fn)(void *user, const struct test_case *
 }
 
 /* Op by op, wherever their rows stand: whoever reports an op reports it once. */
-void case_each(bool (*fn)(void *user, const struct test_case *test), void *user)
+void case_each(uint32_t levels, bool (*fn)(void *user, const struct test_case *test),
+               void *user)
 {
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         for (size_t r = 0; r < sizeof registry / sizeof registry[0]; r++)
-            if (registry[r].op == op && !row_each(r, fn, user))
+            if (registry[r].op == op && levels >> registry[r].level & 1 &&
+                !row_each(r, fn, user))
                 return;
 }
 

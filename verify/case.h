@@ -17,10 +17,11 @@ enum { CASE_TEXT = 320, CASE_PARAMETERS = 28, CASE_KEY = 16, CASE_VALUE = 40 };
 
 /* The kinds of rows in the registry. */
 enum case_level {
-    CASE_QUICK, /* a few tests: for emulators and sanitizers */
-    CASE_FULL,  /* the rest of the tests */
-    CASE_CALL,  /* tests that cost hardly more than the call */
-    CASE_PERF   /* shapes to measure */
+    CASE_QUICK,     /* a few tests: for emulators and sanitizers */
+    CASE_FULL,      /* the rest of the tests */
+    CASE_CALL,      /* tests that cost hardly more than the call */
+    CASE_ADMISSION, /* small ones, of each op and dtype, for the probe of a plugin */
+    CASE_PERF       /* shapes to measure */
 };
 
 struct test_case {
@@ -41,8 +42,10 @@ struct parameters {
  */
 const char *parameter(const struct parameters *parameters, const char *key);
 
-/* Calls `fn` for each case of the registry, in order, until it returns false. */
-void case_each(bool (*fn)(void *user, const struct test_case *test), void *user);
+/* Calls `fn` for each case of the registry that has one of the levels (bits 1 << level), in order,
+ * until it returns false. */
+void case_each(uint32_t levels, bool (*fn)(void *user, const struct test_case *test),
+               void *user);
 
 /* Parses one case. Returns false with a message in `error` that also says what is accepted.
  */

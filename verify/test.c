@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(VERIFY_OPERANDS == MAX_OPERANDS, "struct verify_result has room for them");
+
 struct tester {
     struct hw_device *device;
     const struct verify_filter *filter;
@@ -30,6 +32,8 @@ static bool report(struct tester *t, struct verify_result *result)
     if (!result->kernel)
         result->kernel = "";
     ++*count[result->verdict];
+    for (int i = 0; t->problem && i < t->problem->count; i++)
+        result->dtypes[i] = t->problem->operand[i].dtype;
     result->empty = t->problem && problem_is_empty(t->problem);
     t->counts->empty += result->empty && result->verdict == VERIFY_PASSED;
     return !t->calls->result || t->calls->result(t->calls->user, result);
@@ -133,11 +137,10 @@ static bool test_rows(struct tester *t)
                                         .text = "out of memory" };
         return report(t, &result);
     }
-    if (t->calls->begin)
-        t->calls->begin(t->calls->user, t->test->text);
     t->rows = 0;
-    t->status = each_row(t->device, t->problem->op, t->filter->kernel, 0, test_row, t,
-                         &go_on);
+    t->status = t->filter->admission ? own_row(t->device, test_row, t, &go_on)
+                                     : each_row(t->device, t->problem->op,
+                                                t->filter->kernel, 0, test_row, t, &go_on);
     if (!t->status && go_on && !t->rows && !t->filter->kernel) {
         struct verify_result result = { .verdict = VERIFY_UNSUPPORTED,
                                         .text = "none of the device's rows takes it" };
@@ -165,6 +168,8 @@ static bool test_case(void *user, const struct test_case *test)
     struct problem problem;
     bool go_on;
 
+    if (t->calls->begin && !t->calls->begin(t->calls->user, test->op, test->text))
+        return true;
     t->test = test;
     t->problem = NULL;
     const enum hw_status status = ask_device(t, test);
@@ -202,7 +207,7 @@ enum hw_status verify_test(struct hw_device *device, const struct verify_filter 
                         .calls = calls,
                         .counts = counts };
     error[0] = '\0';
-    if (!filter->pattern && !test_memory(&t))
+    if (!filter->pattern && !filter->admission && !test_memory(&t))
         return HW_OK;
     const enum hw_status status = each_case(filter, false, test_case, &t, error);
     return status ? status : t.status;

@@ -26,12 +26,14 @@ struct verify_filter {
      * one complete case, "op(key=value,...)", which need not be in the registry */
     const char *pattern;
     bool quick; /* fewer cases: for emulators and sanitizers */
+    /* the few small ones of a probe, each on the row that the device itself chooses */
+    bool admission;
     /* the precision of the context, if not "fp32": "fp16", "int8" */
     const char *precision;
 };
 
-/* The size of a message about a filter. */
-enum { VERIFY_ERROR_TEXT = 512 };
+/* The size of a message about a filter, and the most operands of an op. */
+enum { VERIFY_ERROR_TEXT = 512, VERIFY_OPERANDS = 8 };
 
 /* ---- Is it right? -------------------------------------------------------------------------- */
 
@@ -55,7 +57,10 @@ struct verify_result {
     double error, error_bound;
     double worst, worst_bound;
     const char *text; /* "" if passed; otherwise what is wrong, or why it did not run */
-    bool empty;       /* no output has an element: the device is not involved */
+    /* of the operands in the order of the op's struct; HW_NONE: absent, or not known because the
+     * device was only asked whether it computes the case */
+    int32_t dtypes[VERIFY_OPERANDS];
+    bool empty; /* no output has an element: the device is not involved */
 };
 
 struct verify_counts {
@@ -71,14 +76,15 @@ static inline uint64_t verify_reached(const struct verify_counts *counts)
 
 /* Callbacks of a run; each may be NULL. */
 struct verify_calls {
-    /* Before the device is asked to compute a case. */
-    void (*begin)(void *user, const char *test);
+    /* Before the device is asked about a case of `op`; false: it is left out. */
+    bool (*begin)(void *user, uint32_t op, const char *test);
     /* After each case on each eligible kernel row; false ends the run. */
     bool (*result)(void *user, const struct verify_result *result);
     void *user;
 };
 
-/* Runs the cases that match the filter, and adds to `counts`. */
+/* Runs the cases that match the filter, and adds to `counts`. Ops that the admission test has
+ * withdrawn count as unsupported; to test them, call hw_device_reset() before. */
 enum hw_status verify_test(struct hw_device *device, const struct verify_filter *filter,
                            const struct verify_calls *calls, struct verify_counts *counts,
                            char error[VERIFY_ERROR_TEXT]);

@@ -352,8 +352,11 @@ static int ask_device(const struct options *options, struct hw_device *device,
                       struct verify_counts *counts)
 {
     char error[VERIFY_ERROR_TEXT] = "";
-    enum hw_status status = HW_OK;
+    enum hw_status status =
+        hw_device_reset(device); /* what the admission test has withdrawn */
 
+    if (status)
+        return complain(hw_message());
     if (options->question == TEST) {
         struct test_run *run = calloc(1, sizeof *run);
         if (!run)

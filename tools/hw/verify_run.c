@@ -201,12 +201,14 @@ static void print_result(const struct verify_result *result)
 }
 
 /* A crash, or Ctrl-C, then names the case. */
-static void begin_case(void *user, const char *test)
+static bool begin_case(void *user, uint32_t op, const char *test)
 {
     const struct verify_run *run = user;
     char work[512];
+    (void)op;
     snprintf(work, sizeof work, "computing %s on %s", test, run->device);
     watch_work(work);
+    return true;
 }
 
 static bool take_result(void *user, const struct verify_result *result)
@@ -257,6 +259,8 @@ json_t *verify_device(struct verify_run *run, struct hw_device *device)
         say("%s%s%s\n", ink(BOLD), run->device, ink(PLAIN));
     watch_interrupt(true);
     enum hw_status status = open_once(device);
+    if (!status)
+        status = hw_device_reset(device); /* also what the admission test has withdrawn */
     if (!status)
         status = verify_test(device, &run->filter, &calls, &run->counts, error);
     watch_interrupt(false);
