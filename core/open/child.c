@@ -34,7 +34,7 @@ const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };
 struct job {
     struct candidate *candidate;
     struct process process;
-    uint64_t start, deadline;
+    uint64_t start, deadline, patience; /* patience: from one sign of life to the next */
     unsigned char *reply;
     size_t size;
 };
@@ -112,8 +112,8 @@ static bool start(struct jobs *jobs, struct candidate *candidate)
     arguments_free(&arguments);
     if (candidate->reason)
         return false;
-    job.deadline = job.start + jobs->context->settings.probe_timeout * UINT64_C(1000000) +
-                   GRACE;
+    job.patience = jobs->context->settings.probe_timeout * UINT64_C(1000000);
+    job.deadline = job.start + job.patience + GRACE;
     jobs->running[jobs->running_count++] = job;
     return true;
 }
@@ -194,6 +194,19 @@ static bool is_whole(const struct job *job)
     return job->size >= stated;
 }
 
+/* The magic again: what was begun before goes on, or begins anew. */
+static void take_signs(struct job *job)
+{
+    enum { SIGN = sizeof verdict_magic };
+    const uint64_t latest = job->start + PROBE_STARTS * PROBE_STRETCH * job->patience,
+                   now = microseconds_now();
+    while (job->size >= 2 * SIGN && !memcmp(job->reply + SIGN, verdict_magic, SIGN)) {
+        job->size -= SIGN;
+        memmove(job->reply, job->reply + SIGN, job->size);
+        job->deadline = (now < latest ? now : latest) + job->patience + GRACE;
+    }
+}
+
 /* Takes what there is of the reply; false if there will be no more. */
 static bool take(struct job *job)
 {
@@ -208,6 +221,7 @@ static bool take(struct job *job)
         memcpy(reply + job->size, part, (size_t)got);
         job->reply = reply;
         job->size += (size_t)got;
+        take_signs(job);
     }
     return got < 0 && !is_whole(job);
 }

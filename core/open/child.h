@@ -24,6 +24,11 @@ enum probe_argument {
         PROBE_SETTINGS
 };
 
+/* The reply of hw-probe is a verdict, whose magic comes at once, and again whenever it starts the
+ * plugin anew, without an op that has crashed or hung, or gives a slow op more time. From each of
+ * these signs, it has as long as from its start; in all, PROBE_STARTS * PROBE_STRETCH times. */
+enum { PROBE_STARTS = 5, PROBE_STRETCH = 3 };
+
 /* The whole reply of hw-probe if the library is of another build: 8 bytes. */
 extern const char probe_other[8];
 

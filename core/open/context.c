@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/message.h"
 #include "base/platform.h"
+#include "open/admission.h"
 #include "open/candidate.h"
 #include "open/config.h"
 #include "open/inventory.h"
@@ -102,6 +103,8 @@ static enum hw_status open_context(struct hw_context *context,
         return status;
     climb_all(context);
     status = tolerate(context, select_devices(context));
+    if (!status)
+        status = admission_apply(context);
     if (!status)
         status = tolerate(context, find_judge(context));
     context->open_microseconds = microseconds_now() - start;

@@ -7,6 +7,7 @@
 #include "open/inventory.h"
 #include "open/registry.h"
 #include "open/scan.h"
+#include "open/verdict.h"
 #include "run/args.h"
 #include "run/fallback.h"
 #include "run/queue.h"
@@ -158,6 +159,21 @@ static void put_time(struct json *json, const char *key, int64_t time)
         json_string(json, key, NULL);
 }
 
+/* Of the admission test; null if there was none. */
+static void put_admission(struct json *json, const struct verdict *verdict)
+{
+    if (!verdict || verdict->reason) {
+        json_string(json, "admission", NULL);
+        return;
+    }
+    json_open(json, "admission", '{');
+    json_number(json, "tested", verdict->tested);
+    json_number(json, "untested", verdict->untested);
+    json_number(json, "withdrawn", verdict->withdrawn_count);
+    json_number(json, "microseconds", verdict->microseconds);
+    json_close(json, '}');
+}
+
 static void put_candidate(struct json *json, const struct hw_context *context,
                           const struct candidate *c)
 {
@@ -178,6 +194,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
     put_manifest(json, c->manifest);
     put_ops(json, c->plugin);
+    put_admission(json, c->verdict);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)
         json_number(json, stage_name((enum stage)i), c->microseconds[i]);

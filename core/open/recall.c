@@ -69,14 +69,17 @@ void remember(struct hw_context *context, struct candidate *candidate)
                                   .remedy = candidate->remedy };
     const struct verdict *verdict = candidate->verdict ? candidate->verdict : &bare;
     struct cached entry = { .kind = kind_of(verdict) };
+    candidate->tried = candidate->retry = (int64_t)time(NULL); /* at every start */
     if ((verdict->reason && !is_about_plugin(verdict->reason)) ||
         !verdict_encode(verdict, &entry.bytes, &entry.size))
         return;
     snprintf(entry.outcome, sizeof entry.outcome, "%s",
-             verdict->reason ? reason_rows[verdict->reason].code : "ok");
+             verdict->reason            ? reason_rows[verdict->reason].code
+             : verdict->withdrawn_count ? "withdrawn"
+                                        : "ok");
     const bool kept = cache_store(context, candidate, &entry);
     candidate->tried = entry.written;
-    candidate->retry = kept ? entry.expires : entry.written; /* else at every start */
+    candidate->retry = kept ? entry.expires : entry.written;
     free(entry.bytes);
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* The last character is the version of the format: of the fields, and of their meaning. */
-const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '1' };
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '2' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
 
@@ -102,7 +102,6 @@ static void put_withdrawn(struct writer *writer, const struct withdrawn *withdra
 {
     put_u32(writer, withdrawn->device);
     put_u32(writer, withdrawn->op);
-    put_u32(writer, withdrawn->all);
     put(writer, withdrawn->dtype, sizeof withdrawn->dtype);
     put_text(writer, withdrawn->why);
 }
@@ -114,7 +113,9 @@ static void put_fields(struct writer *writer, const struct verdict *verdict)
     put_text(writer, verdict->remedy);
     put_text(writer, verdict->version);
     put_u64(writer, verdict->ops);
-    put(writer, verdict->microseconds, sizeof verdict->microseconds);
+    put_u32(writer, verdict->tested);
+    put_u32(writer, verdict->untested);
+    put_u64(writer, verdict->microseconds);
     put_u32(writer, verdict->device_count);
     for (uint32_t i = 0; i < verdict->device_count; i++)
         put_device(writer, &verdict->devices[i]);
@@ -227,8 +228,8 @@ static bool get_one_withdrawn(struct reader *reader, const struct verdict *verdi
 {
     if (!get_u32(reader, &withdrawn->device) ||
         withdrawn->device >= verdict->device_count || !get_u32(reader, &withdrawn->op) ||
-        withdrawn->op >= HW_OP_COUNT || !get_u32(reader, &withdrawn->all) ||
-        withdrawn->all > 1 || !get(reader, withdrawn->dtype, sizeof withdrawn->dtype))
+        withdrawn->op >= HW_OP_COUNT ||
+        !get(reader, withdrawn->dtype, sizeof withdrawn->dtype))
         return false;
     for (int i = 0; i < MAX_OPERANDS; i++)
         if (withdrawn->dtype[i] < 0 || withdrawn->dtype[i] >= HW_DTYPE_END)
@@ -255,9 +256,10 @@ static bool get_fields(struct reader *reader, struct verdict *verdict)
            get_text(reader, &verdict->remedy) && get_text(reader, &verdict->version) &&
            get_u64(reader, &verdict->ops) &&
            (HW_OP_COUNT == 64 || verdict->ops >> HW_OP_COUNT == 0) &&
-           get(reader, verdict->microseconds, sizeof verdict->microseconds) &&
-           get_devices(reader, verdict) && get_withdrawn(reader, verdict) &&
-           (verdict->version || verdict->reason) && !reader->left;
+           get_u32(reader, &verdict->tested) && get_u32(reader, &verdict->untested) &&
+           get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
+           get_withdrawn(reader, verdict) && (verdict->version || verdict->reason) &&
+           !reader->left;
 }
 
 /* Whether the bytes have the length and the checksum that they state. */

@@ -15,21 +15,18 @@ enum {
     VERDICT_WITHDRAWN = 1024
 };
 
-/* What the probe spent its time on. */
-enum probe_part { PART_LOAD, PART_START, PART_DEVICES, PART_ADMISSION, PART_COUNT };
-
 /* A device, as the plugin reported it. */
 struct verdict_device {
     struct hw_device_info info;
     char *fault; /* why it cannot be opened; NULL: it was opened, and closed again */
 };
 
-/* An op that a device must not be given. */
+/* An op that a device must not be given, because it failed in the admission test. */
 struct withdrawn {
-    uint32_t device;             /* the plugin's index */
-    uint32_t op;                 /* enum hw_op */
-    uint32_t all;                /* 1: whatever the dtypes; 0: with operands of these */
-    int32_t dtype[MAX_OPERANDS]; /* in the order of the op's operands; HW_NONE: absent */
+    uint32_t device; /* the plugin's index */
+    uint32_t op;     /* enum hw_op */
+    int32_t dtype
+        [MAX_OPERANDS]; /* in the order of the op's operands; HW_NONE: any, or absent */
     char *why;
 };
 
@@ -40,7 +37,10 @@ struct verdict {
     char *remedy;       /* NULL: that of the reason */
     char *version;      /* of the plugin; NULL: it did not come so far */
     uint64_t ops;       /* bit 1 << op for each op that it has */
-    uint64_t microseconds[PART_COUNT];
+    /* The admission test: the cases that its devices computed, those that were left out because
+     * time or memory ran out, and the time for both. */
+    uint32_t tested, untested;
+    uint64_t microseconds;
     uint32_t device_count; /* 1 to MAX_DEVICES if the plugin can be used, else 0 */
     uint32_t withdrawn_count;
     struct verdict_device *devices;

@@ -9,6 +9,7 @@
 #include "run/args.h"
 #include "run/buffer.h"
 #include "run/check.h"
+#include "run/demotion.h"
 #include "run/device.h"
 #include "run/layout.h"
 #include "run/queue.h"
@@ -25,15 +26,23 @@
 
 /* ---- on the queue's device and the host ---- */
 
+/* Whether the device is asked for the copy: its plugin has the op, and it has not failed there. */
+static bool has_op(const struct hw_queue *queue, const struct hw_tensor *dst,
+                   const struct hw_tensor *src)
+{
+    const struct hw_copy op = { .src = *src, .dst = *dst };
+    return plugin_has(queue->device->plugin, HW_OP_COPY) &&
+           !check_demotion(queue->device, HW_OP_COPY, &op);
+}
+
 /* Whether bytes can be transferred unchanged between the host and a device that cannot
  * access host memory, or that has no copy op. A transfer needs no scratch memory on the
  * device. */
 static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *dst,
                          const struct hw_tensor *src)
 {
-    return !queue->recording &&
-           (!queue->host_tensors || !plugin_has(queue->device->plugin, HW_OP_COPY)) &&
-           !dst->buffer != !src->buffer && dst->dtype == src->dtype;
+    return !queue->recording && !dst->buffer != !src->buffer && dst->dtype == src->dtype &&
+           (!queue->host_tensors || !has_op(queue, dst, src));
 }
 
 static enum hw_status transfer(struct hw_queue *queue, const struct hw_tensor *dst,

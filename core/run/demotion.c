@@ -3,6 +3,7 @@
  * device is not asked any more for this op on operands of these dtypes, and the next device in the
  * context's order computes it: see fallback.c. That is logged once, listed by hw_explain(), and
  * lasts until hw_device_reset().
+ * What the admission test has found before is listed when the context is opened.
  *
  * Queues remember calls that their device took (seen.h). A demotion makes the queues of the device
  * look up from that: the generation of each is made one that no process has, so that its next call
@@ -23,20 +24,33 @@ struct demotion {
     struct demotion *next;
     struct hw_device *device;
     uint32_t op;
-    uint64_t kind; /* see kind_of() */
-    bool wrong;
+    uint64_t kind, mask; /* of calls whose kind_of() is `kind` in the bits of the mask */
+    enum cause { FAILED, WRONG, ADMISSION } cause;
     char dtypes[DTYPES_SIZE];
     char why[];
 };
+
+static int put_dtype(char *text, int used, const char *name)
+{
+    return used +
+           snprintf(text + used, DTYPES_SIZE - (size_t)used, "%s%s", used ? " " : "", name);
+}
 
 void write_dtypes(uint32_t op, const void *args, char text[DTYPES_SIZE])
 {
     int n = 0;
     for (uint32_t i = 0; i < op_rows[op].operand_count && n < DTYPES_SIZE - 8; i++) {
         const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
-        n += snprintf(text + n, DTYPES_SIZE - (size_t)n, "%s%s", i ? " " : "",
-                      t->dtype == HW_NONE ? "-" : hw_dtype_name(t->dtype));
+        n = put_dtype(text, n, t->dtype == HW_NONE ? "-" : hw_dtype_name(t->dtype));
     }
+}
+
+void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],
+                     char text[DTYPES_SIZE])
+{
+    int n = 0;
+    for (uint32_t i = 0; i < op_rows[op].operand_count && n < DTYPES_SIZE - 8; i++)
+        n = put_dtype(text, n, dtypes[i] == HW_NONE ? "*" : hw_dtype_name(dtypes[i]));
 }
 
 _Static_assert(MAX_OPERANDS * 8 <= 64 && HW_DTYPE_END <= 128, "kind_of()");
@@ -57,7 +71,7 @@ static struct demotion *find(const struct hw_device *device, uint32_t op, const 
 {
     const uint64_t kind = kind_of(op, args);
     struct demotion *d = device->context->demotions;
-    while (d && (d->device != device || d->op != op || d->kind != kind))
+    while (d && (d->device != device || d->op != op || d->kind != (kind & d->mask)))
         d = d->next;
     return d;
 }
@@ -68,9 +82,10 @@ enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *
     pthread_mutex_lock(&device->context->lock);
     const struct demotion *found = find(device, op, args);
     if (found)
-        status = fail(HW_UNSUPPORTED,
-                      "it failed or was wrong here before, and is not tried again until "
-                      "hw_device_reset(): %s",
+        status = fail(HW_UNSUPPORTED, "%s until hw_device_reset(): %s",
+                      found->cause == ADMISSION
+                          ? "the admission test withdrew it,"
+                          : "it failed or was wrong here before, and is not tried again",
                       found->why);
     pthread_mutex_unlock(&device->context->lock);
     return status;
@@ -78,18 +93,17 @@ enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *
 
 /* ---- demoting ---- */
 
-static struct demotion *make(const struct failure *failure)
+static struct demotion *make(struct hw_device *device, uint32_t op, enum cause cause,
+                             const char *why)
 {
-    const size_t length = strlen(failure->why) + 1;
+    const size_t length = strlen(why) + 1;
     struct demotion *made = calloc(1, sizeof *made + length);
     if (!made)
         return NULL;
-    made->device = failure->device;
-    made->op = failure->op;
-    made->kind = kind_of(failure->op, failure->args);
-    made->wrong = failure->wrong;
-    write_dtypes(failure->op, failure->args, made->dtypes);
-    memcpy(made->why, failure->why, length);
+    made->device = device;
+    made->op = op;
+    made->cause = cause;
+    memcpy(made->why, why, length);
     return made;
 }
 
@@ -101,6 +115,15 @@ static void wake_queues(const struct hw_device *device)
             atomic_store_explicit(&q->generation, NO_GENERATION, memory_order_release);
 }
 
+/* The caller holds the context's lock. */
+static void add(struct demotion *made)
+{
+    struct hw_device *device = made->device;
+    made->next = device->context->demotions;
+    device->context->demotions = made;
+    atomic_fetch_add(&device->demoted, 1);
+}
+
 /* Takes `made` unless there is one already. */
 static bool list(struct demotion *made, const void *args)
 {
@@ -109,9 +132,7 @@ static bool list(struct demotion *made, const void *args)
     pthread_mutex_lock(&context->lock);
     const bool fresh = !find(device, made->op, args);
     if (fresh) {
-        made->next = context->demotions;
-        context->demotions = made;
-        atomic_fetch_add(&device->demoted, 1);
+        add(made);
         wake_queues(device);
     }
     pthread_mutex_unlock(&context->lock);
@@ -123,7 +144,13 @@ static bool list(struct demotion *made, const void *args)
 bool demote(const struct failure *failure)
 {
     struct hw_device *device = failure->device;
-    struct demotion *made = make(failure);
+    struct demotion *made = make(device, failure->op, failure->wrong ? WRONG : FAILED,
+                                 failure->why);
+    if (made) {
+        made->kind = kind_of(failure->op, failure->args);
+        made->mask = UINT64_MAX;
+        write_dtypes(failure->op, failure->args, made->dtypes);
+    }
     if (!made || !list(made, failure->args)) {
         free(made);
         return false;
@@ -133,6 +160,24 @@ bool demote(const struct failure *failure)
              "plugin; hw_device_reset() tries it again",
              hw_op_name(failure->op), made->dtypes, failure->wrong ? "wrong and " : "",
              device->name, failure->why);
+    return true;
+}
+
+/* Packed operands, which other kernels read, are not in the test. */
+bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OPERANDS],
+              const char *why)
+{
+    struct demotion *made = make(device, op, ADMISSION, why);
+    if (!made)
+        return false;
+    for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
+        made->kind = made->kind << 8 | (uint64_t)dtypes[i];
+        made->mask = made->mask << 8 | (dtypes[i] == HW_NONE ? 0 : 0xff);
+    }
+    write_withdrawn(op, dtypes, made->dtypes);
+    pthread_mutex_lock(&device->context->lock);
+    add(made);
+    pthread_mutex_unlock(&device->context->lock);
     return true;
 }
 
@@ -190,13 +235,14 @@ void demotions_free(struct hw_context *context)
 
 void explain_demotions(struct json *json, const struct hw_context *context)
 {
+    static const char *const causes[] = { "failed", "wrong", "admission" };
     json_open(json, "demotions", '[');
     for (const struct demotion *d = context->demotions; d; d = d->next) {
         json_open(json, NULL, '{');
         json_string(json, "op", hw_op_name(d->op));
         json_string(json, "dtypes", d->dtypes);
         json_string(json, "device", d->device->name);
-        json_string(json, "cause", d->wrong ? "wrong" : "failed");
+        json_string(json, "cause", causes[d->cause]);
         json_string(json, "why", d->why);
         json_close(json, '}');
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* demotion.h - ops that a device does not compute any more, because they failed there. */
+/* demotion.h - ops that a device does not compute, because they failed there or are wrong. */
 #ifndef HW_RUN_DEMOTION_H
 #define HW_RUN_DEMOTION_H
 
 #include "base/json.h"
 #include "base/likely.h"
 #include "core.h"
+#include "run/ops.h"
 
 #define DTYPES_SIZE 64
 
@@ -31,6 +32,16 @@ struct failure {
 /* From here on other devices compute this op, on operands of these dtypes, instead of the device.
  * Logged, and in hw_explain(). False if that was so before, or if out of memory. */
 bool demote(const struct failure *failure);
+
+/* The same, before the device is used: the admission test (tools/probe) found that the op fails,
+ * or is wrong, on operands of these dtypes, where HW_NONE is any, or absent. Not logged. False if
+ * out of memory. */
+bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OPERANDS],
+              const char *why);
+
+/* "f32 * * f32", where * is HW_NONE. */
+void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],
+                     char text[DTYPES_SIZE]);
 
 /* HW_UNSUPPORTED, with the reason, if other devices compute the op. */
 enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *args);

@@ -234,7 +234,8 @@ HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t o
  * HW_INTERNAL or HW_IO), the next device in the context's order that can compute it does
  * so, if HW_FALLBACK allows that, for this call and for all later ones on operands of the
  * same dtypes. That is logged, and "demotions" of hw_explain() lists it; this function
- * takes it back. (If an output of the op is also an input, which the failure may have
+ * takes it back. So it does with ops that were wrong or failed when the plugin was tried, before
+ * the device was ever used. (If an output of the op is also an input, which the failure may have
  * overwritten, this call fails, and only later ones are computed elsewhere.)
  *
  * It may be called while other threads use the device. Returns HW_LOST if the device is lost: it

@@ -138,6 +138,10 @@ static void expect_accident(const char *reason, const char *words, const char *r
     assert_string_equal(text_of(entry, "reason"), reason);
     assert_non_null(strstr(text_of(entry, "message"), words));
     assert_non_null(strstr(text_of(entry, "remedy"), remedy));
+    /* Tried now, and at the next start. */
+    assert_true(json_integer_value(json_object_get(entry, "tried")) > 0);
+    assert_int_equal(json_integer_value(json_object_get(entry, "tried")),
+                     json_integer_value(json_object_get(entry, "retry")));
     json_decref(json);
     hw_close(context);
 }

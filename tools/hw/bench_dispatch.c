@@ -345,7 +345,8 @@ int measure_dispatch(const struct bench *bench)
         return EXIT_FAILED;
     if (!(device = report_device(&report, bench->device)))
         goto close;
-    if (hw_queue_open(device, NULL, &queue) ||
+    /* What a call costs does not depend on whether its result is right. */
+    if (hw_device_reset(device) || hw_queue_open(device, NULL, &queue) ||
         hw_buffer_alloc(device, MEMORY, HW_BUFFER_ZEROED, &buffer)) {
         complain("dispatch: %s", hw_message());
         goto close;

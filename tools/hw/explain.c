@@ -8,6 +8,7 @@
 
 #include <hw/hw.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,20 @@ static void print_stop(const json_t *file, double us)
         say_folded(24, "  %-22sRemedy: %s\n", "", remedy);
 }
 
+/* What the probe did besides. */
+static void print_admission(const json_t *file)
+{
+    const json_t *admission = json_object_get(file, "admission");
+    const double left = number_of(admission, "untested");
+    if (!json_is_object(admission))
+        return;
+    say("  %-11s%7.0f us of these: %.0f cases of its ops tested", "",
+        number_of(admission, "microseconds"), number_of(admission, "tested"));
+    if (left > 0)
+        say(", %.0f not, for lack of time or memory", left);
+    say("\n");
+}
+
 static void print_ladder(const json_t *file)
 {
     const json_t *times = json_object_get(file, "microseconds");
@@ -67,10 +82,12 @@ static void print_ladder(const json_t *file)
                    !strcmp(stages[i].name, "probe") && flag_of(file, "recalled")
                        ? ": known from an earlier start"
                        : "");
+        if (!strcmp(stages[i].name, "probe"))
+            print_admission(file);
     }
 }
 
-static void print_file(const json_t *file)
+static void print_file(const json_t *file, const json_t *demotions)
 {
     const json_t *manifest = json_object_get(file, "manifest");
     const char *version = text_of(file, "version"), *vendor = text_of(manifest, "vendor");
@@ -86,6 +103,8 @@ static void print_file(const json_t *file)
             flag_of(manifest, "built_with_library") ? ", built with the library" : "");
     say(": %s\n", text_of(file, "state"));
     print_ladder(file);
+    if (!*text_of(file, "reason"))
+        print_demotions(demotions, text_of(file, "name"), INT_MAX);
 }
 
 /* Whether the name is that of the file, of the last part of its path, or of its backend. */
@@ -128,7 +147,7 @@ static void print_files(const json_t *explain)
     size_t index;
     json_array_foreach (json_object_get(explain, "candidates"), index, file) {
         say("%s", index ? "\n" : "");
-        print_file(file);
+        print_file(file, json_object_get(explain, "demotions"));
     }
     if (!json_array_size(json_object_get(explain, "candidates")))
         say("No plugin file was found; 'hw status' lists the directories.\n");

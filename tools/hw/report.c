@@ -256,6 +256,27 @@ void print_warnings(const json_t *warnings, const char *error)
     }
 }
 
+static bool is_of(const json_t *demotion, const char *name)
+{
+    const char *device = text_of(demotion, "device");
+    const size_t length = strlen(name);
+    return !strncmp(device, name, length) && (!device[length] || device[length] == ':');
+}
+
+void print_demotions(const json_t *demotions, const char *name, int most)
+{
+    json_t *demotion;
+    size_t index;
+    int count = 0;
+    json_array_foreach ((json_t *)demotions, index, demotion)
+        if (is_of(demotion, name) && ++count <= most)
+            say_folded(8, "    %sWithdrawn:%s %s (%s) on %s: %s\n", ink(YELLOW), ink(PLAIN),
+                       text_of(demotion, "op"), text_of(demotion, "dtypes"),
+                       text_of(demotion, "device"), text_of(demotion, "why"));
+    if (count > most)
+        say("        and %d more: 'hw explain' lists them\n", count - most);
+}
+
 const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));

@@ -53,6 +53,10 @@ const char *report_plugin_path(const struct report *report, struct hw_device *de
 /* Prints the warnings, except the one that is also the error (may be NULL). */
 void print_warnings(const json_t *warnings, const char *error);
 
+/* Prints up to `most` of the ops that are not asked for on the devices of a backend, "mine", or on
+ * one of them, "mine:0". */
+void print_demotions(const json_t *demotions, const char *name, int most);
+
 /* Members of an object in the report; "", 0 or false if there is none of this kind. */
 const char *text_of(const json_t *object, const char *key);
 double number_of(const json_t *object, const char *key);

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SHOWN_DEMOTIONS = 3 }; /* of a device */
+
 static const struct manual manual = {
     .about =
         "hw status - which hardware can be used; for the rest, why not and what to do\n\n"
@@ -128,10 +130,11 @@ static json_t *backends_json(const struct report *report)
 static json_t *status_json(const struct report *report)
 {
     const char *recommended = text_of(report->explain, "recommended");
-    return json_pack("{s:i, s:s?, s:O, s:o, s:O, s:O}", "schema", 1, "recommended",
+    return json_pack("{s:i, s:s?, s:O, s:o, s:O?, s:O, s:O}", "schema", 1, "recommended",
                      *recommended && !report_error(report) ? recommended : NULL, "error",
                      json_object_get(report->explain, "open_error"), "backends",
-                     backends_json(report), "warnings",
+                     backends_json(report), "demotions",
+                     json_object_get(report->explain, "demotions"), "warnings",
                      json_object_get(report->explain, "warnings"), "directories",
                      json_object_get(report->explain, "directories"));
 }
@@ -232,15 +235,17 @@ static void print_title(const json_t *backend, const char *file)
     say("\n");
 }
 
-static void print_backend(const json_t *backend)
+static void print_backend(const json_t *backend, const json_t *demotions)
 {
     json_t *files = json_object_get(backend, "files"), *each;
     const char *path = text_of(json_array_get(files, 0), "file");
     size_t index;
 
     print_title(backend, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-    json_array_foreach (json_object_get(backend, "devices"), index, each)
+    json_array_foreach (json_object_get(backend, "devices"), index, each) {
         print_device(each);
+        print_demotions(demotions, text_of(each, "name"), SHOWN_DEMOTIONS);
+    }
     json_array_foreach (files, index, each)
         if (*text_of(each, "reason"))
             print_reason(each);
@@ -272,7 +277,7 @@ static void print_status(const json_t *status)
         say_folded(4, "%sError:%s %s\n\n", ink(RED), ink(PLAIN), error);
     say("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
     json_array_foreach (json_object_get(status, "backends"), index, each)
-        print_backend(each);
+        print_backend(each, json_object_get(status, "demotions"));
     say("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
         *recommended ? recommended
         : *error     ? "none: see the error above"

@@ -179,6 +179,8 @@ void watch_work(const char *work)
     doing[0] = mapped[0] = '\0';
     if (work)
         snprintf(doing, sizeof doing, "%s", work);
+    else
+        advice[0] = '\0';
 }
 
 void watch_file(const char *path, struct hw_device *device)

@@ -103,18 +103,6 @@ static bool read_request(struct request *request, int count, char **arguments)
     return request->settings.probe_timeout != 0;
 }
 
-static bool send(const unsigned char *bytes, size_t size)
-{
-    while (size) {
-        const ssize_t written = write(PROCESS_ANSWER, bytes, size);
-        if (written < 0 && errno != EINTR)
-            return false;
-        bytes += written > 0 ? written : 0;
-        size -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
-}
-
 int main(int count, char **arguments)
 {
     struct request request;
@@ -125,7 +113,7 @@ int main(int count, char **arguments)
         return BAD_USAGE;
     }
     if (strcmp(arguments[PROBE_STAMP], HW_BUILD_STAMP) != 0) {
-        send((const unsigned char *)probe_other, sizeof probe_other);
+        reply(probe_other, sizeof probe_other);
         return OTHER_BUILD;
     }
     settle();
@@ -133,11 +121,11 @@ int main(int count, char **arguments)
         return BAD_USAGE;
     /* The beginning is sent at once: a helper that cannot run is another thing than one that a
      * plugin has ended. */
-    if (!send((const unsigned char *)verdict_magic, sizeof verdict_magic))
+    if (!reply(verdict_magic, sizeof verdict_magic))
         return NO_READER;
     if (!watch(&request, &bytes, &size))
         return NO_MEMORY;
-    const bool sent = send(bytes + sizeof verdict_magic, size - sizeof verdict_magic);
+    const bool sent = reply(bytes + sizeof verdict_magic, size - sizeof verdict_magic);
     free(bytes);
     /* Nothing of a plugin is in this process, so that it ends in the usual way. */
     return sent ? 0 : NO_READER;

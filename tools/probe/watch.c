@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - watches over the process of a plugin. It has a process group of its own, and its
- * orphans become children of this process: so all of them are found, and killed. */
+ * orphans become children of this process: so all of them are found, and killed. If that process
+ * ends or hangs in an op of the admission test, it is followed by another one, which goes on behind
+ * that op. */
 #define _GNU_SOURCE
 #include "watch.h"
 
 #include "base/platform.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "open/child.h"
+#include "open/registry.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +41,8 @@ struct watched {
     pid_t id;
     int reply, output; /* pipes' ends to read */
     struct progress *progress;
-    uint64_t deadline;
+    uint64_t started, deadline;
+    uint64_t patience;    /* microseconds */
     unsigned char *bytes; /* of the reply */
     size_t size;
     char tail[TAIL + 1];
@@ -64,7 +69,7 @@ void close_from(int first)
 static void limit(const struct request *request)
 {
     const struct rlimit core = { 1, 1 };
-    const rlim_t seconds = (rlim_t)request->settings.probe_timeout *
+    const rlim_t seconds = (rlim_t)request->settings.probe_timeout * PROBE_STRETCH *
                            (usable_processors() + 1);
     const struct rlimit cpu = { seconds + 1, seconds + 2 };
     setrlimit(RLIMIT_CORE, &core);
@@ -81,15 +86,16 @@ static void plain_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static bool write_all(int fd, const unsigned char *bytes, size_t size)
+bool reply(const void *bytes, size_t size)
 {
+    const unsigned char *rest = bytes;
     while (size) {
-        const ssize_t written = write(fd, bytes, size);
+        const ssize_t written = write(PROCESS_ANSWER, rest, size);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
             return false;
-        bytes += written;
+        rest += written;
         size -= (size_t)written;
     }
     return true;
@@ -125,7 +131,7 @@ __attribute__((noreturn)) static void work(const struct request *request,
     worker_run(request, progress, &verdict);
     if (!same_files(&files))
         _exit(LOST_REPLY);
-    if (!verdict_encode(&verdict, &bytes, &size) || !write_all(PROCESS_ANSWER, bytes, size))
+    if (!verdict_encode(&verdict, &bytes, &size) || !reply(bytes, size))
         _exit(BAD_END);
     _exit(0);
 }
@@ -158,22 +164,19 @@ static bool make_pipe(int ends[2])
 
 static bool start(struct watched *watched, const struct request *request)
 {
-    int reply[2], output[2];
-    void *shared = mmap(NULL, sizeof *watched->progress, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !make_pipe(reply) || !make_pipe(output))
+    int answer[2], output[2];
+    if (!make_pipe(answer) || !make_pipe(output))
         return false;
-    watched->progress = shared;
-    watched->reply = reply[0];
+    watched->reply = answer[0];
     watched->output = output[0];
-    watched->deadline = microseconds_now() +
-                        request->settings.probe_timeout * UINT64_C(1000000);
+    watched->started = microseconds_now();
+    watched->deadline = watched->started + watched->patience;
     if ((watched->id = fork()) == 0) {
-        become_worker(reply[1], output[1]);
-        work(request, shared);
+        become_worker(answer[1], output[1]);
+        work(request, watched->progress);
     }
     const int error = errno;
-    close(reply[1]);
+    close(answer[1]);
     close(output[1]);
     errno = error;
     return watched->id > 0;
@@ -228,6 +231,27 @@ static bool has_ended(const struct watched *watched)
            info.si_pid == watched->id;
 }
 
+static void say_alive(void)
+{
+    (void)!reply(verdict_magic, sizeof verdict_magic);
+}
+
+/* Each case of the admission test has as much time as all that is before, the plugin's start among
+ * it: compilers of kernels are slow. All in all there is a limit. */
+static bool is_late(struct watched *watched, uint64_t now)
+{
+    if (now < watched->deadline)
+        return false;
+    const uint64_t begun = atomic_load(&watched->progress->begun),
+                   patience = watched->patience;
+    if (begun > now || now - begun >= patience ||
+        now - watched->started >= (PROBE_STRETCH - 1) * patience)
+        return true;
+    say_alive();
+    watched->deadline = begun + patience;
+    return false;
+}
+
 /* Until the worker ends or the deadline passes. */
 static void wait_for(struct watched *watched)
 {
@@ -237,7 +261,7 @@ static void wait_for(struct watched *watched)
     sigemptyset(&none);
     while (!watched->ended) {
         const uint64_t now = microseconds_now();
-        if ((watched->late = now >= watched->deadline))
+        if ((watched->late = is_late(watched, now)))
             return;
         const uint64_t left = watched->deadline - now;
         const struct timespec rest = { (time_t)(left / 1000000),
@@ -300,6 +324,14 @@ static void kill_all(struct watched *watched)
     }
 }
 
+/* Once all are gone, who could have written to them. */
+static void finish(struct watched *watched)
+{
+    take_reply(watched);
+    close(watched->reply);
+    close(watched->output);
+}
+
 /* ---- the verdict on what happened ---- */
 
 static const char *signal_words(int number)
@@ -342,6 +374,9 @@ static char *message_of_end(const struct watched *watched, const struct request 
     *reason = REASON_NO_MEMORY;
     if (WEXITSTATUS(status) == BAD_END)
         return text_format("memory ran out, %s", when);
+    *reason = REASON_DEVICE_FAILED;
+    if (WEXITSTATUS(status) == DEVICE_LOST)
+        return text_format("the device was lost, %s", when);
     *reason = REASON_CHANGED_PROCESS;
     if (WEXITSTATUS(status) == LOST_REPLY)
         return text_format("it closed or replaced open files of the process, %s", when);
@@ -380,13 +415,18 @@ static bool is_good(const struct watched *watched)
     return true;
 }
 
+static char *why_it_ended(struct watched *watched, const struct request *request,
+                          enum reason *reason)
+{
+    watched->progress->text[sizeof watched->progress->text - 1] = '\0';
+    return with_output(message_of_end(watched, request, reason), watched);
+}
+
 static bool reply_in_its_place(struct watched *watched, const struct request *request,
                                unsigned char **bytes, size_t *size)
 {
     struct verdict verdict = { 0 };
-    watched->progress->text[sizeof watched->progress->text - 1] = '\0';
-    verdict.message = with_output(message_of_end(watched, request, &verdict.reason),
-                                  watched);
+    verdict.message = why_it_ended(watched, request, &verdict.reason);
     free(watched->bytes);
     watched->bytes = NULL;
     const bool good = verdict_encode(&verdict, bytes, size);
@@ -404,22 +444,64 @@ static bool reply_without_it(int error, unsigned char **bytes, size_t *size)
     return good;
 }
 
-bool watch(const struct request *request, unsigned char **bytes, size_t *size)
+/* Withdraws the op that ended the worker. False if there was none: what the plugin wrote into the
+ * memory that is shared is not trusted. */
+static bool blame_op(struct watched *watched, const struct request *request)
 {
-    struct watched watched = { 0 };
+    struct progress *progress = watched->progress;
+    const int32_t any[MAX_OPERANDS] = { 0 };
+    const uint32_t device = progress->device, op = progress->op;
+    if (!atomic_load(&progress->begun) || device >= MAX_DEVICES || op >= HW_OP_COUNT)
+        return false;
+    enum reason reason;
+    char *why = why_it_ended(watched, request, &reason);
+    const bool added = why && progress_add(progress, device, op, any, why);
+    free(why);
+    return added;
+}
+
+static bool prepare(struct watched *watched, const struct request *request)
+{
     struct sigaction action = { .sa_handler = on_child };
     sigset_t child;
+    void *shared = mmap(NULL, sizeof *watched->progress, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     sigaction(SIGCHLD, &action, NULL);
-    if (!start(&watched, request))
+    *watched = (struct watched){
+        .progress = shared, .patience = request->settings.probe_timeout * UINT64_C(1000000)
+    };
+    return shared != MAP_FAILED;
+}
+
+static void prepare_again(struct watched *watched)
+{
+    free(watched->bytes);
+    *watched = (struct watched){ .progress = watched->progress,
+                                 .patience = watched->patience };
+    atomic_store(&watched->progress->begun, 0);
+    say_alive();
+}
+
+bool watch(const struct request *request, unsigned char **bytes, size_t *size)
+{
+    struct watched watched;
+    if (!prepare(&watched, request))
         return reply_without_it(errno, bytes, size);
-    wait_for(&watched);
-    kill_all(&watched);
-    take_reply(&watched);
-    if (!is_good(&watched))
-        return reply_in_its_place(&watched, request, bytes, size);
+    for (int starts = 1;; starts++) {
+        if (!start(&watched, request))
+            return reply_without_it(errno, bytes, size);
+        wait_for(&watched);
+        kill_all(&watched);
+        finish(&watched);
+        if (is_good(&watched))
+            break;
+        if (starts == PROBE_STARTS || !blame_op(&watched, request))
+            return reply_in_its_place(&watched, request, bytes, size);
+        prepare_again(&watched);
+    }
     *bytes = watched.bytes;
     *size = watched.size;
     return true;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.h - watches over the process of a plugin: its deadline, its end, what it prints, what
- * it leaves behind. */
+ * it leaves behind. If an op ends it, the plugin is started again, for the others. */
 #ifndef PROBE_WATCH_H
 #define PROBE_WATCH_H
 
 #include "worker.h"
 
 /* Runs worker_run() in a process of its own. Afterwards that process and all that it started
- * are gone. Sets the verdict's bytes, which the caller frees; false: out of memory. */
+ * are gone. Sets the verdict's bytes, which the caller frees; false: out of memory. Gives the
+ * library signs of life, see open/child.h. */
 bool watch(const struct request *request, unsigned char **bytes, size_t *size);
+
+/* Writes to the library, or from a worker to its watcher. */
+bool reply(const void *bytes, size_t size);
 
 /* Closes all descriptors from this one. */
 void close_from(int first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.c - takes one plugin through the stages of the library, in this process, and opens
- * each of its devices. */
+/* worker.c - takes one plugin through the stages of the library, in this process, opens each of
+ * its devices, and runs the admission test: do its ops compute what they should? */
 #define _POSIX_C_SOURCE 200809L
 #include "worker.h"
 
@@ -15,7 +15,10 @@
 #include "open/select.h"
 #include "open/trust.h"
 #include "run/args.h"
+#include "run/demotion.h"
 #include "run/device.h"
+
+#include "verify.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -31,6 +34,10 @@ struct worker {
     struct verdict *verdict;
     struct hw_context context;
     struct candidate *candidate;
+    struct hw_device *device; /* that is tested */
+    bool copying;             /* the op copy, not the others */
+    bool full;                /* there is no room for another finding */
+    uint32_t number;          /* of the case; see struct progress */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct worker *worker,
@@ -105,15 +112,171 @@ static void fill_devices(struct worker *worker)
         stop(worker->candidate, REASON_NO_MEMORY, NULL);
 }
 
-/* Opens and closes each device. Returns how many can be opened. */
-static uint32_t open_devices(struct worker *worker)
+/* ---- the admission test ---- */
+
+static bool same_form(const struct finding *finding, uint32_t device, uint32_t op,
+                      const int32_t dtype[MAX_OPERANDS])
+{
+    return finding->device == device && finding->op == op &&
+           !memcmp(finding->dtype, dtype, sizeof finding->dtype);
+}
+
+static bool has_finding(const struct progress *progress, uint32_t device, uint32_t op,
+                        const int32_t dtype[MAX_OPERANDS])
+{
+    for (uint32_t i = 0; i < progress->count && i < VERDICT_WITHDRAWN; i++)
+        if (same_form(&progress->findings[i], device, op, dtype))
+            return true;
+    return false;
+}
+
+bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
+                  const int32_t dtype[MAX_OPERANDS], const char *why)
+{
+    if (has_finding(progress, device, op, dtype))
+        return true;
+    if (progress->count >= VERDICT_WITHDRAWN)
+        return false;
+    struct finding *finding = &progress->findings[progress->count++];
+    *finding = (struct finding){ .device = device, .op = op };
+    memcpy(finding->dtype, dtype, sizeof finding->dtype);
+    snprintf(finding->why, sizeof finding->why, "%s", why);
+    return true;
+}
+
+/* Microseconds after which no further case is begun: where kernels are compiled when they are first
+ * used, all cases may take minutes. */
+static uint64_t budget(const struct worker *worker)
+{
+    return worker->request->settings.probe_timeout * UINT64_C(1000000) / 4;
+}
+
+/* Whether it is the op's turn, the plugin has it, and nothing of it ended an earlier worker. */
+static bool is_open(const struct worker *worker, uint32_t op)
+{
+    const int32_t any[MAX_OPERANDS] = { 0 };
+    return (op == HW_OP_COPY) == worker->copying &&
+           worker->number > worker->progress->done &&
+           plugin_has(worker->candidate->plugin, op) &&
+           !has_finding(worker->progress, (uint32_t)worker->device->index, op, any);
+}
+
+static bool begin_case(void *user, uint32_t op, const char *test)
+{
+    struct worker *worker = user;
+    struct progress *progress = worker->progress;
+    worker->number++;
+    if (!is_open(worker, op))
+        return false;
+    if (progress->spent >= budget(worker)) {
+        progress->untested++;
+        return false;
+    }
+    progress->device = (uint32_t)worker->device->index;
+    progress->op = op;
+    progress->done = worker->number;
+    say(worker, "while its device %u computed %s", (unsigned)progress->device, test);
+    atomic_store(&progress->begun, microseconds_now());
+    return true;
+}
+
+/* The op is withdrawn here as well: copies, which take operands to the device, then do without. */
+static bool add_failure(struct worker *worker, const struct verify_result *result)
+{
+    const struct progress *progress = worker->progress;
+    char why[VERDICT_TEXT];
+    snprintf(why, sizeof why, "%s: %s", result->test, result->text);
+    char *besides = strstr(why, "; HW_FALLBACK=error "); /* that of this process */
+    if (besides)
+        *besides = '\0';
+    return progress_add(worker->progress, progress->device, progress->op, result->dtypes,
+                        why) &&
+           withdraw(worker->device, progress->op, result->dtypes, why);
+}
+
+static bool end_case(void *user, const struct verify_result *result)
+{
+    struct worker *worker = user;
+    struct progress *progress = worker->progress;
+    progress->spent += microseconds_now() - atomic_load(&progress->begun);
+    progress->tested += result->verdict == VERIFY_PASSED ||
+                        result->verdict == VERIFY_FAILED;
+    progress->untested += result->verdict == VERIFY_SKIPPED;
+    if (atomic_load(&worker->device->lost)) {
+        fprintf(stderr, "%s\n", result->text);
+        _exit(DEVICE_LOST);
+    }
+    if (result->verdict == VERIFY_FAILED)
+        worker->full = !add_failure(worker, result);
+    atomic_store(&progress->begun, 0);
+    return !worker->full;
+}
+
+/* What earlier workers found. */
+static bool withdraw_known(const struct worker *worker)
+{
+    const struct progress *progress = worker->progress;
+    bool good = true;
+    for (uint32_t i = 0; i < progress->count && good; i++) {
+        const struct finding *finding = &progress->findings[i];
+        if (finding->device == (uint32_t)worker->device->index)
+            good = withdraw(worker->device, finding->op, finding->dtype, finding->why);
+    }
+    return good;
+}
+
+static enum hw_status test_ops(struct worker *worker, const char *op)
+{
+    const struct verify_calls calls = { begin_case, end_case, worker };
+    const struct verify_filter filter = {
+        .admission = true,
+        .op = op,
+        .precision = worker->request->settings.value[SETTING_precision].text
+    };
+    struct verify_counts counts = { 0 };
+    char error[VERIFY_ERROR_TEXT];
+    worker->copying = op != NULL;
+    return verify_test(worker->device, &filter, &calls, &counts, error);
+}
+
+/* The device is open. */
+static enum hw_status test_device(struct worker *worker, struct hw_device *device)
+{
+    worker->device = device;
+    if (!withdraw_known(worker))
+        return fail(HW_NO_MEMORY, "out of memory for the admission test");
+    enum hw_status status = test_ops(worker, "copy");
+    if (!status && !worker->full)
+        status = test_ops(worker, NULL);
+    atomic_store(&worker->progress->begun, 0);
+    return !status && worker->full
+               ? fail(HW_INTERNAL, "more of its ops fail than can be listed")
+               : status;
+}
+
+/* ---- the devices ---- */
+
+/* So that queues can be opened on them. */
+static void select_all(struct hw_context *context)
+{
+    context->devices = context->unselected;
+    context->device_count = context->unselected_count;
+    context->unselected = NULL;
+    context->unselected_count = 0;
+}
+
+/* Opens, tests and closes each device. Returns how many can be used. */
+static uint32_t try_devices(struct worker *worker)
 {
     struct verdict *verdict = worker->verdict;
     uint32_t good = 0;
+    select_all(&worker->context);
     for (uint32_t i = 0; i < verdict->device_count; i++) {
-        struct hw_device *device = worker->context.unselected[i];
+        struct hw_device *device = worker->context.devices[i];
         say(worker, "while its device %u was opened", (unsigned)i);
-        const enum hw_status status = device_wake(device);
+        enum hw_status status = device_wake(device);
+        if (!status)
+            status = test_device(worker, device);
         if (status)
             verdict->devices[i].fault = strdup(hw_message());
         good += !status;
@@ -141,13 +304,9 @@ static void run_plugin(struct worker *worker)
         return;
     fill_table(worker);
     fill_devices(worker);
-    const uint64_t start = microseconds_now();
-    if (!candidate->reason && !open_devices(worker))
+    if (!candidate->reason && !try_devices(worker))
         stop(candidate, REASON_DEVICE_FAILED, "none of its devices can be opened: %s",
              verdict->devices[0].fault ? verdict->devices[0].fault : "");
-    verdict->microseconds[PART_DEVICES] = microseconds_now() - start;
-    verdict->microseconds[PART_LOAD] = candidate->microseconds[STAGE_BIND];
-    verdict->microseconds[PART_START] = candidate->microseconds[STAGE_PROBE];
 }
 
 /* hw_close() does the same in the application. */
@@ -163,19 +322,38 @@ static void close_plugin(struct worker *worker)
 
 /* ---- the verdict ---- */
 
+static bool fill_withdrawn(struct verdict *verdict, const struct progress *progress)
+{
+    verdict->tested = progress->tested;
+    verdict->untested = progress->untested;
+    verdict->microseconds = progress->spent;
+    verdict->withdrawn = calloc(progress->count + 1, sizeof *verdict->withdrawn);
+    for (uint32_t i = 0; verdict->withdrawn && i < progress->count; i++) {
+        const struct finding *finding = &progress->findings[i];
+        struct withdrawn *withdrawn = &verdict->withdrawn[i];
+        *withdrawn = (struct withdrawn){ .device = finding->device, .op = finding->op };
+        memcpy(withdrawn->dtype, finding->dtype, sizeof withdrawn->dtype);
+        if (!(withdrawn->why = strdup(finding->why)))
+            return false;
+        verdict->withdrawn_count++;
+    }
+    return verdict->withdrawn != NULL;
+}
+
 /* A plugin that stopped has no devices. */
 static void fill_reason(struct worker *worker)
 {
     const struct candidate *candidate = worker->candidate;
     struct verdict *verdict = worker->verdict;
     verdict->reason = candidate ? candidate->reason : REASON_NO_MEMORY;
-    if (!verdict->reason && !verdict->version)
+    if (!verdict->reason &&
+        (!verdict->version || !fill_withdrawn(verdict, worker->progress)))
         verdict->reason = REASON_NO_MEMORY;
     if (!verdict->reason)
         return;
     for (uint32_t i = 0; i < verdict->device_count; i++)
         free(verdict->devices[i].fault);
-    verdict->device_count = 0;
+    verdict->device_count = verdict->withdrawn_count = 0;
     if (candidate && candidate->reason) {
         verdict->message = candidate->message ? strdup(candidate->message) : NULL;
         verdict->remedy = candidate->remedy ? strdup(candidate->remedy) : NULL;
@@ -194,6 +372,7 @@ void worker_run(const struct request *request, struct progress *progress,
     pthread_mutex_init(&context->log.lock, NULL);
     context->generation = watch_forks();
     context->log.level = request->settings.log_level;
+    context->settings.fallback = FALLBACK_ERROR;
     context_opening(true);
     load_libraries(&worker);
     if (find_file(&worker) && climb_checks(context, worker.candidate) &&

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* worker.h - what is done in the process that may crash or hang: a plugin is loaded and
- * started, and its devices are opened. */
+ * started, and its devices are opened and compute small cases of each op. */
 #ifndef PROBE_WORKER_H
 #define PROBE_WORKER_H
 
 #include "open/verdict.h"
+
+#include <stdatomic.h>
 
 /* What to probe, and how: from the arguments. */
 struct request {
@@ -17,10 +19,33 @@ struct request {
     uint32_t library_count;
 };
 
-/* What the worker does at the moment, in memory that it shares with the watcher. */
-struct progress {
-    char text[256]; /* "while its device 1 was opened" */
+/* An op that failed in the admission test: struct withdrawn without pointers. */
+struct finding {
+    uint32_t device, op;
+    int32_t dtype[MAX_OPERANDS];
+    char why[VERDICT_TEXT];
 };
+
+/* What the workers of one plugin do and find, in memory that they share with the watcher. */
+struct progress {
+    char text[400]; /* "while its device 1 was opened" */
+    /* The case of the admission test that is under way: when it was begun, in microseconds (0:
+     * there is none), the plugin's device, and the op. */
+    _Atomic uint64_t begun;
+    uint32_t device, op;
+    uint32_t done;  /* the number of the last case that was begun, on all devices from 1 */
+    uint64_t spent; /* microseconds, on cases that came to an end */
+    uint32_t tested, untested;
+    uint32_t count;
+    struct finding findings[VERDICT_WITHDRAWN];
+};
+
+/* Adds a finding, unless it is there already. False if there are too many. */
+bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
+                  const int32_t dtype[MAX_OPERANDS], const char *why);
+
+/* The exit status of a worker if an op made a device unusable, for this process at least. */
+enum { DEVICE_LOST = 97 };
 
 /* Fills the verdict, whatever happens, unless the plugin ends the process. */
 void worker_run(const struct request *request, struct progress *progress,

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* admission.c - what the admission test of the probe (tools/probe) found out about ops. */
+#include "open/admission.h"
+
+#include "base/message.h"
+#include "open/verdict.h"
+#include "run/demotion.h"
+
+/* One line for each device. */
+static void say(const struct hw_device *device, const struct withdrawn *first,
+                uint32_t count)
+{
+    char dtypes[DTYPES_SIZE], others[64] = "";
+    write_withdrawn(first->op, first->dtype, dtypes);
+    if (count > 1)
+        snprintf(others, sizeof others, " (and %u more, see `hw status`)",
+                 (unsigned)count - 1);
+    log_line(&device->context->log, HW_LOG_WARN,
+             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: update the "
+             "driver or the plugin",
+             hw_op_name(first->op), dtypes, device->name, first->why, others);
+}
+
+static enum hw_status apply(struct hw_device *device, const struct verdict *verdict)
+{
+    const struct withdrawn *first = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < verdict->withdrawn_count; i++) {
+        const struct withdrawn *w = &verdict->withdrawn[i];
+        if (w->device != (uint32_t)device->index)
+            continue;
+        if (!withdraw(device, w->op, w->dtype, w->why))
+            return fail(HW_NO_MEMORY, "out of memory for the ops that %s must not compute",
+                        device->name);
+        first = first ? first : w;
+        count++;
+    }
+    if (count)
+        say(device, first, count);
+    return HW_OK;
+}
+
+enum hw_status admission_apply(struct hw_context *context)
+{
+    enum hw_status status = HW_OK;
+    for (uint32_t i = 0; i < context->device_count && !status; i++) {
+        struct hw_device *device = context->devices[i];
+        if (device->plugin->candidate->verdict)
+            status = apply(device, device->plugin->candidate->verdict);
+    }
+    return status;
+}

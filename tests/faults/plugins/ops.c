@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* A plugin whose silu is right, or bad in a way that the admission test has to find. Built once
+ * for each way: ACT is the function of that name below, NAME what the plugin is called. It has
+ * scale, too, which is always right; with CROWD four more ops that are as bad as silu; with COPIES
+ * a copy that crashes. */
+#define _GNU_SOURCE
+#define CHANGES
+#include "minimal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static float load(const struct hw_tensor *t, int64_t i)
+{
+    const char *at = (const char *)hw_tensor_address(t);
+    uint32_t bits = 0;
+    if (t->dtype == HW_F32)
+        memcpy(&bits, at + 4 * i, 4);
+    else
+        memcpy((char *)&bits + 2, at + 2 * i, 2);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Rounds to nearest, ties to even; no NaN comes here. */
+static void store(const struct hw_tensor *t, int64_t i, float value)
+{
+    char *at = (char *)hw_tensor_address(t);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (t->dtype == HW_F32) {
+        memcpy(at + 4 * i, &bits, 4);
+    } else {
+        bits += 0x7fff + (bits >> 16 & 1);
+        memcpy(at + 2 * i, (char *)&bits + 2, 2);
+    }
+}
+
+/* Tensors that are contiguous, of f32 or bf16. */
+static int32_t check(void *device, const struct hw_tensor *x, const struct hw_tensor *y)
+{
+    int64_t step = hw_dtype_bytes(x->dtype);
+    if ((x->dtype != HW_F32 && x->dtype != HW_BF16) || y->dtype != x->dtype)
+        return hw_fail(device, HW_UNSUPPORTED, "f32 and bf16 alone");
+    for (int i = x->rank - 1; i >= 0; step *= x->extent[i--])
+        if (x->stride[i] != step || y->stride[i] != step)
+            return hw_fail(device, HW_UNSUPPORTED, "contiguous tensors alone");
+    return HW_OK;
+}
+
+static int64_t count_of(const struct hw_tensor *t)
+{
+    int64_t count = 1;
+    for (int i = 0; i < t->rank; i++)
+        count *= t->extent[i];
+    return count;
+}
+
+/* ---- the ways: each says what silu adds to the right result, or does not return it ---- */
+
+static int32_t right(void *device, int32_t dtype, float *more)
+{
+    (void)device, (void)dtype;
+    *more = 0;
+    return HW_OK;
+}
+
+static int32_t wrong(void *device, int32_t dtype, float *more)
+{
+    (void)device, (void)dtype;
+    *more = 0.5f;
+    return HW_OK;
+}
+
+static int32_t wrong_bf16(void *device, int32_t dtype, float *more)
+{
+    return (dtype == HW_BF16 ? wrong : right)(device, dtype, more);
+}
+
+static int32_t fails(void *device, int32_t dtype, float *more)
+{
+    (void)dtype, (void)more;
+    return hw_fail(device, HW_DRIVER, "the driver says 700");
+}
+
+static int32_t loses(void *device, int32_t dtype, float *more)
+{
+    (void)dtype, (void)more;
+    return hw_fail(device, HW_LOST, "the device fell off the bus");
+}
+
+/* Only where the plugin is tried, because the test goes on to ask for it. */
+static int32_t crashes(void *device, int32_t dtype, float *more)
+{
+    volatile int *volatile nowhere = NULL;
+    if (strcmp(program_invocation_short_name, "hw-probe") == 0)
+        *nowhere = 1;
+    return right(device, dtype, more);
+}
+
+static int32_t hangs(void *device, int32_t dtype, float *more)
+{
+    while (strcmp(program_invocation_short_name, "hw-probe") == 0)
+        pause();
+    return right(device, dtype, more);
+}
+
+/* Within its time; but there is none for other cases, and device_open() has taken half as well. */
+static int32_t slow(void *device, int32_t dtype, float *more)
+{
+    static int calls;
+    if (!calls++ && strcmp(program_invocation_short_name, "hw-probe") == 0)
+        usleep(700000);
+    return right(device, dtype, more);
+}
+
+static int32_t (*const all[])(void *device, int32_t dtype, float *more) = {
+    right, wrong, wrong_bf16, fails, loses, crashes, hangs, slow,
+};
+
+/* ---- the ops ---- */
+
+static int32_t silu(void *device, void *queue, const struct hw_silu *op)
+{
+    float more = 0;
+    int32_t status = check(device, &op->x, &op->y);
+    (void)queue, (void)all;
+    if (status || (status = ACT(device, op->x.dtype, &more)))
+        return status;
+    for (int64_t i = 0; i < count_of(&op->x); i++) {
+        const float x = load(&op->x, i);
+        store(&op->y, i, x / (1 + expf(-x)) + more);
+    }
+    return HW_OK;
+}
+
+static int32_t scale(void *device, void *queue, const struct hw_scale *op)
+{
+    const int32_t status = check(device, &op->x, &op->y);
+    (void)queue;
+    for (int64_t i = 0; !status && i < count_of(&op->x); i++)
+        store(&op->y, i, load(&op->x, i) * op->scale + op->bias);
+    return status;
+}
+
+#define X(name)                                                                            \
+    static int32_t name(void *device, void *queue, const struct hw_##name *op)             \
+    {                                                                                      \
+        float more;                                                                        \
+        (void)queue;                                                                       \
+        return ACT(device, op->x.dtype, &more);                                            \
+    }
+#ifdef CROWD
+X(rmsnorm)
+X(softmax)
+X(activation)
+X(argmax)
+#endif
+#undef X
+
+#ifdef COPIES
+static int32_t copy(void *device, void *queue, const struct hw_copy *op)
+{
+    float more;
+    (void)queue;
+    return crashes(device, op->src.dtype, &more);
+}
+#endif
+
+static int32_t open_device(void *self, int32_t index, void **device)
+{
+    if (ACT == slow && strcmp(program_invocation_short_name, "hw-probe") == 0)
+        usleep(500000);
+    return plugin_device(self, index, device);
+}
+
+static void change(struct hw_plugin *table)
+{
+    static const struct hw_plugin_ops ops = {
+        .size = sizeof ops,
+        .silu = silu,
+        .scale = scale,
+#ifdef CROWD
+        .rmsnorm = rmsnorm,
+        .softmax = softmax,
+        .activation = activation,
+        .argmax = argmax,
+#endif
+#ifdef COPIES
+        .copy = copy,
+#endif
+    };
+    table->ops = &ops;
+    table->device_open = open_device;
+}

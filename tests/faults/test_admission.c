@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* test_admission.c - ops that are wrong, fail, crash or hang when the plugin is tried: each is
+ * withdrawn alone, and what is left of the plugin computes. */
+#include "fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* plugins/ops.c, built for each. */
+static const struct {
+    const char *name;
+    const char *op, *dtypes; /* that are withdrawn; NULL: none */
+    const char *words;       /* of the reason */
+    bool slow;               /* not all cases are tested */
+} ways[] = {
+    { "ops_right", NULL, NULL, NULL, false },
+    { "ops_slow", NULL, NULL, NULL, true },
+    { "ops_wrong", "silu", "f32 f32", "should be", false },
+    { "ops_wrong_bf16", "silu", "bf16 bf16", "should be", false },
+    { "ops_fails", "silu", "f32 f32", "the driver says 700", false },
+    { "ops_loses", "silu", "* *", "the device fell off the bus", false },
+    { "ops_crashes", "silu", "* *", "segmentation fault", false },
+    { "ops_hangs", "silu", "* *", "HW_PROBE_TIMEOUT", false },
+    /* It takes the operands of the others to the device, and they are not blamed for it. */
+    { "ops_copies", "copy", "* *", "segmentation fault", false },
+};
+enum { WAYS = sizeof ways / sizeof *ways, COUNT = 5 };
+
+static char log_text[1 << 16];
+
+static void keep_log(void *user, int32_t level, const char *text)
+{
+    const size_t used = strlen(log_text);
+    (void)user, (void)level;
+    snprintf(log_text + used, sizeof log_text - used, "%s\n", text);
+}
+
+static enum hw_status start(const char *directory, struct hw_options options,
+                            struct hw_context **context)
+{
+    options.probe = "child";
+    options.probe_timeout = "1";
+    options.log_fn = keep_log;
+    log_text[0] = '\0';
+    return open_on(lair("%s", directory), &options, context);
+}
+
+static void put(const char *directory, const char *name)
+{
+    make_directory(lair("%s", directory));
+    put_plugin(lair("%s", directory), name);
+}
+
+/* ---- what is computed ---- */
+
+static struct hw_tensor line_of(float *values)
+{
+    return (struct hw_tensor){ .data = values,
+                               .dtype = HW_F32,
+                               .rank = 1,
+                               .extent = { COUNT },
+                               .stride = { sizeof *values } };
+}
+
+/* The status of silu; the result, if there is one, is right. */
+static enum hw_status silu(struct hw_queue *queue)
+{
+    float x[COUNT] = { -2, -0.5, 0, 1, 3 }, y[COUNT];
+    const struct hw_silu op = { .x = line_of(x), .y = line_of(y) };
+    const enum hw_status status = hw_silu(queue, &op);
+    for (int i = 0; !status && i < COUNT; i++)
+        assert_true(fabsf(y[i] - x[i] / (1 + expf(-x[i]))) < 1e-5f);
+    return status;
+}
+
+static void scale_is_right(struct hw_queue *queue)
+{
+    float x[COUNT] = { -2, -0.5, 0, 1, 3 }, y[COUNT];
+    const struct hw_scale op = { .x = line_of(x), .y = line_of(y), .scale = 2, .bias = 1 };
+    if (hw_scale(queue, &op))
+        fail_msg("%s", hw_message());
+    for (int i = 0; i < COUNT; i++)
+        assert_true(y[i] == 2 * x[i] + 1);
+}
+
+static void check_ops(struct hw_context *context, size_t i)
+{
+    struct hw_queue *queue;
+    assert_int_equal(hw_queue_open(hw_device_default(context), NULL, &queue), HW_OK);
+    scale_is_right(queue);
+    if (!ways[i].op || strcmp(ways[i].op, "silu") != 0 || *ways[i].dtypes == 'b') {
+        if (silu(queue))
+            fail_msg("%s: %s", ways[i].name, hw_message());
+    } else {
+        assert_int_equal(silu(queue), HW_UNSUPPORTED);
+        assert_non_null(strstr(hw_message(), "the admission test withdrew it"));
+        assert_non_null(strstr(hw_message(), ways[i].words));
+    }
+    hw_queue_close(queue);
+}
+
+/* ---- what is said ---- */
+
+/* That op and no other is withdrawn. */
+static void check_report(const json_t *json, size_t i)
+{
+    const json_t *demotions = json_object_get(json, "demotions"), *each;
+    const json_t *entry = candidate(json, lair("%s/hw_%s.so", ways[i].name, ways[i].name));
+    const json_t *admission = json_object_get(entry, "admission");
+    bool found = false;
+    size_t k;
+    assert_string_equal(text_of(entry, "state"), "used");
+    assert_true(json_integer_value(json_object_get(admission, "tested")) > 0);
+    assert_int_equal(json_integer_value(json_object_get(admission, "untested")) > 0,
+                     ways[i].slow);
+    assert_int_equal(json_integer_value(json_object_get(admission, "withdrawn")),
+                     json_array_size(demotions));
+    json_array_foreach (demotions, k, each) {
+        assert_string_equal(text_of(each, "op"), ways[i].op);
+        assert_string_equal(text_of(each, "cause"), "admission");
+        if (!strstr(text_of(each, "why"), ways[i].words))
+            fail_msg("%s: %s", ways[i].name, text_of(each, "why"));
+        found = found || !strcmp(text_of(each, "dtypes"), ways[i].dtypes);
+    }
+    assert_int_equal(found, ways[i].dtypes != NULL);
+    assert_int_equal(strstr(log_text, "in the admission test, ") != NULL, found);
+}
+
+static void check_way(size_t i, bool recalled)
+{
+    struct hw_context *context;
+    assert_int_equal(
+        start(ways[i].name, (struct hw_options){ .fallback = "error" }, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("%s/hw_%s.so", ways[i].name, ways[i].name));
+    assert_int_equal(json_is_true(json_object_get(entry, "recalled")), recalled);
+    check_report(json, i);
+    check_ops(context, i);
+    json_decref(json);
+    hw_close(context);
+}
+
+/* ---- the tests ---- */
+
+/* Tried, then from the cache. */
+static void each_is_withdrawn_alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WAYS; i++) {
+        put(ways[i].name, ways[i].name);
+        check_way(i, false);
+        check_way(i, true);
+    }
+}
+
+/* Another device computes it, and the call says nothing of it. */
+static void the_next_device_computes_it(void **state)
+{
+    struct hw_context *context;
+    struct hw_queue *queue;
+    struct hw_call_stats calls = { .size = sizeof calls };
+    (void)state;
+    put("pair", "ops_wrong");
+    put_plugin(lair("pair"), "ops_right");
+    assert_int_equal(
+        start("pair", (struct hw_options){ .backends = "ops_wrong,ops_right" }, &context),
+        HW_OK);
+    assert_int_equal(hw_queue_open(hw_device_default(context), NULL, &queue), HW_OK);
+    scale_is_right(queue);
+    assert_int_equal(silu(queue), HW_OK);
+    assert_int_equal(hw_queue_calls(queue, HW_OP_SILU, &calls), HW_OK);
+    assert_int_equal(calls.fallbacks, 1);
+    hw_close(context);
+}
+
+/* It is asked for again, wrong as it is. */
+static void a_reset_lifts_it(void **state)
+{
+    struct hw_context *context;
+    struct hw_queue *queue;
+    float x[COUNT] = { 0 }, y[COUNT];
+    const struct hw_silu op = { .x = line_of(x), .y = line_of(y) };
+    (void)state;
+    put("reset", "ops_wrong");
+    assert_int_equal(start("reset", (struct hw_options){ .fallback = "error" }, &context),
+                     HW_OK);
+    assert_int_equal(hw_device_reset(hw_device_default(context)), HW_OK);
+    assert_int_equal(hw_queue_open(hw_device_default(context), NULL, &queue), HW_OK);
+    assert_int_equal(hw_silu(queue, &op), HW_OK);
+    assert_true(y[0] == 0.5f);
+    hw_close(context);
+}
+
+/* A plugin is not started for ever: with the fifth op that ends it, it is refused. */
+static void a_crowd_is_refused(void **state)
+{
+    struct hw_context *context;
+    (void)state;
+    put("ops_crowd", "ops_crowd");
+    assert_int_equal(
+        start("ops_crowd", (struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context),
+        HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("ops_crowd/hw_ops_crowd.so"));
+    assert_string_equal(text_of(entry, "reason"), "crash");
+    assert_non_null(strstr(text_of(entry, "message"), "computed"));
+    assert_true(json_is_null(json_object_get(entry, "admission")));
+    json_decref(json);
+    hw_close(context);
+}
+
+/* Nothing is tried in this process, so that nothing is withdrawn. */
+static void in_the_process_nothing_is_tested(void **state)
+{
+    struct hw_context *context;
+    const struct hw_options options = { .probe = "inproc" };
+    (void)state;
+    put("inproc", "ops_wrong");
+    assert_int_equal(open_on(lair("inproc"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    assert_int_equal(json_array_size(json_object_get(json, "demotions")), 0);
+    assert_true(json_is_null(
+        json_object_get(candidate(json, lair("inproc/hw_ops_wrong.so")), "admission")));
+    json_decref(json);
+    hw_close(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_is_withdrawn_alone),
+        cmocka_unit_test(the_next_device_computes_it),
+        cmocka_unit_test(a_reset_lifts_it),
+        cmocka_unit_test(a_crowd_is_refused),
+        cmocka_unit_test(in_the_process_nothing_is_tested),
+    };
+    return cmocka_run_group_tests(tests, lair_open, lair_close);
+}
