@@ -67,30 +67,55 @@ HW_OPS(X)
 #undef X
 #undef T
 
-#define T(op, field, role)                                                                 \
-    | (uint32_t)(HW_ROLE_##role >= HW_ROLE_OUT) << OPERAND_##op##_##field
+/* Submits a call that the plugin can take as it is, and counts it or handles the error. */
+#define X(NAME, name)                                                                      \
+    static __attribute__((noinline)) enum hw_status take_##name(struct hw_queue *queue,    \
+                                                                const void *args)          \
+    {                                                                                      \
+        queue->args = args;                                                                \
+        const int32_t answer = queue->ops.name(queue->device_impl, queue->impl, args);     \
+        if (unlikely(answer))                                                              \
+            return submit_failed(queue, HW_OP_##NAME, queue->args, answer);                \
+        count(&queue->calls[HW_OP_##NAME].calls, 1);                                       \
+        return HW_OK;                                                                      \
+    }
+HW_OPS(X)
+#undef X
+
+/* Bit i: operand i is an output, may be absent, may be packed. */
+#define BIT(is, op, field)   | (uint32_t)(is) << OPERAND_##op##_##field
+#define OUT(op, field, role) BIT(HW_ROLE_##role >= HW_ROLE_OUT, op, field)
+#define OPT(op, field, role)                                                               \
+    BIT(HW_ROLE_##role == HW_ROLE_OPT_IN || HW_ROLE_##role == HW_ROLE_OPT_OUT, op, field)
+#define PACK(op, field, role) BIT(HW_ROLE_##role == HW_ROLE_WEIGHT, op, field)
+#define X(NAME, name)                                                                      \
+    enum {                                                                                 \
+        WRITTEN_##name = 0 HW_OPERANDS_##NAME(OUT),                                        \
+        OPTIONAL_##name = 0 HW_OPERANDS_##NAME(OPT),                                       \
+        WEIGHTS_##name = 0 HW_OPERANDS_##NAME(PACK)                                        \
+    };
+HW_OPS(X)
+#undef X
+#undef PACK
+#undef OPT
+#undef OUT
+#undef BIT
+
 const struct op_row op_rows[HW_OP_COUNT] = {
 #define X(NAME, name)                                                                      \
-    { sizeof(struct hw_##name), OPERANDS_##name, 0 HW_OPERANDS_##NAME(T), operands_##name, \
-      call_##name },
+    { .size = sizeof(struct hw_##name),                                                    \
+      .operand_count = OPERANDS_##name,                                                    \
+      .written = WRITTEN_##name,                                                           \
+      .optional = OPTIONAL_##name,                                                         \
+      .weights = WEIGHTS_##name,                                                           \
+      .operands = operands_##name,                                                         \
+      .call = call_##name,                                                                 \
+      .take = take_##name },
     HW_OPS(X)
 #undef X
 };
-#undef T
 
 /* ---- entries ---- */
-
-/* Submits a call that the plugin can take as it is, and counts it or handles the error. */
-static __attribute__((noinline)) enum hw_status submit_taken(struct hw_queue *queue,
-                                                             uint32_t op, const void *args)
-{
-    queue->args = args;
-    const int32_t answer = op_rows[op].call(queue, args);
-    if (unlikely(answer))
-        return submit_failed(queue, op, queue->args, answer);
-    count(&queue->calls[op].calls, 1);
-    return HW_OK;
-}
 
 /* Calls that are not like an earlier one, and invalid arguments. */
 static __attribute__((noinline)) enum hw_status
@@ -104,7 +129,7 @@ submit_checked(struct hw_queue *queue, uint32_t op, const void *args, size_t siz
     args = args_of_size(op, args, size, &copy, &status);
     if (!args)
         return status;
-    return check_whole(queue, op, args, &status) ? submit_taken(queue, op, args) : status;
+    return check_whole(queue, op, args, &status) ? op_rows[op].take(queue, args) : status;
 }
 
 static inline bool usable(const struct hw_queue *queue)
@@ -114,9 +139,9 @@ static inline bool usable(const struct hw_queue *queue)
 }
 
 /* Whether a look at the struct of any op is safe. One of another size may lie at any address. */
-HOT bool can_look(const void *args, size_t size)
+HOT bool can_look(const void *args, size_t size, size_t own)
 {
-    return likely(args != NULL) && likely(size >= SEEN_BYTES) &&
+    return likely(args != NULL) && likely(size == own) &&
            likely((uintptr_t)args % _Alignof(union any_op) == 0);
 }
 
@@ -125,16 +150,27 @@ HOT bool can_look(const void *args, size_t size)
 static __attribute__((noinline)) enum hw_status
 submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
-    const bool looks = can_look(args, size) && usable(queue);
+    const bool looks = can_look(args, size, op_rows[op].size) && usable(queue);
     for (uint32_t way = 0; way < SEEN_WAYS && looks; way++) {
-        struct seen_call *seen = seen_in(queue, way, op, args, size);
+        struct seen_call *seen = seen_in(queue, way, op, args);
         if (!seen || !is_like(queue, seen, args))
             continue;
         if (way)
             seen_swap(&queue->seen, seen->slot);
-        return submit_taken(queue, seen->op, args);
+        return seen->take(queue, args);
     }
     return submit_checked(queue, op, args, size);
+}
+
+/* Calls after a change of the device, or a fork. */
+static __attribute__((noinline)) enum hw_status submit_after(struct hw_queue *queue,
+                                                             uint32_t op, const void *args)
+{
+    /* Read first, because a device that is lost has changed. */
+    const uint64_t stamp = stamp_of(queue, memory_order_acquire);
+    if (usable(queue))
+        queue->usable = stamp;
+    return submit_unlike(queue, op, args, op_rows[op].size);
 }
 
 /* Calls that may be like the remembered one, whose addresses replace those of that one. */
@@ -143,83 +179,116 @@ submit_followed(struct hw_queue *queue, struct seen_call *seen, const void *args
 {
     /* Read first, because a device that is lost has changed. */
     const uint64_t stamp = stamp_of(queue, memory_order_acquire);
-    seen->rest = 0;
+    seen->rest = -1;
     if (!usable(queue) || !is_like(queue, seen, args))
-        return submit_unlike(queue, seen->op, args, seen->size);
+        return submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
     follow(seen, args, stamp);
-    return submit_taken(queue, seen->op, args);
+    return seen->take(queue, args);
 }
 
+/* Calls that fit, with a packed operand. */
 static __attribute__((noinline)) enum hw_status
-submit_others(struct hw_queue *queue, struct seen_call *seen, const void *args)
+submit_packed(struct hw_queue *queue, struct seen_call *seen, const void *args)
 {
-    return others_fit(seen, args) ? submit_taken(queue, seen->op, args)
-                                  : submit_unlike(queue, seen->op, args, seen->size);
-}
-
-/* Calls of the form of the remembered one, on other addresses. */
-static __attribute__((noinline)) enum hw_status
-submit_moved(struct hw_queue *queue, struct seen_call *seen, const void *args)
-{
-    if (unlikely(is_followed(seen)))
-        return submit_followed(queue, seen, args);
-    if (unlikely(!usable(queue)) || unlikely(!places_fit(queue, seen, args)))
-        return submit_unlike(queue, seen->op, args, seen->size);
-    return unlikely(seen->others) ? submit_others(queue, seen, args)
-                                  : submit_taken(queue, seen->op, args);
+    return packed_fit(seen, args)
+               ? seen->take(queue, args)
+               : submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
 }
 
 /* The remembered call that is looked at first, or NULL. */
 HOT struct seen_call *first_seen(const struct hw_queue *queue, uint32_t op,
-                                 const void *args, size_t size)
+                                 const void *args, size_t size, size_t own)
 {
-    return can_look(args, size) ? seen_in(queue, 0, op, args, size) : NULL;
+    return can_look(args, size, own) ? seen_in(queue, 0, op, args) : NULL;
 }
 
-/* Ends a look: submits the remembered call, or one of its form, or another one. This function and
- * submit_moved() call nothing but what they end with, so they save no registers. */
-#define SUBMIT_COMPARED(same_call, same_form)                                              \
-    if (likely(same_call(&differ)) && likely(stamp == seen->stamp))                        \
-        return submit_taken(queue, seen->op, args);                                        \
-    return likely(same_form(&differ)) ? submit_moved(queue, seen, args)                    \
-                                      : submit_unlike(queue, op, args, size);
+/* Calls of the form of the remembered one, on other addresses. `shape`: what places_fit() needs
+ * of the op's row. It calls nothing but what it ends with, so it saves no registers. */
+HOT enum hw_status submit_moved(struct hw_queue *queue, const void *args,
+                                struct seen_call *seen, uint64_t stamp,
+                                const struct op_row *shape)
+{
+    if (unlikely(is_followed(seen)))
+        return submit_followed(queue, seen, args);
+    if (unlikely(stamp != queue->usable))
+        return submit_after(queue, seen->op, args);
+    if (unlikely(!places_fit(queue, seen, args, shape)))
+        return submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
+    return unlikely(seen->packed) ? submit_packed(queue, seen, args)
+                                  : seen->take(queue, args);
+}
 
 enum hw_status submit_portable(struct hw_queue *queue, uint32_t op, const void *args,
                                size_t size)
 {
-    struct seen_call *seen = first_seen(queue, op, args, size);
+    const struct op_row *row = &op_rows[op];
+    struct seen_call *seen = first_seen(queue, op, args, size, row->size);
     if (unlikely(!seen))
         return submit_unlike(queue, op, args, size);
     const uint64_t stamp = stamp_of(queue, memory_order_relaxed);
-    const struct difference differ = compare(seen, args, op_rows[op].operand_count);
-    SUBMIT_COMPARED(same_call, same_form)
+    const struct difference differ = compare(seen, args, row);
+    if (unlikely(!same_form(&differ)))
+        return submit_unlike(queue, op, args, size);
+    if (likely(stamp == seen->stamp) && likely(same_call(&differ)))
+        return op_rows[op].take(queue, args);
+    return submit_moved(queue, args, seen, stamp, row);
 }
 
 #ifdef __x86_64__
-/* For ops of so many operands, with at most so many bytes of other fields. */
-#define OPS_AVX2(CLASS, name)                                                              \
-    CLASS(name, 2, 32)                                                                     \
-    CLASS(name, 3, 32) CLASS(name, 4, 64) CLASS(name, 5, 32) CLASS(name, 8, 32)
-#define CLASS(name, count, fields)                                                         \
-    || (OPERANDS_##name == (count) &&                                                      \
-        sizeof(struct hw_##name) <= (count) * sizeof(struct hw_tensor) + (fields))
-#define X(NAME, name) _Static_assert(0 OPS_AVX2(CLASS, name), #name ": OPS_AVX2");
+/* What places_fit() is compiled for: ops of so many operands, of which these are written and those
+ * may be absent (bit i: operand i). */
+#define SHAPES(SHAPE, name)                                                                \
+    SHAPE(name, 2, 2, 0)                                                                   \
+    SHAPE(name, 3, 4, 0)                                                                   \
+    SHAPE(name, 3, 4, 2)                                                                   \
+    SHAPE(name, 3, 6, 2)                                                                   \
+    SHAPE(name, 4, 8, 4)                                                                   \
+    SHAPE(name, 4, 8, 6)                                                                   \
+    SHAPE(name, 4, 9, 4)                                                                   \
+    SHAPE(name, 5, 16, 8)                                                                  \
+    SHAPE(name, 5, 16, 14)                                                                 \
+    SHAPE(name, 8, 128, 120)
+#define IS_SHAPE(name, count, outputs, absent)                                             \
+    (OPERANDS_##name == (count) && WRITTEN_##name == (outputs) &&                          \
+     OPTIONAL_##name == (absent))
+
+#define SHAPE(name, count, outputs, absent) || IS_SHAPE(name, count, outputs, absent)
+
+#define X(NAME, name) _Static_assert(0 SHAPES(SHAPE, name), #name ": SHAPES");
 HW_OPS(X)
 #undef X
-#undef CLASS
-#define CLASS(none, count, fields)                                                         \
-    static AVX2 enum hw_status submit_avx2_##count(struct hw_queue *queue, uint32_t op,    \
-                                                   const void *args, size_t size)          \
+#undef SHAPE
+
+#define SHAPE(none, count, outputs, absent)                                                \
+    static __attribute__((noinline)) enum hw_status moved_##count##_##outputs##_##absent(  \
+        struct hw_queue *queue, const void *args, struct seen_call *seen, uint64_t stamp)  \
     {                                                                                      \
-        struct seen_call *seen = first_seen(queue, op, args, size);                        \
-        if (unlikely(!seen))                                                               \
+        static const struct op_row shape = { .operand_count = (count),                     \
+                                             .written = (outputs),                         \
+                                             .optional = (absent) };                       \
+        return submit_moved(queue, args, seen, stamp, &shape);                             \
+    }
+SHAPES(SHAPE, 0)
+#undef SHAPE
+
+#define SHAPE(name, count, outputs, absent)                                                \
+    IS_SHAPE(name, count, outputs, absent) ? moved_##count##_##outputs##_##absent:
+#define X(NAME, name)                                                                      \
+    static AVX2 enum hw_status submit_##name(struct hw_queue *queue, uint32_t op,          \
+                                             const void *args, size_t size)                \
+    {                                                                                      \
+        const struct op_row *row = &op_rows[HW_OP_##NAME];                                 \
+        struct seen_call *seen = first_seen(queue, HW_OP_##NAME, args, size, row->size);   \
+        if (unlikely(!seen) || unlikely(!same_shapes_avx2(seen, args, row)))               \
             return submit_unlike(queue, op, args, size);                                   \
         const uint64_t stamp = stamp_of(queue, memory_order_relaxed);                      \
-        const struct difference_avx2 differ = compare_avx2(seen, args, count, fields);     \
-        SUBMIT_COMPARED(same_call_avx2, same_form_avx2)                                    \
+        if (likely(stamp == seen->stamp) && likely(same_places_avx2(seen, args, row)))     \
+            return take_##name(queue, args);                                               \
+        return (SHAPES(SHAPE, name) NULL)(queue, args, seen, stamp);                       \
     }
-OPS_AVX2(CLASS, 0)
-#undef CLASS
+HW_OPS(X)
+#undef X
+#undef SHAPE
 
 /* __builtin_cpu_supports() would bring 3 KiB of tables. */
 static bool detect_avx2(void)
@@ -242,10 +311,10 @@ static bool has_avx2(void)
     return now == 2;
 }
 
-static submit_any *const submit_avx2[MAX_OPERANDS + 1] = {
-#define CLASS(none, count, fields) [count] = submit_avx2_##count,
-    OPS_AVX2(CLASS, 0)
-#undef CLASS
+static submit_any *const submit_avx2[HW_OP_COUNT] = {
+#define X(NAME, name) submit_##name,
+    HW_OPS(X)
+#undef X
 };
 #endif
 
@@ -254,8 +323,8 @@ submit_any *submit_for(uint32_t op, bool looks)
     if (!looks)
         return submit_checked;
 #ifdef __x86_64__
-    if (has_avx2() && submit_avx2[op_rows[op].operand_count])
-        return submit_avx2[op_rows[op].operand_count];
+    if (has_avx2())
+        return submit_avx2[op];
 #else
     (void)op;
 #endif

@@ -31,6 +31,8 @@ HW_OPS(X)
 
 /* Calls the plugin's function of an op. */
 typedef int32_t plugin_fn(struct hw_queue *queue, const void *args);
+/* Submits a call that the plugin can take as it is, and counts it or handles the error. */
+typedef enum hw_status take_fn(struct hw_queue *queue, const void *args);
 /* hw_submit() for a queue that is not NULL. */
 typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const void *args,
                                   size_t size);
@@ -38,9 +40,12 @@ typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const voi
 struct op_row {
     uint32_t size; /* of its struct */
     uint32_t operand_count;
-    uint32_t written; /* bit i: operand i is an output */
+    uint32_t written;  /* bit i: operand i is an output */
+    uint32_t optional; /* bit i: it may be absent */
+    uint32_t weights;  /* bit i: it may be packed */
     const struct operand_row *operands;
     plugin_fn *call;
+    take_fn *take;
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 

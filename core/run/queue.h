@@ -24,8 +24,7 @@ struct hw_call_stats call_stats(const struct call_counts *counts);
 enum {
     SEEN_ALIGNMENT = 64,
     TAIL_BYTES =
-        64, /* of an op's struct, in which all its fields are that are not operands */
-    SEEN_PAIRS = 4 /* of operands, see struct seen_pair */
+        64 /* of an op's struct, in which all its fields are that are not operands */
 };
 
 /* Where operands may be is kept as distances, which wrap like the addresses. This is none: two
@@ -40,18 +39,10 @@ struct seen_tensor {
 
 /* What the address of an operand must be like. */
 struct seen_place {
-    uint64_t at;       /* where the operand is in the op's struct */
     uint64_t reach;    /* bytes from the first element to the last */
     uint64_t barred;   /* bits that its offset, or address in host memory, must not have */
     uint64_t room;     /* how far behind the end of the last operand it may begin */
     uint64_t in_place; /* or how far, where both begin at the same byte; or NO_DISTANCE */
-};
-
-/* Another output than the last operand, and an operand that it must not overlap. */
-struct seen_pair {
-    uint64_t y, x;    /* where they are in the op's struct */
-    uint64_t y_reach; /* bytes */
-    uint64_t room;    /* how far behind the end of y x may begin */
 };
 
 /* A call that the full check accepted: see seen.h. */
@@ -60,18 +51,13 @@ struct seen_call {
     uint32_t op;
     uint32_t absent; /* bit i: operand i */
     uint32_t moves;  /* how often the operands were elsewhere, up to FOLLOWED */
-    uint32_t rest;   /* how often they may be so until they are followed: see follow() */
-    const struct seen_place *end; /* of the places of those that are present */
-    uint32_t slot;                /* where it is found */
-    uint32_t pair_count;
-    uint32_t field_bytes; /* of the fields that are not operands, whole pairs of words */
-    uint64_t size;        /* of its op's struct */
-    bool others;          /* others_fit() has something to look at */
+    int32_t rest; /* minus how often they may be so until they are followed: see follow() */
+    uint32_t slot; /* where it is found */
+    take_fn *take; /* of its op */
+    bool packed;   /* an operand is, and so in all calls of this form */
     struct seen_tensor operand[MAX_OPERANDS];
     _Alignas(SEEN_ALIGNMENT) unsigned char tail[TAIL_BYTES];
-    /* First that of the op's last operand, which is an output. */
     struct seen_place place[MAX_OPERANDS];
-    struct seen_pair pair[SEEN_PAIRS];
 };
 
 enum {
@@ -90,8 +76,9 @@ struct seen_calls {
 struct hw_queue {
     /* Read by hw_submit(). */
     submit_any *submit[HW_OP_COUNT];
-    _Atomic uint32_t generation;       /* of the process; or see demotion.c */
-    bool host_tensors;                 /* the device can access any host address */
+    _Atomic uint32_t generation; /* of the process; or see demotion.c */
+    uint64_t usable;   /* stamp_of() the queue when its process and device were looked at */
+    bool host_tensors; /* the device can access any host address */
     uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */
     struct hw_device *device;
     void *device_impl;

@@ -8,24 +8,6 @@
 
 /* ---- looking ---- */
 
-static uint64_t begin_of(const struct hw_tensor *t)
-{
-    return t->offset +
-           (t->buffer ? buffer_of(t->buffer)->address : (uint64_t)(uintptr_t)t->data);
-}
-
-/* Whether the outputs besides the last operand are writable and overlap no other operand. */
-static bool outputs_fit(const struct seen_call *seen, const void *args)
-{
-    for (uint32_t i = 0; i < seen->pair_count; i++) {
-        const struct seen_pair *like = &seen->pair[i];
-        const struct hw_tensor *y = at(args, like->y), *x = at(args, like->x);
-        if (!writable(y) || begin_of(x) - begin_of(y) - like->y_reach > like->room)
-            return false;
-    }
-    return true;
-}
-
 /* Whether a packed operand is as its device made it, if the remembered one was. It fits: no
  * offset is admitted, and no host memory. */
 static bool packed_is_like(const struct hw_tensor *t, const struct seen_place *like)
@@ -35,25 +17,23 @@ static bool packed_is_like(const struct hw_tensor *t, const struct seen_place *l
            buffer->packed.dtype == t->dtype && equal_extents(&buffer->packed, t);
 }
 
-static bool packed_fit(const struct seen_call *seen, const void *args)
+bool packed_fit(const struct seen_call *seen, const void *args)
 {
-    bool fit = true;
-    for (const struct seen_place *like = seen->place; like < seen->end; like++) {
-        const struct hw_tensor *t = at(args, like->at);
-        fit &= !t->layout || packed_is_like(t, like);
-    }
-    return fit;
-}
-
-bool others_fit(const struct seen_call *seen, const void *args)
-{
-    return outputs_fit(seen, args) && packed_fit(seen, args);
+    const struct op_row *row = &op_rows[seen->op];
+    const struct hw_tensor *t = args;
+    for (uint32_t i = 0; i < row->operand_count; i++)
+        if (is_there(row, seen->absent, i) && t[i].layout &&
+            !packed_is_like(&t[i], &seen->place[i]))
+            return false;
+    return true;
 }
 
 bool is_like(const struct hw_queue *queue, const struct seen_call *seen, const void *args)
 {
-    const struct difference differ = compare(seen, args, op_rows[seen->op].operand_count);
-    return same_form(&differ) && places_fit(queue, seen, args) && others_fit(seen, args);
+    const struct op_row *row = &op_rows[seen->op];
+    const struct difference differ = compare(seen, args, row);
+    return same_form(&differ) && places_fit(queue, seen, args, row) &&
+           packed_fit(seen, args);
 }
 
 void follow(struct seen_call *seen, const void *args, uint64_t stamp)
@@ -64,7 +44,7 @@ void follow(struct seen_call *seen, const void *args, uint64_t stamp)
     const bool last = ++seen->moves == FOLLOWED;
     seen->stamp = last ? NO_STAMP : stamp;
     seen->moves = last ? 0 : seen->moves;
-    seen->rest = last ? ROUND - FOLLOWED : 0;
+    seen->rest = last ? -(int32_t)(ROUND - FOLLOWED) : -1;
 }
 
 /* ---- remembering ---- */
@@ -109,58 +89,30 @@ static void set_operands(struct seen_call *call, const struct op_row *row, const
 {
     const struct hw_tensor *t = args;
     const struct byte_range *y = &check->bytes[row->operand_count - 1];
-    struct seen_place *place = call->place;
-    for (uint32_t i = row->operand_count; i-- > 0;) {
+    call->absent = 0;
+    call->packed = false;
+    for (uint32_t i = 0; i < row->operand_count; i++) {
         call->operand[i].tensor = t[i];
-        if (t[i].dtype == HW_NONE) {
-            call->absent |= 1u << i;
-            continue;
-        }
-        *place++ = (struct seen_place){
-            .at = row->operands[i].offset,
+        call->absent |= (uint32_t)(t[i].dtype == HW_NONE) << i;
+        call->packed |= t[i].dtype != HW_NONE && t[i].layout;
+        call->place[i] = (struct seen_place){
             .reach = reach_of(&check->bytes[i]),
             .barred = barred_for(&t[i]),
             .room = room_behind(y, &check->bytes[i]),
             .in_place = NO_DISTANCE,
         };
-        call->others |= t[i].layout != 0;
     }
-    call->end = place;
-}
-
-#define T(op, field, role) +(HW_ROLE_##role >= HW_ROLE_OUT)
-#define X(NAME, name)                                                                      \
-    _Static_assert((0 HW_OPERANDS_##NAME(T) - 1) * (OPERANDS_##name - 2) <= SEEN_PAIRS,    \
-                   #name ": SEEN_PAIRS");
-HW_OPS(X)
-#undef X
-#undef T
-
-/* The last operand needs none, because all others are compared with it. */
-static void set_pairs(struct seen_call *call, const struct op_row *row, const void *args,
-                      const struct check *check)
-{
-    const struct hw_tensor *t = args;
-    const uint32_t last = row->operand_count - 1;
-    for (uint32_t y = 0; y < last; y++)
-        for (uint32_t x = 0; x < last; x++)
-            if (row->written >> y & 1 && x != y && t[y].dtype && t[x].dtype)
-                call->pair[call->pair_count++] = (struct seen_pair){
-                    .y = row->operands[y].offset,
-                    .x = row->operands[x].offset,
-                    .y_reach = reach_of(&check->bytes[y]),
-                    .room = room_behind(&check->bytes[y], &check->bytes[x]),
-                };
 }
 
 /* What is in place in this call may be so in all of its form. Only the last operand may. */
 static void allow_in_place(struct seen_call *call, const struct check *check)
 {
-    const struct byte_range *y = &check->bytes[op_rows[check->op].operand_count - 1];
-    for (struct seen_place *place = call->place + 1; place < call->end; place++) {
-        const struct byte_range *x = &check->bytes[place->at / sizeof(struct hw_tensor)];
+    const uint32_t last = op_rows[check->op].operand_count - 1;
+    const struct byte_range *y = &check->bytes[last];
+    for (uint32_t i = 0; i < last; i++) {
+        const struct byte_range *x = &check->bytes[i];
         if (share_space(y, x) && y->begin == x->begin)
-            place->in_place = 0 - reach_of(y);
+            call->place[i].in_place = 0 - reach_of(y);
     }
 }
 
@@ -179,7 +131,7 @@ static bool has_form(const struct seen_call *seen, uint32_t op, const void *args
 {
     if (!seen || seen->op != op)
         return false;
-    const struct difference differ = compare(seen, args, op_rows[op].operand_count);
+    const struct difference differ = compare(seen, args, &op_rows[op]);
     return same_form(&differ);
 }
 
@@ -193,21 +145,14 @@ static struct seen_call *remember(struct seen_calls *seen, const void *args,
         if (has_form(seen->slot[way][slot], check->op, args))
             return seen->slot[way][slot];
     struct seen_call *call = take_oldest(seen);
-    call->size = row->size;
     call->op = check->op;
+    call->take = row->take;
     call->slot = slot;
     call->stamp = NO_STAMP;
-    call->moves = call->rest = 0;
-    call->absent = call->pair_count = 0;
-    call->others = false;
+    call->moves = 0;
+    call->rest = -1;
     set_operands(call, row, args, check);
-    call->field_bytes = (row->size -
-                         row->operand_count * (uint32_t)sizeof(struct hw_tensor) +
-                         (uint32_t)sizeof(pair) - 1) /
-                        sizeof(pair) * sizeof(pair);
     memcpy(call->tail, at(args, row->size - TAIL_BYTES), TAIL_BYTES);
-    set_pairs(call, row, args, check);
-    call->others |= call->pair_count != 0;
     if (seen->slot[0][slot])
         seen->slot[1][slot] = seen->slot[0][slot];
     seen->slot[0][slot] = call;

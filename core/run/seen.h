@@ -24,6 +24,8 @@
 #include "run/check.h"
 #include "run/queue.h"
 
+#include <string.h>
+
 #define HOT static inline __attribute__((always_inline))
 
 /* ---- the form ---- */
@@ -38,7 +40,8 @@
     HW_OPERANDS_##NAME(T) _Static_assert(OPERANDS_##name >= 2, #name ": see slot_of()");   \
     _Static_assert(sizeof(struct hw_##name) % sizeof(uint64_t) == 0, #name ": words");     \
     _Static_assert(sizeof(struct hw_##name) <=                                             \
-                       OPERANDS_##name * sizeof(struct hw_tensor) + TAIL_BYTES,            \
+                       offsetof(struct hw_tensor, layout) +                                \
+                           (OPERANDS_##name - 1) * sizeof(struct hw_tensor) + TAIL_BYTES,  \
                    #name ": TAIL_BYTES");
 HW_OPS(X)
 #undef X
@@ -63,11 +66,6 @@ HOT const void *at(const void *args, uint64_t offset)
     return (const char *)args + offset;
 }
 
-HOT bool is_absent(const struct seen_call *seen, uint32_t operand)
-{
-    return seen->absent >> operand & 1;
-}
-
 HOT void compare_pair(pair *differ, const void *given, const void *like)
 {
     *differ |= *(const pair *)given ^ *(const even_pair *)like;
@@ -82,22 +80,29 @@ HOT void compare_operand(struct difference *differ, const struct hw_tensor *t,
         compare_pair(&differ->form, at(t, i), at(like, i));
 }
 
-/* Compares a call of the remembered one's op, which has `count` operands. Of an absent one only the
- * dtype counts. The fields that are not operands are the last bytes of the struct; before them is
- * the shape of the last operand, which may be compared with them. */
+/* Whether the operand is there, where those in `absent` are not. */
+HOT bool is_there(const struct op_row *row, uint32_t absent, uint32_t operand)
+{
+    return !(row->optional & absent & 1u << operand);
+}
+
+/* Compares a call of the remembered one's op. Of an absent operand only the dtype counts. The
+ * fields that are not operands are the last bytes of the struct; before them is the shape of the
+ * last operand, which may be compared with them. */
 HOT struct difference compare(const struct seen_call *seen, const void *args,
-                              uint32_t count)
+                              const struct op_row *row)
 {
     const struct hw_tensor *t = args;
-    const char *end = at(args, seen->size), *like = at(seen->tail, TAIL_BYTES);
+    const char *end = at(args, row->size), *like = at(seen->tail, TAIL_BYTES);
+    const uint64_t fields = row->size - row->operand_count * sizeof *t;
     struct difference differ = { .absent = HW_NONE };
-    for (uint32_t i = 0; i < count; i++)
-        if (is_absent(seen, i))
-            differ.absent |= (uint32_t)t[i].dtype;
-        else
+    for (uint32_t i = 0; i < row->operand_count; i++)
+        if (is_there(row, seen->absent, i))
             compare_operand(&differ, &t[i], &seen->operand[i].tensor);
-    for (uint64_t left = seen->field_bytes; left; left -= sizeof(pair))
-        compare_pair(&differ.form, end - left, like - left);
+        else
+            differ.absent |= (uint32_t)t[i].dtype;
+    for (uint64_t i = sizeof(pair); i < fields + sizeof(pair); i += sizeof(pair))
+        compare_pair(&differ.form, end - i, like - i);
     return differ;
 }
 
@@ -118,8 +123,9 @@ HOT uint32_t slot_of(uint32_t op, const void *args)
 {
     const struct hw_tensor *t = args;
     const uint32_t mix =
-        ((uint32_t)t[0].extent[0] + (uint32_t)t[1].stride[0] + op) * 0x2545F491u +
-        ((uint32_t)t[0].stride[0] + (uint32_t)t[1].extent[0]) * 0x6C078965u;
+        ((uint32_t)t[0].extent[0] + (uint32_t)t[1].stride[0]) * 0x2545F491u +
+        ((uint32_t)t[0].stride[0] + (uint32_t)t[1].extent[0]) * 0x6C078965u +
+        op * 0x2545F491u;
     return mix / (UINT32_MAX / SEEN_SLOTS + 1);
 }
 
@@ -136,18 +142,28 @@ HOT uint64_t stamp_of(const struct hw_queue *queue, memory_order order)
 
 /* ---- other addresses ---- */
 
-/* Whether the operand is where a call may have it. Sets where it begins, as a number to
- * compare: the address in host memory, otherwise one derived from the plugin's handle. The
- * bits that are barred keep the sums from wrapping. */
-HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device,
-                    const struct hw_tensor *t, const struct seen_place *like,
-                    uint64_t *begin)
+HOT uint64_t type_of(const struct hw_tensor *t)
 {
+    uint64_t type;
+    memcpy(&type, &t->dtype, sizeof type);
+    return type;
+}
+
+/* Whether the operand has the dtype and the rank of the remembered one, and is where a call may
+ * have it. Sets where it begins, as a number to compare: the address in host memory, otherwise
+ * one derived from the plugin's handle. The bits that are barred keep the sums from wrapping. */
+HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device,
+                    const struct seen_call *seen, const struct hw_tensor *t,
+                    uint32_t operand, uint64_t *begin)
+{
+    const struct seen_place *like = &seen->place[operand];
     const struct buffer *buffer = buffer_of(t->buffer);
     const uint64_t offset = t->offset;
+    if (unlikely(type_of(t) != type_of(&seen->operand[operand].tensor)))
+        return false;
     if (likely(buffer != NULL)) {
         *begin = buffer->address + offset;
-        return likely(!(offset & like->barred)) &&
+        return likely((offset & like->barred) == 0) &&
                likely(offset + like->reach <= buffer->base.bytes) &&
                likely(buffer->owner == device);
     }
@@ -160,52 +176,76 @@ HOT bool writable(const struct hw_tensor *t)
     return !t->buffer || !(t->buffer->flags & HW_BUFFER_READ_ONLY);
 }
 
-/* Whether the operands of a call of this form, except those that others_fit() looks at, are where
- * a call may have them. */
-HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
-                    const void *args)
+/* Whether the outputs before the last operand are writable and overlap no other operand.
+ * `begin`: of each operand. The last one overlaps none. */
+HOT bool outputs_fit(const struct seen_call *seen, const void *args,
+                     const struct op_row *row, const uint64_t *begin)
 {
-    const struct hw_device *device = queue->device;
-    const struct seen_place *like = seen->place, *const end = seen->end;
-    const struct hw_tensor *t = at(args, like->at);
-    uint64_t begin, y_end;
-    if (unlikely(!place_fits(queue, device, t, like, &y_end)) || unlikely(!writable(t)))
-        return false;
-    y_end += like->reach;
-    while (++like < end)
-        if (unlikely(!place_fits(queue, device, at(args, like->at), like, &begin)) ||
-            (unlikely(begin - y_end > like->room) && begin - y_end != like->in_place))
+    const uint32_t last = row->operand_count - 1;
+    const struct hw_tensor *t = args;
+#pragma GCC unroll 8
+    for (uint32_t y = 0; y < last; y++) {
+        if (!(row->written >> y & 1) || !is_there(row, seen->absent, y))
+            continue;
+        const uint64_t reach = seen->place[y].reach, end = begin[y] + reach;
+        if (unlikely(!writable(&t[y])))
             return false;
+#pragma GCC unroll 8
+        for (uint32_t x = 0; x < last; x++)
+            if (x != y && is_there(row, seen->absent, x) &&
+                unlikely(begin[x] - end > 0 - reach - seen->place[x].reach))
+                return false;
+    }
     return true;
 }
 
-/* Whether the outputs besides the last operand are writable and overlap no other operand, and
- * packed operands are as their device made them. All operands fit, and the last one overlaps
- * none. */
-bool others_fit(const struct seen_call *seen, const void *args);
+/* Whether the operands of a call with these shapes have the same types and are where a call may
+ * have them. */
+HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
+                    const void *args, const struct op_row *row)
+{
+    const struct hw_device *device = queue->device;
+    const uint32_t last = row->operand_count - 1;
+    const struct hw_tensor *t = args;
+    uint64_t begin[MAX_OPERANDS] = { 0 };
+    if (unlikely(!place_fits(queue, device, seen, &t[last], last, &begin[last])) ||
+        unlikely(!writable(&t[last])))
+        return false;
+    const uint64_t end = begin[last] + seen->place[last].reach;
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < last; i++) {
+        if (!is_there(row, seen->absent, i))
+            continue;
+        if (unlikely(!place_fits(queue, device, seen, &t[i], i, &begin[i])) ||
+            (unlikely(begin[i] - end > seen->place[i].room) &&
+             begin[i] - end != seen->place[i].in_place))
+            return false;
+    }
+    return outputs_fit(seen, args, row, begin);
+}
+
+/* Whether packed operands are as their device made them, where all operands fit. */
+bool packed_fit(const struct seen_call *seen, const void *args);
 
 /* Whether a call is like the remembered one: it is valid, and the plugin can take it as it is. */
 bool is_like(const struct hw_queue *queue, const struct seen_call *seen, const void *args);
 
 /* ---- remembered calls ---- */
 
-/* What the quick look reads of any op, whatever its size. */
-#define SEEN_BYTES (2 * sizeof(struct hw_tensor))
-
 /* A remembered call that may be like this one, or NULL. */
 HOT struct seen_call *seen_in(const struct hw_queue *queue, uint32_t way, uint32_t op,
-                              const void *args, size_t size)
+                              const void *args)
 {
     struct seen_call *seen = queue->seen.slot[way][slot_of(op, args)];
-    return seen && seen->op == op && seen->size == size ? seen : NULL;
+    return likely(seen != NULL) && likely(seen->op == op) ? seen : NULL;
 }
 
 /* Where operands are elsewhere in each call, remembering their addresses costs more than it saves.
  * So of each round of such calls, only the addresses of the first ones are remembered. */
-enum { FOLLOWED = 4, ROUND = 256 };
+enum { FOLLOWED = 2, ROUND = 256 };
 HOT bool is_followed(struct seen_call *seen)
 {
-    return seen->rest-- == 0;
+    return ++seen->rest == 0;
 }
 
 /* Remembers the addresses of a call that is like this one; `stamp`: from before the look. */
