@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_dispatch.c - the cost of a call beyond the work of the plugin: each op on tensors
  * of few elements, alternately through the library and by a direct call of the plugin's
- * function; first the same call again and again, then calls of different shapes in turn.
+ * function; first the same call again and again, then calls of different shapes in turn, then
+ * calls whose operands are elsewhere each time.
  *
  * The plugin is entered a second time through its public ABI, as by any host, with its own
  * device and queue. Both sides run the same code of the plugin on one thread. */
@@ -23,7 +24,12 @@
 #include <string.h>
 #include <verify.h>
 
-enum { CALLS = 200, REPETITIONS = 2000, MEMORY = 1 << 16 /* bytes, for each side */ };
+enum {
+    CALLS = 200,
+    REPETITIONS = 2000,
+    MEMORY = 4 << 20, /* bytes, for each side */
+    ALIGNMENT = 64    /* of operands */
+};
 
 /* ---- The plugin without the library -------------------------------------------------------- */
 
@@ -81,7 +87,7 @@ static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plug
 /* Gives both sides the same data, because leftover numbers may be slow ones. */
 static int32_t clear_memory(struct direct *direct)
 {
-    static const char zeros[MEMORY];
+    static char zeros[MEMORY];
     const struct hw_transfer transfer = { .size = sizeof transfer,
                                           .dst = &direct->memory,
                                           .src_host = zeros,
@@ -135,33 +141,39 @@ union op_args {
 #undef X
 };
 
-/* Calls of different shapes, which take turns. */
+/* Calls of different shapes, which take turns; or of the first one, each so many bytes behind
+ * the one before. */
 struct calls {
     union op_args args[VERIFY_CALLS];
     int shapes;
+    uint64_t step; /* 0: on the same addresses */
 };
 
-/* The two loops differ only in the call. */
+#define MOVE(op, field, role) moved.field.offset += calls->step;
+#define LOOPS(NAME, name, call)                                                            \
+    int32_t status = HW_OK;                                                                \
+    for (int i = 0, shape = 0; i < CALLS && !calls->step; i++) {                           \
+        const struct hw_##name *op = &calls->args[shape].name;                             \
+        status |= (int32_t)(call);                                                         \
+        shape = shape + 1 < calls->shapes ? shape + 1 : 0;                                 \
+    }                                                                                      \
+    struct hw_##name moved = calls->args[0].name;                                          \
+    for (int i = 0; i < CALLS && calls->step; i++) {                                       \
+        const struct hw_##name *op = &moved;                                               \
+        status |= (int32_t)(call);                                                         \
+        HW_OPERANDS_##NAME(MOVE)                                                           \
+    }                                                                                      \
+    return status;
 #define X(NAME, name)                                                                      \
     static int32_t library_##name(struct hw_queue *queue, const struct calls *calls)       \
     {                                                                                      \
-        int32_t status = HW_OK;                                                            \
-        for (int i = 0, shape = 0; i < CALLS; i++) {                                       \
-            status |= (int32_t)hw_##name(queue, &calls->args[shape].name);                 \
-            shape = shape + 1 < calls->shapes ? shape + 1 : 0;                             \
-        }                                                                                  \
-        return status;                                                                     \
+        LOOPS(NAME, name, hw_##name(queue, op))                                            \
     }                                                                                      \
     static int32_t direct_##name(const struct direct *direct, const struct calls *calls)   \
     {                                                                                      \
         int32_t (*call)(void *, void *,                                                    \
                         const struct hw_##name *) = direct->table.ops->name;               \
-        int32_t status = HW_OK;                                                            \
-        for (int i = 0, shape = 0; i < CALLS; i++) {                                       \
-            status |= call(direct->device, direct->queue, &calls->args[shape].name);       \
-            shape = shape + 1 < calls->shapes ? shape + 1 : 0;                             \
-        }                                                                                  \
-        return status;                                                                     \
+        LOOPS(NAME, name, call(direct->device, direct->queue, op))                         \
     }                                                                                      \
     static bool has_##name(const struct hw_plugin_ops *ops)                                \
     {                                                                                      \
@@ -170,6 +182,8 @@ struct calls {
     }
 HW_OPS(X)
 #undef X
+#undef LOOPS
+#undef MOVE
 
 static const struct subject {
     const char *name;
@@ -240,21 +254,24 @@ static int32_t measure(const struct subject *subject, const struct pair *pair,
 
 /* ---- The table ----------------------------------------------------------------------------- */
 
-static void report_figures(const struct bench *bench, const char *name, int shapes,
-                           const struct figures *figures, double ghz)
+static void report_figures(const struct bench *bench, const char *name,
+                           const struct calls *calls, const struct figures *figures,
+                           double ghz)
 {
-    json_array_append_new(bench->results,
-                          json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:f}", "bench",
-                                    "dispatch", "op", name, "shapes", shapes, "unit",
-                                    "ns per call", "library", spread_json(figures->library),
-                                    "direct", spread_json(figures->direct), "cost",
-                                    spread_json(figures->cost), "cycles",
-                                    figures->cost.median * ghz));
+    const char *addresses = calls->step ? "new" : "same";
+    json_array_append_new(
+        bench->results,
+        json_pack("{s:s, s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch",
+                  "op", name, "shapes", calls->shapes, "addresses", addresses, "unit",
+                  "ns per call", "library", spread_json(figures->library), "direct",
+                  spread_json(figures->direct), "cost", spread_json(figures->cost),
+                  "cycles", figures->cost.median * ghz));
     if (out_is_text())
-        say("  %-12s %5d %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %8.1f\n", name, shapes,
-            figures->library.median, figures->direct.median, ink(BOLD),
-            figures->cost.median, ink(PLAIN), figures->cost.p10, figures->cost.p90,
-            figures->cost.median * ghz, figures->cost.median * ghz / 3.0);
+        say("  %-12s %5d  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %8.1f\n", name,
+            calls->shapes, addresses, figures->library.median, figures->direct.median,
+            ink(BOLD), figures->cost.median, ink(PLAIN), figures->cost.p10,
+            figures->cost.p90, figures->cost.median * ghz,
+            figures->cost.median * ghz / 3.0);
 }
 
 /* Whether to measure an op: it was named, or none was. */
@@ -266,34 +283,43 @@ static bool wanted(const struct bench *bench, const char *name)
     return any;
 }
 
+/* `step` is for calls that do not touch the memory of each other. */
 static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
-                       struct direct *direct)
+                       struct direct *direct, uint64_t *step)
 {
-    uint64_t bytes = 0;
-    for (int i = 0; i < VERIFY_CALLS; i++)
+    *step = 0;
+    for (int i = 0; i < VERIFY_CALLS; i++) {
+        uint64_t bytes = 0;
         if (!verify_call(op, i, buffer, &pair->ours.args[i], &bytes) ||
             !verify_call(op, i, &direct->memory, &pair->theirs.args[i], &bytes) ||
-            bytes > MEMORY) {
+            bytes > MEMORY / (CALLS + 1)) {
             complain("dispatch: %s: no cases to measure, or out of memory", hw_op_name(op));
             return false;
         }
+        *step = bytes > *step ? bytes : *step;
+    }
+    *step = (*step + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return true;
 }
 
-/* Measures an op with one shape, then with all in turn. */
+/* Measures an op with one shape, with all in turn, then with one on other addresses each time. */
 static int run_subject(const struct bench *bench, const struct subject *subject,
-                       struct pair *pair, int repetitions)
+                       struct pair *pair, uint64_t step, int repetitions)
 {
-    static const int shapes[] = { 1, VERIFY_CALLS };
+    const struct {
+        int shapes;
+        uint64_t step;
+    } ways[] = { { 1, 0 }, { VERIFY_CALLS, 0 }, { 1, step } };
     const double ghz = core_ghz();
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct figures figures;
-        pair->ours.shapes = pair->theirs.shapes = shapes[i];
+        pair->ours.shapes = pair->theirs.shapes = ways[i].shapes;
+        pair->ours.step = pair->theirs.step = ways[i].step;
         if (measure(subject, pair, repetitions, &figures)) {
             complain("dispatch: %s: %s", subject->name, hw_message());
             return EXIT_FAILED;
         }
-        report_figures(bench, subject->name, shapes[i], &figures, ghz);
+        report_figures(bench, subject->name, &pair->ours, &figures, ghz);
     }
     return 0;
 }
@@ -302,6 +328,7 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
                         struct hw_buffer *buffer, struct direct *direct)
 {
     struct pair pair = { .queue = queue, .direct = direct };
+    uint64_t step;
     int status = 0;
 
     for (uint32_t op = 0; op < HW_OP_COUNT && !status; op++) {
@@ -312,8 +339,8 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
                 say("  %-12s the plugin does not have it\n", subjects[op].name);
             continue;
         }
-        status = make_calls(&pair, op, buffer, direct)
-                     ? run_subject(bench, &subjects[op], &pair, repetitions)
+        status = make_calls(&pair, op, buffer, direct, &step)
+                     ? run_subject(bench, &subjects[op], &pair, step, repetitions)
                      : EXIT_FAILED;
     }
     return status;
@@ -355,8 +382,10 @@ int measure_dispatch(const struct bench *bench)
         goto close;
     if (out_is_text())
         say("\ndispatch on %s: nanoseconds per call on few elements, %d times %d calls each way,\n"
-            "of one shape, then of %d shapes in turn\n"
-            "  op          shapes  library   direct     cost    p10    p90   cycles  ns@3GHz\n",
+            "of one shape, of %d shapes in turn, then of one whose operands are elsewhere each "
+            "time\n"
+            "  op          shapes  addresses  library   direct     cost    p10    p90   cycles"
+            "  ns@3GHz\n",
             hw_device_name(device), repetitions, CALLS, VERIFY_CALLS);
     status = run_subjects(bench, repetitions, queue, buffer, &direct);
     direct_close(&direct);
