@@ -218,23 +218,6 @@ HOT enum hw_status submit_moved(struct hw_queue *queue, const void *args,
                                   : seen->take(queue, args);
 }
 
-enum hw_status submit_portable(struct hw_queue *queue, uint32_t op, const void *args,
-                               size_t size)
-{
-    const struct op_row *row = &op_rows[op];
-    struct seen_call *seen = first_seen(queue, op, args, size, row->size);
-    if (unlikely(!seen))
-        return submit_unlike(queue, op, args, size);
-    const uint64_t stamp = stamp_of(queue, memory_order_relaxed);
-    const struct difference differ = compare(seen, args, row);
-    if (unlikely(!same_form(&differ)))
-        return submit_unlike(queue, op, args, size);
-    if (likely(stamp == seen->stamp) && likely(same_call(&differ)))
-        return op_rows[op].take(queue, args);
-    return submit_moved(queue, args, seen, stamp, row);
-}
-
-#ifdef __x86_64__
 /* What places_fit() is compiled for: ops of so many operands, of which these are written and those
  * may be absent (bit i: operand i). */
 #define SHAPES(SHAPE, name)                                                                \
@@ -271,8 +254,34 @@ HW_OPS(X)
 SHAPES(SHAPE, 0)
 #undef SHAPE
 
+typedef enum hw_status moved_fn(struct hw_queue *queue, const void *args,
+                                struct seen_call *seen, uint64_t stamp);
+static moved_fn *const moved[HW_OP_COUNT] = {
 #define SHAPE(name, count, outputs, absent)                                                \
     IS_SHAPE(name, count, outputs, absent) ? moved_##count##_##outputs##_##absent:
+#define X(NAME, name) SHAPES(SHAPE, name) NULL,
+    HW_OPS(X)
+#undef X
+#undef SHAPE
+};
+
+enum hw_status submit_portable(struct hw_queue *queue, uint32_t op, const void *args,
+                               size_t size)
+{
+    const struct op_row *row = &op_rows[op];
+    struct seen_call *seen = first_seen(queue, op, args, size, row->size);
+    if (unlikely(!seen))
+        return submit_unlike(queue, op, args, size);
+    const uint64_t stamp = stamp_of(queue, memory_order_relaxed);
+    const struct difference differ = compare(seen, args, row);
+    if (unlikely(!same_form(&differ)))
+        return submit_unlike(queue, op, args, size);
+    if (likely(stamp == seen->stamp) && likely(same_call(&differ)))
+        return op_rows[op].take(queue, args);
+    return moved[op](queue, args, seen, stamp);
+}
+
+#ifdef __x86_64__
 #define X(NAME, name)                                                                      \
     static AVX2 enum hw_status submit_##name(struct hw_queue *queue, uint32_t op,          \
                                              const void *args, size_t size)                \
@@ -284,11 +293,10 @@ SHAPES(SHAPE, 0)
         const uint64_t stamp = stamp_of(queue, memory_order_relaxed);                      \
         if (likely(stamp == seen->stamp) && likely(same_places_avx2(seen, args, row)))     \
             return take_##name(queue, args);                                               \
-        return (SHAPES(SHAPE, name) NULL)(queue, args, seen, stamp);                       \
+        return moved[HW_OP_##NAME](queue, args, seen, stamp);                              \
     }
 HW_OPS(X)
 #undef X
-#undef SHAPE
 
 /* __builtin_cpu_supports() would bring 3 KiB of tables. */
 static bool detect_avx2(void)
