@@ -192,6 +192,25 @@ static void a_reset_lifts_it(void **state)
     hw_close(context);
 }
 
+/* Which takes longer than one op may, and than the library waits for hw-probe without a sign. */
+static void two_that_hang(void **state)
+{
+    struct hw_context *context;
+    struct hw_queue *queue;
+    (void)state;
+    put("ops_pair", "ops_pair");
+    assert_int_equal(start("ops_pair", (struct hw_options){ 0 }, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *demotions = json_object_get(json, "demotions");
+    assert_int_equal(json_array_size(demotions), 2);
+    assert_string_not_equal(text_of(json_array_get(demotions, 0), "op"),
+                            text_of(json_array_get(demotions, 1), "op"));
+    assert_int_equal(hw_queue_open(hw_device_default(context), NULL, &queue), HW_OK);
+    scale_is_right(queue);
+    json_decref(json);
+    hw_close(context);
+}
+
 /* A plugin is not started for ever: with the fifth op that ends it, it is refused. */
 static void a_crowd_is_refused(void **state)
 {
@@ -232,6 +251,7 @@ int main(void)
         cmocka_unit_test(each_is_withdrawn_alone),
         cmocka_unit_test(the_next_device_computes_it),
         cmocka_unit_test(a_reset_lifts_it),
+        cmocka_unit_test(two_that_hang),
         cmocka_unit_test(a_crowd_is_refused),
         cmocka_unit_test(in_the_process_nothing_is_tested),
     };

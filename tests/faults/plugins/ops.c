@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin whose silu is right, or bad in a way that the admission test has to find. Built once
  * for each way: ACT is the function of that name below, NAME what the plugin is called. It has
- * scale, too, which is always right; with CROWD four more ops that are as bad as silu; with COPIES
+ * scale, too, which is always right; with CROWD one more op, or four, that are as bad as silu; with COPIES
  * a copy that crashes. */
 #define _GNU_SOURCE
 #define CHANGES
@@ -155,6 +155,8 @@ static int32_t scale(void *device, void *queue, const struct hw_scale *op)
     }
 #ifdef CROWD
 X(rmsnorm)
+#endif
+#if CROWD > 1
 X(softmax)
 X(activation)
 X(argmax)
@@ -185,6 +187,8 @@ static void change(struct hw_plugin *table)
         .scale = scale,
 #ifdef CROWD
         .rmsnorm = rmsnorm,
+#endif
+#if CROWD > 1
         .softmax = softmax,
         .activation = activation,
         .argmax = argmax,
