@@ -4,20 +4,25 @@
 
 load common
 
+# fnv1a TEXT: sets $hash to its FNV-1a of 64 bits.
+fnv1a()
+{
+    local i byte sum=$((0xcbf29ce484222325))
+    for ((i = 0; i < ${#1}; i++)); do
+        printf -v byte %d "'${1:i:1}"
+        sum=$(((sum ^ byte) * 0x100000001b3))
+    done
+    printf -v hash %016x "$sum"
+}
+
 # entry NAME OUTCOME KIND WRITTEN EXPIRES: a verdict as docs/cache.md describes it.
 entry()
 {
+    local key=$'file 1:2 3 bytes 4.5 6.7 /a directory/hw_'$1$'.so\nversion 1\n'
+    local rest=" $1 $2 $3 0 $4 $5 ${#key} 7"$'\n'$key"verdict" hash
+    fnv1a "$rest"
     mkdir -p "$cache/verdicts.d"
-    python3 - "$@" >"$cache/verdicts.d/$1-0123456789abcdef" <<'EOF'
-import sys
-name, outcome, kind, written, expires = sys.argv[1:]
-key = f"file 1:2 3 bytes 4.5 6.7 /a directory/hw_{name}.so\nversion 1\n"
-rest = f" {name} {outcome} {kind} 0 {written} {expires} {len(key)} 7\n{key}verdict"
-checksum = 0xcbf29ce484222325
-for byte in rest.encode():
-    checksum = (checksum ^ byte) * 0x100000001b3 % 2**64
-print(f"hw-verdict 1 {checksum:016x}{rest}", end="")
-EOF
+    printf 'hw-verdict 1 %s%s' "$hash" "$rest" >"$cache/verdicts.d/$1-0123456789abcdef"
 }
 
 # program PLUGIN NUMBER: a compiled program of 4 bytes.
@@ -33,8 +38,8 @@ setup_cache()
     cache=$HW_CACHE_DIR
     now=$(date +%s)
     entry good ok 0 $((now - 7300)) 0
-    entry bad crashed 1 $((now - 5)) $((now + 55))
-    entry slow hung 2 $((now - 50)) $((now - 40))
+    entry bad crash 1 $((now - 5)) $((now + 55))
+    entry slow hang 2 $((now - 50)) $((now - 40))
     program cuda 1
     program cuda 2
     program good 3
@@ -58,8 +63,8 @@ setup_cache()
     succeeds
     says "$cache \\(HW_CACHE_DIR\\)"
     says "good +ok +2 h +if it changes +[0-9]+ bytes +/a directory/hw_good.so"
-    says "bad +crashed +[0-9]+ s +in [0-9]+ s +[0-9]+ bytes +/a directory/hw_bad.so"
-    says "slow +hung +[0-9]+ s +at once +[0-9]+ bytes +/a directory/hw_slow.so"
+    says "bad +crash +[0-9]+ s +in [0-9]+ s +[0-9]+ bytes +/a directory/hw_bad.so"
+    says "slow +hang +[0-9]+ s +at once +[0-9]+ bytes +/a directory/hw_slow.so"
     says "cuda: 2 compiled programs, 8 bytes"
     says "good: 1 compiled program, 4 bytes"
     hw cache show good
@@ -75,17 +80,17 @@ setup_cache()
     setup_cache
     hw cache --json
     succeeds
-    json "d['schema'] == 1 and d['directory'] == '$cache' and d['source'] == 'HW_CACHE_DIR'"
-    json "[v['plugin'] for v in d['verdicts']] == ['bad', 'good', 'slow']"
-    json "[v['outcome'] for v in d['verdicts']] == ['crashed', 'ok', 'hung']"
-    json "[v['expires'] is None for v in d['verdicts']] == [False, True, False]"
-    json "0 < d['verdicts'][0]['retry'] <= 55 and d['verdicts'][2]['retry'] == 0"
-    json "all(v['problem'] is None and v['bytes'] > 100 for v in d['verdicts'])"
-    json "[(p['plugin'], p['files'], p['bytes']) for p in d['programs']] == [('cuda', 2, 8), ('good', 1, 4)]"
+    json "d['schema'] == 1 and d['directory'] == '$cache' and d['source'] == 'HW_CACHE_DIR'" \
+        "[v['plugin'] for v in d['verdicts']] == ['bad', 'good', 'slow']" \
+        "[v['outcome'] for v in d['verdicts']] == ['crash', 'ok', 'hang']" \
+        "[v['expires'] is None for v in d['verdicts']] == [False, True, False]" \
+        "0 < d['verdicts'][0]['retry'] <= 55 and d['verdicts'][2]['retry'] == 0" \
+        "all(v['problem'] is None and v['bytes'] > 100 for v in d['verdicts'])" \
+        "[(p['plugin'], p['files'], p['bytes']) for p in d['programs']] == [('cuda', 2, 8), ('good', 1, 4)]"
     hw cache --csv
     succeeds
     [ "$(python3 -c 'import csv, sys; print(*[r["outcome"] for r in csv.DictReader(sys.stdin)])' <<<"$output")" \
-        = "crashed ok hung" ]
+        = "crash ok hang" ]
 }
 
 @test "a damaged entry is listed with its problem" {

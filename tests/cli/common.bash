@@ -51,15 +51,16 @@ says()
     printf '%s\n' "$output" | grep -qE "^($1)$"
 }
 
-# json EXPRESSION: the last output is JSON, and this Python expression of it (called d) is true.
+# json EXPRESSION...: the last output is JSON, and these Python expressions of it (called d) are true.
 json()
 {
     printf '%s\n' "$output"
     printf '%s\n' "$output" | python3 -c '
 import json, sys
 d = json.load(sys.stdin)
-if not eval(sys.argv[1]):
-    sys.exit("not so: " + sys.argv[1])' "$1"
+for expression in sys.argv[1:]:
+    if not eval(expression):
+        sys.exit("not so: " + expression)' "$@"
 }
 
 # On a terminal of its own.
