@@ -2,7 +2,7 @@
 /* test_demotion.c - an op that fails on a device when it is submitted is not tried there again:
  * not by the same queue, nor by others, nor as part of a graph; until hw_device_reset(). */
 #include "run/queue.h"
-#include "world.h"
+#include "sum.h"
 
 #include <stdio.h>
 
@@ -38,47 +38,6 @@ static void break_queue(struct hw_queue *queue, enum hw_status status)
     queue->ops.silu = broken_silu;
     answer = (int32_t)status;
     asked = 0;
-}
-
-/* ---- what they compute ---- */
-
-static const float input[4] = { 1, 2, 3, 4 };
-
-struct sum {
-    struct hw_queue *queue;
-    struct hw_add op;
-};
-
-static struct sum sum_on(struct hw_queue *queue)
-{
-    return (struct sum){ queue,
-                         { .a = put(queue, input, 1, 4),
-                           .b = put(queue, input, 1, 4),
-                           .y = put(queue, (float[4]){ 0 }, 1, 4) } };
-}
-
-static void is_right(const struct sum *sum)
-{
-    float got[4];
-    get(sum->queue, &sum->op.y, got);
-    for (int i = 0; i < 4; i++)
-        close_to(got[i], 2 * input[i]);
-}
-
-static void add_right(const struct sum *sum)
-{
-    ok(hw_add(sum->queue, &sum->op));
-    is_right(sum);
-}
-
-static bool report_has(struct hw_context *context, const char *words)
-{
-    const size_t length = hw_explain(context, NULL, 0);
-    char *text = malloc(length + 1);
-    hw_explain(context, text, length + 1);
-    const bool found = strstr(text, words) != NULL;
-    free(text);
-    return found;
 }
 
 /* ---- tests ---- */
@@ -210,14 +169,14 @@ static void ops_in_place_fail_once(void **state)
     float got[4];
     (void)state;
     world_open(&w, NULL, NULL);
-    const struct hw_tensor x = put(w.on_near, input, 1, 4);
+    const struct hw_tensor x = put(w.on_near, sum_input, 1, 4);
     const struct hw_silu op = { .x = x, .y = x };
     break_queue(w.on_near, HW_DRIVER);
     fails(HW_DRIVER, "from now on discrete:1 computes this op", hw_silu(w.on_near, &op));
     ok(hw_silu(w.on_near, &op));
     get(w.on_near, &x, got);
     for (int i = 0; i < 4; i++)
-        close_to(got[i], silu(input[i]));
+        close_to(got[i], silu(sum_input[i]));
     assert_int_equal(asked, 1);
     assert_int_equal(calls(w.on_near, HW_OP_SILU).failed, 1);
     assert_int_equal(calls(w.on_near, HW_OP_SILU).calls, 1);
@@ -277,17 +236,13 @@ static void a_second_device_fails_too(void **state)
 /* Three devices fail, one after the other, in one call: none is asked again. */
 static void all_that_fail_are_demoted(void **state)
 {
-    const struct hw_options options = { .size = sizeof options,
-                                        .backends = "discrete,null,cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
-                                        .threads = "1",
-                                        .log = "off" };
+    const struct hw_options options = { .backends = "discrete,null,cpu" };
     static const char *const names[] = { "discrete:0", "discrete:1", "null:0" };
     struct hw_context *context;
     struct hw_device *devices[3];
     struct hw_queue *queues[3];
     (void)state;
-    ok(hw_open(&options, &context));
+    ok(open_options(options, &context));
     for (int i = 0; i < 3; i++) {
         ok(hw_device_find(context, names[i], &devices[i]));
         ok(i ? queue_helper(queues[0], devices[i], &queues[i])
@@ -306,24 +261,20 @@ static void all_that_fail_are_demoted(void **state)
 /* What a failed call wrote to host memory is overwritten. The device reads host memory. */
 static void half_written_outputs_are_overwritten(void **state)
 {
-    const struct hw_options options = { .size = sizeof options,
-                                        .backends = "null,cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
-                                        .threads = "1",
-                                        .log = "off" };
+    const struct hw_options options = { .backends = "null,cpu" };
     struct hw_context *context;
     struct hw_queue *queue;
     float y[4];
     (void)state;
-    ok(hw_open(&options, &context));
+    ok(open_options(options, &context));
     ok(hw_queue_open(hw_device_default(context), NULL, &queue));
     break_queue(queue, HW_DRIVER);
-    const struct hw_tensor x = host_f32(input, (int64_t)4, END);
+    const struct hw_tensor x = host_f32(sum_input, (int64_t)4, END);
     ok(hw_add(queue,
               &(struct hw_add){ .a = x, .b = x, .y = host_f32(y, (int64_t)4, END) }));
     ok(hw_queue_wait(queue));
     for (int i = 0; i < 4; i++)
-        close_to(y[i], 2 * input[i]);
+        close_to(y[i], 2 * sum_input[i]);
     assert_int_equal(asked, 1);
     hw_close(context);
 }
@@ -343,12 +294,12 @@ static void graphs_leave_it_to_others(void **state)
     ok(hw_graph_info(before, &info));
     assert_int_equal(info.built, 1);
     ok(hw_graph_launch(before, w.on_near));
-    is_right(&sum);
+    assert_true(sum_is_right(&sum));
     assert_int_equal(calls(w.on_near, HW_OP_ADD).fallbacks, 0);
     break_queue(w.on_near, HW_DRIVER);
     add_right(&sum);
     ok(hw_graph_launch(before, w.on_near));
-    is_right(&sum);
+    assert_true(sum_is_right(&sum));
     assert_int_equal(calls(w.on_near, HW_OP_ADD).fallbacks, 2);
     ok(hw_queue_record(w.on_near));
     ok(hw_add(w.on_near, &sum.op));
@@ -356,7 +307,7 @@ static void graphs_leave_it_to_others(void **state)
     ok(hw_graph_info(after, &info));
     assert_int_equal(info.built, 0);
     ok(hw_graph_launch(after, w.on_near));
-    is_right(&sum);
+    assert_true(sum_is_right(&sum));
     assert_int_equal(calls(w.on_near, HW_OP_ADD).fallbacks, 3);
     assert_int_equal(asked, 1);
     ok(hw_device_reset(w.near));

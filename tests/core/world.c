@@ -14,19 +14,26 @@ static void keep_log(void *user, int32_t level, const char *text)
     snprintf(world->log, sizeof world->log, "%s", text);
 }
 
+enum hw_status open_options(struct hw_options options, struct hw_context **context)
+{
+    options.size = sizeof options;
+    options.plugin_path_only = getenv("HW_TEST_PLUGINS");
+    options.threads = "1";
+    if (!options.log)
+        options.log = "off";
+    return hw_open(&options, context);
+}
+
 void world_open(struct world *world, const char *fallback, const char *memory_limit)
 {
-    const struct hw_options options = { .size = sizeof options,
-                                        .backends = "discrete,cpu",
-                                        .fallback = fallback,
-                                        .memory_limit = memory_limit,
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
-                                        .threads = "1",
-                                        .log = "warn",
-                                        .log_fn = keep_log,
-                                        .log_user = world };
     memset(world, 0, sizeof *world);
-    ok(hw_open(&options, &world->context));
+    ok(open_options((struct hw_options){ .backends = "discrete,cpu",
+                                         .fallback = fallback,
+                                         .memory_limit = memory_limit,
+                                         .log = "warn",
+                                         .log_fn = keep_log,
+                                         .log_user = world },
+                    &world->context));
     ok(hw_device_find(world->context, "cpu", &world->cpu));
     ok(hw_device_find(world->context, "discrete:0", &world->near));
     ok(hw_device_find(world->context, "discrete:1", &world->far));
@@ -148,4 +155,15 @@ struct hw_call_stats calls(struct hw_queue *queue, uint32_t op)
     struct hw_call_stats stats = { .size = sizeof stats };
     ok(hw_queue_calls(queue, op, &stats));
     return stats;
+}
+
+bool report_has(struct hw_context *context, const char *words)
+{
+    const size_t length = hw_explain(context, NULL, 0);
+    char *text = malloc(length + 1);
+    assert_non_null(text);
+    hw_explain(context, text, length + 1);
+    const bool found = strstr(text, words) != NULL;
+    free(text);
+    return found;
 }

@@ -25,6 +25,9 @@ struct world {
     char log[2048];     /* the last of them */
 };
 
+/* Opens a context with these options, the built plugins and one thread; without a log, unless they
+ * name one. */
+enum hw_status open_options(struct hw_options options, struct hw_context **context);
 /* Opens everything; NULL settings: the default. The order is near, far, cpu. */
 void world_open(struct world *world, const char *fallback, const char *memory_limit);
 void world_close(struct world *world);
@@ -60,6 +63,8 @@ float silu(float x);
 void close_to_at(float got, float wanted, const char *file, int line);
 
 struct hw_call_stats calls(struct hw_queue *queue, uint32_t op);
+/* Whether these words are in what hw_explain() writes. */
+bool report_has(struct hw_context *context, const char *words);
 #define END ((int64_t)-1)
 
 #endif
