@@ -141,7 +141,7 @@ static bool list(struct demotion *made, const void *args)
     return fresh;
 }
 
-bool demote(const struct failure *failure)
+void demote(const struct failure *failure)
 {
     struct hw_device *device = failure->device;
     struct demotion *made = make(device, failure->op, failure->wrong ? WRONG : FAILED,
@@ -153,14 +153,13 @@ bool demote(const struct failure *failure)
     }
     if (!made || !list(made, failure->args)) {
         free(made);
-        return false;
+        return;
     }
     log_line(&device->context->log, failure->wrong ? HW_LOG_ERROR : HW_LOG_WARN,
              "%s (%s) is %snot tried again on %s: %s. Remedy: update the driver or the "
              "plugin; hw_device_reset() tries it again",
              hw_op_name(failure->op), made->dtypes, failure->wrong ? "wrong and " : "",
              device->name, failure->why);
-    return true;
 }
 
 /* Packed operands, which other kernels read, are not in the test. */

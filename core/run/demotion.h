@@ -30,8 +30,8 @@ struct failure {
 };
 
 /* From here on other devices compute this op, on operands of these dtypes, instead of the device.
- * Logged, and in hw_explain(). False if that was so before, or if out of memory. */
-bool demote(const struct failure *failure);
+ * Logged, and in hw_explain(). Does nothing if that was so before, or if out of memory. */
+void demote(const struct failure *failure);
 
 /* The same, before the device is used: the admission test (tools/probe) found that the op fails,
  * or is wrong, on operands of these dtypes, where HW_NONE is any, or absent. Not logged. False if

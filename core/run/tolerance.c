@@ -7,8 +7,6 @@
  * twice as much is allowed, because both results may be off. */
 #include "run/tolerance.h"
 
-#include <stdlib.h>
-
 #define UNITS 8.0 /* four for each of two results */
 
 static double larger(double a, double b)
