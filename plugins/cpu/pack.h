@@ -61,13 +61,6 @@ enum {
     X(Q5_K, q5_K, 256, 64, 352)                                                            \
     X(Q6_K, q6_K, 256, 32, 416)
 
-enum {
-#define X(NAME, name, elements, head, run)                                                 \
-    UNIT_OF_##NAME = (elements), HEAD_OF_##NAME = (head), RUN_OF_##NAME = (run),
-    PACKED_TYPES(X)
-#undef X
-};
-
 /* The bytes of a panel of k elements along K, which are whole blocks. 0: no type that is packed, or
  * not below 2^63. */
 uint64_t packed_panel_bytes(int32_t dtype, int64_t k);

@@ -10,32 +10,33 @@
 #include "lines.h"
 
 enum {
-    PARTS = PACKED_ROWS / LANES,      /* vectors of a panel */
-    PANELS = LANES == 16 ? 2 : 1,     /* panels of a tile */
-    VECTORS = PANELS * PARTS,         /* vectors of a tile */
-    TILE_ROWS = PANELS * PACKED_ROWS, /* rows of b */
-    RUNS_OF_K = 8                     /* runs of a unit of 256 elements */
+    PARTS = PACKED_ROWS / LANES,     /* vectors of a panel */
+    PANELS = LANES == 16 ? 2 : 1,    /* panels of a tile */
+    VECTORS = PANELS * PARTS,        /* vectors of a tile */
+    TILE_ROWS = PANELS * PACKED_ROWS /* rows of b */
 };
 
 /* ---- types, as constants ---- */
 
-#define X_CONSTANT(NAME, name, elements, head, run) type == HW_##NAME ? (elements):
-#define X_HEAD(NAME, name, elements, head, run)     type == HW_##NAME ? (head):
-#define X_RUN(NAME, name, elements, head, run)      type == HW_##NAME ? (run):
-
 INLINE int unit_elements(int type)
 {
-    return PACKED_TYPES(X_CONSTANT) 0;
+#define X(NAME, name, elements, head, run) type == HW_##NAME ? (elements):
+    return PACKED_TYPES(X) 0;
+#undef X
 }
 
 INLINE int head_bytes(int type)
 {
-    return PACKED_TYPES(X_HEAD) 0;
+#define X(NAME, name, elements, head, run) type == HW_##NAME ? (head):
+    return PACKED_TYPES(X) 0;
+#undef X
 }
 
 INLINE int run_bytes(int type)
 {
-    return PACKED_TYPES(X_RUN) 0;
+#define X(NAME, name, elements, head, run) type == HW_##NAME ? (run):
+    return PACKED_TYPES(X) 0;
+#undef X
 }
 
 /* ---- panels ---- */

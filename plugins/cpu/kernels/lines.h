@@ -9,7 +9,7 @@
 /* What the arguments of both ops say about rows. `a_rows`: those that are prepared. */
 struct lines {
     int64_t a_rows, c_rows, n, k;
-    int a_type, b_type, c_type, bias_type;
+    int a_type, b_type;
 };
 
 static inline bool has_experts(const struct plan *plan)
@@ -30,9 +30,7 @@ static inline struct lines lines_of_experts(const struct matmul_id_args *m)
                            .n = m->n,
                            .k = m->k,
                            .a_type = m->a_type,
-                           .b_type = m->b_type,
-                           .c_type = m->c_type,
-                           .bias_type = m->bias_type };
+                           .b_type = m->b_type };
 }
 
 /* All rows of all matrices of matmul. */
@@ -54,9 +52,7 @@ static inline struct lines lines_of(const struct plan *plan)
                            .n = m->n,
                            .k = m->k,
                            .a_type = m->a_type,
-                           .b_type = m->b_type,
-                           .c_type = m->c_type,
-                           .bias_type = m->bias_type };
+                           .b_type = m->b_type };
 }
 
 /* Where row r of a begins: r counts all rows of all matrices. */

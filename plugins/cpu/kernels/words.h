@@ -13,14 +13,14 @@
  *   vf_load_part(p, n) vf_store_part(p, v, n)  the first n, 0 .. LANES; others are loaded as 0
  *   vf_part(v, n, rest)   the first n of v, then those of rest
  *   vf_fma(a, b, c)       a * b + c, rounded once
- *   vf_max(a, b) vf_min(a, b)   of numbers; which one a NaN gives depends on the set
+ *   vf_max(a, b)          of numbers; which one a NaN gives depends on the set
  *   vf_clamp(v, lo, hi)   within lo .. hi, which are vectors; a NaN stays one
  *   vf_abs(v)
  *   vf_if_less(a, b, x, y)   x where a < b, which is false for a NaN, else y
  *   vf_any_above(a, b)    whether a lane of a is greater than that of b, or a NaN
  *   vf_round(v)           to the nearest whole number, of two the even one
  *   vf_times_power(v, n)  v * 2^n, rounded once, for whole n of -254 .. 254
- *   vf_sqrt(v) vf_sum(v) vf_greatest(v)
+ *   vf_sum(v) vf_greatest(v)
  *   vf_sums(v)            lane i is the sum of v[i], for LANES vectors, all in the same order
  *   vf_swap(v)            exchanges lanes 2 i and 2 i + 1
  *   vf_transpose(v)       of LANES vectors: lane j of v[i] becomes lane i of v[j]

@@ -52,11 +52,6 @@ INLINE vf vf_max(vf a, vf b)
     return _mm256_max_ps(a, b);
 }
 
-INLINE vf vf_min(vf a, vf b)
-{
-    return _mm256_min_ps(a, b);
-}
-
 /* Of a NaN and a number, min and max give the second one. */
 INLINE vf vf_clamp(vf v, vf lo, vf hi)
 {
@@ -91,11 +86,6 @@ INLINE vf vf_times_power(vf v, vf n)
     const __m256i half = _mm256_srli_epi32(sum, 1), rest = _mm256_sub_epi32(sum, half);
     const vf most = _mm256_castsi256_ps(_mm256_slli_epi32(half, 23));
     return v * most * _mm256_castsi256_ps(_mm256_slli_epi32(rest, 23));
-}
-
-INLINE vf vf_sqrt(vf v)
-{
-    return _mm256_sqrt_ps(v);
 }
 
 INLINE float vf_sum(vf v)

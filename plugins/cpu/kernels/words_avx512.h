@@ -50,11 +50,6 @@ INLINE vf vf_max(vf a, vf b)
     return _mm512_max_ps(a, b);
 }
 
-INLINE vf vf_min(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
-
 /* Of a NaN and a number, min and max give the second one. */
 INLINE vf vf_clamp(vf v, vf lo, vf hi)
 {
@@ -84,11 +79,6 @@ INLINE vf vf_round(vf v)
 INLINE vf vf_times_power(vf v, vf n)
 {
     return _mm512_scalef_ps(v, n);
-}
-
-INLINE vf vf_sqrt(vf v)
-{
-    return _mm512_sqrt_ps(v);
 }
 
 INLINE float vf_sum(vf v)

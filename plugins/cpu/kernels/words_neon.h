@@ -51,11 +51,6 @@ INLINE vf vf_max(vf a, vf b)
     return vmaxq_f32(a, b);
 }
 
-INLINE vf vf_min(vf a, vf b)
-{
-    return vminq_f32(a, b);
-}
-
 INLINE vf vf_clamp(vf v, vf lo, vf hi)
 {
     return vminq_f32(hi, vmaxq_f32(lo, v));
@@ -89,11 +84,6 @@ INLINE vf vf_times_power(vf v, vf n)
     const uint32x4_t half = vshrq_n_u32(sum, 1), rest = vsubq_u32(sum, half);
     const vf most = vreinterpretq_f32_u32(vshlq_n_u32(half, 23));
     return v * most * vreinterpretq_f32_u32(vshlq_n_u32(rest, 23));
-}
-
-INLINE vf vf_sqrt(vf v)
-{
-    return vsqrtq_f32(v);
 }
 
 INLINE float vf_sum(vf v)
