@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* get_rows and copy from block types to floats, set_rows and copy from floats to q8_0, with the
  * bits of kernels/prelude/storage.h and quantise.h. */
-#include "spans.h"
+#include "moves.h"
 #include "steps.h"
-#include "tables.h"
 
 DECLARE_PLAN(get_rows_blocks);
 DECLARE_PLAN(set_rows_blocks);
 DECLARE_PLAN(copy_blocks);
 DECLARE_PLAN(copy); /* of moves.c */
-
-/* Converts n elements, whole blocks. */
-typedef void convert_fn(char *to, const char *from, int64_t n);
 
 /* ---- from blocks ---- */
 
@@ -143,26 +139,12 @@ static convert_fn *store_fn(int from_type)
 
 /* ---- copy ---- */
 
-/* How far into a row element `first` is. */
-static int64_t offset_of(int type, int64_t first)
-{
-    return first / hw_dtype_block(type) * hw_dtype_bytes(type);
-}
-
 static void run_copy(const struct plan *plan, int64_t group, int64_t end, uint32_t thread)
 {
     const struct copy_args *a = &plan->lowered.args.copy;
     convert_fn *const load = load_fn(a->src_type, a->dst_type);
-    convert_fn *const fn = load ? load : store_fn(a->src_type);
     (void)thread;
-    while (group < end) {
-        const struct stretch s = next_stretch(&group, end, a->cols);
-        fn(row_of(plan->pointer[0], &a->dst, a->n1, a->n2, s.row) +
-               offset_of(a->dst_type, s.first),
-           row_of(plan->pointer[1], &a->src, a->n1, a->n2, s.row) +
-               offset_of(a->src_type, s.first),
-           s.count);
-    }
+    copy_by(load ? load : store_fn(a->src_type), plan, group, end);
 }
 
 /* What converts no blocks is left to the other text, so that this row alone can serve those
@@ -184,16 +166,8 @@ static void run_get_rows(const struct plan *plan, int64_t first, int64_t end,
                          uint32_t thread)
 {
     const struct rows_args *a = &plan->lowered.args.get_rows;
-    convert_fn *const fn = load_fn(a->from_type, a->to_type);
     (void)thread;
-    for (int64_t i = first; i < end; i++) {
-        char *to = row_of(plan->pointer[0], &a->to, a->batch1, a->count, i);
-        const int64_t number = number_at(plan, i);
-        if (number >= 0 && number < a->table_rows)
-            fn(to, table_row(plan, i, number), a->cols);
-        else
-            memset(to, 0, (size_t)(a->cols * hw_dtype_bytes(a->to_type)));
-    }
+    get_rows_by(load_fn(a->from_type, a->to_type), plan, first, end);
 }
 
 const char *PLAN(get_rows_blocks)(struct plan *plan, const struct kernel_row *row,
@@ -206,15 +180,8 @@ const char *PLAN(get_rows_blocks)(struct plan *plan, const struct kernel_row *ro
 static void run_set_rows(const struct plan *plan, int64_t first, int64_t end,
                          uint32_t thread)
 {
-    const struct rows_args *a = &plan->lowered.args.set_rows;
-    convert_fn *const fn = store_fn(a->from_type);
     (void)thread;
-    for (int64_t i = first; i < end; i++) {
-        const int64_t number = number_at(plan, i);
-        if (number >= 0 && number < a->table_rows)
-            fn(row_to_set(plan, i, number),
-               row_of(plan->pointer[1], &a->from, a->batch1, a->count, i), a->cols);
-    }
+    set_rows_by(store_fn(plan->lowered.args.set_rows.from_type), plan, first, end);
 }
 
 const char *PLAN(set_rows_blocks)(struct plan *plan, const struct kernel_row *row,

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* copy, get_rows and set_rows as the texts of these names in kernels/ define them, but without
  * block types: from floats to floats, unchanged bytes, and elements that are transposed. */
-#include "spans.h"
-#include "tables.h"
+#include "moves.h"
 
 DECLARE_PLAN(copy);
 DECLARE_PLAN(get_rows);
 DECLARE_PLAN(set_rows);
 
 /* ---- from floats to floats ---- */
-
-typedef void convert_fn(char *to, const char *from, int64_t n);
 
 INLINE void convert(int to_type, int from_type, char *to, const char *from, int64_t n)
 {
@@ -51,28 +48,22 @@ static convert_fn *const converts[3][3] = {
 };
 _Static_assert(HW_F16 == HW_F32 + 1 && HW_BF16 == HW_F32 + 2, "floats are neighbours");
 
+static convert_fn *convert_fn_of(int to_type, int from_type)
+{
+    return converts[to_type - HW_F32][from_type - HW_F32];
+}
+
 static bool is_float(int type)
 {
     return type == HW_F32 || type == HW_F16 || type == HW_BF16;
-}
-
-static int64_t size_of(int type)
-{
-    return type == HW_F32 ? 4 : 2;
 }
 
 static void run_convert(const struct plan *plan, int64_t group, int64_t end,
                         uint32_t thread)
 {
     const struct copy_args *a = &plan->lowered.args.copy;
-    convert_fn *const fn = converts[a->dst_type - HW_F32][a->src_type - HW_F32];
     (void)thread;
-    while (group < end) {
-        const struct stretch s = next_stretch(&group, end, a->cols);
-        fn(row_of(plan->pointer[0], &a->dst, a->n1, a->n2, s.row) + s.first * a->dst_step,
-           row_of(plan->pointer[1], &a->src, a->n1, a->n2, s.row) + s.first * a->src_step,
-           s.count);
-    }
+    copy_by(convert_fn_of(a->dst_type, a->src_type), plan, group, end);
 }
 
 /* ---- unchanged bytes ---- */
@@ -241,7 +232,8 @@ const char *PLAN(copy)(struct plan *plan, const struct kernel_row *row, const vo
     if (!is_float(a->dst_type) || !is_float(a->src_type))
         return "block types";
     plan->run = run_convert;
-    return a->dst_step == size_of(a->dst_type) && a->src_step == size_of(a->src_type)
+    return a->dst_step == hw_dtype_bytes(a->dst_type) &&
+                   a->src_step == hw_dtype_bytes(a->src_type)
                ? NULL
                : "rows of floats that are not contiguous";
 }
@@ -252,16 +244,8 @@ static void run_get_rows(const struct plan *plan, int64_t first, int64_t end,
                          uint32_t thread)
 {
     const struct rows_args *a = &plan->lowered.args.get_rows;
-    convert_fn *const fn = converts[a->to_type - HW_F32][a->from_type - HW_F32];
     (void)thread;
-    for (int64_t i = first; i < end; i++) {
-        char *to = row_of(plan->pointer[0], &a->to, a->batch1, a->count, i);
-        const int64_t number = number_at(plan, i);
-        if (number >= 0 && number < a->table_rows)
-            fn(to, table_row(plan, i, number), a->cols);
-        else
-            memset(to, 0, (size_t)(a->cols * size_of(a->to_type)));
-    }
+    get_rows_by(convert_fn_of(a->to_type, a->from_type), plan, first, end);
 }
 
 const char *PLAN(get_rows)(struct plan *plan, const struct kernel_row *row,
@@ -275,14 +259,8 @@ static void run_set_rows(const struct plan *plan, int64_t first, int64_t end,
                          uint32_t thread)
 {
     const struct rows_args *a = &plan->lowered.args.set_rows;
-    convert_fn *const fn = converts[a->to_type - HW_F32][a->from_type - HW_F32];
     (void)thread;
-    for (int64_t i = first; i < end; i++) {
-        const int64_t number = number_at(plan, i);
-        if (number >= 0 && number < a->table_rows)
-            fn(row_to_set(plan, i, number),
-               row_of(plan->pointer[1], &a->from, a->batch1, a->count, i), a->cols);
-    }
+    set_rows_by(convert_fn_of(a->to_type, a->from_type), plan, first, end);
 }
 
 const char *PLAN(set_rows)(struct plan *plan, const struct kernel_row *row,
