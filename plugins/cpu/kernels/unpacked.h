@@ -8,9 +8,10 @@
 #include "steps.h"
 
 enum {
-    STRIP = 16,     /* rows of b: columns of c in a group */
-    MOST_ROWS = 8,  /* of a, beyond which packing b pays off */
-    MOST_TOKENS = 4 /* rows of a that are multiplied at once */
+    STRIP = 16,      /* rows of b: columns of c in a group */
+    MOST_ROWS = 8,   /* of a, beyond which packing b pays off */
+    MOST_TOKENS = 4, /* rows of a that are multiplied at once */
+    MOST_AT_ONCE = 4 /* rows of b that are: see rows_at_once() */
 };
 
 /* ---- products ---- */
@@ -27,7 +28,7 @@ struct strip {
  * processor follows, and more sums than registers hold. */
 INLINE int rows_at_once(int tokens)
 {
-    return tokens > 2 ? 2 : 4;
+    return tokens > 2 ? 2 : MOST_AT_ONCE;
 }
 
 /* Asks for the bytes of a step that are `ahead`: those of the rows of b that come next. */
@@ -38,48 +39,25 @@ INLINE void fetch_step(int type, const uint8_t *at, int64_t ahead)
         ASK_FOR(at, ahead + i * LINE, TO_SECOND_CACHE);
 }
 
-/* ---- strips in floats ---- */
+/* Adds the products of a step of `rows` rows of b and `tokens` rows of a to their sums. */
+typedef void step_fn(int type, int tokens, int rows, const uint8_t *const *b,
+                     const void *const *x, vf *sum);
 
-INLINE void float_run(int type, int tokens, int rows, int run,
-                      const struct float_factors *f, const uint8_t *const *b,
-                      const float *const *x, vf *sum)
-{
-    EACH (r, rows) {
-        _Alignas(PACKED_RUN) uint8_t code[PACKED_RUN];
-        const uint8_t *block = b[r] + run * run_bytes_of(type);
-        for (int v = 0; v < RUN_VECTORS && type != HW_Q8_0; v++)
-            vi_store(code + v * PACKED_WORDS * LANES, codes_of_run(type, block, run, v));
-        EACH (i, PACKED_RUN / LANES) {
-            const vf w = weights_of(type, &f[r], block, run, code, i * LANES);
-            EACH (t, tokens)
-                sum[t * rows + r] = vf_fma(w, vf_load(x[t] + run * PACKED_RUN + i * LANES),
-                                           sum[t * rows + r]);
-        }
-    }
-}
-
-/* A step of `tokens` rows of floats. The codes of K types lie elsewhere for each run. */
-INLINE void float_step(int type, int tokens, int rows, const uint8_t *const *b,
-                       const float *const *x, vf *sum)
-{
-    struct float_factors f[4];
-    EACH (r, rows)
-        store_factors(type, &f[r], b[r]);
-    if (has_shares(type))
-        EACH (run, STEP_RUNS)
-            float_run(type, tokens, rows, run, f, b, x, sum);
-    else
-        for (int run = 0; run < STEP_RUNS; run++)
-            float_run(type, tokens, rows, run, f, b, x, sum);
-}
+/* How a step is multiplied, and how many bytes it has in a row of a. */
+struct product {
+    step_fn *add;
+    int64_t x_bytes;
+};
 
 /* The rows of b from `row` on; where there are fewer, the last one is computed again. */
-INLINE void float_rows(int type, int tokens, int rows, struct strip *s, int64_t row)
+INLINE void multiply_rows(int type, int tokens, struct product product, struct strip *s,
+                          int64_t row)
 {
-    const uint8_t *b[4];
-    const float *x[MOST_TOKENS];
-    uint8_t rest[4][STEP_BYTES];
-    vf sum[8];
+    const int rows = rows_at_once(tokens);
+    const uint8_t *b[MOST_AT_ONCE];
+    const void *x[MOST_TOKENS];
+    uint8_t rest[MOST_AT_ONCE][STEP_BYTES];
+    vf sum[MOST_TOKENS * 2];
     EACH (r, rows)
         b[r] = s->b + (row + r < s->rows ? row + r : s->rows - 1) * s->b_stride;
     EACH (t, tokens)
@@ -91,26 +69,71 @@ INLINE void float_rows(int type, int tokens, int rows, struct strip *s, int64_t 
             fetch_step(type, b[r], rows * s->b_stride);
             b[r] = whole_step(type, b[r], s->k - k, rest[r]);
         }
-        float_step(type, tokens, rows, b, x, sum);
+        product.add(type, tokens, rows, b, x, sum);
         EACH (r, rows)
             b[r] += step_bytes(type);
         EACH (t, tokens)
-            x[t] += STEP;
+            x[t] = (const char *)x[t] + product.x_bytes;
     }
     EACH (t, tokens)
         EACH (r, rows)
             s->out[t][row + r] = vf_sum(sum[t * rows + r]);
 }
 
-INLINE void float_strip(int type, int tokens, struct strip *s)
+INLINE void multiply_strip(int type, int tokens, struct product product, struct strip *s)
 {
     for (int64_t row = 0; row < s->rows; row += rows_at_once(tokens))
-        float_rows(type, tokens, rows_at_once(tokens), s, row);
+        multiply_rows(type, tokens, product, s, row);
 }
+
+/* ---- in floats ---- */
+
+INLINE void float_run(int type, int tokens, int rows, int run,
+                      const struct float_factors *f, const uint8_t *const *b,
+                      const void *const *x, vf *sum)
+{
+    EACH (r, rows) {
+        _Alignas(PACKED_RUN) uint8_t code[PACKED_RUN];
+        const uint8_t *block = b[r] + run * run_bytes_of(type);
+        for (int v = 0; v < RUN_VECTORS && type != HW_Q8_0; v++)
+            vi_store(code + v * PACKED_WORDS * LANES, codes_of_run(type, block, run, v));
+        EACH (i, PACKED_RUN / LANES) {
+            const vf w = weights_of(type, &f[r], block, run, code, i * LANES);
+            EACH (t, tokens) {
+                const float *some = (const float *)x[t] + run * PACKED_RUN + i * LANES;
+                sum[t * rows + r] = vf_fma(w, vf_load(some), sum[t * rows + r]);
+            }
+        }
+    }
+}
+
+/* A step of `tokens` rows of floats. The codes of K types lie elsewhere for each run. */
+INLINE void float_step(int type, int tokens, int rows, const uint8_t *const *b,
+                       const void *const *x, vf *sum)
+{
+    struct float_factors f[MOST_AT_ONCE];
+    EACH (r, rows)
+        store_factors(type, &f[r], b[r]);
+    if (has_shares(type))
+        EACH (run, STEP_RUNS)
+            float_run(type, tokens, rows, run, f, b, x, sum);
+    else
+        for (int run = 0; run < STEP_RUNS; run++)
+            float_run(type, tokens, rows, run, f, b, x, sum);
+}
+
+static const struct product in_floats = { float_step, STEP * sizeof(float) };
 
 /* ---- the work ---- */
 
 typedef void strip_fn(struct strip *s);
+
+/* The function that multiplies strips of a type by so many rows of a. */
+#define STRIP_FN(function, NAME, tokens, product)                                          \
+    static void function(struct strip *s)                                                  \
+    {                                                                                      \
+        multiply_strip(HW_##NAME, tokens, product, s);                                     \
+    }
 
 /* By the number of rows of a. */
 struct strip_fns {
@@ -118,7 +141,7 @@ struct strip_fns {
 };
 
 /* Multiplies by n rows of a, where those beyond the last one are that again. */
-static void multiply_strip(const struct strip_fns *fns, struct strip *s, int64_t n)
+static void multiply_by(const struct strip_fns *fns, struct strip *s, int64_t n)
 {
     for (int64_t t = n; t < MOST_TOKENS; t++)
         s->x[t] = s->x[n - 1];

@@ -8,18 +8,9 @@ DECLARE_PLAN(unpacked);
 DECLARE_PLAN(experts);
 
 #define X(NAME, name, elements, head, run)                                                 \
-    static void one_##name(struct strip *s)                                                \
-    {                                                                                      \
-        float_strip(HW_##NAME, 1, s);                                                      \
-    }                                                                                      \
-    static void two_##name(struct strip *s)                                                \
-    {                                                                                      \
-        float_strip(HW_##NAME, 2, s);                                                      \
-    }                                                                                      \
-    static void four_##name(struct strip *s)                                               \
-    {                                                                                      \
-        float_strip(HW_##NAME, MOST_TOKENS, s);                                            \
-    }
+    STRIP_FN(one_##name, NAME, 1, in_floats)                                               \
+    STRIP_FN(two_##name, NAME, 2, in_floats)                                               \
+    STRIP_FN(four_##name, NAME, MOST_TOKENS, in_floats)
 PACKED_TYPES(X)
 #undef X
 
@@ -42,7 +33,7 @@ static void multiply(const struct plan *plan, struct square *q, uint32_t thread)
     (void)thread;
     for (int64_t i = 0; i < q->count; i++)
         q->strip.x[i] = row_of_x(plan, q->a[i]);
-    multiply_strip(&fns, &q->strip, q->count);
+    multiply_by(&fns, &q->strip, q->count);
     for (int64_t i = 0; i < q->count; i++)
         put_square(q, i);
 }

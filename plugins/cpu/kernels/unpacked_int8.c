@@ -16,10 +16,9 @@ DECLARE_PLAN(experts_int8);
 struct rounded_step {
     int8_t code[STEP_RUNS][PACKED_RUN];
     float scale[STEP_RUNS];
-    float sum
-        [STEP_RUNS]; /* of the numbers that codes stand for: what minima are multiplied by */
-    /* what each lane of a sum begins with, for each half of a run, since codes of b are not signed
-     */
+    /* of the numbers that codes stand for: what minima are multiplied by */
+    float sum[STEP_RUNS];
+    /* what each lane of a sum begins with, for each half of a run, as codes of b have no sign */
     int32_t start[STEP_RUNS][2];
 };
 
@@ -81,7 +80,7 @@ static void prepare_steps(const struct plan *plan, int64_t first, int64_t end,
 INLINE void halves_step(int tokens, int rows, const uint8_t *const *b,
                         const struct rounded_step *const *x, vf *sum)
 {
-    float scale[4][2 * STEP_RUNS];
+    float scale[MOST_AT_ONCE][2 * STEP_RUNS];
     EACH (r, rows) {
         struct step_factors f;
         factors_of_step(HW_Q6_K, &f, b[r]);
@@ -144,7 +143,7 @@ INLINE void multiply_run(int type, int tokens, int rows, int run,
 INLINE void runs_step(int type, int tokens, int rows, const uint8_t *const *b,
                       const struct rounded_step *const *x, vf *sum)
 {
-    float scale[4][MOST_TOKENS][STEP_RUNS];
+    float scale[MOST_AT_ONCE][MOST_TOKENS][STEP_RUNS];
     EACH (r, rows)
         scales_of_step(type, tokens, b[r], x, scale[r], sum + r, rows);
     if (has_shares(type))
@@ -155,61 +154,25 @@ INLINE void runs_step(int type, int tokens, int rows, const uint8_t *const *b,
             multiply_run(type, tokens, rows, run, scale, b, x, sum);
 }
 
-/* The rows of b from `row` on; where there are fewer, the last one is computed again. */
-INLINE void rounded_rows(int type, int tokens, int rows, struct strip *s, int64_t row)
+INLINE void add_step(int type, int tokens, int rows, const uint8_t *const *b,
+                     const void *const *x, vf *sum)
 {
-    const uint8_t *b[4];
-    const struct rounded_step *x[MOST_TOKENS];
-    uint8_t rest[4][STEP_BYTES];
-    vf sum[8];
-    EACH (r, rows)
-        b[r] = s->b + (row + r < s->rows ? row + r : s->rows - 1) * s->b_stride;
+    const struct rounded_step *a[MOST_TOKENS];
     EACH (t, tokens)
-        x[t] = s->x[t];
-    EACH (i, tokens * rows)
-        sum[i] = vf_set(0);
-    for (int64_t k = 0; k < s->k; k += STEP) {
-        EACH (r, rows) {
-            fetch_step(type, b[r], rows * s->b_stride);
-            b[r] = whole_step(type, b[r], s->k - k, rest[r]);
-        }
-        if (type == HW_Q6_K)
-            halves_step(tokens, rows, b, x, sum);
-        else
-            runs_step(type, tokens, rows, b, x, sum);
-        EACH (r, rows)
-            b[r] += step_bytes(type);
-        EACH (t, tokens)
-            x[t]++;
-    }
-    EACH (t, tokens)
-        EACH (r, rows)
-            s->out[t][row + r] = vf_sum(sum[t * rows + r]);
+        a[t] = x[t];
+    if (type == HW_Q6_K)
+        halves_step(tokens, rows, b, a, sum);
+    else
+        runs_step(type, tokens, rows, b, a, sum);
 }
 
-INLINE void rounded_strip(int type, int tokens, struct strip *s)
-{
-    for (int64_t row = 0; row < s->rows; row += rows_at_once(tokens))
-        rounded_rows(type, tokens, rows_at_once(tokens), s, row);
-}
+static const struct product in_bytes = { add_step, sizeof(struct rounded_step) };
 
 #define X(NAME, name, elements, head, run)                                                 \
-    static void one_##name(struct strip *s)                                                \
-    {                                                                                      \
-        rounded_strip(HW_##NAME, 1, s);                                                    \
-    }                                                                                      \
-    static void two_##name(struct strip *s)                                                \
-    {                                                                                      \
-        rounded_strip(HW_##NAME, 2, s);                                                    \
-    }                                                                                      \
-    static void four_##name(struct strip *s)                                               \
-    {                                                                                      \
-        rounded_strip(HW_##NAME, MOST_TOKENS, s);                                          \
-    }                                                                                      \
-    static void floats_##name(struct strip *s)                                             \
-    {                                                                                      \
-        float_strip(HW_##NAME, 1, s);                                                      \
-    }
+    STRIP_FN(one_##name, NAME, 1, in_bytes)                                                \
+    STRIP_FN(two_##name, NAME, 2, in_bytes)                                                \
+    STRIP_FN(four_##name, NAME, MOST_TOKENS, in_bytes)                                     \
+    STRIP_FN(floats_##name, NAME, 1, in_floats)
 PACKED_TYPES(X)
 #undef X
 
@@ -246,7 +209,7 @@ static void multiply(const struct plan *plan, struct square *q, uint32_t thread)
     const struct strip_fns fns = fns_of(lines_of(plan).b_type, &floats);
     for (int64_t i = 0; i < q->count; i++)
         q->strip.x[i] = row_of_steps(plan, q->a[i]);
-    multiply_strip(&fns, &q->strip, q->count);
+    multiply_by(&fns, &q->strip, q->count);
     for (int64_t i = 0; i < q->count; i++)
         put_square(q, i);
     for (int64_t i = 0; i < q->count; i++)
