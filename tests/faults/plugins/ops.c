@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin whose silu is right, or bad in a way that the admission test has to find. Built once
  * for each way: ACT is the function of that name below, NAME what the plugin is called. It has
- * scale, too, which is always right; with CROWD one more op, or four, that are as bad as silu; with COPIES
- * a copy that crashes. */
+ * scale, too, which is always right; with CROWD one more op, or four, that are as bad as silu; with
+ * COPIES a copy that crashes. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
