@@ -8,17 +8,17 @@ load common
     needs_cpu
     hw bench dispatch silu matmul --repetitions=20
     succeeds
-    says ' +silu +1 +same +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
-    says ' +matmul +3 +same +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
-    says ' +matmul +1 +new +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+    says ' +silu +1 +kept +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+    says ' +matmul +3 +kept +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+    says ' +matmul +1 +moved +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
     hw abi --json
     succeeds
     ops=$(printf '%s\n' "$output" |
         python3 -c 'import json, sys; print([o["name"] for o in json.load(sys.stdin)["ops"]])')
     hw bench dispatch --repetitions=20 --json
     succeeds
-    json "[(r['op'], r['shapes'], r['addresses']) for r in d['results']] == [(op, shapes, addresses)
-        for op in $ops for shapes, addresses in ((1, 'same'), (3, 'same'), (1, 'new'))]"
+    json "[(r['op'], r['shapes'], r['struct']) for r in d['results']] == [(op, shapes, struct) for op in $ops
+        for shapes, struct in ((1, 'kept'), (3, 'kept'), (1, 'filled'), (1, 'moved'))]"
     json "all(r['library']['median'] > 0 and r['direct']['median'] > 0 for r in d['results'])"
     json "all(r['direct']['min'] <= r['direct']['median'] <= r['direct']['p90'] for r in d['results'])"
 }
@@ -27,7 +27,7 @@ load common
     HW_TRUST=off HW_PLUGIN_PATH_ONLY=$TEST_PLUGINS hw bench dispatch -d null --repetitions=20
     succeeds
     says 'dispatch on null:0: .*'
-    says ' +add +1 +same +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
+    says ' +add +1 +kept +[0-9.]+ +[0-9.]+ +-?[0-9.]+ .*'
 }
 
 @test "figures come with machine, version, date and command" {

@@ -41,7 +41,7 @@ static const struct manual manual = {
     .about =
         "hw bench - measure on this machine\n\n"
         "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
-        "                    repeated, with shapes that take turns, and on new addresses\n"
+        "                    repeated, with shapes that take turns, filled anew, and moved\n"
         "  open              opening and closing a context: in a new process, and again\n"
         "  copy              copies from host to device, on the device, and back; to and from\n"
         "                    each other device\n"

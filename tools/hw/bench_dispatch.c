@@ -2,7 +2,7 @@
 /* bench_dispatch.c - the cost of a call beyond the work of the plugin: each op on tensors
  * of few elements, alternately through the library and by a direct call of the plugin's
  * function; first the same call again and again, then calls of different shapes in turn, then
- * calls whose operands are elsewhere each time.
+ * calls whose struct the caller fills, or whose operands it moves, before each call.
  *
  * The plugin is entered a second time through its public ABI, as by any host, with its own
  * device and queue. Both sides run the same code of the plugin on one thread. */
@@ -141,25 +141,38 @@ union op_args {
 #undef X
 };
 
-/* Calls of different shapes, which take turns; or of the first one, each so many bytes behind
- * the one before. */
+/* What the caller does with the op's struct before each call. */
+enum way {
+    KEPT,   /* nothing */
+    FILLED, /* sets every field */
+    MOVED   /* changes the offset of every operand */
+};
+
+/* Calls of different shapes, which take turns; or all of the first one. */
 struct calls {
     union op_args args[VERIFY_CALLS];
     int shapes;
-    uint64_t step; /* 0: on the same addresses */
+    enum way way;
+    uint64_t step; /* bytes from a call's operands to those of the next one, if they move */
 };
 
-#define MOVE(op, field, role) moved.field.offset += calls->step;
+#define FILL(op, field, role)      now.field = first->field;
+#define SET(op, field, type, zero) now.field = first->field;
+#define MOVE(op, field, role)      now.field.offset += calls->step;
 #define LOOPS(NAME, name, call)                                                            \
+    const struct hw_##name *first = &calls->args[0].name, *op;                             \
+    struct hw_##name now = *first;                                                         \
     int32_t status = HW_OK;                                                                \
-    for (int i = 0, shape = 0; i < CALLS && !calls->step; i++) {                           \
-        const struct hw_##name *op = &calls->args[shape].name;                             \
+    for (int i = 0, shape = 0; i < CALLS && calls->way == KEPT; i++) {                     \
+        op = &calls->args[shape].name;                                                     \
         status |= (int32_t)(call);                                                         \
         shape = shape + 1 < calls->shapes ? shape + 1 : 0;                                 \
     }                                                                                      \
-    struct hw_##name moved = calls->args[0].name;                                          \
-    for (int i = 0; i < CALLS && calls->step; i++) {                                       \
-        const struct hw_##name *op = &moved;                                               \
+    op = &now;                                                                             \
+    for (int i = 0; i < CALLS && calls->way == FILLED; i++) {                              \
+        HW_OPERANDS_##NAME(FILL) HW_SCALARS_##NAME(SET) status |= (int32_t)(call);         \
+    }                                                                                      \
+    for (int i = 0; i < CALLS && calls->way == MOVED; i++) {                               \
         status |= (int32_t)(call);                                                         \
         HW_OPERANDS_##NAME(MOVE)                                                           \
     }                                                                                      \
@@ -184,6 +197,8 @@ HW_OPS(X)
 #undef X
 #undef LOOPS
 #undef MOVE
+#undef SET
+#undef FILL
 
 static const struct subject {
     const char *name;
@@ -258,19 +273,21 @@ static void report_figures(const struct bench *bench, const char *name,
                            const struct calls *calls, const struct figures *figures,
                            double ghz)
 {
-    const char *addresses = calls->step ? "new" : "same";
+    static const char *const ways[] = {
+        [KEPT] = "kept", [FILLED] = "filled", [MOVED] = "moved"
+    };
     json_array_append_new(
         bench->results,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:o, s:o, s:o, s:f}", "bench", "dispatch",
-                  "op", name, "shapes", calls->shapes, "addresses", addresses, "unit",
+                  "op", name, "shapes", calls->shapes, "struct", ways[calls->way], "unit",
                   "ns per call", "library", spread_json(figures->library), "direct",
                   spread_json(figures->direct), "cost", spread_json(figures->cost),
                   "cycles", figures->cost.median * ghz));
     if (out_is_text())
         say("  %-12s %5d  %-9s %8.1f %8.1f   %s%6.1f%s %6.1f %6.1f %8.0f %8.1f\n", name,
-            calls->shapes, addresses, figures->library.median, figures->direct.median,
-            ink(BOLD), figures->cost.median, ink(PLAIN), figures->cost.p10,
-            figures->cost.p90, figures->cost.median * ghz,
+            calls->shapes, ways[calls->way], figures->library.median,
+            figures->direct.median, ink(BOLD), figures->cost.median, ink(PLAIN),
+            figures->cost.p10, figures->cost.p90, figures->cost.median * ghz,
             figures->cost.median * ghz / 3.0);
 }
 
@@ -283,11 +300,11 @@ static bool wanted(const struct bench *bench, const char *name)
     return any;
 }
 
-/* `step` is for calls that do not touch the memory of each other. */
+/* Calls whose operands move do not touch the memory of each other. */
 static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
-                       struct direct *direct, uint64_t *step)
+                       struct direct *direct)
 {
-    *step = 0;
+    uint64_t most = 0;
     for (int i = 0; i < VERIFY_CALLS; i++) {
         uint64_t bytes = 0;
         if (!verify_call(op, i, buffer, &pair->ours.args[i], &bytes) ||
@@ -296,25 +313,25 @@ static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
             complain("dispatch: %s: no cases to measure, or out of memory", hw_op_name(op));
             return false;
         }
-        *step = bytes > *step ? bytes : *step;
+        most = bytes > most ? bytes : most;
     }
-    *step = (*step + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    pair->ours.step = pair->theirs.step = (most + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return true;
 }
 
-/* Measures an op with one shape, with all in turn, then with one on other addresses each time. */
+/* Measures an op with one shape, with all in turn, then with structs that change. */
 static int run_subject(const struct bench *bench, const struct subject *subject,
-                       struct pair *pair, uint64_t step, int repetitions)
+                       struct pair *pair, int repetitions)
 {
-    const struct {
+    static const struct {
         int shapes;
-        uint64_t step;
-    } ways[] = { { 1, 0 }, { VERIFY_CALLS, 0 }, { 1, step } };
+        enum way way;
+    } rows[] = { { 1, KEPT }, { VERIFY_CALLS, KEPT }, { 1, FILLED }, { 1, MOVED } };
     const double ghz = core_ghz();
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct figures figures;
-        pair->ours.shapes = pair->theirs.shapes = ways[i].shapes;
-        pair->ours.step = pair->theirs.step = ways[i].step;
+        pair->ours.shapes = pair->theirs.shapes = rows[i].shapes;
+        pair->ours.way = pair->theirs.way = rows[i].way;
         if (measure(subject, pair, repetitions, &figures)) {
             complain("dispatch: %s: %s", subject->name, hw_message());
             return EXIT_FAILED;
@@ -328,7 +345,6 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
                         struct hw_buffer *buffer, struct direct *direct)
 {
     struct pair pair = { .queue = queue, .direct = direct };
-    uint64_t step;
     int status = 0;
 
     for (uint32_t op = 0; op < HW_OP_COUNT && !status; op++) {
@@ -339,8 +355,8 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
                 say("  %-12s the plugin does not have it\n", subjects[op].name);
             continue;
         }
-        status = make_calls(&pair, op, buffer, direct, &step)
-                     ? run_subject(bench, &subjects[op], &pair, step, repetitions)
+        status = make_calls(&pair, op, buffer, direct)
+                     ? run_subject(bench, &subjects[op], &pair, repetitions)
                      : EXIT_FAILED;
     }
     return status;
@@ -382,9 +398,9 @@ int measure_dispatch(const struct bench *bench)
         goto close;
     if (out_is_text())
         say("\ndispatch on %s: nanoseconds per call on few elements, %d times %d calls each way,\n"
-            "of one shape, of %d shapes in turn, then of one whose operands are elsewhere each "
-            "time\n"
-            "  op          shapes  addresses  library   direct     cost    p10    p90   cycles"
+            "of one shape, of %d shapes in turn, then of one whose struct the caller fills, or\n"
+            "whose operands it moves, before each call\n"
+            "  op          shapes  struct     library   direct     cost    p10    p90   cycles"
             "  ns@3GHz\n",
             hw_device_name(device), repetitions, CALLS, VERIFY_CALLS);
     status = run_subjects(bench, repetitions, queue, buffer, &direct);
