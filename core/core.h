@@ -22,10 +22,17 @@
 
 #define MAX_OP_BYTES 4096 /* of an op's struct, as the library or any plugin knows it */
 
-/* A plugin in the process. Its library is never unloaded: see plugin_close(). */
+/* What has become of a plugin in this process. */
+enum bound { BOUND_NOT_YET, BOUND, BOUND_NEVER };
+
+/* A plugin with devices. It is loaded and started when one of them is first used, if its devices
+ * are known without that: see plugin_bind(). Its library is never unloaded: see
+ * plugin_close(). */
 struct plugin {
     struct hw_context *context;
     struct candidate *candidate; /* open/candidate.h: the file it came from */
+    _Atomic int32_t bound;     /* enum bound; what follows is valid once it is BOUND ... */
+    struct candidate *binding; /* ... and this also if it is BOUND_NEVER: says why */
     void *library;
     void *self;   /* from table.open() */
     bool started; /* open() has succeeded, so close() must be called */
@@ -33,24 +40,33 @@ struct plugin {
     char *cache_dir;          /* for host.cache_dir; NULL: no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
     struct hw_plugin_ops ops; /* likewise */
-    int32_t rank;
+    int32_t rank;             /* always valid, and so is next */
     struct plugin *next;
 };
+
+/* Loads and starts the plugin unless that has been done (open/bind.c). HW_NO_DEVICE if it cannot
+ * be used, now and later: the message says why. Called with no lock held. */
+enum hw_status plugin_bind(struct plugin *plugin);
+static inline bool plugin_is_bound(const struct plugin *plugin)
+{
+    return atomic_load_explicit(&plugin->bound, memory_order_acquire) == BOUND;
+}
 
 /* A device: listed when its plugin is probed, woken (device_open) when first used. */
 struct hw_device {
     struct hw_context *context;
     struct plugin *plugin;
-    int32_t index;              /* the plugin's */
-    char name[48];              /* "cpu:0" */
-    struct hw_device_info info; /* from when the devices were listed */
-    pthread_mutex_t lock;       /* protects the members below while the device is woken */
-    void *_Atomic impl;         /* the plugin's device; NULL: asleep; read at any time */
-    struct pool *pool;          /* run/pool.h; made when the device wakes */
-    _Atomic int32_t lost;       /* HW_LOST once the device is lost */
-    _Atomic uint64_t changes;   /* see device_changed() */
-    _Atomic uint32_t demoted;   /* how many ops other devices compute: see run/demotion.h */
-    char *why;                  /* why it is not selected; NULL if it is */
+    int32_t index; /* the plugin's */
+    char name[48]; /* "cpu:0" */
+    /* From when the devices were listed; no memory_free if the plugin was tried elsewhere. */
+    struct hw_device_info info;
+    pthread_mutex_t lock;     /* protects the members below while the device is woken */
+    void *_Atomic impl;       /* the plugin's device; NULL: asleep; read at any time */
+    struct pool *pool;        /* run/pool.h; made when the device wakes */
+    _Atomic int32_t lost;     /* HW_LOST once the device is lost */
+    _Atomic uint64_t changes; /* see device_changed() */
+    _Atomic uint32_t demoted; /* how many ops other devices compute: see run/demotion.h */
+    char *why;                /* why it is not selected; NULL if it is */
 };
 
 struct hw_context {
@@ -61,6 +77,7 @@ struct hw_context {
     uint32_t flags;
     uint32_t generation;  /* of the process: see base/fork.h */
     pthread_mutex_t lock; /* protects the lists of work: queues, buffers, events, graphs */
+    pthread_mutex_t binding; /* held by the thread that binds a plugin */
     /* From here to open_error nothing changes once hw_open() has returned. */
     struct directory *directories; /* open/scan.h: the places that were searched */
     struct candidate *candidates;  /* open/candidate.h: the files that were found there */

@@ -50,3 +50,15 @@ enum hw_status admission_apply(struct hw_context *context)
     }
     return status;
 }
+
+enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict)
+{
+    const struct hw_context *context = plugin->context;
+    enum hw_status status = HW_OK;
+    for (uint32_t i = 0; i < context->device_count && !status; i++) {
+        struct hw_device *device = context->devices[i];
+        if (device->plugin == plugin && !(status = hw_device_reset(device)))
+            status = apply(device, verdict);
+    }
+    return status;
+}

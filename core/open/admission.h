@@ -5,7 +5,12 @@
 
 #include "core.h"
 
+struct verdict;
+
 /* Withdraws what failed there from the selected devices: see run/demotion.h. */
 enum hw_status admission_apply(struct hw_context *context);
+/* The same for a plugin that was tried again since, before its devices are used: this verdict
+ * replaces the earlier one. */
+enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict);
 
 #endif

@@ -50,7 +50,7 @@ bool cache_store(struct hw_context *context, const struct candidate *candidate,
                  struct cached *verdict);
 
 /* Takes the verdict on the candidate out of sight, so that if this process ends or hangs while
- * the plugin is bound, the next start finds none; and puts it back, or removes it. */
+ * the plugin is being bound, the next start finds none; and puts it back, or removes it. */
 void cache_hold(struct hw_context *context, const struct candidate *candidate);
 void cache_release(struct hw_context *context, const struct candidate *candidate,
                    bool keep);

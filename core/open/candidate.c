@@ -3,10 +3,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open/candidate.h"
 
+#include "open/verdict.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct reason_row reason_rows[REASON_COUNT] = {
     [REASON_NONE] = { "", STAGE_LIST, "", "" },
@@ -93,4 +96,23 @@ bool is_broken(const struct candidate *candidate)
     default:
         return candidate->stage != STAGE_FILTER;
     }
+}
+
+void candidate_free(struct candidate *candidate)
+{
+    if (candidate->fd >= 0)
+        close(candidate->fd);
+    free(candidate->path);
+    free(candidate->real);
+    free(candidate->file);
+    free(candidate->message);
+    free(candidate->remedy);
+    free(candidate->manifest);
+    free(candidate->key);
+    for (uint32_t i = 0; i < candidate->loaded_count; i++)
+        free(candidate->loaded[i]);
+    if (candidate->verdict)
+        verdict_free(candidate->verdict);
+    free(candidate->verdict);
+    free(candidate);
 }

@@ -73,7 +73,7 @@ struct candidate {
     bool recalled;         /* the verdict is one that was kept: see recall.h */
     int64_t tried;         /* when the probe was, in seconds since 1970; 0: not yet */
     int64_t retry;         /* when the next one is due; 0: when something changes */
-    struct plugin *plugin; /* once loaded */
+    struct plugin *plugin; /* once it has devices, or is being loaded */
 };
 
 /* Stops the candidate. `format` says what is wrong; NULL uses the sentence of the reason.
@@ -91,5 +91,8 @@ const char *remedy_of(const struct candidate *candidate);
 /* Whether the reason is worth a warning: something is wrong with the file itself. It is not
  * if the settings exclude the plugin, or if its vendor's library or device is missing. */
 bool is_broken(const struct candidate *candidate);
+
+/* The candidate must be in no list. */
+void candidate_free(struct candidate *candidate);
 
 #endif

@@ -119,6 +119,7 @@ static struct hw_context *create_context(const struct hw_options *options)
     if (!context)
         return NULL;
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->binding, NULL);
     pthread_mutex_init(&context->log.lock, NULL);
     context->generation = watch_forks();
     if (!options)
@@ -177,6 +178,7 @@ void hw_close(struct hw_context *context)
         inventory_free(context->inventory);
     free(context->inventory);
     pthread_mutex_destroy(&context->log.lock);
+    pthread_mutex_destroy(&context->binding);
     pthread_mutex_destroy(&context->lock);
     free(context);
     message_restore(&saved);
@@ -184,9 +186,11 @@ void hw_close(struct hw_context *context)
 
 static _Thread_local bool opening;
 
-void context_opening(bool on)
+bool context_opening(bool on)
 {
+    const bool before = opening;
     opening = on;
+    return before;
 }
 
 enum hw_status hw_open(const struct hw_options *options, struct hw_context **context)

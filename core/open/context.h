@@ -5,7 +5,8 @@
 
 #include "core.h"
 
-/* Whether this thread opens a context: hw_open() then refuses to be called by a plugin. */
-void context_opening(bool on);
+/* Whether this thread runs a plugin that is being opened: hw_open() then refuses to be called.
+ * Returns what was said before. */
+bool context_opening(bool on);
 
 #endif

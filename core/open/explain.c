@@ -113,10 +113,17 @@ static void put_manifest(struct json *json, const struct manifest *manifest)
     json_close(json, '}');
 }
 
+/* The candidate as it was looked at last. */
+static const struct candidate *latest(const struct candidate *c)
+{
+    const bool again = c->plugin && atomic_load(&c->plugin->bound) != BOUND_NOT_YET;
+    return again ? c->plugin->binding : c;
+}
+
 static const char *candidate_state(const struct hw_context *context,
                                    const struct candidate *c)
 {
-    if (c->reason)
+    if (latest(c)->reason)
         return "stopped";
     for (uint32_t i = 0; i < context->device_count; i++)
         if (context->devices[i]->plugin == c->plugin)
@@ -137,15 +144,26 @@ static void put_title(struct json *json, const struct candidate *c)
     json_string(json, "title", given ? c->manifest->title : capitals);
 }
 
-static void put_ops(struct json *json, const struct plugin *plugin)
+/* What a plugin that is not bound told where it was tried. */
+static bool has_op(const struct plugin *plugin, uint32_t op)
+{
+    return plugin_is_bound(plugin) ? plugin_has(plugin, op)
+                                   : plugin->candidate->verdict->ops >> op & 1;
+}
+
+static void put_table(struct json *json, const struct plugin *plugin)
 {
     if (!plugin) {
+        json_string(json, "version", NULL);
         json_string(json, "ops", NULL);
         return;
     }
+    json_string(json, "version",
+                plugin_is_bound(plugin) ? plugin->table.version
+                                        : plugin->candidate->verdict->version);
     json_open(json, "ops", '[');
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-        if (plugin_has(plugin, op))
+        if (has_op(plugin, op))
             json_string(json, NULL, hw_op_name(op));
     json_close(json, ']');
 }
@@ -177,27 +195,29 @@ static void put_admission(struct json *json, const struct verdict *verdict)
 static void put_candidate(struct json *json, const struct hw_context *context,
                           const struct candidate *c)
 {
+    const struct candidate *last = latest(c);
     json_open(json, NULL, '{');
     json_string(json, "file", c->path);
     json_string(json, "real", c->real);
     json_string(json, "name", c->name);
     put_title(json, c);
     json_string(json, "state", candidate_state(context, c));
-    json_string(json, "stage", stage_name(c->stage));
-    json_string(json, "reason", c->reason ? reason_rows[c->reason].code : NULL);
-    json_string(json, "message", c->reason ? message_of(c) : NULL);
-    json_string(json, "remedy", c->reason ? remedy_of(c) : NULL);
+    json_string(json, "stage", stage_name(last->stage));
+    json_string(json, "reason", last->reason ? reason_rows[last->reason].code : NULL);
+    json_string(json, "message", last->reason ? message_of(last) : NULL);
+    json_string(json, "remedy", last->reason ? remedy_of(last) : NULL);
+    json_bool(json, "bound", c->plugin && plugin_is_bound(c->plugin));
     json_bool(json, "locked", c->locked);
     json_bool(json, "recalled", c->recalled);
     put_time(json, "tried", c->tried);
     put_time(json, "retry", c->retry);
-    json_string(json, "version", c->plugin ? c->plugin->table.version : NULL);
+    put_table(json, c->plugin);
     put_manifest(json, c->manifest);
-    put_ops(json, c->plugin);
     put_admission(json, c->verdict);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)
-        json_number(json, stage_name((enum stage)i), c->microseconds[i]);
+        json_number(json, stage_name((enum stage)i),
+                    c->microseconds[i] + (last != c ? last->microseconds[i] : 0));
     json_close(json, '}');
     json_close(json, '}');
 }

@@ -4,6 +4,8 @@
 
 #include "base/platform.h"
 #include "object/object.h"
+#include "open/admission.h"
+#include "open/cache.h"
 #include "open/child.h"
 #include "open/load.h"
 #include "open/lock.h"
@@ -11,12 +13,14 @@
 #include "open/preflight.h"
 #include "open/probe.h"
 #include "open/recall.h"
+#include "open/registry.h"
 #include "open/scan.h"
 #include "open/select.h"
 #include "open/trust.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef bool stage_fn(struct hw_context *context, struct candidate *candidate);
 
@@ -47,17 +51,32 @@ static void say_started(struct hw_context *context)
 /* With a probe in another process, all that happens here is binding. */
 static bool load_and_start(struct hw_context *context, struct candidate *candidate)
 {
-    const enum stage starting = candidate->verdict ? STAGE_BIND : STAGE_PROBE;
+    const enum stage starting = candidate->plugin->candidate->verdict ? STAGE_BIND
+                                                                      : STAGE_PROBE;
     say_start(context, candidate);
     bool good = climb_stage(context, candidate, STAGE_BIND, load) &&
                 climb_stage(context, candidate, starting, probe);
     say_started(context);
+    if (good)
+        candidate->stage = STAGE_BIND;
     return good;
 }
 
 static bool trust(struct hw_context *context, struct candidate *candidate)
 {
     return trust_check(context, candidate) && lock_check(context, candidate);
+}
+
+/* What was only needed on the way. */
+static void let_go(struct candidate *candidate)
+{
+    if (candidate->object)
+        object_free(candidate->object);
+    free(candidate->object);
+    candidate->object = NULL;
+    if (candidate->fd >= 0)
+        close(candidate->fd);
+    candidate->fd = -1;
 }
 
 bool climb_checks(struct hw_context *context, struct candidate *candidate)
@@ -79,19 +98,27 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
 
 bool climb_rest(struct hw_context *context, struct candidate *candidate)
 {
-    bool good = !candidate->reason && load_and_start(context, candidate);
-    if (candidate->object)
-        object_free(candidate->object);
-    free(candidate->object);
-    candidate->object = NULL;
-    if (good)
-        candidate->stage = STAGE_BIND;
+    struct plugin *plugin = candidate->reason ? NULL : plugin_create(context, candidate);
+    candidate->plugin = plugin;
+    const bool good = plugin && (candidate->verdict ? list_known(plugin)
+                                                    : load_and_start(context, candidate));
+    let_go(candidate);
+    if (good) {
+        plugin->bound = candidate->verdict ? BOUND_NOT_YET : BOUND;
+        plugin->next = context->plugins;
+        context->plugins = plugin;
+    } else if (plugin) {
+        registry_drop(plugin);
+        plugin_close(plugin);
+        candidate->plugin = NULL;
+    }
     return good;
 }
 
-static void say_stopped(struct hw_context *context, const struct candidate *candidate)
+static void say_stopped(struct hw_context *context, const struct candidate *candidate,
+                        bool warn)
 {
-    log_line(&context->log, is_broken(candidate) ? HW_LOG_WARN : HW_LOG_DEBUG,
+    log_line(&context->log, warn ? HW_LOG_WARN : HW_LOG_DEBUG,
              "%s is not used, stopped at %s: %s. Remedy: %s", candidate->path,
              stage_name(candidate->stage), message_of(candidate), remedy_of(candidate));
 }
@@ -135,10 +162,53 @@ void climb_all(struct hw_context *context)
         climb_checks(context, c);
     if (context->settings.probe_child)
         probe_elsewhere(context);
-    for (struct candidate *c = context->candidates; c; c = c->next) {
-        bind_begins(context, c);
+    for (struct candidate *c = context->candidates; c; c = c->next)
         if (!climb_rest(context, c))
-            say_stopped(context, c);
-        bind_ended(context, c);
+            say_stopped(context, c, is_broken(c));
+}
+
+/* ---- later, when a device is used ---- */
+
+/* Whether the verdict that the devices are listed from is about the file as it is now. */
+static bool still_holds(const struct candidate *listed, const struct candidate *now)
+{
+    return listed->key && now->key && strcmp(listed->key, now->key) == 0;
+}
+
+/* Something has changed since the devices were listed that the verdict depends on. */
+static bool try_again(struct hw_context *context, struct candidate *candidate)
+{
+    candidate->stage = STAGE_PROBE;
+    if (!recall(context, candidate)) {
+        child_probe(context, &candidate, 1);
+        remember(context, candidate);
     }
+    if (!candidate->reason && admission_renew(candidate->plugin, candidate->verdict))
+        stop(candidate, REASON_NO_MEMORY, NULL);
+    return !candidate->reason;
+}
+
+/* The verdict is out of sight meanwhile: if the plugin ends or blocks this process, or if it has
+ * other devices than the verdict says, the next start tries it again. */
+static bool bind_tried(struct hw_context *context, struct candidate *candidate)
+{
+    cache_hold(context, candidate);
+    const bool good = load_and_start(context, candidate);
+    cache_release(context, candidate, good || candidate->reason == REASON_NO_MEMORY);
+    return good;
+}
+
+bool climb_again(struct hw_context *context, struct candidate *candidate)
+{
+    const bool good = climb_stage(context, candidate, STAGE_TRUST, trust) &&
+                      climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
+                      climb_stage(context, candidate, STAGE_PREFLIGHT,
+                                  preflight_libraries) &&
+                      (still_holds(candidate->plugin->candidate, candidate) ||
+                       try_again(context, candidate)) &&
+                      bind_tried(context, candidate);
+    let_go(candidate);
+    if (!good) /* whatever it is, there was a device before */
+        say_stopped(context, candidate, true);
+    return good;
 }

@@ -7,7 +7,8 @@
  *   preflight  preflight.c  is it a plugin for this system? (It is read, not run: object/)
  *   match      match.c      does the system list hardware for it?
  *   probe      child.c      does it start, in a process of its own, and what devices has it?
- *   bind       load.c       load it into this process
+ *   bind       bind.c       when one of its devices is first used:
+ *              load.c       load it into this process
  *              probe.c      start it here
  *
  * A candidate that stops at a stage gets a reason (reasons.def), a message and a remedy. */
@@ -19,9 +20,13 @@
 /* Takes all candidates through the stages until they stop or can be used. */
 void climb_all(struct hw_context *context);
 
-/* The stages up to match, which run nothing of the file; and those that load and start it
- * in this process. False if it stopped. */
+/* The stages up to match, which run nothing of the file; and the rest: lists the devices that
+ * its verdict says, or loads and starts it in this process. False if it stopped. */
 bool climb_checks(struct hw_context *context, struct candidate *candidate);
 bool climb_rest(struct hw_context *context, struct candidate *candidate);
+
+/* The same file again, for candidate->plugin, whose devices were listed from a verdict: checks it,
+ * has it tried again if the verdict does not hold any more, loads and starts it. */
+bool climb_again(struct hw_context *context, struct candidate *candidate);
 
 #endif

@@ -143,7 +143,7 @@ static bool whole_slots(size_t bytes)
 /* Copies the op table, which the plugin owns. Its size is trusted within limits. */
 static bool take_ops(struct plugin *plugin)
 {
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     const struct hw_plugin_ops *given = plugin->table.ops;
     if (given->size < offsetof(struct hw_plugin_ops, matmul) || !whole_slots(given->size) ||
         given->size >
@@ -183,7 +183,7 @@ static bool bounded(const char *text, size_t limit)
 /* Copies the part of the table that the plugin wrote and this library knows. */
 static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
 {
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table ||
         !whole_slots(given->size))
         return stop(candidate, REASON_BAD_TABLE,
@@ -217,7 +217,7 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
 static bool enter(struct plugin *plugin)
 {
     typedef int32_t entry_fn(const struct hw_host *host, struct hw_plugin *table);
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     entry_fn *entry;
     *(void **)&entry = dlsym(plugin->library, "hw_plugin_entry");
     if (!entry)
@@ -319,7 +319,7 @@ static bool load_failed(struct candidate *candidate)
  * the user could have changed it (trust.c), but these two install software. */
 static bool load_library(struct plugin *plugin)
 {
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     struct stat checked, named;
     if (fstat(candidate->fd, &checked) || stat(candidate->real, &named) ||
         !same_file(&checked, &named))
@@ -334,36 +334,47 @@ static bool load_library(struct plugin *plugin)
            check_linked(candidate, plugin->library);
 }
 
-bool load(struct hw_context *context, struct candidate *candidate)
+struct plugin *plugin_create(struct hw_context *context, struct candidate *candidate)
 {
     struct plugin *plugin = calloc(1, sizeof *plugin);
-    if (!plugin)
-        return stop(candidate, REASON_NO_MEMORY, NULL);
+    if (!plugin) {
+        stop(candidate, REASON_NO_MEMORY, NULL);
+        return NULL;
+    }
     plugin->context = context;
-    plugin->candidate = candidate;
+    plugin->candidate = plugin->binding = candidate;
     plugin->rank = candidate->manifest->rank;
-    fill_host(plugin);
+    return plugin;
+}
 
+bool load(struct hw_context *context, struct candidate *candidate)
+{
+    struct plugin *plugin = candidate->plugin;
+    (void)context;
+    fill_host(plugin);
     struct witness *witness = witness_begin();
     bool good = load_library(plugin) && enter(plugin);
     const char *changed = witness_end(witness, true);
     if (good && changed)
         good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s while it was loaded",
                     changed);
-    if (!good) {
-        plugin_close(plugin);
-        return false;
-    }
-    candidate->plugin = plugin;
-    return true;
+    return good;
 }
 
 /* The code stays loaded: it may have left threads, thread-local destructors and handlers,
  * its own or those of the vendor's libraries. */
-void plugin_close(struct plugin *plugin)
+void plugin_stop(struct plugin *plugin)
 {
     if (plugin->started)
         plugin->table.close(plugin->self);
+    plugin->started = false;
+}
+
+void plugin_close(struct plugin *plugin)
+{
+    plugin_stop(plugin);
+    if (plugin->binding != plugin->candidate)
+        candidate_free(plugin->binding);
     free(plugin->cache_dir);
     free(plugin);
 }

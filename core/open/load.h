@@ -5,8 +5,13 @@
 
 #include "open/candidate.h"
 
+/* A plugin that is not loaded yet. Stops the candidate and returns NULL if memory runs out. */
+struct plugin *plugin_create(struct hw_context *context, struct candidate *candidate);
+/* Loads candidate->plugin. */
 bool load(struct hw_context *context, struct candidate *candidate);
-/* Closes the plugin; its library stays loaded. */
+/* Closes the plugin; its library stays loaded. Then it can only be freed. */
+void plugin_stop(struct plugin *plugin);
+/* The same, and frees it. */
 void plugin_close(struct plugin *plugin);
 
 #endif

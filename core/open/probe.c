@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "open/load.h"
 #include "open/registry.h"
+#include "open/verdict.h"
 #include "open/witness.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 static bool start(struct plugin *plugin)
 {
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     plugin_message_clear();
     int32_t status = plugin->table.open(&plugin->host, &plugin->self);
     plugin->started = status == HW_OK;
@@ -32,7 +33,7 @@ static bool start(struct plugin *plugin)
 
 static bool count_devices(struct plugin *plugin, int32_t *count)
 {
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     *count = 0;
     plugin_message_clear();
     int32_t status = plugin->table.device_count(plugin->self, count);
@@ -61,7 +62,7 @@ static bool same_identity(const struct hw_device_info *a, const struct hw_device
 static bool check_devices(struct plugin *plugin, struct hw_device_info *infos,
                           int32_t count)
 {
-    struct candidate *candidate = plugin->candidate;
+    struct candidate *candidate = plugin->binding;
     char why[512];
     for (int32_t i = 0; i < count; i++) {
         if (!device_facts(plugin, i, &infos[i], why, sizeof why))
@@ -74,42 +75,60 @@ static bool check_devices(struct plugin *plugin, struct hw_device_info *infos,
     return true;
 }
 
+static bool add_devices(struct plugin *plugin, const struct hw_device_info *infos,
+                        int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (registry_add(plugin, i, &infos[i]))
+            return stop(plugin->binding, REASON_NO_MEMORY, NULL);
+    return true;
+}
+
+bool list_known(struct plugin *plugin)
+{
+    const struct verdict *verdict = plugin->candidate->verdict;
+    for (uint32_t i = 0; i < verdict->device_count; i++) {
+        struct hw_device_info info = verdict->devices[i].info;
+        device_complete(&info);
+        info.memory_free = 0; /* by now */
+        if (registry_add(plugin, (int32_t)i, &info))
+            return stop(plugin->binding, REASON_NO_MEMORY, NULL);
+    }
+    return true;
+}
+
+/* Devices that were listed from a verdict are not listed again: they must be the same. */
+static bool confirm_devices(struct plugin *plugin, const struct hw_device_info *infos,
+                            int32_t count)
+{
+    char why[256];
+    return registry_confirm(plugin, infos, (uint32_t)count, why, sizeof why) ||
+           stop(plugin->binding, REASON_OTHER_DEVICES, "%s", why);
+}
+
 static bool list_devices(struct plugin *plugin, int32_t count)
 {
     struct hw_device_info *infos = calloc((size_t)count, sizeof *infos);
     if (!infos)
-        return stop(plugin->candidate, REASON_NO_MEMORY, NULL);
-    bool good = check_devices(plugin, infos, count);
-    for (int32_t i = 0; i < count && good; i++)
-        if (registry_add(plugin, i, &infos[i]))
-            good = stop(plugin->candidate, REASON_NO_MEMORY, NULL);
+        return stop(plugin->binding, REASON_NO_MEMORY, NULL);
+    bool good = check_devices(plugin, infos, count) &&
+                (plugin->candidate->verdict ? confirm_devices(plugin, infos, count)
+                                            : add_devices(plugin, infos, count));
     free(infos);
-    return good;
-}
-
-static bool run(struct plugin *plugin)
-{
-    int32_t count;
-    struct witness *witness = witness_begin();
-    bool good = start(plugin) && count_devices(plugin, &count) &&
-                list_devices(plugin, count);
-    const char *changed = witness_end(witness, false);
-    if (good && changed)
-        good = stop(plugin->candidate, REASON_CHANGED_PROCESS,
-                    "it changed %s while it started", changed);
     return good;
 }
 
 bool probe(struct hw_context *context, struct candidate *candidate)
 {
     struct plugin *plugin = candidate->plugin;
-    if (!run(plugin)) {
-        registry_drop(plugin);
-        plugin_close(plugin);
-        candidate->plugin = NULL;
-        return false;
-    }
-    plugin->next = context->plugins;
-    context->plugins = plugin;
-    return true;
+    int32_t count;
+    (void)context;
+    struct witness *witness = witness_begin();
+    bool good = start(plugin) && count_devices(plugin, &count) &&
+                list_devices(plugin, count);
+    const char *changed = witness_end(witness, false);
+    if (good && changed)
+        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s while it started",
+                    changed);
+    return good;
 }

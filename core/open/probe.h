@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.h - the stage probe: starts a plugin and lists its devices. */
+/* probe.h - starts a plugin and lists its devices. */
 #ifndef HW_OPEN_PROBE_H
 #define HW_OPEN_PROBE_H
 
 #include "open/candidate.h"
 
+/* Starts candidate->plugin, which is loaded. */
 bool probe(struct hw_context *context, struct candidate *candidate);
+/* Lists the devices of the plugin's verdict. Runs nothing of it. */
+bool list_known(struct plugin *plugin);
 
 #endif

@@ -82,34 +82,3 @@ void remember(struct hw_context *context, struct candidate *candidate)
     candidate->retry = kept ? entry.expires : entry.written;
     free(entry.bytes);
 }
-
-/* The devices that the plugin has here. */
-static uint32_t count_devices(const struct hw_context *context,
-                              const struct candidate *candidate)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < context->unselected_count; i++)
-        count += context->unselected[i]->plugin == candidate->plugin;
-    return count;
-}
-
-/* Whether the plugin starts here on the strength of a verdict that was kept. */
-static bool is_bound_from_memory(const struct candidate *candidate)
-{
-    return candidate->recalled && !candidate->verdict->reason;
-}
-
-void bind_begins(struct hw_context *context, const struct candidate *candidate)
-{
-    if (is_bound_from_memory(candidate))
-        cache_hold(context, candidate);
-}
-
-void bind_ended(struct hw_context *context, const struct candidate *candidate)
-{
-    if (is_bound_from_memory(candidate))
-        cache_release(context, candidate,
-                      candidate->plugin ? count_devices(context, candidate) ==
-                                              candidate->verdict->device_count
-                                        : !is_about_plugin(candidate->reason));
-}

@@ -12,10 +12,4 @@ bool recall(struct hw_context *context, struct candidate *candidate);
 /* Keeps what the probe in another process has just found. */
 void remember(struct hw_context *context, struct candidate *candidate);
 
-/* Around the binding of a candidate. A kept verdict is out of sight meanwhile: if the plugin
- * ends or blocks this process, or if binding says otherwise than the verdict, the next start
- * tries the plugin again. */
-void bind_begins(struct hw_context *context, const struct candidate *candidate);
-void bind_ended(struct hw_context *context, const struct candidate *candidate);
-
 #endif

@@ -5,7 +5,7 @@
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
-#include "open/candidate.h"
+#include "open/verdict.h"
 #include "run/device.h"
 #include "run/pool.h"
 
@@ -60,6 +60,15 @@ const char *device_fault(const struct hw_device_info *info)
     return NULL;
 }
 
+void device_complete(struct hw_device_info *info)
+{
+    info->size = sizeof *info;
+    if (info->buffer_alignment < POOL_GRAIN)
+        info->buffer_alignment = POOL_GRAIN;
+    if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
+        info->kind = HW_DEVICE_OTHER; /* a kind that a newer plugin knows */
+}
+
 bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
                   char *why, size_t size)
 {
@@ -79,11 +88,7 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
         snprintf(why, size, "%s", wrong);
         return false;
     }
-    info->size = sizeof *info;
-    if (info->buffer_alignment < POOL_GRAIN)
-        info->buffer_alignment = POOL_GRAIN;
-    if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
-        info->kind = HW_DEVICE_OTHER; /* a kind that a newer plugin knows */
+    device_complete(info);
     return true;
 }
 
@@ -110,6 +115,48 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
     pthread_mutex_init(&device->lock, NULL);
     list[context->unselected_count++] = device;
     return HW_OK;
+}
+
+/* The first fact that tells two devices apart, or that was relied on already; or NULL. The
+ * memory, and what drivers derive from it, may vary. */
+static const char *different_fact(const struct hw_device_info *a,
+                                  const struct hw_device_info *b)
+{
+    char pci_a[PCI_SIZE], pci_b[PCI_SIZE];
+    device_pci(a, pci_a);
+    device_pci(b, pci_b);
+    return strcmp(a->name, b->name)                     ? "name"
+           : strcmp(a->vendor, b->vendor)               ? "vendor"
+           : strcmp(a->arch, b->arch)                   ? "architecture"
+           : strcmp(pci_a, pci_b)                       ? "PCI address"
+           : a->has_uuid != b->has_uuid                 ? "UUID"
+           : memcmp(a->uuid, b->uuid, sizeof a->uuid)   ? "UUID"
+           : a->kind != b->kind                         ? "kind"
+           : a->features != b->features                 ? "set of features"
+           : a->buffer_alignment != b->buffer_alignment ? "alignment of buffers"
+                                                        : NULL;
+}
+
+bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
+                      uint32_t count, char *why, size_t size)
+{
+    const struct verdict *verdict = plugin->candidate->verdict;
+    if (count != verdict->device_count) {
+        snprintf(why, size, "it has %u devices; when it was tried, it had %u",
+                 (unsigned)count, (unsigned)verdict->device_count);
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct hw_device_info known = verdict->devices[i].info;
+        device_complete(&known);
+        const char *fact = different_fact(&known, &infos[i]);
+        if (!fact)
+            continue;
+        snprintf(why, size, "the %s of its device %u is another than when it was tried",
+                 fact, (unsigned)i);
+        return false;
+    }
+    return true;
 }
 
 static void device_free(struct hw_device *device)
@@ -155,8 +202,16 @@ struct hw_device *hw_device_at(struct hw_context *context, uint32_t index)
     return context && index < context->device_count ? context->devices[index] : NULL;
 }
 
+/* Binds the plugin, so that one that cannot be used is passed over, as it is by hw_open(). */
 struct hw_device *hw_device_default(struct hw_context *context)
 {
+    const uint32_t count = !context || forked(context->generation) ||
+                                   context->settings.fallback == FALLBACK_ERROR
+                               ? 0
+                               : context->device_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!plugin_bind(context->devices[i]->plugin))
+            return context->devices[i];
     return hw_device_at(context, 0);
 }
 
@@ -180,7 +235,9 @@ enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *i
     struct hw_device_info facts;
     char why[512];
     uint32_t size = info->size < sizeof facts ? info->size : (uint32_t)sizeof facts;
-    if (!device_facts(device->plugin, device->index, &facts, why, sizeof why))
+    if (!plugin_is_bound(device->plugin))
+        facts = device->info;
+    else if (!device_facts(device->plugin, device->index, &facts, why, sizeof why))
         return fail(HW_DRIVER, "facts of %s: %s", device->name, why);
     facts.size = size;
     memcpy(info, &facts, size);

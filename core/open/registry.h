@@ -11,11 +11,16 @@
  * the error in `why`. */
 bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
                   char *why, size_t size);
-/* The first error in facts of any origin, or NULL. */
+/* The first error in facts of any origin, or NULL; what is left to do with those without. */
 const char *device_fault(const struct hw_device_info *info);
+void device_complete(struct hw_device_info *info);
 /* Adds a device to the list of unselected devices. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);
+/* Whether the plugin, which is being bound, has the devices of the verdict that they were listed
+ * from; else says why. */
+bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
+                      uint32_t count, char *why, size_t size);
 /* Removes the devices of a plugin that failed. */
 void registry_drop(struct plugin *plugin);
 void registry_free(struct hw_context *context);

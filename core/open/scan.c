@@ -138,25 +138,6 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
     return true;
 }
 
-static void candidate_free(struct candidate *candidate)
-{
-    if (candidate->fd >= 0)
-        close(candidate->fd);
-    free(candidate->path);
-    free(candidate->real);
-    free(candidate->file);
-    free(candidate->message);
-    free(candidate->remedy);
-    free(candidate->manifest);
-    free(candidate->key);
-    for (uint32_t i = 0; i < candidate->loaded_count; i++)
-        free(candidate->loaded[i]);
-    if (candidate->verdict)
-        verdict_free(candidate->verdict);
-    free(candidate->verdict);
-    free(candidate);
-}
-
 /* Returns NULL if memory runs out. */
 static struct candidate *candidate_create(const char *directory, const char *file,
                                           bool explicit_file)

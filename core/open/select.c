@@ -428,18 +428,30 @@ static enum hw_status nothing_selected(struct hw_context *context)
         *reasons ? reasons : "no directory to search");
 }
 
+/* A required device is one that is used: its plugin must not fail later. */
+static enum hw_status require(struct hw_context *context, const struct selector *selector)
+{
+    enum hw_status status = HW_OK;
+    bool there = false;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (!selector_matches(selector, context->devices[i]))
+            continue;
+        there = true;
+        if (!(status = plugin_bind(context->devices[i]->plugin)))
+            return HW_OK;
+    }
+    return there ? fail_in(status, "%s: \"%s\": ", source_of(context, SETTING_require),
+                           selector->text)
+                 : selector_failed(context, selector, SETTING_require);
+}
+
 static enum hw_status check_required(struct hw_context *context)
 {
     const struct selector_list *list = &context->selection->require;
-    for (size_t i = 0; i < list->count; i++) {
-        bool there = false;
-        for (uint32_t j = 0; j < context->device_count && !there; j++)
-            there = selector_matches(&list->items[i], context->devices[j]);
-        if (there)
-            continue;
-        return selector_failed(context, &list->items[i], SETTING_require);
-    }
-    return HW_OK;
+    enum hw_status status = HW_OK;
+    for (size_t i = 0; i < list->count && !status; i++)
+        status = require(context, &list->items[i]);
+    return status;
 }
 
 static void warn_unmatched(struct hw_context *context)
@@ -526,6 +538,12 @@ static enum hw_status import_device(struct hw_context *context, const struct plu
                           (int)index, plugin->table.name);
 }
 
+/* "mine.device" is a kind of the plugin mine, and of its variants, such as mine_two. */
+static bool names_plugin(const char *kind, const struct plugin *plugin)
+{
+    return strncmp(kind, plugin->candidate->name, strcspn(kind, ".")) == 0;
+}
+
 enum hw_status hw_device_import(struct hw_context *context, const char *kind, void *handle,
                                 struct hw_device **device)
 {
@@ -539,6 +557,11 @@ enum hw_status hw_device_import(struct hw_context *context, const char *kind, vo
     status = HW_UNSUPPORTED;
     for (struct plugin *plugin = context->plugins; plugin; plugin = plugin->next) {
         int32_t index = -1;
+        if (!plugin_is_bound(plugin) && !names_plugin(kind, plugin))
+            continue;
+        const enum hw_status bound = plugin_bind(plugin);
+        if (bound)
+            return bound;
         plugin_message_clear();
         const int32_t answer = plugin->table.device_import(plugin->self, kind, handle,
                                                            &index);

@@ -36,8 +36,11 @@ static enum hw_status wake_locked(struct hw_device *device)
 
 enum hw_status device_wake(struct hw_device *device)
 {
+    enum hw_status status = plugin_bind(device->plugin);
+    if (status)
+        return status;
     pthread_mutex_lock(&device->lock);
-    enum hw_status status = wake_locked(device);
+    status = wake_locked(device);
     pthread_mutex_unlock(&device->lock);
     return status;
 }

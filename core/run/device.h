@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-/* Opens the plugin's device and makes a pool, unless that has been done. */
+/* Binds the plugin, opens its device and makes a pool, unless that has been done. */
 enum hw_status device_wake(struct hw_device *device);
 /* Destroys the pool, then closes the plugin's device. */
 void device_sleep(struct hw_device *device);

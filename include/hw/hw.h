@@ -124,9 +124,11 @@ HW_EXPORT size_t hw_op_size(uint32_t op);
  * be called from any thread, but never by two at once, and must not call the library. */
 typedef void (*hw_log_fn)(void *user, int32_t level, const char *text);
 
-/* Called with the path of each plugin file before its code runs for the first time (it is
- * loaded and started, and its devices are listed), and with NULL when that is done, on
- * the thread that called hw_open(). A crash handler or a watchdog can then name the file.
+/* Called with the path of each plugin file before its code runs in this process for the first
+ * time (it is loaded and started, and its devices are listed), and with NULL when that is done. A
+ * crash handler or a watchdog can then name the file. The thread is the one that called
+ * hw_open() or, for a plugin that is loaded later, the function that first used one of its
+ * devices; a context loads one plugin after the other. `user` must live as long as the context.
  * It must not call the library. */
 typedef void (*hw_start_fn)(void *user, const char *path);
 
@@ -169,10 +171,13 @@ struct hw_options {
     const char *shadow;
 };
 
-/* Opens a context: searches for plugins, loads those that pass the checks and are selected,
- * and lists their devices. Each plugin is first tried in a process of its own (HW_PROBE),
- * which opens its devices too. In this process, no device is opened before it is used.
- * `options` may be NULL. The call needs at least 64 KiB of stack.
+/* Opens a context: searches for plugins, checks their files, and lists the devices of those that
+ * are selected. Each plugin is first tried in a process of its own (HW_PROBE), which opens its
+ * devices too, or was tried at an earlier start. In this process it is loaded when one of its
+ * devices is first used, and so is the device opened; that can fail with HW_NO_DEVICE, like
+ * this function, and does so at each use then. At once are loaded: plugins that HW_REQUIRE
+ * names, the CPU plugin of this build, and with HW_PROBE=inproc all. `options` may be NULL. The
+ * call, and the first use of a device, need at least 64 KiB of stack.
  *
  * Returns HW_NO_DEVICE if no device can be used, or if a backend that the settings name or
  * require is missing or cannot be used. Returns HW_INVALID if a setting is invalid (the
@@ -197,7 +202,9 @@ HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size)
 /* The selected devices in order of preference. */
 HW_EXPORT uint32_t hw_device_count(struct hw_context *context);
 HW_EXPORT struct hw_device *hw_device_at(struct hw_context *context, uint32_t index);
-/* The first device, which is the recommended one, or NULL if there is none. */
+/* The first device, which is the recommended one, or NULL if there is none. This loads its plugin:
+ * if that fails, which is logged, it returns the next device whose plugin can be loaded, unless
+ * HW_FALLBACK is error or no plugin can. */
 HW_EXPORT struct hw_device *hw_device_default(struct hw_context *context);
 /* Finds a device by "backend", "backend:index", "backend:<PCI address>" or
  * "backend:<UUID>". Returns HW_NO_DEVICE if there is none; the message lists the
@@ -206,7 +213,8 @@ HW_EXPORT enum hw_status hw_device_find(struct hw_context *context, const char *
                                         struct hw_device **device);
 /* Finds the device that the application knows by a handle of the vendor's. `kind` says what the
  * handle is: "<plugin>.<what>" ("cuda.device", "opencl.device"), as listed in the plugin's
- * documentation. Nothing is opened. The device belongs to the context, like every other.
+ * documentation. That plugin is loaded, but nothing is opened. The device belongs to the context,
+ * like every other.
  *
  * Returns HW_UNSUPPORTED if no plugin knows handles of this kind, and HW_NO_DEVICE if the device
  * is not one of the context's. */
@@ -216,8 +224,9 @@ HW_EXPORT enum hw_status hw_device_import(struct hw_context *context, const char
 HW_EXPORT const char *hw_device_name(struct hw_device *device);
 /* The name of the device's plugin: "cuda". */
 HW_EXPORT const char *hw_device_backend(struct hw_device *device);
-/* Fills `info` with facts about the device, read at the time of the call: memory_free is
- * current. Set info->size first. */
+/* Fills `info` with facts about the device. Set info->size first. If its plugin is loaded, they are
+ * read at the time of the call, and memory_free is current. Otherwise they are those of the time
+ * when the plugin was tried, and memory_free is 0, unknown: this function loads nothing. */
 HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
                                         struct hw_device_info *info);
 /* Asks whether the device itself computes an op, without submitting it. `args` is the op's
@@ -431,8 +440,9 @@ struct hw_queue_options {
 
 /* Opens a queue: ops submitted to it run in order of submission. Work on different queues
  * is unordered unless events or waits order it. `options` may be NULL. The first queue,
- * buffer or event of a device opens the device itself, which can take long and can fail
- * with HW_DRIVER. */
+ * buffer or event of a device, or question about its ops, kernels or pool, loads its plugin and
+ * opens the device itself, which can take long, and can fail with HW_NO_DEVICE (see hw_open())
+ * or HW_DRIVER. */
 HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);

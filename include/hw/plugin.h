@@ -247,7 +247,10 @@ struct hw_plugin {
      * The instance. open() is the first function that may load or call the vendor's driver.
      * If the vendor's software is not installed, it returns HW_NO_DEVICE with a message
      * that names the missing library and the remedy. Device indices do not change while the
-     * instance lives. When close() returns, no thread and no callback of the plugin may be
+     * instance lives, nor do names, identities and features of devices between two instances,
+     * unless something changes that the manifest names ("driver=", "variable="): the host may
+     * know them from an earlier instance, and call open() when a device is first used, on the
+     * thread that does so. When close() returns, no thread and no callback of the plugin may be
      * running. */
     int32_t (*open)(const struct hw_host *host, void **self);
     void (*close)(void *self);

@@ -108,6 +108,26 @@ void put_plugin(const char *directory, const char *name)
     free(bytes);
 }
 
+void tally_begin(void)
+{
+    setenv("HW_TEST_TALLY", lair("tally.txt"), 1);
+    write_file(lair("tally.txt"), "", 0);
+}
+
+struct tally tallied(void)
+{
+    struct tally tally = { 0 };
+    size_t size;
+    unsigned char *bytes = read_file(lair("tally.txt"), &size);
+    for (size_t i = 0; i < size; i++) {
+        tally.tried += bytes[i] == 'p';
+        tally.bound += bytes[i] == 'b';
+    }
+    free(bytes);
+    tally_begin();
+    return tally;
+}
+
 static void no_log(void *user, int32_t level, const char *text)
 {
     (void)user, (void)level, (void)text;

@@ -33,6 +33,14 @@ const char *built(const char *name);
 /* Copies a built fixture to <directory>/hw_<name>.so. */
 void put_plugin(const char *directory, const char *name);
 
+/* How often processes have loaded the fixture tally, to try it or to bind it. */
+struct tally {
+    unsigned tried, bound;
+};
+/* Begins to count; what was counted since then, or since the last call. */
+void tally_begin(void);
+struct tally tallied(void);
+
 /* Opens a context on these directories alone (a colon between them). */
 enum hw_status open_on(const char *path, const struct hw_options *more,
                        struct hw_context **context);

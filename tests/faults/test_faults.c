@@ -133,6 +133,14 @@ static void check_good(struct hw_context *context, const json_t *json, const cha
     assert_string_equal(info.name, "a device of good");
 }
 
+/* Uses each device, if it can be used, so that what was tried elsewhere is loaded here as well. */
+static void use_all(struct hw_context *context)
+{
+    struct hw_queue *queue; /* hw_close() closes it */
+    for (uint32_t i = 0; i < hw_device_count(context); i++)
+        hw_queue_open(hw_device_at(context, i), NULL, &queue);
+}
+
 /* One fault and the good plugin in one directory. */
 static void test_fault(void **state)
 {
@@ -150,6 +158,7 @@ static void test_fault(void **state)
     struct hw_context *context;
     struct hw_options options = { .threads = "1" };
     assert_int_equal(open_on(directory, &options, &context), HW_OK);
+    use_all(context);
     json_t *json = report(context);
     const json_t *entry = candidate(json, path);
     assert_non_null(entry);
@@ -170,6 +179,7 @@ static void test_together(void **state)
         put_plugin(lair("together"), plugins[i].name);
     struct hw_context *context;
     assert_int_equal(open_on(lair("together"), NULL, &context), HW_OK);
+    use_all(context);
     json_t *json = report(context);
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
         check_reason(candidate(json, lair("together/hw_%s.so", plugins[i].name)),
@@ -786,6 +796,7 @@ static void test_replaced(void **state)
     make_directory(lair("replaced"));
     put_plugin(lair("replaced"), "good");
     assert_int_equal(open_on(lair("replaced"), NULL, &context), HW_OK);
+    assert_non_null(hw_device_default(context));
     hw_close(context);
     write_file(lair("replaced/new"), bytes, size);
     free(bytes);
@@ -793,6 +804,7 @@ static void test_replaced(void **state)
     assert_int_equal(open_on(lair("replaced"),
                              &(struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context),
                      HW_OK);
+    hw_device_default(context);
     json_t *json = report(context);
     const json_t *entry = candidate(json, lair("replaced/hw_good.so"));
     check_reason(entry, "changed-file");
@@ -808,6 +820,7 @@ static void *open_all(void *argument)
     struct hw_options options = { .flags = HW_OPEN_ANYWAY };
     enum hw_status *status = argument;
     *status = open_on(lair("together"), &options, &context);
+    use_all(context);
     hw_close(context);
     return NULL;
 }
@@ -854,8 +867,10 @@ static void test_descriptors(void **state)
     (void)state;
     unsigned before = count_descriptors();
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
-        if (open_on(lair("%s", plugins[i].name), NULL, &context) == HW_OK)
+        if (open_on(lair("%s", plugins[i].name), NULL, &context) == HW_OK) {
+            use_all(context);
             hw_close(context);
+        }
     assert_int_equal(count_descriptors(), before);
 }
 

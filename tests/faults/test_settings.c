@@ -569,6 +569,8 @@ static void test_starting(void **state)
     options.probe = "child";
     started[0] = '\0';
     assert_int_equal(open_on(lair("starting"), &options, &context), HW_OK);
+    assert_string_equal(started, "");
+    assert_non_null(hw_device_default(context)); /* which is used now */
     assert_string_equal(started, "hw_good.so done ");
     hw_close(context);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" where it is tried
- * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, or crash. What its verdict
- * depends on: the file DRIVER, and the variables HW_TEST_SEEN*. */
+ * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, or crash, or have another
+ * device, or one more. What its verdict depends on: the file DRIVER, and the variables
+ * HW_TEST_SEEN*. */
 #define _GNU_SOURCE
-#define NAME  "tally"
 #define LINES "driver=" DRIVER "\nvariable=HW_TEST_SEEN*\n"
 #define CHANGES
 #include "minimal.h"
@@ -27,17 +27,42 @@ __attribute__((constructor)) static void count(void)
     close(fd);
 }
 
+/* Whether it is bound, and shall do this. */
+static int shall(const char *what)
+{
+    const char *bind = getenv("HW_TEST_TALLY_BIND");
+    return !is_tried() && bind && strcmp(bind, what) == 0;
+}
+
 static int32_t open_here(const struct hw_host *host, void **self)
 {
-    const char *bind = is_tried() ? NULL : getenv("HW_TEST_TALLY_BIND");
-    if (bind && strcmp(bind, "crash") == 0)
+    if (shall("crash"))
         _exit(86);
-    if (bind)
+    if (shall("fail"))
         return hw_fail(host, HW_DRIVER, "not here");
     return plugin_open(host, self);
+}
+
+static int32_t count_here(void *self, int32_t *count)
+{
+    plugin_count(self, count);
+    *count += shall("more");
+    return HW_OK;
+}
+
+static int32_t info_here(void *self, int32_t index, struct hw_device_info *info)
+{
+    plugin_info(self, index, info);
+    if (shall("other"))
+        strcpy(info->name, "another device");
+    info->memory_total = 2000;
+    info->memory_free = 1000;
+    return HW_OK;
 }
 
 static void change(struct hw_plugin *table)
 {
     table->open = open_here;
+    table->device_count = count_here;
+    table->device_info = info_here;
 }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* bind.c - the stage bind of a plugin whose devices are known from a verdict: it is loaded and
+ * started when one of them is first used, by the thread that does so. */
+#define _POSIX_C_SOURCE 200809L
+#include "core.h"
+
+#include "base/message.h"
+#include "open/context.h"
+#include "open/ladder.h"
+#include "open/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The same file, to be looked at again. What hw_open() found out about it stays as it is, because
+ * other threads read that. NULL if memory runs out. */
+static struct candidate *candidate_again(const struct candidate *listed)
+{
+    struct candidate *again = calloc(1, sizeof *again);
+    if (!again)
+        return NULL;
+    again->fd = -1;
+    again->path = strdup(listed->path);
+    again->file = strdup(listed->file);
+    memcpy(again->name, listed->name, sizeof again->name);
+    again->explicit_file = listed->explicit_file;
+    again->plugin = listed->plugin;
+    if (again->path && again->file)
+        return again;
+    candidate_free(again);
+    return NULL;
+}
+
+static enum hw_status bind_locked(struct plugin *plugin)
+{
+    struct candidate *again = candidate_again(plugin->candidate);
+    if (!again)
+        return fail(HW_NO_MEMORY, "out of memory for plugin %s", plugin->candidate->path);
+    plugin->binding = again;
+    const bool before = context_opening(true);
+    const bool good = climb_again(plugin->context, again);
+    context_opening(before);
+    if (!good)
+        plugin_stop(plugin);
+    atomic_store_explicit(&plugin->bound, good ? BOUND : BOUND_NEVER, memory_order_release);
+    return HW_OK;
+}
+
+enum hw_status plugin_bind(struct plugin *plugin)
+{
+    enum hw_status status = HW_OK;
+    if (plugin_is_bound(plugin))
+        return HW_OK;
+    pthread_mutex_lock(&plugin->context->binding);
+    if (plugin->bound == BOUND_NOT_YET)
+        status = bind_locked(plugin);
+    pthread_mutex_unlock(&plugin->context->binding);
+    if (status || plugin_is_bound(plugin))
+        return status;
+    return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s",
+                plugin->candidate->name, plugin->candidate->path,
+                message_of(plugin->binding), remedy_of(plugin->binding));
+}
