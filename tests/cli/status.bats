@@ -269,7 +269,7 @@ assert rows[0]["name"] == "cpu:0" and int(rows[0]["memory_total"]) > 0, rows' <<
     hw explain "$DEADLY_PLUGIN"
     succeeds
     says "$DEADLY_PLUGIN"
-    says ' +✓ bind .*'
+    says ' +- bind +when one of its devices is first used'
     hw bench copy -r 1 -d "$DEADLY_PLUGIN" # has no op for copies on the device
     fails 1 'deadly:0'
     hw devices /nonexistent/hw_none.so

@@ -74,25 +74,19 @@ static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t
 
 /* ---- What is done there -------------------------------------------------------------------- */
 
-/* The files that serve a device. */
-static json_t *used_files(struct hw_context *context)
+/* The plugin files that have devices; or only those that were loaded. */
+static json_t *plugin_files(const struct report *report, bool loaded)
 {
-    struct report report = { .context = context };
-    json_t *files = json_array();
-    if (!report_read(&report))
-        return files;
-    for (uint32_t i = 0; i < hw_device_count(context); i++) {
-        const char *path = report_plugin_path(&report, hw_device_at(context, i));
-        if (!json_array_size(files) ||
-            strcmp(path,
-                   json_string_value(json_array_get(files, json_array_size(files) - 1))))
-            json_array_append_new(files, json_string(path));
-    }
-    json_decref(report.explain);
+    json_t *files = json_array(), *file;
+    size_t index;
+    json_array_foreach (json_object_get(report->explain, "candidates"), index, file)
+        if (strcmp(text_of(file, "state"), "stopped") != 0 &&
+            (!loaded || flag_of(file, "bound")))
+            json_array_append_new(files, json_string(text_of(file, "real")));
     return files;
 }
 
-/* {"open", "close": ns, "files", "devices"}, or {"error"}. */
+/* {"open", "close": ns, "files", "loaded", "devices"}, or {"error"}. */
 static json_t *open_once(const json_t *unused)
 {
     const struct hw_options options = { .size = sizeof options, .start_fn = watch_start };
@@ -104,12 +98,18 @@ static json_t *open_once(const json_t *unused)
     double opened = now_ns();
     if (status)
         return json_pack("{s:s}", "error", hw_message());
-    json_t *files = used_files(context);
-    int devices = (int)hw_device_count(context);
+    struct report report = { .context = context };
+    if (!report_read(&report))
+        return NULL;
+    json_t *reply = json_pack("{s:f, s:o, s:o, s:i}", "open", opened - start, "files",
+                              plugin_files(&report, false), "loaded",
+                              plugin_files(&report, true), "devices",
+                              (int)hw_device_count(context));
+    json_decref(report.explain);
     double closing = now_ns();
     hw_close(context);
-    return json_pack("{s:f, s:f, s:o, s:i}", "open", opened - start, "close",
-                     now_ns() - closing, "files", files, "devices", devices);
+    json_object_set_new(reply, "close", json_real(now_ns() - closing));
+    return reply;
 }
 
 /* {"open": ns} of loading the files and nothing else, or {"error"}. */
@@ -197,9 +197,11 @@ static bool take(json_t *reply, double *open_us, double *close_us)
     return good;
 }
 
-static bool measure_new(struct series *series, const json_t *files, bool cold,
+static bool measure_new(struct series *series, const json_t *first, bool cold,
                         double *stayed, size_t count)
 {
+    const json_t *files = json_object_get(first, "files");
+    const json_t *loaded = json_object_get(first, "loaded");
     double none;
     for (size_t i = 0; i < count; i++, series->count++) {
         if (cold)
@@ -208,7 +210,7 @@ static bool measure_new(struct series *series, const json_t *files, bool cold,
             return false;
         if (cold)
             drop_from_cache(files);
-        if (!take(in_new_process(dlopen_once, files), &series->dlopen[i], &none))
+        if (!take(in_new_process(dlopen_once, loaded), &series->dlopen[i], &none))
             return false;
     }
     return true;
@@ -266,7 +268,7 @@ static void report_series(const struct bench *bench, struct series *series)
     print_row("  close", close_us);
 }
 
-static int measure_all(const struct bench *bench, const json_t *files)
+static int measure_all(const struct bench *bench, const json_t *first)
 {
     int count = bench->repetitions ? bench->repetitions : REPETITIONS;
     int many = bench->repetitions ? bench->repetitions : AGAIN;
@@ -276,8 +278,8 @@ static int measure_all(const struct bench *bench, const json_t *files)
 
     good = series_make(&fresh, "new process", "open, new process", count) && good;
     good = series_make(&again, "again", "open, again in one process", many) && good;
-    good = good && measure_new(&cold, files, true, &stayed, (size_t)count) &&
-           measure_new(&fresh, files, false, &stayed, (size_t)count) &&
+    good = good && measure_new(&cold, first, true, &stayed, (size_t)count) &&
+           measure_new(&fresh, first, false, &stayed, (size_t)count) &&
            measure_again(&again, (size_t)many);
     if (good) {
         if (out_is_text())
@@ -298,17 +300,20 @@ static int measure_all(const struct bench *bench, const json_t *files)
 int measure_open(const struct bench *bench)
 {
     int status = EXIT_FAILED;
-    json_t *first, *files;
+    json_t *first;
 
     first = in_new_process(open_once, NULL);
-    files = json_object_get(first, "files");
+    const json_t *files = json_object_get(first, "files");
     if (first && !files)
         complain("open: %s", text_of(first, "error"));
     if (files) {
         if (out_is_text())
-            say("\nopening a context with %.0f device%s: microseconds\n",
-                number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s");
-        status = measure_all(bench, files);
+            say("\nopening a context with %.0f device%s of %zu plugin%s, %zu of them loaded: "
+                "microseconds\n",
+                number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s",
+                json_array_size(files), json_array_size(files) == 1 ? "" : "s",
+                json_array_size(json_object_get(first, "loaded")));
+        status = measure_all(bench, first);
     }
     json_decref(first);
     return status;

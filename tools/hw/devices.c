@@ -195,7 +195,7 @@ static bool has_device(const struct report *report, const char *name)
 static int list_devices(const struct report *report, const char *name,
                         const struct wishes *wishes)
 {
-    struct hw_device *first = report->context ? report_device(report, name) : NULL;
+    struct hw_device *first = report->context ? report_listed(report, name) : NULL;
     if (report->context ? !first : !has_device(report, name))
         return EXIT_FAILED;
     if (!report->context && wishes->kernels) {

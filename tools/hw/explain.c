@@ -66,6 +66,12 @@ static void print_admission(const json_t *file)
     say("\n");
 }
 
+/* The plugin has devices that nothing has used yet. */
+static bool is_unbound(const json_t *file, const char *stage)
+{
+    return !strcmp(stage, "bind") && !flag_of(file, "bound");
+}
+
 static void print_ladder(const json_t *file)
 {
     const json_t *times = json_object_get(file, "microseconds");
@@ -75,6 +81,11 @@ static void print_ladder(const json_t *file)
         double us = number_of(times, stages[i].name);
         if (stopped && !strcmp(stages[i].name, text_of(file, "stage"))) {
             print_stop(file, us);
+            return;
+        }
+        if (is_unbound(file, stages[i].name)) {
+            say("  - %-10s%7s     when one of its devices is first used\n", stages[i].name,
+                "");
             return;
         }
         say_folded(24, "  %s✓ %-10s%s%7.0f us  %s%s\n", ink(GREEN), stages[i].name,

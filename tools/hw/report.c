@@ -208,16 +208,16 @@ static void complain_of_file(const struct report *report, const char *word)
                  report_error(report) ? report_error(report) : "it has no device");
 }
 
-struct hw_device *report_device(const struct report *report, const char *name)
+struct hw_device *report_listed(const struct report *report, const char *name)
 {
-    struct hw_device *device = hw_device_default(report->context);
+    struct hw_device *device = NULL;
 
-    if (report->file && !device)
+    if (report->file && !hw_device_count(report->context))
         complain_of_file(report, name);
     else if (report_error(report))
         complain("%s", report_error(report));
     else if (!name || report->file) {
-        if (!device)
+        if (!(device = hw_device_at(report->context, 0)))
             complain("no device can be used; 'hw status' has the reasons");
         return device;
     } else if (hw_device_find(report->context, name, &device)) {
@@ -226,6 +226,12 @@ struct hw_device *report_device(const struct report *report, const char *name)
         return device;
     }
     return NULL;
+}
+
+struct hw_device *report_device(const struct report *report, const char *name)
+{
+    struct hw_device *device = report_listed(report, name);
+    return device && (!name || report->file) ? hw_device_default(report->context) : device;
 }
 
 int device_index(struct hw_device *device)

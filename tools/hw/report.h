@@ -43,8 +43,10 @@ bool report_read(struct report *report);
 const char *report_error(const struct report *report);
 
 /* The device with this name, or of this plugin file; the recommended one for NULL. Returns
- * NULL, with a complaint, if there is none. */
+ * NULL, with a complaint, if there is none. The first is for a device that is used, whose plugin
+ * must therefore start; the second runs nothing. */
 struct hw_device *report_device(const struct report *report, const char *name);
+struct hw_device *report_listed(const struct report *report, const char *name);
 /* The N in "backend:N": the index that the plugin uses. */
 int device_index(struct hw_device *device);
 /* The file that serves the device. */
