@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bundle.c - `hw report`: one file with everything that a bug report needs, as JSON, or as a page of
- * HTML that contains the same JSON. */
+/* bundle.c - `hw report`: one file with everything that a bug report needs, as JSON, or as a page
+ * of HTML that contains the same JSON. */
 #define _GNU_SOURCE
 #include "checks.h"
 #include "command.h"

@@ -207,7 +207,7 @@ static void check_nodes(json_t *rows)
 {
     static const char *const patterns[] = { "/dev/nvidia[0-9]*", "/dev/nvidiactl",
                                             "/dev/nvidia-uvm",   "/dev/kfd",
-                                            "/dev/dri/renderD*", "/dev/dxg" };
+                                            "/dev/dri/render*",  "/dev/dxg" };
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         glob_t found;
         if (glob(patterns[i], 0, NULL, &found))
