@@ -67,7 +67,8 @@ static struct span retry_of(const json_t *verdict)
 static void print_verdict(const json_t *row)
 {
     const char *problem = text_of(row, "problem"), *outcome = text_of(row, "outcome");
-    const enum ink colour = *problem ? YELLOW : strcmp(outcome, "ok") ? RED : GREEN;
+    const bool partly = *problem || !strcmp(outcome, "withdrawn");
+    const enum ink colour = partly ? YELLOW : strcmp(outcome, "ok") ? RED : GREEN;
 
     say("%-12s %s%-16s%s ", text_of(row, "plugin"), ink(colour), *problem ? "-" : outcome,
         ink(PLAIN));
