@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cache.c - the verdicts of probes, kept from one process to the next. POSIX: a system
  * without openat() needs a file of its own beside this one. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* flock() */
 #include "open/cache.h"
 
 #include "base/hash.h"
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -158,8 +159,8 @@ static void name_entry(const struct candidate *candidate, char name[NAME_CHARS])
     snprintf(name, NAME_CHARS, "%s-%s", candidate->name, hash);
 }
 
-/* Also true of the temporary names: an entry's name with ".<number>-<number>" or ".held" behind
- * it. */
+/* Also true of the temporary names: an entry's name with ".<number>-<number>", ".held" or ".turn"
+ * behind it. */
 static bool is_entry_name(const char *name)
 {
     const size_t length = strcspn(name, ".");
@@ -388,6 +389,72 @@ bool cache_store(struct hw_context *context, const struct candidate *candidate,
     free(path);
     return kept;
 }
+
+/* ---- whose turn it is to try a plugin ---- */
+
+/* -1 if there is none and none can be made. */
+static int need_place(const struct hw_context *context, const struct candidate *candidate)
+{
+    char *path = place_of(context, candidate);
+    int place = path ? open_place(path) : -1;
+    if (path && place < 0 && errno == ENOENT) {
+        make_place(path);
+        place = open_place(path);
+    }
+    free(path);
+    return place;
+}
+
+static void name_turn(const struct candidate *candidate, char turn[NAME_CHARS])
+{
+    char name[NAME_CHARS];
+    name_entry(candidate, name);
+    snprintf(turn, NAME_CHARS, "%.*s.turn", NAME_SIZE + HASH_CHARS, name);
+}
+
+/* The lock ends with the process, however that ends. One that has no name any more is that of a
+ * process which has just ended its turn: then there is a verdict. */
+bool cache_begin(const struct hw_context *context, struct candidate *candidate)
+{
+    char name[NAME_CHARS];
+    struct stat file;
+    const int place = need_place(context, candidate);
+    if (place < 0)
+        return true;
+    name_turn(candidate, name);
+    const int turn = openat(place, name,
+                            O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    close(place);
+    if (turn < 0)
+        return true;
+    const bool locked = flock(turn, LOCK_EX | LOCK_NB) == 0;
+    const bool others = locked ? fstat(turn, &file) == 0 && file.st_nlink == 0
+                               : errno == EWOULDBLOCK;
+    if (locked && !others)
+        candidate->turn = turn;
+    else
+        close(turn);
+    return !others;
+}
+
+/* Unlocks what a child of a fork may have inherited. */
+void cache_end(const struct hw_context *context, struct candidate *candidate)
+{
+    char name[NAME_CHARS];
+    const int place = candidate->turn < 0 ? -1 : need_place(context, candidate);
+    if (place >= 0) {
+        name_turn(candidate, name);
+        unlinkat(place, name, 0);
+        close(place);
+    }
+    if (candidate->turn >= 0) {
+        flock(candidate->turn, LOCK_UN);
+        close(candidate->turn);
+    }
+    candidate->turn = -1;
+}
+
+/* ---- while a plugin is bound ---- */
 
 /* The entry under the name that hides it. Only one is kept: of processes that bind the same
  * plugin at once, the last one's. */

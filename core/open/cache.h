@@ -49,6 +49,12 @@ bool cache_find(struct hw_context *context, const struct candidate *candidate,
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
                  struct cached *verdict);
 
+/* Of the processes that would try the candidate at the same time, one begins; the others find its
+ * verdict when it has ended. False if another one has begun. Where nothing can be locked, all may
+ * begin. */
+bool cache_begin(const struct hw_context *context, struct candidate *candidate);
+void cache_end(const struct hw_context *context, struct candidate *candidate);
+
 /* Takes the verdict on the candidate out of sight, so that if this process ends or hangs while
  * the plugin is being bound, the next start finds none; and puts it back, or removes it. */
 void cache_hold(struct hw_context *context, const struct candidate *candidate);

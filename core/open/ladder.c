@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ladder.c - takes a candidate through the stages and times each of them. */
+#define _POSIX_C_SOURCE 200809L
 #include "open/ladder.h"
 
 #include "base/platform.h"
@@ -20,6 +21,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef bool stage_fn(struct hw_context *context, struct candidate *candidate);
@@ -132,6 +134,47 @@ static bool is_own(const struct candidate *candidate)
            !manifest->need_count && !manifest->match_count;
 }
 
+/* Tries those of the list whose verdict is still unknown, and ends this process's turn. */
+static void try_all(struct hw_context *context, struct candidate **list, size_t count)
+{
+    size_t unknown = 0;
+    for (size_t i = 0; i < count; i++)
+        if (recall(context, list[i])) /* another process was faster */
+            cache_end(context, list[i]);
+        else
+            list[unknown++] = list[i];
+    child_probe(context, list, unknown);
+    for (size_t i = 0; i < unknown; i++) {
+        remember(context, list[i]);
+        cache_end(context, list[i]);
+    }
+}
+
+/* Waits for this process's turn, for as long as trying a plugin usually takes at most. */
+static void try_in_turn(struct hw_context *context, struct candidate *candidate)
+{
+    const uint64_t end = microseconds_now() +
+                         context->settings.probe_timeout * UINT64_C(1000000);
+    while (!cache_begin(context, candidate) && microseconds_now() < end)
+        nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+    try_all(context, &candidate, 1);
+}
+
+/* Those that others try are waited for when nobody can wait for this process. */
+static void try_first(struct hw_context *context, struct candidate **list, size_t count)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < count; i++)
+        if (cache_begin(context, list[i])) {
+            struct candidate *own = list[i];
+            list[i] = list[first];
+            list[first++] = own;
+        }
+    try_all(context, list, first);
+    for (size_t i = first; i < count; i++)
+        try_in_turn(context, list[i]);
+}
+
 /* Those that passed the checks, and may not be started here before they were elsewhere. */
 static void probe_elsewhere(struct hw_context *context)
 {
@@ -150,9 +193,7 @@ static void probe_elsewhere(struct hw_context *context)
         else
             stop(c, REASON_NO_MEMORY, NULL);
     }
-    child_probe(context, list, some);
-    for (size_t i = 0; i < some; i++)
-        remember(context, list[i]);
+    try_first(context, list, some);
     free(list);
 }
 
@@ -179,10 +220,7 @@ static bool still_holds(const struct candidate *listed, const struct candidate *
 static bool try_again(struct hw_context *context, struct candidate *candidate)
 {
     candidate->stage = STAGE_PROBE;
-    if (!recall(context, candidate)) {
-        child_probe(context, &candidate, 1);
-        remember(context, candidate);
-    }
+    try_in_turn(context, candidate);
     if (!candidate->reason && admission_renew(candidate->plugin, candidate->verdict))
         stop(candidate, REASON_NO_MEMORY, NULL);
     return !candidate->reason;

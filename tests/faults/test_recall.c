@@ -5,9 +5,11 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -138,6 +140,56 @@ static void second_start_tries_nothing(void **state)
         assert_string_equal(seen.state, "used");
     }
     assert_int_equal(tried(), 0);
+}
+
+/* Starts four at once, which all find the plugin. */
+static void start_together(void)
+{
+    pid_t children[4];
+    for (int i = 0; i < 4; i++)
+        if ((children[i] = fork()) == 0)
+            _exit(strcmp(start("tally").state, "used") ? 1 : 0);
+    for (int i = 0; i < 4; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+}
+
+static void starts_at_once_try_once(void **state)
+{
+    (void)state;
+    put_tally();
+    setenv("HW_TEST_TALLY_SLOW", "1", 1);
+    start_together();
+    unsetenv("HW_TEST_TALLY_SLOW");
+    assert_int_equal(tried(), 1);
+    assert_true(start("tally").recalled);
+}
+
+/* A process that holds the turn and does not end it: the others wait no longer than for a plugin
+ * that hangs. */
+static void endless_turn_is_not_waited_for(void **state)
+{
+    char command[4200];
+    (void)state;
+    put_tally();
+    start("tally");
+    assert_int_equal(tried(), 1);
+    /* The entry becomes the lock: its name is that of the entry, with .turn behind it. */
+    snprintf(command, sizeof command,
+             "cd '%s' && for f in *; do mv \"$f\" \"$f.turn\"; done",
+             lair(".cache/hw/verdicts.d"));
+    assert_int_equal(system(command), 0);
+    glob_t found;
+    assert_int_equal(glob(lair(".cache/hw/verdicts.d/*.turn"), 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    const int turn = open(found.gl_pathv[0], O_RDWR | O_CLOEXEC);
+    globfree(&found);
+    assert_int_equal(flock(turn, LOCK_EX), 0);
+    assert_false(start("tally").recalled);
+    assert_int_equal(tried(), 1);
+    close(turn);
 }
 
 static void changes_are_noticed(void **state)
@@ -311,6 +363,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_start_tries_nothing),
+        cmocka_unit_test(starts_at_once_try_once),
+        cmocka_unit_test(endless_turn_is_not_waited_for),
         cmocka_unit_test(changes_are_noticed),
         cmocka_unit_test(damaged_verdict_is_made_again),
         cmocka_unit_test(without_a_cache_each_start_tries),

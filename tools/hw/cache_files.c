@@ -215,7 +215,7 @@ static void list_verdict(struct visit *visit, int directory, const char *name,
     const char *problem = fd < 0 ? "it cannot be read" : read_entry(row, fd, file);
 
     if (name[strcspn(name, ".")])
-        problem = "a process ended while it wrote it, or bound the plugin";
+        problem = "a process ended while it wrote it, or tried or bound the plugin";
     json_object_set_new(row, "problem", problem ? json_string(problem) : json_null());
     if (fd >= 0)
         close(fd);

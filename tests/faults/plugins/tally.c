@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" where it is tried
  * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, or crash, or have another
- * device, or one more. What its verdict depends on: the file DRIVER, and the variables
- * HW_TEST_SEEN*. */
+ * device, or one more. HW_TEST_TALLY_SLOW makes trying it slow. What its verdict depends on: the
+ * file DRIVER, and the variables HW_TEST_SEEN*. */
 #define _GNU_SOURCE
 #define LINES "driver=" DRIVER "\nvariable=HW_TEST_SEEN*\n"
 #define CHANGES
@@ -25,6 +25,8 @@ __attribute__((constructor)) static void count(void)
         return;
     (void)!write(fd, is_tried() ? "p" : "b", 1);
     close(fd);
+    if (is_tried() && getenv("HW_TEST_TALLY_SLOW"))
+        usleep(300000);
 }
 
 /* Whether it is bound, and shall do this. */
