@@ -12,18 +12,19 @@ static const struct {
     const char *name;
     const char *op, *dtypes; /* that are withdrawn; NULL: none */
     const char *words;       /* of the reason */
+    const char *seconds;     /* HW_PROBE_TIMEOUT */
     bool slow;               /* not all cases are tested */
 } ways[] = {
-    { "ops_right", NULL, NULL, NULL, false },
-    { "ops_slow", NULL, NULL, NULL, true },
-    { "ops_wrong", "silu", "f32 f32", "should be", false },
-    { "ops_wrong_bf16", "silu", "bf16 bf16", "should be", false },
-    { "ops_fails", "silu", "f32 f32", "the driver says 700", false },
-    { "ops_loses", "silu", "* *", "the device fell off the bus", false },
-    { "ops_crashes", "silu", "* *", "segmentation fault", false },
-    { "ops_hangs", "silu", "* *", "HW_PROBE_TIMEOUT", false },
+    { "ops_right", NULL, NULL, NULL, "20", false },
+    { "ops_slow", NULL, NULL, NULL, "1", true },
+    { "ops_wrong", "silu", "f32 f32", "should be", "20", false },
+    { "ops_wrong_bf16", "silu", "bf16 bf16", "should be", "20", false },
+    { "ops_fails", "silu", "f32 f32", "the driver says 700", "20", false },
+    { "ops_loses", "silu", "* *", "the device fell off the bus", "20", false },
+    { "ops_crashes", "silu", "* *", "segmentation fault", "20", false },
+    { "ops_hangs", "silu", "* *", "HW_PROBE_TIMEOUT", "1", false },
     /* It takes the operands of the others to the device, and they are not blamed for it. */
-    { "ops_copies", "copy", "* *", "segmentation fault", false },
+    { "ops_copies", "copy", "* *", "segmentation fault", "20", false },
 };
 enum { WAYS = sizeof ways / sizeof *ways, COUNT = 5 };
 
@@ -40,7 +41,8 @@ static enum hw_status start(const char *directory, struct hw_options options,
                             struct hw_context **context)
 {
     options.probe = "child";
-    options.probe_timeout = "1";
+    if (!options.probe_timeout)
+        options.probe_timeout = "20";
     options.log_fn = keep_log;
     log_text[0] = '\0';
     return open_on(lair("%s", directory), &options, context);
@@ -130,8 +132,9 @@ static void check_report(const json_t *json, size_t i)
 static void check_way(size_t i, bool recalled)
 {
     struct hw_context *context;
-    assert_int_equal(
-        start(ways[i].name, (struct hw_options){ .fallback = "error" }, &context), HW_OK);
+    const struct hw_options options = { .fallback = "error",
+                                        .probe_timeout = ways[i].seconds };
+    assert_int_equal(start(ways[i].name, options, &context), HW_OK);
     json_t *json = report(context);
     const json_t *entry = candidate(json, lair("%s/hw_%s.so", ways[i].name, ways[i].name));
     assert_int_equal(json_is_true(json_object_get(entry, "recalled")), recalled);
@@ -199,7 +202,8 @@ static void two_that_hang(void **state)
     struct hw_queue *queue;
     (void)state;
     put("ops_pair", "ops_pair");
-    assert_int_equal(start("ops_pair", (struct hw_options){ 0 }, &context), HW_OK);
+    assert_int_equal(
+        start("ops_pair", (struct hw_options){ .probe_timeout = "1" }, &context), HW_OK);
     json_t *json = report(context);
     const json_t *demotions = json_object_get(json, "demotions");
     assert_int_equal(json_array_size(demotions), 2);
