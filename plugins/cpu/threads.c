@@ -26,15 +26,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS      70000
-#define SPIN_PAUSES  32 /* between two looks at the clock */
-#define LINE         128 /* that no two threads should write: processors fetch pairs of lines */
-#define SHARE        16   /* the most pieces in a thread's share */
-#define UNIT_NS      1000 /* what the least piece of a job takes, about */
-#define LONG_JOB     4000 /* such pieces: more than what the system suspends a thread for */
-#define ALONE        4    /* times as long as the caller waited, jobs are not shared */
-#define WORTH_WAKING 24   /* pieces that sleepers miss until they are woken, at first */
-#define MOST_MISSED  16384 /* and at most */
+#define SPIN_NS     70000
+#define SPIN_PAUSES 32 /* between two looks at the clock */
+#define LINE        128 /* that no two threads should write: processors fetch pairs of lines */
+#define SHARE       16   /* the most pieces in a thread's share */
+#define UNIT_NS     1000 /* what the least piece of a job takes, about */
+#define LONG_JOB    4000 /* such pieces: more than what the system suspends a thread for */
+#define ALONE       4    /* times as long as the caller waited, jobs are not shared */
+/* In units: what sleepers miss until they are woken, at first and at most; and what they have to do
+ * then for that to be of use: as much as the time that they spin before they sleep again. */
+#define FIRST_MISSED 24
+#define MOST_MISSED  16384
+#define OF_USE       (SPIN_NS / UNIT_NS)
 
 struct job {
     team_fn *fn;
@@ -74,8 +77,8 @@ struct team {
     _Alignas(LINE) _Atomic bool busy;         /* a caller is using the team */
     uint64_t last;                            /* number of a job */
     _Atomic int64_t alone_until;              /* the time; 0: jobs are shared */
-    int64_t missed;                           /* pieces, by threads that sleep */
-    int64_t helped;       /* pieces that threads took since they were woken */
+    int64_t missed;                           /* units, by threads that sleep */
+    int64_t helped;       /* units that threads did since they were woken */
     int64_t patience;     /* what `missed` reaches until they are woken */
     pthread_mutex_t lock; /* held around sleeping and waking only */
     pthread_cond_t work, done;
@@ -282,11 +285,10 @@ static void wake(struct team *team, const struct job *job, int64_t sleeping)
 {
     if (job->threads + sleeping <= team_size(team))
         return;
-    team->missed += job->pieces;
+    team->missed += job->units;
     if (team->missed < team->patience)
         return;
-    team->patience = team->helped >= WORTH_WAKING ? WORTH_WAKING
-                                                  : least(2 * team->patience, MOST_MISSED);
+    team->patience = least(2 * team->patience, MOST_MISSED);
     team->missed = team->helped = 0;
     pthread_mutex_lock(&team->lock);
     pthread_cond_broadcast(&team->work);
@@ -377,7 +379,10 @@ void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t
     if (!team->tried)
         start_threads(team);
     const struct job job = divide(fn, user, count, grain, team_size(team));
-    team->helped += job.pieces - take_pieces(team, job_open(team, &job), 0);
+    const int64_t own = take_pieces(team, job_open(team, &job), 0);
+    team->helped += job.units * (job.pieces - own) / job.pieces;
+    if (team->helped >= OF_USE)
+        team->patience = FIRST_MISSED;
     job_close(team);
     atomic_store_explicit(&team->busy, false, memory_order_release);
 }
@@ -403,7 +408,7 @@ struct team *team_create(uint32_t threads, uint32_t cores)
         return NULL;
     memset(team, 0, bytes);
     team->wanted = wanted;
-    team->patience = WORTH_WAKING;
+    team->patience = FIRST_MISSED;
     team->spin = wanted <= cores;
 #if defined(__linux__)
     team->has_cores = sched_getaffinity(0, sizeof team->cores, &team->cores) == 0;
