@@ -154,8 +154,8 @@ const char *plan_lowered(struct plan *plan, const struct kernel_row *row, const 
 const char *plan_lowered_packed(struct plan *plan, const struct kernel_row *row,
                                 const void *args);
 
-/* The work, in multiply-adds of portable code, that a thread takes at least: about 1 us. Sharing an
- * op costs a third of that. Rows that are faster divide plan.work accordingly. */
+/* The work, in multiply-adds of portable code, that a thread takes at least: about 1 us. Rows that
+ * are faster divide plan.work accordingly. */
 #define WORTH_A_THREAD 8000.0
 
 extern const struct kernel_table launch_kernels;
