@@ -249,7 +249,7 @@ static const char *silu_fault(struct hw_device *device)
     struct hw_queue *queue;
     const char *fault = NULL;
     for (int i = 0; i < COUNT; i++) {
-        x[i] = 0.25f * (float)(i - COUNT / 2);
+        x[i] = 0.25f * (float)i - 4.5f;
         y[i] = NAN;
     }
     const struct hw_silu op = { .x = hw_host_1d(x, HW_F32, COUNT),
