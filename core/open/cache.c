@@ -412,8 +412,9 @@ static void name_turn(const struct candidate *candidate, char turn[NAME_CHARS])
     snprintf(turn, NAME_CHARS, "%.*s.turn", NAME_SIZE + HASH_CHARS, name);
 }
 
-/* The lock ends with the process, however that ends. One that has no name any more is that of a
- * process which has just ended its turn: then there is a verdict. */
+/* The lock ends with the process, however that ends, unless a child that it forked meanwhile lives
+ * on: then others wait in vain, and try the plugin by themselves. A lock that has no name any more
+ * is that of a process which has just ended its turn: then there is a verdict. */
 bool cache_begin(const struct hw_context *context, struct candidate *candidate)
 {
     char name[NAME_CHARS];
@@ -476,8 +477,10 @@ static void move_entry(struct hw_context *context, const struct candidate *candi
             renameat(place, name, place, held);
         else if (keep)
             renameat(place, held, place, name);
-        else
+        else {
             unlinkat(place, held, 0);
+            unlinkat(place, name, 0); /* another process may have let go of it already */
+        }
         close(place);
     }
     free(path);

@@ -64,11 +64,6 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
     return good;
 }
 
-static bool trust(struct hw_context *context, struct candidate *candidate)
-{
-    return trust_check(context, candidate) && lock_check(context, candidate);
-}
-
 /* What was only needed on the way. */
 static void let_go(struct candidate *candidate)
 {
@@ -88,7 +83,7 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
         stage_fn *run;
     } ladder[] = {
         { STAGE_LIST, first_of_name }, { STAGE_FILTER, filter },
-        { STAGE_TRUST, trust },        { STAGE_PREFLIGHT, preflight },
+        { STAGE_TRUST, trust_check },  { STAGE_PREFLIGHT, preflight },
         { STAGE_MATCH, match },        { STAGE_PREFLIGHT, preflight_libraries },
     };
     bool good = !candidate->reason;
@@ -134,6 +129,13 @@ static bool is_own(const struct candidate *candidate)
            !manifest->need_count && !manifest->match_count;
 }
 
+/* Last of the checks, because it reads all of the file; and not in hw-probe, which is given the
+ * path without links. */
+static bool check_lock(struct hw_context *context, struct candidate *candidate)
+{
+    return climb_stage(context, candidate, STAGE_TRUST, lock_check);
+}
+
 /* Tries those of the list whose verdict is still unknown, and ends this process's turn. */
 static void try_all(struct hw_context *context, struct candidate **list, size_t count)
 {
@@ -150,29 +152,27 @@ static void try_all(struct hw_context *context, struct candidate **list, size_t 
     }
 }
 
-/* Waits for this process's turn, for as long as trying a plugin usually takes at most. */
-static void try_in_turn(struct hw_context *context, struct candidate *candidate)
+/* Those that others are trying are waited for, for as long as trying a plugin usually takes at
+ * most, and never while others wait for this process. */
+static void try_in_turn(struct hw_context *context, struct candidate **list, size_t count)
 {
     const uint64_t end = microseconds_now() +
                          context->settings.probe_timeout * UINT64_C(1000000);
-    while (!cache_begin(context, candidate) && microseconds_now() < end)
-        nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
-    try_all(context, &candidate, 1);
-}
-
-/* Those that others try are waited for when nobody can wait for this process. */
-static void try_first(struct hw_context *context, struct candidate **list, size_t count)
-{
-    size_t first = 0;
-    for (size_t i = 0; i < count; i++)
-        if (cache_begin(context, list[i])) {
-            struct candidate *own = list[i];
-            list[i] = list[first];
-            list[first++] = own;
-        }
-    try_all(context, list, first);
-    for (size_t i = first; i < count; i++)
-        try_in_turn(context, list[i]);
+    while (count) {
+        const bool late = microseconds_now() >= end;
+        size_t own = 0;
+        for (size_t i = 0; i < count; i++)
+            if (cache_begin(context, list[i]) || late) {
+                struct candidate *ours = list[i];
+                list[i] = list[own];
+                list[own++] = ours;
+            }
+        try_all(context, list, own);
+        list += own;
+        count -= own;
+        if (count)
+            nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+    }
 }
 
 /* Those that passed the checks, and may not be started here before they were elsewhere. */
@@ -193,14 +193,14 @@ static void probe_elsewhere(struct hw_context *context)
         else
             stop(c, REASON_NO_MEMORY, NULL);
     }
-    try_first(context, list, some);
+    try_in_turn(context, list, some);
     free(list);
 }
 
 void climb_all(struct hw_context *context)
 {
     for (struct candidate *c = context->candidates; c; c = c->next)
-        climb_checks(context, c);
+        c->passed = climb_checks(context, c) && check_lock(context, c);
     if (context->settings.probe_child)
         probe_elsewhere(context);
     for (struct candidate *c = context->candidates; c; c = c->next)
@@ -220,7 +220,7 @@ static bool still_holds(const struct candidate *listed, const struct candidate *
 static bool try_again(struct hw_context *context, struct candidate *candidate)
 {
     candidate->stage = STAGE_PROBE;
-    try_in_turn(context, candidate);
+    try_in_turn(context, &candidate, 1);
     if (!candidate->reason && admission_renew(candidate->plugin, candidate->verdict))
         stop(candidate, REASON_NO_MEMORY, NULL);
     return !candidate->reason;
@@ -238,10 +238,13 @@ static bool bind_tried(struct hw_context *context, struct candidate *candidate)
 
 bool climb_again(struct hw_context *context, struct candidate *candidate)
 {
-    const bool good = climb_stage(context, candidate, STAGE_TRUST, trust) &&
+    free(context->key); /* what it says of the environment may have changed, too */
+    context->key = NULL;
+    const bool good = climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
                       climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
                       climb_stage(context, candidate, STAGE_PREFLIGHT,
                                   preflight_libraries) &&
+                      check_lock(context, candidate) &&
                       (still_holds(candidate->plugin->candidate, candidate) ||
                        try_again(context, candidate)) &&
                       bind_tried(context, candidate);

@@ -541,7 +541,10 @@ static enum hw_status import_device(struct hw_context *context, const struct plu
 /* "mine.device" is a kind of the plugin mine, and of its variants, such as mine_two. */
 static bool names_plugin(const char *kind, const struct plugin *plugin)
 {
-    return strncmp(kind, plugin->candidate->name, strcspn(kind, ".")) == 0;
+    const size_t length = strcspn(kind, ".");
+    const char *name = plugin->candidate->name;
+    return length && strncmp(kind, name, length) == 0 &&
+           (!name[length] || name[length] == '_');
 }
 
 enum hw_status hw_device_import(struct hw_context *context, const char *kind, void *handle,
@@ -560,8 +563,10 @@ enum hw_status hw_device_import(struct hw_context *context, const char *kind, vo
         if (!plugin_is_bound(plugin) && !names_plugin(kind, plugin))
             continue;
         const enum hw_status bound = plugin_bind(plugin);
-        if (bound)
-            return bound;
+        if (bound) {
+            status = bound;
+            continue;
+        }
         plugin_message_clear();
         const int32_t answer = plugin->table.device_import(plugin->self, kind, handle,
                                                            &index);
@@ -572,7 +577,7 @@ enum hw_status hw_device_import(struct hw_context *context, const char *kind, vo
         if (status != HW_NO_DEVICE) /* another module of the vendor may show it */
             return status;
     }
-    return status == HW_NO_DEVICE
+    return status != HW_UNSUPPORTED
                ? status
                : fail(HW_UNSUPPORTED,
                       "hw_device_import: no plugin knows devices of the kind \"%s\"", kind);

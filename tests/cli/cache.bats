@@ -104,7 +104,7 @@ setup_cache()
     succeeds
     json "{v['plugin']: v['problem'] for v in d['verdicts']} == {
         'good': 'it is damaged, or of another version', 'bad': 'another user owns it or may write to it',
-        'slow': 'it cannot be read', 'mine': 'a process ended while it wrote it, or tried or bound the plugin',
+        'slow': 'it cannot be read', 'mine': 'a process writes it, or tries or binds the plugin, or ended while it did',
         'pipe': 'it is not an entry'}"
     hw cache
     succeeds

@@ -86,6 +86,11 @@ same()
     json_file=$(cat report.json)
     output=$json_file json "d['kind'] == 'hw report' and d['explain']['schema'] == 1 and d['system']['processors'] > 0"
     output=$json_file json "d['environment']['HW_PLUGIN_PATH_ONLY'] == '~/plugins'"
+    [ "$(stat -c %a report.json)" = 600 ]
+    local home=$HOME
+    LD_LIBRARY_PATH=$home:/x$home:${home}2 HW_CACHE_DIR=$home HOME=$home/ hw report home.json
+    run ! grep -qE "$home(:|\"|/)" home.json
+    grep -qF "${home}2" home.json # another directory
     [ "$(grep -c '</script>' report.html)" -eq 1 ]
     python3 - <<'EOF'
 from html.parser import HTMLParser
@@ -153,6 +158,8 @@ json.dump(d, open("bad.json", "w"))'
     fails 2 'bench: cannot be shown from a report; .*'
     hw --replay good.json devices --kernels
     fails 2 '--kernels: a report does not list them'
+    hw --replay good.json explain ./hw_x.so
+    fails 1 "./hw_x.so: a report has the files of its machine alone; .*"
     hw --replay good.json devices cuda:7
     fails 1 'there is no such device in the report'
     hw --replay

@@ -68,6 +68,16 @@ print(file["reason"], file["locked"])'
     [ "$(reason)" = "None False" ]
 }
 
+@test "a link that is listed leads to a plugin that is tried" {
+    setup_plugins
+    ln -s "$TEST_PLUGINS/hw_null.so" "$plugins/hw_null.so"
+    hw plugin lock "$plugins"
+    for probe in inproc child; do
+        HW_TRUST=off HW_PROBE=$probe hw explain null --json
+        json 'd["candidates"][0]["reason"] is None and d["candidates"][0]["locked"]'
+    done
+}
+
 @test "what is not listed is not loaded" {
     setup_plugins
     : >"$plugins/plugins.lock"

@@ -439,10 +439,7 @@ static void zoo(long count)
 
 static void junk(long count)
 {
-    static const char *const texts[] = { "", "text\n",
-                                         "\x7f"
-                                         "ELF",
-                                         "#!/bin/sh\n", "MZ\x90" };
+    static const char *const texts[] = { "", "text\n", "\177ELF", "#!/bin/sh\n", "MZ\x90" };
     put_good("plugins");
     for (long i = 0; i < count; i++) {
         const char *text = texts[i % (long)(sizeof texts / sizeof *texts)];

@@ -9,6 +9,8 @@
 #include "output.h"
 #include "report.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +99,10 @@ static json_t *without_home(const char *text, const char *home)
     if (!copy)
         return NULL;
     while (*text) {
-        const bool is = !strncmp(text, home, length) &&
-                        (!text[length] || text[length] == '/');
+        const unsigned char next = strncmp(text, home, length)
+                                       ? 'x'
+                                       : (unsigned char)text[length];
+        const bool is = !isalnum(next) && !(next && strchr("_-.", next));
         *to++ = is ? '~' : *text;
         text += is ? length : 1;
     }
@@ -126,6 +130,20 @@ static json_t *cleaned(json_t *tree, const char *home)
     return copy;
 }
 
+/* Replaces the directory, without slashes at its end, in all strings of the tree. */
+static json_t *hide(json_t *tree, const char *home)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", home ? home : "");
+    for (size_t n = strlen(path); n > 0 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
+    if (*path != '/')
+        return tree;
+    json_t *clean = cleaned(tree, path);
+    json_decref(tree);
+    return clean;
+}
+
 static json_t *bundle_json(const struct report *report)
 {
     const char *home = getenv("HOME");
@@ -139,11 +157,10 @@ static json_t *bundle_json(const struct report *report)
                              HW_BUILD_STAMP, "system", system_json(), "environment",
                              environment_json(), "checks", checks_of(report), "explain",
                              report->explain);
-    if (!home || strlen(home) < 2)
-        return tree;
-    json_t *clean = cleaned(tree, home);
-    json_decref(tree);
-    return clean;
+    char *real = home ? realpath(home, NULL) : NULL;
+    tree = hide(hide(tree, home), real);
+    free(real);
+    return tree;
 }
 
 /* ---- as a page ---- */
@@ -255,7 +272,7 @@ static bool write_bundle(const json_t *tree, const char *path, bool replace)
     }
     if (!good)
         complain("out of memory");
-    good = good && new_file_write(path, replace, text, size);
+    good = good && new_file_write(path, 0600, replace, text, size);
     if (good && out_json)
         out_tree(json_pack("{s:i, s:o, s:I}", "schema", 1, "file", json_text(path, length),
                            "bytes", (json_int_t)size));

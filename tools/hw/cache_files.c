@@ -215,7 +215,8 @@ static void list_verdict(struct visit *visit, int directory, const char *name,
     const char *problem = fd < 0 ? "it cannot be read" : read_entry(row, fd, file);
 
     if (name[strcspn(name, ".")])
-        problem = "a process ended while it wrote it, or tried or bound the plugin";
+        problem =
+            "a process writes it, or tries or binds the plugin, or ended while it did";
     json_object_set_new(row, "problem", problem ? json_string(problem) : json_null());
     if (fd >= 0)
         close(fd);

@@ -12,7 +12,6 @@
 #include <glob.h>
 #include <grp.h>
 #include <math.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,10 +191,10 @@ static void check_node(json_t *rows, const char *path)
     const int error = errno;
     const bool known = stat(path, &about) == 0;
     const struct group *group = known ? getgrgid(about.st_gid) : NULL;
-    const struct passwd *user = getpwuid(geteuid());
     if (error == EACCES && group && group->gr_gid && (about.st_mode & S_IWGRP))
-        snprintf(remedy, sizeof remedy, "Run usermod -aG %s %s as root, and log in again",
-                 group->gr_name, user ? user->pw_name : "USER");
+        snprintf(remedy, sizeof remedy,
+                 "Run usermod -aG %s NAME-OF-USER as root, and log in again",
+                 group->gr_name);
     else
         snprintf(remedy, sizeof remedy,
                  "Give the user access to it; in a container, pass the device on to it");

@@ -23,16 +23,23 @@ static bool write_all(int fd, const char *bytes, size_t size)
         bytes += some > 0 ? some : 0;
         size -= some > 0 ? (size_t)some : 0;
     }
-    return fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+    return fsync(fd) == 0;
 }
 
-/* link() does not replace a file that is there; rename() does. */
-static bool give_name(const char *part, const char *path, bool replace)
+/* Where files have one name only, an empty file takes the name first, because rename() replaces
+ * whatever has it. */
+static bool take_name(const char *part, const char *path)
 {
-    return replace ? rename(part, path) == 0 : link(part, path) == 0 && unlink(part) == 0;
+    if (link(part, path) == 0)
+        return unlink(part) == 0;
+    if (errno != EPERM && errno != EOPNOTSUPP)
+        return false;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd >= 0 && close(fd) == 0 && rename(part, path) == 0;
 }
 
-bool new_file_write(const char *path, bool replace, const char *bytes, size_t size)
+bool new_file_write(const char *path, unsigned mode, bool replace, const char *bytes,
+                    size_t size)
 {
     char part[PATH_MAX];
     if (snprintf(part, sizeof part, "%s.XXXXXX", path) >= (int)sizeof part) {
@@ -44,8 +51,9 @@ bool new_file_write(const char *path, bool replace, const char *bytes, size_t si
         complain("%s: cannot be created: %s", path, strerror(errno));
         return false;
     }
-    bool good = write_all(fd, bytes, size);
-    good = close(fd) == 0 && good && give_name(part, path, replace);
+    bool good = fchmod(fd, (mode_t)mode) == 0 && write_all(fd, bytes, size);
+    good = close(fd) == 0 && good &&
+           (replace ? rename(part, path) == 0 : take_name(part, path));
     if (good)
         return true;
     complain("%s: %s", path,

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes the bytes to a file of mode 0644. A file of this name is replaced only with `replace`.
+/* Writes the bytes to a file with these permissions. A file of this name is replaced only with
+ * `replace`.
  * Returns false, with a complaint that names the file, if that fails; a file that was there is then
  * as before. */
-bool new_file_write(const char *path, bool replace, const char *bytes, size_t size);
+bool new_file_write(const char *path, unsigned mode, bool replace, const char *bytes,
+                    size_t size);
 
 #endif

@@ -104,7 +104,7 @@ static bool write_lock(const struct locking *l)
     json_array_foreach (l->rows, index, row)
         fprintf(file, "%s  %s\n", json_string_value(json_object_get(row, "sha256")),
                 json_string_value(json_object_get(row, "file")));
-    const bool good = fclose(file) == 0 && new_file_write(path, true, text, size);
+    const bool good = fclose(file) == 0 && new_file_write(path, 0644, true, text, size);
     free(text);
     return good;
 }

@@ -166,6 +166,11 @@ bool report_open_for(struct report *report, const char *word,
     struct hw_options own = { .size = sizeof own };
     if (!word || !is_plugin_file(word))
         return report_open(report, options);
+    if (replayed) {
+        complain("%s: a report has the files of its machine alone; 'explain' lists them",
+                 word);
+        return false;
+    }
     char *file = plugin_file(word);
     if (!file)
         return false;

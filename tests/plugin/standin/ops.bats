@@ -6,7 +6,7 @@
 
 @test "every op is right" {
     for op in $("$CHECKOPS" --list --quick | sed 's/(.*//' | sort -u); do
-        "$CHECKOPS" --quick -d "$DEVICE" -o "$op" -k "$op"
+        HW_BACKENDS=${DEVICE%:*} "$CHECKOPS" --quick -d "$DEVICE" -o "$op" -k "$op"
     done
 }
 
