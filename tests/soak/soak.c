@@ -317,6 +317,7 @@ static void threads(long count)
                 THREADS, count, seconds() - start, after.descriptors, before.resident,
                 after.resident);
     }
+    free(path);
 }
 
 static atomic_bool swapping;

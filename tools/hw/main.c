@@ -136,7 +136,7 @@ static int help(int argc, const char **argv)
 static int run(int argc, const char **argv)
 {
     int version = 0, status, own = 1;
-    char *replay = NULL;
+    static char *replay; /* as long as the process lives */
     const struct poptOption table[] = { { "version", 'V', POPT_ARG_NONE, &version, 0,
                                           "print the version", NULL },
                                         { "replay", '\0', POPT_ARG_STRING, &replay, 0,
