@@ -21,6 +21,12 @@ void problem_fail(struct problem *p, const char *format, ...)
     va_end(arguments);
 }
 
+void problem_no_memory(struct problem *p)
+{
+    p->no_memory = p->no_memory || !p->error[0];
+    problem_fail(p, "out of memory");
+}
+
 static const char *text(const struct problem *p, const char *key)
 {
     return parameter(&p->parameters, key);
@@ -123,7 +129,7 @@ static void make(struct problem *p, int i, int32_t type, int32_t rank,
         problem_fail(p, "%s: rows of %lld elements of %s are not whole blocks",
                      p->operand[i].name, (long long)extent[rank - 1], storage_name(type));
     else if (!operand_make(&p->operand[i], type, rank, extent, p->detail == DETAIL_NUMBERS))
-        problem_fail(p, "out of memory");
+        problem_no_memory(p);
 }
 
 /* Gives operand `i`, of integers, the values pick(p, j). */
@@ -133,7 +139,7 @@ static void pick_integers(struct problem *p, int i,
     const int64_t count = p->error[0] ? 0 : p->operand[i].count;
     int64_t *index = calloc((size_t)count + 1, sizeof *index);
     if (!index)
-        problem_fail(p, "out of memory");
+        problem_no_memory(p);
     for (int64_t j = 0; index && j < count; j++)
         index[j] = pick(p, j);
     p->layout[i].index = index;

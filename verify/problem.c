@@ -284,12 +284,14 @@ bool problem_make(struct problem *p, const struct test_case *test, enum detail d
         if (detail != DETAIL_SHAPES)
             fill(p, test->text);
         if (!make_image(p))
-            problem_fail(p, "out of memory");
+            problem_no_memory(p);
     }
     if (p->error[0]) {
+        const bool no_memory = p->no_memory;
         memcpy(error, p->error, sizeof error);
         problem_clear(p);
         memcpy(p->error, error, sizeof error);
+        p->no_memory = no_memory;
         return false;
     }
     return true;

@@ -42,10 +42,11 @@ struct problem {
     unsigned char *image;
     uint64_t bytes;
     char error[ERROR_TEXT]; /* the first error in the case; "": none */
+    bool no_memory;         /* it is that the host's memory ran out */
 };
 
-/* Makes the problem that `test` describes. Returns false with a message in `error`; there
- * is nothing to clear then. */
+/* Makes the problem that `test` describes. Returns false with a message in `error`, and sets
+ * `no_memory`; there is nothing to clear then. */
 bool problem_make(struct problem *problem, const struct test_case *test,
                   enum detail detail);
 void problem_clear(struct problem *problem);
@@ -65,6 +66,8 @@ void problem_build(struct problem *problem);
 /* Sets the error, unless there is one. */
 void problem_fail(struct problem *problem, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same, of memory. */
+void problem_no_memory(struct problem *problem);
 
 /* ---- data.c -------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@ struct tester {
     enum hw_status status; /* the error that ended the run */
     const struct test_case *test;
     struct problem *problem; /* NULL: not made yet */
+    bool computes;           /* the device says so */
     uint32_t rows;           /* whose result was reported */
 };
 
@@ -149,43 +150,46 @@ static bool test_rows(struct tester *t)
     return go_on && !t->status;
 }
 
-/* Asks the device before the data and the results of the oracle are made, which takes most
- * of the time. A plugin may have a single op. */
-static enum hw_status ask_device(struct tester *t, const struct test_case *test)
+/* Makes the problem of the case, and reports it if that is not possible. */
+static bool with_problem(struct tester *t, enum detail detail, bool (*fn)(struct tester *t))
 {
-    struct problem outline;
+    struct problem problem;
 
-    if (!problem_make(&outline, test, DETAIL_SHAPES))
-        return HW_OK; /* making it in full says what is wrong */
-    const enum hw_status status = bench_supports(t->device, &outline);
-    problem_clear(&outline);
-    return status;
+    t->problem = NULL;
+    if (!problem_make(&problem, t->test, detail)) {
+        struct verify_result result = { .verdict = problem.no_memory ? VERIFY_SKIPPED
+                                                                     : VERIFY_FAILED,
+                                        .text = problem.error };
+        return report(t, &result);
+    }
+    t->problem = &problem;
+    const bool go_on = fn(t);
+    problem_clear(&problem);
+    t->problem = NULL;
+    return go_on;
 }
 
+static bool ask_device(struct tester *t)
+{
+    const enum hw_status status = bench_supports(t->device, t->problem);
+    struct verify_result result = { .verdict = verdict_of(status), .text = hw_message() };
+
+    t->computes = !status;
+    return t->computes || report(t, &result);
+}
+
+/* Asks the device before the data and the results of the oracle are made, which takes most
+ * of the time. A plugin may have a single op. */
 static bool test_case(void *user, const struct test_case *test)
 {
     struct tester *t = user;
-    struct problem problem;
-    bool go_on;
 
     if (t->calls->begin && !t->calls->begin(t->calls->user, test->op, test->text))
         return true;
     t->test = test;
-    t->problem = NULL;
-    const enum hw_status status = ask_device(t, test);
-    if (status) {
-        struct verify_result result = { .verdict = verdict_of(status),
-                                        .text = hw_message() };
-        return report(t, &result);
-    }
-    if (!problem_make(&problem, test, DETAIL_NUMBERS)) {
-        struct verify_result result = { .verdict = VERIFY_FAILED, .text = problem.error };
-        return report(t, &result);
-    }
-    t->problem = &problem;
-    go_on = test_rows(t);
-    problem_clear(&problem);
-    return go_on;
+    t->computes = false;
+    const bool go_on = with_problem(t, DETAIL_SHAPES, ask_device);
+    return t->computes ? with_problem(t, DETAIL_NUMBERS, test_rows) : go_on;
 }
 
 /* Reported only if it fails, because most cases are about an op. */

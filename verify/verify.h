@@ -58,7 +58,7 @@ struct verify_result {
     double worst, worst_bound;
     const char *text; /* "" if passed; otherwise what is wrong, or why it did not run */
     /* of the operands in the order of the op's struct; HW_NONE: absent, or not known because the
-     * device was only asked whether it computes the case */
+     * case could not be made */
     int32_t dtypes[VERIFY_OPERANDS];
     bool empty; /* no output has an element: the device is not involved */
 };

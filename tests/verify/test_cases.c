@@ -1,13 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cases.c - the cases of the admission test: a faulty one would be blamed on a plugin, and an
- * op without any would never be tested there. */
+ * op without any would never be tested there. Nor is a plugin blamed where memory runs out: the
+ * linker puts the functions below in front of the system's (--wrap). */
 #include "problem.h"
+#include "verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+/* The n-th allocation from here fails; 0: none does. */
+static unsigned left;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return left && !--left ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return left && !--left ? NULL : __real_calloc(count, size);
+}
 
 static bool met[HW_OP_COUNT][HW_DTYPE_END];
 
@@ -36,8 +57,39 @@ static void test_admission(void **state)
             fail_msg("%s has no case with f32, with f16 or with bf16", hw_op_name(op));
 }
 
+/* Each allocation fails once. */
+static void test_memory(void **state)
+{
+    const struct verify_filter filter = { .admission = true, .op = "get_rows" };
+    const struct verify_calls calls = { 0 };
+    struct hw_context *context;
+    uint64_t skipped = 0;
+    bool failed = true;
+    (void)state;
+    assert_int_equal(hw_open(NULL, &context), HW_OK);
+    if (!hw_device_default(context)) {
+        hw_close(context);
+        skip();
+    }
+    for (unsigned n = 1; failed; n++) {
+        struct verify_counts counts = { 0 };
+        char error[VERIFY_ERROR_TEXT];
+        left = n;
+        verify_test(hw_device_default(context), &filter, &calls, &counts, error);
+        failed = left == 0;
+        left = 0;
+        assert_int_equal(counts.failed, 0);
+        skipped += counts.skipped;
+    }
+    assert_true(skipped > 0);
+    hw_close(context);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_admission) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_admission),
+        cmocka_unit_test(test_memory),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
