@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* test_admission.c - ops that are wrong, fail, crash or hang when the plugin is tried: each is
  * withdrawn alone, and what is left of the plugin computes. */
+#define _POSIX_C_SOURCE 200809L
 #include "fixture.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* plugins/ops.c, built for each. */
@@ -17,8 +19,10 @@ static const struct {
 } ways[] = {
     { "ops_right", NULL, NULL, NULL, "20", false },
     { "ops_slow", NULL, NULL, NULL, "1", true },
+    { "ops_tardy", NULL, NULL, NULL, "2", true },
     { "ops_wrong", "silu", "f32 f32", "should be", "20", false },
     { "ops_wrong_bf16", "silu", "bf16 bf16", "should be", "20", false },
+    { "ops_asks", "silu", "bf16 bf16", "does not answer", "20", false },
     { "ops_fails", "silu", "f32 f32", "the driver says 700", "20", false },
     { "ops_loses", "silu", "* *", "the device fell off the bus", "20", false },
     { "ops_crashes", "silu", "* *", "segmentation fault", "20", false },
@@ -233,6 +237,40 @@ static void a_crowd_is_refused(void **state)
     hw_close(context);
 }
 
+static bool is_withdrawn(const json_t *json, const char *op, const char *device)
+{
+    const json_t *each;
+    size_t k;
+    json_array_foreach (json_object_get(json, "demotions"), k, each)
+        if (!strcmp(text_of(each, "op"), op) &&
+            !strcmp(text_of(each, "dtypes"), "f32 f32") &&
+            strstr(text_of(each, "device"), device))
+            return true;
+    return false;
+}
+
+/* The second device ends the process, and before that or afterwards the first cannot be opened: no
+ * op of the other device is left out. */
+static void a_device_comes_and_goes(void **state)
+{
+    static const char *const names[] = { "ops_once", "ops_again" }, *const bad[] = {
+        "ops_once:1", "ops_again:1"
+    };
+    struct hw_context *context;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        put(names[i], names[i]);
+        setenv("HW_TEST_OPENED", lair("%s.opened", names[i]), 1);
+        assert_int_equal(start(names[i], (struct hw_options){ 0 }, &context), HW_OK);
+        unsetenv("HW_TEST_OPENED");
+        json_t *json = report(context);
+        assert_true(is_withdrawn(json, "scale", bad[i]));
+        assert_true(i == 0 || is_withdrawn(json, "silu", "ops_again:0"));
+        json_decref(json);
+        hw_close(context);
+    }
+}
+
 /* Nothing is tried in this process, so that nothing is withdrawn. */
 static void in_the_process_nothing_is_tested(void **state)
 {
@@ -257,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_reset_lifts_it),
         cmocka_unit_test(two_that_hang),
         cmocka_unit_test(a_crowd_is_refused),
+        cmocka_unit_test(a_device_comes_and_goes),
         cmocka_unit_test(in_the_process_nothing_is_tested),
     };
     return cmocka_run_group_tests(tests, lair_open, lair_close);

@@ -43,6 +43,7 @@ struct watched {
     struct progress *progress;
     uint64_t started, deadline;
     uint64_t patience;    /* microseconds */
+    uint64_t spent;       /* on cases, by earlier workers */
     unsigned char *bytes; /* of the reply */
     size_t size;
     char tail[TAIL + 1];
@@ -170,6 +171,7 @@ static bool start(struct watched *watched, const struct request *request)
     watched->reply = answer[0];
     watched->output = output[0];
     watched->started = microseconds_now();
+    watched->spent = atomic_load(&watched->progress->spent);
     watched->deadline = watched->started + watched->patience;
     if ((watched->id = fork()) == 0) {
         become_worker(answer[1], output[1]);
@@ -236,19 +238,29 @@ static void say_alive(void)
     (void)!reply(verdict_magic, sizeof verdict_magic);
 }
 
-/* Each case of the admission test has as much time as all that is before, the plugin's start among
- * it: compilers of kernels are slow. All in all there is a limit. */
+/* When the time began that may not be longer than the plugin's patience: that of the case which is
+ * under way, or that of all the rest, the plugin's start among it, without the cases. What the
+ * plugin wrote into the memory that is shared is not trusted. */
+static uint64_t began(const struct watched *watched, uint64_t now)
+{
+    const uint64_t begun = atomic_load(&watched->progress->begun),
+                   spent = atomic_load(&watched->progress->spent) - watched->spent,
+                   most = now - watched->started;
+    return begun ? begun : watched->started + (spent < most ? spent : most);
+}
+
+/* Each case of the admission test has as much time as all the rest: compilers of kernels are slow.
+ * All in all there is a limit. */
 static bool is_late(struct watched *watched, uint64_t now)
 {
     if (now < watched->deadline)
         return false;
-    const uint64_t begun = atomic_load(&watched->progress->begun),
-                   patience = watched->patience;
-    if (begun > now || now - begun >= patience ||
+    const uint64_t from = began(watched, now), patience = watched->patience;
+    if (from > now || now - from >= patience ||
         now - watched->started >= (PROBE_STRETCH - 1) * patience)
         return true;
     say_alive();
-    watched->deadline = begun + patience;
+    watched->deadline = from + patience;
     return false;
 }
 

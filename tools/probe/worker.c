@@ -37,7 +37,7 @@ struct worker {
     struct hw_device *device; /* that is tested */
     bool copying;             /* the op copy, not the others */
     bool full;                /* there is no room for another finding */
-    uint32_t number;          /* of the case; see struct progress */
+    uint32_t number;          /* of its case; see struct progress */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct worker *worker,
@@ -156,7 +156,7 @@ static bool is_open(const struct worker *worker, uint32_t op)
 {
     const int32_t any[MAX_OPERANDS] = { 0 };
     return (op == HW_OP_COPY) == worker->copying &&
-           worker->number > worker->progress->done &&
+           worker->number > worker->progress->done[worker->device->index] &&
            plugin_has(worker->candidate->plugin, op) &&
            !has_finding(worker->progress, (uint32_t)worker->device->index, op, any);
 }
@@ -174,7 +174,7 @@ static bool begin_case(void *user, uint32_t op, const char *test)
     }
     progress->device = (uint32_t)worker->device->index;
     progress->op = op;
-    progress->done = worker->number;
+    progress->done[progress->device] = worker->number;
     say(worker, "while its device %u computed %s", (unsigned)progress->device, test);
     atomic_store(&progress->begun, microseconds_now());
     return true;
@@ -243,6 +243,7 @@ static enum hw_status test_ops(struct worker *worker, const char *op)
 static enum hw_status test_device(struct worker *worker, struct hw_device *device)
 {
     worker->device = device;
+    worker->number = 0;
     if (!withdraw_known(worker))
         return fail(HW_NO_MEMORY, "out of memory for the admission test");
     enum hw_status status = test_ops(worker, "copy");

@@ -4,6 +4,7 @@
 #ifndef PROBE_WORKER_H
 #define PROBE_WORKER_H
 
+#include "open/registry.h"
 #include "open/verdict.h"
 
 #include <stdatomic.h>
@@ -33,8 +34,10 @@ struct progress {
      * there is none), the plugin's device, and the op. */
     _Atomic uint64_t begun;
     uint32_t device, op;
-    uint32_t done;  /* the number of the last case that was begun, on all devices from 1 */
-    uint64_t spent; /* microseconds, on cases that came to an end */
+    /* Of each device, the number of the last case that was begun, from 1. A device that one worker
+     * cannot open may be one that another can. */
+    uint32_t done[MAX_DEVICES];
+    _Atomic uint64_t spent; /* microseconds, on cases that came to an end */
     uint32_t tested, untested;
     uint32_t count;
     struct finding findings[VERDICT_WITHDRAWN];

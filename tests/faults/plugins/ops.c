@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin whose silu is right, or bad in a way that the admission test has to find. Built once
  * for each way: ACT is the function of that name below, NAME what the plugin is called. It has
- * scale, too, which is always right; with CROWD one more op, or four, that are as bad as silu; with
- * COPIES a copy that crashes. */
+ * scale, too, which is right; with CROWD one more op, or four, that are as bad as silu; with COPIES
+ * a copy that crashes; with ASKS no answer to whether it computes bf16. With DEVICES it has two
+ * devices: the second is the one that is bad, in scale, too, and the first is opened the first time
+ * (0) or the second time (1) that this is tried and no other: the file HW_TEST_OPENED tells. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
+
+static int32_t opened; /* the last device that was opened */
+
+static int is_tried(void)
+{
+    return strcmp(program_invocation_short_name, "hw-probe") == 0;
+}
 
 static float load(const struct hw_tensor *t, int64_t i)
 {
@@ -96,14 +106,14 @@ static int32_t loses(void *device, int32_t dtype, float *more)
 static int32_t crashes(void *device, int32_t dtype, float *more)
 {
     volatile int *volatile nowhere = NULL;
-    if (strcmp(program_invocation_short_name, "hw-probe") == 0)
+    if (is_tried())
         *nowhere = 1;
     return right(device, dtype, more);
 }
 
 static int32_t hangs(void *device, int32_t dtype, float *more)
 {
-    while (strcmp(program_invocation_short_name, "hw-probe") == 0)
+    while (is_tried())
         pause();
     return right(device, dtype, more);
 }
@@ -112,13 +122,27 @@ static int32_t hangs(void *device, int32_t dtype, float *more)
 static int32_t slow(void *device, int32_t dtype, float *more)
 {
     static int calls;
-    if (!calls++ && strcmp(program_invocation_short_name, "hw-probe") == 0)
+    if (!calls++ && is_tried())
         usleep(700000);
     return right(device, dtype, more);
 }
 
+/* Within its time, as all the rest is, which ends with a slow device_close(). */
+static int32_t tardy(void *device, int32_t dtype, float *more)
+{
+    static int calls;
+    if (!calls++ && is_tried())
+        usleep(1200000);
+    return right(device, dtype, more);
+}
+
+static int32_t second(void *device, int32_t dtype, float *more)
+{
+    return (opened ? crashes : wrong)(device, dtype, more);
+}
+
 static int32_t (*const all[])(void *device, int32_t dtype, float *more) = {
-    right, wrong, wrong_bf16, fails, loses, crashes, hangs, slow,
+    right, wrong, wrong_bf16, fails, loses, crashes, hangs, slow, tardy, second,
 };
 
 /* ---- the ops ---- */
@@ -140,9 +164,10 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
 static int32_t scale(void *device, void *queue, const struct hw_scale *op)
 {
     const int32_t status = check(device, &op->x, &op->y);
+    const float more = ACT == second && opened ? 0.5f : 0;
     (void)queue;
     for (int64_t i = 0; !status && i < count_of(&op->x); i++)
-        store(&op->y, i, load(&op->x, i) * op->scale + op->bias);
+        store(&op->y, i, load(&op->x, i) * op->scale + op->bias + more);
     return status;
 }
 
@@ -172,11 +197,58 @@ static int32_t copy(void *device, void *queue, const struct hw_copy *op)
 }
 #endif
 
+#ifdef ASKS
+static int32_t supports(void *device, uint32_t op, const void *args, char *why,
+                        size_t why_size, uint64_t *scratch)
+{
+    (void)why, (void)why_size, (void)scratch;
+    return op == HW_OP_SILU && ((const struct hw_silu *)args)->x.dtype == HW_BF16
+               ? hw_fail(device, HW_DRIVER, "the driver does not answer")
+               : HW_OK;
+}
+#endif
+
+#ifdef DEVICES
+static int32_t count_two(void *self, int32_t *count)
+{
+    (void)self;
+    *count = 2;
+    return HW_OK;
+}
+
+/* Whether this is the time, from 0, that it is started: each adds a byte to the file. */
+static int is_time(int time)
+{
+    const char *path = getenv("HW_TEST_OPENED");
+    const int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return 0;
+    const int before = (int)lseek(fd, 0, SEEK_END);
+    (void)!write(fd, "o", 1);
+    close(fd);
+    return before == time;
+}
+#endif
+
 static int32_t open_device(void *self, int32_t index, void **device)
 {
-    if (ACT == slow && strcmp(program_invocation_short_name, "hw-probe") == 0)
+    opened = index;
+    if (ACT == slow && is_tried())
         usleep(500000);
+    if (ACT == tardy && is_tried())
+        usleep(600000);
+#ifdef DEVICES
+    if (index == 0 && is_tried() && !is_time(DEVICES))
+        return hw_fail(self, HW_DRIVER, "not this time");
+#endif
     return plugin_device(self, index, device);
+}
+
+static void close_device(void *device)
+{
+    if (ACT == tardy && is_tried())
+        usleep(600000);
+    plugin_close(device);
 }
 
 static void change(struct hw_plugin *table)
@@ -199,4 +271,11 @@ static void change(struct hw_plugin *table)
     };
     table->ops = &ops;
     table->device_open = open_device;
+    table->device_close = close_device;
+#ifdef ASKS
+    table->supports = supports;
+#endif
+#ifdef DEVICES
+    table->device_count = count_two;
+#endif
 }
