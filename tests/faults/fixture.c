@@ -180,3 +180,34 @@ const json_t *candidate(const json_t *report, const char *path)
     }
     return NULL;
 }
+
+void check_reason(const json_t *entry, const char *reason)
+{
+    const char *code = text_of(entry, "reason");
+    if (strcmp(code, reason) != 0)
+        print_error("%s: %s: %s\n", text_of(entry, "file"), code,
+                    text_of(entry, "message"));
+    assert_string_equal(code, reason);
+    assert_string_equal(text_of(entry, "state"), *reason ? "stopped" : "used");
+    if (!*reason)
+        return;
+    assert_true(strlen(text_of(entry, "message")) > 5);
+    assert_true(strlen(text_of(entry, "remedy")) > 5);
+}
+
+void check_good(struct hw_context *context, const json_t *json, const char *path)
+{
+    struct hw_device *device;
+    struct hw_device_info info = { .size = sizeof info };
+    check_reason(candidate(json, path), "");
+    assert_int_equal(hw_device_find(context, "good:0", &device), HW_OK);
+    assert_int_equal(hw_device_info(device, &info), HW_OK);
+    assert_string_equal(info.name, "a device of good");
+}
+
+void use_all(struct hw_context *context)
+{
+    struct hw_queue *queue; /* hw_close() closes it */
+    for (uint32_t i = 0; i < hw_device_count(context); i++)
+        hw_queue_open(hw_device_at(context, i), NULL, &queue);
+}

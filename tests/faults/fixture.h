@@ -50,4 +50,11 @@ json_t *report(struct hw_context *context);
 const json_t *candidate(const json_t *report, const char *path);
 const char *text_of(const json_t *object, const char *key);
 
+/* The entry's file stopped for this reason, with a message and a remedy; "": it is used. */
+void check_reason(const json_t *entry, const char *reason);
+/* The good plugin at `path` is used, and its device can be asked. */
+void check_good(struct hw_context *context, const json_t *json, const char *path);
+/* Uses each device, if it can be used, so that what was tried elsewhere is loaded here as well. */
+void use_all(struct hw_context *context);
+
 #endif
