@@ -3,9 +3,9 @@
 # The support table of the README is made from the records in docs/evidence, whatever devices this machine has; and
 # what they say of the CPU is so on this machine. CHECKOPS is the conformance program, DISCRETE a second plugin.
 
-# The CPU is asked once. What it said is said again by $REPLAY, to the tests of how tools/evidence judges it.
 bats_require_minimum_version 1.5.0
 
+# The CPU is asked once. What it said is said again by $REPLAY, to the tests of how tools/evidence judges it.
 setup_file()
 {
     export ANSWERS=$BATS_FILE_TMPDIR REPLAY=$BATS_FILE_TMPDIR/replay HW_TEST_QUICK=
