@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* soak.h - what the modes of soak.c share. A mode is a file with a function, soak_<mode>(), which
+ * ends the program through die() if something went wrong, and prints a line with figures. */
+#ifndef SOAK_H
+#define SOAK_H
+
+#include <hw/hw.h>
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define MODES(X) X(cycles) X(junk) X(swap) X(threads) X(zoo)
+#define X(mode)  void soak_##mode(long count);
+MODES(X)
+#undef X
+
+/* Prints why, and ends the program with status 1. */
+void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+double seconds(void);
+/* xorshift64*: the same numbers for the same seed. */
+extern uint64_t state_of_random;
+uint64_t random_below(uint64_t limit);
+
+/* ---- the state of the process ---- */
+
+struct host {
+    int descriptors, threads, rounding;
+    long resident; /* KiB */
+    char directory[PATH_MAX], locale[128];
+    uint64_t environment, handlers;
+};
+
+struct host host_now(void);
+/* Dies if descriptors, threads or memory grew, or if the state of the process changed. */
+void check_host(const struct host *before, const struct host *after);
+
+/* ---- files ---- */
+
+extern char root[64]; /* the directory of all that is written */
+/* A path in it, in one of four buffers of this thread, which take turns. */
+const char *below(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void make_directory(const char *path);
+void write_file(const char *path, const void *bytes, size_t size, mode_t mode);
+/* All of a file; the caller frees. */
+unsigned char *read_file(const char *path, size_t *size);
+void copy_file(const char *from, const char *to, mode_t mode);
+void remove_tree(const char *path);
+/* Makes a directory below the root, with the good plugin. */
+void put_good(const char *directory);
+
+/* ---- contexts ---- */
+
+enum hw_status open_on(const char *path, struct hw_context **context);
+bool has_good(struct hw_context *context);
+/* Opens a context on the directory of that path, where the good plugin has to be used, and closes
+ * it. */
+void open_once(const char *path);
+
+#endif

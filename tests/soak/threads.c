@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* threads.c - 64 threads that open contexts, compute and close them. */
+#define _GNU_SOURCE
+#include "soak.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static atomic_long left;
+
+/* The device that computes is the CPU plugin's, if that was built. */
+static void *open_and_compute(void *path)
+{
+    while (atomic_fetch_sub(&left, 1) > 0) {
+        struct hw_context *context;
+        struct hw_queue *queue;
+        float x[5] = { -2, -1, 0, 1, 2 }, y[5];
+        if (open_on(path, &context))
+            die("hw_open: %s", hw_message());
+        if (!has_good(context))
+            die("the good plugin was not used: %s", hw_message());
+        struct hw_device *device;
+        if (!hw_device_find(context, "cpu:0", &device)) {
+            if (hw_queue_open(device, NULL, &queue) ||
+                hw_silu(queue, &(struct hw_silu){ .x = hw_host_1d(x, HW_F32, 5),
+                                                  .y = hw_host_1d(y, HW_F32, 5) }) ||
+                hw_queue_wait(queue) || y[2] != 0 || y[4] < 1.76f || y[4] > 1.77f)
+                die("silu: %s", hw_message());
+            hw_queue_close(queue);
+        }
+        hw_close(context);
+    }
+    return NULL;
+}
+
+void soak_threads(long count)
+{
+    enum { THREADS = 64 };
+    char *path = NULL;
+    pthread_t thread[THREADS];
+    put_good("plugins");
+    if (asprintf(&path, "%s:%s", below("plugins"), PLUGINS) < 0)
+        die("out of memory");
+    for (int round = 0; round < 2; round++) { /* the first is for what is new */
+        const struct host before = host_now();
+        const double start = seconds();
+        atomic_store(&left, round ? count : THREADS);
+        for (int i = 0; i < THREADS; i++)
+            if (pthread_create(&thread[i], NULL, open_and_compute, path))
+                die("a thread cannot be started");
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(thread[i], NULL);
+        const struct host after = host_now();
+        if (before.descriptors != after.descriptors)
+            die("descriptors %d, then %d", before.descriptors, after.descriptors);
+        if (round)
+            printf(
+                "threads: %d, %ld contexts in %.1f s; descriptors %d, resident %ld KiB, then "
+                "%ld\n",
+                THREADS, count, seconds() - start, after.descriptors, before.resident,
+                after.resident);
+    }
+    free(path);
+}
