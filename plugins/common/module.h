@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { MODULE_PARTS = 16, MODULE_LOG_BYTES = 768 };
+enum { MODULE_PARTS = 16, MODULE_LOG_MOST = 768 };
 
 struct module_program {
     const char *name;                           /* for messages: "rmsnorm f16" */
@@ -38,8 +38,7 @@ bool module_parts(struct module_program *program, const struct embedded *list,
 struct module_image {
     void *data; /* from malloc(); module_load() frees it */
     size_t bytes;
-    char
-        log[MODULE_LOG_BYTES]; /* the compiler's output, cut off if too long; "" at first */
+    char log[MODULE_LOG_MOST]; /* the compiler's output, cut off if too long; "" at first */
 };
 
 /* How programs are built for one device. device_open() fills it in; all strings stay

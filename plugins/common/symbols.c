@@ -85,6 +85,7 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
 {
     char file[NAME_BYTES] = "", reasons[REASON_BYTES] = "no file is named";
     void *handle = open_first(library->files, file, reasons);
+    const char *remedy = library->remedy ? library->remedy : "";
     const struct symbol *missing = NULL;
     const char *path = NULL;
 
@@ -102,9 +103,9 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
     for (uint32_t i = 0; i < library->count; i++)
         store(functions, &library->symbols[i], NULL);
     if (!handle)
-        return hw_fail(host, HW_NO_DEVICE, "cannot open %.200s: %s", library->files,
-                       reasons);
+        return hw_fail(host, HW_NO_DEVICE, "cannot open %.200s: %s%s", library->files,
+                       reasons, remedy);
     return hw_fail(host, HW_NO_DEVICE,
-                   "%s has no function %s, so it is too old for this plugin",
-                   path ? path : file, missing->names);
+                   "%s has no function %s, so it is too old for this plugin%s",
+                   path ? path : file, missing->names, remedy);
 }

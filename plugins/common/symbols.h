@@ -47,13 +47,14 @@ struct symbol_library {
     const char *files; /* "libcuda.so.1" or "a|b", as in the manifest's needs= */
     const struct symbol *symbols;
     uint32_t count;
+    const char *remedy; /* for the message: "; install ..."; NULL: none */
 };
 
 /* Opens the first of `files` that can be opened and stores the address of each symbol in
  * the struct at `functions`; an optional symbol that the library lacks is NULL.
  * HW_NO_DEVICE if no file can be opened or a required symbol is missing: the message then
- * names what is missing and the reason, and all pointers are NULL. The library adds the remedy
- * of the manifest.
+ * names what is missing and the reason, and all pointers are NULL. If that happens in open(), hw
+ * adds the remedy of the manifest.
  *
  * The library is never closed. Vendors' libraries start threads and register handlers
  * that run at exit; the code of both has to stay. */

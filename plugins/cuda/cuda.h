@@ -10,8 +10,10 @@
  *   event    events
  *   graph    recorded ops as one graph of the driver
  *   kernel   kernels of the application
+ *   module   those that come as source text
  *
- * The plugin calls the driver alone, through the functions that cuda.def lists. */
+ * The plugin calls the driver alone, through the functions that cuda.def lists, and NVRTC for
+ * kernels of the application in source text, through those that nvrtc.def lists. */
 #ifndef CUDA_H
 #define CUDA_H
 
@@ -31,12 +33,19 @@
 enum {
 #define CONSTANT(name, value, theirs) name = value,
 #include "cuda.def"
+#define CONSTANT(name, value, theirs) name = value,
+#include "nvrtc.def"
 };
 
 struct driver {
 #define REQUIRED SYMBOL_MEMBER
 #define OPTIONAL SYMBOL_MEMBER
 #include "cuda.def"
+};
+
+struct compiler {
+#define REQUIRED SYMBOL_MEMBER
+#include "nvrtc.def"
 };
 
 /* ---- plugin.c ------------------------------------------------------------------------------ */
@@ -198,6 +207,8 @@ struct plugin {
     char version[24];         /* the newest CUDA that the driver supports: "13.0" */
     int device[MOST_DEVICES]; /* those that are new enough */
     int32_t devices;
+    pthread_mutex_t lock;  /* of nvrtc, until it is loaded */
+    struct compiler nvrtc; /* NULL functions: not loaded */
 };
 
 struct device {
@@ -340,6 +351,12 @@ void launch_unload(struct device *device);
  * the message, which has what the driver's compiler says. */
 int32_t launch_load(struct device *device, const void *image, const char *name,
                     void **module);
+
+/* ---- module.c ------------------------------------------------------------------------------ */
+
+/* Compiles and loads a kernel of the application, in the device's context. */
+int32_t module_of_source(struct device *device, const struct hw_user_kernel *desc,
+                         void **module);
 
 /* ---- kernels/matmul_gemv.c, kernels/heads.c ------------------------------------------------ */
 

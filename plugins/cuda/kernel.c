@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the application: PTX, which the driver translates, or machine code for the card. */
+/* Kernels of the application: source text, PTX, which the driver translates, or machine code for
+ * the card. */
 #include "cuda.h"
 
 #include <limits.h>
@@ -56,20 +57,30 @@ static int32_t check_parameters(const struct kernel *kernel, const char *signatu
 }
 
 /* PTX is text, which the driver reads to its NUL. */
-static int32_t load(struct kernel *kernel, const struct hw_user_kernel *desc)
+static int32_t load_blob(struct device *device, const struct hw_user_kernel *desc,
+                         void **module)
 {
-    struct device *device = kernel->device;
     char *image = calloc(1, (size_t)desc->blob_bytes + 1);
     if (!image)
         return hw_fail(device->host, HW_NO_MEMORY, "out of memory");
     memcpy(image, desc->blob, (size_t)desc->blob_bytes);
-    int32_t status = launch_load(device, image, desc->name, &kernel->module);
+    const int32_t status = launch_load(device, image, desc->name, module);
     free(image);
+    return status;
+}
+
+static int32_t load(struct kernel *kernel, const struct hw_user_kernel *desc)
+{
+    struct device *device = kernel->device;
+    int32_t status = desc->source ? module_of_source(device, desc, &kernel->module)
+                                  : load_blob(device, desc, &kernel->module);
     if (!status)
         status = answer(
             device,
             device->cuda->module_function(&kernel->function, kernel->module, desc->name),
-            "find the kernel in the blob");
+            desc->source ? "find the kernel in the source text, where it has to be "
+                           "extern \"C\" __global__"
+                         : "find the kernel in the blob");
     return status ? status : check_parameters(kernel, desc->signature);
 }
 
@@ -85,10 +96,6 @@ int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void **out)
     struct device *device = self;
     if (!hw_knows(desc, sizeof *desc))
         return too_new(device->host, "kernel");
-    if (desc->source)
-        return hw_fail(device->host, HW_UNSUPPORTED,
-                       "the CUDA plugin takes kernels as PTX or machine code, in `blob`; "
-                       "nvcc -ptx makes PTX from source text");
     struct kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         return hw_fail(device->host, HW_NO_MEMORY, "out of memory");

@@ -36,23 +36,26 @@ static int32_t start(struct plugin *plugin)
     return devices_find(plugin);
 }
 
+void plugin_close(void *self)
+{
+    struct plugin *plugin = self;
+    pthread_mutex_destroy(&plugin->lock);
+    free(plugin);
+}
+
 int32_t plugin_open(const struct hw_host *host, void **self)
 {
     struct plugin *plugin = calloc(1, sizeof *plugin);
     if (!plugin)
         return hw_fail(host, HW_NO_MEMORY, "out of memory");
     plugin->host = host;
+    pthread_mutex_init(&plugin->lock, NULL);
     const int32_t status = start(plugin);
     if (status)
-        free(plugin);
+        plugin_close(plugin);
     else
         *self = plugin;
     return status;
-}
-
-void plugin_close(void *self)
-{
-    free(self);
 }
 
 static int32_t fill(const struct hw_host *host, struct hw_plugin *table)

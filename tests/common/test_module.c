@@ -173,7 +173,7 @@ static void an_image_that_the_driver_refuses(void **state)
 
 static void a_compiler_that_fails(void **state)
 {
-    char endless[2 * MODULE_LOG_BYTES];
+    char endless[2 * MODULE_LOG_MOST];
     void *module = NULL;
     (void)state;
     vendor.compile_status = HW_DRIVER;
@@ -189,7 +189,7 @@ static void a_compiler_that_fails(void **state)
     assert_int_equal(module_load(&builder, &program, &module), HW_DRIVER);
     assert_int_equal(strlen(host.message),
                      strlen("cannot compile rmsnorm f16 for Test GPU t1: ") +
-                         MODULE_LOG_BYTES - 1);
+                         MODULE_LOG_MOST - 1);
     start(directory);
     assert_true(compiles(&program)); /* a failure is not kept */
 }

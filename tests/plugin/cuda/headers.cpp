@@ -2,6 +2,7 @@
 /* headers.cpp - the functions, constants and structs of the CUDA plugin as cuda.h declares them.
  * listed.def is cuda.def with the driver's names as identifiers, driver.h the plugin's. */
 #include <cuda.h>
+#include <nvrtc.h>
 
 #include "driver.h"
 #include "vendor.hpp"
@@ -10,6 +11,9 @@
 #define OPTIONAL SAME_CALL
 #define CONSTANT SAME_NUMBER
 #include "listed.def"
+#define REQUIRED SAME_CALL
+#define CONSTANT SAME_NUMBER
+#include "nvrtc.def"
 
 SAME_PLACE(copy_rows, from_x, CUDA_MEMCPY2D, srcXInBytes)
 SAME_PLACE(copy_rows, from_y, CUDA_MEMCPY2D, srcY)

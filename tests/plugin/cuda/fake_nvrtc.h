@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_nvrtc.h - what a test tells the stand-in for NVRTC, and what it asks it. */
+#ifndef FAKE_NVRTC_H
+#define FAKE_NVRTC_H
+
+struct fake_nvrtc {
+    int newest; /* the newest architecture that it compiles for: 90; 0: it knows none */
+    int calls;  /* of its functions, but for nvrtcGetErrorString and nvrtcDestroyProgram */
+    int fails;  /* the number of the call that fails; 0: none */
+    int result; /* with which it fails */
+    int compiled;    /* programs */
+    int programs;    /* that exist */
+    char option[64]; /* of the last compilation */
+};
+
+/* The library exports it under this name. */
+struct fake_nvrtc *fake_nvrtc_state(void);
+
+#endif
