@@ -21,6 +21,11 @@
 #define GRACE    UINT64_C(1000000) /* microseconds for hw-probe beyond the plugin's deadline */
 #define FAREWELL 100000            /* and for its own end, once it has replied */
 
+/* A plugin that takes longer than so many microseconds mostly waits, for its driver or for ever:
+ * another one is tried meanwhile, until so many for each processor are. */
+#define YOUNG 200000
+#define CROWD 4
+
 /* What the start of a plugin, and the checks of its file, depend on. Not HW_KERNEL: a row that
  * it does not have is an error of hw_queue_open(), and no fault of its devices. */
 static const enum setting passed_on[] = { SETTING_trust,        SETTING_probe_timeout,
@@ -46,7 +51,8 @@ struct jobs {
     size_t count, next; /* of the list */
     struct job *running;
     const struct process **processes; /* of those that run */
-    size_t running_count, most;
+    size_t running_count;
+    size_t most, most_young; /* of those that run */
 };
 
 /* ---- starting ---- */
@@ -226,10 +232,28 @@ static bool take(struct job *job)
     return got < 0 && !is_whole(job);
 }
 
-static void wait_for_some(struct jobs *jobs)
+/* Microseconds until another one may be started: 0, now; UINT64_MAX, not before one ends. */
+static uint64_t until_next(const struct jobs *jobs)
 {
     const uint64_t now = microseconds_now();
-    uint64_t rest = UINT64_MAX;
+    uint64_t least = UINT64_MAX;
+    size_t young = 0;
+    if (jobs->next == jobs->count || jobs->running_count == jobs->most)
+        return UINT64_MAX;
+    for (size_t i = 0; i < jobs->running_count; i++) {
+        const uint64_t age = now - jobs->running[i].start;
+        if (age >= YOUNG)
+            continue;
+        young++;
+        least = YOUNG - age < least ? YOUNG - age : least;
+    }
+    return young < jobs->most_young ? 0 : least;
+}
+
+/* For so long at most. */
+static void wait_for_some(struct jobs *jobs, uint64_t rest)
+{
+    const uint64_t now = microseconds_now();
     for (size_t i = 0; i < jobs->running_count; i++) {
         const struct job *job = &jobs->running[i];
         const uint64_t left = job->deadline > now ? job->deadline - now : 0;
@@ -277,16 +301,18 @@ void child_probe(struct hw_context *context, struct candidate *const list[], siz
     struct jobs jobs = { .context = context, .list = list, .count = count };
     if (!count)
         return;
-    jobs.most = usable_processors() < count ? usable_processors() : count;
-    jobs.most += !jobs.most; /* not known */
+    jobs.most_young = usable_processors();
+    jobs.most_young += !jobs.most_young; /* not known */
+    jobs.most = CROWD * jobs.most_young < count ? CROWD * jobs.most_young : count;
     jobs.running = calloc(jobs.most, sizeof *jobs.running);
     jobs.processes = calloc(jobs.most, sizeof *jobs.processes);
     if (jobs.running && jobs.processes && find_program(&jobs, &why)) {
         while (jobs.next < count || jobs.running_count) {
-            if (jobs.next < count && jobs.running_count < jobs.most)
-                start(&jobs, list[jobs.next++]);
+            const uint64_t rest = until_next(&jobs);
+            if (rest)
+                wait_for_some(&jobs, rest);
             else
-                wait_for_some(&jobs);
+                start(&jobs, list[jobs.next++]);
         }
     } else {
         stop_all(&jobs, &why);
