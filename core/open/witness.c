@@ -31,8 +31,14 @@ struct witness {
     int directory; /* a descriptor of the working directory */
     char *locale;
     struct sigaction actions[sizeof watched / sizeof *watched];
+    sigset_t blocked;
+    mode_t mask;
+    char *variables; /* "NAME=value" of each, one behind the other; NULL: not known */
+    size_t variable_count;
     bool floats;
 };
+
+extern char **environ;
 
 /* Whether the mode is rounding to nearest, with denormal numbers in inputs and results. */
 static bool floats_are_plain(void)
@@ -41,6 +47,28 @@ static bool floats_are_plain(void)
     volatile float up = one + half_step, down = -one - half_step, denormal = tiny * half;
     volatile float twice = denormal + denormal;
     return up == one && down == -one && denormal != 0.0f && twice == tiny;
+}
+
+/* Reading it is setting it. */
+static mode_t file_mask(void)
+{
+    const mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+}
+
+static void keep_variables(struct witness *witness)
+{
+    size_t bytes = 1, used = 0;
+    for (char **entry = environ; entry && *entry; entry++)
+        bytes += strlen(*entry) + 1;
+    witness->variables = malloc(bytes);
+    for (char **entry = environ; witness->variables && entry && *entry; entry++) {
+        const size_t length = strlen(*entry) + 1;
+        memcpy(witness->variables + used, *entry, length);
+        used += length;
+        witness->variable_count++;
+    }
 }
 
 struct witness *witness_begin(void)
@@ -52,6 +80,9 @@ struct witness *witness_begin(void)
     witness->directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     witness->locale = locale ? strdup(locale) : NULL;
     witness->floats = floats_are_plain();
+    witness->mask = file_mask();
+    pthread_sigmask(SIG_SETMASK, NULL, &witness->blocked);
+    keep_variables(witness);
     for (int i = 0; i < WATCHED; i++)
         sigaction(watched[i], NULL, &witness->actions[i]);
     return witness;
@@ -67,6 +98,50 @@ static bool restore_handlers(const struct witness *witness)
             sigaction(watched[i], &witness->actions[i], NULL);
             changed = true;
         }
+    }
+    return changed;
+}
+
+static bool restore_blocked(const struct witness *witness)
+{
+    sigset_t now;
+    pthread_sigmask(SIG_SETMASK, NULL, &now);
+    for (int i = 1; i < NSIG; i++)
+        if (sigismember(&now, i) != sigismember(&witness->blocked, i)) {
+            pthread_sigmask(SIG_SETMASK, &witness->blocked, NULL);
+            return true;
+        }
+    return false;
+}
+
+static bool restore_mask(const struct witness *witness)
+{
+    return umask(witness->mask) != witness->mask;
+}
+
+/* Whether the variable is there with this value. */
+static bool has_variable(const char *text)
+{
+    for (char **entry = environ; entry && *entry; entry++)
+        if (strcmp(*entry, text) == 0)
+            return true;
+    return false;
+}
+
+/* Only those that were there: run-time libraries add some of their own, to find themselves. */
+static bool restore_variables(const struct witness *witness)
+{
+    bool changed = false;
+    char *text = witness->variables;
+    for (size_t i = 0; text && i < witness->variable_count; i++) {
+        const size_t length = strlen(text);
+        char *equals = strchr(text, '=');
+        if (!has_variable(text) && equals && equals != text) {
+            *equals = '\0';
+            setenv(text, equals + 1, 1);
+            changed = true;
+        }
+        text += length + 1;
     }
     return changed;
 }
@@ -99,6 +174,12 @@ const char *witness_end(struct witness *witness, bool handlers)
         return NULL;
     if (handlers && restore_handlers(witness))
         what = "a signal handler";
+    if (restore_blocked(witness))
+        what = "which signals are blocked";
+    if (restore_variables(witness))
+        what = "the environment";
+    if (restore_mask(witness))
+        what = "the rights of new files (umask)";
     if (witness->floats && !floats_are_plain())
         what = "the floating-point mode";
     if (restore_locale(witness))
@@ -107,6 +188,7 @@ const char *witness_end(struct witness *witness, bool handlers)
         what = "the working directory";
     if (witness->directory >= 0)
         close(witness->directory);
+    free(witness->variables);
     free(witness->locale);
     free(witness);
     return what;

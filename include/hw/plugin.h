@@ -12,8 +12,8 @@
  * - It returns an enum hw_status. On an error it describes the reason with hw_fail(), once,
  *   where the reason is known.
  * - It must not abort, exit, throw an exception, longjmp, install a signal handler or
- *   print, nor change the working directory, the locale, the environment or the
- *   floating-point mode.
+ *   print, nor change the working directory, the locale, the umask, the environment, which
+ *   signals are blocked or the floating-point mode.
  * - It leaves the thread's current vendor context or device as it found it
  *   (cuCtxSetCurrent, hipSetDevice).
  * - Any thread may call it. One queue is used by one thread at a time, different queues in

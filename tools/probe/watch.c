@@ -65,6 +65,29 @@ void close_from(int first)
 #endif
 }
 
+/* Of the memory that the process may write to and shares with nobody, it may take half as much as
+ * the machine has, beyond what it has already (a sanitizer takes much): so a plugin that takes all
+ * of it harms nobody else. What drivers only reserve does not count. */
+static void limit_memory(void)
+{
+#if defined(__linux__)
+    unsigned long own = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    const bool known = file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &own) == 1;
+    if (file)
+        fclose(file);
+    const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+    if (!known || page <= 0 || pages <= 0)
+        return;
+    const rlim_t bytes = ((rlim_t)own + (rlim_t)pages / 2) * (rlim_t)page;
+    struct rlimit data;
+    if (getrlimit(RLIMIT_DATA, &data) || data.rlim_cur <= bytes)
+        return;
+    data.rlim_cur = bytes;
+    setrlimit(RLIMIT_DATA, &data);
+#endif
+}
+
 /* A core of one byte is none, also where a program takes them (core(5)). The deadline watches
  * the clock; the limit stops a process whose watcher is gone. */
 static void limit(const struct request *request)
@@ -75,6 +98,7 @@ static void limit(const struct request *request)
     const struct rlimit cpu = { seconds + 1, seconds + 2 };
     setrlimit(RLIMIT_CORE, &core);
     setrlimit(RLIMIT_CPU, &cpu);
+    limit_memory();
 }
 
 /* A sanitizer's handlers, and what the watcher blocks, are not the plugin's business. */
