@@ -13,5 +13,7 @@ struct made {
     bool root; /* needs root's rights to make */
 };
 extern const struct made made_faults[]; /* ends with a NULL name */
+/* What files made from now on are named instead of "plain", in as many letters. */
+void made_name(const char *name);
 
 #endif

@@ -46,6 +46,34 @@ static void make_zeros(const char *directory, char path[4096])
 
 /* ---- objects with one defect ---- */
 
+/* So that faults of the same plugin can be in one directory, each has a name of its own: these
+ * bytes are instead of "plain". */
+static char alias[] = "plain";
+
+void made_name(const char *name)
+{
+    assert_int_equal(strlen(name), strlen(alias));
+    memcpy(alias, name, strlen(name));
+}
+
+static void rename_all(unsigned char *bytes, size_t size)
+{
+    static const char plain[] = "plain";
+    const size_t length = sizeof plain - 1;
+    unsigned char *at = bytes;
+    while ((at = memmem(at, size - (size_t)(at - bytes), plain, length)))
+        memcpy(at, alias, length);
+}
+
+/* The fixture, with the name. */
+static unsigned char *read_built(const char *name, size_t *size)
+{
+    unsigned char *bytes = read_file(built(name), size);
+    if (strcmp(alias, "plain") != 0)
+        rename_all(bytes, *size);
+    return bytes;
+}
+
 /* An image of hw_plain.so in memory, to be changed and written to a file. */
 struct image {
     unsigned char *bytes;
@@ -55,7 +83,7 @@ struct image {
 static struct image load_image_of(const char *name)
 {
     struct image image;
-    image.bytes = read_file(built(name), &image.size);
+    image.bytes = read_built(name, &image.size);
     return image;
 }
 
@@ -67,7 +95,7 @@ static struct image load_image(void)
 static void write_image(const struct image *image, size_t size, const char *directory,
                         char path[4096])
 {
-    snprintf(path, 4096, "%s/hw_plain.so", directory);
+    snprintf(path, 4096, "%s/hw_%s.so", directory, alias);
     write_file(path, image->bytes, size);
     free(image->bytes);
 }
@@ -449,8 +477,11 @@ static void make_program(const char *directory, char path[4096])
 
 static void put_plain(const char *directory, char path[4096])
 {
-    put_plugin(directory, "plain");
-    snprintf(path, 4096, "%s/hw_plain.so", directory);
+    size_t size;
+    unsigned char *bytes = read_built("plain", &size);
+    snprintf(path, 4096, "%s/hw_%s.so", directory, alias);
+    write_file(path, bytes, size);
+    free(bytes);
 }
 
 static void make_a_directory(const char *directory, char path[4096])
@@ -484,8 +515,8 @@ static void make_link_dangling(const char *directory, char path[4096])
 static void make_link_loop(const char *directory, char path[4096])
 {
     char other[4200];
-    snprintf(other, sizeof other, "%s/loop", directory);
-    assert_int_equal(symlink("loop", path), 0);
+    snprintf(other, sizeof other, "%s/loop-%s", directory, alias);
+    assert_int_equal(symlink(strrchr(other, '/') + 1, path), 0);
     assert_int_equal(symlink(path, other), 0);
 }
 
@@ -498,15 +529,15 @@ static void make_link_device(const char *directory, char path[4096])
 /* Makes a link to a plugin in a directory of the given mode, by way of a second link. */
 static void make_link(const char *directory, char path[4096], mode_t mode)
 {
-    char there[4200], plugin[4300], step[4300];
-    snprintf(there, sizeof there, "%s/there", directory);
+    char there[4000], plugin[4300], step[4300];
+    snprintf(there, sizeof there, "%s/there-%s", directory, alias);
     make_directory(there);
-    put_plugin(there, "plain");
-    snprintf(step, sizeof step, "%s/step", directory);
-    snprintf(plugin, sizeof plugin, "%s/../there/./hw_plain.so", there);
-    snprintf(path, 4096, "%s/hw_plain.so", directory);
+    put_plain(there, path);
+    snprintf(step, sizeof step, "%s/step-%s", directory, alias);
+    snprintf(plugin, sizeof plugin, "%s/../there-%s/./hw_%s.so", there, alias, alias);
+    snprintf(path, 4096, "%s/hw_%s.so", directory, alias);
     assert_int_equal(symlink(plugin, step), 0);
-    assert_int_equal(symlink("step", path), 0);
+    assert_int_equal(symlink(strrchr(step, '/') + 1, path), 0);
     assert_int_equal(chmod(there, mode), 0);
 }
 
@@ -566,7 +597,7 @@ static void make_path_owner(const char *directory, char path[4096])
 {
     make_link(directory, path, 0755);
     char there[4200];
-    snprintf(there, sizeof there, "%s/there", directory);
+    snprintf(there, sizeof there, "%s/there-%s", directory, alias);
     assert_int_equal(chown(there, 12345, (gid_t)-1), 0);
 }
 

@@ -24,7 +24,7 @@ setup()
 
 @test "every reason that can be given has a fixture" {
     for code in $codes; do
-        echo "$code" | grep -qxE "$later" || grep -qF "\"$code\"" tests/faults/*.c || echo "$code"
+        echo "$code" | grep -qxE "$later" || grep -qF "\"$code\"" tests/faults/*.{c,def} || echo "$code"
     done | { ! grep .; }
 }
 

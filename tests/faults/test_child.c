@@ -18,47 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* plugins/ends.c, built for each; the reason, and words of the message. */
-static const struct {
-    const char *name, *reason, *words;
-} ends[] = {
-    { "ends_constructor", "crash", "while it was loaded and started: segmentation fault" },
-    { "ends_crash", "crash", "while it was loaded and started: segmentation fault" },
-    { "ends_abort", "crash", "while it was loaded and started: abort" },
-    { "ends_divide", "crash", "arithmetic exception" },
-    { "ends_recurse", "crash", "segmentation fault" },
-    { "ends_thread", "crash", "segmentation fault" },
-    { "ends_device", "crash", "while its device 0 was opened: segmentation fault" },
-    { "ends_device_close", "crash", "while its device 0 was closed: segmentation fault" },
-    { "ends_close", "crash", "while it was closed: segmentation fault" },
-    { "ends_leave", "exit", "Its last output: out of patience" },
-    { "ends_hang", "hang", "while it was loaded and started" },
-    { "ends_stubborn", "hang", "while it was loaded and started" },
-    { "ends_print", "hang", "and so on and so on" },
-    { "ends_sleep", "hang", "while its device 0 was opened" },
-    { "ends_files", "changed-process", "it closed or replaced open files" },
-    { "ends_write", "bad-reply", "it wrote into the reply about it" },
-    { "ends_watcher", "bad-reply", "watches over it" },
-    { "ends_watcher_stop", "hang", "watches over it" },
-    { "ends_stray", "", NULL },
-    { "ends_stray_crash", "crash", "segmentation fault" },
-    { "devices_fail", "device-failed", "it is used by another program" },
-};
-enum { ENDS = sizeof ends / sizeof *ends };
-
 static const struct hw_options in_child = { .probe = "child",
                                             .probe_timeout = "1",
                                             .cache_dir = "off" };
-
-static void check(const json_t *entry, size_t i)
-{
-    const char *reason = text_of(entry, "reason"), *message = text_of(entry, "message");
-    if (strcmp(reason, ends[i].reason) != 0 ||
-        (ends[i].words && !strstr(message, ends[i].words)))
-        fail_msg("%s: %s: %s", ends[i].name, reason, message);
-    assert_string_equal(text_of(entry, "state"), *reason ? "stopped" : "used");
-    assert_true(!*reason || strlen(text_of(entry, "remedy")) > 5);
-}
 
 /* ---- the application ---- */
 
@@ -147,38 +109,6 @@ static void expect_accident(const char *reason, const char *words, const char *r
 }
 
 /* ---- the tests ---- */
-
-/* All of them in one directory, beside the good one. The strays have a FIFO open as long as
- * they live. */
-static void test_ends(void **state)
-{
-    struct host host;
-    struct hw_context *context;
-    struct hw_device *device;
-    char byte;
-    (void)state;
-    make_directory(lair("ends"));
-    put_plugin(lair("ends"), "good");
-    for (size_t i = 0; i < ENDS; i++)
-        put_plugin(lair("ends"), ends[i].name);
-    assert_int_equal(mkfifo(lair("fifo"), 0600), 0);
-    setenv("HW_TEST_FIFO", lair("fifo"), 1);
-    const int fifo = open(lair("fifo"), O_RDONLY | O_NONBLOCK);
-    assert_true(fifo >= 0);
-    look(&host);
-    assert_int_equal(open_on(lair("ends"), &in_child, &context), HW_OK);
-    /* Nobody writes, so that there is no stray. */
-    assert_int_equal(read(fifo, &byte, 1), 0);
-    unsetenv("HW_TEST_FIFO");
-    json_t *json = report(context);
-    for (size_t i = 0; i < ENDS; i++)
-        check(candidate(json, lair("ends/hw_%s.so", ends[i].name)), i);
-    assert_int_equal(hw_device_find(context, "good:0", &device), HW_OK);
-    json_decref(json);
-    hw_close(context);
-    same_host(&host);
-    close(fifo);
-}
 
 /* A device that cannot be opened is listed, and not selected; the other one is used. */
 static void test_device(void **state)
@@ -351,10 +281,13 @@ static void test_shadow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends),    cmocka_unit_test(test_device),
-        cmocka_unit_test(test_signals), cmocka_unit_test(test_no_standard_files),
-        cmocka_unit_test(test_shadow),  cmocka_unit_test(test_other_build),
-        cmocka_unit_test(test_bundled), cmocka_unit_test(test_shortage),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_no_standard_files),
+        cmocka_unit_test(test_shadow),
+        cmocka_unit_test(test_other_build),
+        cmocka_unit_test(test_bundled),
+        cmocka_unit_test(test_shortage),
         cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests_name("faults child", tests, lair_open, lair_close);

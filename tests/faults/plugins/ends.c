@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What only another process survives. Built once for each of many acts: ACT is the function
  * of that name below, NAME what the plugin is called. It acts where PLACE says: in a
- * constructor, when it is opened, when its device is opened or closed, when it is closed. */
+ * constructor, in its entry, when it is opened, when it counts or describes its devices, when its
+ * device is opened or closed, when it is closed. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
@@ -11,8 +12,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- it crashes ---- */
 
 static void crash(void)
 {
@@ -23,6 +28,20 @@ static void crash(void)
 static void divide(void)
 {
     raise(SIGFPE);
+}
+
+static void trap(void)
+{
+    __builtin_trap();
+}
+
+/* A page of a file that has none. */
+static void bus(void)
+{
+    const int fd = memfd_create("empty", MFD_CLOEXEC);
+    volatile char *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    if (page != MAP_FAILED)
+        (void)*page;
 }
 
 /* Deeper than any stack. */
@@ -52,16 +71,78 @@ static void thread(void)
         pthread_join(id, NULL);
 }
 
+/* What a terminal obeys, and what is not text. */
+static void mess(void)
+{
+    static const char text[] = "\x1b[2J\x9b\xff\xfe\0\r\n\"and a mess\\";
+    (void)!write(2, text, sizeof text);
+    abort();
+}
+
+/* As programs do that cannot go on without memory. More than the machine has would be used at the
+ * end, if nothing stopped it before: then all is well with the plugin, and not with the test. */
+static void eat_memory(void)
+{
+    const size_t piece = (size_t)1 << 28;
+    const size_t pages = (size_t)sysconf(_SC_PHYS_PAGES),
+                 most = pages / (piece / (size_t)sysconf(_SC_PAGESIZE)) + 1;
+    for (size_t i = 0; i < most; i++) {
+        char *more = mmap(NULL, piece, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (more == MAP_FAILED) {
+            fputs("out of memory\n", stderr);
+            abort();
+        }
+        more[0] = 1;
+    }
+}
+
+static void terminate(void)
+{
+    raise(SIGTERM);
+}
+
+static void end_by_force(void)
+{
+    raise(SIGKILL);
+}
+
+/* ---- it ends the process ---- */
+
 static void leave(void)
 {
     fputs("out of patience\n", stderr);
     exit(0);
 }
 
+static void leave_at_once(void)
+{
+    _exit(7);
+}
+
+static void end_main_thread(void)
+{
+    pthread_exit(NULL);
+}
+
+/* Without arguments, which makes it say how it is used. */
+static void become_another(void)
+{
+    execl("/proc/self/exe", "hw-probe", (char *)NULL);
+}
+
+/* ---- it does not come to an end ---- */
+
 static void hang(void)
 {
     for (;;)
         pause();
+}
+
+static void spin(void)
+{
+    for (;;)
+        ;
 }
 
 static void stubborn(void)
@@ -84,6 +165,8 @@ static void sleep_aside(void)
     raise(SIGSTOP);
 }
 
+/* ---- it damages what is around it ---- */
+
 static void close_files(void)
 {
     for (int fd = 0; fd < 64; fd++)
@@ -94,6 +177,12 @@ static void write_files(void)
 {
     for (int fd = 3; fd < 64; fd++)
         (void)!write(fd, "hwprobe1, and then nonsense", 27);
+}
+
+static void take_descriptors(void)
+{
+    while (dup(0) >= 0)
+        ;
 }
 
 static void end_watcher(void)
@@ -108,17 +197,31 @@ static void stop_watcher(void)
     pause();
 }
 
-/* A process in a session of its own, twice removed; it has the FIFO open as long as it lives.
- * Only where the plugin is tried. */
-static void stray(void)
+/* ---- it starts what goes on without it: only where the plugin is tried ---- */
+
+/* Has the FIFO open as long as it lives, so that the test sees whether it does. */
+static void stay(void)
 {
     const char *fifo = getenv("HW_TEST_FIFO");
-    if (!fifo || strcmp(program_invocation_short_name, "hw-probe") != 0 || fork())
-        return;
-    setsid();
-    if (!fork() && open(fifo, O_WRONLY) >= 0)
+    if (fifo && open(fifo, O_WRONLY) >= 0)
         for (;;)
             pause();
+    _exit(0);
+}
+
+static int is_tried(void)
+{
+    return getenv("HW_TEST_FIFO") && strcmp(program_invocation_short_name, "hw-probe") == 0;
+}
+
+/* A process in a session of its own, twice removed. */
+static void stray(void)
+{
+    if (!is_tried() || fork())
+        return;
+    setsid();
+    if (!fork())
+        stay();
     _exit(0);
 }
 
@@ -129,13 +232,80 @@ static void stray_then_crash(void)
     crash();
 }
 
+static void fork_many(void)
+{
+    for (int i = 0; i < 32 && is_tried(); i++)
+        if (!fork())
+            stay();
+}
+
+/* Both go on as if they were the one that was started. */
+static void fork_and_go_on(void)
+{
+    const pid_t child = is_tried() ? fork() : 0;
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+static void *sleep_on(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void leave_thread(void)
+{
+    pthread_t id;
+    if (!pthread_create(&id, NULL, sleep_on, NULL))
+        pthread_detach(id);
+}
+
+/* ---- where ---- */
+
 static void (*const all[])(void) = {
-    abort,       crash,        divide, recurse,          thread,      leave,
-    hang,        stubborn,     print,  sleep_aside,      close_files, write_files,
-    end_watcher, stop_watcher, stray,  stray_then_crash,
+    abort,
+    crash,
+    divide,
+    trap,
+    bus,
+    recurse,
+    thread,
+    mess,
+    eat_memory,
+    terminate,
+    end_by_force,
+    leave,
+    leave_at_once,
+    end_main_thread,
+    become_another,
+    hang,
+    spin,
+    stubborn,
+    print,
+    sleep_aside,
+    close_files,
+    write_files,
+    take_descriptors,
+    end_watcher,
+    stop_watcher,
+    stray,
+    stray_then_crash,
+    fork_many,
+    fork_and_go_on,
+    leave_thread,
 };
 
-enum { AT_LOAD, AT_OPEN, AT_DEVICE, AT_DEVICE_CLOSE, AT_CLOSE };
+enum {
+    AT_LOAD,
+    AT_ENTRY,
+    AT_OPEN,
+    AT_COUNT,
+    AT_INFO,
+    AT_DEVICE,
+    AT_DEVICE_CLOSE,
+    AT_CLOSE
+};
 
 static void act_at(int place)
 {
@@ -153,6 +323,18 @@ static int32_t act_open(const struct hw_host *host, void **self)
 {
     act_at(AT_OPEN);
     return plugin_open(host, self);
+}
+
+static int32_t act_count(void *self, int32_t *count)
+{
+    act_at(AT_COUNT);
+    return plugin_count(self, count);
+}
+
+static int32_t act_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    act_at(AT_INFO);
+    return plugin_info(self, index, info);
 }
 
 static int32_t act_device(void *self, int32_t index, void **device)
@@ -175,7 +357,10 @@ static void act_close(void *self)
 
 static void change(struct hw_plugin *table)
 {
+    act_at(AT_ENTRY);
     table->open = act_open;
+    table->device_count = act_count;
+    table->device_info = act_info;
     table->device_open = act_device;
     table->device_close = act_device_close;
     table->close = act_close;

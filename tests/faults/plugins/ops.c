@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin whose silu is right, or bad in a way that the admission test has to find. Built once
- * for each way: ACT is the function of that name below, NAME what the plugin is called. It has
- * scale, too, which is right; with CROWD one more op, or four, that are as bad as silu; with COPIES
- * a copy that crashes; with ASKS no answer to whether it computes bf16. With DEVICES it has two
- * devices: the second is the one that is bad, in scale, too, and the first is opened the first time
- * (0) or the second time (1) that this is tried and no other: the file HW_TEST_OPENED tells. */
+ * for each way: ACT is the function of that name below, NAME what the plugin is called; HARM is a
+ * function that does harm when all is computed, UNWRITTEN how many elements are not. It has scale,
+ * too, which is right; with CROWD one more op, or four, that are as bad as silu; with COPIES a copy
+ * that crashes; with ASKS no answer to whether it computes bf16. With DEVICES it has two devices:
+ * the second is the one that is bad, in scale, too, and the first is opened the first time (0) or
+ * the second time (1) that this is tried and no other: the file HW_TEST_OPENED tells. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
@@ -90,6 +91,13 @@ static int32_t wrong_bf16(void *device, int32_t dtype, float *more)
     return (dtype == HW_BF16 ? wrong : right)(device, dtype, more);
 }
 
+static int32_t undefined(void *device, int32_t dtype, float *more)
+{
+    (void)device, (void)dtype;
+    *more = NAN;
+    return HW_OK;
+}
+
 static int32_t fails(void *device, int32_t dtype, float *more)
 {
     (void)dtype, (void)more;
@@ -108,6 +116,13 @@ static int32_t crashes(void *device, int32_t dtype, float *more)
     volatile int *volatile nowhere = NULL;
     if (is_tried())
         *nowhere = 1;
+    return right(device, dtype, more);
+}
+
+static int32_t ends(void *device, int32_t dtype, float *more)
+{
+    if (is_tried())
+        _exit(0);
     return right(device, dtype, more);
 }
 
@@ -142,8 +157,33 @@ static int32_t second(void *device, int32_t dtype, float *more)
 }
 
 static int32_t (*const all[])(void *device, int32_t dtype, float *more) = {
-    right, wrong, wrong_bf16, fails, loses, crashes, hangs, slow, tardy, second,
+    right,   wrong, wrong_bf16, undefined, fails, loses,
+    crashes, ends,  hangs,      slow,      tardy, second,
 };
+
+/* ---- the harm ---- */
+
+static inline void nothing(const struct hw_silu *op)
+{
+    (void)op;
+}
+
+static inline void writes_past_the_end(const struct hw_silu *op)
+{
+    store(&op->y, count_of(&op->y), 1);
+}
+
+static inline void writes_the_input(const struct hw_silu *op)
+{
+    store(&op->x, 0, 1);
+}
+
+#ifndef HARM
+#define HARM nothing
+#endif
+#ifndef UNWRITTEN /* elements at the end */
+#define UNWRITTEN 0
+#endif
 
 /* ---- the ops ---- */
 
@@ -154,10 +194,11 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
     (void)queue, (void)all;
     if (status || (status = ACT(device, op->x.dtype, &more)))
         return status;
-    for (int64_t i = 0; i < count_of(&op->x); i++) {
+    for (int64_t i = 0; i < count_of(&op->x) - UNWRITTEN; i++) {
         const float x = load(&op->x, i);
         store(&op->y, i, x / (1 + expf(-x)) + more);
     }
+    HARM(op);
     return HW_OK;
 }
 
