@@ -93,7 +93,7 @@ struct hw_context {
     /* With HW_OPEN_ANYWAY: what hw_open() would have failed with; or NULL. */
     char *open_error;
     char *key;               /* open/key.c: what the verdicts on all plugins depend on */
-    bool cache_told;         /* open/cache.c: the log has said why verdicts are not kept */
+    atomic_bool cache_told;  /* open/cache.c: the log has said why verdicts are not kept */
     struct hw_queue *queues; /* all open ones */
     struct buffer *buffers;
     struct hw_event *events;

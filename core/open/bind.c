@@ -19,7 +19,7 @@ static struct candidate *candidate_again(const struct candidate *listed)
     struct candidate *again = calloc(1, sizeof *again);
     if (!again)
         return NULL;
-    again->fd = again->turn = -1;
+    again->fd = again->turn = again->hold = -1;
     again->path = strdup(listed->path);
     again->file = strdup(listed->file);
     memcpy(again->name, listed->name, sizeof again->name);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cache.c - the verdicts of probes, kept from one process to the next. POSIX: a system
  * without openat() needs a file of its own beside this one. */
-#define _DEFAULT_SOURCE /* flock() */
+#define _POSIX_C_SOURCE 200809L
 #include "open/cache.h"
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "open/key.h"
+#include "open/turn.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +27,6 @@ static const char magic[] = "hw-verdict 1 ";
 #define MAGIC_CHARS (sizeof magic - 1)
 #define HASH_CHARS  16
 #define HEAD_CHARS  (MAGIC_CHARS + HASH_CHARS) /* the checksum is of all that follows it */
-#define NAME_CHARS  (NAME_SIZE + HASH_CHARS + 32)
 
 static void put_hash(char text[HASH_CHARS + 1], uint64_t hash)
 {
@@ -151,12 +150,25 @@ static void make_place(char *path)
     }
 }
 
+int cache_place(const struct hw_context *context, const struct candidate *candidate,
+                bool make)
+{
+    char *path = place_of(context, candidate);
+    int place = path ? open_place(path) : -1;
+    if (path && make && place < 0 && errno == ENOENT) {
+        make_place(path);
+        place = open_place(path);
+    }
+    free(path);
+    return place;
+}
+
 /* "<plugin>-<hash of the key>" */
-static void name_entry(const struct candidate *candidate, char name[NAME_CHARS])
+void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS])
 {
     char hash[HASH_CHARS + 1];
     put_hash(hash, hash_add(HASH_START, candidate->key, strlen(candidate->key)));
-    snprintf(name, NAME_CHARS, "%s-%s", candidate->name, hash);
+    snprintf(name, CACHE_NAME_CHARS, "%s-%s", candidate->name, hash);
 }
 
 /* Also true of the temporary names: an entry's name with ".<number>-<number>", ".held" or ".turn"
@@ -164,7 +176,7 @@ static void name_entry(const struct candidate *candidate, char name[NAME_CHARS])
 static bool is_entry_name(const char *name)
 {
     const size_t length = strcspn(name, ".");
-    return strlen(name) < NAME_CHARS && length > HASH_CHARS + 1 &&
+    return strlen(name) < CACHE_NAME_CHARS && length > HASH_CHARS + 1 &&
            name_valid(name, length - HASH_CHARS - 1) &&
            name[length - HASH_CHARS - 1] == '-' &&
            strspn(name + length - HASH_CHARS, "0123456789abcdef") == HASH_CHARS;
@@ -173,7 +185,7 @@ static bool is_entry_name(const char *name)
 struct survey {
     unsigned files;
     uint64_t bytes;
-    char oldest[NAME_CHARS]; /* the file that was written first */
+    char oldest[CACHE_NAME_CHARS]; /* the file that was written first */
     struct timespec written;
 };
 
@@ -211,9 +223,11 @@ static void make_room(int place)
 {
     struct survey survey;
     while ((survey = survey_place(place)).files > CACHE_FILES_MAX ||
-           survey.bytes > CACHE_BYTES_MAX)
+           survey.bytes > CACHE_BYTES_MAX) {
         if (unlinkat(place, survey.oldest, 0))
             return;
+        hold_clear(place, survey.oldest);
+    }
 }
 
 /* ---- reading ---- */
@@ -252,8 +266,8 @@ static bool read_file(int fd, const char *key, struct cached *found)
 /* The entry of the candidate's key, expired or not. */
 static bool read_entry(int place, const struct candidate *candidate, struct cached *found)
 {
-    char name[NAME_CHARS];
-    name_entry(candidate, name);
+    char name[CACHE_NAME_CHARS];
+    cache_name(candidate, name);
     /* O_NONBLOCK: a FIFO does not stop us. */
     const int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
@@ -268,7 +282,8 @@ bool cache_find(struct hw_context *context, const struct candidate *candidate,
 {
     char *path = place_of(context, candidate);
     const int place = path ? open_place(path) : -1;
-    bool good = place >= 0 && read_entry(place, candidate, found);
+    bool good = place >= 0 && !hold_exists(place, candidate) &&
+                read_entry(place, candidate, found);
     if (good && !cache_counts(found, (int64_t)time(NULL))) {
         free(found->bytes);
         good = false;
@@ -301,7 +316,7 @@ static bool write_all(int fd, const char *from, size_t bytes)
  * costs. */
 static bool write_file(int place, const char *name, const char *data, size_t size)
 {
-    char temporary[NAME_CHARS];
+    char temporary[CACHE_NAME_CHARS];
     struct timespec now = { 0 };
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(temporary, sizeof temporary, "%.*s.%ld-%ld", NAME_SIZE + HASH_CHARS, name,
@@ -323,15 +338,17 @@ static bool write_file(int place, const char *name, const char *data, size_t siz
 static bool write_entry(int place, const struct candidate *candidate,
                         const struct cached *verdict)
 {
-    char name[NAME_CHARS];
+    char name[CACHE_NAME_CHARS];
     size_t size;
     char *data = format_entry(candidate->name, candidate->key, verdict, &size);
-    name_entry(candidate, name);
+    cache_name(candidate, name);
     errno = data ? 0 : size > CACHE_ENTRY_MAX ? EFBIG : ENOMEM;
     const bool good = data && write_file(place, name, data, size);
     const int error = errno;
-    if (good)
+    if (good) {
+        hold_clear(place, name);
         make_room(place);
+    }
     free(data);
     errno = error;
     return good;
@@ -357,11 +374,10 @@ static void date(struct cached *verdict, uint32_t timeouts_before)
 /* Once in a context is enough about a home that cannot be written to. */
 static void tell(struct hw_context *context, const char *path, int error)
 {
-    if (!context->cache_told)
+    if (!atomic_exchange(&context->cache_told, true))
         log_line(
             &context->log, HW_LOG_DEBUG, "verdicts on plugins are not kept in %s: %s", path,
             error == EPERM ? "another user owns it or may write to it" : strerror(error));
-    context->cache_told = true;
 }
 
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
@@ -388,110 +404,4 @@ bool cache_store(struct hw_context *context, const struct candidate *candidate,
         close(place);
     free(path);
     return kept;
-}
-
-/* ---- whose turn it is to try a plugin ---- */
-
-/* -1 if there is none and none can be made. */
-static int need_place(const struct hw_context *context, const struct candidate *candidate)
-{
-    char *path = place_of(context, candidate);
-    int place = path ? open_place(path) : -1;
-    if (path && place < 0 && errno == ENOENT) {
-        make_place(path);
-        place = open_place(path);
-    }
-    free(path);
-    return place;
-}
-
-static void name_turn(const struct candidate *candidate, char turn[NAME_CHARS])
-{
-    char name[NAME_CHARS];
-    name_entry(candidate, name);
-    snprintf(turn, NAME_CHARS, "%.*s.turn", NAME_SIZE + HASH_CHARS, name);
-}
-
-/* The lock ends with the process, however that ends, unless a child that it forked meanwhile lives
- * on: then others wait in vain, and try the plugin by themselves. A lock that has no name any more
- * is that of a process which has just ended its turn: then there is a verdict. */
-bool cache_begin(const struct hw_context *context, struct candidate *candidate)
-{
-    char name[NAME_CHARS];
-    struct stat file;
-    const int place = need_place(context, candidate);
-    if (place < 0)
-        return true;
-    name_turn(candidate, name);
-    const int turn = openat(place, name,
-                            O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    close(place);
-    if (turn < 0)
-        return true;
-    const bool locked = flock(turn, LOCK_EX | LOCK_NB) == 0;
-    const bool others = locked ? fstat(turn, &file) == 0 && file.st_nlink == 0
-                               : errno == EWOULDBLOCK;
-    if (locked && !others)
-        candidate->turn = turn;
-    else
-        close(turn);
-    return !others;
-}
-
-/* Unlocks what a child of a fork may have inherited. */
-void cache_end(const struct hw_context *context, struct candidate *candidate)
-{
-    char name[NAME_CHARS];
-    const int place = candidate->turn < 0 ? -1 : need_place(context, candidate);
-    if (place >= 0) {
-        name_turn(candidate, name);
-        unlinkat(place, name, 0);
-        close(place);
-    }
-    if (candidate->turn >= 0) {
-        flock(candidate->turn, LOCK_UN);
-        close(candidate->turn);
-    }
-    candidate->turn = -1;
-}
-
-/* ---- while a plugin is bound ---- */
-
-/* The entry under the name that hides it. Only one is kept: of processes that bind the same
- * plugin at once, the last one's. */
-static void name_held(const char name[NAME_CHARS], char held[NAME_CHARS])
-{
-    snprintf(held, NAME_CHARS, "%.*s.held", NAME_SIZE + HASH_CHARS, name);
-}
-
-static void move_entry(struct hw_context *context, const struct candidate *candidate,
-                       bool hold, bool keep)
-{
-    char name[NAME_CHARS], held[NAME_CHARS];
-    char *path = place_of(context, candidate);
-    const int place = path ? open_place(path) : -1;
-    if (place >= 0) {
-        name_entry(candidate, name);
-        name_held(name, held);
-        if (hold)
-            renameat(place, name, place, held);
-        else if (keep)
-            renameat(place, held, place, name);
-        else {
-            unlinkat(place, held, 0);
-            unlinkat(place, name, 0); /* another process may have let go of it already */
-        }
-        close(place);
-    }
-    free(path);
-}
-
-void cache_hold(struct hw_context *context, const struct candidate *candidate)
-{
-    move_entry(context, candidate, true, true);
-}
-
-void cache_release(struct hw_context *context, const struct candidate *candidate, bool keep)
-{
-    move_entry(context, candidate, false, keep);
 }

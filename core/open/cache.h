@@ -49,17 +49,12 @@ bool cache_find(struct hw_context *context, const struct candidate *candidate,
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
                  struct cached *verdict);
 
-/* Of the processes that would try the candidate at the same time, one begins; the others find its
- * verdict when it has ended. False if another one has begun. Where nothing can be locked, all may
- * begin. */
-bool cache_begin(const struct hw_context *context, struct candidate *candidate);
-void cache_end(const struct hw_context *context, struct candidate *candidate);
-
-/* Takes the verdict on the candidate out of sight, so that if this process ends or hangs while
- * the plugin is being bound, the next start finds none; and puts it back, or removes it. */
-void cache_hold(struct hw_context *context, const struct candidate *candidate);
-void cache_release(struct hw_context *context, const struct candidate *candidate,
-                   bool keep);
+/* For turn.c: opens the directory of the candidate's entry, which is made if `make` says so; -1 if
+ * there is none. The name of the entry in it: "<plugin>-<hash of the key>". */
+int cache_place(const struct hw_context *context, const struct candidate *candidate,
+                bool make);
+#define CACHE_NAME_CHARS (NAME_SIZE + 48)
+void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS]);
 
 /* Reads the `size` bytes of an entry. False if they are not what a writer left for this key.
  * `bytes` then points into `data`. It may have expired: see cache_counts(). */

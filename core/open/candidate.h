@@ -73,7 +73,8 @@ struct candidate {
     bool recalled;         /* the verdict is one that was kept: see recall.h */
     int64_t tried;         /* when the probe was, in seconds since 1970; 0: not yet */
     int64_t retry;         /* when the next one is due; 0: when something changes */
-    int turn;              /* the lock of the process that tries it: cache_begin(); or -1 */
+    int turn;              /* the lock of the process that tries it: turn.h; or -1 */
+    int hold;              /* that of the thread that binds it; or -1 */
     struct plugin *plugin; /* once it has devices, or is being loaded */
 };
 

@@ -6,7 +6,6 @@
 #include "base/platform.h"
 #include "object/object.h"
 #include "open/admission.h"
-#include "open/cache.h"
 #include "open/child.h"
 #include "open/load.h"
 #include "open/lock.h"
@@ -18,6 +17,7 @@
 #include "open/scan.h"
 #include "open/select.h"
 #include "open/trust.h"
+#include "open/turn.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -142,13 +142,13 @@ static void try_all(struct hw_context *context, struct candidate **list, size_t 
     size_t unknown = 0;
     for (size_t i = 0; i < count; i++)
         if (recall(context, list[i])) /* another process was faster */
-            cache_end(context, list[i]);
+            turn_end(context, list[i]);
         else
             list[unknown++] = list[i];
     child_probe(context, list, unknown);
     for (size_t i = 0; i < unknown; i++) {
         remember(context, list[i]);
-        cache_end(context, list[i]);
+        turn_end(context, list[i]);
     }
 }
 
@@ -162,7 +162,7 @@ static void try_in_turn(struct hw_context *context, struct candidate **list, siz
         const bool late = microseconds_now() >= end;
         size_t own = 0;
         for (size_t i = 0; i < count; i++)
-            if (cache_begin(context, list[i]) || late) {
+            if (turn_begin(context, list[i]) || late) {
                 struct candidate *ours = list[i];
                 list[i] = list[own];
                 list[own++] = ours;
@@ -230,9 +230,9 @@ static bool try_again(struct hw_context *context, struct candidate *candidate)
  * other devices than the verdict says, the next start tries it again. */
 static bool bind_tried(struct hw_context *context, struct candidate *candidate)
 {
-    cache_hold(context, candidate);
+    hold_begin(context, candidate);
     const bool good = load_and_start(context, candidate);
-    cache_release(context, candidate, good || candidate->reason == REASON_NO_MEMORY);
+    hold_end(context, candidate, good || candidate->reason == REASON_NO_MEMORY);
     return good;
 }
 

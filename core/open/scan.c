@@ -146,7 +146,7 @@ static struct candidate *candidate_create(const char *directory, const char *fil
     if (!candidate)
         return NULL;
     uint64_t start = microseconds_now();
-    candidate->fd = candidate->turn = -1;
+    candidate->fd = candidate->turn = candidate->hold = -1;
     candidate->explicit_file = explicit_file;
     candidate->path = *directory ? text_format("%s/%s", directory, file) : strdup(file);
     const char *slash = candidate->path ? strrchr(candidate->path, '/') : NULL;

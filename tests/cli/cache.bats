@@ -100,15 +100,22 @@ setup_cache()
     ln -sf /etc/passwd "$cache/verdicts.d/slow-0123456789abcdef"
     : >"$cache/verdicts.d/mine-0123456789abcdef.12-34"
     mkfifo "$cache/verdicts.d/pipe-0123456789abcdef"
+    entry held ok 0 1 0
+    mkdir "$cache/verdicts.d/held-0123456789abcdef.held"
+    : >"$cache/verdicts.d/held-0123456789abcdef.held/12-34"
     hw cache --json
     succeeds
     json "{v['plugin']: v['problem'] for v in d['verdicts']} == {
         'good': 'it is damaged, or of another version', 'bad': 'another user owns it or may write to it',
-        'slow': 'it cannot be read', 'mine': 'a process writes it, or tries or binds the plugin, or ended while it did',
+        'slow': 'it cannot be read', 'mine': 'a process writes it, or tries the plugin, or ended while it did',
+        'held': 'a process binds the plugin, or ended while it did',
         'pipe': 'it is not an entry'}"
     hw cache
     succeeds
     says "good +- +- +at once .*good-0123456789abcdef: not used, it is damaged, or of another version"
+    hw cache clear held
+    succeeds
+    [ -z "$(find "$cache/verdicts.d" -name 'held*')" ]
 }
 
 @test "clear removes verdicts and programs, and nothing else" {

@@ -9,6 +9,7 @@
 #include "open/key.h"
 #include "open/preflight.h"
 #include "open/trust.h"
+#include "open/turn.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 
@@ -92,7 +93,8 @@ static void look(struct world *w)
 static void begin(struct world *w)
 {
     static int number;
-    *w = (struct world){ .candidate = { .fd = -1, .name = "good" } };
+    *w =
+        (struct world){ .candidate = { .fd = -1, .turn = -1, .hold = -1, .name = "good" } };
     snprintf(cache, sizeof cache, "%s", lair("cache-%d/above/hw", number++));
     snprintf(place, sizeof place, "%s/" CACHE_PLACE, cache);
     for (int i = 0; i < SETTING_COUNT; i++)
@@ -688,6 +690,143 @@ static void clock_that_is_set_back(void **state)
     end(&w);
 }
 
+/* ---- while a plugin is bound ---- */
+
+/* Another thread or process that binds the same plugin. */
+static struct candidate another(const struct world *w)
+{
+    struct candidate other = w->candidate;
+    other.fd = other.turn = other.hold = -1;
+    return other;
+}
+
+static void bound_plugin_has_no_verdict(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    hold_begin(&w.context, &w.candidate);
+    assert_false(is_there(&w));
+    hold_end(&w.context, &w.candidate, true);
+    assert_true(is_there(&w));
+    assert_int_equal(count_files(place), 1);
+    hold_begin(&w.context, &w.candidate);
+    hold_end(&w.context, &w.candidate, false);
+    assert_false(is_there(&w));
+    assert_int_equal(count_files(place), 0);
+    end(&w);
+}
+
+/* Whoever is first to end does not speak for the other. */
+static void last_to_bind_shows_the_verdict(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        struct candidate other = another(&w);
+        struct candidate *first = i ? &other : &w.candidate;
+        struct candidate *last = i ? &w.candidate : &other;
+        hold_begin(&w.context, &w.candidate);
+        hold_begin(&w.context, &other);
+        hold_end(&w.context, first, true);
+        assert_false(is_there(&w));
+        hold_end(&w.context, last, true);
+        assert_true(is_there(&w));
+    }
+    struct candidate other = another(&w);
+    hold_begin(&w.context, &w.candidate);
+    hold_begin(&w.context, &other);
+    hold_end(&w.context, &w.candidate, false); /* it failed here ... */
+    hold_end(&w.context, &other, true);        /* ... and worked there */
+    assert_false(is_there(&w));
+    assert_int_equal(count_files(place), 0);
+    end(&w);
+}
+
+static void hold_and_die(struct world *w)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct candidate other = another(w);
+        hold_begin(&w->context, &other);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Until the plugin was tried again, whatever others do. */
+static void verdict_on_what_crashed_stays_hidden(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    hold_begin(&w.context, &w.candidate);
+    hold_and_die(&w);
+    hold_end(&w.context, &w.candidate, true);
+    assert_false(is_there(&w));
+    store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    assert_int_equal(count_files(place), 1);
+    end(&w);
+}
+
+/* A new verdict ends what those left behind who crashed, and not what one does at the moment. */
+static void new_verdict_is_shown_in_the_end(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    hold_and_die(&w);
+    hold_begin(&w.context, &w.candidate);
+    store(&w, CACHE_SUCCESS);
+    assert_false(is_there(&w));
+    hold_end(&w.context, &w.candidate, true);
+    assert_true(is_there(&w));
+    end(&w);
+}
+
+/* Many at once, some of which crash in the end: then it is hidden, and before them it is not. */
+static void bind_many(struct world *w, bool crash)
+{
+    struct candidate other = another(w);
+    for (int i = 0; i < 500; i++) {
+        hold_begin(&w->context, &other);
+        if (is_there(w))
+            _exit(1);
+        hold_end(&w->context, &other, true);
+    }
+    if (crash)
+        hold_begin(&w->context, &other);
+    _exit(other.hold >= 0 ? !crash : crash);
+}
+
+static void many_bind_at_once(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (int round = 0; round < 2; round++) {
+        pid_t children[4];
+        store(&w, CACHE_SUCCESS);
+        for (int i = 0; i < 4; i++)
+            if ((children[i] = fork()) == 0)
+                bind_many(&w, round && i == 2);
+        for (int i = 0; i < 4; i++) {
+            int status;
+            assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(is_there(&w), !round);
+    }
+    end(&w);
+}
+
 /* ---- limits, and many processes ---- */
 
 static void old_entries_make_room(void **state)
@@ -805,6 +944,11 @@ int main(void)
         cmocka_unit_test(failures_expire),
         cmocka_unit_test(timeouts_wait_longer_each_time),
         cmocka_unit_test(clock_that_is_set_back),
+        cmocka_unit_test(bound_plugin_has_no_verdict),
+        cmocka_unit_test(last_to_bind_shows_the_verdict),
+        cmocka_unit_test(verdict_on_what_crashed_stays_hidden),
+        cmocka_unit_test(new_verdict_is_shown_in_the_end),
+        cmocka_unit_test(many_bind_at_once),
         cmocka_unit_test(old_entries_make_room),
         cmocka_unit_test(too_large_is_not_kept),
         cmocka_unit_test(two_writers_and_readers),

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,20 @@ static const char *read_entry(json_t *row, int fd, const struct stat *named)
     return good ? NULL : "it is damaged, or of another version";
 }
 
+/* "<entry>.held", which hides the entry. */
+static void name_held(const char *name, char held[NAME_MAX + 1])
+{
+    snprintf(held, NAME_MAX + 1, "%.*s.held", NAME_MAX - 8, name);
+}
+
+static bool is_held(int directory, const char *name)
+{
+    char held[NAME_MAX + 1];
+    struct stat file;
+    name_held(name, held);
+    return fstatat(directory, held, &file, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void list_verdict(struct visit *visit, int directory, const char *name,
                          const struct stat *file)
 {
@@ -215,8 +230,9 @@ static void list_verdict(struct visit *visit, int directory, const char *name,
     const char *problem = fd < 0 ? "it cannot be read" : read_entry(row, fd, file);
 
     if (name[strcspn(name, ".")])
-        problem =
-            "a process writes it, or tries or binds the plugin, or ended while it did";
+        problem = "a process writes it, or tries the plugin, or ended while it did";
+    else if (is_held(directory, name))
+        problem = "a process binds the plugin, or ended while it did";
     json_object_set_new(row, "problem", problem ? json_string(problem) : json_null());
     if (fd >= 0)
         close(fd);
@@ -267,6 +283,24 @@ json_t *cache_programs(const char *directory, const char *plugin)
 
 /* ---- removing ---- */
 
+/* Those who bind the plugin are forgotten, and those who ended while they did. */
+static void remove_held(int directory, const char *name)
+{
+    char held[NAME_MAX + 1];
+    name_held(name, held);
+    const int inside = openat(directory, held,
+                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *list = inside < 0 ? NULL : fdopendir(inside);
+    for (const struct dirent *item; list && (item = readdir(list));)
+        if (item->d_name[0] != '.')
+            unlinkat(inside, item->d_name, 0);
+    if (list)
+        closedir(list);
+    else if (inside >= 0)
+        close(inside);
+    unlinkat(directory, held, AT_REMOVEDIR);
+}
+
 static void remove_file(struct visit *visit, int directory, const char *name,
                         const struct stat *file)
 {
@@ -274,6 +308,8 @@ static void remove_file(struct visit *visit, int directory, const char *name,
     if (unlinkat(directory, name, 0) == 0) {
         cleared->files++;
         cleared->bytes += (uint64_t)file->st_size;
+        if (visit->is_one == is_verdict)
+            remove_held(directory, name);
     } else if (errno != ENOENT && cleared->failures++ == 0) {
         snprintf(cleared->why, sizeof cleared->why, "%.300s: %s", name, strerror(errno));
     }

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* turn.c - who is trying or binding a plugin: see turn.h. POSIX, like cache.c.
+ *
+ * Trying: the file "<entry>.turn" is locked. Binding: the directory "<entry>.held" has a file of
+ * each who does, which is locked, and hides the entry as long as it exists. rmdir() makes that
+ * right: it only removes an empty directory, so that of several the last one ends it, and the file
+ * of one that crashed, whose lock the system has removed, keeps it until the plugin was tried
+ * again. */
+#define _DEFAULT_SOURCE /* flock() */
+#include "open/turn.h"
+
+#include "open/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ATTEMPTS                                                                           \
+    1000 /* to make a file in a directory that others remove when it is empty */
+
+static void name_with(const char *entry, const char *ending, char name[CACHE_NAME_CHARS])
+{
+    snprintf(name, CACHE_NAME_CHARS, "%.*s%s", CACHE_NAME_CHARS - 8, entry, ending);
+}
+
+static void name_of(const struct candidate *candidate, const char *ending,
+                    char name[CACHE_NAME_CHARS])
+{
+    char entry[CACHE_NAME_CHARS];
+    cache_name(candidate, entry);
+    name_with(entry, ending, name);
+}
+
+/* Unlocks what a child of a fork may have inherited. */
+static void unlock(int *fd)
+{
+    if (*fd >= 0) {
+        flock(*fd, LOCK_UN);
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* Whether the file has no name any more. */
+static bool is_removed(int fd)
+{
+    struct stat file;
+    return fstat(fd, &file) == 0 && file.st_nlink == 0;
+}
+
+/* ---- whose turn it is to try a plugin ---- */
+
+/* The lock ends with the process, however that ends, unless a child that it forked meanwhile lives
+ * on: then others wait in vain, and try the plugin by themselves. A lock that has no name any more
+ * is that of a process which has just ended its turn: then there is a verdict. */
+bool turn_begin(const struct hw_context *context, struct candidate *candidate)
+{
+    char name[CACHE_NAME_CHARS];
+    const int place = cache_place(context, candidate, true);
+    if (place < 0)
+        return true;
+    name_of(candidate, ".turn", name);
+    const int turn = openat(place, name,
+                            O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    close(place);
+    if (turn < 0)
+        return true;
+    const bool locked = flock(turn, LOCK_EX | LOCK_NB) == 0;
+    const bool others = locked ? is_removed(turn) : errno == EWOULDBLOCK;
+    if (locked && !others)
+        candidate->turn = turn;
+    else
+        close(turn);
+    return !others;
+}
+
+void turn_end(const struct hw_context *context, struct candidate *candidate)
+{
+    char name[CACHE_NAME_CHARS];
+    const int place = candidate->turn < 0 ? -1 : cache_place(context, candidate, true);
+    if (place >= 0) {
+        name_of(candidate, ".turn", name);
+        unlinkat(place, name, 0);
+        close(place);
+    }
+    unlock(&candidate->turn);
+}
+
+/* ---- while a plugin is bound ---- */
+
+/* The directory of those who hold the entry; -1 if there is none, and none can be made. */
+static int open_held(int place, const char *held, bool make)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    if (make)
+        mkdirat(place, held, 0700);
+    return openat(place, held, flags);
+}
+
+/* The file of this thread; -1 and ENOENT if somebody has just removed it or its directory. */
+static int mark(int place, const char *held, const char *own)
+{
+    const int directory = open_held(place, held, true);
+    int fd = directory < 0
+                 ? -1
+                 : openat(directory, own, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int error = errno;
+    if (directory >= 0)
+        close(directory);
+    errno = error;
+    if (fd >= 0 && (flock(fd, LOCK_EX) || is_removed(fd))) {
+        unlock(&fd);
+        errno = ENOENT;
+    }
+    return fd;
+}
+
+/* No two that live at once have the same. */
+static void name_mark(const struct candidate *candidate, char name[CACHE_NAME_CHARS])
+{
+    snprintf(name, CACHE_NAME_CHARS, "%ld-%p", (long)getpid(), (const void *)candidate);
+}
+
+void hold_begin(const struct hw_context *context, struct candidate *candidate)
+{
+    char held[CACHE_NAME_CHARS], own[CACHE_NAME_CHARS];
+    const int place = cache_place(context, candidate, false);
+    if (place < 0)
+        return;
+    name_of(candidate, ".held", held);
+    name_mark(candidate, own);
+    errno = ENOENT;
+    for (int i = 0; i < ATTEMPTS && candidate->hold < 0 && errno == ENOENT; i++)
+        candidate->hold = mark(place, held, own);
+    close(place);
+}
+
+static void unmark(const struct candidate *candidate, int place)
+{
+    char held[CACHE_NAME_CHARS], own[CACHE_NAME_CHARS];
+    name_of(candidate, ".held", held);
+    name_mark(candidate, own);
+    const int directory = open_held(place, held, false);
+    if (directory >= 0) {
+        unlinkat(directory, own, 0);
+        close(directory);
+    }
+    unlinkat(place, held, AT_REMOVEDIR);
+}
+
+void hold_end(const struct hw_context *context, struct candidate *candidate, bool keep)
+{
+    char name[CACHE_NAME_CHARS];
+    const int place = cache_place(context, candidate, false);
+    if (place >= 0) {
+        cache_name(candidate, name);
+        if (!keep)
+            unlinkat(place, name, 0);
+        if (candidate->hold >= 0)
+            unmark(candidate, place);
+        close(place);
+    }
+    unlock(&candidate->hold);
+}
+
+bool hold_exists(int place, const struct candidate *candidate)
+{
+    char held[CACHE_NAME_CHARS];
+    struct stat file;
+    name_of(candidate, ".held", held);
+    return fstatat(place, held, &file, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Removes the file if the one who made it has ended. */
+static void remove_stale(int directory, const char *name)
+{
+    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(directory, name, 0);
+    unlock(&fd);
+}
+
+void hold_clear(int place, const char *entry)
+{
+    char held[CACHE_NAME_CHARS];
+    name_with(entry, ".held", held);
+    const int directory = open_held(place, held, false);
+    DIR *list = directory < 0 ? NULL : fdopendir(directory);
+    if (!list && directory >= 0)
+        close(directory);
+    for (const struct dirent *item; list && (item = readdir(list));)
+        if (item->d_name[0] != '.')
+            remove_stale(dirfd(list), item->d_name);
+    if (list)
+        closedir(list);
+    unlinkat(place, held, AT_REMOVEDIR);
+}
