@@ -31,13 +31,15 @@ enum bound { BOUND_NOT_YET, BOUND, BOUND_NEVER };
 struct plugin {
     struct hw_context *context;
     struct candidate *candidate; /* open/candidate.h: the file it came from */
-    _Atomic int32_t bound;     /* enum bound; what follows is valid once it is BOUND ... */
-    struct candidate *binding; /* ... and this also if it is BOUND_NEVER: says why */
+    _Atomic int32_t bound;       /* enum bound; what follows is valid once it is BOUND */
+    struct candidate *binding;   /* what is being bound: of the thread that does it */
+    /* What binding it found out, if it came to an end; says why if `bound` is BOUND_NEVER. */
+    struct candidate *_Atomic outcome;
     void *library;
     void *self;   /* from table.open() */
     bool started; /* open() has succeeded, so close() must be called */
     struct hw_host host;
-    char *cache_dir;          /* for host.cache_dir; NULL: no cache */
+    char *cache_dir;          /* for host.cache_dir; "": no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
     struct hw_plugin_ops ops; /* likewise */
     int32_t rank;             /* always valid, and so is next */
@@ -45,7 +47,8 @@ struct plugin {
 };
 
 /* Loads and starts the plugin unless that has been done (open/bind.c). HW_NO_DEVICE if it cannot
- * be used, now and later: the message says why. Called with no lock held. */
+ * be used, now and later: the message says why. HW_NO_MEMORY if memory or descriptors ran out:
+ * later it may go well. Called with no lock held. */
 enum hw_status plugin_bind(struct plugin *plugin);
 static inline bool plugin_is_bound(const struct plugin *plugin)
 {

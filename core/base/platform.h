@@ -25,6 +25,10 @@ bool has_access_list(const char *path);
 bool system_start(char *text, size_t size);
 /* How many processors the process may use; 0: not known. */
 unsigned usable_processors(void);
+/* Whether an error means that memory, descriptors or processes ran out: it may go well later. */
+bool is_shortage(int error);
+/* Whether the process can open a few more files. */
+bool descriptors_left(void);
 /* "2.36"; NULL if the C library is not glibc. */
 const char *libc_version(void);
 

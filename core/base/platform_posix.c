@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,25 @@ uint64_t microseconds_now(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+bool is_shortage(int error)
+{
+    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+/* As many as checking and loading a plugin opens at a time. */
+bool descriptors_left(void)
+{
+    int fds[4], count = 0, error = 0;
+    while (count < (int)(sizeof fds / sizeof *fds) &&
+           (fds[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        count++;
+    if (count < (int)(sizeof fds / sizeof *fds))
+        error = errno;
+    while (count > 0)
+        close(fds[--count]);
+    return !is_shortage(error);
 }
 
 char *libc_directory(void)

@@ -31,6 +31,16 @@ static struct candidate *candidate_again(const struct candidate *listed)
     return NULL;
 }
 
+/* The plugin stays as it was, so that the next use tries again. */
+static enum hw_status put_off(struct candidate *again)
+{
+    const enum hw_status status = fail(
+        HW_NO_MEMORY, "plugin %s (%s) cannot be loaded now: %s. Remedy: %s", again->name,
+        again->path, message_of(again), reason_rows[REASON_NO_MEMORY].remedy);
+    candidate_free(again);
+    return status;
+}
+
 static enum hw_status bind_locked(struct plugin *plugin)
 {
     struct candidate *again = candidate_again(plugin->candidate);
@@ -40,8 +50,12 @@ static enum hw_status bind_locked(struct plugin *plugin)
     const bool before = context_opening(true);
     const bool good = climb_again(plugin->context, again);
     context_opening(before);
+    plugin->binding = plugin->candidate;
     if (!good)
         plugin_stop(plugin);
+    if (!good && again->later)
+        return put_off(again);
+    atomic_store(&plugin->outcome, again);
     atomic_store_explicit(&plugin->bound, good ? BOUND : BOUND_NEVER, memory_order_release);
     return HW_OK;
 }
@@ -57,7 +71,8 @@ enum hw_status plugin_bind(struct plugin *plugin)
     pthread_mutex_unlock(&plugin->context->binding);
     if (status || plugin_is_bound(plugin))
         return status;
+    const struct candidate *outcome = atomic_load(&plugin->outcome);
     return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s",
-                plugin->candidate->name, plugin->candidate->path,
-                message_of(plugin->binding), remedy_of(plugin->binding));
+                plugin->candidate->name, plugin->candidate->path, message_of(outcome),
+                remedy_of(outcome));
 }

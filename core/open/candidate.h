@@ -61,9 +61,10 @@ struct candidate {
     char *key; /* open/key.h: what a verdict on it depends on; NULL: it cannot be kept */
     char *loaded[LOADED_MAX]; /* paths of libraries that it needs and the process has */
     uint32_t loaded_count;
-    bool locked;        /* plugins.lock of its directory lists it with this content */
-    bool passed;        /* it got through the stages up to preflight */
-    enum stage stage;   /* the last stage that it reached */
+    bool locked;      /* plugins.lock of its directory lists it with this content */
+    bool later;       /* memory or descriptors ran out: what failed may go well next time */
+    bool passed;      /* it got through the stages up to preflight */
+    enum stage stage; /* the last stage that it reached */
     enum reason reason; /* why it stopped; REASON_NONE if it did not */
     char *message;      /* NULL: that of the reason; see message_of() */
     char *remedy;       /* NULL: that of the reason; see remedy_of() */

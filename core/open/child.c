@@ -97,12 +97,6 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     return true;
 }
 
-/* Of processes, memory or descriptors: nothing is wrong with the program. */
-static bool is_shortage(int error)
-{
-    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
-}
-
 static bool start(struct jobs *jobs, struct candidate *candidate)
 {
     struct job job = { .candidate = candidate, .start = microseconds_now() };
@@ -113,6 +107,7 @@ static bool start(struct jobs *jobs, struct candidate *candidate)
     if (!arguments_make(&arguments, jobs, candidate))
         stop(candidate, REASON_NO_MEMORY, NULL);
     else if ((error = process_start(&job.process, arguments.text)))
+        /* after a shortage, nothing is wrong with the program */
         stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "%s cannot be started: %s", jobs->program, strerror(error));
     arguments_free(&arguments);

@@ -116,8 +116,8 @@ static void put_manifest(struct json *json, const struct manifest *manifest)
 /* The candidate as it was looked at last. */
 static const struct candidate *latest(const struct candidate *c)
 {
-    const bool again = c->plugin && atomic_load(&c->plugin->bound) != BOUND_NOT_YET;
-    return again ? c->plugin->binding : c;
+    const struct candidate *outcome = c->plugin ? atomic_load(&c->plugin->outcome) : NULL;
+    return outcome ? outcome : c;
 }
 
 static const char *candidate_state(const struct hw_context *context,

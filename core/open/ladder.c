@@ -226,13 +226,21 @@ static bool try_again(struct hw_context *context, struct candidate *candidate)
     return !candidate->reason;
 }
 
+/* What failed may go well next time. Where descriptors ran out, the reason may be any: a library
+ * was not found, say. */
+static bool is_passing(const struct candidate *candidate)
+{
+    return candidate->later || candidate->reason == REASON_NO_MEMORY || !descriptors_left();
+}
+
 /* The verdict is out of sight meanwhile: if the plugin ends or blocks this process, or if it has
  * other devices than the verdict says, the next start tries it again. */
 static bool bind_tried(struct hw_context *context, struct candidate *candidate)
 {
     hold_begin(context, candidate);
     const bool good = load_and_start(context, candidate);
-    hold_end(context, candidate, good || candidate->reason == REASON_NO_MEMORY);
+    candidate->later = !good && is_passing(candidate);
+    hold_end(context, candidate, good || candidate->later);
     return good;
 }
 
@@ -248,6 +256,7 @@ bool climb_again(struct hw_context *context, struct candidate *candidate)
                       (still_holds(candidate->plugin->candidate, candidate) ||
                        try_again(context, candidate)) &&
                       bind_tried(context, candidate);
+    candidate->later = !good && is_passing(candidate);
     let_go(candidate);
     if (!good) /* whatever it is, there was a device before */
         say_stopped(context, candidate, true);

@@ -56,17 +56,24 @@ static int32_t host_count_memory(void *instance, void *impl, int64_t bytes)
     return plugin_message_set(HW_INVALID, "count_memory: this device is not open");
 }
 
-/* The plugin's directory in the cache. The plugin creates it when it first writes there. */
+/* The plugin's directory in the cache, which it creates when it first writes there; or "". NULL if
+ * memory runs out. */
 static char *cache_directory(const struct plugin *plugin)
 {
     const char *cache = plugin->context->settings.value[SETTING_cache_dir].text;
-    return *cache == '/' ? text_format("%s/%s", cache, plugin->candidate->name) : NULL;
+    return *cache == '/' ? text_format("%s/%s", cache, plugin->candidate->name)
+                         : strdup("");
 }
 
-static void fill_host(struct plugin *plugin)
+/* Also if the plugin is loaded once more, because memory had run out: a part of it that could not
+ * be stopped may still read what it was given. */
+static bool fill_host(struct plugin *plugin)
 {
     const struct settings *settings = &plugin->context->settings;
-    plugin->cache_dir = cache_directory(plugin);
+    if (plugin->host.size)
+        return true;
+    if (!(plugin->cache_dir = cache_directory(plugin)))
+        return stop(plugin->binding, REASON_NO_MEMORY, NULL);
     plugin->host = (struct hw_host){
         .size = sizeof plugin->host,
         .abi_min = HW_ABI_OLDEST,
@@ -76,11 +83,12 @@ static void fill_host(struct plugin *plugin)
         .log = host_log,
         .fail = host_fail,
         .memory_limit = settings->memory_limit,
-        .cache_dir = plugin->cache_dir ? plugin->cache_dir : "",
+        .cache_dir = plugin->cache_dir,
         .kernel = settings->value[SETTING_kernel].text,
         .threads = settings->threads,
         .count_memory = host_count_memory,
     };
+    return true;
 }
 
 /* ---- the plugin's table ---- */
@@ -303,14 +311,22 @@ static bool check_linked(struct candidate *candidate, void *library)
     return true;
 }
 
+/* The system's loader says why in words only. */
+static bool is_shortage_text(const char *error)
+{
+    return error && (strstr(error, strerror(ENOMEM)) || strstr(error, "out of memory") ||
+                     strstr(error, strerror(EMFILE)) || strstr(error, strerror(ENFILE)));
+}
+
 static bool load_failed(struct candidate *candidate)
 {
     static const char undefined[] = "undefined symbol: ";
     const char *error = dlerror();
     const char *symbol = error ? strstr(error, undefined) : NULL;
     if (!symbol)
-        return stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s",
-                    error ? error : "no reason given");
+        return stop(candidate,
+                    is_shortage_text(error) ? REASON_NO_MEMORY : REASON_LOAD_FAILED,
+                    "the system could not load it: %s", error ? error : "no reason given");
     symbol += sizeof undefined - 1;
     return not_linked(candidate, symbol, strcspn(symbol, ", ("));
 }
@@ -351,7 +367,8 @@ bool load(struct hw_context *context, struct candidate *candidate)
 {
     struct plugin *plugin = candidate->plugin;
     (void)context;
-    fill_host(plugin);
+    if (!fill_host(plugin))
+        return false;
     struct witness *witness = witness_begin();
     bool good = load_library(plugin) && enter(plugin);
     const char *changed = witness_end(witness, true);
@@ -373,8 +390,8 @@ void plugin_stop(struct plugin *plugin)
 void plugin_close(struct plugin *plugin)
 {
     plugin_stop(plugin);
-    if (plugin->binding != plugin->candidate)
-        candidate_free(plugin->binding);
+    if (plugin->outcome)
+        candidate_free(plugin->outcome);
     free(plugin->cache_dir);
     free(plugin);
 }

@@ -27,6 +27,7 @@ static bool start(struct plugin *plugin)
             set_remedy(candidate, "%s", candidate->manifest->remedy);
         return false;
     }
+    candidate->later = status == HW_NO_MEMORY;
     return stop(candidate, REASON_OPEN_FAILED, "it failed to start: %s: %s",
                 hw_status_name(status), plugin_message());
 }
@@ -39,6 +40,7 @@ static bool count_devices(struct plugin *plugin, int32_t *count)
     int32_t status = plugin->table.device_count(plugin->self, count);
     if (status == HW_NO_DEVICE || (status == HW_OK && *count == 0))
         return stop(candidate, REASON_NO_DEVICE, NULL);
+    candidate->later = status == HW_NO_MEMORY;
     if (status)
         return stop(candidate, REASON_OPEN_FAILED, "it failed to list its devices: %s: %s",
                     hw_status_name(status), plugin_message());

@@ -120,7 +120,9 @@ static void read_name(struct candidate *candidate)
  * way. */
 static bool was_tried(const struct candidate *candidate)
 {
-    return candidate->passed || (candidate->reason && candidate->stage > STAGE_PREFLIGHT);
+    return candidate->passed ||
+           (candidate->reason && candidate->reason != REASON_NO_MEMORY &&
+            candidate->stage > STAGE_PREFLIGHT);
 }
 
 bool first_of_name(struct hw_context *context, struct candidate *candidate)

@@ -88,6 +88,7 @@ static bool path_error(struct walk *walk, int error)
 {
     enum reason reason = error == ENOENT || error == ENOTDIR ? REASON_MISSING
                          : error == ELOOP                    ? REASON_LINK_LOOP
+                         : is_shortage(error)                ? REASON_NO_MEMORY
                                                              : REASON_UNREADABLE;
     return refuse(walk, reason, "%s: %s", walk->real, strerror(error));
 }

@@ -175,7 +175,8 @@ struct hw_options {
  * are selected. Each plugin is first tried in a process of its own (HW_PROBE), which opens its
  * devices too, or was tried at an earlier start. In this process it is loaded when one of its
  * devices is first used, and so is the device opened; that can fail with HW_NO_DEVICE, like
- * this function, and does so at each use then. At once are loaded: plugins that HW_REQUIRE
+ * this function, and does so at each use then; or with HW_NO_MEMORY, after which the next use
+ * tries again. At once are loaded: plugins that HW_REQUIRE
  * names, the CPU plugin of this build, and with HW_PROBE=inproc all. `options` may be NULL. The
  * call, and the first use of a device, need at least 64 KiB of stack.
  *

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -256,6 +257,57 @@ static void failure_is_reported_by_each_use(void **state)
     expect((struct tally){ .bound = 1 });
 }
 
+/* A shortage passes: the plugin is not given up, and its verdict is kept. */
+static void shortage_of_memory_is_not_for_ever(void **state)
+{
+    (void)state;
+    put_both();
+    setenv("HW_TEST_TALLY_BIND", "starve", 1);
+    struct hw_context *context = open_both();
+    struct hw_device *late = find(context, "late");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(use(late), HW_NO_MEMORY);
+        assert_non_null(strstr(hw_message(), lair("%s/hw_late.so", directory)));
+        assert_non_null(strstr(hw_message(), "no room"));
+        assert_non_null(strstr(hw_message(), "Remedy: Free some memory"));
+        expect_entry(context, false, "");
+    }
+    unsetenv("HW_TEST_TALLY_BIND");
+    assert_int_equal(use(late), HW_OK);
+    expect_entry(context, true, "");
+    hw_close(context);
+    hw_close(open_both());
+    assert_int_equal(tallied().tried, 0);
+}
+
+/* Whatever it is that fails for lack of a descriptor. */
+static void shortage_of_descriptors_is_not_for_ever(void **state)
+{
+    (void)state;
+    for (rlim_t spare = 0, failed = 0;; spare++) {
+        struct rlimit all, few;
+        put_both();
+        struct hw_context *context = open_both();
+        struct hw_device *late = find(context, "late");
+        const int next = dup(0);
+        assert_true(next >= 0);
+        assert_int_equal(close(next), 0);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+        few = (struct rlimit){ (rlim_t)next + spare, all.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        const enum hw_status status = use(late);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+        assert_int_equal(use(late), HW_OK);
+        hw_close(context);
+        if (status == HW_OK) {
+            assert_true(failed > 1);
+            return;
+        }
+        assert_int_equal(status, HW_NO_MEMORY);
+        failed++;
+    }
+}
+
 static void default_is_the_next_device_then(void **state)
 {
     (void)state;
@@ -328,6 +380,8 @@ int main(void)
         cmocka_unit_test(forked_process_binds_nothing),
         cmocka_unit_test(threads_bind_it_once),
         cmocka_unit_test(failure_is_reported_by_each_use),
+        cmocka_unit_test(shortage_of_memory_is_not_for_ever),
+        cmocka_unit_test(shortage_of_descriptors_is_not_for_ever),
         cmocka_unit_test(default_is_the_next_device_then),
         cmocka_unit_test(replaced_file_is_tried_first),
         cmocka_unit_test(changed_driver_is_tried_first),

@@ -57,6 +57,14 @@ static bool fails(bool allocation)
 WRAPPED(W)
 #undef W
 
+/* There is none beside this program. */
+char *__wrap_probe_program(bool elevated);
+char *__wrap_probe_program(bool elevated)
+{
+    (void)elevated;
+    return strdup(PROBE);
+}
+
 static unsigned count_descriptors(void)
 {
     unsigned count = 0;
@@ -144,6 +152,48 @@ static void test_calls(void **state)
     }
 }
 
+/* First use of a device while the n-th allocation fails; returns whether there were n. Whatever
+ * the failure was, the next use works. */
+static bool use_with(unsigned n, unsigned *refused)
+{
+    const struct hw_options options = { .probe = "child", .backends = "good" };
+    struct hw_context *context;
+    struct hw_device *device;
+    struct hw_queue *queue;
+    assert_int_equal(open_on(lair("few"), &options, &context), HW_OK);
+    assert_int_equal(hw_device_find(context, "good", &device), HW_OK);
+    failing.left = n;
+    failing.error = 0;
+    const enum hw_status status = hw_queue_open(device, NULL, &queue);
+    const bool reached = failing.left == 0;
+    failing.left = 0;
+    if (status != HW_OK && status != HW_NO_MEMORY)
+        fail_msg("allocation %u: %s: %s", n, hw_status_name((int32_t)status), hw_message());
+    *refused += status == HW_NO_MEMORY;
+    const enum hw_status next = hw_queue_open(device, NULL, &queue);
+    if (next)
+        fail_msg("after allocation %u: %s: %s", n, hw_status_name((int32_t)next),
+                 hw_message());
+    hw_close(context);
+    return reached;
+}
+
+/* An emulator of one process has no hw-probe. */
+static void test_first_use(void **state)
+{
+    unsigned n = 1, refused = 0, before;
+    (void)state;
+    if (!getenv("HW_TEST_CHILD"))
+        skip();
+    before = count_descriptors();
+    while (use_with(n, &refused))
+        assert_true(++n < MOST_CALLS);
+    assert_int_equal(count_descriptors(), before);
+    print_message("# each of %u allocations failed once, %u uses with them\n", n - 1,
+                  refused);
+    assert_true(refused > 20);
+}
+
 static int make_plugins(void **state)
 {
     static const char *const names[] = { "good",         "zoo",   "count_million",
@@ -152,6 +202,8 @@ static int make_plugins(void **state)
     static const char text[] = "# settings\nthreads = 2\nlog = off\n";
     if (lair_open(state))
         return -1;
+    make_directory(lair("few"));
+    put_plugin(lair("few"), "good");
     make_directory(lair("plugins"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         put_plugin(lair("plugins"), names[i]);
@@ -166,6 +218,7 @@ static int make_plugins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_allocations),
-                                        cmocka_unit_test(test_calls) };
+                                        cmocka_unit_test(test_calls),
+                                        cmocka_unit_test(test_first_use) };
     return cmocka_run_group_tests_name("failures", tests, make_plugins, lair_close);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" where it is tried
- * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, or crash, or have another
- * device, or one more. HW_TEST_TALLY_SLOW makes trying it slow. What its verdict depends on: the
- * file DRIVER, and the variables HW_TEST_SEEN*. */
+ * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, for ever or for lack of
+ * memory, or crash, or have another device, or one more. HW_TEST_TALLY_SLOW makes trying it slow.
+ * What its verdict depends on: the file DRIVER, and the variables HW_TEST_SEEN*. */
 #define _GNU_SOURCE
 #define LINES "driver=" DRIVER "\nvariable=HW_TEST_SEEN*\n"
 #define CHANGES
@@ -40,6 +40,8 @@ static int32_t open_here(const struct hw_host *host, void **self)
 {
     if (shall("crash"))
         _exit(86);
+    if (shall("starve"))
+        return hw_fail(host, HW_NO_MEMORY, "no room");
     if (shall("fail"))
         return hw_fail(host, HW_DRIVER, "not here");
     return plugin_open(host, self);
