@@ -96,6 +96,18 @@ struct host host_now(void)
     return host;
 }
 
+void check_same(const struct host *before, const struct host *after)
+{
+    if (before->descriptors != after->descriptors || before->threads != after->threads)
+        die("descriptors %d, then %d; threads %d, then %d", before->descriptors,
+            after->descriptors, before->threads, after->threads);
+    if (before->rounding != after->rounding || before->environment != after->environment ||
+        before->handlers != after->handlers ||
+        strcmp(before->directory, after->directory) ||
+        strcmp(before->locale, after->locale))
+        die("rounding, environment, signal handlers, current directory or locale changed");
+}
+
 /* KiB. Plugins stay loaded, and an allocator keeps some of what it had, but not without end. (That
  * of a sanitizer keeps much more.) */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -106,14 +118,7 @@ struct host host_now(void)
 
 void check_host(const struct host *before, const struct host *after)
 {
-    if (before->descriptors != after->descriptors || before->threads != after->threads)
-        die("descriptors %d, then %d; threads %d, then %d", before->descriptors,
-            after->descriptors, before->threads, after->threads);
-    if (before->rounding != after->rounding || before->environment != after->environment ||
-        before->handlers != after->handlers ||
-        strcmp(before->directory, after->directory) ||
-        strcmp(before->locale, after->locale))
-        die("rounding, environment, signal handlers, current directory or locale changed");
+    check_same(before, after);
     if (after->resident > before->resident + GROWTH_MAX)
         die("resident memory %ld KiB, then %ld", before->resident, after->resident);
 }

@@ -8,6 +8,7 @@
  *   swap     contexts opened while the plugin's file is replaced all the time, by one that must not
  *            be loaded and back
  *   zoo      directories of random plugins, faulty and damaged ones, beside a good one
+ *   hours    computing with one fault in a hundred steps; COUNT is the number of seconds
  *   junk     files in one directory that only have the names of plugins
  *
  * It prints a line with figures. The status is 1 if something went wrong, or if descriptors,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define MODES(X) X(cycles) X(junk) X(swap) X(threads) X(zoo)
+#define MODES(X) X(cycles) X(hours) X(junk) X(swap) X(threads) X(zoo)
 #define X(mode)  void soak_##mode(long count);
 MODES(X)
 #undef X
@@ -32,7 +32,9 @@ struct host {
 };
 
 struct host host_now(void);
-/* Dies if descriptors, threads or memory grew, or if the state of the process changed. */
+/* Dies if descriptors, threads or the state of the process changed. */
+void check_same(const struct host *before, const struct host *after);
+/* The same; and if memory grew. */
 void check_host(const struct host *before, const struct host *after);
 
 /* ---- files ---- */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* shortage.c - see shortage.h. free() stays as it is: what comes from here is of the heap behind
+ * it. */
+#define _GNU_SOURCE
+#include "shortage.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+/* What is behind: the names under which the functions are known besides. */
+#if defined(__SANITIZE_ADDRESS__)
+#define BEHIND(name) __interceptor_##name
+#else
+#define BEHIND(name) __libc_##name
+#endif
+
+void *BEHIND(malloc)(size_t size);
+void *BEHIND(calloc)(size_t count, size_t size);
+void *BEHIND(realloc)(void *memory, size_t size);
+void *BEHIND(memalign)(size_t alignment, size_t size);
+
+static _Thread_local unsigned left; /* allocations until one fails; 0: none does */
+static _Thread_local bool failed;
+
+static uintptr_t loader, loader_end; /* where the system's loader is */
+
+/* The system's loader leaks where its own memory runs out. */
+static void find_loader(void)
+{
+    loader = (uintptr_t)getauxval(AT_BASE);
+    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)loader;
+    const ElfW(Phdr) *part = (const ElfW(Phdr) *)(loader + (head ? head->e_phoff : 0));
+    for (int i = 0; head && i < head->e_phnum; i++)
+        if (part[i].p_type == PT_LOAD)
+            loader_end = loader + part[i].p_vaddr + part[i].p_memsz;
+}
+
+static bool fails_now(const void *caller)
+{
+    if (left == 0 || ((uintptr_t)caller >= loader && (uintptr_t)caller < loader_end) ||
+        --left > 0)
+        return false;
+    failed = true;
+    errno = ENOMEM;
+    return true;
+}
+
+void shortage_begin(unsigned n)
+{
+    if (!loader_end)
+        find_loader();
+    failed = false;
+    left = n;
+}
+
+bool shortage_end(void)
+{
+    left = 0;
+    return failed;
+}
+
+void *malloc(size_t size)
+{
+    return fails_now(__builtin_return_address(0)) ? NULL : BEHIND(malloc)(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return fails_now(__builtin_return_address(0)) ? NULL : BEHIND(calloc)(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    return fails_now(__builtin_return_address(0)) ? NULL : BEHIND(realloc)(memory, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return fails_now(__builtin_return_address(0)) ? NULL
+                                                  : BEHIND(memalign)(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    *memory = fails_now(__builtin_return_address(0)) ? NULL
+                                                     : BEHIND(memalign)(alignment, size);
+    return *memory ? 0 : ENOMEM;
+}

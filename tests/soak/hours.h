@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* hours.h - what hours.c does all the time: steps that go right (steps.c), and now and then a fault
+ * (mishaps.c). */
+#ifndef HOURS_H
+#define HOURS_H
+
+#include "soak.h"
+
+#include <stddef.h>
+
+/* A context that stays open for many steps: the two devices of examples/plugin, whose memory is
+ * their own, and the CPU. */
+struct stay {
+    struct hw_context *context;
+    struct hw_queue *queues[3]; /* of discrete:0, discrete:1 and cpu:0 */
+};
+#define QUEUES 3
+
+void stay_open(struct stay *stay);
+void stay_close(struct stay *stay);
+
+/* "<root>/plugins": discrete and cpu. Dies if the status is an error. */
+void must(enum hw_status status, const char *what);
+/* Opens a context; only what is not set here may be set in `options`: path, probe, backends. */
+enum hw_status open_as(struct hw_options options, struct hw_context **context);
+/* silu of some numbers in host memory on this queue; dies if the result is wrong. */
+enum hw_status silu_right(struct hw_queue *queue);
+/* The same on a new queue of the device of that name. */
+enum hw_status silu_on(struct hw_context *context, const char *name);
+
+struct act {
+    const char *name;
+    void (*run)(struct stay *stay);
+};
+extern const struct act steps[], mishaps[];
+extern const size_t step_count, mishap_count;
+
+#endif
