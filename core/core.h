@@ -70,6 +70,14 @@ struct hw_device {
     _Atomic uint64_t changes; /* see device_changed() */
     _Atomic uint32_t demoted; /* how many ops other devices compute: see run/demotion.h */
     char *why;                /* why it is not selected; NULL if it is */
+    _Atomic uint32_t chosen;  /* bits of enum chosen: who chose the device */
+    struct profile *_Atomic profile; /* core/measured.h; NULL: nobody has asked yet */
+};
+
+/* How the application came by a device. Each bit stays set. */
+enum chosen {
+    CHOSEN_BY_DEFAULT = 1, /* hw_device_default() returned it */
+    CHOSEN_BY_NAME = 2     /* the settings, hw_device_find() or hw_device_import() */
 };
 
 struct hw_context {

@@ -26,7 +26,8 @@
     X(cache_dir, "HW_CACHE_DIR", "")                                                       \
     X(kernel, "HW_KERNEL", "")                                                             \
     X(log, "HW_LOG", "warn")                                                               \
-    X(shadow, "HW_SHADOW", "off")
+    X(shadow, "HW_SHADOW", "off")                                                          \
+    X(route, "HW_ROUTE", "auto")
 
 enum setting {
 #define X(field, variable, fallback) SETTING_##field,
@@ -50,10 +51,14 @@ struct note {
 
 enum fallback_mode { FALLBACK_ALLOW, FALLBACK_WARN, FALLBACK_ERROR };
 
+/* Where ops on host memory may be computed: see run/cost_route.c. */
+enum route_mode { ROUTE_AUTO, ROUTE_MEASURED, ROUTE_DEVICE };
+
 /* All settings, parsed once when the context is opened. */
 struct settings {
     struct setting_value value[SETTING_COUNT];
     enum fallback_mode fallback;
+    enum route_mode route;
     enum hw_precision precision;
     uint64_t memory_limit;
     uint32_t threads;       /* 0: as many as the process may use */

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "open/config.h"
 #include "open/inventory.h"
+#include "open/profile.h"
 #include "open/registry.h"
 #include "open/scan.h"
 #include "open/verdict.h"
@@ -13,6 +14,7 @@
 #include "run/queue.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void put_settings(struct json *json, const struct settings *settings)
@@ -310,6 +312,7 @@ static void add_stats(struct hw_call_stats *sum, const struct call_counts *count
     sum->failed += more.failed;
     sum->compared += more.compared;
     sum->wrong += more.wrong;
+    sum->routed += more.routed;
 }
 
 static void explain_op(struct json *json, struct hw_context *context, uint32_t device,
@@ -334,7 +337,35 @@ static void explain_op(struct json *json, struct hw_context *context, uint32_t d
     json_number(json, "failed", sum.failed);
     json_number(json, "compared", sum.compared);
     json_number(json, "wrong", sum.wrong);
+    json_number(json, "routed", sum.routed);
     json_close(json, '}');
+}
+
+static void put_profile(struct json *json, struct hw_device *device)
+{
+    const struct profile *profile = device_profile(device);
+    char *path = profile_path(device), *key = profile_key(device);
+    json_open(json, NULL, '{');
+    json_string(json, "device", device->name);
+    json_string(json, "profile", path);
+    json_string(json, "state",
+                profile && profile->written   ? "measured"
+                : profile && profile->ignored ? "ignored"
+                                              : "estimated");
+    put_time(json, "measured", profile ? profile->written : 0);
+    json_string(json, "why", profile && profile->why[0] ? profile->why : NULL);
+    json_string(json, "key", key);
+    json_close(json, '}');
+    free(path);
+    free(key);
+}
+
+static void put_profiles(struct json *json, const struct hw_context *context)
+{
+    json_open(json, "profiles", '[');
+    for (uint32_t i = 0; i < context->device_count; i++)
+        put_profile(json, context->devices[i]);
+    json_close(json, ']');
 }
 
 static void explain_calls(struct json *json, struct hw_context *context)
@@ -370,8 +401,10 @@ size_t hw_explain(struct hw_context *context, char *text, size_t size)
             put_candidate(&json, context, c);
         json_close(&json, ']');
         put_devices(&json, context);
-        if (!forked(context->generation))
+        if (!forked(context->generation)) {
+            put_profiles(&json, context);
             explain_calls(&json, context);
+        }
     }
     json_close(&json, '}');
     return json_end(&json);

@@ -163,6 +163,7 @@ static void device_free(struct hw_device *device)
 {
     device_sleep(device);
     pthread_mutex_destroy(&device->lock);
+    free(device->profile);
     free(device->why);
     free(device);
 }
@@ -209,10 +210,15 @@ struct hw_device *hw_device_default(struct hw_context *context)
                                    context->settings.fallback == FALLBACK_ERROR
                                ? 0
                                : context->device_count;
+    struct hw_device *device = hw_device_at(context, 0);
     for (uint32_t i = 0; i < count; i++)
-        if (!plugin_bind(context->devices[i]->plugin))
-            return context->devices[i];
-    return hw_device_at(context, 0);
+        if (!plugin_bind(context->devices[i]->plugin)) {
+            device = context->devices[i];
+            break;
+        }
+    if (device)
+        atomic_fetch_or(&device->chosen, CHOSEN_BY_DEFAULT);
+    return device;
 }
 
 const char *hw_device_name(struct hw_device *device)

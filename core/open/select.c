@@ -462,6 +462,18 @@ static void warn_unmatched(struct hw_context *context)
             warn_unknown(context, &list->items[i], SETTING_disable);
 }
 
+/* Notes which devices the list names, rather than matches by a glob. */
+static void note_named(struct hw_context *context, const struct selector_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct selector *s = &list->items[i];
+        const bool names = !s->removes && (s->device || !is_glob(s->backend));
+        for (uint32_t k = 0; k < context->device_count && names; k++)
+            if (selector_matches(s, context->devices[k]))
+                atomic_fetch_or(&context->devices[k]->chosen, CHOSEN_BY_NAME);
+    }
+}
+
 enum hw_status select_devices(struct hw_context *context)
 {
     const struct selector_list *list = &context->selection->backends;
@@ -487,6 +499,8 @@ enum hw_status select_devices(struct hw_context *context)
         return first;
     if (context->device_count == 0)
         return nothing_selected(context);
+    note_named(context, list);
+    note_named(context, &context->selection->require);
     return check_required(context);
 }
 
@@ -512,6 +526,8 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
     for (uint32_t i = 0; i < context->device_count && !*device; i++)
         if (selector_matches(&list.items[0], context->devices[i]))
             *device = context->devices[i];
+    if (*device)
+        atomic_fetch_or(&(*device)->chosen, CHOSEN_BY_NAME);
     const struct candidate *candidate = find_candidate(context, &list.items[0]);
     if (!*device && candidate && candidate->reason) {
         status = stopped(candidate, &list.items[0], "device");
@@ -532,6 +548,8 @@ static enum hw_status import_device(struct hw_context *context, const struct plu
     for (uint32_t i = 0; i < context->device_count && !*device; i++)
         if (context->devices[i]->plugin == plugin && context->devices[i]->index == index)
             *device = context->devices[i];
+    if (*device)
+        atomic_fetch_or(&(*device)->chosen, CHOSEN_BY_NAME);
     return *device ? HW_OK
                    : fail(HW_NO_DEVICE,
                           "hw_device_import: device %d of plugin %s is not selected",

@@ -207,7 +207,7 @@ static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
 
 /* After a failed submission the op may be retried on another device, unless it writes an
  * operand that it also reads. */
-static bool may_retry(uint32_t op, const void *args)
+bool may_retry(uint32_t op, const void *args)
 {
     const struct op_row *row = &op_rows[op];
     for (uint32_t i = 0; i < row->operand_count; i++) {
@@ -363,7 +363,7 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* The first device after the queue's own one that says that it computes the op, or NULL. Nothing
  * is moved. */
-static struct hw_device *next_device(struct hw_queue *queue, uint32_t op, const void *args)
+struct hw_device *fallback_device(struct hw_queue *queue, uint32_t op, const void *args)
 {
     struct detour d = { .queue = queue, .op = op };
     const struct hw_context *context = queue->device->context;
@@ -382,7 +382,7 @@ static enum hw_status fail_in_place(struct hw_queue *queue, uint32_t op, const v
 {
     char why[512];
     snprintf(why, sizeof why, "%s", hw_message());
-    const struct hw_device *next = next_device(queue, op, args);
+    const struct hw_device *next = fallback_device(queue, op, args);
     if (!next)
         return fail(status, "%s on %s: %s", hw_op_name(op), queue->device->name, why);
     demote(

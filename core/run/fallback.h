@@ -14,6 +14,10 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
 /* HW_OK if fall_back() would try another device; otherwise the status that it would return. */
 enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status);
+/* The device that would compute an op which the queue's own does not; or NULL. */
+struct hw_device *fallback_device(struct hw_queue *queue, uint32_t op, const void *args);
+/* Whether an op that failed may be computed again: it writes nothing that it also reads. */
+bool may_retry(uint32_t op, const void *args);
 void fallback_notes_free(struct hw_context *context);
 /* Fallbacks and demotions. The caller holds the context's lock. */
 void explain_fallbacks(struct json *json, struct hw_context *context);

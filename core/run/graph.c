@@ -341,8 +341,10 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
         return fail(
             HW_INVALID,
             "hw_graph_launch: the queue is recording; a graph cannot contain graphs");
+    queue->in_graph = true;
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
         status = launch(graph, &graph->segments[i], queue);
+    queue->in_graph = false;
     if (status)
         queue_drain(queue); /* earlier nodes may still use the caller's host memory */
     return status ? status : settle_synchronous(queue);

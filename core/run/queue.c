@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "run/check.h"
+#include "run/cost_route.h"
 #include "run/device.h"
 #include "run/graph.h"
 #include "run/pending.h"
@@ -105,6 +106,7 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     q->ops = device->plugin->ops;
     q->flags = flags;
     q->host_tensors = device->info.features & HW_FEATURE_HOST_TENSORS;
+    q->stays = "it is a queue of the library's own";
     if ((status = shadow_begin(q))) {
         queue_free(q);
         return status;
@@ -208,7 +210,10 @@ static enum hw_status make_public(struct hw_device *device,
     status = make(device, &desc, origin, &made);
     if (status == HW_INVALID && !asked && *kernel->text && !origin.kind)
         return fail_in(status, "kernel (%s): ", kernel->source);
-    return status ? status : publish(made, queue);
+    if (status)
+        return status;
+    cost_route_begin(made, origin.kind);
+    return publish(made, queue);
 }
 
 enum hw_status hw_queue_open(struct hw_device *device,
@@ -295,6 +300,8 @@ enum hw_status queue_settle(struct hw_queue *queue)
     scratch_release(queue);
     if (!status)
         status = settle_helpers(queue);
+    if (!queue->stays)
+        cost_route_settled(queue);
     if (status)
         keep_error(queue, status);
     return status;
@@ -352,6 +359,7 @@ static void add_counts(struct hw_queue *queue)
         count(&sum[op].failed, atomic_load(&queue->calls[op].failed));
         count(&sum[op].compared, atomic_load(&queue->calls[op].compared));
         count(&sum[op].wrong, atomic_load(&queue->calls[op].wrong));
+        count(&sum[op].routed, atomic_load(&queue->calls[op].routed));
     }
 }
 
@@ -417,6 +425,7 @@ struct hw_call_stats call_stats(const struct call_counts *counts)
         .failed = atomic_load_explicit(&counts->failed, memory_order_relaxed),
         .compared = atomic_load_explicit(&counts->compared, memory_order_relaxed),
         .wrong = atomic_load_explicit(&counts->wrong, memory_order_relaxed),
+        .routed = atomic_load_explicit(&counts->routed, memory_order_relaxed),
     };
 }
 

@@ -8,7 +8,7 @@
 
 struct call_counts {
     _Atomic uint64_t calls, fallbacks, fallback_bytes, staged_bytes, copied_views, failed,
-        compared, wrong;
+        compared, wrong, routed;
 };
 
 /* There is one writer and any number of readers, so no atomic read-modify-write is needed. */
@@ -100,7 +100,11 @@ struct hw_queue {
     uint32_t busy_count;
     struct pending_write *pending;
     struct shadow *shadow; /* run/shadow.c; NULL: no call is compared */
-    enum hw_status error;  /* of deferred work, kept until the next wait */
+    /* run/cost_route.c */
+    const char *stays;    /* why no call is routed elsewhere; NULL: it may be */
+    bool in_graph;        /* a graph is being launched */
+    uint64_t settled;     /* the calls that it had when it last had nothing to do */
+    enum hw_status error; /* of deferred work, kept until the next wait */
     char *error_text;
     struct hw_queue *next, *prev;
 };

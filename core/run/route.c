@@ -10,6 +10,7 @@
 #include "run/args.h"
 #include "run/buffer.h"
 #include "run/check.h"
+#include "run/cost_route.h"
 #include "run/device.h"
 #include "run/fallback.h"
 #include "run/graph.h"
@@ -133,10 +134,13 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
         count(&queue->calls[op].calls, 1);
         return HW_OK;
     }
+    enum hw_status status;
+    if (traits & TRAIT_HOST && cost_route(queue, op, args, &status))
+        return status;
     memcpy(&call.whole, args, op_rows[op].size);
-    enum hw_status status = traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS
-                                ? device_computes(queue->device, op, args, &call.whole)
-                                : args_known(queue->device->plugin, op, args);
+    status = traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS
+                 ? device_computes(queue->device, op, args, &call.whole)
+                 : args_known(queue->device->plugin, op, args);
     if (!status) {
         if ((status = call_routed(&call, args)))
             queue_drain(

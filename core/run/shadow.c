@@ -323,11 +323,12 @@ static enum hw_status submit_compared(struct hw_queue *queue, uint32_t op, const
 {
     struct comparison c = { .queue = queue, .op = op, .args = args };
     const struct call_counts *counts = &queue->calls[op];
-    const uint64_t elsewhere = counts->fallbacks;
+    const uint64_t elsewhere = counts->fallbacks + counts->routed;
     const bool ready = take_inputs(&c);
     enum hw_status status = submit_plain(queue, op, args, op_rows[op].size);
     /* An error of the work itself is the next wait's. */
-    if (!status && ready && counts->fallbacks == elsewhere && !queue_settle(queue))
+    if (!status && ready && counts->fallbacks + counts->routed == elsewhere &&
+        !queue_settle(queue))
         status = compare(&c);
     for (uint32_t i = 0; i < MAX_OPERANDS; i++)
         free(c.memory[i]);

@@ -169,6 +169,9 @@ struct hw_options {
     void *start_user;
     /* HW_SHADOW ("off"): 1/N compares one of N calls of each op with the CPU plugin */
     const char *shadow;
+    /* HW_ROUTE ("auto"): where ops on host memory are computed: auto, measured, device; see
+     * hw_queue_route() */
+    const char *route;
 };
 
 /* Opens a context: searches for plugins, checks their files, and lists the devices of those that
@@ -523,9 +526,56 @@ struct hw_call_stats {
     uint64_t failed;
     uint64_t compared; /* with HW_SHADOW: calls that the CPU plugin computed, too */
     uint64_t wrong;    /* of these, calls whose result was wrong */
+    uint64_t
+        routed; /* calls that the CPU plugin computed because it is expected to be faster:
+                        * see hw_queue_route() */
 };
 HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                                         struct hw_call_stats *stats);
+
+/* Where the figures of a prediction come from. */
+enum hw_cost_source {
+    HW_COST_UNKNOWN = 0,
+    HW_COST_ESTIMATED = 1, /* from what kind of device it is */
+    HW_COST_MEASURED = 2   /* by `hw tune`, on this machine */
+};
+
+/* How long a call is expected to take on a device, if its operands are in host memory. */
+struct hw_cost {
+    struct hw_device *device; /* NULL: there is no such device, and the rest is zero */
+    int32_t source;           /* enum hw_cost_source */
+    uint32_t reserved;
+    int64_t measured; /* when, in seconds since 1970; 0: it was not */
+    /* Seconds. All of them pass before the results are in host memory. */
+    double upload, launch, compute, download;
+};
+
+/* Where a call would be computed, and why. */
+struct hw_route_info {
+    uint32_t size; /* set by the caller */
+    uint32_t reserved;
+    struct hw_device *device; /* which computes it; NULL: none does */
+    const char *why;          /* a sentence; never NULL; constant */
+    struct hw_cost own, cpu;  /* of the queue's device, and of the CPU plugin's */
+};
+
+/* Where the queue would compute this call, with the figures that decide. Nothing is computed, and
+ * the memory of the operands is not read.
+ *
+ * A call whose operands are all in host memory, on a device that cannot read that, is computed by
+ * the CPU plugin if that is expected to be faster than moving them there and back. That is so only
+ * on queues of the device that the library itself chose: hw_device_default() returned it, and
+ * neither HW_BACKENDS nor HW_REQUIRE names its backend, nor does the application, by
+ * hw_device_find(), hw_device_import() or hw_queue_import(). A queue keeps to what held when it was
+ * opened. Tensors in buffers stay where they are, and so do graphs and calls on a queue with work
+ * outstanding. HW_ROUTE=measured routes only where `hw tune` has measured both devices,
+ * HW_ROUTE=device and HW_FALLBACK=error nowhere. hw_queue_calls() counts such calls as `routed`.
+ * docs/routing.md has the rules.
+ *
+ * Returns HW_INVALID where submitting the op would. */
+HW_EXPORT enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op,
+                                        const void *args, size_t size,
+                                        struct hw_route_info *info);
 
 /* ---- Events ---- */
 

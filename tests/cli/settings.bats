@@ -4,17 +4,17 @@
 
 load common
 
-@test "env lists all seventeen, with meaning and source" {
+@test "env lists all eighteen, with meaning and source" {
     needs_cpu
     hw env
     succeeds
     for name in BACKENDS DISABLE REQUIRE FALLBACK PLUGIN_PATH PLUGIN_PATH_ONLY TRUST PROBE PROBE_TIMEOUT \
-        THREADS PRECISION MEMORY_LIMIT CONFIG CACHE_DIR KERNEL LOG SHADOW; do
+        THREADS PRECISION MEMORY_LIMIT CONFIG CACHE_DIR KERNEL LOG SHADOW ROUTE; do
         says "HW_$name +.+ \\(default\\)"
     done
     hw env --json
     succeeds
-    json "len(d['settings']) == 17 and all(s['meaning'] for s in d['settings'])"
+    json "len(d['settings']) == 18 and all(s['meaning'] for s in d['settings'])"
 }
 
 @test "env shows values from the environment" {
@@ -37,7 +37,7 @@ load common
     fails 2 "HW_FALLBAKC: no such setting; did you mean 'HW_FALLBACK'"
     hw env --csv
     succeeds
-    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 17 ]
+    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 18 ]
 }
 
 @test "env shows values from a file, and its line" {

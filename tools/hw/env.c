@@ -43,6 +43,8 @@ static const struct meaning {
     { "HW_LOG", "", "what is logged to standard error: off, error, warn, info, debug" },
     { "HW_SHADOW", "",
       "1/N: compare one of N calls of each op with the CPU plugin, withdraw ops that are wrong" },
+    { "HW_ROUTE", "",
+      "where ops on host memory run if nobody named a device: auto, measured, device" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 
