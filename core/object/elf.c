@@ -1,307 +1,422 @@
 /* SPDX-License-Identifier: MIT */
-/* elf.c - reads ELF shared objects: the kind of file, whether this machine can use it, its
- * segments. The System V gABI, chapters 4 and 5, defines the format. */
-#define _DEFAULT_SOURCE
-#include "object/object.h"
+/* elf.c - reads ELF shared objects of both classes and both byte orders: the kind of file, its
+ * segments, the dynamic section, the manifest. The System V gABI, chapters 4 and 5, defines the
+ * format. */
+#include "object/elf.h"
 
-#include "object/elf_dynamic.h"
-#include "object/elf_relocate.h"
-#include "object/reader.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Machines where an object without PT_GNU_STACK gets an executable stack. */
-#define STACK_BY_DEFAULT (NATIVE_MACHINE == EM_X86_64 || NATIVE_MACHINE == EM_386)
+#define MAX_DYNAMIC (1u << 20) /* bytes */
+#define MAX_STRINGS (64u << 20)
 
-/* ---- the kind of file ---- */
+#define PAGE 4096u /* the smallest there is */
 
-/* Other formats begin with a fixed sequence of bytes. */
-static enum object_fault foreign(struct reader *reader, const uint8_t *start, size_t bytes)
+enum { PT_LOAD = 1, PT_DYNAMIC = 2, PT_NOTE = 4, PT_PHDR = 6, PT_TLS = 7 };
+enum { PT_GNU_STACK = 0x6474e551, PT_GNU_RELRO = 0x6474e552, PT_GNU_PROPERTY = 0x6474e553 };
+enum { ET_DYN = 3, ET_KNOWN = 5, DF_1_PIE = 0x08000000, EM_386 = 3, EM_X86_64 = 62 };
+
+/* ---- the header ---- */
+
+static enum object_fault read_class(struct elf *elf, const uint8_t *ident)
 {
-    static const struct {
-        const char *magic;
-        size_t bytes;
-        enum object_fault fault;
-        const char *what;
-    } rows[] = {
-        { "MZ", 2, OBJECT_WRONG_FORMAT, "a Windows library (PE)" },
-        { "\xcf\xfa\xed\xfe", 4, OBJECT_WRONG_FORMAT, "a macOS library (Mach-O)" },
-        { "\xce\xfa\xed\xfe", 4, OBJECT_WRONG_FORMAT, "a macOS library (Mach-O)" },
-        { "\xfe\xed\xfa\xcf", 4, OBJECT_WRONG_FORMAT, "a macOS library (Mach-O)" },
-        { "\xfe\xed\xfa\xce", 4, OBJECT_WRONG_FORMAT, "a macOS library (Mach-O)" },
-        { "\xca\xfe\xba\xbe", 4, OBJECT_WRONG_FORMAT,
-          "a universal macOS library (Mach-O)" },
-        { "\xbe\xba\xfe\xca", 4, OBJECT_WRONG_FORMAT,
-          "a universal macOS library (Mach-O)" },
-        { "#!", 2, OBJECT_NOT_AN_OBJECT, "a script, not an object file" },
-        { "!<arch>\n", 8, OBJECT_NOT_AN_OBJECT, "a static library, not a shared object" },
-        { "/* GNU ld script", 16, OBJECT_NOT_AN_OBJECT,
-          "a linker script, not a shared object" },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (bytes >= rows[i].bytes && memcmp(start, rows[i].magic, rows[i].bytes) == 0)
-            return because(reader, rows[i].fault, "%s", rows[i].what);
-    return because(reader, OBJECT_NOT_AN_OBJECT, "not an object file");
+    static const struct elf_layout layouts[] = { { 4, 52, 32, 40, 16 },
+                                                 { 8, 64, 56, 64, 24 } };
+    struct reader *reader = elf->reader;
+    if (ident[4] != 1 && ident[4] != 2)
+        return because(reader, OBJECT_WRONG_CLASS, "built for an unknown number of bits");
+    if (ident[5] != 1 && ident[5] != 2)
+        return because(reader, OBJECT_WRONG_BYTE_ORDER, "built for an unknown byte order");
+    if (ident[6] != 1)
+        return because(reader, OBJECT_MALFORMED, "its ELF version is unknown");
+    elf->layout = &layouts[ident[4] - 1];
+    reader->big = ident[5] == 2;
+    return OBJECT_GOOD;
 }
 
-static const char *machine_name(unsigned machine)
+static enum object_fault check_type(struct reader *reader, uint64_t type)
 {
-    static const struct {
-        unsigned machine;
-        const char *name;
-    } rows[] = {
-        { EM_386, "x86 (32 bits)" }, { EM_ARM, "ARM (32 bits)" }, { EM_X86_64, "x86-64" },
-        { EM_AARCH64, "AArch64" },   { EM_RISCV, "RISC-V" },      { EM_PPC64, "POWER" },
-        { EM_S390, "IBM Z" },        { 258, "LoongArch" },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].machine == machine)
-            return rows[i].name;
-    return "another processor";
-}
-
-static enum object_fault check_type(struct reader *reader)
-{
-    static const char *const what[] = { [ET_NONE] = "an object file without a type",
-                                        [ET_REL] = "an object file that was not linked",
-                                        [ET_EXEC] = "a program",
-                                        [ET_DYN] = "",
-                                        [ET_CORE] = "a core dump" };
-    unsigned type = reader->header.e_type;
+    static const char *const what[ET_KNOWN] = { "an object file without a type",
+                                                "an object file that was not linked",
+                                                "a program", "", "a core dump" };
     if (type == ET_DYN)
         return OBJECT_GOOD;
     return because(reader, OBJECT_NOT_SHARED, "%s, not a shared object",
-                   type <= ET_CORE ? what[type] : "an object file of unknown type");
+                   type < ET_KNOWN ? what[type] : "an object file of unknown type");
 }
 
-static enum object_fault check_header(struct reader *reader)
+static enum object_fault read_header(struct elf *elf, uint8_t header[64])
 {
-    ElfW(Ehdr) *header = &reader->header;
-    size_t have = reader->source->size < sizeof *header ? (size_t)reader->source->size
-                                                        : sizeof *header;
-    if (have == 0)
-        return because(reader, OBJECT_EMPTY, "the file is empty");
-    if (!source_read(reader->source, 0, header, have))
+    static const struct machine machines[] = {
+        { EM_386, "i386" }, { 40, "ARM" },   { EM_X86_64, "x86-64" }, { 183, "AArch64" },
+        { 243, "RISC-V" },  { 21, "POWER" }, { 22, "IBM Z" },         { 258, "LoongArch" },
+    };
+    struct reader *reader = elf->reader;
+    if (!read_at(reader, 0, header, 16))
         return truncated(reader, "header");
-    size_t magic = have < SELFMAG ? have : SELFMAG;
-    if (memcmp(header->e_ident, ELFMAG, magic) != 0)
-        return foreign(reader, header->e_ident, have);
-    if (have < sizeof *header)
+    enum object_fault fault = read_class(elf, header);
+    if (fault)
+        return fault;
+    if (!read_at(reader, 0, header, elf->layout->header))
         return because(reader, OBJECT_TRUNCATED,
                        "the file is truncated: it ends within its header");
-    if (header->e_ident[EI_CLASS] != NATIVE_CLASS)
-        return because(reader, OBJECT_WRONG_CLASS, "built for %s bits, not %d",
-                       header->e_ident[EI_CLASS] == ELFCLASS32   ? "32"
-                       : header->e_ident[EI_CLASS] == ELFCLASS64 ? "64"
-                                                                 : "unknown",
-                       (int)(8 * sizeof(void *)));
-    if (header->e_ident[EI_DATA] != NATIVE_ORDER)
-        return because(reader, OBJECT_WRONG_BYTE_ORDER, "built for another byte order");
-    if (header->e_ident[EI_VERSION] != EV_CURRENT || header->e_version != EV_CURRENT)
-        return because(reader, OBJECT_MALFORMED, "its ELF version is unknown");
-    if (header->e_machine != NATIVE_MACHINE)
-        return because(reader, OBJECT_WRONG_MACHINE, "built for %s, not %s",
-                       machine_name(header->e_machine), machine_name(NATIVE_MACHINE));
-    return check_type(reader);
-}
-
-bool elf_native(int fd)
-{
-    unsigned char start[20];
-    uint16_t machine;
-    if (pread(fd, start, sizeof start, 0) != (ssize_t)sizeof start)
-        return false;
-    memcpy(&machine, start + 18, sizeof machine);
-    return memcmp(start, ELFMAG, SELFMAG) == 0 && start[EI_CLASS] == NATIVE_CLASS &&
-           start[EI_DATA] == NATIVE_ORDER && machine == NATIVE_MACHINE;
+    add_machine(reader, machines, sizeof machines / sizeof *machines,
+                number(reader, header + 18, 2));
+    reader->object->bits = elf->layout->word * 8u;
+    reader->object->big = reader->big;
+    return check_type(reader, number(reader, header + 16, 2));
 }
 
 /* ---- segments ---- */
 
-static enum object_fault check_load(struct reader *reader, const ElfW(Phdr) * segment,
-                                    uint64_t *end, uint64_t *file_end)
+static void read_segment(const struct elf *elf, const uint8_t *row, struct segment *segment)
 {
-    uint64_t memory_end, align = segment->p_align ? segment->p_align : 1;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    if (!in_file(reader->source, segment->p_offset, segment->p_filesz))
+    const struct reader *reader = elf->reader;
+    const unsigned word = elf->layout->word;
+    const uint8_t *words = row +
+                           (word == 8 ? 8 : 4); /* offset, address, physical address ... */
+    *segment = (struct segment){
+        .type = number(reader, row, 4),
+        .flags = number(reader, row + (word == 8 ? 4 : 24), 4),
+        .offset = number(reader, words, word),
+        .address = number(reader, words + word, word),
+        .in_file = number(reader, words + 3 * word, word),
+        .in_memory = number(reader, words + 4 * word, word),
+        .align = number(reader, words + (word == 8 ? 5 : 6) * word, word),
+    };
+}
+
+/* Memory that the file does not have would end the process that touches it. */
+static enum object_fault check_load(struct elf *elf, const struct segment *segment,
+                                    uint64_t *end)
+{
+    struct reader *reader = elf->reader;
+    const uint64_t align = segment->align ? segment->align : 1;
+    const uint64_t most = UINT64_C(1) << (elf->layout->word == 8 ? 36 : 31);
+    if (!has_bytes(reader, segment->offset, segment->in_file))
         return truncated(reader, "segments");
-    if (segment->p_filesz > segment->p_memsz)
+    if (segment->in_file > segment->in_memory)
         return malformed(reader, "a segment is larger in the file than in memory");
-    if (__builtin_add_overflow((uint64_t)segment->p_vaddr, (uint64_t)segment->p_memsz,
-                               &memory_end) ||
-        memory_end > UINT64_C(1) << (8 * sizeof(void *) < 48 ? 31 : 36))
+    if (segment->address > most || segment->in_memory > most)
         return malformed(reader, "a segment lies outside the address space");
-    if ((align & (align - 1)) || (segment->p_vaddr - segment->p_offset) % align)
+    if ((align & (align - 1)) || (segment->address - segment->offset) % align)
         return malformed(reader, "a segment is misaligned");
-    /* The tables that the system's loader trusts lie beside the header. A relocation that
-     * writes there could change them after they were checked. */
-    if (segment->p_offset == 0 && segment->p_filesz && (segment->p_flags & PF_W))
+    /* The tables that the system's loader trusts lie beside the header. */
+    if (segment->offset == 0 && segment->in_file && (segment->flags & PF_W))
         return malformed(reader, "the segment that holds its header is writable");
-    /* Whole pages are mapped, and those of a later segment replace those of an earlier
-     * one. */
-    if (segment->p_vaddr / page * page < *end ||
-        (segment->p_filesz && segment->p_offset < *file_end))
+    if (segment->address / PAGE * PAGE < *end)
         return malformed(reader, "segments overlap");
-    *end = (memory_end + page - 1) / page * page;
-    *file_end = segment->p_filesz ? segment->p_offset + segment->p_filesz : *file_end;
+    *end = (segment->address + segment->in_memory + PAGE - 1) / PAGE * PAGE;
     return OBJECT_GOOD;
 }
 
-/* Whether the segment's bytes in the file are also those at its address in memory. */
-static bool is_loaded(const struct reader *reader, const ElfW(Phdr) * segment)
+/* The loaded segment with these rights that contains the bytes; or NULL. */
+static const struct segment *segment_of(const struct elf *elf, uint64_t address,
+                                        uint64_t bytes, uint64_t rights)
 {
-    uint64_t offset,
-        bytes = segment->p_filesz > segment->p_memsz ? segment->p_filesz : segment->p_memsz;
-    return locate(reader, segment->p_vaddr, bytes, &offset) && offset == segment->p_offset;
+    for (unsigned i = 0; i < elf->segment_count; i++) {
+        const struct segment *segment = &elf->segments[i];
+        const uint64_t inside = address - segment->address;
+        if (segment->type == PT_LOAD && (segment->flags & rights) == rights &&
+            inside <= segment->in_memory && bytes <= segment->in_memory - inside)
+            return segment;
+    }
+    return NULL;
 }
 
-/* Whole pages are protected. PT_GNU_RELRO may begin before the loaded segment, with thread-
- * local memory that occupies no addresses, and may reach to the end of the last page. */
-static bool can_protect(const struct reader *reader, const ElfW(Phdr) * relro)
+/* The same, if the file has the bytes. */
+static const struct segment *in_file(const struct elf *elf, uint64_t address,
+                                     uint64_t bytes, uint64_t rights)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
-        const ElfW(Phdr) *load = &reader->segments[i];
-        if (load->p_type != PT_LOAD || !(load->p_flags & PF_W))
-            continue;
-        const uint64_t begin = load->p_vaddr / page * page;
-        const uint64_t end = load->p_vaddr + load->p_memsz;
-        if (relro->p_vaddr >= begin && relro->p_vaddr < end &&
-            relro->p_memsz <= end - relro->p_vaddr + load->p_align)
+    const struct segment *segment = segment_of(elf, address, bytes, rights);
+    return segment && address - segment->address + bytes <= segment->in_file ? segment
+                                                                             : NULL;
+}
+
+/* Whether the segment's bytes in the file are also those at its address in memory. */
+static bool is_loaded(const struct elf *elf, const struct segment *segment)
+{
+    const struct segment *load = in_file(elf, segment->address, segment->in_memory, PF_R);
+    return load && segment->in_file <= segment->in_memory &&
+           segment->offset == load->offset + (segment->address - load->address);
+}
+
+/* Whole pages are protected. The region may begin before the loaded segment, with thread-local
+ * memory that occupies no addresses, and may reach to the end of the last page. */
+static bool can_protect(const struct elf *elf, const struct segment *region)
+{
+    for (unsigned i = 0; i < elf->segment_count; i++) {
+        const struct segment *load = &elf->segments[i];
+        const uint64_t begin = load->address / PAGE * PAGE;
+        const uint64_t end = load->address + load->in_memory;
+        if (load->type == PT_LOAD && (load->flags & PF_W) && region->address >= begin &&
+            region->address < end &&
+            region->in_memory <= end - region->address + load->align)
             return true;
     }
     return false;
 }
 
-/* The system's loader reads or changes memory where these segments say. Thread-local memory
- * that begins as zeros has no address. */
-static bool check_special(struct reader *reader, const ElfW(Phdr) * segment)
+/* The system's loader reads or changes memory where these segments say, also that of others: a
+ * process of its own would not show it. Thread-local memory that begins as zeros has no address. */
+static bool check_special(const struct elf *elf, const struct segment *segment)
 {
-    uint64_t offset;
-    switch (segment->p_type) {
+    switch (segment->type) {
     case PT_TLS:
-        reader->tls = segment->p_memsz ? segment : reader->tls;
-        return segment->p_filesz <= segment->p_memsz && segment->p_memsz < 1u << 30 &&
-               segment->p_align - 1 < 1u << 24 &&
-               (segment->p_align & (segment->p_align - 1)) == 0 &&
-               (segment->p_filesz == 0 ||
-                (segment->p_vaddr != 0 && /* at 0, glibc takes the image for absent */
-                 locate(reader, segment->p_vaddr, segment->p_filesz, &offset)));
+        return segment->in_file <= segment->in_memory && segment->in_memory < 1u << 30 &&
+               segment->align - 1 < 1u << 24 &&
+               (segment->align & (segment->align - 1)) == 0 &&
+               (segment->in_file == 0 ||
+                (segment->address != 0 && /* at 0, glibc takes the image for absent */
+                 in_file(elf, segment->address, segment->in_file, PF_R)));
     case PT_GNU_RELRO:
-        return segment->p_memsz == 0 || can_protect(reader, segment);
+        return segment->in_memory == 0 || can_protect(elf, segment);
     case PT_PHDR:
-        return segment->p_offset == reader->header.e_phoff && is_loaded(reader, segment);
+        return segment->offset == elf->segment_table && is_loaded(elf, segment);
     case PT_NOTE:
     case PT_GNU_PROPERTY:
-        return !in_file(reader->source, segment->p_offset, segment->p_filesz) ||
-               is_loaded(reader, segment);
+        return !has_bytes(elf->reader, segment->offset, segment->in_file) ||
+               is_loaded(elf, segment);
     default:
         return true;
     }
 }
 
-static enum object_fault check_segments(struct reader *reader)
+static enum object_fault check_segments(struct elf *elf, bool stack_by_default)
 {
-    uint64_t end = 0, file_end = 0;
+    struct reader *reader = elf->reader;
+    enum object_fault fault = OBJECT_GOOD;
     unsigned loads = 0, dynamics = 0;
-    bool stack_said = false;
-    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
-        const ElfW(Phdr) *segment = &reader->segments[i];
-        enum object_fault fault = OBJECT_GOOD;
-        if (segment->p_type == PT_LOAD) {
-            loads++;
-            fault = check_load(reader, segment, &end, &file_end);
-        } else if (segment->p_type == PT_DYNAMIC) {
-            dynamics++;
-        } else if (segment->p_type == PT_GNU_STACK) {
-            stack_said = true;
-            if (segment->p_flags & PF_X)
-                fault = because(reader, OBJECT_EXECUTABLE_STACK,
-                                "it requires an executable stack");
-        }
-        if (fault)
-            return fault;
+    uint64_t end = 0;
+    for (unsigned i = 0; i < elf->segment_count && !fault; i++) {
+        const struct segment *segment = &elf->segments[i];
+        loads += segment->type == PT_LOAD;
+        dynamics += segment->type == PT_DYNAMIC;
+        if (segment->type == PT_LOAD)
+            fault = check_load(elf, segment, &end);
+        if (segment->type == PT_GNU_STACK)
+            stack_by_default = segment->flags & PF_X;
     }
+    if (fault)
+        return fault;
     if (loads == 0 || dynamics != 1)
         return malformed(reader, "it must have segments to load and one dynamic section");
-    if (!stack_said && STACK_BY_DEFAULT)
-        return because(reader, OBJECT_EXECUTABLE_STACK,
-                       "it has no PT_GNU_STACK, so it requires an executable stack");
-    for (unsigned i = 0; i < reader->header.e_phnum; i++)
-        if (!check_special(reader, &reader->segments[i]))
+    if (stack_by_default)
+        return because(reader, OBJECT_EXECUTABLE_STACK, "it requires an executable stack");
+    for (unsigned i = 0; i < elf->segment_count; i++)
+        if (!check_special(elf, &elf->segments[i]))
             return malformed(reader, "a segment does not lie where its header says");
     return OBJECT_GOOD;
 }
 
-static enum object_fault read_segments(struct reader *reader)
+/* The system's loader ignores sections, but their table is at the end of the file: if it is
+ * missing, the file is truncated. */
+static enum object_fault check_sections(struct elf *elf, const uint8_t *header)
 {
-    const ElfW(Ehdr) *header = &reader->header;
-    uint64_t bytes = (uint64_t)header->e_phnum * sizeof(ElfW(Phdr));
-    if (header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phnum == 0 ||
-        header->e_phnum > MAX_SEGMENTS)
-        return malformed(reader, "its table of segments is invalid");
-    if (!source_read(reader->source, header->e_phoff, reader->segments, bytes))
-        return truncated(reader, "table of segments");
-    /* The system's loader ignores sections, but their table is at the end of the file: if
-     * it is missing, the file is truncated. */
-    if (header->e_shoff && header->e_shnum && header->e_shentsize != sizeof(ElfW(Shdr)))
+    struct reader *reader = elf->reader;
+    const unsigned word = elf->layout->word;
+    const uint64_t offset = number(reader, header + 24 + 2 * word, word);
+    const uint64_t count = number(reader, header + 36 + 3 * word, 2);
+    if (offset && count &&
+        number(reader, header + 34 + 3 * word, 2) != elf->layout->section)
         return malformed(reader, "its table of sections is invalid");
-    if (header->e_shoff && !in_file(reader->source, header->e_shoff,
-                                    (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
+    if (offset && !has_bytes(reader, offset, count * elf->layout->section))
         return truncated(reader, "table of sections");
-    return check_segments(reader);
+    return OBJECT_GOOD;
 }
 
-typedef enum object_fault step_fn(struct reader *reader);
-
-static enum object_fault read_steps(struct source *source, struct object *object, char *why,
-                                    size_t size, step_fn *const *steps)
+static enum object_fault read_segments(struct elf *elf)
 {
-    struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader) {
-        snprintf(why, size, "out of memory");
-        return OBJECT_NO_MEMORY;
-    }
-    reader->source = source;
-    reader->object = object;
-    reader->why = why;
-    reader->why_size = size;
+    struct reader *reader = elf->reader;
+    uint8_t header[64], rows[MAX_SEGMENTS * 56];
+    enum object_fault fault = read_header(elf, header);
+    if (fault)
+        return fault;
+    const unsigned word = elf->layout->word, size = elf->layout->segment;
+    const uint64_t count = number(reader, header + 32 + 3 * word, 2);
+    if (number(reader, header + 30 + 3 * word, 2) != size || count == 0 ||
+        count > MAX_SEGMENTS)
+        return malformed(reader, "its table of segments is invalid");
+    elf->segment_table = number(reader, header + 24 + word, word);
+    if (!read_at(reader, elf->segment_table, rows, count * size))
+        return truncated(reader, "table of segments");
+    elf->segment_count = (unsigned)count;
+    for (unsigned i = 0; i < count; i++)
+        read_segment(elf, rows + i * size, &elf->segments[i]);
+    const uint64_t machine = number(reader, header + 18, 2);
+    fault = check_sections(elf, header);
+    return fault ? fault : check_segments(elf, machine == EM_386 || machine == EM_X86_64);
+}
+
+static enum object_fault read_notes(struct elf *elf)
+{
     enum object_fault fault = OBJECT_GOOD;
-    while (*steps && !fault)
-        fault = (*steps++)(reader);
-    if (fault && source->error)
-        fault = because(reader, OBJECT_UNREADABLE, "cannot be read: %s",
-                        strerror(source->error));
-    free(reader->symbols);
-    free(reader->called);
-    free(reader);
+    for (unsigned i = 0; i < elf->segment_count && !fault; i++) {
+        const struct segment *segment = &elf->segments[i];
+        if (segment->type == PT_NOTE)
+            fault = read_manifest(elf->reader, segment->offset, segment->in_file,
+                                  segment->align == 8 ? 8 : 4);
+    }
     return fault;
 }
 
-enum object_fault elf_read(struct source *source, struct object *object, char *why,
-                           size_t size)
+/* ---- memory ---- */
+
+bool elf_memory(const struct elf *elf, uint64_t address, void *to, uint64_t bytes)
 {
-    static step_fn *const steps[] = {
-        check_header, read_segments, read_dynamic,      check_tables,
-        read_strings, read_symbols,  find_entry,        check_symbols,
-        read_notes,   read_versions, check_relocations, NULL,
+    const struct segment *segment = segment_of(elf, address, bytes, PF_R);
+    return segment &&
+           read_at(elf->reader, segment->offset + (address - segment->address), to, bytes);
+}
+
+static bool read_small(const struct elf *elf, uint64_t address, unsigned width,
+                       uint32_t *value)
+{
+    uint8_t bytes[4];
+    if (!elf_memory(elf, address, bytes, width))
+        return false;
+    *value = (uint32_t)number(elf->reader, bytes, width);
+    return true;
+}
+
+bool elf_half(const struct elf *elf, uint64_t address, uint32_t *value)
+{
+    return read_small(elf, address, 2, value);
+}
+
+bool elf_word(const struct elf *elf, uint64_t address, uint32_t *value)
+{
+    return read_small(elf, address, 4, value);
+}
+
+bool elf_executable(const struct elf *elf, uint64_t address)
+{
+    return in_file(elf, address, 1, PF_X) != NULL;
+}
+
+/* ---- the dynamic section ---- */
+
+static void take_entry(struct elf *elf, uint64_t tag, uint64_t value)
+{
+    static const uint32_t tags[] = {
+#define X(name, value) value,
+        ELF_TAGS(X)
+#undef X
     };
-    *object = (struct object){ 0 };
-    return read_steps(source, object, why, size, steps);
+    if (tag == tags[TAG_NEEDED] && elf->needed_count < MAX_NEEDED)
+        elf->needed[elf->needed_count++] = value;
+    for (unsigned i = 0; i < TAGS; i++)
+        if (tag == tags[i]) {
+            elf->tags[i] = value;
+            elf->has |= UINT32_C(1) << i;
+        }
 }
 
-enum object_fault elf_check_library(struct source *source, char *why, size_t size)
+static enum object_fault read_dynamic(struct elf *elf)
 {
-    static step_fn *const steps[] = { check_header, read_segments, NULL };
-    return read_steps(source, NULL, why, size, steps);
+    struct reader *reader = elf->reader;
+    const struct segment *segment = elf->segments;
+    while (segment->type != PT_DYNAMIC)
+        segment++;
+    const unsigned word = elf->layout->word;
+    const uint64_t bytes = segment->in_file;
+    uint8_t *rows = bytes >= word && bytes <= MAX_DYNAMIC ? malloc((size_t)bytes) : NULL;
+    if (!rows && bytes >= word && bytes <= MAX_DYNAMIC)
+        return no_memory(reader);
+    /* The system's loader writes to it, if it is writable. */
+    const bool good = rows && is_loaded(elf, segment) &&
+                      segment_of(elf, segment->address, bytes, segment->flags & PF_W) &&
+                      elf_memory(elf, segment->address, rows, bytes);
+    for (uint64_t at = 0; good && !elf_has(elf, TAG_NULL) && bytes - at >= 2 * word;
+         at += 2 * word)
+        take_entry(elf, number(reader, rows + at, word),
+                   number(reader, rows + at + word, word));
+    free(rows);
+    if (!good)
+        return malformed(reader, "its dynamic section lies outside its segments");
+    if (!elf_has(elf, TAG_NULL))
+        return malformed(reader, "its dynamic section is not terminated");
+    if (elf->tags[TAG_FLAGS_1] & DF_1_PIE)
+        return because(reader, OBJECT_NOT_SHARED, "a program, not a shared object");
+    if (elf_has(elf, TAG_AUXILIARY) || elf_has(elf, TAG_FILTER))
+        return malformed(reader, "it is a filter for another library");
+    return OBJECT_GOOD;
 }
 
-void object_free(struct object *object)
+const char *elf_string(const struct elf *elf, uint64_t offset)
 {
-    free(object->strings);
-    free(object->manifest);
-    free(object->undefined);
+    const struct object *object = elf->reader->object;
+    return offset < object->strings_size ? object->strings + offset : NULL;
+}
+
+static const char *path_at(const struct elf *elf, enum elf_tag tag)
+{
+    const char *path = elf_has(elf, tag) ? elf_string(elf, elf->tags[tag]) : NULL;
+    return path && *path ? path : NULL;
+}
+
+static enum object_fault read_strings(struct elf *elf)
+{
+    struct reader *reader = elf->reader;
+    struct object *object = reader->object;
+    const uint64_t bytes = elf->tags[TAG_STRSZ];
+    if (!elf_has(elf, TAG_STRTAB) || bytes == 0 || bytes > MAX_STRINGS)
+        return malformed(reader, "the size of its string table is invalid");
+    object->strings = malloc((size_t)bytes);
+    if (!object->strings)
+        return no_memory(reader);
+    if (!elf_memory(elf, elf->tags[TAG_STRTAB], object->strings, bytes) ||
+        object->strings[bytes - 1] != '\0')
+        return malformed(reader,
+                         "its string table lies outside its segments or is not terminated");
+    object->strings_size = (size_t)bytes;
+    for (uint32_t i = 0; i < elf->needed_count; i++) {
+        const char *name = elf_string(elf, elf->needed[i]);
+        if (!name)
+            return malformed(reader,
+                             "the name of a needed library lies outside the string table");
+        object->needed[object->needed_count++] = name;
+    }
+    static const uint8_t names[] = { TAG_SONAME, TAG_RPATH, TAG_RUNPATH };
+    for (size_t i = 0; i < sizeof names; i++)
+        if (!elf_string(elf, elf->tags[names[i]]))
+            return malformed(reader, "its name or a path lies outside the string table");
+    object->rpath = path_at(elf, TAG_RPATH);
+    object->runpath = path_at(elf, TAG_RUNPATH);
+    return OBJECT_GOOD;
+}
+
+/* ---- all of it ---- */
+
+typedef enum object_fault step_fn(struct elf *elf);
+
+static enum object_fault take_steps(struct reader *reader, step_fn *const *steps)
+{
+    struct elf *elf = calloc(1, sizeof *elf);
+    if (!elf)
+        return no_memory(reader);
+    elf->reader = reader;
+    enum object_fault fault = OBJECT_GOOD;
+    while (*steps && !fault)
+        fault = (*steps++)(elf);
+    free(elf->symbols);
+    free(elf);
+    return fault;
+}
+
+/* The manifest comes first: what a file says of itself is good to know even if the rest is
+ * damaged. */
+enum object_fault elf_read(struct reader *reader)
+{
+    static step_fn *const steps[] = { read_segments,     read_notes,
+                                      read_dynamic,      read_strings,
+                                      elf_read_symbols,  elf_find_entry,
+                                      elf_read_versions, NULL };
+    return take_steps(reader, steps);
+}
+
+enum object_fault elf_check(struct reader *reader)
+{
+    static step_fn *const steps[] = { read_segments, NULL };
+    return take_steps(reader, steps);
 }

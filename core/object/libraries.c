@@ -39,7 +39,8 @@ static bool loadable(struct search *search, const char *path)
     if (fd < 0)
         return note_error(search);
     errno = 0;
-    bool good = (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && elf_native(fd)) ||
+    bool good = (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                 object_begins_native(fd)) ||
                 note_error(search);
     close(fd);
     return good;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.c - reads bytes of an object file, by offset or by address, within its bounds. */
+/* reader.c - see reader.h. */
 #define _DEFAULT_SOURCE
 #include "object/reader.h"
+
+#include <hw/plugin.h>
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,68 +38,142 @@ enum object_fault no_memory(struct reader *reader)
     return because(reader, OBJECT_NO_MEMORY, "out of memory");
 }
 
-bool source_read(struct source *source, uint64_t offset, void *to, uint64_t bytes)
+/* ---- bytes ---- */
+
+bool has_bytes(const struct reader *reader, uint64_t offset, uint64_t bytes)
 {
-    uint64_t end;
-    if (__builtin_add_overflow(offset, bytes, &end) || end > source->size)
+    return offset <= reader->size && bytes <= reader->size - offset;
+}
+
+static bool source_read(struct source *source, uint64_t offset, char *to, uint64_t bytes)
+{
+    if (offset > source->size || bytes > source->size - offset)
         return false;
     if (source->data) {
         memcpy(to, source->data + offset, (size_t)bytes);
         return true;
     }
-    for (char *p = to; bytes;) {
-        ssize_t got = pread(source->fd, p, (size_t)bytes, (off_t)offset);
+    while (bytes) {
+        ssize_t got = pread(source->fd, to, (size_t)bytes, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             source->error = errno;
         if (got <= 0)
             return false; /* 0: the file has shrunk */
-        p += got;
+        to += got;
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;
     }
     return true;
 }
 
-bool in_file(struct source *source, uint64_t offset, uint64_t bytes)
+bool read_at(const struct reader *reader, uint64_t offset, void *to, uint64_t bytes)
 {
-    uint64_t end;
-    return !__builtin_add_overflow(offset, bytes, &end) && end <= source->size;
+    return has_bytes(reader, offset, bytes) &&
+           source_read(reader->source, reader->start + offset, to, bytes);
 }
 
-const ElfW(Phdr) * segment_of(const struct reader *reader, uint64_t address, uint64_t bytes,
-                              uint32_t rights)
+uint64_t number(const struct reader *reader, const uint8_t *bytes, unsigned width)
 {
-    for (unsigned i = 0; i < reader->header.e_phnum; i++) {
-        const ElfW(Phdr) *segment = &reader->segments[i];
-        uint64_t inside = address - segment->p_vaddr;
-        if (segment->p_type == PT_LOAD && (segment->p_flags & rights) == rights &&
-            inside <= segment->p_memsz && bytes <= segment->p_memsz - inside)
-            return segment;
-    }
-    return NULL;
+    uint64_t value = 0;
+    for (unsigned i = 0; i < width; i++)
+        value = value << 8 | bytes[reader->big ? i : width - 1 - i];
+    return value;
 }
 
-bool locate(const struct reader *reader, uint64_t address, uint64_t bytes, uint64_t *offset)
+bool read_number(const struct reader *reader, uint64_t offset, unsigned width,
+                 uint64_t *value)
 {
-    const ElfW(Phdr) *segment = segment_of(reader, address, bytes, PF_R);
-    if (!segment || address - segment->p_vaddr + bytes > segment->p_filesz)
+    uint8_t bytes[8];
+    if (!read_at(reader, offset, bytes, width))
         return false;
-    *offset = segment->p_offset + (address - segment->p_vaddr);
+    *value = number(reader, bytes, width);
     return true;
 }
 
-bool read_memory(const struct reader *reader, uint64_t address, void *to, uint64_t bytes)
+/* ---- what the object is for, and needs ---- */
+
+void add_machine(struct reader *reader, const struct machine *rows, size_t count,
+                 uint64_t number)
 {
-    uint64_t offset;
-    return locate(reader, address, bytes, &offset) &&
-           source_read(reader->source, offset, to, bytes);
+    struct object *object = reader->object;
+    const char *name = "another processor";
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].number == number)
+            name = rows[i].name;
+    if (object->machine_count < MAX_MACHINES)
+        object->machines[object->machine_count++] = name;
 }
 
-bool executable(const struct reader *reader, uint64_t address)
+enum object_fault add_needed(struct reader *reader, uint64_t offset, uint64_t most)
 {
-    const ElfW(Phdr) *segment = segment_of(reader, address, 1, PF_X);
-    return segment && address - segment->p_vaddr < segment->p_filesz &&
-           (NATIVE_MACHINE != EM_AARCH64 || address % 4 == 0);
+    struct object *object = reader->object;
+    if (object->needed_count == MAX_NEEDED)
+        return malformed(reader, "it needs too many libraries");
+    if (!object->strings) {
+        object->strings_size = MAX_NEEDED * NAME_BYTES;
+        object->strings = malloc(object->strings_size);
+        if (!object->strings)
+            return no_memory(reader);
+    }
+    char *name = object->strings + object->needed_count * NAME_BYTES;
+    if (offset < reader->size && most > reader->size - offset)
+        most = reader->size - offset;
+    most = most < NAME_BYTES ? most : NAME_BYTES;
+    if (!read_at(reader, offset, name, most) || !memchr(name, '\0', (size_t)most) || !*name)
+        return malformed(reader, "the name of a needed library is invalid");
+    object->needed[object->needed_count++] = name;
+    return OBJECT_GOOD;
+}
+
+/* ---- the manifest ---- */
+
+static uint64_t round_up(uint64_t value, unsigned align)
+{
+    return (value + align - 1) / align * align;
+}
+
+enum object_fault take_manifest(struct reader *reader, const uint8_t *notes, uint64_t bytes,
+                                unsigned align)
+{
+    enum { HEAD = 12 }; /* bytes of the name, bytes of the text, type */
+    struct object *object = reader->object;
+    for (uint64_t at = 0; at <= bytes && bytes - at >= HEAD;) {
+        const uint64_t name = at + HEAD, name_bytes = number(reader, notes + at, 4);
+        const uint64_t text = round_up(name + name_bytes, align);
+        const uint64_t text_bytes = number(reader, notes + at + 4, 4);
+        const uint64_t type = number(reader, notes + at + 8, 4);
+        if (text > bytes || text_bytes > bytes - text)
+            return malformed(reader, "a note reaches past the end of its segment");
+        at = round_up(text + text_bytes, align);
+        if (type != HW_NOTE_TYPE || name_bytes < 3 || name_bytes > 4 ||
+            memcmp(notes + name, "hw", 3) != 0)
+            continue;
+        if (object->manifest)
+            return because(reader, OBJECT_BAD_MANIFEST, "it has two manifests");
+        object->manifest = malloc(text_bytes ? (size_t)text_bytes : 1);
+        if (!object->manifest)
+            return no_memory(reader);
+        memcpy(object->manifest, notes + text, (size_t)text_bytes);
+        object->manifest_bytes = (size_t)text_bytes;
+    }
+    return OBJECT_GOOD;
+}
+
+enum object_fault read_manifest(struct reader *reader, uint64_t offset, uint64_t bytes,
+                                unsigned align)
+{
+    if (!has_bytes(reader, offset, bytes))
+        return truncated(reader, "notes");
+    if (bytes > MAX_NOTES)
+        return OBJECT_GOOD;
+    uint8_t *notes = malloc(bytes ? (size_t)bytes : 1);
+    if (!notes)
+        return no_memory(reader);
+    enum object_fault fault = read_at(reader, offset, notes, bytes)
+                                  ? take_manifest(reader, notes, bytes, align)
+                                  : truncated(reader, "notes");
+    free(notes);
+    return fault;
 }

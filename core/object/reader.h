@@ -1,96 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.h - what the parts of the ELF reader share: elf.c (the kind of file, segments),
- * elf_dynamic.c (dynamic section, symbols, versions, notes) and elf_relocate.c
- * (relocations, constructors and destructors). */
+/* reader.h - what the readers of ELF (elf.c, elf_symbols.c), PE (pe.c) and Mach-O (macho.c)
+ * share: bytes within bounds, numbers of either byte order, faults, the manifest. They use no
+ * header of a system: each of them is compiled on all systems. */
 #ifndef HW_OBJECT_READER_H
 #define HW_OBJECT_READER_H
 
 #include "object/object.h"
 
-#include <elf.h>
-#include <link.h>
-
-#if UINTPTR_MAX == UINT64_MAX
-#define NATIVE_CLASS ELFCLASS64
-#else
-#define NATIVE_CLASS ELFCLASS32
-#endif
-
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define NATIVE_ORDER ELFDATA2LSB
-#else
-#define NATIVE_ORDER ELFDATA2MSB
-#endif
-
-#if defined(__x86_64__)
-#define NATIVE_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define NATIVE_MACHINE EM_AARCH64
-#elif defined(__riscv)
-#define NATIVE_MACHINE EM_RISCV
-#elif defined(__powerpc64__)
-#define NATIVE_MACHINE EM_PPC64
-#elif defined(__s390x__)
-#define NATIVE_MACHINE EM_S390
-#elif defined(__i386__)
-#define NATIVE_MACHINE EM_386
-#elif defined(__arm__)
-#define NATIVE_MACHINE EM_ARM
-#endif
-
-#define MAX_SEGMENTS 64
-#define WORD         sizeof(ElfW(Addr))
-
-/* Since glibc 2.36. */
-#ifndef DT_RELR
-#define DT_RELRSZ  35
-#define DT_RELR    36
-#define DT_RELRENT 37
-#endif
-
-/* Tags of the dynamic section that are not in the range of the others. */
-#define FAR_TAGS(X)                                                                        \
-    X(GNU_HASH)                                                                            \
-    X(VERSYM) X(VERNEED) X(VERDEF) X(RELACOUNT) X(FLAGS_1) X(AUXILIARY) X(FILTER)
-enum {
-    NEAR_TAGS = DT_RELRENT + 1,
-    TAG_BEFORE = NEAR_TAGS - 1,
-#define X(name) TAG_##name,
-    FAR_TAGS(X)
-#undef X
-        TAGS
-};
+#define ENTRY      "hw_plugin_entry"
+#define MAX_NOTES  (64u << 10) /* bytes, of one section or segment */
+#define NAME_BYTES 256         /* of a library's name in PE and Mach-O, with the NUL */
 
 struct reader {
     struct source *source;
     struct object *object;
     char *why;
     size_t why_size;
-    ElfW(Ehdr) header;
-    ElfW(Phdr) segments[MAX_SEGMENTS];
-    const ElfW(Phdr) * dynamic, *tls; /* tls may be NULL */
-    /* Values of the dynamic section, by tag. `present` has a bit for each: 0 is a value,
-     * too. */
-    uint64_t tags[TAGS];
-    uint64_t present;
-    uint64_t needed[MAX_NEEDED];
-    ElfW(Sym) * symbols;
-    uint64_t symbol_count;
-    uint8_t *called; /* for each constructor and destructor: 1 if it is known to be code */
-    uint64_t places; /* how many places the relocations write to, at most */
-    char block[4096];
+    uint64_t start, size; /* of the object in the file */
+    bool big;             /* the byte order of numbers */
 };
 
-/* Whether the object defines the symbol in one of its sections. */
-static inline bool is_defined(const ElfW(Sym) * symbol)
-{
-    return symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < SHN_LORESERVE;
-}
-
-static inline bool has(const struct reader *reader, int tag)
-{
-    return reader->present >> tag & 1;
-}
+/* The parts of the readers. */
+enum object_fault elf_read(struct reader *reader);
+enum object_fault elf_check(struct reader *reader); /* header and segments alone */
+enum object_fault pe_read(struct reader *reader);
+enum object_fault macho_read(struct reader *reader);
+enum object_fault universal_read(struct reader *reader);
 
 /* Formats the description; returns `fault`. */
 enum object_fault because(struct reader *reader, enum object_fault fault,
@@ -99,19 +34,34 @@ enum object_fault truncated(struct reader *reader, const char *what);
 enum object_fault malformed(struct reader *reader, const char *what);
 enum object_fault no_memory(struct reader *reader);
 
-/* Copies bytes of the file; false if the file does not have them. */
-bool source_read(struct source *source, uint64_t offset, void *to, uint64_t bytes);
-bool in_file(struct source *source, uint64_t offset, uint64_t bytes);
-/* Finds the file offset of `bytes` bytes at `address`; false unless one readable segment
- * has all of them in the file. */
-bool locate(const struct reader *reader, uint64_t address, uint64_t bytes,
-            uint64_t *offset);
-bool read_memory(const struct reader *reader, uint64_t address, void *to, uint64_t bytes);
-/* The loaded segment with these rights (PF_R ...) that contains all of these bytes; or
- * NULL. */
-const ElfW(Phdr) * segment_of(const struct reader *reader, uint64_t address, uint64_t bytes,
-                              uint32_t rights);
-/* Whether the address lies in code. */
-bool executable(const struct reader *reader, uint64_t address);
+/* Whether the object has these bytes; read_at() copies them. */
+bool has_bytes(const struct reader *reader, uint64_t offset, uint64_t bytes);
+bool read_at(const struct reader *reader, uint64_t offset, void *to, uint64_t bytes);
+/* The number that `width` bytes hold: 1, 2, 4 or 8. */
+uint64_t number(const struct reader *reader, const uint8_t *bytes, unsigned width);
+/* The same, at an offset; false if the object does not have the bytes. */
+bool read_number(const struct reader *reader, uint64_t offset, unsigned width,
+                 uint64_t *value);
+
+/* A processor by its number in the format. */
+struct machine {
+    uint32_t number;
+    const char *name;
+};
+/* Adds the name, or "another processor", to those of the object. */
+void add_machine(struct reader *reader, const struct machine *rows, size_t count,
+                 uint64_t number);
+
+/* Adds a needed library by its name, which ends within `most` bytes from the offset. The first
+ * call makes room for all names. */
+enum object_fault add_needed(struct reader *reader, uint64_t offset, uint64_t most);
+
+/* Takes the manifest from notes of the form that HW_PLUGIN() writes, if one of them is it. Of the
+ * names and texts, each begins at a multiple of `align` bytes. */
+enum object_fault take_manifest(struct reader *reader, const uint8_t *notes, uint64_t bytes,
+                                unsigned align);
+/* Reads the bytes first; more than MAX_NOTES hold no manifest. */
+enum object_fault read_manifest(struct reader *reader, uint64_t offset, uint64_t bytes,
+                                unsigned align);
 
 #endif

@@ -86,21 +86,9 @@ static bool check_libc(struct candidate *candidate, const struct object *object)
 }
 
 static const enum reason reasons[OBJECT_FAULT_COUNT] = {
-    [OBJECT_EMPTY] = REASON_EMPTY,
-    [OBJECT_UNREADABLE] = REASON_UNREADABLE,
-    [OBJECT_NOT_AN_OBJECT] = REASON_NOT_AN_OBJECT,
-    [OBJECT_WRONG_FORMAT] = REASON_WRONG_FORMAT,
-    [OBJECT_WRONG_CLASS] = REASON_WRONG_CLASS,
-    [OBJECT_WRONG_BYTE_ORDER] = REASON_WRONG_BYTE_ORDER,
-    [OBJECT_WRONG_MACHINE] = REASON_WRONG_MACHINE,
-    [OBJECT_NOT_SHARED] = REASON_NOT_SHARED,
-    [OBJECT_TRUNCATED] = REASON_TRUNCATED,
-    [OBJECT_MALFORMED] = REASON_MALFORMED,
-    [OBJECT_EXECUTABLE_STACK] = REASON_EXECUTABLE_STACK,
-    [OBJECT_NO_ENTRY] = REASON_NO_ENTRY,
-    [OBJECT_BAD_ENTRY] = REASON_BAD_ENTRY,
-    [OBJECT_BAD_MANIFEST] = REASON_BAD_MANIFEST,
-    [OBJECT_NO_MEMORY] = REASON_NO_MEMORY,
+#define X(NAME, code) [OBJECT_##NAME] = REASON_##NAME,
+    OBJECT_FAULTS(X)
+#undef X
 };
 
 static bool missing(struct candidate *candidate, const char *library)
@@ -160,7 +148,7 @@ static bool check_library(const struct needs *needs, const struct library *libra
     enum object_fault fault = OBJECT_UNREADABLE;
     if (fstat(fd, &info) == 0) {
         source.size = (uint64_t)info.st_size;
-        fault = elf_check_library(&source, why, sizeof why);
+        fault = object_check_library(&source, why, sizeof why);
     }
     close(fd);
     return !fault ||
@@ -230,9 +218,10 @@ bool preflight(struct hw_context *context, struct candidate *candidate)
     if (context->settings.probe_child)
         key_begin(candidate);
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };
-    enum object_fault fault = elf_read(&source, object, why, sizeof why);
-    if (fault)
-        return stop(candidate, reasons[fault], "%s", why);
+    enum object_fault fault = object_read(&source, object, why, sizeof why);
+    const enum object_fault foreign = object_native(object, why, sizeof why);
+    if (foreign || fault)
+        return stop(candidate, reasons[foreign ? foreign : fault], "%s", why);
     return check_manifest(candidate, object) && check_name(context, candidate) &&
            check_abi(candidate) && check_libc(candidate, object);
 }

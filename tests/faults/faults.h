@@ -5,6 +5,10 @@
 
 #include "fixture.h"
 
+/* The reason of a file that nobody but the system's loader can judge, which may crash on it: it is
+ * loaded in a process of its own, and whatever comes of that, the test's process lives on. */
+#define BY_PROBE "by-probe"
+
 /* `make` puts the file at `path`, or elsewhere and says so in `path`. */
 struct made {
     const char *name;

@@ -20,7 +20,7 @@ static enum object_fault check(const uint8_t *bytes, size_t size)
         abort();
     for (size_t i = 0; i < size; i++)
         exact[i] = bytes[i];
-    enum object_fault fault = elf_read(&source, &object, why, sizeof why);
+    enum object_fault fault = object_read(&source, &object, why, sizeof why);
     object_free(&object);
     free(exact);
     return fault;

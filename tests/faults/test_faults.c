@@ -35,6 +35,28 @@ struct fault {
     const char *name;
 };
 
+/* Files that the probe has judged, and how many of them it has stopped. */
+static unsigned judged, stopped;
+
+/* Whether a damaged table is met depends on the system's loader, and on luck. */
+static void check_by_probe(const json_t *entry)
+{
+    const char *reason = text_of(entry, "reason");
+    judged++;
+    stopped += *reason != '\0';
+    check_reason(entry, reason);
+    if (*reason)
+        assert_string_equal(text_of(entry, "stage"), "probe");
+}
+
+/* What no reader refuses, the probe does: more than half of it. */
+static void test_judged(void **state)
+{
+    (void)state;
+    print_message("# %u of %u damaged files were stopped by the probe\n", stopped, judged);
+    assert_true(stopped * 2 >= judged);
+}
+
 /* One fault and the good plugin in one directory. */
 static void test_fault(void **state)
 {
@@ -56,7 +78,10 @@ static void test_fault(void **state)
     json_t *json = report(context);
     const json_t *entry = candidate(json, path);
     assert_non_null(entry);
-    check_reason(entry, fault->reason);
+    if (strcmp(fault->reason, BY_PROBE) == 0)
+        check_by_probe(entry);
+    else
+        check_reason(entry, fault->reason);
     check_good(context, json, lair("%s/hw_good.so", fault->name));
     json_decref(json);
     hw_close(context);
@@ -125,17 +150,6 @@ static void test_undefined(void **state)
                  rows[i][1]);
         assert_non_null(strstr(hw_message(), remedy));
     }
-}
-
-/* The time to check a file is bounded. */
-static void test_many_relocations(void **state)
-{
-    struct hw_context *context;
-    (void)state;
-    assert_int_equal(open_on(lair("elf_rela_sparse"),
-                             &(struct hw_options){ .backends = "plain" }, &context),
-                     HW_NO_DEVICE);
-    assert_non_null(strstr(hw_message(), "it has too many relocations"));
 }
 
 /* After fork(), calls in the child return HW_FORKED. The child can open a context of its
@@ -264,11 +278,15 @@ int main(void)
     enum { PLUGINS = sizeof plugins / sizeof *plugins, MOST = 512 };
     static struct fault faults[MOST];
     static struct CMUnitTest tests[MOST];
+    const char *probe = getenv("HW_TEST_PROBE");
+    const bool inproc = probe && strcmp(probe, "inproc") == 0;
     size_t count = 0;
     for (; count < PLUGINS; count++)
         faults[count] = (struct fault){ plugins[count].reason, NULL, plugins[count].name };
     for (const struct made *made = made_faults; made->name; made++)
-        if (!made->root || geteuid() == 0)
+        if (strcmp(made->reason, BY_PROBE) == 0 && inproc)
+            ; /* it could end this process */
+        else if (!made->root || geteuid() == 0)
             faults[count++] = (struct fault){ made->reason, made->make, made->name };
         else
             print_message("# not applicable to anyone but root: %s\n", made->name);
@@ -280,8 +298,8 @@ int main(void)
         cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
         cmocka_unit_test(test_fork),         cmocka_unit_test(test_holes),
         cmocka_unit_test(test_two_contexts), cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_many_relocations),
-        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_judged),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;

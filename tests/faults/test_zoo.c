@@ -139,7 +139,9 @@ static bool check_file(const json_t *json, const struct file *file)
 {
     const json_t *entry = candidate(json, file->path);
     const char *reason = text_of(entry, "reason");
-    const bool good = entry && !strcmp(reason, file->reason) &&
+    const bool by_probe = !strcmp(file->reason, BY_PROBE) &&
+                          (!*reason || !strcmp(text_of(entry, "stage"), "probe"));
+    const bool good = entry && (by_probe || !strcmp(reason, file->reason)) &&
                       (!*reason || (strlen(text_of(entry, "message")) > 5 &&
                                     strlen(text_of(entry, "remedy")) > 5));
     if (!good)

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Makes the seeds of the fuzz targets elf, pe and macho from far.c: a plugin for each system and processor. They are in
+# the tree, because not every machine has the compilers (Debian's clang-14, lld-14 and llvm-14). With a DIRECTORY, makes
+# them there instead.
+#
+#   tests/foreign/make.sh [DIRECTORY]
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:-$here/../fuzz/corpus}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out/elf" "$out/pe" "$out/macho"
+
+# compile TARGET OBJECT FLAG...
+compile()
+{
+    local target=$1 object=$2
+    shift 2
+    clang-14 "--target=$target" "$@" -std=c11 -Os -fPIC -fvisibility=hidden -ffreestanding -fno-stack-protector \
+        -nostdlibinc -I"$here/sdk" -I"$here/../../include" -c "$here/far.c" -o "$work/$object.o"
+}
+
+# Linux: the C library is an empty one of the same name.
+for target in aarch64-linux-gnu powerpc64-linux-gnu arm-linux-gnueabihf; do
+    name=${target%%-*} flags=()
+    [ "$name" != powerpc64 ] || flags=(-mabi=elfv2)
+    compile "$target" "$name" "${flags[@]}"
+    clang-14 "--target=$target" -x c -c /dev/null -o "$work/libc.o"
+    ld.lld-14 -shared -soname libc.so.6 -o "$work/libc.so" "$work/libc.o"
+    ld.lld-14 -shared -z now -z max-page-size=4096 --strip-all -o "$out/elf/far-$name.so" \
+        "$work/$name.o" "$work/libc.so"
+done
+
+# Windows: the C library is msvcrt.dll, of which a .def names the functions.
+printf 'LIBRARY msvcrt.dll\nEXPORTS\nvsnprintf\nmemcpy\nmemset\n' >"$work/msvcrt.def"
+while read -r name target machine; do
+    compile "$target-pc-windows-gnu" "$name"
+    llvm-dlltool-14 -m "$machine" -d "$work/msvcrt.def" -l "$work/$name.lib"
+    lld-link-14 -lldmingw /dll /noentry /nodefaultlib /timestamp:0 "/out:$out/pe/far-$name.dll" \
+        "/implib:$work/implib.lib" "$work/$name.o" "$work/$name.lib"
+done <<'ROWS'
+x86-64 x86_64 i386:x86-64
+aarch64 aarch64 arm64
+x86 i686 i386
+ROWS
+
+# macOS: the C library is libSystem, of which a .tbd names the functions.
+cat >"$work/libSystem.tbd" <<'TBD'
+--- !tapi-tbd
+tbd-version: 4
+targets: [ x86_64-macos, arm64-macos ]
+install-name: /usr/lib/libSystem.B.dylib
+exports:
+  - targets: [ x86_64-macos, arm64-macos ]
+    symbols: [ _vsnprintf, _memcpy, _memset, dyld_stub_binder ]
+...
+TBD
+for name in x86_64 arm64; do
+    compile "$name-apple-macos11" "$name-macos"
+    ld64.lld-14 -dylib -arch "$name" -platform_version macos 11.0 11.0 -install_name "hw_far.dylib" \
+        -o "$work/$name.dylib" "$work/$name-macos.o" "$work/libSystem.tbd"
+done
+cp "$work/x86_64.dylib" "$out/macho/far-x86-64.dylib"
+llvm-lipo-14 -create "$work/x86_64.dylib" "$work/arm64.dylib" -output "$out/macho/far-universal.dylib"
