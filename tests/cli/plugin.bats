@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# hw plugin lock: what it writes, and what the library says of a directory with a plugins.lock.
+# hw plugin: what show and check say of files for any system; what lock writes, and what the library says of a
+# directory with a plugins.lock.
 
 load common
 
@@ -132,4 +133,104 @@ EOF
     fails 2 "an action is missing"
     hw plugin lok "$plugins"
     fails 2 "did you mean 'lock'"
+}
+
+# far FILE NAME: a plugin for another system, from the seeds of the fuzz targets.
+far()
+{
+    cp "$BATS_TEST_DIRNAME/../fuzz/corpus/$1" "$BATS_TEST_TMPDIR/$2"
+}
+
+@test "show: a plugin for each system, without loading it" {
+    cd "$BATS_TEST_TMPDIR" || return
+    far pe/far-aarch64.dll hw_far.dll
+    far macho/far-universal.dylib hw_far.dylib
+    far elf/far-powerpc64.so hw_far.so
+    hw plugin show hw_far.dll
+    succeeds
+    says '  name +far'
+    says '  title +Far away'
+    says '  ABI +1 to 1'
+    says '  for +Windows, AArch64'
+    says '  needs +msvcrt.dll'
+    says '  opens +libfar.so.1'
+    says '  loads here +no: built for Windows on AArch64, not for Linux on .*'
+    hw plugin show hw_far.dylib --json
+    succeeds
+    json 'd["schema"] == 1 and d["format"] == "Mach-O" and d["system"] == "macOS" and not d["loadable"]' \
+        'sorted(d["machines"]) == ["AArch64", "x86-64"] and d["libraries"] == ["/usr/lib/libSystem.B.dylib"]' \
+        'd["reason"] is None and d["manifest"]["name"] == "far" and d["manifest"]["abi_max"] == 1'
+    hw plugin show hw_far.so
+    succeeds
+    says '  for +Linux, POWER'
+}
+
+@test "show: the plugins of the build are for this system" {
+    needs_cpu
+    hw plugin show "$PLUGINS/hw_cpu.so"
+    succeeds
+    says '  name +cpu'
+    says '  for +Linux, .*'
+    says "  loads here +it is for this system.*"
+}
+
+@test "show: what is wrong, in words and as the exit status" {
+    cd "$BATS_TEST_TMPDIR" || return
+    far pe/far-x86-64.dll hw_far.so
+    hw plugin show hw_far.so
+    [ "$status" -eq 1 ]
+    says '  wrong +wrong-format: built for Windows on x86-64, where a plugin is named hw_<name>.dll'
+    far pe/far-x86-64.dll hw_near.dll
+    hw plugin show hw_near.dll
+    [ "$status" -eq 1 ]
+    says '  wrong +name-mismatch: its manifest has the name "far", so it must be named hw_far.dll'
+    far pe/far-x86-64.dll any-name
+    hw plugin show any-name
+    succeeds
+    head -c 2000 any-name >hw_far.dll
+    hw plugin show hw_far.dll --json
+    [ "$status" -eq 1 ]
+    json 'd["reason"] == "truncated" and d["machines"] == ["x86-64"]'
+    echo text >hw_text.so
+    hw plugin show hw_text.so
+    [ "$status" -eq 1 ]
+    says '  wrong +not-an-object: not an object file'
+    for file in nowhere:missing .:not-a-file; do
+        hw plugin show "${file%%:*}"
+        [ "$status" -eq 1 ]
+        says "  wrong +${file##*:}: .*"
+    done
+    hw plugin show
+    fails 2 "show: a file is missing"
+}
+
+@test "check: each file of a directory that is named like a plugin" {
+    mkdir "$BATS_TEST_TMPDIR/many"
+    cd "$BATS_TEST_TMPDIR/many" || return
+    far pe/far-x86-64.dll many/hw_far.dll
+    far elf/far-aarch64.so many/hw_far.so
+    touch README libfar.so
+    hw plugin check .
+    succeeds
+    says '✓ ./hw_far.dll: far, ABI 1 to 1, for Windows on x86-64'
+    says '✓ ./hw_far.so: far, ABI 1 to 1, for Linux on AArch64'
+    says '2 of 2 files named like a plugin are sound plugins.'
+    far pe/far-x86-64.dll many/hw_wrong.so
+    hw plugin check . --json
+    [ "$status" -eq 1 ]
+    json 'd["sound"] == 2 and d["unsound"] == 1 and d["files"][2]["reason"] == "wrong-format"'
+    hw plugin check hw_far.so
+    succeeds
+    rm hw_*
+    hw plugin check .
+    [ "$status" -eq 1 ]
+}
+
+@test "check: ten thousand files of junk" {
+    mkdir "$BATS_TEST_TMPDIR/junk"
+    cd "$BATS_TEST_TMPDIR/junk" || return
+    seq 10000 | sed 's/.*/hw_&.so/' | xargs touch
+    hw plugin check . --json
+    [ "$status" -eq 1 ]
+    json 'd["unsound"] == 10000 and all(f["reason"] == "empty" for f in d["files"])'
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin.c - `hw plugin`: writes the file plugins.lock of a plugin directory. */
+/* plugin.c - `hw plugin`: what plugin files are (plugin_show.c), and which may be loaded: it writes
+ * the file plugins.lock of a plugin directory. */
 #define _GNU_SOURCE
 #include "command.h"
 #include "new_file.h"
 #include "options.h"
 #include "output.h"
+#include "plugin_show.h"
 
 #include "base/sha256.h"
 
@@ -23,17 +25,26 @@
 
 static const struct manual manual = {
     .about =
-        "hw plugin - which plugins may be loaded from a directory\n\n"
+        "hw plugin - what plugin files are, and which of them may be loaded\n\n"
+        "show prints what a file is: its name, the ABI versions it supports, the system and the\n"
+        "processor it was built for, and the libraries that it needs. The file is read, not\n"
+        "loaded, so it may be one for another system: .so, .dll, .dylib.\n\n"
+        "check says of a file, or of each file in a directory that is named like a plugin,\n"
+        "whether it is one, whole, and named as its manifest says.\n\n"
         "lock writes the SHA-256 digests of all plugin files in DIRECTORY to plugins.lock there.\n"
         "From then on, the library loads a plugin from this directory only if it is listed with\n"
         "its present content. Run it again after each wanted change; to unlock the directory,\n"
         "remove plugins.lock.",
-    .arguments = "[OPTION...] lock DIRECTORY",
+    .arguments = "[OPTION...] show FILE | check FILE|DIRECTORY | lock DIRECTORY",
     .notes =
+        "  hw plugin show ./hw_mine.dll\n"
+        "  hw plugin check /usr/lib/hw\n"
         "  hw plugin lock /usr/lib/hw\n"
         "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   what has changed since\n"
         "  hw explain                                      what the library says of it\n\n"
-        "The exit status is 1 if a file cannot be read or plugins.lock cannot be written.",
+        "The exit status is 1 if a file is not a sound plugin, if there is none to check, if a\n"
+        "file cannot be read, or if plugins.lock cannot be written. Whether a plugin works is\n"
+        "for 'hw explain FILE' and 'hw verify FILE' to find out: they load it.",
 };
 
 /* A directory while its lock is made. */
@@ -143,22 +154,29 @@ static int lock(const char *path)
 
 int cmd_plugin(int argc, const char **argv)
 {
-    static const char *const actions[] = { "lock", NULL };
+    static const char *const actions[] = { "show", "check", "lock", NULL };
     const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
     struct arguments arguments;
     int status;
 
     if (options_read(&arguments, &manual, table, argc, argv, 2, &status)) {
         status = EXIT_USAGE;
-        if (!arguments.count)
-            complain("an action is missing: 'hw plugin lock DIRECTORY'");
-        else if (is_known("action", arguments.words[0], actions)) {
-            if (arguments.count < 2)
-                complain("lock: a directory is missing; 'hw status' lists those that are "
-                         "searched");
-            else
-                status = lock(arguments.words[1]);
-        }
+        const char *action = arguments.count ? arguments.words[0] : NULL;
+        const char *path = arguments.count > 1 ? arguments.words[1] : NULL;
+        if (!action)
+            complain(
+                "an action is missing: 'hw plugin show FILE', 'hw plugin check DIRECTORY' "
+                "or 'hw plugin lock DIRECTORY'");
+        else if (!is_known("action", action, actions))
+            ;
+        else if (!path)
+            complain(
+                "%s: a %s is missing; 'hw status' lists the directories that are searched",
+                action, *action == 's' ? "file" : "directory");
+        else
+            status = *action == 's'   ? plugin_show(path)
+                     : *action == 'c' ? plugin_check(path)
+                                      : lock(path);
     }
     options_close(&arguments);
     return status;
