@@ -10,10 +10,11 @@
 /* Whether the process runs with rights that its user does not have (set-user-ID and so on). */
 bool process_elevated(void);
 uint64_t microseconds_now(void);
-/* The plugin directory beside the running library; see docs/build.md. The caller frees it. */
+/* The plugin directory beside the running library; see docs/build.md. The caller frees it. NULL,
+ * and errno, if memory runs out or the system does not tell. */
 char *plugin_directory(bool elevated);
 /* The program hw-probe that belongs to the running library, which need not exist; see
- * docs/build.md. The caller frees it. */
+ * docs/build.md. The caller frees it. NULL as above. */
 char *probe_program(bool elevated);
 /* The directory that the C library was loaded from, which is one of the system's. May be NULL;
  * the caller frees it. */

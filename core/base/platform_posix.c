@@ -109,33 +109,46 @@ const char *libc_version(void)
 #endif
 }
 
-/* A path that starts in the directory of the running library, without links; NULL if it does
- * not exist. */
+/* A path that starts in the directory of the running library, without links; NULL, and errno, if
+ * it does not exist, or if that cannot be told. */
 static char *beside_library(const char *rest)
 {
     Dl_info info;
+    errno = ENOENT;
     if (!dladdr((void *)(uintptr_t)&hw_version, &info) || !info.dli_fname ||
         info.dli_fname[0] != '/')
         return NULL;
     int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
     char *path = text_format("%.*s/%s", length, info.dli_fname, rest);
     char *real = path ? realpath(path, NULL) : NULL;
+    const int error = path ? errno : ENOMEM;
     free(path);
+    errno = error;
     return real;
+}
+
+/* Where it cannot be told, the place where it is installed is not a substitute: another file may
+ * be there. */
+static bool is_not_beside(void)
+{
+    return errno == ENOENT || errno == ENOTDIR || errno == EACCES;
 }
 
 char *plugin_directory(bool elevated)
 {
     char *path = elevated ? NULL : beside_library("hw");
-    return path ? path : text_format("%s", HW_PLUGIN_DIR);
+    return path || (!elevated && !is_not_beside()) ? path
+                                                   : text_format("%s", HW_PLUGIN_DIR);
 }
 
 /* Where it is installed, relative to the library; and where it is built. */
 char *probe_program(bool elevated)
 {
     static const char *const places[] = { HW_PROBE_BESIDE, "hw-probe" };
-    char *path = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof *places && !path && !elevated; i++)
-        path = *places[i] ? beside_library(places[i]) : NULL;
-    return path ? path : text_format("%s", HW_PROBE_PROGRAM);
+    for (size_t i = 0; i < sizeof places / sizeof *places && !elevated; i++) {
+        char *path = *places[i] ? beside_library(places[i]) : NULL;
+        if (path || (*places[i] && !is_not_beside()))
+            return path;
+    }
+    return text_format("%s", HW_PROBE_PROGRAM);
 }

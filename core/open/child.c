@@ -13,6 +13,7 @@
 #include "open/verdict.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,6 +43,7 @@ struct job {
     uint64_t start, deadline, patience; /* patience: from one sign of life to the next */
     unsigned char *reply;
     size_t size;
+    bool no_memory; /* for the reply */
 };
 
 struct jobs {
@@ -148,8 +150,11 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
         return true;
     }
     if (!verdict_decode(verdict, bytes, size)) {
+        const bool no_memory = errno == ENOMEM;
         free(verdict);
-        return false;
+        if (no_memory)
+            stop(candidate, REASON_NO_MEMORY, NULL);
+        return no_memory;
     }
     candidate->verdict = verdict;
     if (!verdict->reason)
@@ -176,7 +181,9 @@ static void finish(struct jobs *jobs, size_t index, bool late)
         log_line(&jobs->context->log, HW_LOG_WARN,
                  "%s: the process that tries it does not end, even killed",
                  job->candidate->path);
-    if (!child_accept(job->candidate, job->reply, job->size))
+    if (job->no_memory)
+        stop(job->candidate, REASON_NO_MEMORY, NULL);
+    else if (!child_accept(job->candidate, job->reply, job->size))
         no_reply(job, late);
     free(job->reply);
     job->candidate->microseconds[STAGE_PROBE] += microseconds_now() - job->start;
@@ -214,10 +221,10 @@ static bool take(struct job *job)
     unsigned char part[4096];
     ptrdiff_t got;
     while ((got = process_read(&job->process, part, sizeof part)) > 0) {
-        unsigned char *reply = job->size + (size_t)got <= VERDICT_BYTES
-                                   ? realloc(job->reply, job->size + (size_t)got)
-                                   : NULL;
-        if (!reply)
+        if (job->size + (size_t)got > VERDICT_BYTES)
+            return false;
+        unsigned char *reply = realloc(job->reply, job->size + (size_t)got);
+        if ((job->no_memory = !reply))
             return false;
         memcpy(reply + job->size, part, (size_t)got);
         job->reply = reply;
@@ -271,6 +278,10 @@ static bool find_program(struct jobs *jobs, struct distrust *why)
 {
     const struct settings *settings = &jobs->context->settings;
     char *path = probe_program(settings->elevated), *real = NULL;
+    if (!path && errno != ENOMEM) {
+        why->reason = REASON_NO_HELPER;
+        snprintf(why->message, sizeof why->message, "%s", strerror(errno));
+    }
     const int fd = path ? trust_open(path, settings->trust, &real, why) : -1;
     if (fd >= 0)
         close(fd);
@@ -285,8 +296,10 @@ static bool find_program(struct jobs *jobs, struct distrust *why)
 
 static void stop_all(struct jobs *jobs, const struct distrust *why)
 {
+    const enum reason reason = why->reason == REASON_NO_MEMORY ? REASON_NO_MEMORY
+                                                               : REASON_NO_HELPER;
     for (size_t i = 0; i < jobs->count; i++)
-        stop(jobs->list[i], REASON_NO_HELPER, "%s, which tries plugins, cannot be used: %s",
+        stop(jobs->list[i], reason, "%s, which tries plugins, cannot be used: %s",
              jobs->program ? jobs->program : "hw-probe", why->message);
 }
 

@@ -166,15 +166,20 @@ static void add_variables(char **key, const char *pattern)
     add(key, "variable %u %016" PRIx64 " %s", count, sum, pattern);
 }
 
-static uint64_t hash_groups(void)
+/* The other groups as a hash: there may be many. */
+static void add_user(char **key)
 {
     const int count = getgroups(0, NULL);
-    gid_t *list = count > 0 ? calloc((size_t)count, sizeof *list) : NULL;
-    const int got = list ? getgroups(count, list) : 0;
-    const uint64_t hash = hash_add(HASH_START, list,
-                                   got > 0 ? (size_t)got * sizeof *list : 0);
+    gid_t *list = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *list);
+    const int got = list ? getgroups(count > 0 ? count : 0, list) : -1;
+    if (got >= 0)
+        add(key, "user %ju %ju %016" PRIx64, (uintmax_t)geteuid(), (uintmax_t)getegid(),
+            hash_add(HASH_START, list, (size_t)got * sizeof *list));
     free(list);
-    return hash;
+    if (got >= 0)
+        return;
+    free(*key);
+    *key = NULL;
 }
 
 /* ---- what the verdicts on all plugins depend on ---- */
@@ -185,8 +190,7 @@ static char *common_key(const struct settings *settings)
     char *probe = probe_program(settings->elevated);
     char boot[64];
     add(&key, "version %s %s", hw_version_string(), HW_BUILD_STAMP);
-    add(&key, "user %ju %ju %016" PRIx64, (uintmax_t)geteuid(), (uintmax_t)getegid(),
-        hash_groups());
+    add_user(&key);
     add(&key, "boot %s", system_start(boot, sizeof boot) ? boot : "-");
     add(&key, "processors %u", usable_processors());
     add(&key, "libraries %s", identity_at(LIBRARY_CACHE).text);

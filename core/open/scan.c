@@ -284,6 +284,8 @@ static enum hw_status scan_directory(struct hw_context *context, const char *pat
         closedir(dir);
         return HW_OK;
     }
+    if (!dir && errno == ENOMEM)
+        return fail(HW_NO_MEMORY, "out of memory for plugin directory %s", path);
     if (!dir) {
         directory->state = strdup(strerror(errno));
         log_line(&context->log, level, "plugin directory %s (%s): %s", path, source,
@@ -338,6 +340,9 @@ static enum hw_status scan_list(struct hw_context *context, enum setting setting
 static enum hw_status scan_built_in(struct hw_context *context)
 {
     char *path = plugin_directory(context->settings.elevated);
+    if (!path && errno != ENOMEM)
+        return fail(HW_IO, "the plugin directory beside the library cannot be found: %s",
+                    strerror(errno));
     if (!path)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     enum hw_status status = scan_directory(context, path, "built-in", false);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "open/registry.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,12 +278,15 @@ static bool is_whole(const unsigned char *bytes, size_t size)
 bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size)
 {
     *verdict = (struct verdict){ 0 };
+    errno = 0;
     if (!is_whole(bytes, size))
         return false;
     struct reader reader = { bytes + FRAME_HEAD, size - VERDICT_FRAME };
     if (get_fields(&reader, verdict))
         return true;
+    const int error = errno;
     verdict_free(verdict);
+    errno = error;
     return false;
 }
 

@@ -52,7 +52,8 @@ struct verdict {
 bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t *size);
 
 /* Reads a verdict from bytes of any origin. False unless they are what verdict_encode() of
- * this version writes, of a verdict that makes sense; there is nothing to free then. */
+ * this version writes, of a verdict that makes sense; there is nothing to free then. errno is
+ * ENOMEM if it is for lack of memory. */
 bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size);
 
 void verdict_free(struct verdict *verdict);

@@ -115,7 +115,8 @@ struct detour {
     bool fetched;               /* they have been copied */
     void *memory[MAX_OPERANDS]; /* host memory for these operands */
     uint64_t bytes;             /* copied so far */
-    char unopened[512]; /* why a device that might compute the op could not be opened */
+    char unopened[512]; /* why a device that might compute the op could not be used */
+    bool no_memory;     /* memory ran out where one might have computed it */
     struct failed *failed;
 };
 
@@ -228,16 +229,25 @@ static bool passes_on(const struct detour *d, enum hw_status status)
     return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
 }
 
+/* Why a device is not used that might have computed the op. */
+static void keep_unused(struct detour *d, enum hw_status status)
+{
+    if (!d->unopened[0])
+        snprintf(d->unopened, sizeof d->unopened, "%s", hw_message());
+    d->no_memory |= status == HW_NO_MEMORY;
+}
+
 /* Whether another device says that it computes the op; sets the queue there. */
 static bool can_compute(struct detour *d, struct hw_device *device,
                         struct hw_queue **helper)
 {
     union any_op as;
-    if (!queue_helper(d->queue, device, helper))
-        return !device_computes(device, d->op, &d->args, &as);
-    if (!d->unopened[0])
-        snprintf(d->unopened, sizeof d->unopened, "%s", hw_message());
-    return false;
+    enum hw_status status = queue_helper(d->queue, device, helper);
+    if (status)
+        keep_unused(d, status);
+    else if ((status = device_computes(device, d->op, &d->args, &as)) == HW_NO_MEMORY)
+        keep_unused(d, status);
+    return !status;
 }
 
 /* Without memory for it, the device is asked again. */
@@ -271,6 +281,8 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
             return status;
         if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
             note_failure(d, device, status);
+            if (status == HW_NO_MEMORY)
+                keep_unused(d, status);
             queue_drain(helper); /* it may be reading operands already */
             if (passes_on(d, status))
                 continue;
@@ -296,7 +308,7 @@ static bool may_detour(const struct hw_queue *queue)
 }
 
 /* Fails. The message has the op, `why`, and the reason why no other device computes it.
- * `unopened` is the error of a device that could not be opened, or "". */
+ * `unopened` is the error of a device that could not be used, or "". */
 static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status, const char *why, const char *unopened)
 {
@@ -356,6 +368,8 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     if (moved && d.fetched)
         queue_drain(queue); /* copies that were queued before the error */
     detour_end(&d);
+    if (status == HW_UNSUPPORTED && d.no_memory)
+        status = HW_NO_MEMORY;
     /* another status than HW_UNSUPPORTED stays: the output may have been written */
     return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why, d.unopened)
                                    : moved;

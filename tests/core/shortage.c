@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
+#if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
+
 /* What is behind: the names under which the functions are known besides. */
 #if defined(__SANITIZE_ADDRESS__)
 #define BEHIND(name) __interceptor_##name
@@ -23,9 +25,16 @@ void *BEHIND(calloc)(size_t count, size_t size);
 void *BEHIND(realloc)(void *memory, size_t size);
 void *BEHIND(memalign)(size_t alignment, size_t size);
 
+/* What the system's loader allocates is known to AddressSanitizer by its caller, which is hidden
+ * from it here. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:ld-linux";
+}
+
 static _Thread_local unsigned left; /* allocations until one fails; 0: none does */
 static _Thread_local bool failed;
-
 static uintptr_t loader, loader_end; /* where the system's loader is */
 
 /* The system's loader leaks where its own memory runs out. */
@@ -46,6 +55,11 @@ static bool fails_now(const void *caller)
         return false;
     failed = true;
     errno = ENOMEM;
+    return true;
+}
+
+bool shortage_possible(void)
+{
     return true;
 }
 
@@ -90,3 +104,22 @@ int posix_memalign(void **memory, size_t alignment, size_t size)
                                                      : BEHIND(memalign)(alignment, size);
     return *memory ? 0 : ENOMEM;
 }
+
+#else
+
+bool shortage_possible(void)
+{
+    return false;
+}
+
+void shortage_begin(unsigned n)
+{
+    (void)n;
+}
+
+bool shortage_end(void)
+{
+    return false;
+}
+
+#endif

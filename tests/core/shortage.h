@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+/* Whether that is so; otherwise nothing ever fails. */
+bool shortage_possible(void);
 /* The n-th allocation of this thread from here on fails; 1: the next. Only that one. */
 void shortage_begin(unsigned n);
 /* From here on none fails. Whether one has. */

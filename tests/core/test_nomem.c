@@ -1,151 +1,148 @@
 /* SPDX-License-Identifier: MIT */
-/* test_nomem.c - the first allocation fails, then the second, the third and so on, in a
- * program that opens a context, computes on every path and closes. Each call either
- * returns HW_NO_MEMORY or works; nothing crashes, hangs or leaks (LeakSanitizer checks
- * the last).
- *
- * The linker redirects the library's allocations to this file (--wrap), not those of
- * plugins. */
-#define _POSIX_C_SOURCE 200809L
-#include "world.h"
+/* test_nomem.c - each public function while memory runs out: its first allocation fails, then its
+ * second, and so on until none does. It returns HW_NO_MEMORY and says so, or works nevertheless;
+ * nothing crashes, hangs or leaks (LeakSanitizer checks the last), and the same call works when
+ * there is memory again. A public function without a trial is an error. With HW_TEST_NOMEM=1,
+ * trials that take long are not shortened. */
+#include "nomem.h"
+#include "shortage.h"
 
-static int countdown = -1; /* allocations left before one fails; negative: none fails */
-static pthread_t tested;   /* allocations on other threads never fail */
-static bool failed;
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static bool fails_now(void)
+#include <cmocka.h>
+
+#define MOST 20000 /* allocations of one call */
+
+void ok(enum hw_status status)
 {
-    if (countdown < 0 || !pthread_equal(tested, pthread_self()))
-        return false;
-    failed |= countdown == 0;
-    return countdown-- == 0;
+    if (status)
+        fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
 }
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
+/* Whether the call was made with an allocation that failed. */
+static bool fails_at(const struct trial *trial, unsigned n, bool alone, unsigned *errors)
 {
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return fails_now() ? NULL : __real_aligned_alloc(alignment, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
-
-/* ---- the program ---- */
-
-static enum hw_status work(struct hw_context *context, struct hw_queue **queue)
-{
-    static float x[200], y[200];
-    const int64_t extents[] = { 50, 4 };
-    struct hw_device *near, *far;
-    struct hw_tensor a, b, c, hx, hy, view;
-    struct hw_event *event;
-    struct hw_graph *graph;
-    enum hw_status s;
-    if ((s = hw_device_find(context, "discrete:0", &near)) ||
-        (s = hw_device_find(context, "discrete:1", &far)) ||
-        (s = hw_queue_open(near, NULL, queue)) ||
-        (s = hw_tensor_alloc(near, 0, HW_F32, 2, extents, &a)) ||
-        (s = hw_tensor_alloc(near, 0, HW_F32, 2, extents, &b)) ||
-        (s = hw_tensor_alloc(far, HW_BUFFER_ZEROED, HW_F32, 2, extents, &c)) ||
-        (s = hw_tensor_host(&hx, x, HW_F32, 2, extents)) ||
-        (s = hw_tensor_host(&hy, y, HW_F32, 2, extents)) ||
-        (s = copy_between(*queue, &a, &hx)) ||
-        (s = hw_add(*queue, &(struct hw_add){ .a = a, .b = hx, .y = b })) ||
-        (s = hw_tensor_slice(&view, &hy, 1, 0, 2)) ||
-        (s = hw_silu(*queue, &(struct hw_silu){ .x = view, .y = view })) ||
-        (s = hw_mul(*queue, &(struct hw_mul){ .a = a, .b = a, .y = b })) ||
-        (s = copy_between(*queue, &c, &b)) || (s = hw_event_create(near, 0, &event)) ||
-        (s = hw_event_record(event, *queue)) || (s = hw_queue_record(*queue)))
-        return s;
-    s = hw_add(*queue, &(struct hw_add){ .a = a, .b = a, .y = b });
-    const enum hw_status ended = hw_queue_end(*queue, &graph);
-    if (s || (s = ended) || (s = hw_graph_launch(graph, *queue)))
-        return s;
-    hw_buffer_free_after(a.buffer, *queue);
-    return hw_queue_wait(*queue);
-}
-
-static void quiet(void *user, int32_t level, const char *text)
-{
-    (void)user, (void)level, (void)text;
-}
-
-static enum hw_status program(void)
-{
-    const struct hw_options options = { .size = sizeof options,
-                                        .backends = "discrete,cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
-                                        .threads = "1",
-                                        .log_fn = quiet };
-    struct hw_context *context = NULL;
-    struct hw_queue *queue = NULL;
-    enum hw_status status = hw_open(&options, &context);
-    if (!status)
-        status = work(context, &queue);
-    hw_close(context);
-    return status;
-}
-
-static void every_allocation_fails_once(void **state)
-{
-    enum { LIMIT = 5000 };
-    int n = 0, errors = 0;
-    (void)state;
-    ok(program());
-    tested = pthread_self();
-    for (; n < LIMIT; n++) {
-        countdown = n;
-        failed = false;
-        const enum hw_status status = program();
-        countdown = -1;
-        if (!failed)
-            break; /* the program needs no more than n */
-        /* Opening may succeed without a plugin for lack of memory. Some op may then be
-         * unsupported. */
-        if (status && status != HW_NO_MEMORY && status != HW_NO_DEVICE &&
-            status != HW_INVALID && status != HW_UNSUPPORTED) {
-            print_error("allocation %d: %s: %s\n", n, hw_status_name((int32_t)status),
-                        hw_message());
-            _fail(__FILE__, __LINE__);
-        }
-        errors += status == HW_NO_MEMORY;
+    if (!alone)
+        scene_open();
+    if (trial->prepare)
+        trial->prepare();
+    shortage_begin(n);
+    const enum hw_status status = trial->call();
+    const bool failed = shortage_end();
+    if (status && (!failed || status != HW_NO_MEMORY || !*hw_message()))
+        fail_msg("%s, allocation %u%s: %s: %s", trial->function, n,
+                 failed ? "" : " of fewer", hw_status_name((int32_t)status), hw_message());
+    if (status) {
+        ok(trial->call());
+        ++*errors;
     }
-    assert_true(n > 50 && n < LIMIT);
-    assert_true(errors > 20);
-    ok(program());
+    if (!alone)
+        scene_close();
+    return failed;
+}
+
+/* Emulators and sanitizers take fewer. */
+static unsigned stride_of(const struct trial *trial)
+{
+    if (getenv("HW_TEST_NOMEM") || !trial->stride)
+        return 1;
+    return getenv("HW_TEST_QUICK") ? 5 * trial->stride : trial->stride;
+}
+
+static void try_each(const struct trial *trial, bool alone)
+{
+    const unsigned stride = stride_of(trial);
+    unsigned n = 1, errors = 0;
+    while (fails_at(trial, n, alone, &errors))
+        assert_true((n += stride) < MOST);
+    print_message("# %s: of %u allocations, one of %u failed: %u errors\n", trial->function,
+                  n - stride, stride, errors);
+}
+
+static void try_all(const struct trial *trials, bool alone)
+{
+    for (; trials->function; trials++)
+        try_each(trials, alone);
+}
+
+static void opening_a_context(void **state)
+{
+    (void)state;
+    try_all(opening, true);
+}
+
+static void making_objects(void **state)
+{
+    (void)state;
+    try_all(objects, false);
+}
+
+static void asking(void **state)
+{
+    (void)state;
+    try_all(answers, false);
+}
+
+/* ---- that none is left out ---- */
+
+static bool has_trial(const struct trial *trials, const char *name, size_t length)
+{
+    for (; trials->function; trials++)
+        if (strlen(trials->function) == length && !memcmp(trials->function, name, length))
+            return true;
+    return false;
+}
+
+static unsigned check_header(const char *path)
+{
+    char line[512];
+    unsigned count = 0;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail_msg("%s cannot be read", path);
+    while (fgets(line, sizeof line, file)) {
+        const char *name = strncmp(line, "HW_EXPORT ", 10) ? NULL : strchr(line, '(');
+        if (!name)
+            continue;
+        const char *end = name;
+        while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z') ||
+               (name[-1] >= '0' && name[-1] <= '9'))
+            name--;
+        const size_t length = (size_t)(end - name);
+        count++;
+        if (!has_trial(opening, name, length) && !has_trial(objects, name, length) &&
+            !has_trial(answers, name, length))
+            fail_msg("%.*s of %s has no trial: add one to tests/core/nomem_*.c",
+                     (int)length, name, path);
+    }
+    fclose(file);
+    return count;
+}
+
+static void each_public_function_has_a_trial(void **state)
+{
+    (void)state;
+    assert_true(check_header(INCLUDE "/hw/hw.h") > 60);
+    assert_int_equal(check_header(INCLUDE "/hw/ops.h"), 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(each_public_function_has_a_trial),
+        cmocka_unit_test(opening_a_context),
+        cmocka_unit_test(making_objects),
+        cmocka_unit_test(asking),
     };
+    if (!shortage_possible()) {
+        print_message("1..0 # SKIP not applicable: this C library's allocator, or "
+                      "ThreadSanitizer's, cannot be replaced\n");
+        return 77;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

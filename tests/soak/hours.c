@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hours.c - a long run of which one step in a hundred is a fault. COUNT is its length in seconds,
- * but each fault comes at least twice. Descriptors and threads must not grow at all, memory by less
- * than GROWTH KiB in all, what is allocated by less than HEAP bytes. A run of more than a minute
- * takes an eighth of one processor. */
+/* hours.c - a long run of which one step in a hundred is a fault (in ten, in a run of less than a
+ * minute). COUNT is its length in seconds, but each fault comes at least twice. Descriptors and
+ * threads must not grow at all, memory by less than GROWTH KiB in all, what is allocated by less
+ * than HEAP bytes. A run of more than a minute takes an eighth of one processor. */
 #define _GNU_SOURCE
 #include "hours.h"
 
@@ -119,7 +119,7 @@ static void prepare(void)
 static void step(struct run *run, struct stay *stay)
 {
     run->steps++;
-    if (run->steps % 100)
+    if (run->steps % (run->length < 60 ? 10 : 100))
         steps[random_below(step_count)].run(stay);
     else
         mishaps[run->faults++ % (long)mishap_count].run(stay);

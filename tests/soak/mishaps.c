@@ -203,11 +203,6 @@ static void corrupt(struct stay *stay)
 
 /* ---- what the process may have ---- */
 
-#if defined(__SANITIZE_THREAD__)
-#define shortage_begin(n) (void)(n)
-#define shortage_end()    true
-#endif
-
 /* Opens, computes on each device and closes. What fails says so. */
 static enum hw_status live(void)
 {

@@ -50,6 +50,7 @@ struct watched {
     size_t tail_size;
     int status;
     bool ended, late;
+    bool no_memory; /* for the reply */
 };
 
 /* ---- in the worker ---- */
@@ -216,10 +217,10 @@ static void take_reply(struct watched *watched)
     ssize_t got;
     while ((got = read(watched->reply, part, sizeof part)) > 0) {
         /* More than a verdict can have makes no sense; the rest is not kept. */
-        unsigned char *bytes = watched->size <= VERDICT_BYTES
-                                   ? realloc(watched->bytes, watched->size + (size_t)got)
-                                   : NULL;
-        if (!bytes)
+        if (watched->size > VERDICT_BYTES || watched->no_memory)
+            continue;
+        unsigned char *bytes = realloc(watched->bytes, watched->size + (size_t)got);
+        if ((watched->no_memory = !bytes))
             continue;
         memcpy(bytes + watched->size, part, (size_t)got);
         watched->bytes = bytes;
@@ -408,7 +409,7 @@ static char *message_of_end(const struct watched *watched, const struct request 
         return text_format("it crashed %s: %s (signal %d)", when,
                            signal_words(WTERMSIG(status)), WTERMSIG(status));
     *reason = REASON_NO_MEMORY;
-    if (WEXITSTATUS(status) == BAD_END)
+    if (WEXITSTATUS(status) == BAD_END || watched->no_memory)
         return text_format("memory ran out, %s", when);
     *reason = REASON_DEVICE_FAILED;
     if (WEXITSTATUS(status) == DEVICE_LOST)
@@ -441,12 +442,15 @@ static char *with_output(char *message, struct watched *watched)
     return longer;
 }
 
-static bool is_good(const struct watched *watched)
+static bool is_good(struct watched *watched)
 {
     struct verdict verdict;
-    if (!watched->ended || watched->status ||
-        !verdict_decode(&verdict, watched->bytes, watched->size))
+    if (!watched->ended || watched->status || watched->no_memory)
         return false;
+    if (!verdict_decode(&verdict, watched->bytes, watched->size)) {
+        watched->no_memory = errno == ENOMEM;
+        return false;
+    }
     verdict_free(&verdict);
     return true;
 }
