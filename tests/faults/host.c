@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
 #include <signal.h>
@@ -23,6 +24,8 @@ static void add_descriptors(FILE *out)
     const long most = sysconf(_SC_OPEN_MAX);
     for (int fd = 0; fd < (most < 4096 ? most : 4096); fd++) {
         char link[64], target[512];
+        if (fcntl(fd, F_GETFD) < 0)
+            continue;
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         const ssize_t length = readlink(link, target, sizeof target - 1);
         if (length >= 0)
@@ -90,7 +93,7 @@ static void add_rest(FILE *out)
         fprintf(out, "variable %s\n", *entry);
 }
 
-char *host_now(void)
+char *host_text(void)
 {
     char *text = NULL;
     size_t size;

@@ -7,7 +7,7 @@
 /* A line for each thing: descriptors and what they lead to, threads, signals and their handlers,
  * blocked signals, umask, working directory, locale, floating-point modes, environment, limits,
  * children. The caller frees it; NULL if it cannot be told. */
-char *host_now(void);
+char *host_text(void);
 
 /* The first line of `now` that differs from that of `before`, in a buffer; NULL: none does. */
 const char *host_difference(const char *before, const char *now);

@@ -216,7 +216,7 @@ static void visit(void)
     struct timespec start, end;
     char byte;
     setenv("HW_TEST_FIFO", lair("fifo"), 1);
-    char *before = host_now();
+    char *before = host_text();
     const int fifo = open(lair("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(fifo >= 0);
     started = 0;
@@ -236,7 +236,7 @@ static void visit(void)
     if (host_mapping(lair("zoo"), "/hw_" GOOD ".so"))
         fail_msg("%s is in the process", host_mapping(lair("zoo"), "/hw_" GOOD ".so"));
     hw_close(context);
-    char *now = host_now();
+    char *now = host_text();
     const char *difference = host_difference(before, now);
     if (difference)
         fail_msg("the process has changed: %s", difference);

@@ -7,7 +7,8 @@
  *   threads  the same by 64 threads at once, which compute, too
  *   swap     contexts opened while the plugin's file is replaced all the time, by one that must not
  *            be loaded and back
- *   zoo      directories of random plugins, faulty and damaged ones, beside a good one
+ *   zoo      directories of random plugins, faulty and damaged ones, beside a good one, with random
+ *            settings: each gets the reason that it must
  *   hours    computing with one fault in a hundred steps; COUNT is the number of seconds
  *   junk     files in one directory that only have the names of plugins
  *
