@@ -48,6 +48,12 @@ nothing()
     done | nothing
 }
 
+@test "the library reads variables where it looks whether it has elevated rights" {
+    # config.c reads settings, libraries.c LD_LIBRARY_PATH; test_elevated.c runs both.
+    grep -lE '\b(secure_)?getenv\(' -r core | grep -vxE 'core/(open/config|object/libraries)\.c' | nothing
+    grep -hE '\b(secure_)?getenv\(' -r core | grep -v 'elevated ? NULL : getenv(' | nothing
+}
+
 @test "the library needs libc only" {
     needed "$LIBRARY" | grep -vE '^(libc\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9])$' | nothing
 }
