@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* permissions.h - files and directories of all owners, groups, modes and access control lists, and
+ * what is right about each: said here once more, from docs/loader.md and not from trust.c. Only
+ * root can make them. */
+#ifndef PERMISSIONS_H
+#define PERMISSIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define USER        12345
+#define OTHER       54321
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* An access control list with a line for OTHER, or none. */
+enum list { NO_LIST, OTHER_READS, OTHER_WRITES };
+
+struct thing {
+    uid_t owner;
+    gid_t group;
+    mode_t mode;
+    enum list list;
+};
+
+/* The callers are the first two of them. */
+extern const uid_t users[3];
+extern const enum list lists[3];
+
+/* Makes the file what `thing` says; false if there are no access control lists here. */
+bool thing_make(const char *path, const struct thing *thing);
+/* Says what it is, in one of two buffers. */
+const char *thing_text(const struct thing *thing);
+
+/* The reason that it gets if this user is the caller, whose only group has the user's number; "" if
+ * it is used. All may search the directory. */
+const char *right_of_file(const struct thing *file, uid_t caller);
+const char *right_of_directory(const struct thing *directory, uid_t caller);
+/* A link of that owner in the directory. */
+const char *right_of_link(uid_t owner, const struct thing *directory, uid_t caller);
+
+#endif
