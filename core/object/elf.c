@@ -45,6 +45,12 @@ static enum object_fault check_type(struct reader *reader, uint64_t type)
                    type < ET_KNOWN ? what[type] : "an object file of unknown type");
 }
 
+static enum object_fault ends_in_header(struct reader *reader)
+{
+    return because(reader, OBJECT_TRUNCATED,
+                   "the file is truncated: it ends within its header");
+}
+
 static enum object_fault read_header(struct elf *elf, uint8_t header[64])
 {
     static const struct machine machines[] = {
@@ -53,13 +59,12 @@ static enum object_fault read_header(struct elf *elf, uint8_t header[64])
     };
     struct reader *reader = elf->reader;
     if (!read_at(reader, 0, header, 16))
-        return truncated(reader, "header");
+        return ends_in_header(reader);
     enum object_fault fault = read_class(elf, header);
     if (fault)
         return fault;
     if (!read_at(reader, 0, header, elf->layout->header))
-        return because(reader, OBJECT_TRUNCATED,
-                       "the file is truncated: it ends within its header");
+        return ends_in_header(reader);
     add_machine(reader, machines, sizeof machines / sizeof *machines,
                 number(reader, header + 18, 2));
     reader->object->bits = elf->layout->word * 8u;
