@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fenv.h>
 #include <ftw.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -40,9 +40,10 @@ static void pace(const struct run *run)
     const double used = processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN),
                  ahead = used / SHARE - (seconds() - run->start);
     if (run->length > 60 && ahead > 0.01)
-        nanosleep(&(struct timespec){ .tv_sec = (time_t)ahead,
-                                      .tv_nsec = (long)(1e9 * (ahead - (time_t)ahead)) },
-                  NULL);
+        nanosleep(
+            &(struct timespec){ .tv_sec = (time_t)ahead,
+                                .tv_nsec = (long)(1e9 * (ahead - (double)(time_t)ahead)) },
+            NULL);
 }
 
 /* Bytes in use; 0 where that is not known. */

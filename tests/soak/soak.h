@@ -6,7 +6,6 @@
 
 #include <hw/hw.h>
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -27,7 +26,7 @@ uint64_t random_below(uint64_t limit);
 struct host {
     int descriptors, threads, rounding;
     long resident; /* KiB */
-    char directory[PATH_MAX], locale[128];
+    char directory[4096], locale[128];
     uint64_t environment, handlers;
 };
 
