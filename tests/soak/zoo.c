@@ -9,6 +9,7 @@
 #include "../faults/host.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
