@@ -92,6 +92,15 @@ enum feature {
     X(matmul_gemv, gemv_int8_few_q5_K)                                                     \
     X(matmul_gemv, gemv_int8_q6_K)                                                         \
     X(matmul_gemv, gemv_int8_few_q6_K)                                                     \
+    X(matmul_gemv, gemv_tall_f16)                                                          \
+    X(matmul_gemv, gemv_tall_bf16)                                                         \
+    X(matmul_gemv, gemv_tall_q8_0)                                                         \
+    X(matmul_gemv, gemv_tall_q4_0)                                                         \
+    X(matmul_gemv, gemv_tall_q4_1)                                                         \
+    X(matmul_gemv, gemv_tall_q5_0)                                                         \
+    X(matmul_gemv, gemv_tall_q5_1)                                                         \
+    X(matmul_gemv, gemv_tall_q4_K)                                                         \
+    X(matmul_gemv, gemv_tall_q6_K)                                                         \
     X(rows, rows_rmsnorm_f32_f32)                                                          \
     X(rows, rows_add_rmsnorm_f32_f32)                                                      \
     X(rows, rows_rmsnorm_f16_f16)                                                          \
@@ -358,7 +367,7 @@ int32_t launch_load(struct device *device, const void *image, const char *name,
 int32_t module_of_source(struct device *device, const struct hw_user_kernel *desc,
                          void **module);
 
-/* ---- kernels/matmul_gemv.c, kernels/heads.c ------------------------------------------------ */
+/* ---- kernels/gemv_graph.c, kernels/heads.c - ------------------------------------------------ */
 
 /* Launches the first nodes of a graph as one kernel, where one can compute several of them, and
  * sets `taken` to how many; 0: none. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cu: up to 8 rows of a, and b stored [n,k]. Several matmuls of the same row, and
- * a swiglu of two, can be one launch. */
-#include "../cuda.h"
-
-#include "matmul_gemv.h"
+/* Plans matmul_gemv.cu: up to 8 rows of a, and b stored [n,k]. */
+#include "gemv_plan.h"
 
 /* ---- the kernel ---- */
 
@@ -36,17 +33,24 @@ static enum tuned rounding_kernel(int32_t type, bool few)
     return kernels[type][few];
 }
 
-/* What is launched. */
-struct kind {
-    int type; /* of b */
-    int64_t k;
-    int tokens; /* rows of a in a launch; more take several */
-    bool rounds;
-};
+/* For b of many rows, of which a warp has more at a time; TUNED_COUNT: none. */
+static enum tuned tall_kernel(int32_t type)
+{
+    static const enum tuned kernels[] = {
+        [HW_F32] = TUNED_COUNT,           [HW_F16] = TUNED_gemv_tall_f16,
+        [HW_BF16] = TUNED_gemv_tall_bf16, [HW_Q8_0] = TUNED_gemv_tall_q8_0,
+        [HW_Q4_0] = TUNED_gemv_tall_q4_0, [HW_Q4_1] = TUNED_gemv_tall_q4_1,
+        [HW_Q5_0] = TUNED_gemv_tall_q5_0, [HW_Q5_1] = TUNED_gemv_tall_q5_1,
+        [HW_Q4_K] = TUNED_gemv_tall_q4_K, [HW_Q5_K] = TUNED_COUNT,
+        [HW_Q6_K] = TUNED_gemv_tall_q6_K,
+    };
+    return kernels[type];
+}
 
 /* What a group has. */
 struct shape {
     int warps, stages; /* of the ring of each; 0: it does not fit */
+    int rows;          /* of b, that a warp has at a time */
     unsigned shared;
 };
 
@@ -55,12 +59,12 @@ struct need {
     int64_t a, stage; /* a in shared memory; a stage of a warp's ring */
 };
 
-static struct need need_of(const struct kind *kind)
+static struct need need_of(const struct gemv_kind *kind, int rows)
 {
     const int type = kind->type;
     const int64_t steps = (kind->k + GEMV_STEP_NUMBERS(type) - 1) / GEMV_STEP_NUMBERS(type);
     const int64_t a = steps * GEMV_A_BYTES(type, kind->rounds ? ROUNDED : EXACT);
-    return (struct need){ a * kind->tokens, GEMV_STAGE_BYTES(type) };
+    return (struct need){ a * kind->tokens, GEMV_STAGE_BYTES(type, rows) };
 }
 
 /* What dynamic memory each of `groups` groups on a multiprocessor may have. */
@@ -77,8 +81,9 @@ static struct shape shape_with(const struct need *need, int64_t warps, int64_t r
     stages = stages < GEMV_STAGES ? stages : GEMV_STAGES;
     if (room < need->a || stages < 2)
         return (struct shape){ 0 };
-    return (struct shape){ (int)warps, (int)stages,
-                           (unsigned)(warps * stages * need->stage + need->a) };
+    return (struct shape){ .warps = (int)warps,
+                           .stages = (int)stages,
+                           .shared = (unsigned)(warps * stages * need->stage + need->a) };
 }
 
 /* The most warps that have room. */
@@ -92,14 +97,40 @@ static struct shape shape_in(const struct need *need, int64_t room)
 
 /* Two groups must never fit on one multiprocessor: those of a launch that begins early would
  * gather where the launch before it has left room, and that multiprocessor would finish last. */
-static struct shape shape_of(const struct device *device, const struct kind *kind)
+static struct shape shape_with_rows(const struct device *device,
+                                    const struct gemv_kind *kind, int rows)
 {
-    const struct need need = need_of(kind);
+    const struct need need = need_of(kind, rows);
     const int64_t least = room_for(device, 2) + 16;
     struct shape shape = shape_in(&need, room_for(device, 1));
     if (shape.stages && shape.shared < least)
         shape.shared = (unsigned)least;
+    shape.rows = rows;
     return shape;
+}
+
+/* Whether some warps of a group load a row while the others fill their rings. */
+static bool has_stagers(const struct device *device, const struct gemv_kind *kind)
+{
+    return device->capability == 90 && kind->tokens == 1;
+}
+
+/* Whether each warp has a few rows of b. */
+static bool is_tall(const struct device *device, const struct gemv_kind *kind, int64_t rows)
+{
+    return has_stagers(device, kind) && rows >= 2 * GEMV_WARPS * (int64_t)device->units &&
+           (kind->rounds || GEMV_IS_FLOAT(kind->type)) &&
+           tall_kernel(kind->type) != TUNED_COUNT;
+}
+
+/* `rows`: of b. */
+static struct shape shape_of(const struct device *device, const struct gemv_kind *kind,
+                             int64_t rows)
+{
+    struct shape shape = { 0 };
+    if (is_tall(device, kind, rows))
+        shape = shape_with_rows(device, kind, GEMV_TALL_ROWS);
+    return shape.stages ? shape : shape_with_rows(device, kind, GEMV_ROWS);
 }
 
 /* ---- what fits ---- */
@@ -113,10 +144,11 @@ static int64_t rows_of(const struct hw_tensor *c)
     return c->extent[c->rank - 2];
 }
 
-static struct kind kind_of(const struct hw_matmul *op, const struct plan *plan)
+struct gemv_kind gemv_kind_of(const struct hw_matmul *op, const struct plan *plan)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    return (struct kind){ op->b.dtype, m->k, plan->rounds ? (int)m->m : 1, plan->rounds };
+    return (struct gemv_kind){ op->b.dtype, m->k, plan->rounds ? (int)m->m : 1,
+                               plan->rounds };
 }
 
 /* Where numbers are read from shared memory in as many bytes, as they lie in device memory. */
@@ -154,8 +186,7 @@ static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)
 
 /* ---- launches ---- */
 
-/* All but the parts. */
-static struct gemv_args args_of(const struct plan *plan, const struct hw_matmul *op)
+struct gemv_args gemv_args_of(const struct plan *plan, const struct hw_matmul *op)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
     return (struct gemv_args){
@@ -169,8 +200,8 @@ static struct gemv_args args_of(const struct plan *plan, const struct hw_matmul 
     };
 }
 
-static void add_part(struct gemv_args *args, const struct plan *plan,
-                     const struct hw_matmul *op)
+void gemv_add_part(struct gemv_args *args, const struct plan *plan,
+                   const struct hw_matmul *op)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
     args->part[args->parts++] = (struct gemv_part){
@@ -186,36 +217,42 @@ static void add_part(struct gemv_args *args, const struct plan *plan,
         args->constant = 0;
 }
 
-static int32_t launch_parts(const struct launcher *at, const struct kind *kind,
-                            struct gemv_args *args)
+static enum tuned kernel_of(const struct gemv_kind *kind, const struct shape *shape)
 {
-    const struct shape shape = shape_of(at->device, kind);
+    return shape->rows == GEMV_TALL_ROWS ? tall_kernel(kind->type)
+           : kind->rounds                ? rounding_kernel(kind->type, kind->tokens > 1)
+                                         : exact_kernel(kind->type);
+}
+
+int32_t gemv_launch_parts(const struct launcher *at, const struct gemv_kind *kind,
+                          struct gemv_args *args)
+{
+    const struct shape shape = shape_of(at->device, kind, args->rows);
+    const int stagers = has_stagers(at->device, kind) ? GEMV_STAGERS : 0;
     const int pieces = args->rows / (args->gated ? 2 : 1), units = at->device->units;
     args->tokens = kind->tokens;
     args->stages = shape.stages;
     return launch_kernel(
         at,
         &(struct launch){
-            .kernel = kind->rounds ? rounding_kernel(kind->type, kind->tokens > 1)
-                                   : exact_kernel(kind->type),
+            .kernel = kernel_of(kind, &shape),
             .groups = { (unsigned)(pieces < units ? pieces : units), 1, 1 },
-            .threads = (unsigned)shape.warps * 32,
+            .threads = (unsigned)(shape.warps + stagers) * 32,
             .shared = shape.shared,
             .early = true,
         },
         args);
 }
 
-static int32_t launch_gemv(const struct launcher *at, const struct plan *plan,
-                           const void *op)
+int32_t gemv_launch(const struct launcher *at, const struct plan *plan, const void *op)
 {
     const int64_t rows = plan->lowered.args.matmul.m;
-    const struct kind kind = kind_of(op, plan);
-    struct gemv_args args = args_of(plan, op);
+    const struct gemv_kind kind = gemv_kind_of(op, plan);
+    struct gemv_args args = gemv_args_of(plan, op);
     int32_t status = HW_OK;
-    add_part(&args, plan, op);
+    gemv_add_part(&args, plan, op);
     for (int64_t row = 0; row < rows && !status; row += kind.tokens) {
-        status = launch_parts(at, &kind, &args);
+        status = gemv_launch_parts(at, &kind, &args);
         args.a += (uint64_t)(kind.tokens * args.a_stride);
         args.part[0].c += (uint64_t)(kind.tokens * args.c_stride);
     }
@@ -231,7 +268,7 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    plan->launch = launch_gemv;
+    plan->launch = gemv_launch;
     plan->workspace = 0;
     plan->rounds = row->needs & BYTES;
     if (!op->b.buffer)
@@ -247,131 +284,8 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
         return "rows of b have an odd number of blocks";
     if (!is_aligned(op, m))
         return "a or b is not aligned";
-    const struct kind kind = kind_of(op, plan);
-    if (!shape_of(op->b.buffer->device, &kind).stages)
+    const struct gemv_kind kind = gemv_kind_of(op, plan);
+    if (!shape_of(op->b.buffer->device, &kind, m->n).stages)
         return "a does not fit into shared memory";
     return NULL;
-}
-
-/* ---- neighbours in a graph as one launch ---- */
-
-static struct range floats_at(uint64_t begin, int64_t count, int32_t type)
-{
-    const uint64_t bytes = type ? (uint64_t)(count * hw_dtype_bytes(type)) : 0;
-    return (struct range){ begin, begin + bytes };
-}
-
-static struct range weights_of(const struct gemv_part *part, int k)
-{
-    /* with one row there may be no stride */
-    return (struct range){ part->b, part->b + (uint64_t)(part->rows * part->stride) +
-                                        (uint64_t)k * 4 };
-}
-
-/* Whether what `writer` writes is nothing that `other` reads or writes. */
-static bool does_not_touch(const struct gemv_args *args, const struct gemv_part *writer,
-                           const struct gemv_part *other)
-{
-    const struct range c = floats_at(writer->c, writer->rows, args->c_type);
-    return are_apart(c, floats_at(args->a, args->k, args->a_type)) &&
-           are_apart(c, weights_of(other, args->k)) &&
-           are_apart(c, floats_at(other->bias, other->rows, other->bias_type)) &&
-           are_apart(c, floats_at(other->c, other->rows, args->c_type));
-}
-
-static bool is_gemv(const struct queue *queue, const struct hw_node *node,
-                    struct plan *plan)
-{
-    return node->op == HW_OP_MATMUL &&
-           !kernel_plan(&queue->choice, node->op, node->args, plan) &&
-           plan->launch == launch_gemv && plan->lowered.args.matmul.m == 1 &&
-           plan->lowered.groups > 0;
-}
-
-/* Adds a matmul of the same a, unless one depends on another. */
-static bool add_neighbour(struct gemv_args *args, const struct queue *queue,
-                          const struct plan *plan_of_first, const struct hw_matmul *first,
-                          const struct hw_node *node)
-{
-    struct plan plan;
-    struct gemv_args more = *args;
-    if (args->parts == GEMV_PARTS || !is_gemv(queue, node, &plan) ||
-        plan.rounds != plan_of_first->rounds)
-        return false;
-    const struct hw_matmul *op = node->args;
-    const struct gemv_args own = args_of(&plan, op);
-    if (own.a != args->a || own.k != args->k || own.a_type != args->a_type ||
-        own.c_type != args->c_type || op->b.dtype != first->b.dtype)
-        return false;
-    add_part(&more, &plan, op);
-    const struct gemv_part *last = &more.part[args->parts];
-    for (int i = 0; i < args->parts; i++)
-        if (!does_not_touch(&more, last, &more.part[i]) ||
-            !does_not_touch(&more, &more.part[i], last))
-            return false;
-    *args = more;
-    return true;
-}
-
-static int64_t elements_of(const struct hw_tensor *t)
-{
-    int64_t count = 1;
-    for (int i = 0; i < t->rank; i++)
-        count *= t->extent[i];
-    return count;
-}
-
-static uint64_t address_of(const struct lowered *l, int operand, const struct place *place)
-{
-    return launch_base(l->operand[operand]) + (uint64_t)place->offset;
-}
-
-/* Adds silu(first) * second, if that is what a node computes. */
-static bool add_swiglu(struct gemv_args *args, const struct queue *queue,
-                       const struct hw_node *node)
-{
-    struct plan plan;
-    const struct gemv_part *gate = &args->part[0], *up = &args->part[1];
-    if (node->op != HW_OP_SWIGLU || queue->choice.forced[HW_OP_SWIGLU] ||
-        args->parts != 2 || gate->rows != up->rows || gate->bias_type || up->bias_type ||
-        args->c_type != HW_F32 ||
-        kernel_plan(&queue->choice, HW_OP_SWIGLU, node->args, &plan))
-        return false;
-    const struct lowered *l = &plan.lowered;
-    const struct swiglu_args *s = &l->args.swiglu;
-    const uint64_t y = address_of(l, 0, &s->y);
-    struct gemv_part writer = *gate;
-    writer.c = y;
-    if (l->form != FORM_f32_f32 || s->cols != gate->rows ||
-        elements_of(l->operand[0]) != gate->rows)
-        return false;
-    if (address_of(l, 1, &s->gate) != gate->c || address_of(l, 2, &s->up) != up->c ||
-        !does_not_touch(args, &writer, up) ||
-        (y != gate->c && !does_not_touch(args, &writer, gate)))
-        return false;
-    args->y = y;
-    args->gated = 1;
-    return true;
-}
-
-int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
-                          const struct hw_node *nodes, uint32_t count, uint32_t *taken)
-{
-    struct plan plan;
-    *taken = 0;
-    if (count < 2 || !is_gemv(queue, nodes, &plan))
-        return HW_OK;
-    const struct hw_matmul *first = nodes->args;
-    struct gemv_args args = args_of(&plan, first);
-    uint32_t n = 1;
-    add_part(&args, &plan, first);
-    while (n < count && add_neighbour(&args, queue, &plan, first, &nodes[n]))
-        n++;
-    if (n == 1)
-        return HW_OK;
-    if (n < count && add_swiglu(&args, queue, &nodes[n]))
-        n++;
-    *taken = n;
-    const struct kind kind = kind_of(first, &plan);
-    return launch_parts(at, &kind, &args);
 }

@@ -5,14 +5,18 @@
 #define MATMUL_GEMV_H
 
 enum {
-    GEMV_ROWS = 2,   /* of b, that a warp has at a time */
-    GEMV_WARPS = 16, /* of a group, at most */
-    GEMV_STAGES = 6, /* of a warp's ring, at most */
-    GEMV_TOKENS = 8, /* rows of a, at most */
-    GEMV_PARTS = 3   /* products of one a that a launch computes, at most */
+    GEMV_ROWS = 2,      /* of b, that a warp has at a time */
+    GEMV_TALL_ROWS = 4, /* the same where b has many */
+    GEMV_WARPS = 16,    /* of a group, that multiply, at most */
+    GEMV_STAGERS = 16,  /* that load a, where it is one row, on compute capability 9.0 */
+    GEMV_STAGES = 6,    /* of a warp's ring, at most */
+    GEMV_TOKENS = 8,    /* rows of a, at most */
+    GEMV_PARTS = 3,     /* products of one a that a launch computes, at most */
+    GEMV_NORM_QUADS =
+        2 /* pieces of 16 bytes that a thread has of a row that is normed, at most */
 };
 
-/* One product: c = a . b^T + bias, b [rows,k]. Addresses; 0: no bias. */
+/* One product: c = a . b^T + bias, b [rows,k]. Addresses; 0: no bias, c is not stored. */
 struct gemv_part {
     u64 b, bias, c;
     i64 stride; /* bytes from row to row of b */
@@ -21,10 +25,14 @@ struct gemv_part {
 
 struct gemv_args {
     u64 a, y; /* y: with `gated`, silu(c of part 0) * (c of part 1), of type c_type */
+    u64 norm,
+        normed; /* a weight: a is rmsnorm(a, norm), of f32, and stored at `normed`; or 0 */
+    u64 residual; /* += c of the only part, of f32; or 0 */
     struct gemv_part part[GEMV_PARTS];
     i64 a_stride, c_stride; /* bytes from row to row of a, and of c */
     int tokens;             /* rows of a, with one part and not `gated` if more than one */
     int k, parts, rows;     /* rows of all parts */
+    float eps;              /* of the norm */
     int stages;
     int a_type, c_type;
     int gated;    /* there are two parts, of as many rows */
@@ -51,7 +59,7 @@ struct gemv_args {
 #define GEMV_SLOT_BYTES(type) (GEMV_STEP_BYTES(type) + 16)
 
 /* A stage of a warp's ring. */
-#define GEMV_STAGE_BYTES(type) (GEMV_ROWS * GEMV_SLOT_BYTES(type))
+#define GEMV_STAGE_BYTES(type, rows) ((rows)*GEMV_SLOT_BYTES(type))
 
 /* Numbers of a are floats beside floats, else integers: EXACT ones have 23 bits in three planes of
  * bytes, ROUNDED ones 8 bits. */

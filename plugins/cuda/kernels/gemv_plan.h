@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* gemv_plan.h - launches of matmul_gemv.cu, for its plan and for what a graph makes one launch. */
+#ifndef GEMV_PLAN_H
+#define GEMV_PLAN_H
+
+#include "../cuda.h"
+
+#include "matmul_gemv.h"
+
+/* What is launched. */
+struct gemv_kind {
+    int type; /* of b */
+    int64_t k;
+    int tokens; /* rows of a in a launch; more take several */
+    bool rounds;
+};
+
+struct gemv_kind gemv_kind_of(const struct hw_matmul *op, const struct plan *plan);
+
+/* All arguments but the parts. */
+struct gemv_args gemv_args_of(const struct plan *plan, const struct hw_matmul *op);
+void gemv_add_part(struct gemv_args *args, const struct plan *plan,
+                   const struct hw_matmul *op);
+
+/* The launch of a plan that is a GEMV: plan.launch. */
+int32_t gemv_launch(const struct launcher *at, const struct plan *plan, const void *op);
+/* Launches all parts. */
+int32_t gemv_launch_parts(const struct launcher *at, const struct gemv_kind *kind,
+                          struct gemv_args *args);
+
+#endif

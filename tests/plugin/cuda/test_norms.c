@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of an add_rmsnorm between two matmuls of one row in a graph, as in a decoder: the
+ * launch before adds to the residual, the launch behind norms the row. */
+#include "tuned.h"
+
+/* A projection, add_rmsnorm, and two products of what it makes, gated. */
+struct layer {
+    struct hw_tensor row, residual;
+    struct hw_matmul before, behind[2];
+    struct hw_add_rmsnorm norm;
+    struct hw_swiglu swiglu;
+};
+
+static struct hw_tensor weights(int64_t rows, int64_t cols)
+{
+    return tensor(hopper, HW_BUFFER_READ_ONLY, HW_BF16, rows, cols);
+}
+
+static struct hw_tensor floats(int64_t cols)
+{
+    return tensor(hopper, 0, HW_F32, 1, cols);
+}
+
+static struct hw_tensor norm_weight(uint32_t flags, int64_t cols)
+{
+    struct hw_tensor t;
+    ok(hw_tensor_alloc(hopper, flags, HW_F32, 1, &cols, &t));
+    return t;
+}
+
+static struct layer layer_of(int64_t cols)
+{
+    struct layer l = { .row = floats(cols), .residual = floats(cols) };
+    l.before = (struct hw_matmul){
+        .a = floats(COLS), .b = weights(cols, COLS), .c = l.row, .transpose_b = 1
+    };
+    l.norm = (struct hw_add_rmsnorm){ .residual = l.residual,
+                                      .x = l.row,
+                                      .weight = norm_weight(HW_BUFFER_READ_ONLY, cols),
+                                      .y = l.row,
+                                      .eps = 1e-5f };
+    for (int i = 0; i < 2; i++)
+        l.behind[i] = (struct hw_matmul){
+            .a = l.row, .b = weights(ROWS, cols), .c = floats(ROWS), .transpose_b = 1
+        };
+    l.swiglu = (struct hw_swiglu){ .gate = l.behind[0].c,
+                                   .up = l.behind[1].c,
+                                   .y = l.behind[0].c };
+    return l;
+}
+
+static void record_layer(const struct layer *l)
+{
+    record();
+    ok(hw_matmul(queue, &l->before));
+    ok(hw_add_rmsnorm(queue, &l->norm));
+    ok(hw_matmul(queue, &l->behind[0]));
+    ok(hw_matmul(queue, &l->behind[1]));
+    ok(hw_swiglu(queue, &l->swiglu));
+}
+
+static void both_launches_share_the_norm(void **state)
+{
+    const struct layer l = layer_of(4096);
+    (void)state;
+    record_layer(&l);
+    built("gemv_ gemv_");
+    const struct gemv_args *before = &seen[0].gemv, *behind = &seen[1].gemv;
+    assert_int_equal(before->residual, address_of(&l.residual));
+    assert_int_equal(before->part[0].c, 0); /* the norm is stored over it */
+    assert_int_equal(before->norm, 0);
+    assert_int_equal(behind->a, address_of(&l.residual));
+    assert_int_equal(behind->norm, address_of(&l.norm.weight));
+    assert_int_equal(behind->normed, address_of(&l.row));
+    assert_int_equal(behind->residual, 0);
+    assert_true(behind->eps == 1e-5f);
+    assert_true(behind->gated);
+    assert_true(seen[0].early && seen[1].early);
+}
+
+/* What the projection makes is stored where something else than the norm keeps it. */
+static void a_product_that_stays_is_stored(void **state)
+{
+    struct layer l = layer_of(COLS);
+    (void)state;
+    l.norm.y = l.behind[0].a = l.behind[1].a = floats(COLS);
+    record_layer(&l);
+    built("gemv_ gemv_");
+    assert_int_equal(seen[0].gemv.part[0].c, address_of(&l.row));
+    assert_int_equal(seen[1].gemv.normed, address_of(&l.norm.y));
+}
+
+static void stays_apart(const struct layer *l, const char *names)
+{
+    record_layer(l);
+    built(names);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(seen[i].gemv.norm | seen[i].gemv.residual, 0);
+}
+
+static void norms_that_do_not_fit_are_launches(void **state)
+{
+    static const char *const apart = "gemv_ rows_add_rmsnorm gemv_";
+    const struct layer good = layer_of(COLS), wide = layer_of(4096 + 128);
+    struct layer l = good;
+    (void)state;
+    stays_apart(&wide, apart);
+    l.norm.weight = norm_weight(0, COLS); /* an op may write it */
+    stays_apart(&l, apart);
+    l = good;
+    l.norm.x = floats(COLS); /* not what the projection makes */
+    stays_apart(&l, apart);
+    l = good;
+    l.norm.y = floats(COLS); /* not what is multiplied */
+    stays_apart(&l, apart);
+    l = good;
+    l.before.a = l.residual; /* read by other groups while one adds to it */
+    stays_apart(&l, apart);
+    l = good;
+    l.before.bias = norm_weight(0, COLS);
+    l.norm.residual.buffer = l.before.bias.buffer;
+    l.norm.residual.offset = l.before.bias.offset;
+    stays_apart(&l, apart);
+}
+
+/* What a group of the second launch reads of the residual, another one must not write. */
+static void results_over_the_residual_stay_apart(void **state)
+{
+    struct layer l = layer_of(ROWS);
+    (void)state;
+    l.behind[1].c = l.swiglu.up = l.residual;
+    stays_apart(&l, "gemv_ rows_add_rmsnorm gemv_");
+    l = layer_of(ROWS);
+    l.swiglu.y = l.residual;
+    stays_apart(&l, "gemv_ rows_add_rmsnorm gemv_");
+}
+
+/* Each waits for the row that another op makes. */
+static void an_op_between_stays_between(void **state)
+{
+    const struct layer l = layer_of(COLS);
+    (void)state;
+    record();
+    ok(hw_matmul(queue, &l.before));
+    ok(hw_add(queue, &(struct hw_add){ l.row, l.row, l.row }));
+    ok(hw_add_rmsnorm(queue, &l.norm));
+    ok(hw_matmul(queue, &l.behind[0]));
+    built("gemv_ rows_add rows_add_rmsnorm gemv_");
+    record();
+    ok(hw_matmul(queue, &l.before));
+    ok(hw_add_rmsnorm(queue, &l.norm));
+    built("gemv_ rows_add_rmsnorm");
+}
+
+static void a_row_that_is_asked_for_is_launched(void **state)
+{
+    const struct hw_queue_options options = { .size = sizeof options,
+                                              .kernel = "add_rmsnorm" };
+    const struct layer l = layer_of(COLS);
+    (void)state;
+    hw_queue_close(queue);
+    ok(hw_queue_open(hopper, &options, &queue));
+    stays_apart(&l, "gemv_ add_rmsnorm_f32 gemv_");
+}
+
+/* A group has more warps on 9.0, which load the row; b of many rows has a kernel of its own. */
+static void large_products_take_more_rows_at_a_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ok(hw_matmul(queue, &(struct hw_matmul){ .a = floats(256),
+                                                 .b = weights(4223 + i, 256),
+                                                 .c = floats(4223 + i),
+                                                 .transpose_b = 1 }));
+        launched(i == 0 ? "gemv_bf16" : "gemv_tall_bf16");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(both_launches_share_the_norm),
+        TEST(a_product_that_stays_is_stored),
+        TEST(norms_that_do_not_fit_are_launches),
+        TEST(results_over_the_residual_stay_apart),
+        TEST(an_op_between_stays_between),
+        TEST(a_row_that_is_asked_for_is_launched),
+        TEST(large_products_take_more_rows_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
