@@ -35,9 +35,11 @@ struct plugin {
     struct candidate *binding;   /* what is being bound: of the thread that does it */
     /* What binding it found out, if it came to an end; says why if `bound` is BOUND_NEVER. */
     struct candidate *_Atomic outcome;
-    void *library;
-    void *self;   /* from table.open() */
-    bool started; /* open() has succeeded, so close() must be called */
+    bool apart; /* HW_WORKER names it: it is loaded in a process of its own, ... */
+    struct worker *worker; /* which is this one, while it is loaded (worker/worker.h) */
+    void *library;         /* otherwise */
+    void *self;            /* from table.open() */
+    bool started;          /* open() has succeeded, so close() must be called */
     struct hw_host host;
     char *cache_dir;          /* for host.cache_dir; "": no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
@@ -54,6 +56,9 @@ static inline bool plugin_is_bound(const struct plugin *plugin)
 {
     return atomic_load_explicit(&plugin->bound, memory_order_acquire) == BOUND;
 }
+
+/* Why the process of a plugin that is apart has ended (open/apart.c); NULL if it runs. */
+const char *plugin_ended(const struct plugin *plugin);
 
 /* A device: listed when its plugin is probed, woken (device_open) when first used. */
 struct hw_device {

@@ -27,7 +27,8 @@
     X(kernel, "HW_KERNEL", "")                                                             \
     X(log, "HW_LOG", "warn")                                                               \
     X(shadow, "HW_SHADOW", "off")                                                          \
-    X(route, "HW_ROUTE", "auto")
+    X(route, "HW_ROUTE", "auto")                                                           \
+    X(worker, "HW_WORKER", "")
 
 enum setting {
 #define X(field, variable, fallback) SETTING_##field,

@@ -13,9 +13,9 @@ uint64_t microseconds_now(void);
 /* The plugin directory beside the running library; see docs/build.md. The caller frees it. NULL,
  * and errno, if memory runs out or the system does not tell. */
 char *plugin_directory(bool elevated);
-/* The program hw-probe that belongs to the running library, which need not exist; see
- * docs/build.md. The caller frees it. NULL as above. */
-char *probe_program(bool elevated);
+/* The helper program of this name that belongs to the running library, hw-probe or hw-worker,
+ * which need not exist; see docs/build.md. The caller frees it. NULL as above. */
+char *helper_program(const char *name, bool elevated);
 /* The directory that the C library was loaded from, which is one of the system's. May be NULL;
  * the caller frees it. */
 char *libc_directory(void);

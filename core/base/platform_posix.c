@@ -142,13 +142,21 @@ char *plugin_directory(bool elevated)
 }
 
 /* Where it is installed, relative to the library; and where it is built. */
-char *probe_program(bool elevated)
+char *helper_program(const char *name, bool elevated)
 {
-    static const char *const places[] = { HW_PROBE_BESIDE, "hw-probe" };
+    static const char *const places[] = { HW_HELPER_BESIDE, "." };
     for (size_t i = 0; i < sizeof places / sizeof *places && !elevated; i++) {
-        char *path = *places[i] ? beside_library(places[i]) : NULL;
-        if (path || (*places[i] && !is_not_beside()))
+        if (!*places[i])
+            continue;
+        char *rest = text_format("%s/%s", places[i], name);
+        if (!rest)
+            return NULL;
+        char *path = beside_library(rest);
+        const int error = errno;
+        free(rest);
+        errno = error;
+        if (path || !is_not_beside())
             return path;
     }
-    return text_format("%s", HW_PROBE_PROGRAM);
+    return text_format("%s/%s", HW_HELPER_DIR, name);
 }

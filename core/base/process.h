@@ -25,6 +25,24 @@ struct process {
  * one NULL. Returns 0, or an error number. */
 int process_start(struct process *process, char *const arguments[]);
 
+/* The same with a socket in place of the pipe, which takes files as well. Each answer is a packet:
+ * process_read() takes one at a time. */
+int process_start_socket(struct process *process, char *const arguments[]);
+
+/* Sends a file to the helper, which takes it with process_receive_file(). False if that cannot be
+ * done at once. */
+bool process_send_file(const struct process *process, int file);
+/* In the helper: waits for a file, and returns its descriptor; -1 if there will be none. */
+int process_receive_file(int socket);
+/* Ends the connection, as the end of this process would. */
+void process_hang_up(const struct process *process);
+
+/* Memory that can be shared with the helper by its file: zeros. Its size stays as it is, so that no
+ * access fails. NULL if there is not enough of memory, descriptors or addresses. */
+void *process_share(size_t bytes, int *file);
+/* In the helper: the whole file, of at least so many bytes; NULL if it is smaller. */
+void *process_map(int file, size_t bytes);
+
 /* Waits until an answer of one of the processes can be read, or for so long. */
 void process_wait(const struct process *const list[], size_t count, uint64_t microseconds);
 

@@ -12,6 +12,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,9 +33,10 @@ static int move_up(int fd)
     return moved;
 }
 
-static bool make_pipe(int ends[2])
+static bool make_ends(int ends[2], bool socket)
 {
-    if (pipe2(ends, O_CLOEXEC))
+    if (socket ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)
+               : pipe2(ends, O_CLOEXEC))
         return false;
     ends[0] = move_up(ends[0]);
     ends[1] = move_up(ends[1]);
@@ -91,11 +96,11 @@ static int spawn(struct process *process, char *const arguments[], int answer)
     return error;
 }
 
-int process_start(struct process *process, char *const arguments[])
+static int start(struct process *process, char *const arguments[], bool socket)
 {
     int ends[2];
     *process = (struct process){ .answer = -1 };
-    if (!make_pipe(ends))
+    if (!make_ends(ends, socket))
         return errno;
     int error = fcntl(ends[0], F_SETFL, O_NONBLOCK) ? errno : 0;
     if (!error)
@@ -107,6 +112,109 @@ int process_start(struct process *process, char *const arguments[])
         process->answer = ends[0];
     return error;
 }
+
+int process_start(struct process *process, char *const arguments[])
+{
+    return start(process, arguments, false);
+}
+
+int process_start_socket(struct process *process, char *const arguments[])
+{
+    return start(process, arguments, true);
+}
+
+/* ---- files ---- */
+
+/* Room for one descriptor beside the data of a packet. */
+union control {
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+bool process_send_file(const struct process *process, int file)
+{
+    char byte = 0;
+    struct iovec data = { &byte, 1 };
+    union control control = { .bytes = { 0 } };
+    struct msghdr message = { .msg_iov = &data,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof control.bytes };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof file);
+    memcpy(CMSG_DATA(head), &file, sizeof file);
+    ssize_t sent;
+    do
+        sent = sendmsg(process->answer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent == 1;
+}
+
+int process_receive_file(int socket)
+{
+    char byte;
+    struct iovec data = { &byte, 1 };
+    union control control = { .bytes = { 0 } };
+    struct msghdr message = { .msg_iov = &data,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof control.bytes };
+    ssize_t got;
+    int file = -1;
+    do
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    const struct cmsghdr *head = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof file))
+        memcpy(&file, CMSG_DATA(head), sizeof file);
+    return file;
+}
+
+void process_hang_up(const struct process *process)
+{
+    shutdown(process->answer, SHUT_RDWR);
+}
+
+/* ---- memory ---- */
+
+static void *map(int file, size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *process_share(size_t bytes, int *file)
+{
+#if defined(__linux__)
+    const int made = memfd_create("hw", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *memory = made >= 0 && !ftruncate(made, (off_t)bytes) &&
+                           !fcntl(made, F_ADD_SEALS,
+                                  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+                       ? map(made, bytes)
+                       : NULL;
+    if (!memory && made >= 0)
+        close(made);
+    *file = memory ? made : -1;
+    return memory;
+#else
+    (void)bytes;
+    *file = -1;
+    return NULL;
+#endif
+}
+
+void *process_map(int file, size_t bytes)
+{
+    struct stat is;
+    return !fstat(file, &is) && is.st_size >= 0 && (uint64_t)is.st_size >= bytes
+               ? map(file, bytes)
+               : NULL;
+}
+
+/* ---- waiting ---- */
 
 void process_wait(const struct process *const list[], size_t count, uint64_t microseconds)
 {
@@ -123,9 +231,10 @@ void process_wait(const struct process *const list[], size_t count, uint64_t mic
 ptrdiff_t process_read(const struct process *process, void *to, size_t size)
 {
     ssize_t got;
+    /* A socket says once that the helper has not read all; its packets come after that. */
     do
         got = read(process->answer, to, size);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     return got < 0 && errno != EAGAIN ? 0 : got;
 }
 

@@ -27,12 +27,13 @@
 #define YOUNG 200000
 #define CROWD 4
 
-/* What the start of a plugin, and the checks of its file, depend on. Not HW_KERNEL: a row that
- * it does not have is an error of hw_queue_open(), and no fault of its devices. */
+/* What the start of a plugin, and the checks of its file, depend on. For hw-probe that is not
+ * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), and no fault of
+ * its devices. */
 static const enum setting passed_on[] = { SETTING_trust,        SETTING_probe_timeout,
                                           SETTING_threads,      SETTING_precision,
                                           SETTING_memory_limit, SETTING_cache_dir,
-                                          SETTING_log };
+                                          SETTING_log,          SETTING_kernel };
 #define PASSED_ON (sizeof passed_on / sizeof *passed_on)
 
 const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };
@@ -48,7 +49,9 @@ struct job {
 
 struct jobs {
     struct hw_context *context;
+    const char *name; /* of the program */
     char *program;
+    struct kept *kept; /* hw-worker: the process is kept; NULL: hw-probe */
     struct candidate *const *list;
     size_t count, next; /* of the list */
     struct job *running;
@@ -89,7 +92,9 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     text[PROBE_NANOSECONDS] = text_format("%ld", file.st_mtim.tv_nsec);
     for (size_t i = 0; i < PASSED_ON; i++)
         text[PROBE_SETTINGS + i] = text_format("%s=%s", setting_fields[passed_on[i]],
-                                               settings->value[passed_on[i]].text);
+                                               passed_on[i] == SETTING_kernel && !jobs->kept
+                                                   ? ""
+                                                   : settings->value[passed_on[i]].text);
     for (size_t i = 0; i < candidate->loaded_count; i++)
         text[PROBE_SETTINGS + PASSED_ON + i] = text_format("library=%s",
                                                            candidate->loaded[i]);
@@ -99,16 +104,30 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     return true;
 }
 
+/* hw-worker gets the memory that it shares with the library at once. */
+static int start_process(const struct jobs *jobs, struct process *process,
+                         char *const arguments[])
+{
+    if (!jobs->kept)
+        return process_start(process, arguments);
+    const int error = process_start_socket(process, arguments);
+    if (error || process_send_file(process, jobs->kept->file))
+        return error;
+    process_hang_up(process);
+    process_end(process, 0);
+    return EAGAIN;
+}
+
 static bool start(struct jobs *jobs, struct candidate *candidate)
 {
     struct job job = { .candidate = candidate, .start = microseconds_now() };
     struct arguments arguments;
-    log_line(&jobs->context->log, HW_LOG_DEBUG, "trying %s in a process of its own",
-             candidate->path);
+    log_line(&jobs->context->log, HW_LOG_DEBUG, "%s %s in a process of its own",
+             jobs->kept ? "starting" : "trying", candidate->path);
     int error = 0;
     if (!arguments_make(&arguments, jobs, candidate))
         stop(candidate, REASON_NO_MEMORY, NULL);
-    else if ((error = process_start(&job.process, arguments.text)))
+    else if ((error = start_process(jobs, &job.process, arguments.text)))
         /* after a shortage, nothing is wrong with the program */
         stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "%s cannot be started: %s", jobs->program, strerror(error));
@@ -123,23 +142,34 @@ static bool start(struct jobs *jobs, struct candidate *candidate)
 
 /* ---- ending ---- */
 
-static bool no_reply(struct job *job, bool late)
+static bool no_reply(const struct jobs *jobs, struct job *job, bool late)
 {
     struct candidate *candidate = job->candidate;
     if (late)
         return stop(candidate, REASON_HANG, "it stopped the program that watches over it");
     if (job->size == sizeof probe_other && !memcmp(job->reply, probe_other, job->size)) {
         stop(candidate, REASON_NO_HELPER,
-             "hw-probe is of another build than the library in this process");
-        set_remedy(candidate, "Restart the program; if that does not help, install library "
-                              "and hw-probe of one build");
+             "%s is of another build than the library in this process", jobs->name);
+        set_remedy(candidate,
+                   "Restart the program; if that does not help, install library "
+                   "and %s of one build",
+                   jobs->name);
         return false;
     }
     if (job->size)
         return stop(candidate, REASON_BAD_REPLY,
                     "the program that watches over it ended without a whole reply");
-    return stop(candidate, REASON_NO_HELPER,
-                "hw-probe ended without a reply: it is damaged");
+    return stop(candidate, REASON_NO_HELPER, "%s ended without a reply: it is damaged",
+                jobs->name);
+}
+
+/* What works with a plugin that is in another process: nothing is tried, and all is closed. */
+static void keep(const struct jobs *jobs, struct job *job)
+{
+    struct kept *kept = jobs->kept;
+    kept->verdict = job->candidate->verdict;
+    job->candidate->verdict = NULL;
+    kept->process = job->process;
 }
 
 bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_t size)
@@ -177,14 +207,19 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
 static void finish(struct jobs *jobs, size_t index, bool late)
 {
     struct job *job = &jobs->running[index];
-    if (!process_end(&job->process, late ? 0 : FAREWELL))
-        log_line(&jobs->context->log, HW_LOG_WARN,
-                 "%s: the process that tries it does not end, even killed",
-                 job->candidate->path);
     if (job->no_memory)
         stop(job->candidate, REASON_NO_MEMORY, NULL);
     else if (!child_accept(job->candidate, job->reply, job->size))
-        no_reply(job, late);
+        no_reply(jobs, job, late);
+    const bool kept = jobs->kept && !job->candidate->reason;
+    if (kept)
+        keep(jobs, job);
+    else if (jobs->kept)
+        process_hang_up(&job->process);
+    if (!kept && !process_end(&job->process, late ? 0 : FAREWELL))
+        log_line(&jobs->context->log, HW_LOG_WARN,
+                 "%s: the process that tries it does not end, even killed",
+                 job->candidate->path);
     free(job->reply);
     job->candidate->microseconds[STAGE_PROBE] += microseconds_now() - job->start;
     jobs->running[index] = jobs->running[--jobs->running_count];
@@ -277,7 +312,7 @@ static void wait_for_some(struct jobs *jobs, uint64_t rest)
 static bool find_program(struct jobs *jobs, struct distrust *why)
 {
     const struct settings *settings = &jobs->context->settings;
-    char *path = probe_program(settings->elevated), *real = NULL;
+    char *path = helper_program(jobs->name, settings->elevated), *real = NULL;
     if (!path && errno != ENOMEM) {
         why->reason = REASON_NO_HELPER;
         snprintf(why->message, sizeof why->message, "%s", strerror(errno));
@@ -299,33 +334,62 @@ static void stop_all(struct jobs *jobs, const struct distrust *why)
     const enum reason reason = why->reason == REASON_NO_MEMORY ? REASON_NO_MEMORY
                                                                : REASON_NO_HELPER;
     for (size_t i = 0; i < jobs->count; i++)
-        stop(jobs->list[i], reason, "%s, which tries plugins, cannot be used: %s",
-             jobs->program ? jobs->program : "hw-probe", why->message);
+        stop(jobs->list[i], reason, "%s, which %s plugins, cannot be used: %s",
+             jobs->program ? jobs->program : jobs->name, jobs->kept ? "runs" : "tries",
+             why->message);
+}
+
+static void run_all(struct jobs *jobs)
+{
+    struct distrust why = { REASON_NO_MEMORY, "out of memory" };
+    jobs->most_young = usable_processors();
+    jobs->most_young += !jobs->most_young; /* not known */
+    jobs->most = CROWD * jobs->most_young < jobs->count ? CROWD * jobs->most_young
+                                                        : jobs->count;
+    jobs->running = calloc(jobs->most, sizeof *jobs->running);
+    jobs->processes = calloc(jobs->most, sizeof *jobs->processes);
+    if (jobs->running && jobs->processes && find_program(jobs, &why)) {
+        while (jobs->next < jobs->count || jobs->running_count) {
+            const uint64_t rest = until_next(jobs);
+            if (rest)
+                wait_for_some(jobs, rest);
+            else
+                start(jobs, jobs->list[jobs->next++]);
+        }
+    } else {
+        stop_all(jobs, &why);
+    }
+    free(jobs->running);
+    free(jobs->processes);
+    free(jobs->program);
 }
 
 void child_probe(struct hw_context *context, struct candidate *const list[], size_t count)
 {
-    struct distrust why = { REASON_NO_MEMORY, "out of memory" };
-    struct jobs jobs = { .context = context, .list = list, .count = count };
-    if (!count)
-        return;
-    jobs.most_young = usable_processors();
-    jobs.most_young += !jobs.most_young; /* not known */
-    jobs.most = CROWD * jobs.most_young < count ? CROWD * jobs.most_young : count;
-    jobs.running = calloc(jobs.most, sizeof *jobs.running);
-    jobs.processes = calloc(jobs.most, sizeof *jobs.processes);
-    if (jobs.running && jobs.processes && find_program(&jobs, &why)) {
-        while (jobs.next < count || jobs.running_count) {
-            const uint64_t rest = until_next(&jobs);
-            if (rest)
-                wait_for_some(&jobs, rest);
-            else
-                start(&jobs, list[jobs.next++]);
-        }
-    } else {
-        stop_all(&jobs, &why);
+    struct jobs jobs = {
+        .context = context, .name = "hw-probe", .list = list, .count = count
+    };
+    if (count)
+        run_all(&jobs);
+}
+
+bool child_keep(struct hw_context *context, struct candidate *candidate, struct kept *kept)
+{
+    struct jobs jobs = { .context = context,
+                         .name = "hw-worker",
+                         .kept = kept,
+                         .list = &candidate,
+                         .count = 1 };
+    struct verdict *tried = candidate->verdict; /* what hw-probe has found stays */
+    candidate->verdict = NULL;
+    run_all(&jobs);
+    if (candidate->verdict) { /* the plugin stopped */
+        verdict_free(candidate->verdict);
+        free(candidate->verdict);
     }
-    free(jobs.running);
-    free(jobs.processes);
-    free(jobs.program);
+    candidate->verdict = tried;
+    if (candidate->reason == REASON_NO_HELPER)
+        set_remedy(candidate, "Install the library again, or take the plugin out of "
+                              "HW_WORKER");
+    return !candidate->reason;
 }

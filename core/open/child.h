@@ -4,6 +4,7 @@
 #ifndef HW_OPEN_CHILD_H
 #define HW_OPEN_CHILD_H
 
+#include "base/process.h"
 #include "open/candidate.h"
 
 /* The arguments of hw-probe, in order; behind them, settings as <field>=<value>, and
@@ -38,5 +39,16 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
 
 /* Gives each candidate a verdict, or stops it. As many run at once as there are processors. */
 void child_probe(struct hw_context *context, struct candidate *const list[], size_t count);
+
+/* A process of hw-worker (tools/worker) that has loaded and started the plugin. */
+struct kept {
+    int file; /* of the memory that it is given: see worker/wire.h */
+    struct process process;
+    struct verdict *verdict; /* the caller's: what devices the plugin has there */
+};
+
+/* Starts hw-worker for the candidate, or stops the candidate. Sets what is in `kept`, except for
+ * the file. The arguments are those of hw-probe. */
+bool child_keep(struct hw_context *context, struct candidate *candidate, struct kept *kept);
 
 #endif

@@ -3,6 +3,7 @@
  * schema. */
 #include "base/fork.h"
 #include "base/json.h"
+#include "open/apart.h"
 #include "open/config.h"
 #include "open/inventory.h"
 #include "open/profile.h"
@@ -216,6 +217,7 @@ static void put_candidate(struct json *json, const struct hw_context *context,
     put_table(json, c->plugin);
     put_manifest(json, c->manifest);
     put_admission(json, c->verdict);
+    apart_explain(json, c->plugin);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)
         json_number(json, stage_name((enum stage)i),

@@ -187,7 +187,7 @@ static void add_user(char **key)
 static char *common_key(const struct settings *settings)
 {
     char *key = strdup("");
-    char *probe = probe_program(settings->elevated);
+    char *probe = helper_program("hw-probe", settings->elevated);
     char boot[64];
     add(&key, "version %s %s", hw_version_string(), HW_BUILD_STAMP);
     add_user(&key);

@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "object/object.h"
+#include "open/apart.h"
 #include "open/defaults.h"
 #include "open/witness.h"
 #include "run/pool.h"
@@ -245,6 +246,12 @@ static bool enter(struct plugin *plugin)
     return take_table(plugin, &offer.table);
 }
 
+static bool enter_apart(struct plugin *plugin)
+{
+    struct hw_plugin table = { .size = sizeof table };
+    return apart_start(plugin, &table) && take_table(plugin, &table);
+}
+
 /* ---- loading and closing ---- */
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -360,6 +367,7 @@ struct plugin *plugin_create(struct hw_context *context, struct candidate *candi
     plugin->context = context;
     plugin->candidate = plugin->binding = candidate;
     plugin->rank = candidate->manifest->rank;
+    plugin->apart = is_apart(context, candidate->name);
     return plugin;
 }
 
@@ -370,7 +378,7 @@ bool load(struct hw_context *context, struct candidate *candidate)
     if (!fill_host(plugin))
         return false;
     struct witness *witness = witness_begin();
-    bool good = load_library(plugin) && enter(plugin);
+    bool good = plugin->apart ? enter_apart(plugin) : load_library(plugin) && enter(plugin);
     const char *changed = witness_end(witness, true);
     if (good && changed)
         good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s while it was loaded",
@@ -385,6 +393,7 @@ void plugin_stop(struct plugin *plugin)
     if (plugin->started)
         plugin->table.close(plugin->self);
     plugin->started = false;
+    apart_end(plugin);
 }
 
 void plugin_close(struct plugin *plugin)
@@ -392,6 +401,7 @@ void plugin_close(struct plugin *plugin)
     plugin_stop(plugin);
     if (plugin->outcome)
         candidate_free(plugin->outcome);
+    apart_free(plugin);
     free(plugin->cache_dir);
     free(plugin);
 }

@@ -91,7 +91,7 @@ bool list_known(struct plugin *plugin)
     const struct verdict *verdict = plugin->candidate->verdict;
     for (uint32_t i = 0; i < verdict->device_count; i++) {
         struct hw_device_info info = verdict->devices[i].info;
-        device_complete(&info);
+        device_complete(plugin, &info);
         info.memory_free = 0; /* by now */
         if (registry_add(plugin, (int32_t)i, &info))
             return stop(plugin->binding, REASON_NO_MEMORY, NULL);

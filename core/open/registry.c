@@ -60,9 +60,11 @@ const char *device_fault(const struct hw_device_info *info)
     return NULL;
 }
 
-void device_complete(struct hw_device_info *info)
+void device_complete(const struct plugin *plugin, struct hw_device_info *info)
 {
     info->size = sizeof *info;
+    if (plugin->apart) /* whose kernels do not reach the host's memory */
+        info->features &= ~(uint64_t)HW_FEATURE_HOST_TENSORS;
     if (info->buffer_alignment < POOL_GRAIN)
         info->buffer_alignment = POOL_GRAIN;
     if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
@@ -88,7 +90,7 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
         snprintf(why, size, "%s", wrong);
         return false;
     }
-    device_complete(info);
+    device_complete(plugin, info);
     return true;
 }
 
@@ -148,7 +150,7 @@ bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *
     }
     for (uint32_t i = 0; i < count; i++) {
         struct hw_device_info known = verdict->devices[i].info;
-        device_complete(&known);
+        device_complete(plugin, &known);
         const char *fact = different_fact(&known, &infos[i]);
         if (!fact)
             continue;

@@ -13,7 +13,7 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
                   char *why, size_t size);
 /* The first error in facts of any origin, or NULL; what is left to do with those without. */
 const char *device_fault(const struct hw_device_info *info);
-void device_complete(struct hw_device_info *info);
+void device_complete(const struct plugin *plugin, struct hw_device_info *info);
 /* Adds a device to the list of unselected devices. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);

@@ -8,6 +8,7 @@
 #include "base/fork.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "open/apart.h"
 #include "open/config.h"
 #include "open/registry.h"
 #include "open/scan.h"
@@ -33,10 +34,11 @@ static const char *source_of(const struct hw_context *context, enum setting s)
         return source;
     return s == SETTING_backends  ? "option backends"
            : s == SETTING_disable ? "option disable"
+           : s == SETTING_worker  ? "option worker"
                                   : "option require";
 }
 
-/* HW_DISABLE and HW_REQUIRE accept only a part of the grammar. */
+/* HW_DISABLE, HW_WORKER and HW_REQUIRE accept only a part of the grammar. */
 static enum hw_status check_plain(const struct selector_list *list, const char *source,
                                   bool devices)
 {
@@ -103,6 +105,10 @@ enum hw_status selection_read(struct hw_context *context, bool anyway)
     if (last && !anyway)
         return last;
     status = read_list(context, &selection->require, SETTING_require, anyway);
+    last = status ? status : last;
+    if (last && !anyway)
+        return last;
+    status = read_list(context, &selection->worker, SETTING_worker, anyway);
     return status ? status : last;
 }
 
@@ -113,7 +119,17 @@ void selection_free(struct hw_context *context)
     selectors_free(&context->selection->backends);
     selectors_free(&context->selection->disable);
     selectors_free(&context->selection->require);
+    selectors_free(&context->selection->worker);
     free(context->selection);
+}
+
+bool is_apart(const struct hw_context *context, const char *name)
+{
+    const struct selector_list *list = &context->selection->worker;
+    for (size_t i = 0; i < list->count; i++)
+        if (glob(list->items[i].backend, name))
+            return true;
+    return false;
 }
 
 /* ---- the stage filter ---- */
@@ -460,6 +476,10 @@ static void warn_unmatched(struct hw_context *context)
     for (size_t i = 0; i < list->count; i++)
         if (!find_candidate(context, &list->items[i]))
             warn_unknown(context, &list->items[i], SETTING_disable);
+    list = &context->selection->worker;
+    for (size_t i = 0; i < list->count; i++)
+        if (!find_candidate(context, &list->items[i]))
+            warn_unknown(context, &list->items[i], SETTING_worker);
 }
 
 /* Notes which devices the list names, rather than matches by a glob. */

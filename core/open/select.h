@@ -8,7 +8,7 @@
 
 /* The lists of the settings. */
 struct selection {
-    struct selector_list backends, disable, require;
+    struct selector_list backends, disable, require, worker;
 };
 
 /* Reads the lists of the settings. With `anyway`, its default replaces a list in error; the

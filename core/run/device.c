@@ -84,11 +84,13 @@ enum hw_status device_usable(struct hw_device *device)
     enum hw_status status = guard(device->context->generation);
     if (status)
         return status;
-    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
-        return fail(
-            HW_LOST,
-            "device %s is lost; close its queues and buffers, and open a new context",
-            device->name);
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed)) {
+        const char *why = plugin_ended(device->plugin);
+        return fail(HW_LOST,
+                    "device %s is lost%s%s; close its queues and buffers, and open a new "
+                    "context",
+                    device->name, why ? ": " : "", why ? why : "");
+    }
     return HW_OK;
 }
 

@@ -172,6 +172,8 @@ struct hw_options {
     /* HW_ROUTE ("auto"): where ops on host memory are computed: auto, measured, device; see
      * hw_queue_route() */
     const char *route;
+    /* HW_WORKER: globs of backends that run in processes of their own */
+    const char *worker;
 };
 
 /* Opens a context: searches for plugins, checks their files, and lists the devices of those that

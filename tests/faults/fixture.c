@@ -23,6 +23,7 @@ static void clear_environment(void)
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
+    unsetenv("HW_WORKER");
     setenv("HOME", root, 1);
     setenv("XDG_CONFIG_HOME", root, 1);
     unsetenv("XDG_CACHE_HOME");

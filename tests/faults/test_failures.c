@@ -58,10 +58,10 @@ WRAPPED(W)
 #undef W
 
 /* There is none beside this program. */
-char *__wrap_probe_program(bool elevated);
-char *__wrap_probe_program(bool elevated)
+char *__wrap_helper_program(const char *name, bool elevated);
+char *__wrap_helper_program(const char *name, bool elevated)
 {
-    (void)elevated;
+    (void)name, (void)elevated;
     return strdup(PROBE);
 }
 

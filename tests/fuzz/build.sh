@@ -18,7 +18,7 @@ cd "$(dirname "$0")/../.."
 
 read -r -a compile <<<"${CC:-clang-14}"
 compile+=(-std=c11 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC
-    -DHW_BUILD_STAMP="\"fuzz\"" -DHW_PLUGIN_DIR="\"\"" -DHW_PROBE_PROGRAM="\"\"" -DHW_PROBE_BESIDE="\"\"" -DHW_HAS_PCRE2
+    -DHW_BUILD_STAMP="\"fuzz\"" -DHW_PLUGIN_DIR="\"\"" -DHW_HELPER_DIR="\"\"" -DHW_HELPER_BESIDE="\"\"" -DHW_HAS_PCRE2
     -Iinclude -Icore -Itools/model -Itools/hw -Itests/plugins)
 
 # objects FOLDER FLAGS SOURCE...: compiles what has changed, two files at a time.

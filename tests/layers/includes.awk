@@ -28,8 +28,11 @@ function layer(source)
     }
     if (source ~ /^tools\/model\//)
         return "model"
-    if (source ~ /^tools\/probe\//)
-        return "probe"
+    if (source ~ /^tools\/(helper|probe|worker)\//) {
+        sub(/^tools\//, "", source)
+        sub(/\/.*/, "", source)
+        return source
+    }
     sub(/\/.*/, "", source)
     return source
 }
@@ -66,8 +69,14 @@ function may_see(source, header, own)
         return header ~ /^(verify|include\/hw)\//
     if (own == "model")
         return header ~ /^(tools\/model|include\/hw)\//
+    if (own == "core worker")
+        return header ~ /^(core\/worker|core\/base|include\/hw)\// || header ~ /^core\/([a-z]+|run\/ops)\.h$/
+    if (own == "helper")
+        return header ~ /^(tools\/helper|core|include\/hw)\//
     if (own == "probe")
-        return header ~ /^(tools\/probe|core|verify|include\/hw)\//
+        return header ~ /^(tools\/helper|tools\/probe|core|verify|include\/hw)\//
+    if (own == "worker")
+        return header ~ /^(tools\/helper|tools\/worker|core|include\/hw)\//
     if (own == "tools")
         return header ~ /^(tools|verify|include\/hw)\//
     return 0

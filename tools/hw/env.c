@@ -45,6 +45,8 @@ static const struct meaning {
       "1/N: compare one of N calls of each op with the CPU plugin, withdraw ops that are wrong" },
     { "HW_ROUTE", "",
       "where ops on host memory run if nobody named a device: auto, measured, device" },
+    { "HW_WORKER", "none",
+      "backends that run in processes of their own, whose crash the program outlives: patterns" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 

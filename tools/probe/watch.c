@@ -1,131 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c - watches over the process of a plugin. It has a process group of its own, and its
- * orphans become children of this process: so all of them are found, and killed. If that process
- * ends or hangs in an op of the admission test, it is followed by another one, which goes on behind
- * that op. */
+/* watch.c - the processes of one plugin. If one ends or hangs in an op of the admission test, it is
+ * followed by another one, which goes on behind that op. */
 #define _GNU_SOURCE
 #include "watch.h"
 
-#include "base/platform.h"
 #include "base/process.h"
-#include "base/text.h"
 #include "open/child.h"
-#include "open/registry.h"
+#include "watched.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
-enum {
-    TAIL = 400, /* bytes of its output that are kept: the last ones */
-    LOST_REPLY =
-        99,      /* the worker's exit status if its descriptors are not its own any more */
-    BAD_END = 98 /* and if memory runs out */
-};
-
-struct watched {
-    pid_t id;
-    int reply, output; /* pipes' ends to read */
-    struct progress *progress;
-    uint64_t started, deadline;
-    uint64_t patience;    /* microseconds */
-    uint64_t spent;       /* on cases, by earlier workers */
-    unsigned char *bytes; /* of the reply */
-    size_t size;
-    char tail[TAIL + 1];
-    size_t tail_size;
-    int status;
-    bool ended, late;
-    bool no_memory; /* for the reply */
-};
 
 /* ---- in the worker ---- */
-
-void close_from(int first)
-{
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-    closefrom(first);
-#else
-    const long most = sysconf(_SC_OPEN_MAX);
-    for (int fd = first; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
-        close(fd);
-#endif
-}
-
-/* Of the memory that the process may write to and shares with nobody, it may take half as much as
- * the machine has, beyond what it has already (a sanitizer takes much): so a plugin that takes all
- * of it harms nobody else. What drivers only reserve does not count. */
-static void limit_memory(void)
-{
-#if defined(__linux__)
-    unsigned long own = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    const bool known = file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &own) == 1;
-    if (file)
-        fclose(file);
-    const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
-    if (!known || page <= 0 || pages <= 0)
-        return;
-    const rlim_t bytes = ((rlim_t)own + (rlim_t)pages / 2) * (rlim_t)page;
-    struct rlimit data;
-    if (getrlimit(RLIMIT_DATA, &data) || data.rlim_cur <= bytes)
-        return;
-    data.rlim_cur = bytes;
-    setrlimit(RLIMIT_DATA, &data);
-#endif
-}
-
-/* A core of one byte is none, also where a program takes them (core(5)). The deadline watches
- * the clock; the limit stops a process whose watcher is gone. */
-static void limit(const struct request *request)
-{
-    const struct rlimit core = { 1, 1 };
-    const rlim_t seconds = (rlim_t)request->settings.probe_timeout * PROBE_STRETCH *
-                           (usable_processors() + 1);
-    const struct rlimit cpu = { seconds + 1, seconds + 2 };
-    setrlimit(RLIMIT_CORE, &core);
-    setrlimit(RLIMIT_CPU, &cpu);
-    limit_memory();
-}
-
-/* A sanitizer's handlers, and what the watcher blocks, are not the plugin's business. */
-static void plain_signals(void)
-{
-    sigset_t none;
-    for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-bool reply(const void *bytes, size_t size)
-{
-    const unsigned char *rest = bytes;
-    while (size) {
-        const ssize_t written = write(PROCESS_ANSWER, rest, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        rest += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
 
 /* What the first descriptors lead to, to see whether the plugin leaves them alone. */
 struct files {
@@ -151,7 +39,9 @@ __attribute__((noreturn)) static void work(const struct request *request,
     size_t size;
     close_from(PROCESS_ANSWER + 1);
     plain_signals();
-    limit(request);
+    limit_core();
+    limit_time(request);
+    limit_memory();
     for (int fd = 0; fd <= PROCESS_ANSWER; fd++)
         fstat(fd, &files.info[fd]);
     worker_run(request, progress, &verdict);
@@ -162,327 +52,7 @@ __attribute__((noreturn)) static void work(const struct request *request,
     _exit(0);
 }
 
-/* ---- starting it ---- */
-
-static void become_worker(int reply, int output)
-{
-    setpgid(0, 0);
-#if defined(__linux__)
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-    dup2(output, 1);
-    dup2(output, 2);
-    dup2(reply, PROCESS_ANSWER);
-}
-
-/* Above the descriptors that are replaced. */
-static bool make_pipe(int ends[2])
-{
-    int low[2];
-    if (pipe(low))
-        return false;
-    for (int i = 0; i < 2; i++) {
-        ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, PROCESS_ANSWER + 1);
-        close(low[i]);
-    }
-    return ends[0] >= 0 && ends[1] >= 0 && !fcntl(ends[0], F_SETFL, O_NONBLOCK);
-}
-
-static bool start(struct watched *watched, const struct request *request)
-{
-    int answer[2], output[2];
-    if (!make_pipe(answer) || !make_pipe(output))
-        return false;
-    watched->reply = answer[0];
-    watched->output = output[0];
-    watched->started = microseconds_now();
-    watched->spent = atomic_load(&watched->progress->spent);
-    watched->deadline = watched->started + watched->patience;
-    if ((watched->id = fork()) == 0) {
-        become_worker(answer[1], output[1]);
-        work(request, watched->progress);
-    }
-    const int error = errno;
-    close(answer[1]);
-    close(output[1]);
-    errno = error;
-    return watched->id > 0;
-}
-
-/* ---- waiting for it ---- */
-
-static void take_reply(struct watched *watched)
-{
-    unsigned char part[4096];
-    ssize_t got;
-    while ((got = read(watched->reply, part, sizeof part)) > 0) {
-        /* More than a verdict can have makes no sense; the rest is not kept. */
-        if (watched->size > VERDICT_BYTES || watched->no_memory)
-            continue;
-        unsigned char *bytes = realloc(watched->bytes, watched->size + (size_t)got);
-        if ((watched->no_memory = !bytes))
-            continue;
-        memcpy(bytes + watched->size, part, (size_t)got);
-        watched->bytes = bytes;
-        watched->size += (size_t)got;
-    }
-}
-
-/* Keeps the end of what it prints. */
-static void take_output(struct watched *watched)
-{
-    char part[4096];
-    ssize_t got;
-    while ((got = read(watched->output, part, sizeof part)) > 0) {
-        const size_t more = (size_t)got < TAIL ? (size_t)got : TAIL;
-        const size_t room = TAIL - more;
-        const size_t kept = watched->tail_size < room ? watched->tail_size : room;
-        memmove(watched->tail, watched->tail + watched->tail_size - kept, kept);
-        memcpy(watched->tail + kept, part + got - more, more);
-        watched->tail_size = kept + more;
-        if (microseconds_now() >= watched->deadline)
-            return; /* it prints without end */
-    }
-}
-
-static void on_child(int number)
-{
-    (void)number; /* ends ppoll() */
-}
-
-/* Leaves it a zombie, so that its number, and that of its group, stay its own. */
-static bool has_ended(const struct watched *watched)
-{
-    siginfo_t info = { 0 };
-    return !waitid(P_PID, (id_t)watched->id, &info, WEXITED | WNOHANG | WNOWAIT) &&
-           info.si_pid == watched->id;
-}
-
-static void say_alive(void)
-{
-    (void)!reply(verdict_magic, sizeof verdict_magic);
-}
-
-/* When the time began that may not be longer than the plugin's patience: that of the case which is
- * under way, or that of all the rest, the plugin's start among it, without the cases. What the
- * plugin wrote into the memory that is shared is not trusted. */
-static uint64_t began(const struct watched *watched, uint64_t now)
-{
-    const uint64_t begun = atomic_load(&watched->progress->begun),
-                   spent = atomic_load(&watched->progress->spent) - watched->spent,
-                   most = now - watched->started;
-    return begun ? begun : watched->started + (spent < most ? spent : most);
-}
-
-/* Each case of the admission test has as much time as all the rest: compilers of kernels are slow.
- * All in all there is a limit. */
-static bool is_late(struct watched *watched, uint64_t now)
-{
-    if (now < watched->deadline)
-        return false;
-    const uint64_t from = began(watched, now), patience = watched->patience;
-    if (from > now || now - from >= patience ||
-        now - watched->started >= (PROBE_STRETCH - 1) * patience)
-        return true;
-    say_alive();
-    watched->deadline = from + patience;
-    return false;
-}
-
-/* Until the worker ends or the deadline passes. */
-static void wait_for(struct watched *watched)
-{
-    struct pollfd polled[] = { { .fd = watched->reply, .events = POLLIN },
-                               { .fd = watched->output, .events = POLLIN } };
-    sigset_t none;
-    sigemptyset(&none);
-    while (!watched->ended) {
-        const uint64_t now = microseconds_now();
-        if ((watched->late = is_late(watched, now)))
-            return;
-        const uint64_t left = watched->deadline - now;
-        const struct timespec rest = { (time_t)(left / 1000000),
-                                       (long)(left % 1000000) * 1000 };
-        watched->ended = has_ended(watched);
-        if (!watched->ended)
-            ppoll(polled, 2, &rest, &none);
-        take_reply(watched);
-        take_output(watched);
-        for (int i = 0; i < 2; i++)
-            if (polled[i].revents & (POLLHUP | POLLERR) && !(polled[i].revents & POLLIN))
-                polled[i].fd = -1; /* closed: only the end of the process is awaited */
-    }
-}
-
 /* ---- after it ---- */
-
-/* Whether the process is a child of this one. */
-static bool is_child(const char *process)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%.20s/stat", process);
-    FILE *file = fopen(path, "re");
-    const size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[size] = '\0';
-    const char *name_end = strrchr(text, ')');
-    int parent = 0;
-    return name_end && sscanf(name_end + 1, " %*c %d", &parent) == 1 && parent == getpid();
-}
-
-static void kill_children(void)
-{
-    DIR *all = opendir("/proc");
-    for (struct dirent *entry; all && (entry = readdir(all));)
-        if (entry->d_name[0] > '0' && entry->d_name[0] <= '9' && is_child(entry->d_name))
-            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
-    if (all)
-        closedir(all);
-}
-
-/* Orphans of those that are killed become children as well, so this takes a few rounds. */
-static void kill_all(struct watched *watched)
-{
-    kill(-watched->id, SIGKILL);
-    kill(watched->id, SIGKILL); /* it may have left its group */
-    for (int round = 0; round < 200 && !has_ended(watched); round++)
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    if (has_ended(watched))
-        waitpid(watched->id, &watched->status, 0);
-    for (int round = 0; round < 200; round++) {
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
-        if (waitpid(-1, NULL, WNOHANG) < 0)
-            return; /* there are none */
-        if (round)
-            kill_children();
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    }
-}
-
-/* Once all are gone, who could have written to them. */
-static void finish(struct watched *watched)
-{
-    take_reply(watched);
-    close(watched->reply);
-    close(watched->output);
-}
-
-/* ---- the verdict on what happened ---- */
-
-static const char *signal_words(int number)
-{
-    switch (number) {
-    case SIGSEGV:
-        return "segmentation fault";
-    case SIGBUS:
-        return "bus error";
-    case SIGILL:
-        return "illegal instruction";
-    case SIGFPE:
-        return "arithmetic exception";
-    case SIGABRT:
-        return "abort";
-    case SIGKILL:
-        return "killed, probably for lack of memory";
-    default:
-        return strsignal(number);
-    }
-}
-
-static char *message_of_end(const struct watched *watched, const struct request *request,
-                            enum reason *reason)
-{
-    const unsigned seconds = (unsigned)request->settings.probe_timeout;
-    const char *when = watched->progress->text;
-    const int status = watched->status;
-    *reason = REASON_HANG;
-    if (watched->late)
-        return text_format("it did not come to an end within %u second%s "
-                           "(HW_PROBE_TIMEOUT), %s",
-                           seconds, seconds == 1 ? "" : "s", when);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-        return text_format("it used too much processor time, %s", when);
-    *reason = REASON_CRASH;
-    if (WIFSIGNALED(status))
-        return text_format("it crashed %s: %s (signal %d)", when,
-                           signal_words(WTERMSIG(status)), WTERMSIG(status));
-    *reason = REASON_NO_MEMORY;
-    if (WEXITSTATUS(status) == BAD_END || watched->no_memory)
-        return text_format("memory ran out, %s", when);
-    *reason = REASON_DEVICE_FAILED;
-    if (WEXITSTATUS(status) == DEVICE_LOST)
-        return text_format("the device was lost, %s", when);
-    *reason = REASON_CHANGED_PROCESS;
-    if (WEXITSTATUS(status) == LOST_REPLY)
-        return text_format("it closed or replaced open files of the process, %s", when);
-    *reason = REASON_BAD_REPLY;
-    if (watched->size)
-        return text_format("it wrote into the reply about it, %s", when);
-    *reason = REASON_EXIT;
-    return text_format("it ended the process with status %d, %s", WEXITSTATUS(status),
-                       when);
-}
-
-/* What it printed last says more than a signal. */
-static char *with_output(char *message, struct watched *watched)
-{
-    size_t size = watched->tail_size;
-    while (size && strchr("\r\n ", watched->tail[size - 1]))
-        size--;
-    watched->tail[size] = '\0';
-    for (size_t i = 0; i < size; i++)
-        if (!watched->tail[i])
-            watched->tail[i] = ' ';
-    if (!message || !size)
-        return message;
-    char *longer = text_format("%s. Its last output: %s", message, watched->tail);
-    free(message);
-    return longer;
-}
-
-static bool is_good(struct watched *watched)
-{
-    struct verdict verdict;
-    if (!watched->ended || watched->status || watched->no_memory)
-        return false;
-    if (!verdict_decode(&verdict, watched->bytes, watched->size)) {
-        watched->no_memory = errno == ENOMEM;
-        return false;
-    }
-    verdict_free(&verdict);
-    return true;
-}
-
-static char *why_it_ended(struct watched *watched, const struct request *request,
-                          enum reason *reason)
-{
-    watched->progress->text[sizeof watched->progress->text - 1] = '\0';
-    return with_output(message_of_end(watched, request, reason), watched);
-}
-
-static bool reply_in_its_place(struct watched *watched, const struct request *request,
-                               unsigned char **bytes, size_t *size)
-{
-    struct verdict verdict = { 0 };
-    verdict.message = why_it_ended(watched, request, &verdict.reason);
-    free(watched->bytes);
-    watched->bytes = NULL;
-    const bool good = verdict_encode(&verdict, bytes, size);
-    verdict_free(&verdict);
-    return good;
-}
-
-/* Nothing was tried, so that nothing is said about the plugin. */
-static bool reply_without_it(int error, unsigned char **bytes, size_t *size)
-{
-    struct verdict verdict = { .reason = REASON_NO_MEMORY };
-    verdict.message = text_format("hw-probe cannot start a process: %s", strerror(error));
-    const bool good = verdict_encode(&verdict, bytes, size);
-    verdict_free(&verdict);
-    return good;
-}
 
 /* Withdraws the op that ended the worker. False if there was none: what the plugin wrote into the
  * memory that is shared is not trusted. */
@@ -500,43 +70,27 @@ static bool blame_op(struct watched *watched, const struct request *request)
     return added;
 }
 
-static bool prepare(struct watched *watched, const struct request *request)
-{
-    struct sigaction action = { .sa_handler = on_child };
-    sigset_t child;
-    void *shared = mmap(NULL, sizeof *watched->progress, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child, NULL);
-    sigaction(SIGCHLD, &action, NULL);
-    *watched = (struct watched){
-        .progress = shared, .patience = request->settings.probe_timeout * UINT64_C(1000000)
-    };
-    return shared != MAP_FAILED;
-}
-
 static void prepare_again(struct watched *watched)
 {
     free(watched->bytes);
     *watched = (struct watched){ .progress = watched->progress,
                                  .patience = watched->patience };
     atomic_store(&watched->progress->begun, 0);
-    say_alive();
+    (void)!reply(verdict_magic, sizeof verdict_magic); /* a sign of life */
 }
 
 bool watch(const struct request *request, unsigned char **bytes, size_t *size)
 {
     struct watched watched;
-    if (!prepare(&watched, request))
+    if (!watched_prepare(&watched, request))
         return reply_without_it(errno, bytes, size);
     for (int starts = 1;; starts++) {
-        if (!start(&watched, request))
+        if (!watched_start(&watched, request, work))
             return reply_without_it(errno, bytes, size);
-        wait_for(&watched);
-        kill_all(&watched);
-        finish(&watched);
-        if (is_good(&watched))
+        watched_wait(&watched, NULL);
+        watched_kill(&watched);
+        watched_close(&watched);
+        if (watched_is_good(&watched))
             break;
         if (starts == PROBE_STARTS || !blame_op(&watched, request))
             return reply_in_its_place(&watched, request, bytes, size);

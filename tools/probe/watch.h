@@ -11,10 +11,4 @@
  * library signs of life, see open/child.h. */
 bool watch(const struct request *request, unsigned char **bytes, size_t *size);
 
-/* Writes to the library, or from a worker to its watcher. */
-bool reply(const void *bytes, size_t size);
-
-/* Closes all descriptors from this one. */
-void close_from(int first);
-
 #endif

@@ -4,113 +4,27 @@
 #define _POSIX_C_SOURCE 200809L
 #include "worker.h"
 
-#include "base/fork.h"
 #include "base/message.h"
 #include "base/platform.h"
-#include "open/context.h"
-#include "open/ladder.h"
-#include "open/load.h"
 #include "open/registry.h"
-#include "open/scan.h"
-#include "open/select.h"
-#include "open/trust.h"
 #include "run/args.h"
 #include "run/demotion.h"
 #include "run/device.h"
 
 #include "verify.h"
 
-#include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct worker {
-    const struct request *request;
-    struct progress *progress;
-    struct verdict *verdict;
-    struct hw_context context;
-    struct candidate *candidate;
+    struct subject subject;
     struct hw_device *device; /* that is tested */
     bool copying;             /* the op copy, not the others */
     bool full;                /* there is no room for another finding */
     uint32_t number;          /* of its case; see struct progress */
 };
-
-__attribute__((format(printf, 2, 3))) static void say(struct worker *worker,
-                                                      const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(worker->progress->text, sizeof worker->progress->text, format, arguments);
-    va_end(arguments);
-}
-
-/* ---- the file ---- */
-
-/* The parent's checks hold for the file that it looked at, and for no other. */
-static bool is_same_file(struct worker *worker)
-{
-    const struct request *request = worker->request;
-    struct stat file;
-    if (fstat(worker->candidate->fd, &file) == 0 && file.st_dev == request->device &&
-        file.st_ino == request->inode && (uint64_t)file.st_size == request->size &&
-        file.st_mtim.tv_sec == request->seconds &&
-        file.st_mtim.tv_nsec == request->nanoseconds)
-        return true;
-    return stop(worker->candidate, REASON_CHANGED_FILE, NULL);
-}
-
-/* The path may have any name, because it is the one without links. */
-static bool find_file(struct worker *worker)
-{
-    struct hw_context *context = &worker->context;
-    if (selection_read(context, false) ||
-        scan_file(context, worker->request->file, "hw-probe"))
-        return false;
-    struct candidate *candidate = worker->candidate = context->candidates;
-    candidate->reason = REASON_NONE;
-    candidate->name[0] = '\0';
-    candidate->explicit_file = true;
-    return true;
-}
-
-/* What the application has loaded, the plugin finds there by its name alone, wherever it lies.
- * What cannot be loaded here is missed later, by preflight. */
-static void load_libraries(struct worker *worker)
-{
-    const struct request *request = worker->request;
-    struct distrust distrust;
-    say(worker, "while libraries that the application has loaded were loaded");
-    for (uint32_t i = 0; i < request->library_count; i++) {
-        const int fd = trust_open(request->libraries[i], request->settings.trust, NULL,
-                                  &distrust);
-        if (fd < 0)
-            continue;
-        close(fd);
-        if (!dlopen(request->libraries[i], RTLD_NOW | RTLD_LOCAL))
-            dlerror(); /* discards the message */
-    }
-    say(worker, "before it was loaded");
-}
-
-/* ---- the plugin ---- */
-
-static void fill_devices(struct worker *worker)
-{
-    struct hw_context *context = &worker->context;
-    struct verdict *verdict = worker->verdict;
-    const uint32_t count = context->unselected_count;
-    verdict->devices = calloc(count + 1, sizeof *verdict->devices);
-    verdict->device_count = verdict->devices ? count : 0;
-    for (uint32_t i = 0; i < verdict->device_count; i++)
-        verdict->devices[i].info = context->unselected[i]->info;
-    if (!verdict->devices)
-        stop(worker->candidate, REASON_NO_MEMORY, NULL);
-}
 
 /* ---- the admission test ---- */
 
@@ -148,7 +62,7 @@ bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
  * used, all cases may take minutes. */
 static uint64_t budget(const struct worker *worker)
 {
-    return worker->request->settings.probe_timeout * UINT64_C(1000000) / 4;
+    return worker->subject.request->settings.probe_timeout * UINT64_C(1000000) / 4;
 }
 
 /* Whether it is the op's turn, the plugin has it, and nothing of it ended an earlier worker. */
@@ -156,15 +70,15 @@ static bool is_open(const struct worker *worker, uint32_t op)
 {
     const int32_t any[MAX_OPERANDS] = { 0 };
     return (op == HW_OP_COPY) == worker->copying &&
-           worker->number > worker->progress->done[worker->device->index] &&
-           plugin_has(worker->candidate->plugin, op) &&
-           !has_finding(worker->progress, (uint32_t)worker->device->index, op, any);
+           worker->number > worker->subject.progress->done[worker->device->index] &&
+           plugin_has(worker->subject.candidate->plugin, op) &&
+           !has_finding(worker->subject.progress, (uint32_t)worker->device->index, op, any);
 }
 
 static bool begin_case(void *user, uint32_t op, const char *test)
 {
     struct worker *worker = user;
-    struct progress *progress = worker->progress;
+    struct progress *progress = worker->subject.progress;
     worker->number++;
     if (!is_open(worker, op))
         return false;
@@ -175,7 +89,8 @@ static bool begin_case(void *user, uint32_t op, const char *test)
     progress->device = (uint32_t)worker->device->index;
     progress->op = op;
     progress->done[progress->device] = worker->number;
-    say(worker, "while its device %u computed %s", (unsigned)progress->device, test);
+    subject_say(&worker->subject, "while its device %u computed %s",
+                (unsigned)progress->device, test);
     atomic_store(&progress->begun, microseconds_now());
     return true;
 }
@@ -183,21 +98,21 @@ static bool begin_case(void *user, uint32_t op, const char *test)
 /* The op is withdrawn here as well: copies, which take operands to the device, then do without. */
 static bool add_failure(struct worker *worker, const struct verify_result *result)
 {
-    const struct progress *progress = worker->progress;
+    const struct progress *progress = worker->subject.progress;
     char why[VERDICT_TEXT];
     snprintf(why, sizeof why, "%s: %s", result->test, result->text);
     char *besides = strstr(why, "; HW_FALLBACK=error "); /* that of this process */
     if (besides)
         *besides = '\0';
-    return progress_add(worker->progress, progress->device, progress->op, result->dtypes,
-                        why) &&
+    return progress_add(worker->subject.progress, progress->device, progress->op,
+                        result->dtypes, why) &&
            withdraw(worker->device, progress->op, result->dtypes, why);
 }
 
 static bool end_case(void *user, const struct verify_result *result)
 {
     struct worker *worker = user;
-    struct progress *progress = worker->progress;
+    struct progress *progress = worker->subject.progress;
     progress->spent += microseconds_now() - atomic_load(&progress->begun);
     progress->tested += result->verdict == VERIFY_PASSED ||
                         result->verdict == VERIFY_FAILED;
@@ -215,7 +130,7 @@ static bool end_case(void *user, const struct verify_result *result)
 /* What earlier workers found. */
 static bool withdraw_known(const struct worker *worker)
 {
-    const struct progress *progress = worker->progress;
+    const struct progress *progress = worker->subject.progress;
     bool good = true;
     for (uint32_t i = 0; i < progress->count && good; i++) {
         const struct finding *finding = &progress->findings[i];
@@ -231,7 +146,7 @@ static enum hw_status test_ops(struct worker *worker, const char *op)
     const struct verify_filter filter = {
         .admission = true,
         .op = op,
-        .precision = worker->request->settings.value[SETTING_precision].text
+        .precision = worker->subject.request->settings.value[SETTING_precision].text
     };
     struct verify_counts counts = { 0 };
     char error[VERIFY_ERROR_TEXT];
@@ -249,7 +164,7 @@ static enum hw_status test_device(struct worker *worker, struct hw_device *devic
     enum hw_status status = test_ops(worker, "copy");
     if (!status && !worker->full)
         status = test_ops(worker, NULL);
-    atomic_store(&worker->progress->begun, 0);
+    atomic_store(&worker->subject.progress->begun, 0);
     return !status && worker->full
                ? fail(HW_INTERNAL, "more of its ops fail than can be listed")
                : status;
@@ -269,56 +184,31 @@ static void select_all(struct hw_context *context)
 /* Opens, tests and closes each device. Returns how many can be used. */
 static uint32_t try_devices(struct worker *worker)
 {
-    struct verdict *verdict = worker->verdict;
+    struct verdict *verdict = worker->subject.verdict;
     uint32_t good = 0;
-    select_all(&worker->context);
+    select_all(&worker->subject.context);
     for (uint32_t i = 0; i < verdict->device_count; i++) {
-        struct hw_device *device = worker->context.devices[i];
-        say(worker, "while its device %u was opened", (unsigned)i);
+        struct hw_device *device = worker->subject.context.devices[i];
+        subject_say(&worker->subject, "while its device %u was opened", (unsigned)i);
         enum hw_status status = device_wake(device);
         if (!status)
             status = test_device(worker, device);
         if (status)
             verdict->devices[i].fault = strdup(hw_message());
         good += !status;
-        say(worker, "while its device %u was closed", (unsigned)i);
+        subject_say(&worker->subject, "while its device %u was closed", (unsigned)i);
         device_sleep(device);
     }
     return good;
 }
 
-static void fill_table(struct worker *worker)
-{
-    const struct plugin *plugin = worker->candidate->plugin;
-    struct verdict *verdict = worker->verdict;
-    verdict->version = strdup(plugin->table.version);
-    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-        verdict->ops |= (uint64_t)plugin_has(plugin, op) << op;
-}
-
 static void run_plugin(struct worker *worker)
 {
-    struct candidate *candidate = worker->candidate;
-    struct verdict *verdict = worker->verdict;
-    say(worker, "while it was loaded and started");
-    if (!climb_rest(&worker->context, candidate))
-        return;
-    fill_table(worker);
-    fill_devices(worker);
-    if (!candidate->reason && !try_devices(worker))
-        stop(candidate, REASON_DEVICE_FAILED, "none of its devices can be opened: %s",
+    const struct verdict *verdict = worker->subject.verdict;
+    if (subject_start(&worker->subject) && !try_devices(worker))
+        stop(worker->subject.candidate, REASON_DEVICE_FAILED,
+             "none of its devices can be opened: %s",
              verdict->devices[0].fault ? verdict->devices[0].fault : "");
-}
-
-/* hw_close() does the same in the application. */
-static void close_plugin(struct worker *worker)
-{
-    struct hw_context *context = &worker->context;
-    say(worker, "while it was closed");
-    registry_free(context);
-    if (context->plugins)
-        plugin_close(context->plugins);
-    context->plugins = NULL;
 }
 
 /* ---- the verdict ---- */
@@ -341,45 +231,18 @@ static bool fill_withdrawn(struct verdict *verdict, const struct progress *progr
     return verdict->withdrawn != NULL;
 }
 
-/* A plugin that stopped has no devices. */
-static void fill_reason(struct worker *worker)
-{
-    const struct candidate *candidate = worker->candidate;
-    struct verdict *verdict = worker->verdict;
-    verdict->reason = candidate ? candidate->reason : REASON_NO_MEMORY;
-    if (!verdict->reason &&
-        (!verdict->version || !fill_withdrawn(verdict, worker->progress)))
-        verdict->reason = REASON_NO_MEMORY;
-    if (!verdict->reason)
-        return;
-    for (uint32_t i = 0; i < verdict->device_count; i++)
-        free(verdict->devices[i].fault);
-    verdict->device_count = verdict->withdrawn_count = 0;
-    if (candidate && candidate->reason) {
-        verdict->message = candidate->message ? strdup(candidate->message) : NULL;
-        verdict->remedy = candidate->remedy ? strdup(candidate->remedy) : NULL;
-    }
-}
-
 void worker_run(const struct request *request, struct progress *progress,
                 struct verdict *verdict)
 {
-    struct worker worker = { .request = request,
-                             .progress = progress,
-                             .verdict = verdict,
-                             .context = { .settings = request->settings } };
-    struct hw_context *context = &worker.context;
-    pthread_mutex_init(&context->lock, NULL);
-    pthread_mutex_init(&context->log.lock, NULL);
-    context->generation = watch_forks();
-    context->log.level = request->settings.log_level;
-    context->settings.fallback = FALLBACK_ERROR;
-    context_opening(true);
-    load_libraries(&worker);
-    if (find_file(&worker) && climb_checks(context, worker.candidate) &&
-        is_same_file(&worker)) {
+    struct worker worker = { 0 };
+    struct subject *subject = &worker.subject;
+    subject_begin(subject, request, progress, verdict);
+    if (subject_find(subject)) {
         run_plugin(&worker);
-        close_plugin(&worker);
+        subject_close(subject);
     }
-    fill_reason(&worker);
+    if (subject->candidate && !subject->candidate->reason &&
+        !fill_withdrawn(verdict, progress))
+        verdict->reason = REASON_NO_MEMORY;
+    subject_reason(subject);
 }

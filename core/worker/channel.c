@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* channel.c - the library's side of a channel. Of what the worker writes, nothing is used before it
+ * is checked: where it says it has come to must lie between the oldest call and the newest. */
+#include "worker/channel.h"
+
+#include "base/likely.h"
+#include "base/platform.h"
+#include "base/sleep.h"
+
+#include <string.h>
+
+#define NAP 100000 /* microseconds from one look at the worker to the next */
+
+/* Units that the worker has not done yet; more than WIRE_UNITS if it makes no sense. */
+static uint32_t used(const struct channel *channel)
+{
+    const uint32_t head = atomic_load_explicit(&channel->wire->head, memory_order_acquire);
+    return (uint32_t)atomic_load_explicit(&channel->pushed, memory_order_relaxed) - head;
+}
+
+static void nap(struct channel *channel, uint32_t before)
+{
+    struct wire_channel *wire = channel->wire;
+    atomic_fetch_add(&wire->library_sleeps, 1);
+    if (atomic_load(&wire->head) == before)
+        sleep_on(&wire->head, before, NAP);
+    atomic_fetch_sub(&wire->library_sleeps, 1);
+}
+
+/* Waits until at most `most` units are in use. */
+static enum channel_fault wait_for(struct channel *channel, uint32_t most,
+                                   uint64_t deadline, channel_look *look)
+{
+    struct spin spin = { 0 };
+    for (;;) {
+        const uint32_t now = used(channel);
+        if (unlikely(now > WIRE_UNITS))
+            return CHANNEL_WILD;
+        if (now <= most)
+            return CHANNEL_GOOD;
+        if (spin_on(&spin))
+            continue;
+        if (look(channel->worker) || (deadline && microseconds_now() >= deadline))
+            return used(channel) <= most ? CHANNEL_GOOD : CHANNEL_ENDED;
+        nap(channel, (uint32_t)channel->pushed - now);
+    }
+}
+
+enum channel_fault channel_wait(struct channel *channel, uint64_t deadline,
+                                channel_look *look)
+{
+    return wait_for(channel, 0, deadline, look);
+}
+
+static struct wire_record *record_at(const struct channel *channel, uint64_t position)
+{
+    return (struct wire_record *)(void *)(channel->wire->ring +
+                                          position % WIRE_UNITS * WIRE_UNIT);
+}
+
+static void advance(struct channel *channel, uint32_t units)
+{
+    const uint64_t next = atomic_load_explicit(&channel->pushed, memory_order_relaxed) +
+                          units;
+    atomic_store_explicit(&channel->pushed, next, memory_order_relaxed);
+}
+
+void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes,
+                    channel_look *look, enum channel_fault *fault)
+{
+    const uint32_t units = (uint32_t)(sizeof(struct wire_record) + bytes + WIRE_UNIT - 1) /
+                           WIRE_UNIT;
+    const uint32_t to_end = WIRE_UNITS - (uint32_t)(channel->pushed % WIRE_UNITS);
+    const uint32_t pad = units > to_end ? to_end : 0;
+    if (unlikely(atomic_load_explicit(channel->ended, memory_order_relaxed)) &&
+        look(channel->worker)) {
+        *fault = CHANNEL_ENDED;
+        return NULL;
+    }
+    *fault = wait_for(channel, WIRE_UNITS - units - pad, 0, look);
+    if (*fault)
+        return NULL;
+    if (pad) {
+        *record_at(channel, channel->pushed) = (struct wire_record){ .units = pad,
+                                                                     .call = WIRE_PAD };
+        advance(channel, pad);
+    }
+    struct wire_record *record = record_at(channel, channel->pushed);
+    *record = (struct wire_record){ .units = units, .call = call, .bytes = bytes };
+    channel->units = units;
+    return record + 1;
+}
+
+void channel_push(struct channel *channel, bool answered)
+{
+    struct wire_channel *wire = channel->wire;
+    record_at(channel, channel->pushed)->answered = answered;
+    advance(channel, channel->units);
+    /* Orders this against worker_sleeps: either the worker sees the call, or this sees it sleep. */
+    atomic_store(&wire->tail, (uint32_t)channel->pushed);
+    if (atomic_load(&wire->worker_sleeps))
+        wake_all(&wire->tail);
+}
+
+bool channel_passed(const struct channel *channel, uint64_t position)
+{
+    /* In this order: the other one could show a worker that is ahead of the library. */
+    const uint32_t head = atomic_load(&channel->wire->head);
+    const uint64_t pushed = atomic_load(&channel->pushed);
+    const uint32_t left = (uint32_t)pushed - head;
+    return left <= WIRE_UNITS && pushed - left >= position;
+}
+
+void channel_rest(struct channel *channel)
+{
+    nap(channel, atomic_load(&channel->wire->head));
+}
+
+void channel_reply(const struct channel *channel, uint32_t bytes, struct wire_reply *reply)
+{
+    /* The worker may write while this copies: only the copy is looked at. */
+    memcpy(reply, &channel->wire->reply, sizeof *reply);
+    reply->text[sizeof reply->text - 1] = '\0';
+    if (reply->status == HW_OK && reply->bytes == bytes)
+        return;
+    if (reply->status == HW_OK || strcmp(hw_status_name(reply->status), "?") == 0) {
+        reply->status = HW_INTERNAL;
+        strcpy(reply->text, "the plugin's worker process gave an answer that makes no "
+                            "sense");
+    }
+}
+
+_Static_assert((WIRE_UNITS & (WIRE_UNITS - 1)) == 0, "positions wrap");

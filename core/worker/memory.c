@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.c - memory that both processes have, or only the plugin's device, and transfers. */
+#define _GNU_SOURCE
+#include "worker/remote.h"
+
+#include "base/message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE UINT64_C(4096) /* shared memory is aligned to at least this */
+
+/* ---- allocating ---- */
+
+static int32_t no_memory(uint64_t bytes)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "cannot share %llu bytes of memory with the worker process: %s",
+             (unsigned long long)bytes, strerror(errno));
+    return plugin_message_set(HW_NO_MEMORY, text);
+}
+
+static int32_t ask_memory(struct remote_memory *memory, enum wire_call call, int file,
+                          const struct wire_memory *arguments)
+{
+    return worker_ask(memory->worker,
+                      &(struct question){ .channel = WIRE_CONTROL,
+                                          .call = call,
+                                          .arguments = arguments,
+                                          .bytes = sizeof *arguments,
+                                          .file = file,
+                                          .data = &memory->id,
+                                          .data_bytes = sizeof memory->id });
+}
+
+/* Memory of this process, which the plugin imports, or only the worker uses. */
+static int32_t share(struct remote_memory *memory, const struct wire_memory *arguments)
+{
+    const uint64_t whole = (arguments->bytes + PAGE - 1) / PAGE * PAGE;
+    int file = -1;
+    errno = ENOMEM;
+    memory->address = arguments->bytes && arguments->bytes <= SIZE_MAX / 4
+                          ? process_share((size_t)whole, &file)
+                          : NULL;
+    if (!memory->address)
+        return no_memory(arguments->bytes);
+    memory->mapped = (size_t)whole;
+    const int32_t status = ask_memory(memory, WIRE_SHARE, file, arguments);
+    close(file);
+    if (status)
+        munmap(memory->address, memory->mapped);
+    return status;
+}
+
+static int32_t make(struct remote_device *device, const struct wire_memory *arguments,
+                    bool shared, struct remote_memory **memory)
+{
+    struct remote_memory *made = calloc(1, sizeof *made);
+    if (!made)
+        return plugin_message_set(HW_NO_MEMORY, "out of memory for a buffer");
+    made->worker = device->worker;
+    made->device = device->index;
+    made->bytes = arguments->staging ? 0 : arguments->bytes;
+    const int32_t status = shared ? share(made, arguments)
+                                  : ask_memory(made, WIRE_ALLOC, 0, arguments);
+    if (status) {
+        free(made);
+        return status;
+    }
+    atomic_fetch_add(&device->worker->wire->memory[device->index].allocated,
+                     (int64_t)made->bytes);
+    *memory = made;
+    return HW_OK;
+}
+
+int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
+{
+    struct remote_device *device = of;
+    const struct wire_memory arguments = { .device = device->index,
+                                           .flags = flags,
+                                           .bytes = bytes };
+    const bool visible = flags & HW_BUFFER_HOST_VISIBLE;
+    struct remote_memory *memory = NULL;
+    int32_t status = HW_UNSUPPORTED;
+    if (visible || atomic_load(&device->shares)) {
+        status = make(device, &arguments, true, &memory);
+        if (status == HW_UNSUPPORTED && !visible)
+            atomic_store(&device->shares, false);
+    }
+    if (status == HW_UNSUPPORTED && !visible)
+        status = make(device, &arguments, false, &memory);
+    if (status)
+        return status;
+    buffer->impl = memory;
+    buffer->host = memory->address;
+    buffer->flags = flags | (memory->address ? HW_BUFFER_HOST_VISIBLE : 0u);
+    return HW_OK;
+}
+
+void remote_memory_free(struct remote_memory *memory)
+{
+    struct worker *worker = memory->worker;
+    const struct wire_memory arguments = { .memory = memory->id, .device = memory->device };
+    worker_tell(worker, &(struct question){ .channel = WIRE_CONTROL,
+                                            .call = WIRE_FREE,
+                                            .arguments = &arguments,
+                                            .bytes = sizeof arguments });
+    if (memory->address)
+        munmap(memory->address, memory->mapped);
+    atomic_fetch_sub(&worker->wire->memory[memory->device].allocated,
+                     (int64_t)memory->bytes);
+    free(memory);
+}
+
+void remote_free(void *device, struct hw_buffer *buffer)
+{
+    (void)device;
+    remote_memory_free(buffer->impl);
+}
+
+struct wire_view remote_view(const struct hw_buffer *buffer)
+{
+    const struct remote_memory *memory = buffer->impl;
+    return (struct wire_view){ .memory = memory->id,
+                               .flags = buffer->flags,
+                               .offset = buffer->offset,
+                               .bytes = buffer->bytes };
+}
+
+/* ---- transfers between buffers ---- */
+
+static int32_t push(struct remote_queue *queue, const struct wire_transfer *transfer)
+{
+    int32_t status;
+    void *arguments = remote_begin(queue, WIRE_TRANSFER, sizeof *transfer, &status);
+    if (!arguments)
+        return status;
+    memcpy(arguments, transfer, sizeof *transfer);
+    remote_push(queue);
+    return HW_OK;
+}
+
+static int32_t between_buffers(struct remote_queue *queue, const struct hw_transfer *t)
+{
+    return push(queue, &(struct wire_transfer){ .dst = remote_view(t->dst),
+                                                .src = remote_view(t->src),
+                                                .dst_offset = t->dst_offset,
+                                                .src_offset = t->src_offset,
+                                                .bytes = t->bytes,
+                                                .rows = t->rows,
+                                                .dst_pitch = t->dst_pitch,
+                                                .src_pitch = t->src_pitch });
+}
+
+/* ---- transfers between the host and memory that both processes have ---- */
+
+static char *address(const struct hw_buffer *buffer, const void *host, uint64_t offset)
+{
+    return (char *)(uintptr_t)(buffer ? buffer->host : host) + (buffer ? offset : 0);
+}
+
+/* Once the queue has come so far. */
+static int32_t by_the_host(struct remote_queue *queue, const struct hw_transfer *t)
+{
+    const int32_t status = remote_settle(queue);
+    if (!status)
+        hw_transfer_host(t, address(t->dst, t->dst_host, t->dst_offset),
+                         address(t->src, t->src_host, t->src_offset));
+    return status;
+}
+
+/* ---- transfers between the host and memory of the device ---- */
+
+/* A piece of a transfer: bytes that are contiguous on both sides. */
+struct piece {
+    const struct hw_transfer *of;
+    uint64_t dst, src, bytes; /* from the first byte on each side */
+};
+
+static int32_t staging_make(struct remote_queue *queue)
+{
+    return queue->staging ? HW_OK
+                          : make(queue->device,
+                                 &(struct wire_memory){ .device = queue->device->index,
+                                                        .staging = 1,
+                                                        .bytes = WIRE_STAGING },
+                                 true, &queue->staging);
+}
+
+/* To the device: the host's bytes are copied now, and the device takes them in order. */
+static int32_t piece_in(struct remote_queue *queue, const struct piece *piece)
+{
+    const struct hw_transfer *t = piece->of;
+    const int32_t status = queue->staged + piece->bytes > WIRE_STAGING
+                               ? remote_settle(queue)
+                               : HW_OK;
+    if (status)
+        return status;
+    const uint64_t at = queue->staged;
+    memcpy((char *)queue->staging->address + at, (const char *)t->src_host + piece->src,
+           (size_t)piece->bytes);
+    queue->staged += (piece->bytes + WIRE_UNIT - 1) / WIRE_UNIT * WIRE_UNIT;
+    return push(queue, &(struct wire_transfer){ .dst = remote_view(t->dst),
+                                                .dst_offset = t->dst_offset + piece->dst,
+                                                .src_offset = at,
+                                                .bytes = piece->bytes,
+                                                .staging = queue->staging->id });
+}
+
+/* To the host: waits for the bytes. */
+static int32_t piece_out(struct remote_queue *queue, const struct piece *piece)
+{
+    const struct hw_transfer *t = piece->of;
+    int32_t status = queue->staged + piece->bytes > WIRE_STAGING ? remote_settle(queue)
+                                                                 : HW_OK;
+    const uint64_t at = queue->staged;
+    if (status ||
+        (status = push(queue,
+                       &(struct wire_transfer){ .src = remote_view(t->src),
+                                                .src_offset = t->src_offset + piece->src,
+                                                .dst_offset = at,
+                                                .bytes = piece->bytes,
+                                                .staging = queue->staging->id })) ||
+        (status = remote_settle(queue)))
+        return status;
+    memcpy((char *)t->dst_host + piece->dst, (const char *)queue->staging->address + at,
+           (size_t)piece->bytes);
+    return HW_OK;
+}
+
+static int32_t move_row(struct remote_queue *queue, const struct piece *row)
+{
+    int32_t status = HW_OK;
+    for (uint64_t done = 0; done < row->bytes && !status;) {
+        const uint64_t rest = row->bytes - done;
+        const struct piece piece = { .of = row->of,
+                                     .dst = row->dst + done,
+                                     .src = row->src + done,
+                                     .bytes = rest < WIRE_STAGING ? rest : WIRE_STAGING };
+        status = row->of->dst ? piece_in(queue, &piece) : piece_out(queue, &piece);
+        done += piece.bytes;
+    }
+    return status;
+}
+
+static int32_t through_staging(struct remote_queue *queue, const struct hw_transfer *t)
+{
+    int32_t status = staging_make(queue);
+    for (uint64_t i = 0; i < (t->rows > 1 ? t->rows : 1) && !status; i++)
+        status = move_row(queue, &(struct piece){ .of = t,
+                                                  .dst = i * t->dst_pitch,
+                                                  .src = i * t->src_pitch,
+                                                  .bytes = t->bytes });
+    return status;
+}
+
+int32_t remote_transfer(void *of, const struct hw_transfer *transfer)
+{
+    struct remote_queue *queue = of;
+    const struct hw_buffer *dst = transfer->dst, *src = transfer->src;
+    if (dst && src)
+        return between_buffers(queue, transfer);
+    if ((!dst || dst->host) && (!src || src->host))
+        return by_the_host(queue, transfer);
+    return through_staging(queue, transfer);
+}

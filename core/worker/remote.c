@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* remote.c - the table of a plugin that is in another process: the instance and its devices. */
+#include "worker/remote.h"
+
+#include "base/message.h"
+#include "base/platform.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t remote_open(const struct hw_host *host, void **self)
+{
+    const struct plugin *plugin = host->instance;
+    *self = plugin->worker; /* which has opened it already */
+    return HW_OK;
+}
+
+/* A plugin that does not come to an end has the time that a plugin has for its start: then the
+ * process is ended without it. */
+static void remote_close(void *self)
+{
+    struct worker *worker = self;
+    const uint64_t patience = worker->plugin->context->settings.probe_timeout *
+                              UINT64_C(1000000);
+    (void)worker_ask(worker,
+                     &(struct question){ .channel = WIRE_CONTROL,
+                                         .call = WIRE_CLOSE,
+                                         .deadline = microseconds_now() + patience });
+}
+
+static int32_t remote_device_count(void *self, int32_t *count)
+{
+    const struct worker *worker = self;
+    *count = (int32_t)worker->device_count;
+    return HW_OK;
+}
+
+/* Kernels in another process do not reach the host's memory. */
+static int32_t remote_device_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    struct hw_device_info facts;
+    const struct wire_index arguments = { .device = (uint32_t)index };
+    const int32_t status = worker_ask(self,
+                                      &(struct question){ .channel = WIRE_CONTROL,
+                                                          .call = WIRE_DEVICE_INFO,
+                                                          .arguments = &arguments,
+                                                          .bytes = sizeof arguments,
+                                                          .data = &facts,
+                                                          .data_bytes = sizeof facts });
+    if (status)
+        return status;
+    facts.size = sizeof facts;
+    facts.features &= ~(uint64_t)HW_FEATURE_HOST_TENSORS;
+    hw_answer(info, &facts);
+    return HW_OK;
+}
+
+static int32_t ask_device(struct worker *worker, enum wire_call call, uint32_t index)
+{
+    const struct wire_index arguments = { .device = index };
+    return worker_ask(worker, &(struct question){ .channel = WIRE_CONTROL,
+                                                  .call = call,
+                                                  .arguments = &arguments,
+                                                  .bytes = sizeof arguments });
+}
+
+/* Whether what the device computes on is memory of the host, so that it can be shared. */
+static bool computes_in_host_memory(const struct hw_device_info *info)
+{
+    return info->kind == HW_DEVICE_CPU || info->features & HW_FEATURE_HOST_TENSORS;
+}
+
+static int32_t remote_device_open(void *self, int32_t index, void **device)
+{
+    struct worker *worker = self;
+    struct remote_device *made = calloc(1, sizeof *made);
+    if (!made)
+        return plugin_message_set(HW_NO_MEMORY, "out of memory for a device");
+    const int32_t status = ask_device(worker, WIRE_DEVICE_OPEN, (uint32_t)index);
+    if (status) {
+        free(made);
+        return status;
+    }
+    made->worker = worker;
+    made->index = (uint32_t)index;
+    made->shares = computes_in_host_memory(&worker->devices[index]);
+    *device = made;
+    return HW_OK;
+}
+
+static void remote_device_close(void *device)
+{
+    struct remote_device *closed = device;
+    (void)ask_device(closed->worker, WIRE_DEVICE_CLOSE, closed->index);
+    free(closed);
+}
+
+/* Graphs are left out: the library replays the nodes, none of which waits for an answer. */
+void remote_fill(struct worker *worker, struct hw_plugin *table, uint64_t ops)
+{
+    worker->ops.size = sizeof worker->ops;
+    remote_fill_ops(&worker->ops, ops);
+    table->ops = &worker->ops;
+    table->vendor = worker->vendor;
+    table->op_sizes = worker->op_sizes;
+    table->open = remote_open;
+    table->close = remote_close;
+    table->device_count = remote_device_count;
+    table->device_info = remote_device_info;
+    table->device_open = remote_device_open;
+    table->device_close = remote_device_close;
+    table->queue_open = remote_queue_open;
+    table->queue_close = remote_queue_close;
+    table->queue_wait = remote_queue_wait;
+    table->buffer_alloc = remote_alloc;
+    table->buffer_free = remote_free;
+    table->transfer = remote_transfer;
+    table->event_create = remote_event_create;
+    table->event_destroy = remote_event_destroy;
+    table->event_record = remote_event_record;
+    table->event_wait = remote_event_wait;
+    table->event_sync = remote_event_sync;
+    table->event_query = remote_event_query;
+    table->event_elapsed = remote_event_elapsed;
+    table->supports = remote_supports;
+    table->kernel_info = remote_kernel_info;
+    table->pack_size = remote_pack_size;
+    table->pack = remote_pack;
+    remote_fill_refused(table);
+}

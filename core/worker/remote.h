@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* remote.h - the handles of a plugin that is in another process, and the functions of its table,
+ * by file. They are called like those of any other plugin. */
+#ifndef HW_WORKER_REMOTE_H
+#define HW_WORKER_REMOTE_H
+
+#include "worker/worker.h"
+
+/* Fills the empty table with functions that ask the worker. `ops`: bit 1 << op for each op that the
+ * plugin has. */
+void remote_fill(struct worker *worker, struct hw_plugin *table, uint64_t ops);
+
+struct remote_device {
+    struct worker *worker;
+    uint32_t index;
+    _Atomic bool shares; /* its memory is the host's, as far as is known */
+};
+
+enum { REMOTE_FORMS = 1024 }; /* a power of two */
+
+struct remote_queue {
+    struct worker *worker;
+    struct remote_device *device;
+    struct channel *channel;
+    int32_t error; /* of earlier work, kept for the next wait */
+    char error_text[WIRE_TEXT];
+    struct remote_memory *staging; /* NULL: not yet needed */
+    uint64_t staged;               /* bytes of it that are in use */
+    uint64_t forms[REMOTE_FORMS];  /* hashes of calls that the plugin has accepted */
+};
+
+/* What hw_buffer.impl points to. */
+struct remote_memory {
+    struct worker *worker;
+    uint32_t id, device;
+    uint64_t bytes;
+    void *address; /* in this process; NULL: not visible */
+    size_t mapped;
+};
+
+/* ---- queue.c ---- */
+
+int32_t remote_queue_open(void *device, const struct hw_queue_desc *desc, void **queue);
+void remote_queue_close(void *of);
+int32_t remote_queue_wait(void *of);
+/* Waits, and keeps an error for remote_queue_wait(). HW_OK, or HW_LOST. */
+int32_t remote_settle(struct remote_queue *queue);
+/* Room for the arguments of a call; NULL: the worker has ended, *status is HW_LOST. */
+void *remote_begin(struct remote_queue *queue, enum wire_call call, uint32_t bytes,
+                   int32_t *status);
+/* Gives the worker the call that was begun, and does not wait. */
+void remote_push(struct remote_queue *queue);
+/* The same, and waits for its reply with so many bytes of data. */
+int32_t remote_answer(struct remote_queue *queue, void *data, uint32_t bytes);
+
+/* ---- memory.c ---- */
+
+int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer);
+void remote_free(void *device, struct hw_buffer *buffer);
+int32_t remote_transfer(void *of, const struct hw_transfer *transfer);
+void remote_memory_free(struct remote_memory *memory);
+struct wire_view remote_view(const struct hw_buffer *buffer);
+
+/* ---- call.c ---- */
+
+void remote_fill_ops(struct hw_plugin_ops *ops, uint64_t which);
+int32_t remote_supports(void *of, uint32_t op, const void *args, char *why, size_t why_size,
+                        uint64_t *scratch);
+int32_t remote_kernel_info(void *of, uint32_t op, uint32_t index,
+                           struct hw_kernel_info *info);
+int32_t remote_pack_size(void *of, const struct hw_tensor *src, uint64_t *bytes,
+                         uint32_t *layout);
+int32_t remote_pack(void *of, const struct hw_tensor *dst, const struct hw_tensor *src);
+
+/* ---- event.c ---- */
+
+int32_t remote_event_create(void *of, uint32_t flags, void **event);
+void remote_event_destroy(void *of);
+int32_t remote_event_record(void *of, void *queue);
+int32_t remote_event_wait(void *queue, void *of);
+int32_t remote_event_sync(void *of);
+int32_t remote_event_query(void *of);
+int32_t remote_event_elapsed(void *start, void *end, double *ms);
+
+/* ---- refused.c ---- */
+
+/* The slots that cannot be served in another process: HW_UNSUPPORTED, and why. */
+void remote_fill_refused(struct hw_plugin *table);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* worker.c - the process of a plugin, what it says beside its replies, and its end. */
+#define _GNU_SOURCE
+#include "worker/worker.h"
+
+#include "base/message.h"
+#include "base/platform.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
+    FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
+};
+
+/* ---- the end ---- */
+
+/* The lock is held. */
+static void set_ended(struct worker *worker, const char *why)
+{
+    if (atomic_load(&worker->ended))
+        return;
+    snprintf(worker->why, sizeof worker->why,
+             "the worker process %lld of plugin %s (HW_WORKER) has ended: %s",
+             (long long)worker->id, worker->plugin->table.name, why);
+    atomic_store(&worker->ended, true);
+}
+
+int32_t worker_lost(struct worker *worker)
+{
+    /* Once it has ended, `why` does not change. */
+    return plugin_message_set(HW_LOST, worker->why);
+}
+
+int32_t worker_fault(struct worker *worker, enum channel_fault fault)
+{
+    if (!fault)
+        return HW_OK;
+    if (fault == CHANNEL_WILD) {
+        pthread_mutex_lock(&worker->lock);
+        set_ended(worker, "it was stopped, because it wrote a position that makes no sense "
+                          "into the memory that it shares with the library");
+        pthread_mutex_unlock(&worker->lock);
+        process_hang_up(&worker->process);
+    }
+    return worker_lost(worker);
+}
+
+/* ---- what it says ---- */
+
+/* False if there is no packet now. */
+static bool take_packet(struct worker *worker)
+{
+    struct wire_packet packet;
+    const ptrdiff_t got = process_read(&worker->process, &packet, sizeof packet);
+    if (got < 0)
+        return false;
+    if (got == 0) {
+        set_ended(worker, "the process that watches over it was killed");
+        return false;
+    }
+    packet.text[sizeof packet.text - 1] = '\0';
+    worker->heard++;
+    if ((size_t)got < sizeof packet)
+        return true; /* part of a packet makes no sense */
+    if (!packet.level)
+        set_ended(worker, packet.text);
+    else if (packet.level <= HW_LOG_DEBUG)
+        log_line(&worker->plugin->context->log, (int32_t)packet.level, "%s", packet.text);
+    return true;
+}
+
+bool worker_look(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    for (int i = 0; i < PACKETS && !atomic_load(&worker->ended) && take_packet(worker); i++)
+        ;
+    pthread_mutex_unlock(&worker->lock);
+    return atomic_load(&worker->ended);
+}
+
+void worker_hear(struct worker *worker)
+{
+    /* Compared without the lock: what is missed now is heard the next time. */
+    if (atomic_load_explicit(&worker->wire->said, memory_order_relaxed) !=
+        __atomic_load_n(&worker->heard, __ATOMIC_RELAXED))
+        worker_look(worker);
+}
+
+/* ---- asking ---- */
+
+static enum channel_fault put(struct channel *channel, const struct question *question,
+                              bool answered)
+{
+    enum channel_fault fault;
+    void *arguments = channel_begin(channel, question->call, question->bytes, worker_look,
+                                    &fault);
+    if (!arguments)
+        return fault;
+    if (question->bytes)
+        memcpy(arguments, question->arguments, question->bytes);
+    if (question->file && !process_send_file(&channel->worker->process, question->file))
+        return CHANNEL_ENDED;
+    channel_push(channel, answered);
+    return CHANNEL_GOOD;
+}
+
+static int32_t ask_locked(struct worker *worker, const struct question *question,
+                          struct wire_reply *reply)
+{
+    struct channel *channel = &worker->channel[question->channel];
+    enum channel_fault fault = put(channel, question, true);
+    if (!fault)
+        fault = channel_wait(channel, question->deadline, worker_look);
+    if (fault)
+        return worker_fault(worker, fault);
+    channel_reply(channel, question->data_bytes, reply);
+    return reply->status ? plugin_message_set(reply->status, reply->text) : HW_OK;
+}
+
+int32_t worker_ask(struct worker *worker, const struct question *question)
+{
+    struct wire_reply reply;
+    if (atomic_load(&worker->ended))
+        return worker_lost(worker);
+    pthread_mutex_lock(&worker->asking[question->channel]);
+    const int32_t status = ask_locked(worker, question, &reply);
+    pthread_mutex_unlock(&worker->asking[question->channel]);
+    worker_hear(worker);
+    if (!status && question->data_bytes)
+        memcpy(question->data, reply.data, question->data_bytes);
+    return status;
+}
+
+void worker_tell(struct worker *worker, const struct question *question)
+{
+    if (atomic_load(&worker->ended))
+        return;
+    pthread_mutex_lock(&worker->asking[question->channel]);
+    worker_fault(worker, put(&worker->channel[question->channel], question, false));
+    pthread_mutex_unlock(&worker->asking[question->channel]);
+}
+
+/* ---- channels ---- */
+
+struct channel *worker_take_channel(struct worker *worker)
+{
+    uint32_t i = WIRE_QUEUES;
+    pthread_mutex_lock(&worker->lock);
+    while (i < WIRE_CHANNELS && worker->used[i / 32] >> i % 32 & 1)
+        i++;
+    if (i < WIRE_CHANNELS)
+        worker->used[i / 32] |= UINT32_C(1) << i % 32;
+    pthread_mutex_unlock(&worker->lock);
+    return i < WIRE_CHANNELS ? &worker->channel[i] : NULL;
+}
+
+void worker_give_channel(struct worker *worker, struct channel *channel)
+{
+    const uint32_t i = (uint32_t)(channel - worker->channel);
+    pthread_mutex_lock(&worker->lock);
+    worker->used[i / 32] &= ~(UINT32_C(1) << i % 32);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* ---- all of it ---- */
+
+struct worker *worker_create(struct plugin *plugin, int *file)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    void *wire = worker ? process_share(sizeof *worker->wire, file) : NULL;
+    if (!wire) {
+        free(worker);
+        return NULL;
+    }
+    worker->plugin = plugin;
+    worker->wire = wire;
+    pthread_mutex_init(&worker->lock, NULL);
+    for (int i = 0; i < WIRE_QUEUES; i++)
+        pthread_mutex_init(&worker->asking[i], NULL);
+    for (int i = 0; i < WIRE_CHANNELS; i++) {
+        worker->channel[i].wire = &worker->wire->channel[i];
+        worker->channel[i].worker = worker;
+        worker->channel[i].ended = &worker->wire->ended;
+    }
+    return worker;
+}
+
+void worker_end(struct worker *worker)
+{
+    if (!worker->process.id)
+        return;
+    process_hang_up(&worker->process);
+    if (!process_end(&worker->process, FAREWELL))
+        log_line(&worker->plugin->context->log, HW_LOG_WARN,
+                 "%s: its worker process does not end, even killed",
+                 worker->plugin->table.name);
+}
+
+void worker_destroy(struct worker *worker)
+{
+    if (!worker)
+        return;
+    worker_end(worker);
+    for (int i = 0; i < WIRE_QUEUES; i++)
+        pthread_mutex_destroy(&worker->asking[i]);
+    pthread_mutex_destroy(&worker->lock);
+    munmap(worker->wire, sizeof *worker->wire);
+    free(worker->devices);
+    free(worker);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* rogue.h - what the silu of rogue does if its first number is one of these. */
+#ifndef ROGUE_H
+#define ROGUE_H
+
+enum act {
+    ACT_CRASH = 101,
+    ACT_LEAVE,
+    ACT_ABORT,
+    ACT_SCRIBBLE, /* without end, into all memory that is shared, and goes on */
+    ACT_CLOSE,    /* all open files, and goes on */
+    ACT_HANG
+};
+
+#endif

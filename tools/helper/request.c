@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* request.c - reads the arguments, and answers. */
+#define _GNU_SOURCE
+#include "request.h"
+
+#include "base/platform.h"
+#include "base/process.h"
+#include "open/child.h"
+#include "open/config.h"
+#include "open/config_value.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+enum { PACKET = 4096 }; /* bytes that the library takes at a time */
+
+void close_from(int first)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    closefrom(first);
+#else
+    const long most = sysconf(_SC_OPEN_MAX);
+    for (int fd = first; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+        close(fd);
+#endif
+}
+
+bool reply(const void *bytes, size_t size)
+{
+    const unsigned char *rest = bytes;
+    while (size) {
+        const ssize_t written = write(PROCESS_ANSWER, rest, size < PACKET ? size : PACKET);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        rest += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+void helper_settle(void)
+{
+#if defined(__linux__)
+    const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, "1000", 4);
+        close(fd);
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
+    close_from(PROCESS_ANSWER + 1);
+}
+
+static bool read_number(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return !errno && end != text && !*end;
+}
+
+/* "<field>=<value>" */
+static bool read_setting(struct settings *settings, char *text)
+{
+    const size_t length = strcspn(text, "=");
+    for (int i = 0; i < SETTING_COUNT && text[length]; i++) {
+        if (strlen(setting_fields[i]) != length ||
+            strncmp(setting_fields[i], text, length) != 0)
+            continue;
+        settings->value[i].text = text + length + 1;
+        return !config_apply(settings, (enum setting)i, text + length + 1, "library");
+    }
+    return false;
+}
+
+/* "library=<path>", or a setting. */
+static bool read_rest(struct request *request, char *text)
+{
+    static const char library[] = "library=";
+    const size_t length = sizeof library - 1;
+    if (strncmp(text, library, length) != 0)
+        return read_setting(&request->settings, text);
+    if (request->library_count == LOADED_MAX)
+        return false;
+    request->libraries[request->library_count++] = text + length;
+    return true;
+}
+
+bool request_read(struct request *request, int count, char **arguments)
+{
+    static char empty[] = "", all[] = "*", source[] = "library";
+    uint64_t seconds, nanoseconds;
+    *request =
+        (struct request){ .file = arguments[PROBE_FILE],
+                          .settings = { .trust = true, .elevated = process_elevated() } };
+    for (int i = 0; i < SETTING_COUNT; i++)
+        request->settings.value[i] = (struct setting_value){ empty, source };
+    request->settings.value[SETTING_backends].text = all;
+    if (!read_number(arguments[PROBE_DEVICE], &request->device) ||
+        !read_number(arguments[PROBE_INODE], &request->inode) ||
+        !read_number(arguments[PROBE_SIZE], &request->size) ||
+        !read_number(arguments[PROBE_SECONDS], &seconds) ||
+        !read_number(arguments[PROBE_NANOSECONDS], &nanoseconds))
+        return false;
+    request->seconds = (int64_t)seconds;
+    request->nanoseconds = (int64_t)nanoseconds;
+    for (int i = PROBE_SETTINGS; i < count; i++)
+        if (!read_rest(request, arguments[i]))
+            return false;
+    return request->settings.probe_timeout != 0;
+}

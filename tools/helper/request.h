@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* request.h - what hw-probe and hw-worker have in common as programs: their arguments, and how they
+ * answer the library. */
+#ifndef HELPER_REQUEST_H
+#define HELPER_REQUEST_H
+
+#include "open/candidate.h"
+
+/* Which plugin, and how: from the arguments. */
+struct request {
+    const char *file;
+    /* Of the file that the parent checked. */
+    uint64_t device, inode, size;
+    int64_t seconds, nanoseconds;
+    struct settings settings;
+    const char *libraries[LOADED_MAX]; /* that the application has loaded */
+    uint32_t library_count;
+};
+
+/* The arguments of open/child.h. False if they make no sense. */
+bool request_read(struct request *request, int count, char **arguments);
+
+/* If memory runs out, this process goes before any program of the user; orphans of the plugin
+ * become its children; and it has no other files than those that the library gave it. */
+void helper_settle(void);
+
+/* Writes to the library or, from the process of a plugin, to its watcher. */
+bool reply(const void *bytes, size_t size);
+
+/* Closes all descriptors from this one. */
+void close_from(int first);
+
+#endif

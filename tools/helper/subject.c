@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* subject.c - takes one plugin through the stages of the library, in this process. */
+#define _POSIX_C_SOURCE 200809L
+#include "subject.h"
+
+#include "base/fork.h"
+#include "open/context.h"
+#include "open/ladder.h"
+#include "open/load.h"
+#include "open/scan.h"
+#include "open/select.h"
+#include "open/trust.h"
+#include "run/args.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void subject_say(struct subject *subject, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(subject->progress->text, sizeof subject->progress->text, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- the file ---- */
+
+/* The parent's checks hold for the file that it looked at, and for no other. */
+static bool is_same_file(struct subject *subject)
+{
+    const struct request *request = subject->request;
+    struct stat file;
+    if (fstat(subject->candidate->fd, &file) == 0 && file.st_dev == request->device &&
+        file.st_ino == request->inode && (uint64_t)file.st_size == request->size &&
+        file.st_mtim.tv_sec == request->seconds &&
+        file.st_mtim.tv_nsec == request->nanoseconds)
+        return true;
+    return stop(subject->candidate, REASON_CHANGED_FILE, NULL);
+}
+
+/* The path may have any name, because it is the one without links. */
+static bool find_file(struct subject *subject)
+{
+    struct hw_context *context = &subject->context;
+    if (selection_read(context, false) ||
+        scan_file(context, subject->request->file, "library"))
+        return false;
+    struct candidate *candidate = subject->candidate = context->candidates;
+    candidate->reason = REASON_NONE;
+    candidate->name[0] = '\0';
+    candidate->explicit_file = true;
+    return true;
+}
+
+/* What the application has loaded, the plugin finds there by its name alone, wherever it lies.
+ * What cannot be loaded here is missed later, by preflight. */
+static void load_libraries(struct subject *subject)
+{
+    const struct request *request = subject->request;
+    struct distrust distrust;
+    subject_say(subject, "while libraries that the application has loaded were loaded");
+    for (uint32_t i = 0; i < request->library_count; i++) {
+        const int fd = trust_open(request->libraries[i], request->settings.trust, NULL,
+                                  &distrust);
+        if (fd < 0)
+            continue;
+        close(fd);
+        if (!dlopen(request->libraries[i], RTLD_NOW | RTLD_LOCAL))
+            dlerror(); /* discards the message */
+    }
+    subject_say(subject, "before it was loaded");
+}
+
+void subject_begin(struct subject *subject, const struct request *request,
+                   struct progress *progress, struct verdict *verdict)
+{
+    struct hw_context *context = &subject->context;
+    *subject = (struct subject){ .request = request,
+                                 .progress = progress,
+                                 .verdict = verdict,
+                                 .context = { .settings = request->settings } };
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->log.lock, NULL);
+    context->generation = watch_forks();
+    context->log.level = request->settings.log_level;
+    context->settings.fallback = FALLBACK_ERROR;
+    context_opening(true);
+}
+
+bool subject_find(struct subject *subject)
+{
+    load_libraries(subject);
+    return find_file(subject) && climb_checks(&subject->context, subject->candidate) &&
+           is_same_file(subject);
+}
+
+/* ---- the plugin ---- */
+
+static void fill_devices(struct subject *subject)
+{
+    struct hw_context *context = &subject->context;
+    struct verdict *verdict = subject->verdict;
+    const uint32_t count = context->unselected_count;
+    verdict->devices = calloc(count + 1, sizeof *verdict->devices);
+    verdict->device_count = verdict->devices ? count : 0;
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        verdict->devices[i].info = context->unselected[i]->info;
+    if (!verdict->devices)
+        stop(subject->candidate, REASON_NO_MEMORY, NULL);
+}
+
+static void fill_table(struct subject *subject)
+{
+    const struct plugin *plugin = subject->candidate->plugin;
+    struct verdict *verdict = subject->verdict;
+    verdict->version = strdup(plugin->table.version);
+    for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+        verdict->ops |= (uint64_t)plugin_has(plugin, op) << op;
+}
+
+bool subject_start(struct subject *subject)
+{
+    subject_say(subject, "while it was loaded and started");
+    if (!climb_rest(&subject->context, subject->candidate))
+        return false;
+    fill_table(subject);
+    fill_devices(subject);
+    return !subject->candidate->reason;
+}
+
+/* hw_close() does the same in the application. */
+void subject_close(struct subject *subject)
+{
+    struct hw_context *context = &subject->context;
+    subject_say(subject, "while it was closed");
+    registry_free(context);
+    if (context->plugins)
+        plugin_close(context->plugins);
+    context->plugins = NULL;
+}
+
+/* A plugin that stopped has no devices. */
+void subject_reason(struct subject *subject)
+{
+    const struct candidate *candidate = subject->candidate;
+    struct verdict *verdict = subject->verdict;
+    if (!verdict->reason)
+        verdict->reason = candidate ? candidate->reason : REASON_NO_MEMORY;
+    if (!verdict->reason && !verdict->version)
+        verdict->reason = REASON_NO_MEMORY;
+    if (!verdict->reason)
+        return;
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        free(verdict->devices[i].fault);
+    verdict->device_count = verdict->withdrawn_count = 0;
+    if (candidate && candidate->reason) {
+        verdict->message = candidate->message ? strdup(candidate->message) : NULL;
+        verdict->remedy = candidate->remedy ? strdup(candidate->remedy) : NULL;
+    }
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* subject.h - the plugin that a helper program is about: it is found, checked, loaded and started
+ * in the process that may crash or hang. */
+#ifndef HELPER_SUBJECT_H
+#define HELPER_SUBJECT_H
+
+#include "open/registry.h"
+#include "open/verdict.h"
+#include "request.h"
+
+#include <stdatomic.h>
+
+/* An op that failed in the admission test: struct withdrawn without pointers. */
+struct finding {
+    uint32_t device, op;
+    int32_t dtype[MAX_OPERANDS];
+    char why[VERDICT_TEXT];
+};
+
+/* What the workers of one plugin do and find, in memory that they share with the watcher. */
+struct progress {
+    char text[400]; /* "while its device 1 was opened" */
+    /* The case of the admission test that is under way: when it was begun, in microseconds (0:
+     * there is none), the plugin's device, and the op. */
+    _Atomic uint64_t begun;
+    uint32_t device, op;
+    /* Of each device, the number of the last case that was begun, from 1. A device that one worker
+     * cannot open may be one that another can. */
+    uint32_t done[MAX_DEVICES];
+    _Atomic uint64_t spent; /* microseconds, on cases that came to an end */
+    uint32_t tested, untested;
+    uint32_t count;
+    struct finding findings[VERDICT_WITHDRAWN];
+};
+
+struct subject {
+    const struct request *request;
+    struct progress *progress;
+    struct verdict *verdict;
+    struct hw_context context;
+    struct candidate *candidate;
+};
+
+/* Sets what is told if the process ends now. */
+void subject_say(struct subject *subject, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The rest of the verdict is zero. */
+void subject_begin(struct subject *subject, const struct request *request,
+                   struct progress *progress, struct verdict *verdict);
+/* Whether the file is the one that was asked for, and passes the checks. */
+bool subject_find(struct subject *subject);
+/* Loads and starts the plugin, and fills in what it has. False if it stopped. */
+bool subject_start(struct subject *subject);
+/* Closes it. */
+void subject_close(struct subject *subject);
+/* Fills in why it stopped, if it did: the last step. */
+void subject_reason(struct subject *subject);
+
+#endif
