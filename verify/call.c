@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* call.c - the cases that show what a call costs. */
+/* call.c - cases as calls: those that show what a call costs, and any one on host memory. */
 #include "problem.h"
 #include "verify.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct search {
@@ -39,4 +41,62 @@ bool verify_call(uint32_t op, int index, struct hw_buffer *buffer, void *args,
     *bytes = p.bytes;
     problem_clear(&p);
     return true;
+}
+
+/* ---- on host memory ---- */
+
+enum { ALIGNMENT = 256 };
+
+struct host_call {
+    struct verify_host_call call;
+    union op_args args;
+};
+
+static void place(struct host_call *made, const struct problem *p)
+{
+    memcpy(&made->args, &p->args, sizeof made->args);
+    for (int i = 0; i < p->count; i++) {
+        struct hw_tensor tensor = problem_tensor(p, i);
+        tensor.data = made->call.memory;
+        if (tensor.dtype != HW_NONE)
+            memcpy((char *)&made->args + p->field[i], &tensor, sizeof tensor);
+    }
+}
+
+enum hw_status verify_host_call(const char *test, bool data, struct verify_host_call **call,
+                                char error[VERIFY_ERROR_TEXT])
+{
+    struct test_case parsed;
+    struct problem p;
+    *call = NULL;
+    error[0] = 0;
+    if (!case_parse(test, &parsed, error, VERIFY_ERROR_TEXT))
+        return HW_INVALID;
+    if (!problem_make(&p, &parsed, data ? DETAIL_DATA : DETAIL_SHAPES)) {
+        snprintf(error, VERIFY_ERROR_TEXT, "%s", p.error);
+        return p.no_memory ? HW_NO_MEMORY : HW_INVALID;
+    }
+    const uint64_t bytes = data ? (p.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT
+                                : ALIGNMENT;
+    struct host_call *made = calloc(1, sizeof *made);
+    void *memory = made ? aligned_alloc(ALIGNMENT, (size_t)bytes) : NULL;
+    if (memory) {
+        made->call = (struct verify_host_call){ p.op, &made->args, memory };
+        if (data)
+            memcpy(memory, p.image, p.bytes);
+        place(made, &p);
+        *call = &made->call;
+    } else {
+        snprintf(error, VERIFY_ERROR_TEXT, "out of memory for %s", test);
+        free(made);
+    }
+    problem_clear(&p);
+    return memory ? HW_OK : HW_NO_MEMORY;
+}
+
+void verify_host_call_free(struct verify_host_call *call)
+{
+    if (call)
+        free(call->memory);
+    free(call);
 }

@@ -135,6 +135,19 @@ enum { VERIFY_CALLS = 3 };
 bool verify_call(uint32_t op, int index, struct hw_buffer *buffer, void *args,
                  uint64_t *bytes);
 
+/* A call on host memory, with random data. Free it with verify_host_call_free(). */
+struct verify_host_call {
+    uint32_t op;
+    const void *args; /* of hw_op_size(op) bytes */
+    void *memory;     /* of the operands */
+};
+/* Makes the call that a case describes, "op(key=value,...)". Without `data`, the operands have
+ * addresses that must not be used: enough to ask about the call. HW_INVALID or HW_NO_MEMORY come
+ * with a message in `error`. */
+enum hw_status verify_host_call(const char *test, bool data, struct verify_host_call **call,
+                                char error[VERIFY_ERROR_TEXT]);
+void verify_host_call_free(struct verify_host_call *call);
+
 /* ---- What is there? ------------------------------------------------------------------------ */
 
 /* For each op and dtype, `asked` counts the quick cases with an operand of that dtype, each

@@ -69,12 +69,12 @@ static void measure_matmul_id(const struct hw_matmul_id *op, struct workload *wo
     work->one = (rows < experts ? rows : experts) * n * k;
 }
 
-/* Each query by each key in use, and each weight by a value. */
+/* Each query by each key in use, and each weight by a value. k: [..,Tmax,Hkv,D]. */
 static void measure_attention(const struct hw_attention *op, struct workload *work)
 {
     const struct hw_tensor *q = &op->q, *k = &op->k, *v = &op->v;
     const double d = (double)q->extent[q->rank - 1], dv = (double)v->extent[v->rank - 1];
-    const double all = (double)k->extent[k->rank - 2];
+    const double all = (double)k->extent[k->rank - 3];
     const double keys = op->length > 0 && (double)op->length < all ? (double)op->length
                                                                    : all;
     work->many = elements(q) / (d > 0 ? d : 1) * keys * (d + dv);

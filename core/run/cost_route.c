@@ -93,19 +93,19 @@ static bool all_in_host_memory(uint32_t op, const void *args)
 
 struct figures {
     struct hw_cost own, cpu;
+    struct workload work;
 };
 
 static struct figures figures_of(const struct hw_queue *queue, uint32_t op,
                                  const void *args)
 {
     struct hw_device *device = queue->device, *cpu = device->context->judge;
-    struct workload work;
     struct figures figures = { .own = { .device = NULL } };
-    workload_of(op, args, &work);
-    figures.own = cost_of(device, &work, !queue->host_tensors);
+    workload_of(op, args, &figures.work);
+    figures.own = cost_of(device, &figures.work, !queue->host_tensors);
     if (!cpu)
         return figures;
-    figures.cpu = cost_of(cpu, &work, false);
+    figures.cpu = cost_of(cpu, &figures.work, false);
     if (cpu != device) /* it is waited for before another device touches its operands */
         figures.cpu.launch += cost_of_wait(device);
     return figures;
@@ -177,9 +177,8 @@ bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* Who computes the call, and why. */
 static void decide(struct hw_queue *queue, uint32_t op, const void *args,
-                   struct hw_route_info *info)
+                   const struct figures *figures, struct hw_route_info *info)
 {
-    const struct figures figures = { info->own, info->cpu };
     struct hw_device *cpu = queue->device->context->judge;
     union any_op as;
     info->device = queue->device;
@@ -192,7 +191,7 @@ static void decide(struct hw_queue *queue, uint32_t op, const void *args,
         info->why = queue->stays;
     } else if (queue->recording) {
         info->why = "graphs are computed by the device that they are recorded for";
-    } else if ((info->why = why_own(queue, &figures))) {
+    } else if ((info->why = why_own(queue, figures))) {
         return;
     } else if (is_busy(queue) && !must_wait(queue, op, args)) {
         info->why = "the queue has work outstanding, for which the call does not wait";
@@ -219,8 +218,11 @@ enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op, const void *a
     if ((status = check_call(args, &check)))
         return status;
     const struct figures figures = figures_of(queue, op, args);
-    struct hw_route_info now = { .own = figures.own, .cpu = figures.cpu };
-    decide(queue, op, args, &now);
+    struct hw_route_info now = { .own = figures.own,
+                                 .cpu = figures.cpu,
+                                 .work = figures.work.many,
+                                 .weights = figures.work.one };
+    decide(queue, op, args, &figures, &now);
     now.size = info->size < sizeof now ? info->size : (uint32_t)sizeof now;
     memcpy(info, &now, now.size);
     return HW_OK;

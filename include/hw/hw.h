@@ -559,6 +559,9 @@ struct hw_route_info {
     struct hw_device *device; /* which computes it; NULL: none does */
     const char *why;          /* a sentence; never NULL; constant */
     struct hw_cost own, cpu;  /* of the queue's device, and of the CPU plugin's */
+    /* By what the time to compute is looked up: the multiplications of a product, the bytes of
+     * other ops; and of a product the elements of the weights that it reads, else 0. */
+    double work, weights;
 };
 
 /* Where the queue would compute this call, with the figures that decide. Nothing is computed, and

@@ -2,6 +2,7 @@
 /* explain.c - `hw explain`: how far up the ladder each plugin file got, stage by stage; or
  * everything that the library knows, as JSON. */
 #include "command.h"
+#include "explain_op.h"
 #include "options.h"
 #include "output.h"
 #include "report.h"
@@ -10,6 +11,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct manual manual = {
@@ -18,14 +20,20 @@ static const struct manual manual = {
         "Each file passes through the same stages: list (is it named like a plugin), filter (do\n"
         "the settings want it), trust (who can write to it), preflight (is it sound; read, not\n"
         "run), probe (does it run), bind (into the process). A file that stops has a reason and\n"
-        "a remedy.",
+        "a remedy.\n\n"
+        "With --op: where a call on host memory is computed, by the queue's device or by the\n"
+        "CPU, how long it is expected to take on either, and where the figures come from.",
     .arguments = "[OPTION...] [BACKEND|FILE.so]",
     .notes =
         "  hw explain                     every file\n"
         "  hw explain cuda                the files of this backend\n"
         "  hw explain ./hw_mine.so        one file, installed or not\n"
         "  hw explain --json              everything the library knows: files, settings,\n"
-        "                                 devices, selection, calls (hw_explain() as it is)\n\n"
+        "                                 devices, selection, calls (hw_explain() as it is)\n"
+        "  hw explain --op matmul --shape 512x4096x4096 --dtype f16\n"
+        "                                 a product: --shape is MxNxK\n"
+        "  hw explain --op matmul --shape 1x4096x4096 --dtype f32,q8_0\n"
+        "                                 types of a and b; c is like a\n\n"
         "The exit status is 1 if no file was found, or none passed all stages.",
 };
 
@@ -200,18 +208,44 @@ static int explain_named(struct report *report, const char *name)
 
 int cmd_explain(int argc, const char **argv)
 {
-    const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
+    char *op = NULL, *shape = NULL, *types = NULL, *device = NULL;
+    const struct poptOption table[] = {
+        { "op", '\0', POPT_ARG_STRING, &op, 0, "where a call of this op is computed",
+          "OP" },
+        { "shape", '\0', POPT_ARG_STRING, &shape, 0,
+          "--op: its shape; matmul: MxNxK; most ops: the extents of the output", "SHAPE" },
+        { "dtype", '\0', POPT_ARG_STRING, &types, 0,
+          "--op: its types, as in f16, or f32,q8_0 (f32)", "TYPE[,...]" },
+        { "device", 'd', POPT_ARG_STRING, &device, 0,
+          "--op: the device of the queue (the recommended device)", "DEVICE" },
+        OPTIONS_COMMON,
+        POPT_TABLEEND
+    };
     struct arguments arguments;
     struct report report;
     int status;
 
-    if (options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
+    if (!options_read(&arguments, &manual, table, argc, argv, 1, &status)) {
+        /* --help, or an error */
+    } else if (op && arguments.count) {
+        complain("%s: unexpected argument beside --op", arguments.words[0]);
+        status = EXIT_USAGE;
+    } else if (op) {
+        status = explain_op(&(struct explain_op){ op, shape, types, device });
+    } else if (shape || types || device) {
+        complain("--shape, --dtype and --device need --op");
+        status = EXIT_USAGE;
+    } else {
         status = EXIT_FAILED;
         if (report_open(&report, NULL)) {
             status = explain_named(&report, arguments.words[0]);
             report_close(&report);
         }
     }
+    free(op);
+    free(shape);
+    free(types);
+    free(device);
     options_close(&arguments);
     return status;
 }
