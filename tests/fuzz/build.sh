@@ -56,6 +56,9 @@ ar rcs "$out/objects/core.a" "$out"/objects/core/*.o
 objects model -fsanitize=fuzzer-no-link tools/model/*.c
 ar rcs "$out/objects/model.a" "$out"/objects/model/*.o
 
+mkdir -p "$out/plugins"
+"${compile[@]}" -fvisibility=hidden -shared -o "$out/plugins/hw_null.so" tests/plugins/null.c
+
 for target in "${targets[@]}"; do
     parts=("$out/objects/core.a")
     if uses_model "$target"; then
