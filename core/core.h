@@ -35,6 +35,7 @@ struct plugin {
     struct candidate *binding;   /* what is being bound: of the thread that does it */
     /* What binding it found out, if it came to an end; says why if `bound` is BOUND_NEVER. */
     struct candidate *_Atomic outcome;
+    struct candidate *outcomes; /* all so far, the latest first */
     bool apart; /* HW_WORKER names it: it is loaded in a process of its own, ... */
     struct worker *worker; /* which is this one, while it is loaded (worker/worker.h) */
     void *library;         /* otherwise */
@@ -44,8 +45,9 @@ struct plugin {
     char *cache_dir;          /* for host.cache_dir; "": no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
     struct hw_plugin_ops ops; /* likewise */
-    int32_t rank;             /* always valid, and so is next */
-    struct plugin *next;
+    int32_t rank;             /* always valid, and so are those below */
+    struct hw_device *devices;
+    struct plugin *next; /* in struct catalog */
 };
 
 /* Loads and starts the plugin unless that has been done (open/bind.c). HW_NO_DEVICE if it cannot
@@ -59,6 +61,12 @@ static inline bool plugin_is_bound(const struct plugin *plugin)
 
 /* Why the process of a plugin that is apart has ended (open/apart.c); NULL if it runs. */
 const char *plugin_ended(const struct plugin *plugin);
+
+/* Whether it may still be used. */
+static inline bool plugin_is_alive(const struct plugin *plugin)
+{
+    return atomic_load_explicit(&plugin->bound, memory_order_acquire) != BOUND_NEVER;
+}
 
 /* A device: listed when its plugin is probed, woken (device_open) when first used. */
 struct hw_device {
@@ -74,15 +82,49 @@ struct hw_device {
     _Atomic int32_t lost;     /* HW_LOST once the device is lost */
     _Atomic uint64_t changes; /* see device_changed() */
     _Atomic uint32_t demoted; /* how many ops other devices compute: see run/demotion.h */
-    char *why;                /* why it is not selected; NULL if it is */
     _Atomic uint32_t chosen;  /* bits of enum chosen: who chose the device */
     struct profile *_Atomic profile; /* core/measured.h; NULL: nobody has asked yet */
+    /* Counts of its closed queues, so that hw_explain() forgets nothing: by op. NULL: there were no
+     * queues. Protected by the context's lock. */
+    struct call_counts *closed_counts;
+    struct hw_device *next; /* of the plugin */
 };
 
 /* How the application came by a device. Each bit stays set. */
 enum chosen {
     CHOSEN_BY_DEFAULT = 1, /* hw_device_default() returned it */
     CHOSEN_BY_NAME = 2     /* the settings, hw_device_find() or hw_device_import() */
+};
+
+/* A device that is not selected, and why. */
+struct unselected {
+    struct hw_device *device;
+    char *why;
+};
+
+/* What hw_open(), or hw_rescan() later, found: the files, the plugins that can be used, and the
+ * devices that are selected. It does not change once the context has it: see catalog_of(). All of
+ * them are kept until hw_close(), because any thread may be reading one. */
+struct catalog {
+    struct catalog *older; /* what was found before */
+    struct hw_context *context;
+    struct directory *directories; /* open/scan.h: the places that were searched */
+    struct candidate *candidates;  /* open/candidate.h: the files that were found there */
+    struct inventory *inventory;   /* open/match.h: of the hardware; NULL if not yet read */
+    struct plugin *plugins; /* the latest first, followed by those that were found before */
+    /* All devices that were ever selected, by the application's index. */
+    struct hw_device **devices;
+    uint32_t device_count;
+    /* Those that are, in order of preference: all but those of plugins that were replaced. */
+    struct hw_device **order;
+    uint32_t order_count;
+    struct unselected *unselected; /* found, but the settings exclude or shadow them */
+    uint32_t unselected_count;
+    /* With HW_OPEN_ANYWAY: what hw_open() would have failed with; or NULL. */
+    char *error;
+    char *key; /* open/key.c: what the verdicts on all plugins depend on */
+    /* Memory or descriptors ran out, so that this is not all that there is. */
+    bool shortage;
 };
 
 struct hw_context {
@@ -93,22 +135,15 @@ struct hw_context {
     uint32_t flags;
     uint32_t generation;  /* of the process: see base/fork.h */
     pthread_mutex_t lock; /* protects the lists of work: queues, buffers, events, graphs */
-    pthread_mutex_t binding; /* held by the thread that binds a plugin */
-    /* From here to open_error nothing changes once hw_open() has returned. */
-    struct directory *directories; /* open/scan.h: the places that were searched */
-    struct candidate *candidates;  /* open/candidate.h: the files that were found there */
-    struct inventory *inventory;   /* open/match.h: of the hardware; NULL if not yet read */
-    struct plugin *plugins;
-    struct hw_device **devices; /* selected ones, in order of preference */
-    uint32_t device_count;
-    struct hw_device *judge;       /* with HW_SHADOW: of the CPU plugin; or NULL */
-    struct hw_device **unselected; /* found, but the settings exclude or shadow them */
-    uint32_t unselected_count;
-    uint64_t open_microseconds;  /* how long hw_open() took */
-    struct selection *selection; /* open/select.h: the lists of the settings */
-    /* With HW_OPEN_ANYWAY: what hw_open() would have failed with; or NULL. */
+    pthread_mutex_t binding;       /* held by the thread that binds a plugin */
+    pthread_mutex_t looking;       /* held by the thread that is in hw_rescan() */
+    struct catalog *_Atomic found; /* the latest: see catalog_of() */
+    /* From here to selection nothing changes once hw_open() has returned. */
+    struct hw_device *judge;    /* with HW_SHADOW: of the CPU plugin; or NULL */
+    uint64_t open_microseconds; /* how long hw_open() took */
+    /* With HW_OPEN_ANYWAY: what is wrong with the settings, so that hw_open() would have failed. */
     char *open_error;
-    char *key;               /* open/key.c: what the verdicts on all plugins depend on */
+    struct selection *selection; /* open/select.h: the lists of the settings */
     atomic_bool cache_told;  /* open/cache.c: the log has said why verdicts are not kept */
     struct hw_queue *queues; /* all open ones */
     struct buffer *buffers;
@@ -117,8 +152,12 @@ struct hw_context {
     struct hw_kernel *kernels;
     struct fallback *fallbacks; /* run/fallback.c: each reported once */
     struct demotion *demotions; /* run/demotion.c */
-    /* Counts of closed queues, so that hw_explain() forgets nothing: by device and op. */
-    struct call_counts *closed_counts;
 };
+
+/* What was found last. Whoever needs several things of it asks once. */
+static inline const struct catalog *catalog_of(const struct hw_context *context)
+{
+    return atomic_load_explicit(&context->found, memory_order_acquire);
+}
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static _Thread_local bool telling;
+
 static const char *level_name(int32_t level)
 {
     static const char *const names[] = { "", "error", "warning", "info", "debug" };
@@ -43,9 +45,16 @@ void log_line(struct log *log, int32_t level, const char *format, ...)
     one_line(text);
 
     pthread_mutex_lock(&log->lock);
+    telling = true;
     if (log->fn)
         log->fn(log->user, level, text);
     else
         fprintf(stderr, "hw: %s: %s\n", level_name(level), text);
+    telling = false;
     pthread_mutex_unlock(&log->lock);
+}
+
+bool log_is_telling(void)
+{
+    return telling;
 }

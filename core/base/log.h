@@ -6,6 +6,7 @@
 #include <hw/hw.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 
 struct log {
     int32_t level; /* lines above this level are dropped; 0: all */
@@ -14,6 +15,8 @@ struct log {
     pthread_mutex_t lock; /* one line at a time */
 };
 
+/* Whether this thread is in the function that receives the log. */
+bool log_is_telling(void);
 void log_line(struct log *log, int32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

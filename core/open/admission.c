@@ -40,11 +40,12 @@ static enum hw_status apply(struct hw_device *device, const struct verdict *verd
     return HW_OK;
 }
 
-enum hw_status admission_apply(struct hw_context *context)
+enum hw_status admission_apply(const struct catalog *found)
 {
     enum hw_status status = HW_OK;
-    for (uint32_t i = 0; i < context->device_count && !status; i++) {
-        struct hw_device *device = context->devices[i];
+    for (uint32_t i = found->older ? found->older->device_count : 0;
+         i < found->device_count && !status; i++) {
+        struct hw_device *device = found->devices[i];
         if (device->plugin->candidate->verdict)
             status = apply(device, device->plugin->candidate->verdict);
     }
@@ -53,10 +54,10 @@ enum hw_status admission_apply(struct hw_context *context)
 
 enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict)
 {
-    const struct hw_context *context = plugin->context;
+    const struct catalog *found = catalog_of(plugin->context);
     enum hw_status status = HW_OK;
-    for (uint32_t i = 0; i < context->device_count && !status; i++) {
-        struct hw_device *device = context->devices[i];
+    for (uint32_t i = 0; i < found->device_count && !status; i++) {
+        struct hw_device *device = found->devices[i];
         if (device->plugin == plugin && !(status = hw_device_reset(device)))
             status = apply(device, verdict);
     }

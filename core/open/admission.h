@@ -7,8 +7,9 @@
 
 struct verdict;
 
-/* Withdraws what failed there from the selected devices: see run/demotion.h. */
-enum hw_status admission_apply(struct hw_context *context);
+/* Withdraws what failed there from the devices that are selected for the first time: see
+ * run/demotion.h. */
+enum hw_status admission_apply(const struct catalog *found);
 /* The same for a plugin that was tried again since, before its devices are used: this verdict
  * replaces the earlier one. */
 enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict);

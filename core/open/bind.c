@@ -25,8 +25,10 @@ static struct candidate *candidate_again(const struct candidate *listed)
     memcpy(again->name, listed->name, sizeof again->name);
     again->explicit_file = listed->explicit_file;
     again->plugin = listed->plugin;
-    if (again->path && again->file)
+    if (again->path && again->file) {
+        candidate_look(again);
         return again;
+    }
     candidate_free(again);
     return NULL;
 }
@@ -47,7 +49,7 @@ static enum hw_status bind_locked(struct plugin *plugin)
     if (!again)
         return fail(HW_NO_MEMORY, "out of memory for plugin %s", plugin->candidate->path);
     plugin->binding = again;
-    const bool before = context_opening(true);
+    const uint32_t before = context_opening(plugin->context->generation);
     const bool good = climb_again(plugin->context, again);
     context_opening(before);
     plugin->binding = plugin->candidate;
@@ -55,9 +57,19 @@ static enum hw_status bind_locked(struct plugin *plugin)
         plugin_stop(plugin);
     if (!good && again->later)
         return put_off(again);
+    again->next = plugin->outcomes;
+    plugin->outcomes = again;
     atomic_store(&plugin->outcome, again);
     atomic_store_explicit(&plugin->bound, good ? BOUND : BOUND_NEVER, memory_order_release);
     return HW_OK;
+}
+
+static enum hw_status refuse(const struct plugin *plugin)
+{
+    const struct candidate *outcome = atomic_load(&plugin->outcome);
+    return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s",
+                plugin->candidate->name, plugin->candidate->path, message_of(outcome),
+                remedy_of(outcome));
 }
 
 enum hw_status plugin_bind(struct plugin *plugin)
@@ -68,11 +80,8 @@ enum hw_status plugin_bind(struct plugin *plugin)
     pthread_mutex_lock(&plugin->context->binding);
     if (plugin->bound == BOUND_NOT_YET)
         status = bind_locked(plugin);
+    if (!status && !plugin_is_bound(plugin))
+        status = refuse(plugin);
     pthread_mutex_unlock(&plugin->context->binding);
-    if (status || plugin_is_bound(plugin))
-        return status;
-    const struct candidate *outcome = atomic_load(&plugin->outcome);
-    return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s",
-                plugin->candidate->name, plugin->candidate->path, message_of(outcome),
-                remedy_of(outcome));
+    return status;
 }

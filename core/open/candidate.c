@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const struct reason_row reason_rows[REASON_COUNT] = {
@@ -96,6 +97,24 @@ bool is_broken(const struct candidate *candidate)
     default:
         return candidate->stage != STAGE_FILTER;
     }
+}
+
+void candidate_look(struct candidate *candidate)
+{
+    struct stat info;
+    if (stat(candidate->path, &info))
+        return;
+    candidate->device = info.st_dev;
+    candidate->inode = info.st_ino;
+    candidate->size = info.st_size;
+    candidate->written = info.st_mtim;
+}
+
+bool candidate_same(const struct candidate *a, const struct candidate *b)
+{
+    return a->inode == b->inode && a->device == b->device && a->size == b->size &&
+           a->written.tv_sec == b->written.tv_sec &&
+           a->written.tv_nsec == b->written.tv_nsec;
 }
 
 void candidate_free(struct candidate *candidate)

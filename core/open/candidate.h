@@ -7,6 +7,7 @@
 #include "object/manifest.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 #define STAGES(X)                                                                          \
     X(LIST, "list")                                                                        \
@@ -43,19 +44,25 @@ const char *stage_name(enum stage stage);
 /* Finds a reason by its code; "" is REASON_NONE. False if there is none. */
 bool reason_named(const char *code, enum reason *reason);
 
+/* What hw_rescan() found of the file of a plugin that is in use, which is not looked into again. */
+enum carried { NOT_CARRIED, CARRIED_SAME, CARRIED_CHANGED, CARRIED_GONE };
+
 #define LOADED_MAX 16 /* more than a plugin needs */
 
 /* A file that may be a plugin. */
 struct candidate {
     struct candidate *next;
-    char *path;           /* as it was found */
-    char *real;           /* absolute and without links; set by the stage trust */
-    char *file;           /* the last part of path */
-    char name[NAME_SIZE]; /* of the backend, by the file's name or the manifest */
-    bool explicit_file;   /* named by the settings, not found in a directory */
-    int fd;               /* open from trust to bind; -1 otherwise */
-    dev_t device;
+    struct catalog *found; /* what it is a part of */
+    char *path;            /* as it was found */
+    char *real;            /* absolute and without links; set by the stage trust */
+    char *file;            /* the last part of path */
+    char name[NAME_SIZE];  /* of the backend, by the file's name or the manifest */
+    bool explicit_file;    /* named by the settings, not found in a directory */
+    int fd;                /* open from trust to bind; -1 otherwise */
+    dev_t device;          /* these as it was found, or looked at again */
     ino_t inode;
+    off_t size;
+    struct timespec written;
     struct object *object;     /* what the file contains; set from preflight to bind */
     struct manifest *manifest; /* NULL until preflight has read it */
     char *key; /* open/key.h: what a verdict on it depends on; NULL: it cannot be kept */
@@ -77,6 +84,7 @@ struct candidate {
     int turn;              /* the lock of the process that tries it: turn.h; or -1 */
     int hold;              /* that of the thread that binds it; or -1 */
     struct plugin *plugin; /* once it has devices, or is being loaded */
+    enum carried carried;  /* its plugin was found before, and is in use */
 };
 
 /* Stops the candidate. `format` says what is wrong; NULL uses the sentence of the reason.
@@ -94,6 +102,10 @@ const char *remedy_of(const struct candidate *candidate);
 /* Whether the reason is worth a warning: something is wrong with the file itself. It is not
  * if the settings exclude the plugin, or if its vendor's library or device is missing. */
 bool is_broken(const struct candidate *candidate);
+
+/* Notes which file it is at this moment; and whether it is the same one as another is. */
+void candidate_look(struct candidate *candidate);
+bool candidate_same(const struct candidate *a, const struct candidate *b);
 
 /* The candidate must be in no list. */
 void candidate_free(struct candidate *candidate);

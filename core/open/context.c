@@ -12,10 +12,8 @@
 #include "open/admission.h"
 #include "open/candidate.h"
 #include "open/config.h"
-#include "open/inventory.h"
 #include "open/ladder.h"
-#include "open/load.h"
-#include "open/registry.h"
+#include "open/rescan.h"
 #include "open/scan.h"
 #include "open/select.h"
 #include "run/buffer.h"
@@ -27,19 +25,21 @@
 /* ---- opening and closing ---- */
 
 /* With HW_OPEN_ANYWAY, keeps the error for the report and continues. */
-static enum hw_status tolerate(struct hw_context *context, enum hw_status status)
+static enum hw_status tolerate(struct hw_context *context, char **error,
+                               enum hw_status status)
 {
     if (!status || !(context->flags & HW_OPEN_ANYWAY) || status == HW_NO_MEMORY)
         return status;
-    if (!context->open_error)
-        context->open_error = strdup(hw_message());
+    if (!*error)
+        *error = strdup(hw_message());
     return HW_OK;
 }
 
 /* Ops that lie are computed by devices behind their own: the judge must be behind all. */
 static enum hw_status check_order(struct hw_context *context)
 {
-    const struct hw_device *last = context->devices[context->device_count - 1];
+    const struct catalog *found = catalog_of(context);
+    const struct hw_device *last = found->order[found->order_count - 1];
     if (last == context->judge)
         return HW_OK;
     context->settings.shadow = 0;
@@ -53,8 +53,9 @@ static enum hw_status check_order(struct hw_context *context)
 /* HW_SHADOW compares with the CPU plugin that was built together with the library. */
 static enum hw_status find_judge(struct hw_context *context)
 {
-    for (uint32_t i = 0; i < context->device_count && !context->judge; i++) {
-        struct hw_device *device = context->devices[i];
+    const struct catalog *found = catalog_of(context);
+    for (uint32_t i = 0; i < found->order_count && !context->judge; i++) {
+        struct hw_device *device = found->order[i];
         const struct manifest *manifest = device->plugin->candidate->manifest;
         if (device->info.kind == HW_DEVICE_CPU &&
             device->info.features & HW_FEATURE_HOST_TENSORS && manifest &&
@@ -82,34 +83,39 @@ static void say_warnings(struct hw_context *context)
         log_line(&context->log, HW_LOG_WARN, "%s", note->text);
 }
 
-static void say_result(struct hw_context *context)
+static void say_result(const struct catalog *found)
 {
-    for (uint32_t i = 0; i < context->device_count; i++)
-        log_line(&context->log, HW_LOG_INFO, "%s: %s%s", context->devices[i]->name,
-                 context->devices[i]->info.name, i == 0 ? " (default)" : "");
+    for (uint32_t i = 0; i < found->order_count; i++)
+        log_line(&found->context->log, HW_LOG_INFO, "%s: %s%s", found->order[i]->name,
+                 found->order[i]->info.name, i == 0 ? " (default)" : "");
 }
 
 static enum hw_status open_context(struct hw_context *context,
                                    const struct hw_options *options)
 {
+    struct catalog *found = catalog_create(context);
+    if (!found)
+        return fail(HW_NO_MEMORY, "out of memory for a context");
+    atomic_store(&context->found, found); /* no other thread has the context yet */
     bool anyway = (context->flags & HW_OPEN_ANYWAY) != 0;
     uint64_t start = microseconds_now();
-    enum hw_status status = tolerate(context,
+    char **wrong = &context->open_error, **missing = &found->error;
+    enum hw_status status = tolerate(context, wrong,
                                      config_read(&context->settings, options, anyway));
     context->log.level = context->settings.log_level;
     say_warnings(context);
-    if (status || (status = tolerate(context, selection_read(context, anyway))) ||
-        (status = tolerate(context, scan(context))))
+    if (status || (status = tolerate(context, wrong, selection_read(context, anyway))) ||
+        (status = tolerate(context, missing, scan(found))))
         return status;
-    climb_all(context);
-    status = tolerate(context, select_devices(context));
+    climb_all(found);
+    status = tolerate(context, missing, select_devices(found));
     if (!status)
-        status = admission_apply(context);
+        status = admission_apply(found);
     if (!status)
-        status = tolerate(context, find_judge(context));
+        status = tolerate(context, wrong, find_judge(context));
     context->open_microseconds = microseconds_now() - start;
     if (!status)
-        say_result(context);
+        say_result(found);
     return status;
 }
 
@@ -120,6 +126,7 @@ static struct hw_context *create_context(const struct hw_options *options)
         return NULL;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->binding, NULL);
+    pthread_mutex_init(&context->looking, NULL);
     pthread_mutex_init(&context->log.lock, NULL);
     context->generation = watch_forks();
     if (!options)
@@ -151,8 +158,6 @@ static void close_all_work(struct hw_context *context)
     while (context->buffers)
         hw_buffer_free(&context->buffers->base);
     fallback_notes_free(context);
-    free(context->closed_counts);
-    context->closed_counts = NULL;
 }
 
 void hw_close(struct hw_context *context)
@@ -163,34 +168,32 @@ void hw_close(struct hw_context *context)
     const struct saved_message saved =
         message_save(); /* hw_open() may have failed with it */
     close_all_work(context);
-    registry_free(context);
-    while (context->plugins) {
-        struct plugin *plugin = context->plugins;
-        context->plugins = plugin->next;
-        plugin_close(plugin);
-    }
-    scan_free(context);
+    catalog_free_all(atomic_load(&context->found));
     selection_free(context);
     config_free(&context->settings);
     free(context->open_error);
-    free(context->key);
-    if (context->inventory)
-        inventory_free(context->inventory);
-    free(context->inventory);
     pthread_mutex_destroy(&context->log.lock);
     pthread_mutex_destroy(&context->binding);
+    pthread_mutex_destroy(&context->looking);
     pthread_mutex_destroy(&context->lock);
     free(context);
     message_restore(&saved);
 }
 
-static _Thread_local bool opening;
+/* The generation of the process in which this thread opens plugins: a child that is forked
+ * meanwhile does not. */
+static _Thread_local uint32_t opening = NO_GENERATION;
 
-bool context_opening(bool on)
+uint32_t context_opening(uint32_t generation)
 {
-    const bool before = opening;
-    opening = on;
+    const uint32_t before = opening;
+    opening = generation;
     return before;
+}
+
+bool context_is_opening(void)
+{
+    return opening != NO_GENERATION && !forked(opening);
 }
 
 enum hw_status hw_open(const struct hw_options *options, struct hw_context **context)
@@ -204,15 +207,15 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **con
         return status;
     if (options && (options->flags & ~(uint32_t)HW_OPEN_ANYWAY))
         return fail(HW_INVALID, "hw_open: unknown flags 0x%x", (unsigned)options->flags);
-    if (opening)
+    if (context_is_opening())
         return fail(HW_INVALID, "hw_open: called by a plugin that is being opened");
 
     struct hw_context *made = create_context(options);
     if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a context");
-    context_opening(true);
+    const uint32_t before = context_opening(made->generation);
     status = open_context(made, options);
-    context_opening(false);
+    context_opening(before);
     if (status)
         hw_close(made);
     else

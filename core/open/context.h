@@ -5,8 +5,10 @@
 
 #include "core.h"
 
-/* Whether this thread runs a plugin that is being opened: hw_open() then refuses to be called.
+/* Says that from here on this thread opens plugins, in the process of this generation, which is of
+ * base/fork.h: hw_open() and hw_rescan() then refuse to be called. NO_GENERATION: not any more.
  * Returns what was said before. */
-bool context_opening(bool on);
+uint32_t context_opening(uint32_t generation);
+bool context_is_opening(void);
 
 #endif

@@ -36,10 +36,10 @@ static void put_settings(struct json *json, const struct settings *settings)
     json_close(json, ']');
 }
 
-static void put_directories(struct json *json, const struct hw_context *context)
+static void put_directories(struct json *json, const struct catalog *found)
 {
     json_open(json, "directories", '[');
-    for (const struct directory *d = context->directories; d; d = d->next) {
+    for (const struct directory *d = found->directories; d; d = d->next) {
         json_open(json, NULL, '{');
         json_string(json, "path", d->path);
         json_string(json, "source", d->source);
@@ -56,10 +56,10 @@ static bool may_compute(const struct pci_device *device)
     return base == 0x03 || base == 0x12 || device->class_code >> 8 == 0x0b40;
 }
 
-static void put_hardware(struct json *json, const struct hw_context *context)
+static void put_hardware(struct json *json, const struct catalog *found)
 {
     struct inventory own = { .pci = NULL };
-    const struct inventory *inventory = context->inventory;
+    const struct inventory *inventory = found->inventory;
     if (!inventory) {
         inventory_read(&own, "");
         inventory = &own;
@@ -123,13 +123,12 @@ static const struct candidate *latest(const struct candidate *c)
     return outcome ? outcome : c;
 }
 
-static const char *candidate_state(const struct hw_context *context,
-                                   const struct candidate *c)
+static const char *candidate_state(const struct catalog *found, const struct candidate *c)
 {
     if (latest(c)->reason)
         return "stopped";
-    for (uint32_t i = 0; i < context->device_count; i++)
-        if (context->devices[i]->plugin == c->plugin)
+    for (uint32_t i = 0; i < found->order_count; i++)
+        if (found->order[i]->plugin == c->plugin)
             return "used";
     return "available";
 }
@@ -195,20 +194,32 @@ static void put_admission(struct json *json, const struct verdict *verdict)
     json_close(json, '}');
 }
 
-static void put_candidate(struct json *json, const struct hw_context *context,
-                          const struct candidate *c)
+/* Of the file of a plugin that was in use when hw_rescan() looked; null: it was looked into. */
+static void put_carried(struct json *json, enum carried carried)
 {
+    static const char *const names[] = {
+        [CARRIED_SAME] = "same", [CARRIED_CHANGED] = "changed", [CARRIED_GONE] = "gone"
+    };
+    json_string(json, "kept", carried ? names[carried] : NULL);
+}
+
+/* Of a plugin that was in use when hw_rescan() looked, all but "kept" is as it was found first. */
+static void put_candidate(struct json *json, const struct catalog *found,
+                          const struct candidate *listed)
+{
+    const struct candidate *c = listed->carried ? listed->plugin->candidate : listed;
     const struct candidate *last = latest(c);
     json_open(json, NULL, '{');
     json_string(json, "file", c->path);
     json_string(json, "real", c->real);
     json_string(json, "name", c->name);
     put_title(json, c);
-    json_string(json, "state", candidate_state(context, c));
+    json_string(json, "state", candidate_state(found, c));
     json_string(json, "stage", stage_name(last->stage));
     json_string(json, "reason", last->reason ? reason_rows[last->reason].code : NULL);
     json_string(json, "message", last->reason ? message_of(last) : NULL);
     json_string(json, "remedy", last->reason ? remedy_of(last) : NULL);
+    put_carried(json, listed->carried);
     json_bool(json, "bound", c->plugin && plugin_is_bound(c->plugin));
     json_bool(json, "locked", c->locked);
     json_bool(json, "recalled", c->recalled);
@@ -246,7 +257,9 @@ static void put_features(struct json *json, uint64_t features)
     json_close(json, ']');
 }
 
-static void put_device(struct json *json, struct hw_device *device)
+/* `why` it is not selected. */
+static void put_device(struct json *json, struct hw_device *device, bool selected,
+                       const char *why)
 {
     const struct hw_device_info *info = &device->info;
     char pci[PCI_SIZE], uuid[UUID_SIZE];
@@ -269,27 +282,38 @@ static void put_device(struct json *json, struct hw_device *device)
     put_features(json, info->features);
     json_string(json, "pci", *pci ? pci : NULL);
     json_string(json, "uuid", *uuid ? uuid : NULL);
-    json_bool(json, "selected", !device->why);
-    json_string(json, "why", device->why);
+    json_bool(json, "selected", selected);
+    json_string(json, "why", why);
     json_bool(json, "awake", device->impl != NULL);
     json_bool(json, "lost", atomic_load(&device->lost) != 0);
     json_close(json, '}');
 }
 
-static void put_devices(struct json *json, const struct hw_context *context)
+static bool is_selected(const struct catalog *found, const struct hw_device *device)
+{
+    for (uint32_t i = 0; i < found->order_count; i++)
+        if (found->order[i] == device)
+            return true;
+    return false;
+}
+
+static void put_devices(struct json *json, const struct catalog *found)
 {
     json_open(json, "devices", '[');
-    for (uint32_t i = 0; i < context->device_count; i++)
-        put_device(json, context->devices[i]);
-    for (uint32_t i = 0; i < context->unselected_count; i++)
-        put_device(json, context->unselected[i]);
+    for (uint32_t i = 0; i < found->device_count; i++) {
+        const bool selected = is_selected(found, found->devices[i]);
+        put_device(json, found->devices[i], selected,
+                   selected ? NULL : "another version of its plugin is used");
+    }
+    for (uint32_t i = 0; i < found->unselected_count; i++)
+        put_device(json, found->unselected[i].device, false, found->unselected[i].why);
     json_close(json, ']');
     json_open(json, "selection", '[');
-    for (uint32_t i = 0; i < context->device_count; i++)
-        json_string(json, NULL, context->devices[i]->name);
+    for (uint32_t i = 0; i < found->order_count; i++)
+        json_string(json, NULL, found->order[i]->name);
     json_close(json, ']');
     json_string(json, "recommended",
-                context->device_count ? hw_device_backend(context->devices[0]) : NULL);
+                found->order_count ? hw_device_backend(found->order[0]) : NULL);
 }
 
 static void put_stages(struct json *json)
@@ -317,19 +341,18 @@ static void add_stats(struct hw_call_stats *sum, const struct call_counts *count
     sum->routed += more.routed;
 }
 
-static void explain_op(struct json *json, struct hw_context *context, uint32_t device,
-                       uint32_t op)
+static void explain_op(struct json *json, const struct hw_device *device, uint32_t op)
 {
     struct hw_call_stats sum = { .size = sizeof sum };
-    if (context->closed_counts)
-        add_stats(&sum, &context->closed_counts[(size_t)device * HW_OP_COUNT + op]);
-    for (struct hw_queue *q = context->queues; q; q = q->next)
-        if (q->device == context->devices[device])
+    if (device->closed_counts)
+        add_stats(&sum, &device->closed_counts[op]);
+    for (struct hw_queue *q = device->context->queues; q; q = q->next)
+        if (q->device == device)
             add_stats(&sum, &q->calls[op]);
     if (!sum.calls && !sum.failed)
         return;
     json_open(json, NULL, '{');
-    json_string(json, "device", context->devices[device]->name);
+    json_string(json, "device", device->name);
     json_string(json, "op", hw_op_name(op));
     json_number(json, "calls", sum.calls);
     json_number(json, "fallbacks", sum.fallbacks);
@@ -362,21 +385,22 @@ static void put_profile(struct json *json, struct hw_device *device)
     free(key);
 }
 
-static void put_profiles(struct json *json, const struct hw_context *context)
+static void put_profiles(struct json *json, const struct catalog *found)
 {
     json_open(json, "profiles", '[');
-    for (uint32_t i = 0; i < context->device_count; i++)
-        put_profile(json, context->devices[i]);
+    for (uint32_t i = 0; i < found->device_count; i++)
+        put_profile(json, found->devices[i]);
     json_close(json, ']');
 }
 
-static void explain_calls(struct json *json, struct hw_context *context)
+static void explain_calls(struct json *json, const struct catalog *found)
 {
+    struct hw_context *context = found->context;
     pthread_mutex_lock(&context->lock);
     json_open(json, "calls", '[');
-    for (uint32_t device = 0; device < context->device_count; device++)
+    for (uint32_t i = 0; i < found->device_count; i++)
         for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-            explain_op(json, context, device, op);
+            explain_op(json, found->devices[i], op);
     json_close(json, ']');
     explain_fallbacks(json, context);
     pthread_mutex_unlock(&context->lock);
@@ -390,22 +414,24 @@ size_t hw_explain(struct hw_context *context, char *text, size_t size)
     json_string(&json, "version", hw_version_string());
     json_number(&json, "abi_min", HW_ABI_OLDEST);
     json_number(&json, "abi_max", HW_ABI_VERSION);
-    if (context) {
-        json_string(&json, "open_error", context->open_error);
+    const struct catalog *found = context ? catalog_of(context) : NULL;
+    if (found) {
+        json_string(&json, "open_error",
+                    context->open_error ? context->open_error : found->error);
         json_bool(&json, "elevated", context->settings.elevated);
         json_number(&json, "open_microseconds", context->open_microseconds);
         put_stages(&json);
         put_settings(&json, &context->settings);
-        put_directories(&json, context);
-        put_hardware(&json, context);
+        put_directories(&json, found);
+        put_hardware(&json, found);
         json_open(&json, "candidates", '[');
-        for (const struct candidate *c = context->candidates; c; c = c->next)
-            put_candidate(&json, context, c);
+        for (const struct candidate *c = found->candidates; c; c = c->next)
+            put_candidate(&json, found, c);
         json_close(&json, ']');
-        put_devices(&json, context);
+        put_devices(&json, found);
         if (!forked(context->generation)) {
-            put_profiles(&json, context);
-            explain_calls(&json, context);
+            put_profiles(&json, found);
+            explain_calls(&json, found);
         }
     }
     json_close(&json, '}');

@@ -211,14 +211,15 @@ void key_end(struct hw_context *context, struct candidate *candidate)
     const struct manifest *manifest = candidate->manifest;
     if (!candidate->key)
         return;
-    if (!context->key)
-        context->key = common_key(&context->settings);
+    struct catalog *found = candidate->found;
+    if (!found->key)
+        found->key = common_key(&context->settings);
     for (uint32_t i = 0; i < manifest->driver_count; i++)
         add_driver(&candidate->key, manifest->drivers[i]);
     for (uint32_t i = 0; i < manifest->variable_count; i++)
         add_variables(&candidate->key, manifest->variables[i]);
-    add(&candidate->key, "%s", context->key ? context->key : "");
-    if (!context->key) {
+    add(&candidate->key, "%s", found->key ? found->key : "");
+    if (!found->key) {
         free(candidate->key);
         candidate->key = NULL;
     }

@@ -93,17 +93,46 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
+/* While no other thread binds a plugin, if there may be one. */
+static bool start_alone(struct hw_context *context, struct candidate *candidate)
+{
+    const bool others = candidate->found->older != NULL;
+    if (others)
+        pthread_mutex_lock(&context->binding);
+    const bool good = load_and_start(context, candidate);
+    if (others)
+        pthread_mutex_unlock(&context->binding);
+    return good;
+}
+
+/* The plugin was found before, and given up when it was bound. Now it has been tried again, and has
+ * the devices that it had: those can be used again. */
+static struct plugin *revived(const struct candidate *candidate)
+{
+    struct plugin *plugin = plugin_named(candidate->found->older, candidate->name);
+    return plugin && !plugin_is_alive(plugin) && candidate->verdict &&
+                   registry_matches(plugin, candidate->verdict)
+               ? plugin
+               : NULL;
+}
+
 bool climb_rest(struct hw_context *context, struct candidate *candidate)
 {
-    struct plugin *plugin = candidate->reason ? NULL : plugin_create(context, candidate);
-    candidate->plugin = plugin;
+    struct catalog *found = candidate->found;
+    struct plugin *plugin = NULL;
+    if (!candidate->reason && (candidate->plugin = revived(candidate))) {
+        let_go(candidate);
+        return true;
+    }
+    if (!candidate->reason)
+        candidate->plugin = plugin = plugin_create(context, candidate);
     const bool good = plugin && (candidate->verdict ? list_known(plugin)
-                                                    : load_and_start(context, candidate));
+                                                    : start_alone(context, candidate));
     let_go(candidate);
     if (good) {
         plugin->bound = candidate->verdict ? BOUND_NOT_YET : BOUND;
-        plugin->next = context->plugins;
-        context->plugins = plugin;
+        plugin->next = found->plugins;
+        found->plugins = plugin;
     } else if (plugin) {
         registry_drop(plugin);
         plugin_close(plugin);
@@ -176,14 +205,15 @@ static void try_in_turn(struct hw_context *context, struct candidate **list, siz
 }
 
 /* Those that passed the checks, and may not be started here before they were elsewhere. */
-static void probe_elsewhere(struct hw_context *context)
+static void probe_elsewhere(struct catalog *found)
 {
+    struct hw_context *context = found->context;
     size_t count = 0, some = 0;
-    for (struct candidate *c = context->candidates; c; c = c->next)
+    for (struct candidate *c = found->candidates; c; c = c->next)
         count += c->passed;
     struct candidate **list = calloc(count + 1, sizeof *list);
-    for (struct candidate *c = context->candidates; c; c = c->next) {
-        if (!c->passed || is_own(c))
+    for (struct candidate *c = found->candidates; c; c = c->next) {
+        if (!c->passed || c->carried || is_own(c))
             continue;
         c->stage = STAGE_PROBE;
         if (recall(context, c))
@@ -197,15 +227,26 @@ static void probe_elsewhere(struct hw_context *context)
     free(list);
 }
 
-void climb_all(struct hw_context *context)
+/* Whether the same was said when the files were looked at before. */
+static bool is_old_news(const struct candidate *candidate)
 {
-    for (struct candidate *c = context->candidates; c; c = c->next)
-        c->passed = climb_checks(context, c) && check_lock(context, c);
+    const struct catalog *older = candidate->found->older;
+    const struct candidate *c = older ? older->candidates : NULL;
+    while (c && strcmp(c->path, candidate->path) != 0)
+        c = c->next;
+    return c && c->reason == candidate->reason;
+}
+
+void climb_all(struct catalog *found)
+{
+    struct hw_context *context = found->context;
+    for (struct candidate *c = found->candidates; c; c = c->next)
+        c->passed = c->carried || (climb_checks(context, c) && check_lock(context, c));
     if (context->settings.probe_child)
-        probe_elsewhere(context);
-    for (struct candidate *c = context->candidates; c; c = c->next)
-        if (!climb_rest(context, c))
-            say_stopped(context, c, is_broken(c));
+        probe_elsewhere(found);
+    for (struct candidate *c = found->candidates; c; c = c->next)
+        if (!c->carried && !climb_rest(context, c))
+            say_stopped(context, c, is_broken(c) && !is_old_news(c));
 }
 
 /* ---- later, when a device is used ---- */
@@ -246,8 +287,8 @@ static bool bind_tried(struct hw_context *context, struct candidate *candidate)
 
 bool climb_again(struct hw_context *context, struct candidate *candidate)
 {
-    free(context->key); /* what it says of the environment may have changed, too */
-    context->key = NULL;
+    struct catalog now = { .context = context }; /* for what it depends on at this moment */
+    candidate->found = &now;
     const bool good = climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
                       climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
                       climb_stage(context, candidate, STAGE_PREFLIGHT,
@@ -257,6 +298,8 @@ bool climb_again(struct hw_context *context, struct candidate *candidate)
                        try_again(context, candidate)) &&
                       bind_tried(context, candidate);
     candidate->later = !good && is_passing(candidate);
+    candidate->found = candidate->plugin->candidate->found;
+    free(now.key);
     let_go(candidate);
     if (!good) /* whatever it is, there was a device before */
         say_stopped(context, candidate, true);

@@ -18,10 +18,11 @@
 #include "open/candidate.h"
 
 /* Takes all candidates through the stages until they stop or can be used. */
-void climb_all(struct hw_context *context);
+void climb_all(struct catalog *found);
 
 /* The stages up to match, which run nothing of the file; and the rest: lists the devices that
- * its verdict says, or loads and starts it in this process. False if it stopped. */
+ * its verdict says, or loads and starts it in this process, and adds its plugin to those that were
+ * found. False if it stopped. */
 bool climb_checks(struct hw_context *context, struct candidate *candidate);
 bool climb_rest(struct hw_context *context, struct candidate *candidate);
 

@@ -48,11 +48,9 @@ static bool count_on(struct hw_device *device, const void *impl, int64_t bytes,
 static int32_t host_count_memory(void *instance, void *impl, int64_t bytes)
 {
     const struct plugin *plugin = instance;
-    const struct hw_context *context = plugin->context;
     int32_t status = HW_OK;
-    for (uint32_t i = 0; i < context->device_count; i++)
-        if (context->devices[i]->plugin == plugin &&
-            count_on(context->devices[i], impl, bytes, &status))
+    for (struct hw_device *device = plugin->devices; device; device = device->next)
+        if (count_on(device, impl, bytes, &status))
             return status ? plugin_message_set(status, hw_message()) : HW_OK;
     return plugin_message_set(HW_INVALID, "count_memory: this device is not open");
 }
@@ -399,8 +397,11 @@ void plugin_stop(struct plugin *plugin)
 void plugin_close(struct plugin *plugin)
 {
     plugin_stop(plugin);
-    if (plugin->outcome)
-        candidate_free(plugin->outcome);
+    while (plugin->outcomes) {
+        struct candidate *outcome = plugin->outcomes;
+        plugin->outcomes = outcome->next;
+        candidate_free(outcome);
+    }
     apart_free(plugin);
     free(plugin->cache_dir);
     free(plugin);

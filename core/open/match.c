@@ -17,15 +17,15 @@ static bool is_named(const struct selector_list *list, const char *name)
     return false;
 }
 
-const struct inventory *inventory_of(struct hw_context *context)
+const struct inventory *inventory_of(struct catalog *found)
 {
-    if (!context->inventory && (context->inventory = malloc(sizeof *context->inventory)) &&
-        !inventory_read(context->inventory, "")) {
-        inventory_free(context->inventory);
-        free(context->inventory);
-        context->inventory = NULL;
+    if (!found->inventory && (found->inventory = malloc(sizeof *found->inventory)) &&
+        !inventory_read(found->inventory, "")) {
+        inventory_free(found->inventory);
+        free(found->inventory);
+        found->inventory = NULL;
     }
-    return context->inventory;
+    return found->inventory;
 }
 
 bool match(struct hw_context *context, struct candidate *candidate)
@@ -35,7 +35,7 @@ bool match(struct hw_context *context, struct candidate *candidate)
         is_named(&context->selection->backends, candidate->name) ||
         is_named(&context->selection->require, candidate->name))
         return true;
-    const struct inventory *inventory = inventory_of(context);
+    const struct inventory *inventory = inventory_of(candidate->found);
     if (!inventory)
         return stop(candidate, REASON_NO_MEMORY, NULL);
     for (uint32_t i = 0; i < manifest->match_count; i++)

@@ -99,23 +99,19 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info)
 {
-    struct hw_context *context = plugin->context;
-    size_t count = context->unselected_count;
-    struct hw_device **list = realloc(context->unselected,
-                                      (count + 1) * sizeof *context->unselected);
-    if (!list)
-        return fail(HW_NO_MEMORY, "out of memory for the list of devices");
-    context->unselected = list;
+    struct hw_device **end = &plugin->devices;
     struct hw_device *device = calloc(1, sizeof *device);
     if (!device)
         return fail(HW_NO_MEMORY, "out of memory for the list of devices");
-    device->context = context;
+    device->context = plugin->context;
     device->plugin = plugin;
     device->index = index;
     device->info = *info;
     snprintf(device->name, sizeof device->name, "%s:%d", plugin->candidate->name, index);
     pthread_mutex_init(&device->lock, NULL);
-    list[context->unselected_count++] = device;
+    while (*end)
+        end = &(*end)->next;
+    *end = device;
     return HW_OK;
 }
 
@@ -139,6 +135,15 @@ static const char *different_fact(const struct hw_device_info *a,
                                                         : NULL;
 }
 
+/* Why the device is not the one that was tried; or NULL. */
+static const char *other_fact(const struct plugin *plugin, uint32_t index,
+                              const struct hw_device_info *info)
+{
+    struct hw_device_info known = plugin->candidate->verdict->devices[index].info;
+    device_complete(plugin, &known);
+    return different_fact(&known, info);
+}
+
 bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
                       uint32_t count, char *why, size_t size)
 {
@@ -149,9 +154,7 @@ bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct hw_device_info known = verdict->devices[i].info;
-        device_complete(plugin, &known);
-        const char *fact = different_fact(&known, &infos[i]);
+        const char *fact = other_fact(plugin, i, &infos[i]);
         if (!fact)
             continue;
         snprintf(why, size, "the %s of its device %u is another than when it was tried",
@@ -161,61 +164,60 @@ bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *
     return true;
 }
 
+bool registry_matches(const struct plugin *plugin, const struct verdict *verdict)
+{
+    const struct verdict *before = plugin->candidate->verdict;
+    bool same = before && before->device_count == verdict->device_count;
+    for (uint32_t i = 0; same && i < verdict->device_count; i++) {
+        struct hw_device_info info = verdict->devices[i].info;
+        device_complete(plugin, &info);
+        same = !other_fact(plugin, i, &info) &&
+               !before->devices[i].fault == !verdict->devices[i].fault;
+    }
+    return same;
+}
+
 static void device_free(struct hw_device *device)
 {
     device_sleep(device);
     pthread_mutex_destroy(&device->lock);
     free(device->profile);
-    free(device->why);
+    free(device->closed_counts);
     free(device);
 }
 
 void registry_drop(struct plugin *plugin)
 {
-    struct hw_context *context = plugin->context;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < context->unselected_count; i++) {
-        if (context->unselected[i]->plugin == plugin)
-            device_free(context->unselected[i]);
-        else
-            context->unselected[kept++] = context->unselected[i];
+    while (plugin->devices) {
+        struct hw_device *device = plugin->devices;
+        plugin->devices = device->next;
+        device_free(device);
     }
-    context->unselected_count = kept;
-}
-
-void registry_free(struct hw_context *context)
-{
-    for (uint32_t i = 0; i < context->device_count; i++)
-        device_free(context->devices[i]);
-    for (uint32_t i = 0; i < context->unselected_count; i++)
-        device_free(context->unselected[i]);
-    free(context->devices);
-    free(context->unselected);
 }
 
 /* ---- for applications ---- */
 
 uint32_t hw_device_count(struct hw_context *context)
 {
-    return context ? context->device_count : 0;
+    return context ? catalog_of(context)->device_count : 0;
 }
 
 struct hw_device *hw_device_at(struct hw_context *context, uint32_t index)
 {
-    return context && index < context->device_count ? context->devices[index] : NULL;
+    const struct catalog *found = context ? catalog_of(context) : NULL;
+    return found && index < found->device_count ? found->devices[index] : NULL;
 }
 
 /* Binds the plugin, so that one that cannot be used is passed over, as it is by hw_open(). */
 struct hw_device *hw_device_default(struct hw_context *context)
 {
-    const uint32_t count = !context || forked(context->generation) ||
-                                   context->settings.fallback == FALLBACK_ERROR
-                               ? 0
-                               : context->device_count;
-    struct hw_device *device = hw_device_at(context, 0);
-    for (uint32_t i = 0; i < count; i++)
-        if (!plugin_bind(context->devices[i]->plugin)) {
-            device = context->devices[i];
+    const struct catalog *found = context ? catalog_of(context) : NULL;
+    const bool any = found && !forked(context->generation) &&
+                     context->settings.fallback != FALLBACK_ERROR;
+    struct hw_device *device = found && found->order_count ? found->order[0] : NULL;
+    for (uint32_t i = 0; any && i < found->order_count; i++)
+        if (!plugin_bind(found->order[i]->plugin)) {
+            device = found->order[i];
             break;
         }
     if (device)

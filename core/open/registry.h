@@ -5,6 +5,8 @@
 
 #include "core.h"
 
+struct verdict;
+
 #define MAX_DEVICES 256 /* of one plugin */
 
 /* Asks the plugin for the facts of a device and checks them. Returns false and describes
@@ -14,16 +16,17 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
 /* The first error in facts of any origin, or NULL; what is left to do with those without. */
 const char *device_fault(const struct hw_device_info *info);
 void device_complete(const struct plugin *plugin, struct hw_device_info *info);
-/* Adds a device to the list of unselected devices. */
+/* Adds a device to those of the plugin. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);
 /* Whether the plugin, which is being bound, has the devices of the verdict that they were listed
  * from; else says why. */
 bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
                       uint32_t count, char *why, size_t size);
-/* Removes the devices of a plugin that failed. */
+/* Whether a verdict has the same devices as that which those of the plugin were listed from. */
+bool registry_matches(const struct plugin *plugin, const struct verdict *verdict);
+/* Closes the devices of a plugin, and forgets them. */
 void registry_drop(struct plugin *plugin);
-void registry_free(struct hw_context *context);
 /* "0000:3b:00.0" and "xxxxxxxx-xxxx-..."; "" if the device has none. */
 #define PCI_SIZE  48
 #define UUID_SIZE 37

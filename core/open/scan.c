@@ -125,9 +125,18 @@ static bool was_tried(const struct candidate *candidate)
             candidate->stage > STAGE_PREFLIGHT);
 }
 
+struct plugin *plugin_named(const struct catalog *found, const char *name)
+{
+    struct plugin *plugin = found ? found->plugins : NULL;
+    while (plugin && strcmp(plugin->candidate->name, name) != 0)
+        plugin = plugin->next;
+    return plugin;
+}
+
 bool first_of_name(struct hw_context *context, struct candidate *candidate)
 {
-    for (struct candidate *other = context->candidates; other != candidate;
+    (void)context;
+    for (struct candidate *other = candidate->found->candidates; other != candidate;
          other = other->next) {
         if (candidate->inode && other->inode == candidate->inode &&
             other->device == candidate->device && was_tried(other))
@@ -137,17 +146,20 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
         if (was_tried(other))
             return stop(candidate, REASON_SHADOWED, "%s comes first", other->path);
     }
-    return true;
+    const struct plugin *used = plugin_named(candidate->found->older, candidate->name);
+    return !used || !plugin_is_alive(used) ||
+           stop(candidate, REASON_SHADOWED, "%s is in use", used->candidate->path);
 }
 
 /* Returns NULL if memory runs out. */
-static struct candidate *candidate_create(const char *directory, const char *file,
-                                          bool explicit_file)
+static struct candidate *candidate_create(struct catalog *found, const char *directory,
+                                          const char *file, bool explicit_file)
 {
     struct candidate *candidate = calloc(1, sizeof *candidate);
     if (!candidate)
         return NULL;
     uint64_t start = microseconds_now();
+    candidate->found = found;
     candidate->fd = candidate->turn = candidate->hold = -1;
     candidate->explicit_file = explicit_file;
     candidate->path = *directory ? text_format("%s/%s", directory, file) : strdup(file);
@@ -158,23 +170,19 @@ static struct candidate *candidate_create(const char *directory, const char *fil
         return NULL;
     }
     read_name(candidate);
-    struct stat info;
-    if (stat(candidate->path, &info) == 0) {
-        candidate->device = info.st_dev;
-        candidate->inode = info.st_ino;
-    }
+    candidate_look(candidate);
     candidate->microseconds[STAGE_LIST] = microseconds_now() - start;
     return candidate;
 }
 
 /* Leaves out a misnamed link to a file that is already listed, such as ldconfig creates. */
-static enum hw_status add_candidate(struct hw_context *context, const char *directory,
+static enum hw_status add_candidate(struct catalog *found, const char *directory,
                                     const char *file, bool explicit_file)
 {
-    struct candidate *candidate = candidate_create(directory, file, explicit_file);
+    struct candidate *candidate = candidate_create(found, directory, file, explicit_file);
     if (!candidate)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    struct candidate **end = &context->candidates;
+    struct candidate **end = &found->candidates;
     for (; *end; end = &(*end)->next)
         if (!is_plugin_name(candidate->file) && candidate->reason && candidate->inode &&
             (*end)->inode == candidate->inode && (*end)->device == candidate->device) {
@@ -185,10 +193,24 @@ static enum hw_status add_candidate(struct hw_context *context, const char *dire
     return HW_OK;
 }
 
-static struct directory *add_directory(struct hw_context *context, const char *path,
+struct candidate *scan_gone(struct catalog *found, const struct candidate *before)
+{
+    struct candidate *gone = candidate_create(found, "", before->path,
+                                              before->explicit_file);
+    struct candidate **end = &found->candidates;
+    if (!gone)
+        return NULL;
+    while (*end)
+        end = &(*end)->next;
+    gone->inode = 0; /* it may be there again by now; then it was not listed */
+    *end = gone;
+    return gone;
+}
+
+static struct directory *add_directory(struct catalog *found, const char *path,
                                        const char *source)
 {
-    struct directory **end = &context->directories;
+    struct directory **end = &found->directories;
     while (*end)
         end = &(*end)->next;
     struct directory *directory = calloc(1, sizeof *directory);
@@ -229,7 +251,7 @@ static bool is_listed(const char *file)
     return is_plugin_name(file) || is_foreign_name(file) || is_misnamed(file);
 }
 
-static enum hw_status scan_open(struct hw_context *context, struct directory *directory,
+static enum hw_status scan_open(struct catalog *found, struct directory *directory,
                                 DIR *dir)
 {
     struct names names = { 0 };
@@ -243,13 +265,13 @@ static enum hw_status scan_open(struct hw_context *context, struct directory *di
         directory->state = text_format("read in part: it has %zu plugin files, and the "
                                        "first %d are listed",
                                        names.count, MAX_FILES);
-        log_line(&context->log, HW_LOG_WARN, "plugin directory %s: %s", directory->path,
-                 directory->state ? directory->state : "");
+        log_line(&found->context->log, HW_LOG_WARN, "plugin directory %s: %s",
+                 directory->path, directory->state ? directory->state : "");
     } else {
         directory->state = strdup("read");
     }
     for (size_t i = 0; i < names.count && i < MAX_FILES && !status; i++)
-        status = add_candidate(context, directory->path, names.list[i], false);
+        status = add_candidate(found, directory->path, names.list[i], false);
     for (size_t i = 0; i < names.count; i++)
         free(names.list[i]);
     free(names.list);
@@ -257,29 +279,29 @@ static enum hw_status scan_open(struct hw_context *context, struct directory *di
 }
 
 /* Whether the directory was already searched, under this or another path. */
-static bool searched(struct hw_context *context, struct directory *directory, int fd)
+static bool searched(struct catalog *found, struct directory *directory, int fd)
 {
     struct stat info;
     if (fstat(fd, &info))
         return false;
     directory->device = info.st_dev;
     directory->inode = info.st_ino;
-    for (struct directory *other = context->directories; other != directory;
+    for (struct directory *other = found->directories; other != directory;
          other = other->next)
         if (other->inode == info.st_ino && other->device == info.st_dev)
             return true;
     return false;
 }
 
-static enum hw_status scan_directory(struct hw_context *context, const char *path,
+static enum hw_status scan_directory(struct catalog *found, const char *path,
                                      const char *source, bool named)
 {
-    struct directory *directory = add_directory(context, path, source);
+    struct directory *directory = add_directory(found, path, source);
     if (!directory)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     DIR *dir = opendir(path);
     int32_t level = named ? HW_LOG_WARN : HW_LOG_INFO;
-    if (dir && searched(context, directory, dirfd(dir))) {
+    if (dir && searched(found, directory, dirfd(dir))) {
         directory->state = strdup("searched already");
         closedir(dir);
         return HW_OK;
@@ -287,27 +309,29 @@ static enum hw_status scan_directory(struct hw_context *context, const char *pat
     if (!dir && errno == ENOMEM)
         return fail(HW_NO_MEMORY, "out of memory for plugin directory %s", path);
     if (!dir) {
-        directory->state = strdup(strerror(errno));
-        log_line(&context->log, level, "plugin directory %s (%s): %s", path, source,
-                 strerror(errno));
+        const int error = errno;
+        found->shortage = found->shortage || is_shortage(error);
+        directory->state = strdup(strerror(error));
+        log_line(&found->context->log, level, "plugin directory %s (%s): %s", path, source,
+                 strerror(error));
         return HW_OK;
     }
-    enum hw_status status = scan_open(context, directory, dir);
+    enum hw_status status = scan_open(found, directory, dir);
     closedir(dir);
     return status;
 }
 
-enum hw_status scan_file(struct hw_context *context, const char *path, const char *source)
+enum hw_status scan_file(struct catalog *found, const char *path, const char *source)
 {
-    struct directory *entry = add_directory(context, path, source);
+    struct directory *entry = add_directory(found, path, source);
     if (!entry || !(entry->state = strdup("a file")))
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    return add_candidate(context, "", path, true);
+    return add_candidate(found, "", path, true);
 }
 
 /* An entry of a path list is a directory or a plugin file. One that does not exist is a
  * file if its name ends in .so. */
-static enum hw_status scan_entry(struct hw_context *context, const char *path,
+static enum hw_status scan_entry(struct catalog *found, const char *path,
                                  const char *source)
 {
     if (*path != '/')
@@ -317,68 +341,68 @@ static enum hw_status scan_entry(struct hw_context *context, const char *path,
             source, path);
     struct stat info;
     if (ends_with(path, SUFFIX) || (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)))
-        return scan_file(context, path, source);
-    return scan_directory(context, path, source, true);
+        return scan_file(found, path, source);
+    return scan_directory(found, path, source, true);
 }
 
 /* An error in one entry does not keep the others out of the report. */
-static enum hw_status scan_list(struct hw_context *context, enum setting setting)
+static enum hw_status scan_list(struct catalog *found, enum setting setting)
 {
-    const struct setting_value *value = &context->settings.value[setting];
+    const struct setting_value *value = &found->context->settings.value[setting];
     char *list = strdup(value->text), *rest = list, *entry;
     if (!list)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     enum hw_status last = HW_OK;
     while (last != HW_NO_MEMORY && (entry = strsep(&rest, ":"))) {
-        enum hw_status status = *entry ? scan_entry(context, entry, value->source) : HW_OK;
+        enum hw_status status = *entry ? scan_entry(found, entry, value->source) : HW_OK;
         last = status ? status : last;
     }
     free(list);
     return last;
 }
 
-static enum hw_status scan_built_in(struct hw_context *context)
+static enum hw_status scan_built_in(struct catalog *found)
 {
-    char *path = plugin_directory(context->settings.elevated);
+    char *path = plugin_directory(found->context->settings.elevated);
     if (!path && errno != ENOMEM)
         return fail(HW_IO, "the plugin directory beside the library cannot be found: %s",
                     strerror(errno));
     if (!path)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    enum hw_status status = scan_directory(context, path, "built-in", false);
+    enum hw_status status = scan_directory(found, path, "built-in", false);
     free(path);
     return status;
 }
 
-enum hw_status scan(struct hw_context *context)
+enum hw_status scan(struct catalog *found)
 {
-    const struct settings *settings = &context->settings;
+    const struct settings *settings = &found->context->settings;
     const bool first = *settings->value[SETTING_plugin_path].text;
     const bool only = *settings->value[SETTING_plugin_path_only].text;
     if (settings->elevated) {
         if (first || only)
-            log_line(&context->log, HW_LOG_WARN,
+            log_line(&found->context->log, HW_LOG_WARN,
                      "plugin paths are ignored in a program with elevated rights");
-        return scan_built_in(context);
+        return scan_built_in(found);
     }
-    enum hw_status status = scan_list(context, SETTING_plugin_path);
+    enum hw_status status = scan_list(found, SETTING_plugin_path);
     if (status == HW_NO_MEMORY)
         return status;
-    enum hw_status rest = only ? scan_list(context, SETTING_plugin_path_only)
-                               : scan_built_in(context);
+    enum hw_status rest = only ? scan_list(found, SETTING_plugin_path_only)
+                               : scan_built_in(found);
     return rest ? rest : status;
 }
 
-void scan_free(struct hw_context *context)
+void scan_free(struct catalog *found)
 {
-    while (context->candidates) {
-        struct candidate *candidate = context->candidates;
-        context->candidates = candidate->next;
+    while (found->candidates) {
+        struct candidate *candidate = found->candidates;
+        found->candidates = candidate->next;
         candidate_free(candidate);
     }
-    while (context->directories) {
-        struct directory *directory = context->directories;
-        context->directories = directory->next;
+    while (found->directories) {
+        struct directory *directory = found->directories;
+        found->directories = directory->next;
         free(directory->path);
         free(directory->source);
         free(directory->state);

@@ -15,14 +15,20 @@ struct directory {
     ino_t inode;
 };
 
-/* Adds the candidates of all search directories to the context. */
-enum hw_status scan(struct hw_context *context);
+/* Adds the candidates of all search directories. */
+enum hw_status scan(struct catalog *found);
 /* Adds the candidate of one file. */
-enum hw_status scan_file(struct hw_context *context, const char *path, const char *source);
-void scan_free(struct hw_context *context);
+enum hw_status scan_file(struct catalog *found, const char *path, const char *source);
+/* Adds that of a file that is not there any more, to which an earlier one belonged; NULL if memory
+ * runs out. */
+struct candidate *scan_gone(struct catalog *found, const struct candidate *before);
+void scan_free(struct catalog *found);
+
+/* The plugin of that name that was found last; or NULL. `found` may be NULL. */
+struct plugin *plugin_named(const struct catalog *found, const char *name);
 
 /* Stops the candidate if an earlier one that was loaded has the same name or is the same
- * file. */
+ * file; or if a plugin of that name is in use. */
 bool first_of_name(struct hw_context *context, struct candidate *candidate);
 
 #endif

@@ -17,7 +17,10 @@ enum hw_status selection_read(struct hw_context *context, bool anyway);
 void selection_free(struct hw_context *context);
 /* The stage filter. */
 bool filter(struct hw_context *context, struct candidate *candidate);
-/* Orders the devices that were found, and moves the selected ones to context->devices. */
-enum hw_status select_devices(struct hw_context *context);
+/* Orders the devices of all plugins, and selects those that the settings ask for. */
+enum hw_status select_devices(struct catalog *found);
+/* HW_NO_DEVICE: no device that is selected has this name. */
+enum hw_status device_missing(const struct catalog *found, const struct selector *selector,
+                              const char *name);
 
 #endif

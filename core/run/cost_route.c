@@ -39,7 +39,8 @@ static const char *why_stays(const struct hw_queue *queue, bool imported)
         return "the application chose the device: it is not from hw_device_default()";
     if (!context->judge)
         return "the CPU plugin of this build is not selected";
-    if (device_position(context->judge) < device_position(device))
+    const struct catalog *found = catalog_of(context);
+    if (device_position(found, context->judge) < device_position(found, device))
         return "the CPU plugin is not behind the device in HW_BACKENDS";
     return NULL;
 }

@@ -225,6 +225,13 @@ enum hw_status hw_device_reset(struct hw_device *device)
     return HW_OK;
 }
 
+void demotions_drop(const struct hw_device *device)
+{
+    pthread_mutex_lock(&device->context->lock);
+    lift(device->context, device);
+    pthread_mutex_unlock(&device->context->lock);
+}
+
 void demotions_free(struct hw_context *context)
 {
     lift(context, NULL);

@@ -57,6 +57,8 @@ static inline enum hw_status check_demotion(struct hw_device *device, uint32_t o
 /* Forgets the calls that the queue has seen, if its device has demoted an op since. */
 void queue_refresh(struct hw_queue *queue);
 
+/* Forgets those of a device that is about to be freed. */
+void demotions_drop(const struct hw_device *device);
 void demotions_free(struct hw_context *context);
 /* The caller holds the context's lock. */
 void explain_demotions(struct json *json, const struct hw_context *context);

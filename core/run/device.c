@@ -57,11 +57,10 @@ void device_sleep(struct hw_device *device)
 
 /* ---- state ---- */
 
-uint32_t device_position(const struct hw_device *device)
+uint32_t device_position(const struct catalog *found, const struct hw_device *device)
 {
-    const struct hw_context *context = device->context;
     uint32_t i = 0;
-    while (i < context->device_count && context->devices[i] != device)
+    while (i < found->order_count && found->order[i] != device)
         i++;
     return i;
 }

@@ -23,7 +23,7 @@ static inline void device_changed(struct hw_device *device)
 {
     atomic_fetch_add_explicit(&device->changes, 1, memory_order_release);
 }
-/* Position in the context's list. */
-uint32_t device_position(const struct hw_device *device);
+/* Position in the order of preference; the count of its devices if it is not among them. */
+uint32_t device_position(const struct catalog *found, const struct hw_device *device);
 
 #endif

@@ -268,11 +268,11 @@ static void note_failure(struct detour *d, struct hw_device *device, enum hw_sta
  * device therefore never wakes another device. */
 static enum hw_status compute_elsewhere(struct detour *d, const void *args, const char *why)
 {
-    struct hw_context *context = d->queue->device->context;
+    const struct catalog *found = catalog_of(d->queue->device->context);
     struct call_counts *counts = &d->queue->calls[d->op];
-    for (uint32_t i = device_position(d->queue->device) + 1; i < context->device_count;
+    for (uint32_t i = device_position(found, d->queue->device) + 1; i < found->order_count;
          i++) {
-        struct hw_device *device = context->devices[i];
+        struct hw_device *device = found->order[i];
         struct hw_queue *helper;
         if (!can_compute(d, device, &helper))
             continue;
@@ -303,8 +303,9 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
 static bool may_detour(const struct hw_queue *queue)
 {
     const struct hw_context *context = queue->device->context;
+    const struct catalog *found = catalog_of(context);
     return !queue->inner && context->settings.fallback != FALLBACK_ERROR &&
-           device_position(queue->device) + 1 < context->device_count;
+           device_position(found, queue->device) + 1 < found->order_count;
 }
 
 /* Fails. The message has the op, `why`, and the reason why no other device computes it.
@@ -380,14 +381,14 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
 struct hw_device *fallback_device(struct hw_queue *queue, uint32_t op, const void *args)
 {
     struct detour d = { .queue = queue, .op = op };
-    const struct hw_context *context = queue->device->context;
+    const struct catalog *found = catalog_of(queue->device->context);
     struct hw_queue *helper;
-    uint32_t i = device_position(queue->device) + 1;
+    uint32_t i = device_position(found, queue->device) + 1;
     if (!may_detour(queue) || describe_all(&d, args))
         return NULL;
-    while (i < context->device_count && !can_compute(&d, context->devices[i], &helper))
+    while (i < found->order_count && !can_compute(&d, found->order[i], &helper))
         i++;
-    return i < context->device_count ? context->devices[i] : NULL;
+    return i < found->order_count ? found->order[i] : NULL;
 }
 
 /* The inputs may be overwritten, so the call fails. Later ones need not. */

@@ -53,13 +53,11 @@ void queue_set_cold_traits(struct hw_queue *queue)
 /* ---- opening ---- */
 
 /* Makes room for the counts of closed queues, so that closing a queue cannot fail. */
-static enum hw_status reserve_counts(struct hw_context *context)
+static enum hw_status reserve_counts(struct hw_device *device)
 {
-    if (context->closed_counts)
-        return HW_OK;
-    context->closed_counts = calloc((size_t)context->device_count * HW_OP_COUNT,
-                                    sizeof *context->closed_counts);
-    return context->closed_counts ? HW_OK : fail(HW_NO_MEMORY, "out of memory for a queue");
+    if (!device->closed_counts)
+        device->closed_counts = calloc(HW_OP_COUNT, sizeof *device->closed_counts);
+    return device->closed_counts ? HW_OK : fail(HW_NO_MEMORY, "out of memory for a queue");
 }
 
 static void queue_list(struct hw_queue *queue)
@@ -77,7 +75,6 @@ static void queue_unlist(struct hw_queue *queue)
 static void queue_free(struct hw_queue *queue)
 {
     shadow_end(queue);
-    free(queue->helpers);
     free(queue->error_text);
     free(queue->busy_memory);
     free(queue);
@@ -91,15 +88,9 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     if (status || (status = device_wake(device)))
         return status;
     struct hw_queue *q = aligned_alloc(_Alignof(struct hw_queue), sizeof *q);
-    struct hw_queue **helpers = calloc(device->context->device_count,
-                                       sizeof(struct hw_queue *));
-    if (!q || !helpers) {
-        free(helpers);
-        free(q);
+    if (!q)
         return fail(HW_NO_MEMORY, "out of memory for a queue");
-    }
     memset(q, 0, sizeof *q);
-    q->helpers = helpers;
     q->device = device;
     q->device_impl = device->impl;
     q->generation = device->context->generation;
@@ -160,7 +151,7 @@ static enum hw_status publish(struct hw_queue *made, struct hw_queue **queue)
 {
     struct hw_context *context = made->device->context;
     pthread_mutex_lock(&context->lock);
-    enum hw_status status = reserve_counts(context);
+    enum hw_status status = reserve_counts(made->device);
     if (!status)
         queue_list(made);
     pthread_mutex_unlock(&context->lock);
@@ -278,9 +269,8 @@ static void keep_error(struct hw_queue *queue, enum hw_status status)
 static enum hw_status settle_helpers(struct hw_queue *queue)
 {
     enum hw_status first = HW_OK;
-    for (uint32_t i = 0; i < queue->device->context->device_count; i++) {
-        struct hw_queue *helper = queue->helpers[i];
-        const bool gone = !helper || atomic_load(&helper->device->lost);
+    for (struct hw_queue *helper = queue->helpers; helper; helper = helper->next) {
+        const bool gone = atomic_load(&helper->device->lost);
         const enum hw_status status = gone ? HW_OK : queue_settle(helper);
         if (!first)
             first = status;
@@ -317,9 +307,8 @@ void queue_drain(struct hw_queue *queue)
 {
     const struct saved_message saved = message_save();
     queue_settle(queue);
-    for (uint32_t i = 0; i < queue->device->context->device_count; i++)
-        if (queue->helpers[i])
-            queue_settle(queue->helpers[i]);
+    for (struct hw_queue *helper = queue->helpers; helper; helper = helper->next)
+        queue_settle(helper);
     message_restore(&saved);
 }
 
@@ -347,9 +336,7 @@ enum hw_status hw_queue_wait(struct hw_queue *queue)
 /* The caller holds the context's lock. */
 static void add_counts(struct hw_queue *queue)
 {
-    struct hw_context *context = queue->device->context;
-    struct call_counts *sum = context->closed_counts +
-                              (size_t)device_position(queue->device) * HW_OP_COUNT;
+    struct call_counts *sum = queue->device->closed_counts;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         count(&sum[op].calls, atomic_load(&queue->calls[op].calls));
         count(&sum[op].fallbacks, atomic_load(&queue->calls[op].fallbacks));
@@ -369,9 +356,10 @@ void queue_destroy(struct hw_queue *queue)
     graph_drop(queue->recording);
     queue->recording = NULL;
     queue_settle(queue);
-    for (uint32_t i = 0; i < queue->device->context->device_count; i++)
-        if (queue->helpers[i])
-            queue_destroy(queue->helpers[i]);
+    for (struct hw_queue *helper; (helper = queue->helpers);) {
+        queue->helpers = helper->next;
+        queue_destroy(helper);
+    }
     queue->device->plugin->table.queue_close(queue->impl);
     scratch_release(queue);
     queue_free(queue);
@@ -400,15 +388,21 @@ struct hw_device *hw_queue_device(struct hw_queue *queue)
 enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
                             struct hw_queue **helper)
 {
-    struct hw_queue **slot = &queue->helpers[device_position(device)];
     const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "" };
-    enum hw_status status = *slot ? device_usable(device) : queue_make(device, &desc, slot);
+    struct hw_queue *known = queue->helpers;
+    while (known && known->device != device)
+        known = known->next;
+    *helper = known;
+    if (known)
+        return device_usable(device);
+    enum hw_status status = queue_make(device, &desc, helper);
     if (status)
         return status;
-    (*slot)->inner = true;
+    (*helper)->inner = true;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-        (*slot)->submit[op] = submit_for(op, false); /* a demotion could not correct it */
-    *helper = *slot;
+        (*helper)->submit[op] = submit_for(op, false); /* a demotion could not correct it */
+    (*helper)->next = queue->helpers;
+    queue->helpers = *helper;
     return HW_OK;
 }
 

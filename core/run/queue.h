@@ -92,7 +92,7 @@ struct hw_queue {
     uint32_t flags;
     bool inner;                 /* a helper, opened by another queue: it has no fallback */
     struct hw_graph *recording; /* NULL: not recording */
-    struct hw_queue **helpers;  /* inner queues, by position in the context's devices */
+    struct hw_queue *helpers;   /* inner queues on other devices */
     struct buffer *idle; /* device scratch memory that can be reused in the queue's order */
     struct buffer *busy; /* freed when the queue has completed */
     uint64_t busy_bytes;

@@ -193,6 +193,23 @@ struct hw_options {
  * reason. */
 HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
                                  struct hw_context **context);
+/* Looks at the plugin directories again, for a plugin that was installed meanwhile, or one that
+ * could not be used and now can: its driver was installed, its permissions were mended, the time
+ * after which a failure is tried again is over. Settings stay as they were read by hw_open(). New
+ * plugins are tried like there, which may take HW_PROBE_TIMEOUT seconds.
+ *
+ * Nothing that is in use changes. Devices stay valid, and keep their index of hw_device_at(); new
+ * ones are appended. hw_device_default(), hw_device_find() and fallbacks follow the order of
+ * preference over all of them. A plugin whose file was replaced or removed stays in use as it was
+ * loaded; hw_explain() says so ("kept"). A plugin that failed when a device was first used is
+ * tried again, and its devices can then be used again.
+ *
+ * Any thread may call it while others use the context, except hw_close(); calls at the same time
+ * follow one another. Returns HW_NO_MEMORY if memory or descriptors ran out; then nothing has
+ * changed. HW_INVALID if a function calls it that the library calls meanwhile: of a plugin that is
+ * being opened, log_fn, start_fn. If nothing new is found, that is HW_OK. What was found before is
+ * kept until hw_close(): a call that finds something new costs some kilobytes. */
+HW_EXPORT enum hw_status hw_rescan(struct hw_context *context);
 /* Waits for all queues, then closes the context with everything that was made from it. */
 HW_EXPORT void hw_close(struct hw_context *context);
 
@@ -205,7 +222,7 @@ HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size)
 
 /* ---- Devices ---- */
 
-/* The selected devices in order of preference. */
+/* The selected devices in order of preference; those that hw_rescan() found follow. */
 HW_EXPORT uint32_t hw_device_count(struct hw_context *context);
 HW_EXPORT struct hw_device *hw_device_at(struct hw_context *context, uint32_t index);
 /* The first device, which is the recommended one, or NULL if there is none. This loads its plugin:

@@ -73,6 +73,12 @@ inline context open(const hw_options *options = nullptr)
     return context(made);
 }
 
+/* Looks for plugins again. Nothing that is in use changes. */
+inline void rescan(hw_context *made)
+{
+    check(hw_rescan(made));
+}
+
 inline queue open_queue(hw_device *device, const hw_queue_options *options = nullptr)
 {
     hw_queue *made = nullptr;

@@ -221,6 +221,13 @@ static enum hw_status route(void)
 }
 
 /* It is written without memory of its own, or says what is missing. */
+static enum hw_status look_again(void)
+{
+    const uint32_t count = hw_device_count(scene.context);
+    const enum hw_status status = hw_rescan(scene.context);
+    return hw_device_count(scene.context) == count ? status : HW_INTERNAL;
+}
+
 static enum hw_status explain(void)
 {
     static char text[1 << 18];
@@ -264,5 +271,6 @@ const struct trial answers[] = {
     { "hw_queue_calls", NULL, queue_calls, 0 },
     { "hw_queue_route", NULL, route, 0 },
     { "hw_explain", NULL, explain, 0 },
+    { "hw_rescan", NULL, look_again, 3 },
     { 0 },
 };

@@ -52,6 +52,7 @@ static void count_line(void *user, int32_t level, const char *text)
 
 struct world {
     struct hw_context context;
+    struct catalog found;
     struct candidate candidate;
 };
 
@@ -61,8 +62,8 @@ static void set(struct world *w, enum setting setting, const char *text)
 {
     free(w->context.settings.value[setting].text);
     w->context.settings.value[setting].text = strdup(text);
-    free(w->context.key);
-    w->context.key = NULL;
+    free(w->found.key);
+    w->found.key = NULL;
 }
 
 static void forget_libraries(struct candidate *c)
@@ -75,6 +76,7 @@ static void forget_libraries(struct candidate *c)
 static void look(struct world *w)
 {
     struct candidate *c = &w->candidate;
+    c->found = &w->found;
     if (c->fd >= 0)
         close(c->fd);
     free(c->real);
@@ -124,7 +126,7 @@ static void end(struct world *w)
     free(w->candidate.real);
     free(w->candidate.key);
     free(w->candidate.manifest);
-    free(w->context.key);
+    free(w->found.key);
     pthread_mutex_destroy(&w->context.log.lock);
 }
 
@@ -229,8 +231,8 @@ static void key_is_stable(void **state)
     begin(&w);
     char *before = strdup(w.candidate.key);
     setenv("UNRELATED", "1", 1);
-    free(w.context.key);
-    w.context.key = NULL;
+    free(w.found.key);
+    w.found.key = NULL;
     look(&w);
     assert_string_equal(w.candidate.key, before);
     free(before);
@@ -240,8 +242,8 @@ static void key_is_stable(void **state)
 
 static void expect_other_key(struct world *w, const char *what)
 {
-    free(w->context.key);
-    w->context.key = NULL;
+    free(w->found.key);
+    w->found.key = NULL;
     look(w);
     if (is_there(w))
         fail_msg("%s is not in the key", what);

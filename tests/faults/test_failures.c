@@ -194,6 +194,67 @@ static void test_first_use(void **state)
     assert_true(refused > 20);
 }
 
+static bool has(struct hw_context *context, const char *name)
+{
+    struct hw_device *device;
+    return hw_device_find(context, name, &device) == HW_OK;
+}
+
+/* hw_rescan() finds a plugin while the n-th allocation, or file call, fails; returns whether there
+ * were n. If it says that it failed, nothing has changed; and the next one finds the plugin. */
+static bool rescan_with(unsigned n, int error, const char *probe, unsigned *refused)
+{
+    const struct hw_options options = { .probe = probe };
+    struct hw_context *context;
+    failing.left = 0;
+    assert_int_equal(rename(lair("few/hw_view.so"), lair("hw_view.so")), 0);
+    assert_int_equal(open_on(lair("few"), &options, &context), HW_OK);
+    assert_int_equal(rename(lair("hw_view.so"), lair("few/hw_view.so")), 0);
+    struct hw_device *good = hw_device_at(context, 0);
+    failing.left = n;
+    failing.error = error;
+    const enum hw_status status = hw_rescan(context);
+    const bool reached = failing.left == 0;
+    failing.left = 0;
+    if (status && status != HW_NO_MEMORY)
+        fail_msg("failure %u: %s: %s", n, hw_status_name((int32_t)status), hw_message());
+    if (status && hw_device_count(context) != 1)
+        fail_msg("failure %u: HW_NO_MEMORY, but there are new devices", n);
+    if (!status && error == 0 && !has(context, "view:1"))
+        fail_msg("allocation %u: HW_OK, but nothing was found: %s", n, hw_message());
+    *refused += status == HW_NO_MEMORY;
+    assert_int_equal(hw_rescan(context), HW_OK);
+    assert_ptr_equal(hw_device_at(context, 0), good);
+    if (!has(context, "view:1") || hw_device_count(context) != 3)
+        fail_msg("after failure %u: nothing was found: %s", n, hw_message());
+    json_decref(report(context));
+    hw_close(context);
+    return reached;
+}
+
+static void test_rescan(void **state)
+{
+    static const struct {
+        int error;
+        bool child;
+    } rows[] = { { 0, false }, { 0, true }, { EMFILE, false }, { ENOMEM, false } };
+    (void)state;
+    put_plugin(lair("few"), "view");
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int error = rows[i].error;
+        const bool child = rows[i].child;
+        unsigned n = 1, refused = 0, before = count_descriptors();
+        if (child && !getenv("HW_TEST_CHILD"))
+            continue;
+        while (rescan_with(n, error, child ? "child" : "inproc", &refused))
+            assert_true(++n < MOST_CALLS);
+        assert_int_equal(count_descriptors(), before);
+        print_message("# each of %u %s failed once, %u hw_rescan() with them\n", n - 1,
+                      error ? "calls" : "allocations", refused);
+        assert_true(refused > (error ? 2 : 20));
+    }
+}
+
 static int make_plugins(void **state)
 {
     static const char *const names[] = { "good",         "zoo",   "count_million",
@@ -219,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_allocations),
                                         cmocka_unit_test(test_calls),
-                                        cmocka_unit_test(test_first_use) };
+                                        cmocka_unit_test(test_first_use),
+                                        cmocka_unit_test(test_rescan) };
     return cmocka_run_group_tests_name("failures", tests, make_plugins, lair_close);
 }

@@ -117,6 +117,7 @@ core/open/explain.c run/queue.h
 core/open/load.c run/pool.h
 core/open/registry.c run/device.h
 core/open/registry.c run/pool.h
+core/open/rescan.c run/demotion.h
 core/open/verdict.h run/ops.h
 EOF
     git grep -E '#include "run/' -- core/open | sed -E 's/:#include "(.*)"/ \1/' | sort >"$BATS_TEST_TMPDIR/used"

@@ -48,9 +48,9 @@ static bool find_file(struct subject *subject)
 {
     struct hw_context *context = &subject->context;
     if (selection_read(context, false) ||
-        scan_file(context, subject->request->file, "library"))
+        scan_file(&subject->found, subject->request->file, "library"))
         return false;
-    struct candidate *candidate = subject->candidate = context->candidates;
+    struct candidate *candidate = subject->candidate = subject->found.candidates;
     candidate->reason = REASON_NONE;
     candidate->name[0] = '\0';
     candidate->explicit_file = true;
@@ -89,7 +89,9 @@ void subject_begin(struct subject *subject, const struct request *request,
     context->generation = watch_forks();
     context->log.level = request->settings.log_level;
     context->settings.fallback = FALLBACK_ERROR;
-    context_opening(true);
+    subject->found.context = context;
+    context->found = &subject->found;
+    context_opening(context->generation);
 }
 
 bool subject_find(struct subject *subject)
@@ -103,15 +105,18 @@ bool subject_find(struct subject *subject)
 
 static void fill_devices(struct subject *subject)
 {
-    struct hw_context *context = &subject->context;
+    const struct hw_device *first = subject->candidate->plugin->devices;
     struct verdict *verdict = subject->verdict;
-    const uint32_t count = context->unselected_count;
+    uint32_t count = 0;
+    for (const struct hw_device *device = first; device; device = device->next)
+        count++;
     verdict->devices = calloc(count + 1, sizeof *verdict->devices);
-    verdict->device_count = verdict->devices ? count : 0;
-    for (uint32_t i = 0; i < verdict->device_count; i++)
-        verdict->devices[i].info = context->unselected[i]->info;
-    if (!verdict->devices)
+    if (!verdict->devices) {
         stop(subject->candidate, REASON_NO_MEMORY, NULL);
+        return;
+    }
+    for (const struct hw_device *device = first; device; device = device->next)
+        verdict->devices[verdict->device_count++].info = device->info;
 }
 
 static void fill_table(struct subject *subject)
@@ -136,12 +141,12 @@ bool subject_start(struct subject *subject)
 /* hw_close() does the same in the application. */
 void subject_close(struct subject *subject)
 {
-    struct hw_context *context = &subject->context;
     subject_say(subject, "while it was closed");
-    registry_free(context);
-    if (context->plugins)
-        plugin_close(context->plugins);
-    context->plugins = NULL;
+    if (subject->found.plugins) {
+        registry_drop(subject->found.plugins);
+        plugin_close(subject->found.plugins);
+    }
+    subject->found.plugins = NULL;
 }
 
 /* A plugin that stopped has no devices. */

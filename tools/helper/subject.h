@@ -38,6 +38,7 @@ struct subject {
     struct progress *progress;
     struct verdict *verdict;
     struct hw_context context;
+    struct catalog found;
     struct candidate *candidate;
 };
 

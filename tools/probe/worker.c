@@ -172,23 +172,13 @@ static enum hw_status test_device(struct worker *worker, struct hw_device *devic
 
 /* ---- the devices ---- */
 
-/* So that queues can be opened on them. */
-static void select_all(struct hw_context *context)
-{
-    context->devices = context->unselected;
-    context->device_count = context->unselected_count;
-    context->unselected = NULL;
-    context->unselected_count = 0;
-}
-
 /* Opens, tests and closes each device. Returns how many can be used. */
 static uint32_t try_devices(struct worker *worker)
 {
     struct verdict *verdict = worker->subject.verdict;
     uint32_t good = 0;
-    select_all(&worker->subject.context);
-    for (uint32_t i = 0; i < verdict->device_count; i++) {
-        struct hw_device *device = worker->subject.context.devices[i];
+    struct hw_device *device = worker->subject.candidate->plugin->devices;
+    for (uint32_t i = 0; i < verdict->device_count; i++, device = device->next) {
         subject_say(&worker->subject, "while its device %u was opened", (unsigned)i);
         enum hw_status status = device_wake(device);
         if (!status)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" where it is tried
  * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, for ever or for lack of
- * memory, or crash, or have another device, or one more. HW_TEST_TALLY_SLOW makes trying it slow.
+ * memory, or crash, or have another device, or one more. HW_TEST_TALLY_SLOW makes trying it slow,
+ * and HW_TEST_TALLY_TRY makes it fail. With HW_TEST_TALLY_TWO it always has one device more.
  * What its verdict depends on: the file DRIVER, and the variables HW_TEST_SEEN*. */
 #define _GNU_SOURCE
 #define LINES "driver=" DRIVER "\nvariable=HW_TEST_SEEN*\n"
@@ -40,6 +41,8 @@ static int32_t open_here(const struct hw_host *host, void **self)
 {
     if (shall("crash"))
         _exit(86);
+    if (is_tried() && getenv("HW_TEST_TALLY_TRY"))
+        return hw_fail(host, HW_DRIVER, "not yet");
     if (shall("starve"))
         return hw_fail(host, HW_NO_MEMORY, "no room");
     if (shall("fail"))
@@ -50,7 +53,7 @@ static int32_t open_here(const struct hw_host *host, void **self)
 static int32_t count_here(void *self, int32_t *count)
 {
     plugin_count(self, count);
-    *count += shall("more");
+    *count += shall("more") || getenv("HW_TEST_TALLY_TWO");
     return HW_OK;
 }
 

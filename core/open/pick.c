@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* pick.c - which of the devices that were found are selected, in which order. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/pick.h"
+
+#include "base/message.h"
+#include "base/text.h"
+#include "open/registry.h"
+#include "open/scan.h"
+#include "open/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- order ---- */
+
+/* Software that imitates a GPU comes last, after the CPU. The others are ordered by the
+ * rank in the manifest, the kind of device, the name, and the plugin's own order. */
+static int compare_devices(const void *a, const void *b)
+{
+    static const int kinds[] = { [HW_DEVICE_DISCRETE] = 0,
+                                 [HW_DEVICE_INTEGRATED] = 1,
+                                 [HW_DEVICE_OTHER] = 2,
+                                 [HW_DEVICE_CPU] = 3,
+                                 [HW_DEVICE_SOFTWARE] = 4 };
+    const struct hw_device *x = ((const struct unselected *)a)->device;
+    const struct hw_device *y = ((const struct unselected *)b)->device;
+    int software = (x->info.kind == HW_DEVICE_SOFTWARE) -
+                   (y->info.kind == HW_DEVICE_SOFTWARE);
+    if (software)
+        return software;
+    if (x->plugin->rank != y->plugin->rank)
+        return x->plugin->rank < y->plugin->rank ? -1 : 1;
+    if (kinds[x->info.kind] != kinds[y->info.kind])
+        return kinds[x->info.kind] - kinds[y->info.kind];
+    int names = strcmp(x->plugin->candidate->name, y->plugin->candidate->name);
+    return names ? names : x->index - y->index;
+}
+
+/* ---- what was selected before ---- */
+
+/* Another version of the plugin is used since. */
+static bool is_replaced(const struct catalog *found, const struct hw_device *device)
+{
+    return plugin_named(found, device->plugin->candidate->name) != device->plugin;
+}
+
+/* It stays selected, for it may be in use. */
+static bool was_selected(const struct catalog *found, const struct hw_device *device)
+{
+    const struct catalog *older = found->older;
+    for (uint32_t i = 0; older && i < older->device_count; i++)
+        if (older->devices[i] == device)
+            return true;
+    return false;
+}
+
+/* ---- picking ---- */
+
+/* Takes `why`, which is NULL if memory ran out. */
+static void set_why(struct catalog *found, struct unselected *one, char *why)
+{
+    free(one->why);
+    one->why = why;
+    found->shortage = found->shortage || !why;
+}
+
+static const struct selector *removed_by(const struct selection *selection,
+                                         const struct hw_device *device)
+{
+    for (size_t i = 0; i < selection->backends.count; i++)
+        if (selection->backends.items[i].removes &&
+            selector_matches(&selection->backends.items[i], device))
+            return &selection->backends.items[i];
+    return NULL;
+}
+
+static bool same_hardware(const struct hw_device *a, const struct hw_device *b)
+{
+    char pci_a[PCI_SIZE], pci_b[PCI_SIZE];
+    if (a->plugin == b->plugin)
+        return false;
+    device_pci(&a->info, pci_a);
+    device_pci(&b->info, pci_b);
+    return (*pci_a && strcmp(pci_a, pci_b) == 0) ||
+           (a->info.has_uuid && b->info.has_uuid &&
+            memcmp(a->info.uuid, b->info.uuid, sizeof a->info.uuid) == 0);
+}
+
+/* A selected device of another plugin that is the same hardware; or NULL. Those that were selected
+ * before come first, whatever their rank: they may be in use. */
+static const struct hw_device *shadow_of(const struct catalog *found,
+                                         const struct hw_device *device)
+{
+    const struct catalog *older = found->older;
+    for (uint32_t i = 0; older && i < older->device_count; i++)
+        if (same_hardware(older->devices[i], device) &&
+            !is_replaced(found, older->devices[i]))
+            return older->devices[i];
+    for (uint32_t i = 0; i < found->order_count; i++)
+        if (same_hardware(found->order[i], device))
+            return found->order[i];
+    return NULL;
+}
+
+/* Why the device could not be opened when it was tried; or NULL. */
+static const char *fault_of(const struct hw_device *device)
+{
+    const struct verdict *verdict = device->plugin->candidate->verdict;
+    return verdict && (uint32_t)device->index < verdict->device_count
+               ? verdict->devices[device->index].fault
+               : NULL;
+}
+
+/* Why the device is not selected by an entry that matches it; or NULL, which may also mean that
+ * memory ran out. */
+static bool is_refused(struct catalog *found, struct unselected *one,
+                       const struct selector *selector)
+{
+    const struct hw_device *device = one->device;
+    const struct selector *removal = removed_by(found->context->selection, device);
+    const char *fault = fault_of(device);
+    /* A backend that is named, rather than matched by a glob, shows all its devices. */
+    const struct hw_device *shadow = is_glob(selector->backend) &&
+                                             !was_selected(found, device)
+                                         ? shadow_of(found, device)
+                                         : NULL;
+    if (removal)
+        set_why(found, one, text_format("excluded by \"!%s\" in backends", removal->text));
+    else if (fault)
+        set_why(found, one, text_format("it cannot be opened: %s", fault));
+    else if (shadow)
+        set_why(found, one, text_format("shadowed: the same hardware as %s", shadow->name));
+    return removal || fault || shadow;
+}
+
+uint32_t pick(struct catalog *found, const struct selector *selector)
+{
+    uint32_t matched = 0, kept = 0;
+    for (uint32_t i = 0; i < found->order_count; i++)
+        matched += selector_matches(selector, found->order[i]);
+    for (uint32_t i = 0; i < found->unselected_count; i++) {
+        struct unselected one = found->unselected[i];
+        const bool wanted = selector_matches(selector, one.device);
+        const bool refused = wanted && is_refused(found, &one, selector);
+        matched += wanted && !removed_by(found->context->selection, one.device) &&
+                   !fault_of(one.device);
+        if (wanted && !refused) {
+            free(one.why);
+            found->order[found->order_count++] = one.device;
+        } else {
+            found->unselected[kept++] = one;
+        }
+    }
+    found->unselected_count = kept;
+    return matched;
+}
+
+/* ---- all ---- */
+
+static uint32_t count_devices(const struct catalog *found)
+{
+    uint32_t count = 0;
+    for (const struct plugin *p = found->plugins; p; p = p->next)
+        for (const struct hw_device *d = p->devices; d; d = d->next)
+            count++;
+    return count;
+}
+
+enum hw_status pick_begin(struct catalog *found)
+{
+    const char *source = found->context->settings.value[SETTING_backends].source;
+    const uint32_t total = count_devices(found);
+    found->devices = calloc(total + 1, sizeof *found->devices);
+    found->order = calloc(total + 1, sizeof *found->order);
+    found->unselected = calloc(total + 1, sizeof *found->unselected);
+    if (!found->devices || !found->order || !found->unselected)
+        return fail(HW_NO_MEMORY, "out of memory for the list of devices");
+    for (const struct plugin *p = found->plugins; p; p = p->next)
+        for (struct hw_device *d = p->devices; d; d = d->next)
+            if (!is_replaced(found, d))
+                found->unselected[found->unselected_count++].device = d;
+    qsort(found->unselected, found->unselected_count, sizeof *found->unselected,
+          compare_devices);
+    for (uint32_t i = 0; i < found->unselected_count; i++)
+        set_why(found, &found->unselected[i],
+                text_format("not selected by backends (%s)", source));
+    return HW_OK;
+}
+
+/* HW_SHADOW has ops that lie computed by devices behind their own, the judge among them: no device
+ * can come behind it later. */
+static void leave_judge_last(struct catalog *found)
+{
+    const struct hw_device *judge = found->context->judge;
+    uint32_t kept = 0;
+    bool behind = false;
+    for (uint32_t i = 0; i < found->order_count; i++) {
+        struct hw_device *device = found->order[i];
+        if (!behind || was_selected(found, device)) {
+            found->order[kept++] = device;
+        } else {
+            struct unselected *one = &found->unselected[found->unselected_count++];
+            *one = (struct unselected){ .device = device };
+            set_why(found, one,
+                    text_format("HW_SHADOW lets no device come behind %s", judge->name));
+        }
+        behind = behind || device == judge;
+    }
+    found->order_count = kept;
+}
+
+void pick_end(struct catalog *found)
+{
+    const struct catalog *older = found->older;
+    if (older && found->context->settings.shadow)
+        leave_judge_last(found);
+    for (uint32_t i = 0; older && i < older->device_count; i++)
+        found->devices[found->device_count++] = older->devices[i];
+    for (uint32_t i = 0; i < found->order_count; i++)
+        if (!was_selected(found, found->order[i]))
+            found->devices[found->device_count++] = found->order[i];
+}
+
+void pick_free(struct catalog *found)
+{
+    for (uint32_t i = 0; i < found->unselected_count; i++)
+        free(found->unselected[i].why);
+    free(found->unselected);
+    free(found->order);
+    free(found->devices);
+}

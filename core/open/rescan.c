@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* rescan.c - hw_rescan(): looks at the directories again, and publishes what there is now. Others
+ * compute meanwhile, so that nothing that they may have is changed or freed: plugins that can be
+ * used are carried over as they are, with their devices. */
+#define _POSIX_C_SOURCE 200809L
+#include "open/rescan.h"
+
+#include "base/argument.h"
+#include "base/fork.h"
+#include "base/message.h"
+#include "open/admission.h"
+#include "open/context.h"
+#include "open/inventory.h"
+#include "open/ladder.h"
+#include "open/load.h"
+#include "open/pick.h"
+#include "open/registry.h"
+#include "open/scan.h"
+#include "open/verdict.h"
+#include "run/demotion.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what was found ---- */
+
+struct catalog *catalog_create(struct hw_context *context)
+{
+    struct catalog *found = calloc(1, sizeof *found);
+    if (!found)
+        return NULL;
+    found->context = context;
+    found->older = atomic_load(&context->found);
+    found->plugins = found->older ? found->older->plugins : NULL;
+    return found;
+}
+
+static void catalog_free(struct catalog *found)
+{
+    scan_free(found);
+    pick_free(found);
+    if (found->inventory)
+        inventory_free(found->inventory);
+    free(found->inventory);
+    free(found->error);
+    free(found->key);
+    free(found);
+}
+
+/* Plugins say something in their close(), so that what they came from is freed last. */
+static void close_plugins(struct plugin *first, const struct plugin *end)
+{
+    for (struct plugin *plugin = first; plugin != end; plugin = plugin->next)
+        registry_drop(plugin);
+    while (first != end) {
+        struct plugin *plugin = first;
+        first = plugin->next;
+        plugin_close(plugin);
+    }
+}
+
+void catalog_free_all(struct catalog *found)
+{
+    if (found)
+        close_plugins(found->plugins, NULL);
+    while (found) {
+        struct catalog *older = found->older;
+        catalog_free(found);
+        found = older;
+    }
+}
+
+/* Nobody has seen it yet. */
+static void catalog_drop(struct catalog *found)
+{
+    const struct plugin *end = found->older->plugins;
+    for (const struct plugin *plugin = found->plugins; plugin != end; plugin = plugin->next)
+        for (const struct hw_device *d = plugin->devices; d; d = d->next)
+            demotions_drop(d);
+    close_plugins(found->plugins, end);
+    catalog_free(found);
+}
+
+/* ---- plugins that are in use ---- */
+
+static bool has_path(const struct candidate *candidate, const struct plugin *plugin)
+{
+    return strcmp(candidate->path, plugin->candidate->path) == 0 &&
+           candidate->explicit_file == plugin->candidate->explicit_file;
+}
+
+static struct candidate *file_of(const struct catalog *found, const struct plugin *plugin)
+{
+    struct candidate *candidate = found->candidates;
+    while (candidate && !has_path(candidate, plugin))
+        candidate = candidate->next;
+    return candidate;
+}
+
+/* Its file is compared with the one that was looked into last. */
+static void carry(struct candidate *candidate, struct plugin *plugin)
+{
+    const struct candidate *outcome = atomic_load(&plugin->outcome);
+    const struct candidate *known = outcome ? outcome : plugin->candidate;
+    candidate->plugin = plugin;
+    candidate->reason = REASON_NONE;
+    memcpy(candidate->name, plugin->candidate->name, sizeof candidate->name);
+    candidate->carried = !candidate->inode                  ? CARRIED_GONE
+                         : candidate_same(candidate, known) ? CARRIED_SAME
+                                                            : CARRIED_CHANGED;
+}
+
+/* A plugin that was given up is not carried over if its file is there: it is looked into again. */
+static enum hw_status carry_all(struct catalog *found)
+{
+    for (struct plugin *p = found->plugins; p; p = p->next) {
+        struct candidate *file = file_of(found, p);
+        if (plugin_named(found, p->candidate->name) != p)
+            continue; /* another version has replaced it */
+        if (!file && !(file = scan_gone(found, p->candidate)))
+            return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+        if (plugin_is_alive(p) || !file->inode)
+            carry(file, p);
+    }
+    return HW_OK;
+}
+
+static void say_carried(const struct catalog *found)
+{
+    for (const struct candidate *c = found->candidates; c; c = c->next)
+        if (c->carried == CARRIED_CHANGED || c->carried == CARRIED_GONE)
+            log_line(&found->context->log, HW_LOG_INFO,
+                     "%s %s; the plugin stays in use as it is", c->path,
+                     c->carried == CARRIED_GONE ? "is gone" : "has changed");
+}
+
+/* ---- is there anything new? ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static enum carried how_carried(const struct candidate *candidate)
+{
+    return candidate->carried ? candidate->carried : CARRIED_SAME;
+}
+
+/* The message of a verdict that is known says how long ago it was found. */
+static bool same_candidate(const struct candidate *a, const struct candidate *b)
+{
+    return strcmp(a->path, b->path) == 0 && a->plugin == b->plugin &&
+           a->reason == b->reason && how_carried(a) == how_carried(b) &&
+           ((a->retry && a->retry == b->retry) || same_text(a->message, b->message));
+}
+
+static bool same_files(const struct catalog *a, const struct catalog *b)
+{
+    const struct candidate *c = a->candidates, *e = b->candidates;
+    const struct directory *d = a->directories, *f = b->directories;
+    while (c && e && same_candidate(c, e)) {
+        c = c->next;
+        e = e->next;
+    }
+    while (d && f && same_text(d->state, f->state)) {
+        d = d->next;
+        f = f->next;
+    }
+    return !c && !e && !d && !f;
+}
+
+static bool same_selection(const struct catalog *a, const struct catalog *b)
+{
+    if (a->device_count != b->device_count || a->order_count != b->order_count ||
+        a->unselected_count != b->unselected_count)
+        return false;
+    for (uint32_t i = 0; i < a->order_count; i++)
+        if (a->order[i] != b->order[i])
+            return false;
+    for (uint32_t i = 0; i < a->unselected_count; i++)
+        if (a->unselected[i].device != b->unselected[i].device)
+            return false;
+    return true;
+}
+
+/* A plugin that was given up was tried again, and is what it was. */
+static bool is_revived(const struct candidate *candidate)
+{
+    return !candidate->carried && candidate->plugin && !plugin_is_alive(candidate->plugin);
+}
+
+/* So that an application that asks again and again keeps no more of it. */
+static bool is_news(const struct catalog *found)
+{
+    const struct catalog *older = found->older;
+    for (const struct candidate *c = found->candidates; c; c = c->next)
+        if (is_revived(c))
+            return true;
+    return found->plugins != older->plugins || !same_files(found, older) ||
+           !same_selection(found, older) || !same_text(found->error, older->error);
+}
+
+/* ---- looking ---- */
+
+/* Errors of the selection do not count here: what was selected stays so. */
+static enum hw_status settle(struct catalog *found, enum hw_status status)
+{
+    if (!status || status == HW_NO_MEMORY)
+        return status;
+    if (found->context->flags & HW_OPEN_ANYWAY && !found->error)
+        found->error = strdup(hw_message());
+    log_line(&found->context->log, HW_LOG_INFO, "hw_rescan: %s", hw_message());
+    return HW_OK;
+}
+
+/* Whether memory or descriptors ran out on the way. What hw-probe or a plugin says of its own
+ * memory does not count: others may be found nevertheless. */
+static bool is_incomplete(const struct catalog *found)
+{
+    bool incomplete = found->shortage;
+    for (const struct candidate *c = found->candidates; c && !incomplete; c = c->next)
+        incomplete = c->reason == REASON_NO_MEMORY &&
+                     !(c->verdict && c->verdict->reason == REASON_NO_MEMORY);
+    return incomplete;
+}
+
+static enum hw_status look(struct catalog *found)
+{
+    enum hw_status status = settle(found, scan(found));
+    if (!status)
+        status = carry_all(found);
+    if (status)
+        return status;
+    climb_all(found);
+    status = settle(found, select_devices(found));
+    if (!status && is_incomplete(found))
+        status = fail(HW_NO_MEMORY, "hw_rescan: out of memory, or of open files");
+    return status ? status : admission_apply(found);
+}
+
+/* Those that were given up, and were tried again. */
+static void revive(const struct catalog *found)
+{
+    pthread_mutex_t *binding = &found->context->binding;
+    for (const struct candidate *c = found->candidates; c; c = c->next) {
+        if (!is_revived(c))
+            continue;
+        pthread_mutex_lock(binding);
+        atomic_store(&c->plugin->outcome, NULL);
+        atomic_store(&c->plugin->bound, BOUND_NOT_YET);
+        pthread_mutex_unlock(binding);
+    }
+}
+
+static void say_new(const struct catalog *found)
+{
+    for (uint32_t i = found->older->device_count; i < found->device_count; i++)
+        log_line(&found->context->log, HW_LOG_INFO, "%s: %s (new)", found->devices[i]->name,
+                 found->devices[i]->info.name);
+}
+
+static enum hw_status rescan(struct hw_context *context)
+{
+    struct catalog *found = catalog_create(context);
+    if (!found)
+        return fail(HW_NO_MEMORY, "hw_rescan: out of memory");
+    const enum hw_status status = look(found);
+    const bool news = !status && is_news(found);
+    if (news) {
+        say_carried(found);
+        say_new(found);
+        revive(found);
+        atomic_store_explicit(&context->found, found, memory_order_release);
+    } else {
+        const struct saved_message saved = message_save();
+        catalog_drop(found);
+        message_restore(&saved);
+    }
+    return status;
+}
+
+enum hw_status hw_rescan(struct hw_context *context)
+{
+    REQUIRE(context);
+    enum hw_status status = guard(context->generation);
+    if (status)
+        return status;
+    if (context_is_opening() || log_is_telling())
+        return fail(HW_INVALID,
+                    "hw_rescan: called by a plugin that is being opened, or by a function "
+                    "that the library calls meanwhile (log_fn, start_fn)");
+    pthread_mutex_lock(&context->looking);
+    const uint32_t before = context_opening(context->generation);
+    status = rescan(context);
+    context_opening(before);
+    pthread_mutex_unlock(&context->looking);
+    return status;
+}
