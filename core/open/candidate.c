@@ -58,6 +58,15 @@ bool stop(struct candidate *candidate, enum reason reason, const char *format, .
     return false;
 }
 
+void forgive(struct candidate *candidate)
+{
+    free(candidate->message);
+    free(candidate->remedy);
+    candidate->message = candidate->remedy = NULL;
+    candidate->reason = REASON_NONE;
+    candidate->tried = candidate->retry = 0;
+}
+
 void set_remedy(struct candidate *candidate, const char *format, ...)
 {
     char text[1024];

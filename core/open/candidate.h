@@ -91,6 +91,8 @@ struct candidate {
  * Returns false, for: return stop(candidate, REASON_EMPTY, NULL). */
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Undoes stop(). */
+void forgive(struct candidate *candidate);
 /* Replaces the remedy of the reason by a better one. */
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -18,6 +18,7 @@
 #include "open/select.h"
 #include "open/trust.h"
 #include "open/turn.h"
+#include "open/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,13 +150,34 @@ static void say_stopped(struct hw_context *context, const struct candidate *cand
              stage_name(candidate->stage), message_of(candidate), remedy_of(candidate));
 }
 
-/* A plugin that was built together with the library, and that needs neither hardware nor a
- * vendor's library, touches no driver: there is nothing to try. */
-static bool is_own(const struct candidate *candidate)
+bool is_own(const struct candidate *candidate)
 {
     const struct manifest *manifest = candidate->manifest;
     return *manifest->build && strcmp(manifest->build, HW_BUILD_STAMP) == 0 &&
            !manifest->need_count && !manifest->match_count;
+}
+
+static bool is_flawless(const struct verdict *verdict)
+{
+    bool good = !verdict->reason && !verdict->withdrawn_count;
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        good = good && !verdict->devices[i].fault;
+    return good;
+}
+
+/* Such a plugin is tried because its file may be damaged. If it is sound, it is bound at once, and
+ * asked for its devices here; without hw-probe it is trusted as the library itself is. */
+static void settle_own(struct candidate *candidate)
+{
+    if (!candidate->passed || !is_own(candidate))
+        return;
+    if (candidate->reason == REASON_NO_HELPER)
+        forgive(candidate);
+    if (!candidate->reason && candidate->verdict && is_flawless(candidate->verdict)) {
+        verdict_free(candidate->verdict);
+        free(candidate->verdict);
+        candidate->verdict = NULL;
+    }
 }
 
 /* Last of the checks, because it reads all of the file; and not in hw-probe, which is given the
@@ -213,7 +235,7 @@ static void probe_elsewhere(struct catalog *found)
         count += c->passed;
     struct candidate **list = calloc(count + 1, sizeof *list);
     for (struct candidate *c = found->candidates; c; c = c->next) {
-        if (!c->passed || c->carried || is_own(c))
+        if (!c->passed || c->carried)
             continue;
         c->stage = STAGE_PROBE;
         if (recall(context, c))
@@ -225,6 +247,9 @@ static void probe_elsewhere(struct catalog *found)
     }
     try_in_turn(context, list, some);
     free(list);
+    for (struct candidate *c = found->candidates; c; c = c->next)
+        if (!c->carried)
+            settle_own(c);
 }
 
 /* Whether the same was said when the files were looked at before. */

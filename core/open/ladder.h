@@ -20,6 +20,10 @@
 /* Takes all candidates through the stages until they stop or can be used. */
 void climb_all(struct catalog *found);
 
+/* Whether the plugin was built together with the library, and needs neither hardware nor a vendor's
+ * library: it touches no driver. For a candidate with a manifest. */
+bool is_own(const struct candidate *candidate);
+
 /* The stages up to match, which run nothing of the file; and the rest: lists the devices that
  * its verdict says, or loads and starts it in this process, and adds its plugin to those that were
  * found. False if it stopped. */

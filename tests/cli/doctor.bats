@@ -69,6 +69,7 @@ same()
     setup_plugins
     echo text >"$plugins/hw_<script>.so"
     echo text >"$plugins/hw_text.so"
+    hw status # so that all that follow know the verdicts
     for file in report.json report.html; do
         hw report "$file"
         succeeds

@@ -234,3 +234,27 @@ far()
     [ "$status" -eq 1 ]
     json 'd["unsound"] == 10000 and all(f["reason"] == "empty" for f in d["files"])'
 }
+
+@test "a damaged plugin of the library's own build ends hw-probe, and not the command" {
+    setup_plugins
+    [ "$(reason)" = "None False" ]
+    offset=$(readelf -SW "$plugins/hw_cpu.so" | sed -nE 's/.* \.rela\.dyn +RELA +[0-9a-f]+ +([0-9a-f]+) .*/\1/p')
+    [ -n "$offset" ] || skip "not applicable: no relocations of this name"
+    # The first relocation writes far outside of the plugin.
+    printf '\0\0\0\0\0\177\0\0' | dd of="$plugins/hw_cpu.so" bs=1 seek=$((0x$offset)) conv=notrunc status=none
+    hw status
+    [ "$status" -eq 1 ]
+    [[ $(reason) =~ ^(crash|exit|load-failed)\ False$ ]]
+    hw plugin check "$plugins" # reading does not look at relocations
+    succeeds
+}
+
+@test "without hw-probe, the library's own plugins are used, and no others" {
+    setup_plugins
+    mkdir lib
+    cp "$(dirname "$COMMAND")/../core/libhw.so.0" lib
+    cp "$TEST_PLUGINS/hw_null.so" "$plugins"
+    export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/lib
+    hw explain --json
+    json '{c["name"]: c["reason"] for c in d["candidates"]} == {"cpu": None, "null": "no-helper"}'
+}

