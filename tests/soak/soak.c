@@ -4,7 +4,8 @@
  * usage: soak MODE COUNT [SEED]
  *
  *   cycles   contexts opened and closed, one after the other
- *   threads  the same by 64 threads at once, which compute, too
+ *   threads  the same by 64 threads at once, which compute, and look for plugins again, too
+ *   fork     fork() while another thread is at eight points of a context's life
  *   swap     contexts opened while the plugin's file is replaced all the time, by one that must not
  *            be loaded and back
  *   zoo      directories of random plugins, faulty and damaged ones, beside a good one, with random
