@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { HEAD = 4, LARGE = 1 << 16, SMALL = 640, HOST = 4096 };
+enum { HEAD = 4, LARGE = 1 << 12, SMALL = 640, HOST = 4096 };
 
 static struct hw_context *context;
 static struct hw_queue *queue;
