@@ -46,7 +46,8 @@ void *process_map(int file, size_t bytes);
 /* Waits until an answer of one of the processes can be read, or for so long. */
 void process_wait(const struct process *const list[], size_t count, uint64_t microseconds);
 
-/* Reads what there is of the answer: a number of bytes; 0 at its end; -1: nothing yet. */
+/* Reads what there is of the answer: a number of bytes; 0 at its end; -1, and errno, which is
+ * EAGAIN if there is nothing yet. */
 ptrdiff_t process_read(const struct process *process, void *to, size_t size);
 
 /* Waits for the end of the process: not at all, if it has not ended by itself after so many

@@ -235,7 +235,7 @@ ptrdiff_t process_read(const struct process *process, void *to, size_t size)
     do
         got = read(process->answer, to, size);
     while (got < 0 && (errno == EINTR || errno == ECONNRESET));
-    return got < 0 && errno != EAGAIN ? 0 : got;
+    return got;
 }
 
 /* Whether the process has ended, and is not a zombie of this process any more. */

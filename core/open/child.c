@@ -44,7 +44,7 @@ struct job {
     uint64_t start, deadline, patience; /* patience: from one sign of life to the next */
     unsigned char *reply;
     size_t size;
-    bool no_memory; /* for the reply */
+    int error; /* why the reply cannot be read; ENOMEM: there is no memory for it */
 };
 
 struct jobs {
@@ -207,8 +207,9 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
 static void finish(struct jobs *jobs, size_t index, bool late)
 {
     struct job *job = &jobs->running[index];
-    if (job->no_memory)
-        stop(job->candidate, REASON_NO_MEMORY, NULL);
+    if (job->error)
+        stop(job->candidate, is_shortage(job->error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
+             "the reply of hw-probe cannot be read: %s", strerror(job->error));
     else if (!child_accept(job->candidate, job->reply, job->size))
         no_reply(jobs, job, late);
     const bool kept = jobs->kept && !job->candidate->reason;
@@ -259,14 +260,18 @@ static bool take(struct job *job)
         if (job->size + (size_t)got > VERDICT_BYTES)
             return false;
         unsigned char *reply = realloc(job->reply, job->size + (size_t)got);
-        if ((job->no_memory = !reply))
+        if (!reply) {
+            job->error = ENOMEM;
             return false;
+        }
         memcpy(reply + job->size, part, (size_t)got);
         job->reply = reply;
         job->size += (size_t)got;
         take_signs(job);
     }
-    return got < 0 && !is_whole(job);
+    if (got < 0 && errno != EAGAIN)
+        job->error = errno;
+    return got < 0 && !job->error && !is_whole(job);
 }
 
 /* Microseconds until another one may be started: 0, now; UINT64_MAX, not before one ends. */

@@ -251,25 +251,47 @@ static bool is_listed(const char *file)
     return is_plugin_name(file) || is_foreign_name(file) || is_misnamed(file);
 }
 
+/* The names of the directory that are listed. An error of the system ends the list, and is in
+ * `error`. */
+static enum hw_status read_names(struct names *names, DIR *dir, int *error)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        *error = entry ? 0 : errno;
+        if (!entry)
+            return HW_OK;
+        if (is_listed(entry->d_name) && !names_add(names, entry->d_name))
+            return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+    }
+}
+
+/* Says it if not all was read. */
+static void say_state(struct catalog *found, struct directory *directory, size_t count,
+                      int error)
+{
+    if (!error && count <= MAX_FILES) {
+        directory->state = strdup("read");
+        return;
+    }
+    found->shortage = found->shortage || is_shortage(error);
+    directory->state = error ? text_format("read in part: %s", strerror(error))
+                             : text_format("read in part: it has %zu plugin files, and the "
+                                           "first %d are listed",
+                                           count, MAX_FILES);
+    log_line(&found->context->log, HW_LOG_WARN, "plugin directory %s: %s", directory->path,
+             directory->state ? directory->state : "");
+}
+
 static enum hw_status scan_open(struct catalog *found, struct directory *directory,
                                 DIR *dir)
 {
     struct names names = { 0 };
-    enum hw_status status = HW_OK;
-    for (struct dirent *entry; !status && (entry = readdir(dir));)
-        if (is_listed(entry->d_name) && !names_add(&names, entry->d_name))
-            status = fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+    int error;
+    enum hw_status status = read_names(&names, dir, &error);
     if (names.count)
         qsort(names.list, names.count, sizeof *names.list, compare);
-    if (names.count > MAX_FILES) {
-        directory->state = text_format("read in part: it has %zu plugin files, and the "
-                                       "first %d are listed",
-                                       names.count, MAX_FILES);
-        log_line(&found->context->log, HW_LOG_WARN, "plugin directory %s: %s",
-                 directory->path, directory->state ? directory->state : "");
-    } else {
-        directory->state = strdup("read");
-    }
+    say_state(found, directory, names.count, error);
     for (size_t i = 0; i < names.count && i < MAX_FILES && !status; i++)
         status = add_candidate(found, directory->path, names.list[i], false);
     for (size_t i = 0; i < names.count; i++)
@@ -300,16 +322,16 @@ static enum hw_status scan_directory(struct catalog *found, const char *path,
     if (!directory)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     DIR *dir = opendir(path);
+    const int error = errno;
     int32_t level = named ? HW_LOG_WARN : HW_LOG_INFO;
     if (dir && searched(found, directory, dirfd(dir))) {
         directory->state = strdup("searched already");
         closedir(dir);
         return HW_OK;
     }
-    if (!dir && errno == ENOMEM)
+    if (!dir && error == ENOMEM)
         return fail(HW_NO_MEMORY, "out of memory for plugin directory %s", path);
     if (!dir) {
-        const int error = errno;
         found->shortage = found->shortage || is_shortage(error);
         directory->state = strdup(strerror(error));
         log_line(&found->context->log, level, "plugin directory %s (%s): %s", path, source,

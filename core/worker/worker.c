@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "base/platform.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,9 @@ static bool take_packet(struct worker *worker)
 {
     struct wire_packet packet;
     const ptrdiff_t got = process_read(&worker->process, &packet, sizeof packet);
-    if (got < 0)
+    if (got < 0 && errno == EAGAIN)
         return false;
-    if (got == 0) {
+    if (got <= 0) {
         set_ended(worker, "the process that watches over it was killed");
         return false;
     }

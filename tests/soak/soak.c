@@ -8,6 +8,7 @@
  *   fork     fork() while another thread is at eight points of a context's life
  *   swap     contexts opened while the plugin's file is replaced all the time, by one that must not
  *            be loaded and back
+ *   syscalls contexts opened while one system call fails; COUNT is the number of such faults
  *   zoo      directories of random plugins, faulty and damaged ones, beside a good one, with random
  *            settings: each gets the reason that it must
  *   hours    computing with one fault in a hundred steps; COUNT is the number of seconds
@@ -25,9 +26,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static pid_t owner; /* of the root: not a process that this one forks */
+
 static void remove_root(void)
 {
-    remove_tree(root);
+    if (getpid() == owner)
+        remove_tree(root);
 }
 
 int main(int argc, char **argv)
@@ -45,6 +49,7 @@ int main(int argc, char **argv)
     strcpy(root, "/tmp/hw-soak-XXXXXX");
     if (!mkdtemp(root) || chmod(root, 0755))
         die("no directory in /tmp");
+    owner = getpid();
     atexit(remove_root);
     umask(022);
     setenv("HW_CACHE_DIR", below("cache"), 1);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define MODES(X) X(cycles) X(fork) X(hours) X(junk) X(swap) X(threads) X(zoo)
+#define MODES(X) X(cycles) X(fork) X(hours) X(junk) X(swap) X(syscalls) X(threads) X(zoo)
 #define X(mode)  void soak_##mode(long count);
 MODES(X)
 #undef X
