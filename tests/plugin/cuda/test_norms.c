@@ -154,13 +154,16 @@ static void an_op_between_stays_between(void **state)
 
 static void a_row_that_is_asked_for_is_launched(void **state)
 {
-    const struct hw_queue_options options = { .size = sizeof options,
-                                              .kernel = "add_rmsnorm" };
+    static const char *const rows[] = { "add_rmsnorm", "rows_add_rmsnorm" };
     const struct layer l = layer_of(COLS);
     (void)state;
-    hw_queue_close(queue);
-    ok(hw_queue_open(hopper, &options, &queue));
-    stays_apart(&l, "gemv_ add_rmsnorm_f32 gemv_");
+    for (int i = 0; i < 2; i++) {
+        const struct hw_queue_options options = { .size = sizeof options,
+                                                  .kernel = rows[i] };
+        hw_queue_close(queue);
+        ok(hw_queue_open(hopper, &options, &queue));
+        stays_apart(&l, i ? "gemv_ rows_add_rmsnorm gemv_" : "gemv_ add_rmsnorm_f32 gemv_");
+    }
 }
 
 /* A group has more warps on 9.0, which load the row; b of many rows has a kernel of its own. */
