@@ -4,6 +4,7 @@
 #include "open/load.h"
 
 #include "base/message.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "object/object.h"
 #include "open/apart.h"
@@ -338,20 +339,30 @@ static bool load_failed(struct candidate *candidate)
 
 /* The checks used the open descriptor. The path must still lead to that file: only root and
  * the user could have changed it (trust.c), but these two install software. */
+static bool is_still(struct candidate *candidate, const struct stat *checked)
+{
+    struct stat named;
+    if (stat(candidate->real, &named))
+        return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_CHANGED_FILE,
+                    "%s: %s", candidate->real, strerror(errno));
+    return same_file(checked, &named) || stop(candidate, REASON_CHANGED_FILE, NULL);
+}
+
 static bool load_library(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->binding;
-    struct stat checked, named;
-    if (fstat(candidate->fd, &checked) || stat(candidate->real, &named) ||
-        !same_file(&checked, &named))
-        return stop(candidate, REASON_CHANGED_FILE, NULL);
+    struct stat checked;
+    if (fstat(candidate->fd, &checked))
+        return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_UNREADABLE,
+                    "%s: %s", candidate->real, strerror(errno));
+    if (!is_still(candidate, &checked))
+        return false;
     /* By its path, because $ORIGIN, debuggers and profilers depend on it. */
     plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
     if (!plugin->library)
         return load_failed(candidate);
-    if (stat(candidate->real, &named) || !same_file(&checked, &named))
-        return stop(candidate, REASON_CHANGED_FILE, NULL);
-    return came_from(candidate, plugin->library, &checked) &&
+    return is_still(candidate, &checked) &&
+           came_from(candidate, plugin->library, &checked) &&
            check_linked(candidate, plugin->library);
 }
 

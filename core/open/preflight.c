@@ -13,6 +13,7 @@
 #include "open/select.h"
 #include "open/trust.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,7 @@ static bool check_library(const struct needs *needs, const struct library *libra
     struct candidate *candidate = needs->candidate;
     struct distrust distrust;
     struct stat info;
-    char why[256] = "cannot be read";
+    char why[256];
     bool checked = library->own && needs->context->settings.trust;
     if (checked && *library->path != '/')
         return stop(candidate, REASON_UNTRUSTED_PATH,
@@ -146,7 +147,9 @@ static bool check_library(const struct needs *needs, const struct library *libra
                     distrust.message);
     struct source source = { .fd = fd };
     enum object_fault fault = OBJECT_UNREADABLE;
-    if (fstat(fd, &info) == 0) {
+    if (fstat(fd, &info)) {
+        snprintf(why, sizeof why, "cannot be read: %s", strerror(errno));
+    } else {
         source.size = (uint64_t)info.st_size;
         fault = object_check_library(&source, why, sizeof why);
     }
@@ -214,7 +217,8 @@ bool preflight(struct hw_context *context, struct candidate *candidate)
     if (!object)
         return stop(candidate, REASON_NO_MEMORY, NULL);
     if (fstat(candidate->fd, &info))
-        return stop(candidate, REASON_UNREADABLE, NULL);
+        return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_UNREADABLE,
+                    "cannot be read: %s", strerror(errno));
     if (context->settings.probe_child)
         key_begin(candidate);
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };

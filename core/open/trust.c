@@ -90,7 +90,8 @@ static bool path_error(struct walk *walk, int error)
                          : error == ELOOP                    ? REASON_LINK_LOOP
                          : is_shortage(error)                ? REASON_NO_MEMORY
                                                              : REASON_UNREADABLE;
-    return refuse(walk, reason, "%s: %s", walk->real, strerror(error));
+    return refuse(walk, reason, "%s: %s", walk->real[0] ? walk->real : "/",
+                  strerror(error));
 }
 
 /* Puts the target of the link in front of the rest of the path. */

@@ -6,7 +6,7 @@
  * A process opens contexts, and is traced (tracer.c): one of its calls fails, or one of hw-probe's,
  * or of the process in which that runs the plugin. It must come to an end, without a crash, with
  * the descriptors and children that it had; what is not used must have a reason; and a context that
- * is opened after it must work. */
+ * is opened after it must work. A call that does less has no effect. */
 #define _GNU_SOURCE
 #include "hours.h"
 #include "tracer.h"
@@ -91,7 +91,8 @@ static void must_be_as_before(const struct scenario *scenario, int descriptors)
 }
 
 /* Its messages are what the others learn. */
-__attribute__((noreturn)) static void live(const struct scenario *scenario)
+__attribute__((noreturn)) static void live(const struct scenario *scenario,
+                                           const struct fault *fault)
 {
     bool explained;
     char message[300];
@@ -103,6 +104,8 @@ __attribute__((noreturn)) static void live(const struct scenario *scenario)
     const enum hw_status status = use(scenario, &explained);
     snprintf(message, sizeof message, "%s", status ? hw_message() : "");
     tracer_end();
+    if (fault->shorten && scenario->role == ROLE_HOST && status)
+        die("a call that did less than it was asked for: %s", message);
     if (!explained)
         die("%s without a reason", hw_status_name((int32_t)status));
     must_be_as_before(scenario, descriptors);
@@ -122,7 +125,7 @@ static bool run(const struct scenario *scenario, struct fault *fault, struct cen
     if (id < 0)
         die("a process cannot be started");
     if (id == 0)
-        live(scenario);
+        live(scenario, fault);
     const int status = trace(id, scenario->role, fault, census);
     const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!good)
