@@ -111,11 +111,9 @@ static int start_process(const struct jobs *jobs, struct process *process,
     if (!jobs->kept)
         return process_start(process, arguments);
     const int error = process_start_socket(process, arguments);
-    if (error || process_send_file(process, jobs->kept->file))
-        return error;
-    process_hang_up(process);
-    process_end(process, 0);
-    return EAGAIN;
+    if (!error) /* if it does not take the file, its answer says why, or that there is none */
+        (void)process_send_file(process, jobs->kept->file);
+    return error;
 }
 
 static bool start(struct jobs *jobs, struct candidate *candidate)

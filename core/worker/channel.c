@@ -77,8 +77,12 @@ void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes
         *fault = CHANNEL_ENDED;
         return NULL;
     }
-    *fault = wait_for(channel, WIRE_UNITS - units - pad, 0, look);
-    if (*fault)
+    *fault = CHANNEL_GOOD;
+    /* A full ring is emptied by half, so that the two sides do not wait for each other in turns. */
+    const uint32_t most = WIRE_UNITS - units - pad;
+    if (used(channel) > most &&
+        (*fault = wait_for(channel, most < WIRE_UNITS / 2 ? most : WIRE_UNITS / 2, 0,
+                           look)))
         return NULL;
     if (pad) {
         *record_at(channel, channel->pushed) = (struct wire_record){ .units = pad,
@@ -98,7 +102,8 @@ void channel_push(struct channel *channel, bool answered)
     advance(channel, channel->units);
     /* Orders this against worker_sleeps: either the worker sees the call, or this sees it sleep. */
     atomic_store(&wire->tail, (uint32_t)channel->pushed);
-    if (atomic_load(&wire->worker_sleeps))
+    /* Woken once: it may take a while until it has a processor. */
+    if (atomic_load(&wire->worker_sleeps) && atomic_exchange(&wire->worker_sleeps, 0))
         wake_all(&wire->tail);
 }
 
