@@ -235,6 +235,18 @@ static void print_title(const json_t *backend, const char *file)
     say("\n");
 }
 
+/* Of a plugin that HW_WORKER names. */
+static void print_worker(const json_t *worker)
+{
+    const char *state = text_of(worker, "state");
+    if (!*state)
+        return;
+    say("    In a process of its own (HW_WORKER): %s", state);
+    if (number_of(worker, "process") > 0)
+        say(", process %.0f", number_of(worker, "process"));
+    say("\n");
+}
+
 static void print_backend(const json_t *backend, const json_t *demotions)
 {
     json_t *files = json_object_get(backend, "files"), *each;
@@ -246,9 +258,12 @@ static void print_backend(const json_t *backend, const json_t *demotions)
         print_device(each);
         print_demotions(demotions, text_of(each, "name"), SHOWN_DEMOTIONS);
     }
-    json_array_foreach (files, index, each)
+    json_array_foreach (files, index, each) {
         if (*text_of(each, "reason"))
             print_reason(each);
+        else
+            print_worker(json_object_get(each, "worker"));
+    }
 }
 
 static void print_directories(const json_t *directories)
