@@ -128,10 +128,10 @@ static bool has_variable(const char *text)
     return false;
 }
 
-/* Only those that were there: run-time libraries add some of their own, to find themselves. */
-static bool restore_variables(const struct witness *witness)
+/* Only those that were there, and without blame: run-time libraries add variables to find
+ * themselves, and the OpenCL loader cuts OCL_ICD_FILENAMES into its parts where it stands. */
+static void restore_variables(const struct witness *witness)
 {
-    bool changed = false;
     char *text = witness->variables;
     for (size_t i = 0; text && i < witness->variable_count; i++) {
         const size_t length = strlen(text);
@@ -139,11 +139,9 @@ static bool restore_variables(const struct witness *witness)
         if (!has_variable(text) && equals && equals != text) {
             *equals = '\0';
             setenv(text, equals + 1, 1);
-            changed = true;
         }
         text += length + 1;
     }
-    return changed;
 }
 
 static bool restore_locale(const struct witness *witness)
@@ -176,8 +174,7 @@ const char *witness_end(struct witness *witness, bool handlers)
         what = "a signal handler";
     if (restore_blocked(witness))
         what = "which signals are blocked";
-    if (restore_variables(witness))
-        what = "the environment";
+    restore_variables(witness);
     if (restore_mask(witness))
         what = "the rights of new files (umask)";
     if (witness->floats && !floats_are_plain())
