@@ -274,6 +274,11 @@ bool elf_memory(const struct elf *elf, uint64_t address, void *to, uint64_t byte
            read_at(elf->reader, segment->offset + (address - segment->address), to, bytes);
 }
 
+bool elf_has_room(const struct elf *elf, uint64_t address, uint64_t bytes, uint64_t rights)
+{
+    return segment_of(elf, address, bytes, rights) != NULL;
+}
+
 static bool read_small(const struct elf *elf, uint64_t address, unsigned width,
                        uint32_t *value)
 {
@@ -413,10 +418,9 @@ static enum object_fault take_steps(struct reader *reader, step_fn *const *steps
  * damaged. */
 enum object_fault elf_read(struct reader *reader)
 {
-    static step_fn *const steps[] = { read_segments,     read_notes,
-                                      read_dynamic,      read_strings,
-                                      elf_read_symbols,  elf_find_entry,
-                                      elf_read_versions, NULL };
+    static step_fn *const steps[] = { read_segments,     read_notes,       read_dynamic,
+                                      read_strings,      elf_read_symbols, elf_find_entry,
+                                      elf_read_versions, elf_check_places, NULL };
     return take_steps(reader, steps);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* elf.h - what the two parts of the ELF reader share: elf.c (the kind of file, segments, the
- * dynamic section) and elf_symbols.c (symbols and their versions). */
+/* elf.h - what the parts of the ELF reader share: elf.c (the kind of file, segments, the dynamic
+ * section), elf_symbols.c (symbols and their versions) and elf_places.c (relocations). */
 #ifndef HW_OBJECT_ELF_H
 #define HW_OBJECT_ELF_H
 
@@ -10,14 +10,23 @@
 #define ELF_TAGS(X)                                                                        \
     X(NULL, 0)                                                                             \
     X(NEEDED, 1)                                                                           \
+    X(PLTRELSZ, 2)                                                                         \
     X(HASH, 4)                                                                             \
     X(STRTAB, 5)                                                                           \
     X(SYMTAB, 6)                                                                           \
+    X(RELA, 7)                                                                             \
+    X(RELASZ, 8)                                                                           \
     X(STRSZ, 10)                                                                           \
     X(SYMENT, 11)                                                                          \
     X(SONAME, 14)                                                                          \
     X(RPATH, 15)                                                                           \
+    X(REL, 17)                                                                             \
+    X(RELSZ, 18)                                                                           \
+    X(PLTREL, 20)                                                                          \
+    X(JMPREL, 23)                                                                          \
     X(RUNPATH, 29)                                                                         \
+    X(RELRSZ, 35)                                                                          \
+    X(RELR, 36)                                                                            \
     X(GNU_HASH, 0x6ffffef5)                                                                \
     X(VERSYM, 0x6ffffff0)                                                                  \
     X(FLAGS_1, 0x6ffffffb)                                                                 \
@@ -67,6 +76,8 @@ static inline bool elf_has(const struct elf *elf, enum elf_tag tag)
 
 /* Copies bytes at an address: all of them in the file, in one readable segment. */
 bool elf_memory(const struct elf *elf, uint64_t address, void *to, uint64_t bytes);
+/* Whether the bytes lie in one segment with these rights, in the file or not. */
+bool elf_has_room(const struct elf *elf, uint64_t address, uint64_t bytes, uint64_t rights);
 /* A number of two or four bytes there. */
 bool elf_half(const struct elf *elf, uint64_t address, uint32_t *value);
 bool elf_word(const struct elf *elf, uint64_t address, uint32_t *value);
@@ -79,5 +90,6 @@ const char *elf_string(const struct elf *elf, uint64_t offset);
 enum object_fault elf_read_symbols(struct elf *elf);
 enum object_fault elf_find_entry(struct elf *elf);
 enum object_fault elf_read_versions(struct elf *elf);
+enum object_fault elf_check_places(struct elf *elf);
 
 #endif

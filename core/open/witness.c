@@ -129,7 +129,7 @@ static bool has_variable(const char *text)
 }
 
 /* Only those that were there, and without blame: run-time libraries add variables to find
- * themselves, and the OpenCL loader cuts OCL_ICD_FILENAMES into its parts where it stands. */
+ * themselves, and there is one that cuts the list in a variable into parts where it stands. */
 static void restore_variables(const struct witness *witness)
 {
     char *text = witness->variables;

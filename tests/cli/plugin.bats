@@ -235,17 +235,26 @@ far()
     json 'd["unsound"] == 10000 and all(f["reason"] == "empty" for f in d["files"])'
 }
 
+# section NAME address|offset: of the section in the CPU plugin, in hexadecimal.
+section()
+{
+    readelf -SW "$plugins/hw_cpu.so" |
+        sed -nE "s/.* \\$1 +[A-Z_]+ +([0-9a-f]+) +([0-9a-f]+) .*/\\$([ "$2" = offset ] && echo 2 || echo 1)/p"
+}
+
 @test "a damaged plugin of the library's own build ends hw-probe, and not the command" {
     setup_plugins
     [ "$(reason)" = "None False" ]
-    offset=$(readelf -SW "$plugins/hw_cpu.so" | sed -nE 's/.* \.rela\.dyn +RELA +[0-9a-f]+ +([0-9a-f]+) .*/\1/p')
-    [ -n "$offset" ] || skip "not applicable: no relocations of this name"
-    # The first relocation writes far outside of the plugin.
-    printf '\0\0\0\0\0\177\0\0' | dd of="$plugins/hw_cpu.so" bs=1 seek=$((0x$offset)) conv=notrunc status=none
+    table=$(section .rela.dyn offset)
+    row=$(readelf -rW "$plugins/hw_cpu.so" | grep -E '^[0-9a-f]{16} ' | grep -n "^$(section .init_array address) ") ||
+        skip "not applicable: no relocation of this kind"
+    # The first constructor lies far outside of the plugin.
+    printf '\0\0\0\0\0\177\0\0' | dd of="$plugins/hw_cpu.so" bs=1 seek=$((0x$table + 24 * (${row%%:*} - 1) + 16)) \
+        conv=notrunc status=none
     hw status
     [ "$status" -eq 1 ]
     [[ $(reason) =~ ^(crash|exit|load-failed)\ False$ ]]
-    hw plugin check "$plugins" # reading does not look at relocations
+    hw plugin check "$plugins" # reading does not look at constructors
     succeeds
 }
 
