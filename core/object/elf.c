@@ -269,7 +269,7 @@ static enum object_fault read_notes(struct elf *elf)
 
 bool elf_memory(const struct elf *elf, uint64_t address, void *to, uint64_t bytes)
 {
-    const struct segment *segment = segment_of(elf, address, bytes, PF_R);
+    const struct segment *segment = in_file(elf, address, bytes, PF_R);
     return segment &&
            read_at(elf->reader, segment->offset + (address - segment->address), to, bytes);
 }
