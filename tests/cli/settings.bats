@@ -4,7 +4,7 @@
 
 load common
 
-@test "env lists all eighteen, with meaning and source" {
+@test "env lists all settings, with meaning and source" {
     needs_cpu
     hw env
     succeeds
@@ -14,7 +14,7 @@ load common
     done
     hw env --json
     succeeds
-    json "len(d['settings']) == 18 and all(s['meaning'] for s in d['settings'])"
+    json "len(d['settings']) == 19 and all(s['meaning'] for s in d['settings'])"
 }
 
 @test "env shows values from the environment" {
@@ -37,7 +37,7 @@ load common
     fails 2 "HW_FALLBAKC: no such setting; did you mean 'HW_FALLBACK'"
     hw env --csv
     succeeds
-    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 18 ]
+    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 19 ]
 }
 
 @test "env shows values from a file, and its line" {
