@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
+#include "run/cost_route.h"
 #include "run/device.h"
 #include "run/pending.h"
 #include "run/queue.h"
@@ -131,6 +132,7 @@ enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
     /* A driver cannot wait for events of another driver, and not always for those of its
      * own other devices. */
     const struct plugin *plugin = queue->device->plugin;
+    cost_route_other_work(queue);
     int32_t answer = plugin == event->device->plugin
                          ? plugin->table.event_wait(queue->impl, event->impl)
                          : HW_UNSUPPORTED;

@@ -3,6 +3,7 @@
  * signature; the rest is the plugin's. */
 #include "base/argument.h"
 #include "base/message.h"
+#include "run/cost_route.h"
 #include "run/device.h"
 #include "run/queue.h"
 #include "run/signature.h"
@@ -44,6 +45,7 @@ enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
         (status = check_arguments(queue, name, extension.signature, args, count)))
         return status;
     plugin_message_clear();
+    cost_route_other_work(queue);
     status = device_result(queue->device,
                            extension.call(extension.self, queue->impl, args, count));
     return status ? fail_in(status, "%s on %s: ", name, queue->device->name)

@@ -5,6 +5,7 @@
  * another device) take it at each launch. A node may also be a call of the application, or say
  * that the contents of a tensor are not needed any more. */
 #include "run/graph.h"
+#include "run/cost_route.h"
 
 #include "base/argument.h"
 #include "base/fork.h"
@@ -118,6 +119,7 @@ static enum hw_status call_now(struct hw_queue *queue, const struct hw_node_call
     enum hw_status status = queue_handle(queue, "hw_queue_call", call->kind, &handle);
     if (status)
         return status;
+    cost_route_other_work(queue);
     status = (enum hw_status)call->fn(call->user, handle);
     return status ? fail(status, "hw_queue_call on %s: the application's function failed",
                          queue->device->name)

@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/list.h"
 #include "base/message.h"
+#include "run/cost_route.h"
 #include "run/device.h"
 #include "run/queue.h"
 #include "run/signature.h"
@@ -130,6 +131,7 @@ enum hw_status hw_kernel_launch_3d(struct hw_queue *queue, struct hw_kernel *ker
         return fail(HW_UNSUPPORTED, "hw_kernel_launch: user kernels cannot be recorded");
     if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
         return status;
+    cost_route_other_work(queue);
     status = device_result(queue->device, submit(queue, kernel->impl, groups, args, count));
     return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
                   : settle_synchronous(queue);

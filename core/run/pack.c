@@ -3,6 +3,7 @@
 #include "base/argument.h"
 #include "base/message.h"
 #include "run/buffer.h"
+#include "run/cost_route.h"
 #include "run/device.h"
 #include "run/queue.h"
 #include "run/scratch.h"
@@ -61,5 +62,6 @@ enum hw_status hw_tensor_pack(struct hw_queue *queue, const struct hw_tensor *we
     if (queue->recording)
         return fail(HW_INVALID, "hw_tensor_pack: the queue is recording a graph");
     status = check_tensor(queue, "hw_tensor_pack", 0, &given, false);
+    cost_route_other_work(queue);
     return status ? status : pack(queue, &given, packed);
 }

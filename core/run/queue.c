@@ -250,7 +250,10 @@ enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind, void **
     if (queue->recording)
         return fail(HW_UNSUPPORTED, "hw_queue_export: the queue is recording; use "
                                     "hw_queue_call() to submit work between its ops");
-    return queue_handle(queue, "hw_queue_export", kind, handle);
+    status = queue_handle(queue, "hw_queue_export", kind, handle);
+    if (!status)
+        queue->stays = "the application has its handle (hw_queue_export), and may use it";
+    return status;
 }
 
 /* ---- waiting ---- */

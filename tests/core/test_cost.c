@@ -331,6 +331,22 @@ static void work_outstanding_is_not_waited_for(void **state)
     close_scene(&s);
 }
 
+static void other_work_counts(void **state)
+{
+    struct scene s;
+    (void)state;
+    give_profiles(DEVICE_10, CPU_1);
+    open_scene(&s, (struct hw_options){ 0 });
+    ok(hw_extension_call(s.queue, "distant.work", NULL, 0));
+    assert_non_null(strstr(route_of(s.queue, SMALL).why, "outstanding"));
+    compute(s.queue, SMALL);
+    assert_int_equal(routed(&s), 0);
+    ok(hw_queue_wait(s.queue));
+    compute(s.queue, SMALL);
+    assert_int_equal(routed(&s), 1);
+    close_scene(&s);
+}
+
 /* ---- which queues ---- */
 
 static void expect_stay(struct scene *s, const char *why)
@@ -616,6 +632,7 @@ int main(void)
         T(graphs_stay),
         T(results_land_where_they_belong),
         T(work_outstanding_is_not_waited_for),
+        T(other_work_counts),
         T(a_device_that_is_named_is_not_left),
         T(a_device_that_is_picked_is_not_left),
         T(settings_keep_calls_on_the_device),

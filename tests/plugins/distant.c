@@ -185,6 +185,26 @@ static int32_t info(void *self, int32_t index, struct hw_device_info *out)
     return HW_OK;
 }
 
+/* Work that is no op; it is done at once. */
+static int32_t other_work(void *device, void *queue, const struct hw_arg *args,
+                          uint32_t count)
+{
+    (void)device, (void)queue, (void)args, (void)count;
+    return HW_OK;
+}
+
+static int32_t extension(void *device, uint32_t index, struct hw_extension *out)
+{
+    static const struct hw_extension row = {
+        .size = sizeof row, .name = "distant.work", .signature = "", .call = other_work
+    };
+    (void)device;
+    if (index)
+        return HW_END;
+    hw_answer(out, &row);
+    return HW_OK;
+}
+
 static void change(struct hw_plugin *table)
 {
     static const struct hw_plugin_ops ops = { .size = sizeof ops,
@@ -194,4 +214,5 @@ static void change(struct hw_plugin *table)
     table->supports = supports;
     table->device_info = info;
     table->transfer = transfer_slowly;
+    table->extension = extension;
 }
