@@ -104,7 +104,8 @@ static void print_device(const json_t *found)
             text_of(found, "device"));
         return;
     }
-    say("%s and the CPU, operands in host memory\n", text_of(found, "device"));
+    say("%s and the CPU, operands in host memory: as predicted by what was measured\n",
+        text_of(found, "device"));
     say("%s%-12s %-7s %-5s %-18s %-18s %10s %10s  %s%s\n", ink(BOLD), "OP", "TYPE", "FORM",
         "CPU UP TO", "DEVICE FROM", "CPU", "DEVICE", "AT THE LARGEST", ink(PLAIN));
     json_array_foreach ((json_t *)rows, index, row)
