@@ -284,7 +284,7 @@ static void compare_forms(struct row *row)
             const double rounding = f->c == HW_F32 ? 0 : f->c == HW_F16 ? 2e-3 : 1e-2;
             const struct hw_tensor b = weights_of(&row->portable, floats[type], 397);
             struct hw_tensor packed;
-            if (is_paired(row->name) && f->turned)
+            if (is_paired(row->name) && (f->turned || f->bias == HW_F16 || f->c == HW_F16))
                 continue;
             assert_int_equal(pack(&row->h, &b, &packed), HW_OK);
             compute_form(&row->portable, &row->portable, b, f, expected);
