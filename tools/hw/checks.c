@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "checks.h"
 
+#include "driver_version.h"
 #include "output.h"
 
 #include <hw/hw.h>
@@ -180,6 +181,21 @@ static void check_hardware(json_t *rows, const json_t *explain)
         add(rows, "hardware", GOOD, NULL, "the system lists no GPU on PCI");
 }
 
+/* An update of the packages replaces the libraries, but not the module that is loaded. */
+static void check_driver(json_t *rows)
+{
+    struct driver_version version;
+    const enum driver_state state = driver_version_nvidia("", &version);
+    if (state == DRIVER_MIXED)
+        add(rows, "driver", PROBLEM,
+            "Restart, or install libraries and kernel module of one version",
+            "NVIDIA's kernel module is version %s, its library %s %s", version.kernel,
+            version.path, version.library);
+    else if (state == DRIVER_WHOLE)
+        add(rows, "driver", GOOD, NULL, "NVIDIA's kernel module and %s: both version %s",
+            version.path, version.kernel);
+}
+
 static void check_node(json_t *rows, const char *path)
 {
     struct stat about;
@@ -291,6 +307,7 @@ json_t *checks_of(const struct report *report)
     check_directories(rows, report->explain);
     check_plugins(rows, report->explain);
     check_hardware(rows, report->explain);
+    check_driver(rows);
     check_nodes(rows);
     check_cache(rows, report->explain);
     check_devices(rows, report);
