@@ -25,7 +25,7 @@ static bool read_word(const char *path, char *word, size_t size)
     return true;
 }
 
-/* "580.159.04" of ".../libcuda.so.580.159.04": at least two numbers; "1" is no version. */
+/* "580.159.04" of ".../libcuda.so.580.159.04": at least two numbers, so "1" does not count. */
 static bool version_in_name(const char *path, const char *stem, char *version, size_t size)
 {
     const char *name = strrchr(path, '/');
