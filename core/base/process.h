@@ -32,7 +32,8 @@ int process_start_socket(struct process *process, char *const arguments[]);
 /* Sends a file to the helper, which takes it with process_receive_file(). False if that cannot be
  * done at once. */
 bool process_send_file(const struct process *process, int file);
-/* In the helper: waits for a file, and returns its descriptor; -1 if there will be none. */
+/* In the helper: waits for a file, and returns its descriptor; -1 if there will be
+ * none, or, with EMFILE in errno, if no descriptor is left for this one. */
 int process_receive_file(int socket);
 /* Ends the connection, as the end of this process would. */
 void process_hang_up(const struct process *process);

@@ -170,6 +170,8 @@ int process_receive_file(int socket)
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
         head->cmsg_len == CMSG_LEN(sizeof file))
         memcpy(&file, CMSG_DATA(head), sizeof file);
+    else if (got >= 0)
+        errno = got && message.msg_flags & MSG_CTRUNC ? EMFILE : EPIPE;
     return file;
 }
 

@@ -62,7 +62,8 @@ static void advance(struct channel *channel, uint32_t units)
 {
     const uint64_t next = atomic_load_explicit(&channel->pushed, memory_order_relaxed) +
                           units;
-    atomic_store_explicit(&channel->pushed, next, memory_order_relaxed);
+    /* Whoever sees it sees a head that is near enough: see channel_is_wild(). */
+    atomic_store_explicit(&channel->pushed, next, memory_order_release);
 }
 
 void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes,
@@ -104,7 +105,7 @@ void channel_push(struct channel *channel, bool answered)
     atomic_store(&wire->tail, (uint32_t)channel->pushed);
     /* Woken once: it may take a while until it has a processor. */
     if (atomic_load(&wire->worker_sleeps) && atomic_exchange(&wire->worker_sleeps, 0))
-        wake_all(&wire->tail);
+        wake_all(&wire->worker_sleeps);
 }
 
 bool channel_passed(const struct channel *channel, uint64_t position)
@@ -116,9 +117,31 @@ bool channel_passed(const struct channel *channel, uint64_t position)
     return left <= WIRE_UNITS && pushed - left >= position;
 }
 
-void channel_rest(struct channel *channel)
+bool channel_is_wild(const struct channel *channel)
 {
-    nap(channel, atomic_load(&channel->wire->head));
+    const uint64_t before = atomic_load(&channel->pushed);
+    const uint32_t head = atomic_load(&channel->wire->head);
+    const uint64_t pushed = atomic_load(&channel->pushed);
+    return before == pushed && (uint32_t)pushed - head > WIRE_UNITS;
+}
+
+enum channel_fault channel_await(struct channel *channel, uint64_t position,
+                                 channel_look *look)
+{
+    struct spin spin = { 0 };
+    for (;;) {
+        /* Before all else, so that any later progress ends the sleep. */
+        const uint32_t head = atomic_load(&channel->wire->head);
+        if (channel_passed(channel, position))
+            return CHANNEL_GOOD;
+        if (channel_is_wild(channel))
+            return CHANNEL_WILD;
+        if (spin_on(&spin))
+            continue;
+        if (look(channel->worker))
+            return channel_passed(channel, position) ? CHANNEL_GOOD : CHANNEL_ENDED;
+        nap(channel, head);
+    }
 }
 
 void channel_reply(const struct channel *channel, uint32_t bytes, struct wire_reply *reply)

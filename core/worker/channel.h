@@ -5,7 +5,7 @@
 
 #include "worker/wire.h"
 
-/* A channel is used by one thread at a time, except for channel_passed(). */
+/* A channel is used by one thread at a time, except where it says that any thread may. */
 struct channel {
     struct wire_channel *wire;
     struct worker *worker;
@@ -31,8 +31,11 @@ enum channel_fault channel_wait(struct channel *channel, uint64_t deadline,
                                 channel_look *look);
 /* Whether the calls up to this one are done. Any thread may ask. */
 bool channel_passed(const struct channel *channel, uint64_t position);
-/* Sleeps until more calls are done, or for a while. Any thread may. */
-void channel_rest(struct channel *channel);
+/* Whether what the worker wrote makes no sense, so that it will never be so. Any thread may ask. */
+bool channel_is_wild(const struct channel *channel);
+/* Waits until the calls up to this one are done. Any thread may. */
+enum channel_fault channel_await(struct channel *channel, uint64_t position,
+                                 channel_look *look);
 /* A copy of the reply, in which all is as it should be: the status is known, the text ends, and
  * there are as many bytes of data as expected, or the status is HW_INTERNAL. */
 void channel_reply(const struct channel *channel, uint32_t bytes, struct wire_reply *reply);

@@ -48,12 +48,18 @@ static bool is_done(const struct place *place)
 /* HW_OK, or HW_LOST. */
 static int32_t await(const struct remote_event *event, const struct place *place)
 {
-    while (!is_done(place)) {
-        if (worker_look(event->worker))
-            return worker_lost(event->worker);
-        channel_rest(place->channel);
-    }
-    return HW_OK;
+    return place->channel
+               ? worker_fault(event->worker,
+                              channel_await(place->channel, place->position, worker_look))
+               : HW_OK;
+}
+
+/* HW_NOT_READY, or HW_LOST: a channel that does not move any more is the worker's death. */
+static int32_t not_done(const struct remote_event *event, const struct place *place)
+{
+    if (place->channel && channel_is_wild(place->channel))
+        return worker_fault(event->worker, CHANNEL_WILD);
+    return worker_look(event->worker) ? worker_lost(event->worker) : HW_NOT_READY;
 }
 
 static struct place record_of(struct remote_event *event)
@@ -162,14 +168,13 @@ int32_t remote_event_sync(void *of)
     return status ? status : ask(event, WIRE_EVENTS, WIRE_EVENT_SYNC);
 }
 
-/* A channel that does not move any more is the worker's death. */
 int32_t remote_event_query(void *of)
 {
     struct remote_event *event = of;
     const struct place record = record_of(event);
     if (is_done(&record))
         return ask(event, WIRE_CONTROL, WIRE_EVENT_QUERY);
-    return worker_look(event->worker) ? worker_lost(event->worker) : HW_NOT_READY;
+    return not_done(event, &record);
 }
 
 int32_t remote_event_elapsed(void *start, void *end, double *ms)
@@ -177,7 +182,7 @@ int32_t remote_event_elapsed(void *start, void *end, double *ms)
     struct remote_event *from = start, *to = end;
     const struct place first = record_of(from), last = record_of(to);
     if (!is_done(&first) || !is_done(&last))
-        return worker_look(from->worker) ? worker_lost(from->worker) : HW_NOT_READY;
+        return not_done(from, is_done(&first) ? &last : &first);
     return ask_with(from,
                     (struct question){ .channel = WIRE_CONTROL,
                                        .call = WIRE_EVENT_ELAPSED,

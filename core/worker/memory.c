@@ -14,6 +14,44 @@
 
 #define PAGE UINT64_C(4096) /* shared memory is aligned to at least this */
 
+/* ---- memory that both processes have ---- */
+
+static void list_add(struct remote_memory *memory)
+{
+    struct worker *worker = memory->worker;
+    pthread_mutex_lock(&worker->lock);
+    memory->next = worker->shared;
+    memory->link = &worker->shared;
+    if (memory->next)
+        memory->next->link = &memory->next;
+    worker->shared = memory;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void list_remove(struct remote_memory *memory)
+{
+    struct worker *worker = memory->worker;
+    pthread_mutex_lock(&worker->lock);
+    *memory->link = memory->next;
+    if (memory->next)
+        memory->next->link = memory->link;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* Whether any of these bytes are in such memory, which the worker's queues may write. */
+static bool is_shared(struct worker *worker, const void *host, uint64_t bytes)
+{
+    const uintptr_t at = (uintptr_t)host;
+    bool found = false;
+    pthread_mutex_lock(&worker->lock);
+    for (const struct remote_memory *m = worker->shared; m && !found; m = m->next) {
+        const uintptr_t from = (uintptr_t)m->address;
+        found = at < from ? bytes > from - at : at - from < m->mapped;
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return found;
+}
+
 /* ---- allocating ---- */
 
 static int32_t no_memory(uint64_t bytes)
@@ -74,8 +112,23 @@ static int32_t make(struct remote_device *device, const struct wire_memory *argu
     }
     atomic_fetch_add(&device->worker->wire->memory[device->index].allocated,
                      (int64_t)made->bytes);
+    if (made->address)
+        list_add(made);
     *memory = made;
     return HW_OK;
+}
+
+/* Pages alone are aligned alike in both processes. */
+static bool is_aligned_enough(const struct remote_device *device)
+{
+    return device->worker->devices[device->index].buffer_alignment <= PAGE;
+}
+
+static int32_t too_aligned(void)
+{
+    return plugin_message_set(HW_UNSUPPORTED,
+                              "in worker mode (HW_WORKER), host-visible memory is aligned "
+                              "to 4096 bytes, and the device needs more");
 }
 
 int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
@@ -87,7 +140,10 @@ int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer 
     const bool visible = flags & HW_BUFFER_HOST_VISIBLE;
     struct remote_memory *memory = NULL;
     int32_t status = HW_UNSUPPORTED;
-    if (visible || atomic_load(&device->shares)) {
+    if (!is_aligned_enough(device)) {
+        if (visible)
+            return too_aligned();
+    } else if (visible || atomic_load(&device->shares)) {
         status = make(device, &arguments, true, &memory);
         if (status == HW_UNSUPPORTED && !visible)
             atomic_store(&device->shares, false);
@@ -110,8 +166,10 @@ void remote_memory_free(struct remote_memory *memory)
                                             .call = WIRE_FREE,
                                             .arguments = &arguments,
                                             .bytes = sizeof arguments });
-    if (memory->address)
+    if (memory->address) {
+        list_remove(memory);
         munmap(memory->address, memory->mapped);
+    }
     atomic_fetch_sub(&worker->wire->memory[memory->device].allocated,
                      (int64_t)memory->bytes);
     free(memory);
@@ -248,10 +306,23 @@ static int32_t move_row(struct remote_queue *queue, const struct piece *row)
     return status;
 }
 
+/* The host's bytes are copied at once. If they are in a buffer, an earlier call may yet have to
+ * write them: these come first. */
+static int32_t settle_source(struct remote_queue *queue, const struct hw_transfer *t,
+                             uint64_t rows)
+{
+    const uint64_t bytes = (rows - 1) * t->src_pitch + t->bytes;
+    return t->dst && is_shared(queue->worker, t->src_host, bytes) ? remote_settle(queue)
+                                                                  : HW_OK;
+}
+
 static int32_t through_staging(struct remote_queue *queue, const struct hw_transfer *t)
 {
+    const uint64_t rows = t->rows > 1 ? t->rows : 1;
     int32_t status = staging_make(queue);
-    for (uint64_t i = 0; i < (t->rows > 1 ? t->rows : 1) && !status; i++)
+    if (!status)
+        status = settle_source(queue, t, rows);
+    for (uint64_t i = 0; i < rows && !status; i++)
         status = move_row(queue, &(struct piece){ .of = t,
                                                   .dst = i * t->dst_pitch,
                                                   .src = i * t->src_pitch,

@@ -84,6 +84,8 @@ int32_t remote_settle(struct remote_queue *queue)
         queue->error = status;
         snprintf(queue->error_text, sizeof queue->error_text, "%s", plugin_message());
     }
+    if (status) /* what failed is not taken as accepted any more */
+        memset(queue->forms, 0, sizeof queue->forms);
     queue->staged = 0;
     return status == HW_LOST ? HW_LOST : HW_OK;
 }

@@ -36,6 +36,7 @@ struct remote_memory {
     uint64_t bytes;
     void *address; /* in this process; NULL: not visible */
     size_t mapped;
+    struct remote_memory *next, **link; /* in worker.shared, if there is an address */
 };
 
 /* ---- queue.c ---- */

@@ -133,7 +133,7 @@ struct wire_channel {
     _Atomic uint32_t library_sleeps;      /* how many threads sleep until head changes */
     alignas(
         WIRE_UNIT) _Atomic uint32_t head; /* the worker's: all calls before it are done */
-    _Atomic uint32_t worker_sleeps;       /* it sleeps until tail changes */
+    _Atomic uint32_t worker_sleeps;       /* 1: it sleeps until this is 0 */
     alignas(WIRE_UNIT) struct wire_reply reply;
     alignas(WIRE_UNIT) unsigned char ring[WIRE_RING];
 };

@@ -28,6 +28,7 @@ static void set_ended(struct worker *worker, const char *why)
              "the worker process %lld of plugin %s (HW_WORKER) has ended: %s",
              (long long)worker->id, worker->plugin->table.name, why);
     atomic_store(&worker->ended, true);
+    atomic_store(&worker->wire->ended, 1); /* for calls that do not wait */
 }
 
 int32_t worker_lost(struct worker *worker)

@@ -15,6 +15,7 @@ struct worker {
     pthread_mutex_t lock; /* protects the socket, `why` and what follows it */
     char why[2048];
     uint32_t heard;                 /* packets */
+    struct remote_memory *shared;   /* a list: memory that both processes have */
     int64_t counted[WIRE_DEVICES];  /* bytes that the pools know about */
     struct hw_device_info *devices; /* as the plugin reported them */
     uint32_t device_count;

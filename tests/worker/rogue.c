@@ -11,6 +11,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* All that the process shares with the library. */
@@ -36,6 +37,7 @@ static void *scribble(void *unused)
 static void misbehave(float number)
 {
     pthread_t thread;
+    const struct rlimit none = { 0, 0 };
     switch ((int)number) {
     case ACT_CRASH:
         raise(SIGSEGV);
@@ -55,6 +57,9 @@ static void misbehave(float number)
     case ACT_HANG:
         for (;;)
             pause();
+    case ACT_NO_FILES:
+        setrlimit(RLIMIT_NOFILE, &none);
+        break;
     default:
         break;
     }
@@ -67,6 +72,8 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
     (void)queue;
     if (op->x.dtype != HW_F32 || op->y.dtype != HW_F32 || op->x.rank != 1)
         return hw_fail(device, HW_UNSUPPORTED, "rogue computes f32 of rank 1 alone");
+    if (x[0] == ACT_REFUSE)
+        return hw_fail(device, HW_UNSUPPORTED, "rogue refuses this");
     misbehave(x[0]);
     for (int64_t i = 0; i < op->x.extent[0]; i++)
         y[i] = x[i] / (1.0f + expf(-x[i]));

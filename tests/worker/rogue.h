@@ -9,7 +9,9 @@ enum act {
     ACT_ABORT,
     ACT_SCRIBBLE, /* without end, into all memory that is shared, and goes on */
     ACT_CLOSE,    /* all open files, and goes on */
-    ACT_HANG
+    ACT_HANG,
+    ACT_REFUSE,  /* is unsupported */
+    ACT_NO_FILES /* no descriptor can be opened any more */
 };
 
 #endif

@@ -5,8 +5,12 @@
 /* Before cmocka, which has a macro of the name of one of its functions. */
 #include "worker/channel.h"
 
+#include "base/platform.h"
+#include "base/sleep.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,6 +145,72 @@ static void test_wait(void **state)
     free(f.memory);
 }
 
+/* ---- any thread's wait ---- */
+
+static struct wire_channel *moving;
+
+/* The worker comes to the end just before the library sleeps, and sees nobody to wake. */
+static bool move(struct worker *worker)
+{
+    (void)worker;
+    atomic_store(&moving->head, atomic_load(&moving->tail));
+    return false;
+}
+
+static void test_await(void **state)
+{
+    struct fixture f = make();
+    struct wire_channel *wire = moving = f.channel.wire;
+    enum channel_fault fault;
+    uint64_t best = UINT64_MAX;
+    (void)state;
+    f.channel.ended = &f.ended;
+    for (int turn = 0; turn < 10; turn++) {
+        assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, look, &fault));
+        channel_push(&f.channel, false);
+        const uint64_t start = microseconds_now();
+        assert_int_equal(channel_await(&f.channel, f.channel.pushed, move), CHANNEL_GOOD);
+        const uint64_t took = microseconds_now() - start;
+        best = took < best ? took : best;
+    }
+    assert_true(best < 50000); /* it never slept, which takes at least twice as long */
+    atomic_store(&wire->head, (uint32_t)f.channel.pushed + 1);
+    assert_true(channel_is_wild(&f.channel));
+    assert_int_equal(channel_await(&f.channel, f.channel.pushed, move), CHANNEL_WILD);
+    free(f.memory);
+}
+
+enum { LONG = 10000000 }; /* microseconds */
+
+static void *sleep_as_worker(void *of)
+{
+    struct wire_channel *wire = of;
+    while (atomic_load(&wire->worker_sleeps))
+        sleep_on(&wire->worker_sleeps, 1, LONG);
+    return NULL;
+}
+
+/* The worker sleeps until the library clears the word, whatever the tail. */
+static void test_wakes(void **state)
+{
+    struct fixture f = make();
+    const uint64_t start = microseconds_now();
+    enum channel_fault fault;
+    pthread_t worker;
+    (void)state;
+    f.channel.ended = &f.ended;
+    for (int turn = 0; turn < 5; turn++) {
+        atomic_store(&f.channel.wire->worker_sleeps, 1);
+        assert_int_equal(pthread_create(&worker, NULL, sleep_as_worker, f.channel.wire), 0);
+        usleep(10000); /* so that it most likely sleeps */
+        assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, look, &fault));
+        channel_push(&f.channel, false);
+        pthread_join(worker, NULL);
+        assert_true(microseconds_now() - start < LONG);
+    }
+    free(f.memory);
+}
+
 /* ---- replies ---- */
 
 static void test_replies(void **state)
@@ -173,6 +243,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_wild),
                                         cmocka_unit_test(test_wait),
+                                        cmocka_unit_test(test_await),
+                                        cmocka_unit_test(test_wakes),
                                         cmocka_unit_test(test_replies) };
     return cmocka_run_group_tests_name("worker channel", tests, NULL, NULL);
 }

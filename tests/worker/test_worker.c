@@ -266,6 +266,105 @@ static void test_unsupported(void **state)
     hw_close(context);
 }
 
+/* A form of call that was accepted, and then fails, is not taken as accepted any more. */
+static void test_fails_late(void **state)
+{
+    float y[N], x[N] = { ACT_REFUSE };
+    struct hw_context *context = open_with("rogue", both, NULL);
+    struct hw_queue *queue = open_queue(context, "rogue");
+    const struct hw_silu op = { .x = on_host(x), .y = on_host(y) };
+    (void)state;
+    check_computes(queue);
+    assert_int_equal(hw_silu(queue, &op), HW_OK);
+    assert_int_equal(hw_queue_wait(queue), HW_UNSUPPORTED);
+    assert_non_null(strstr(hw_message(), "rogue refuses this"));
+    assert_int_equal(hw_silu(queue, &op), HW_UNSUPPORTED);
+    hw_close(context);
+}
+
+/* ---- a plugin whose work is done when it is waited for ---- */
+
+static struct hw_buffer *alloc_on(struct hw_context *context, const char *name,
+                                  uint32_t flags)
+{
+    struct hw_buffer *buffer;
+    if (hw_buffer_alloc(device_of(context, name), N * sizeof(float), flags, &buffer))
+        fail_msg("%s", hw_message());
+    return buffer;
+}
+
+static void silu_in(struct hw_queue *queue, struct hw_buffer *x, struct hw_buffer *y)
+{
+    const struct hw_silu op = { .x = on_device(x, 0), .y = on_device(y, 0) };
+    if (hw_silu(queue, &op))
+        fail_msg("%s", hw_message());
+}
+
+/* A host tensor in a buffer that an earlier call has yet to write. */
+static void test_address_of_buffer(void **state)
+{
+    struct hw_context *context = open_with("lazy", PLUGINS "/hw_lazy.so", NULL);
+    struct hw_queue *queue = open_queue(context, "lazy");
+    struct hw_buffer *x = alloc_on(context, "lazy", HW_BUFFER_HOST_VISIBLE),
+                     *y = alloc_on(context, "lazy", HW_BUFFER_HOST_VISIBLE),
+                     *own = alloc_on(context, "lazy", 0);
+    float *in = hw_buffer_host(x), *out = hw_buffer_host(y), got[N];
+    (void)state;
+    assert_null(hw_buffer_host(own)); /* so that the copy is staged */
+    for (int i = 0; i < N; i++) {
+        in[i] = 2.0f;
+        out[i] = 0.0f;
+    }
+    silu_in(queue, x, y);
+    assert_int_equal(
+        hw_copy(queue, &(struct hw_copy){ .src = on_host(out), .dst = on_device(own, 0) }),
+        HW_OK);
+    assert_int_equal(
+        hw_copy(queue, &(struct hw_copy){ .src = on_device(own, 0), .dst = on_host(got) }),
+        HW_OK);
+    assert_int_equal(hw_queue_wait(queue), HW_OK);
+    for (int i = 0; i < N; i++)
+        assert_true(fabsf(got[i] - 2.0f / (1.0f + expf(-2.0f))) < 1e-5f);
+    hw_close(context);
+}
+
+/* An event whose record failed: once it is complete, so is what came before it. */
+static void test_failed_record(void **state)
+{
+    struct hw_context *context = open_with("lazy", PLUGINS "/hw_lazy.so", NULL);
+    struct hw_queue *queue = open_queue(context, "lazy");
+    struct hw_buffer *x = alloc_on(context, "lazy", HW_BUFFER_HOST_VISIBLE);
+    struct hw_event *event;
+    float *in = hw_buffer_host(x);
+    (void)state;
+    assert_int_equal(hw_event_create(device_of(context, "lazy"), 0, &event), HW_OK);
+    in[N - 1] = 2.0f;
+    silu_in(queue, x, x);
+    assert_int_equal(hw_event_record(event, queue), HW_OK);
+    assert_int_equal(hw_event_sync(event), HW_OK);
+    assert_true(in[N - 1] < 1.9f);
+    assert_int_equal(hw_queue_wait(queue), HW_INTERNAL);
+    assert_non_null(strstr(hw_message(), "no event is recorded"));
+    hw_event_free(event);
+    hw_close(context);
+}
+
+/* Pages may be aligned to less than the device needs. */
+static void test_alignment(void **state)
+{
+    struct hw_context *context = open_with("wide", PLUGINS "/hw_wide.so", NULL);
+    struct hw_queue *queue = open_queue(context, "wide");
+    struct hw_buffer *buffer;
+    (void)state;
+    for (int turn = 0; turn < 3; turn++)
+        check_computes(queue);
+    assert_int_equal(
+        hw_buffer_alloc(device_of(context, "wide"), 4096, HW_BUFFER_HOST_VISIBLE, &buffer),
+        HW_UNSUPPORTED);
+    assert_non_null(strstr(hw_message(), "aligned"));
+    hw_close(context);
+}
+
 static void test_refuses(void **state)
 {
     static char memory[4096];
@@ -444,6 +543,23 @@ static void test_close(void **state)
     hw_close(context);
 }
 
+/* Without a descriptor for shared memory there is none; all else goes on. */
+static void test_no_files(void **state)
+{
+    float y[N];
+    struct hw_context *context = open_with("rogue", both, NULL);
+    struct hw_queue *queue = open_queue(context, "rogue");
+    struct hw_buffer *buffer;
+    (void)state;
+    compute(queue, ACT_NO_FILES, y);
+    assert_int_equal(hw_buffer_alloc(device_of(context, "rogue"), 64 << 20,
+                                     HW_BUFFER_HOST_VISIBLE, &buffer),
+                     HW_NO_MEMORY);
+    assert_non_null(strstr(hw_message(), "no descriptor left"));
+    check_computes(queue);
+    hw_close(context);
+}
+
 /* ---- the application ---- */
 
 static void test_fork(void **state)
@@ -527,7 +643,9 @@ int main(void)
         cmocka_unit_test(test_hang),         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_scribble),     cmocka_unit_test(test_close),
         cmocka_unit_test(test_fork),         cmocka_unit_test(test_outlived),
-        cmocka_unit_test(test_flat),
+        cmocka_unit_test(test_flat),         cmocka_unit_test(test_fails_late),
+        cmocka_unit_test(test_no_files),     cmocka_unit_test(test_address_of_buffer),
+        cmocka_unit_test(test_alignment),    cmocka_unit_test(test_failed_record),
     };
     return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "base/process.h"
 #include "watched.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,21 +65,19 @@ static int32_t device_close(struct server *server, const struct wire_index *argu
 
 /* ---- memory ---- */
 
-/* A plugin that has closed the socket gets no more files. */
-static void *take_file(uint64_t bytes)
+/* A plugin that has closed the socket gets no more files. -1: no descriptor is left for it. */
+static int take_file(void)
 {
     const int file = process_receive_file(SERVER_SOCKET);
-    if (file < 0)
+    if (file < 0 && errno != EMFILE)
         _exit(LOST_REPLY);
-    void *memory = process_map(file, (size_t)bytes);
-    close(file);
-    return memory;
+    return file;
 }
 
-static int32_t import(struct server *server, const struct wire_memory *arguments,
+static int32_t import(struct server *server, const struct wire_memory *arguments, int file,
                       struct memory *memory)
 {
-    memory->mapped = take_file(arguments->bytes);
+    memory->mapped = process_map(file, (size_t)arguments->bytes);
     memory->bytes = (size_t)arguments->bytes;
     if (!memory->mapped)
         return plugin_message_set(HW_NO_MEMORY,
@@ -114,16 +113,17 @@ static void memory_free(struct server *server, struct memory *memory)
     free(memory);
 }
 
+/* `file`: of shared memory; -1: the plugin has it. */
 static int32_t memory_make(struct server *server, const struct wire_memory *arguments,
-                           bool shared, struct answer *answer)
+                           int file, struct answer *answer)
 {
     struct memory *made = calloc(1, sizeof *made);
     if (!made)
         return plugin_message_set(HW_NO_MEMORY, "out of memory for a buffer");
     made->device = arguments->device;
     made->base.device = server->device[arguments->device];
-    int32_t status = shared ? import(server, arguments, made)
-                            : alloc(server, arguments, made);
+    int32_t status = file >= 0 ? import(server, arguments, file, made)
+                               : alloc(server, arguments, made);
     if (status)
         made->base.impl = NULL;
     answer->bytes = sizeof answer->data.number;
@@ -132,6 +132,19 @@ static int32_t memory_make(struct server *server, const struct wire_memory *argu
         status = plugin_message_set(HW_NO_MEMORY, "out of memory for a buffer");
     if (status)
         memory_free(server, made);
+    return status;
+}
+
+/* The file is taken whatever follows, so that the next call does not get it. */
+static int32_t memory_share(struct server *server, const struct wire_memory *arguments,
+                            struct answer *answer)
+{
+    const int file = take_file();
+    if (file < 0)
+        return plugin_message_set(HW_NO_MEMORY, "the worker process has no descriptor left "
+                                                "for shared memory (ulimit -n)");
+    const int32_t status = memory_make(server, arguments, file, answer);
+    close(file);
     return status;
 }
 
@@ -256,9 +269,9 @@ static int32_t do_call(struct server *server, const struct wire_record *record,
     case WIRE_QUEUE_OPEN:
         return lane_open(server, arguments);
     case WIRE_ALLOC:
-        return memory_make(server, arguments, false, answer);
+        return memory_make(server, arguments, -1, answer);
     case WIRE_SHARE:
-        return memory_make(server, arguments, true, answer);
+        return memory_share(server, arguments, answer);
     case WIRE_FREE:
         return memory_drop(server, arguments);
     case WIRE_SUPPORTS:

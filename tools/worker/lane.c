@@ -141,20 +141,40 @@ static int32_t do_pack(struct lane *lane, struct wire_pack *pack)
     return lane->server->table->pack(lane->queue, &pack->dst, &pack->src);
 }
 
-/* The record of the event may be in another queue, whose thread has not come to it. If the plugin
- * cannot let a queue wait, this thread waits. */
+/* An event that could not be recorded seems complete: so everything before it has to be. */
+static int32_t record(struct lane *lane, void *event)
+{
+    const int32_t status = lane->server->table->event_record(event, lane->queue);
+    keep(lane, status);
+    if (status)
+        (void)wait_for_queue(lane);
+    return status;
+}
+
+/* If the plugin cannot let a queue wait, this thread waits. */
+static int32_t wait_for_event(struct lane *lane, void *event)
+{
+    const struct hw_plugin *table = lane->server->table;
+    const int32_t status = table->event_wait(lane->queue, event);
+    if (!status)
+        return HW_OK;
+    if (status != HW_UNSUPPORTED)
+        keep(lane, status); /* with its message */
+    const int32_t late = table->event_sync(event);
+    return status == HW_UNSUPPORTED ? late : status;
+}
+
+/* The record of the event may be in another queue, whose thread has not come to it. */
 static int32_t do_event(struct lane *lane, uint32_t call,
                         const struct wire_event *arguments)
 {
-    const struct hw_plugin *table = lane->server->table;
     void *event = objects_find(&lane->server->events, arguments->event);
     if (!event)
         return server_fail("event");
     if (call == WIRE_EVENT_RECORD)
-        return table->event_record(event, lane->queue);
+        return record(lane, event);
     line_await(lane->server, arguments->channel, arguments->position);
-    const int32_t status = table->event_wait(lane->queue, event);
-    return status == HW_UNSUPPORTED ? table->event_sync(event) : status;
+    return wait_for_event(lane, event);
 }
 
 static int32_t do_wait(struct lane *lane)

@@ -19,8 +19,9 @@ static uint32_t wait_for_tail(struct wire_channel *wire, uint32_t at)
         if (spin_on(&spin))
             continue;
         atomic_store(&wire->worker_sleeps, 1);
+        /* On this word, not on tail: the library may clear it late, for an earlier call. */
         if (atomic_load(&wire->tail) == at)
-            sleep_on(&wire->tail, at, NAP);
+            sleep_on(&wire->worker_sleeps, 1, NAP);
         atomic_store(&wire->worker_sleeps, 0);
     }
     return tail;
