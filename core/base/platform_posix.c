@@ -40,7 +40,8 @@ uint64_t microseconds_now(void)
 
 bool is_shortage(int error)
 {
-    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+    return error == EAGAIN || error == ENOMEM || error == ENOBUFS || error == EMFILE ||
+           error == ENFILE || error == ETOOMANYREFS;
 }
 
 /* As many as checking and loading a plugin opens at a time. */

@@ -19,6 +19,8 @@
 struct process {
     int64_t id; /* 0: none */
     int answer;
+    int handle; /* of a process that is kept, where the system has such; else -1. Its number may
+                 * be another's by now, if the application has reaped it. */
 };
 
 /* Starts a program, as the leader of a process group. The first argument is its path, the last
@@ -39,7 +41,8 @@ int process_receive_file(int socket);
 void process_hang_up(const struct process *process);
 
 /* Memory that can be shared with the helper by its file: zeros. Its size stays as it is, so that no
- * access fails. NULL if there is not enough of memory, descriptors or addresses. */
+ * access fails. NULL, and errno, if there is not enough of memory, descriptors or addresses, or
+ * if the application's files may not be as large (RLIMIT_FSIZE). */
 void *process_share(size_t bytes, int *file);
 /* In the helper: the whole file, of at least so many bytes; NULL if it is smaller. */
 void *process_map(int file, size_t bytes);

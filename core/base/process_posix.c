@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,10 +98,23 @@ static int spawn(struct process *process, char *const arguments[], int answer)
     return error;
 }
 
+static const struct process none = { .answer = -1, .handle = -1 };
+
+/* What waits for the process by its handle, and cannot be mistaken about it. */
+static int open_handle(pid_t id)
+{
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+    return (int)syscall(SYS_pidfd_open, id, 0); /* close-on-exec */
+#else
+    (void)id;
+    return -1;
+#endif
+}
+
 static int start(struct process *process, char *const arguments[], bool socket)
 {
     int ends[2];
-    *process = (struct process){ .answer = -1 };
+    *process = none;
     if (!make_ends(ends, socket))
         return errno;
     int error = fcntl(ends[0], F_SETFL, O_NONBLOCK) ? errno : 0;
@@ -110,6 +125,8 @@ static int start(struct process *process, char *const arguments[], bool socket)
         close(ends[0]);
     else
         process->answer = ends[0];
+    if (!error && socket)
+        process->handle = open_handle((pid_t)process->id);
     return error;
 }
 
@@ -188,9 +205,23 @@ static void *map(int file, size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* A larger file ends the process by SIGXFSZ, unless the application handles that. */
+static bool may_be_as_large(size_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        bytes <= limit.rlim_cur)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
 void *process_share(size_t bytes, int *file)
 {
 #if defined(__linux__)
+    *file = -1;
+    if (!may_be_as_large(bytes))
+        return NULL;
     const int made = memfd_create("hw", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     void *memory = made >= 0 && !ftruncate(made, (off_t)bytes) &&
                            !fcntl(made, F_ADD_SEALS,
@@ -240,14 +271,39 @@ ptrdiff_t process_read(const struct process *process, void *to, size_t size)
     return got;
 }
 
+enum { BY_HANDLE = 3 }; /* P_PIDFD, which older headers lack */
+
 /* Whether the process has ended, and is not a zombie of this process any more. */
-static bool has_ended(pid_t id)
+static bool has_ended(const struct process *process)
 {
-    pid_t ended;
+    siginfo_t info = { .si_pid = 0 };
+    int failed;
     do
-        ended = waitpid(id, NULL, WNOHANG);
+        failed = process->handle >= 0 ? waitid((idtype_t)BY_HANDLE, (id_t)process->handle,
+                                               &info, WEXITED | WNOHANG)
+                                      : -1;
+    while (failed && process->handle >= 0 && errno == EINTR);
+    if (process->handle >= 0 && (!failed || errno == ECHILD))
+        return failed || info.si_pid;
+    pid_t ended; /* there is no handle, or the system cannot wait for one */
+    do
+        ended = waitpid((pid_t)process->id, NULL, WNOHANG);
     while (ended < 0 && errno == EINTR);
     return ended != 0;
+}
+
+/* It has not ended just now, so that the number of its group is its own. */
+static void kill_all(const struct process *process)
+{
+    const pid_t id = (pid_t)process->id;
+    kill(-id, SIGKILL);
+    /* It may have left its group. */
+#if defined(SYS_pidfd_send_signal)
+    if (process->handle >= 0 &&
+        !syscall(SYS_pidfd_send_signal, process->handle, SIGKILL, NULL, 0))
+        return;
+#endif
+    kill(id, SIGKILL);
 }
 
 static void pause_for(uint64_t microseconds)
@@ -256,18 +312,17 @@ static void pause_for(uint64_t microseconds)
 }
 
 /* The number of a process that was not waited for is not given to another, so that the signal
- * goes to no stranger; unless the application reaps it: then that is unlikely in the time. */
+ * goes to no stranger; unless the application reaps it: then only the handle of a process that is
+ * kept for long tells, and for others that is unlikely in the time. */
 bool process_end(struct process *process, uint64_t patience)
 {
-    const pid_t id = (pid_t)process->id;
     const uint64_t start = microseconds_now();
     bool killed = false, ended;
     uint64_t step = 50;
-    while (!(ended = has_ended(id))) {
+    while (!(ended = has_ended(process))) {
         const uint64_t waited = microseconds_now() - start;
         if (!killed && waited >= patience) {
-            kill(-id, SIGKILL);
-            kill(id, SIGKILL); /* it may have left its group */
+            kill_all(process);
             killed = true;
         } else if (killed && waited >= patience + LAST_PATIENCE) {
             break;
@@ -276,6 +331,8 @@ bool process_end(struct process *process, uint64_t patience)
         step = step < 5000 ? 2 * step : step;
     }
     close(process->answer);
-    *process = (struct process){ .answer = -1 };
+    if (process->handle >= 0)
+        close(process->handle);
+    *process = none;
     return ended;
 }

@@ -9,6 +9,7 @@
 #include "open/verdict.h"
 #include "worker/remote.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,9 @@ bool apart_start(struct plugin *plugin, struct hw_plugin *table)
     apart_free(plugin); /* of an earlier start */
     struct worker *worker = worker_create(plugin, &kept.file);
     if (!worker)
-        return stop(candidate, REASON_NO_MEMORY, NULL);
+        return stop(candidate, REASON_NO_MEMORY,
+                    "memory cannot be shared with its process (HW_WORKER): %s",
+                    strerror(errno));
     bool good = child_keep(plugin->context, candidate, &kept);
     close(kept.file);
     if (good) {

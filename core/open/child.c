@@ -110,9 +110,14 @@ static int start_process(const struct jobs *jobs, struct process *process,
 {
     if (!jobs->kept)
         return process_start(process, arguments);
-    const int error = process_start_socket(process, arguments);
-    if (!error) /* if it does not take the file, its answer says why, or that there is none */
-        (void)process_send_file(process, jobs->kept->file);
+    int error = process_start_socket(process, arguments);
+    if (error || process_send_file(process, jobs->kept->file))
+        return error;
+    error = errno;
+    if (error == EPIPE || error == ECONNRESET)
+        return 0; /* it has ended already: its answer says why, or that there is none */
+    process_hang_up(process); /* or it would wait for the file */
+    (void)process_end(process, FAREWELL);
     return error;
 }
 
@@ -249,12 +254,14 @@ static void take_signs(struct job *job)
     }
 }
 
-/* Takes what there is of the reply; false if there will be no more. */
-static bool take(struct job *job)
+/* Takes what there is of the reply; false if there will be no more. What follows the reply of a
+ * process that is kept is for others to read: its lines for the log, and why it ended. */
+static bool take(struct job *job, bool kept)
 {
     unsigned char part[4096];
-    ptrdiff_t got;
-    while ((got = process_read(&job->process, part, sizeof part)) > 0) {
+    ptrdiff_t got = 0;
+    while (!(kept && is_whole(job)) &&
+           (got = process_read(&job->process, part, sizeof part)) > 0) {
         if (job->size + (size_t)got > VERDICT_BYTES)
             return false;
         unsigned char *reply = realloc(job->reply, job->size + (size_t)got);
@@ -267,9 +274,11 @@ static bool take(struct job *job)
         job->size += (size_t)got;
         take_signs(job);
     }
+    if (is_whole(job))
+        return false;
     if (got < 0 && errno != EAGAIN)
         job->error = errno;
-    return got < 0 && !job->error && !is_whole(job);
+    return got < 0 && !job->error;
 }
 
 /* Microseconds until another one may be started: 0, now; UINT64_MAX, not before one ends. */
@@ -303,7 +312,8 @@ static void wait_for_some(struct jobs *jobs, uint64_t rest)
     process_wait(jobs->processes, jobs->running_count, rest);
     for (size_t i = jobs->running_count; i-- > 0;) {
         struct job *job = &jobs->running[i];
-        const bool open = take(job), late = open && microseconds_now() >= job->deadline;
+        const bool open = take(job, jobs->kept != NULL),
+                   late = open && microseconds_now() >= job->deadline;
         if (!open || late)
             finish(jobs, i, late);
     }

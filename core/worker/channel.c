@@ -40,8 +40,10 @@ static enum channel_fault wait_for(struct channel *channel, uint32_t most,
             return CHANNEL_GOOD;
         if (spin_on(&spin))
             continue;
-        if (look(channel->worker) || (deadline && microseconds_now() >= deadline))
+        if (look(channel->worker))
             return used(channel) <= most ? CHANNEL_GOOD : CHANNEL_ENDED;
+        if (deadline && microseconds_now() >= deadline)
+            return used(channel) <= most ? CHANNEL_GOOD : CHANNEL_LATE;
         nap(channel, (uint32_t)channel->pushed - now);
     }
 }
@@ -67,7 +69,7 @@ static void advance(struct channel *channel, uint32_t units)
 }
 
 void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes,
-                    channel_look *look, enum channel_fault *fault)
+                    uint64_t deadline, channel_look *look, enum channel_fault *fault)
 {
     const uint32_t units = (uint32_t)(sizeof(struct wire_record) + bytes + WIRE_UNIT - 1) /
                            WIRE_UNIT;
@@ -82,7 +84,7 @@ void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes
     /* A full ring is emptied by half, so that the two sides do not wait for each other in turns. */
     const uint32_t most = WIRE_UNITS - units - pad;
     if (used(channel) > most &&
-        (*fault = wait_for(channel, most < WIRE_UNITS / 2 ? most : WIRE_UNITS / 2, 0,
+        (*fault = wait_for(channel, most < WIRE_UNITS / 2 ? most : WIRE_UNITS / 2, deadline,
                            look)))
         return NULL;
     if (pad) {

@@ -14,16 +14,17 @@ struct channel {
     uint32_t units;          /* of the call that has begun */
 };
 
-/* Why a channel cannot be used any more: the worker is gone, or what it wrote makes no sense. */
-enum channel_fault { CHANNEL_GOOD, CHANNEL_ENDED, CHANNEL_WILD };
+/* Why a channel cannot be used any more: the worker is gone, what it wrote makes no sense, or the
+ * deadline has passed. */
+enum channel_fault { CHANNEL_GOOD, CHANNEL_ENDED, CHANNEL_WILD, CHANNEL_LATE };
 
 /* Asked while the library waits; see link.c. True: the worker has ended. */
 typedef bool channel_look(struct worker *worker);
 
 /* Room for a call with so many bytes of arguments, at most WIRE_RING / 4; waits until the ring has
- * it. NULL: *fault says why. */
+ * it, as channel_wait() does. NULL: *fault says why. */
 void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes,
-                    channel_look *look, enum channel_fault *fault);
+                    uint64_t deadline, channel_look *look, enum channel_fault *fault);
 /* Gives the call to the worker. `answered`: it writes a reply. */
 void channel_push(struct channel *channel, bool answered);
 /* Waits until all calls are done, at most until `deadline` (microseconds_now(); 0: for ever). */

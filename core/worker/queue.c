@@ -14,7 +14,7 @@ void *remote_begin(struct remote_queue *queue, enum wire_call call, uint32_t byt
                    int32_t *status)
 {
     enum channel_fault fault;
-    void *arguments = channel_begin(queue->channel, call, bytes, worker_look, &fault);
+    void *arguments = channel_begin(queue->channel, call, bytes, 0, worker_look, &fault);
     *status = arguments ? HW_OK : worker_fault(queue->worker, fault);
     return arguments;
 }

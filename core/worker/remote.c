@@ -15,17 +15,20 @@ static int32_t remote_open(const struct hw_host *host, void **self)
     return HW_OK;
 }
 
-/* A plugin that does not come to an end has the time that a plugin has for its start: then the
- * process is ended without it. */
+/* To close something, a plugin has the time that it has for its start: then its process is ended
+ * without it. */
+static uint64_t closing_deadline(const struct worker *worker)
+{
+    return microseconds_now() +
+           worker->plugin->context->settings.probe_timeout * UINT64_C(1000000);
+}
+
 static void remote_close(void *self)
 {
     struct worker *worker = self;
-    const uint64_t patience = worker->plugin->context->settings.probe_timeout *
-                              UINT64_C(1000000);
-    (void)worker_ask(worker,
-                     &(struct question){ .channel = WIRE_CONTROL,
-                                         .call = WIRE_CLOSE,
-                                         .deadline = microseconds_now() + patience });
+    (void)worker_ask(worker, &(struct question){ .channel = WIRE_CONTROL,
+                                                 .call = WIRE_CLOSE,
+                                                 .deadline = closing_deadline(worker) });
 }
 
 static int32_t remote_device_count(void *self, int32_t *count)
@@ -55,13 +58,15 @@ static int32_t remote_device_info(void *self, int32_t index, struct hw_device_in
     return HW_OK;
 }
 
-static int32_t ask_device(struct worker *worker, enum wire_call call, uint32_t index)
+static int32_t ask_device(struct worker *worker, enum wire_call call, uint32_t index,
+                          uint64_t deadline)
 {
     const struct wire_index arguments = { .device = index };
     return worker_ask(worker, &(struct question){ .channel = WIRE_CONTROL,
                                                   .call = call,
                                                   .arguments = &arguments,
-                                                  .bytes = sizeof arguments });
+                                                  .bytes = sizeof arguments,
+                                                  .deadline = deadline });
 }
 
 /* Whether what the device computes on is memory of the host, so that it can be shared. */
@@ -76,7 +81,7 @@ static int32_t remote_device_open(void *self, int32_t index, void **device)
     struct remote_device *made = calloc(1, sizeof *made);
     if (!made)
         return plugin_message_set(HW_NO_MEMORY, "out of memory for a device");
-    const int32_t status = ask_device(worker, WIRE_DEVICE_OPEN, (uint32_t)index);
+    const int32_t status = ask_device(worker, WIRE_DEVICE_OPEN, (uint32_t)index, 0);
     if (status) {
         free(made);
         return status;
@@ -91,7 +96,8 @@ static int32_t remote_device_open(void *self, int32_t index, void **device)
 static void remote_device_close(void *device)
 {
     struct remote_device *closed = device;
-    (void)ask_device(closed->worker, WIRE_DEVICE_CLOSE, closed->index);
+    (void)ask_device(closed->worker, WIRE_DEVICE_CLOSE, closed->index,
+                     closing_deadline(closed->worker));
     free(closed);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 enum {
     PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
@@ -37,6 +38,18 @@ int32_t worker_lost(struct worker *worker)
     return plugin_message_set(HW_LOST, worker->why);
 }
 
+/* Only closing has a deadline. The process that watches over the plugin's kills it. */
+static void stop_late(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    set_ended(worker, "it was stopped, because it did not close within the time that "
+                      "HW_PROBE_TIMEOUT gives it");
+    pthread_mutex_unlock(&worker->lock);
+    process_hang_up(&worker->process);
+    log_line(&worker->plugin->context->log, HW_LOG_WARN, "%s: %s",
+             worker->plugin->table.name, worker->why);
+}
+
 int32_t worker_fault(struct worker *worker, enum channel_fault fault)
 {
     if (!fault)
@@ -47,6 +60,8 @@ int32_t worker_fault(struct worker *worker, enum channel_fault fault)
                           "into the memory that it shares with the library");
         pthread_mutex_unlock(&worker->lock);
         process_hang_up(&worker->process);
+    } else if (fault == CHANNEL_LATE) {
+        stop_late(worker);
     }
     return worker_lost(worker);
 }
@@ -94,33 +109,59 @@ void worker_hear(struct worker *worker)
 
 /* ---- asking ---- */
 
-static enum channel_fault put(struct channel *channel, const struct question *question,
-                              bool answered)
+/* The system may lack memory for a moment: then nothing is wrong with the worker. */
+static int32_t no_file(struct worker *worker)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "the worker process (HW_WORKER) cannot be given shared memory: %s; try again, "
+             "or free memory",
+             strerror(errno));
+    return worker_look(worker) ? worker_lost(worker)
+                               : plugin_message_set(HW_NO_MEMORY, text);
+}
+
+static int32_t put(struct channel *channel, const struct question *question, bool answered)
 {
     enum channel_fault fault;
-    void *arguments = channel_begin(channel, question->call, question->bytes, worker_look,
-                                    &fault);
+    void *arguments = channel_begin(channel, question->call, question->bytes,
+                                    question->deadline, worker_look, &fault);
     if (!arguments)
-        return fault;
+        return worker_fault(channel->worker, fault);
     if (question->bytes)
         memcpy(arguments, question->arguments, question->bytes);
     if (question->file && !process_send_file(&channel->worker->process, question->file))
-        return CHANNEL_ENDED;
+        return no_file(channel->worker); /* what was begun is not pushed: nobody sees it */
     channel_push(channel, answered);
-    return CHANNEL_GOOD;
+    return HW_OK;
 }
 
 static int32_t ask_locked(struct worker *worker, const struct question *question,
                           struct wire_reply *reply)
 {
     struct channel *channel = &worker->channel[question->channel];
-    enum channel_fault fault = put(channel, question, true);
-    if (!fault)
-        fault = channel_wait(channel, question->deadline, worker_look);
+    const int32_t status = put(channel, question, true);
+    if (status)
+        return status;
+    const enum channel_fault fault = channel_wait(channel, question->deadline, worker_look);
     if (fault)
         return worker_fault(worker, fault);
     channel_reply(channel, question->data_bytes, reply);
     return reply->status ? plugin_message_set(reply->status, reply->text) : HW_OK;
+}
+
+/* False if another thread, whose call does not come to an end, has it until the deadline. */
+static bool lock_until(pthread_mutex_t *mutex, uint64_t deadline)
+{
+    const uint64_t now = microseconds_now(), left = deadline > now ? deadline - now : 0;
+    struct timespec end;
+    if (!deadline)
+        return !pthread_mutex_lock(mutex);
+    clock_gettime(CLOCK_REALTIME, &end); /* the mutex knows no other clock */
+    const uint64_t fraction = (uint64_t)end.tv_nsec / 1000 + left % 1000000;
+    end.tv_sec += (time_t)(left / 1000000 + fraction / 1000000);
+    end.tv_nsec = (long)(fraction % 1000000) * 1000;
+    return !pthread_mutex_timedlock(mutex, &end);
 }
 
 int32_t worker_ask(struct worker *worker, const struct question *question)
@@ -128,7 +169,8 @@ int32_t worker_ask(struct worker *worker, const struct question *question)
     struct wire_reply reply;
     if (atomic_load(&worker->ended))
         return worker_lost(worker);
-    pthread_mutex_lock(&worker->asking[question->channel]);
+    if (!lock_until(&worker->asking[question->channel], question->deadline))
+        return worker_fault(worker, CHANNEL_LATE);
     const int32_t status = ask_locked(worker, question, &reply);
     pthread_mutex_unlock(&worker->asking[question->channel]);
     worker_hear(worker);
@@ -142,7 +184,7 @@ void worker_tell(struct worker *worker, const struct question *question)
     if (atomic_load(&worker->ended))
         return;
     pthread_mutex_lock(&worker->asking[question->channel]);
-    worker_fault(worker, put(&worker->channel[question->channel], question, false));
+    (void)put(&worker->channel[question->channel], question, false);
     pthread_mutex_unlock(&worker->asking[question->channel]);
 }
 
@@ -175,7 +217,9 @@ struct worker *worker_create(struct plugin *plugin, int *file)
     struct worker *worker = calloc(1, sizeof *worker);
     void *wire = worker ? process_share(sizeof *worker->wire, file) : NULL;
     if (!wire) {
+        const int error = errno;
         free(worker);
+        errno = error;
         return NULL;
     }
     worker->plugin = plugin;

@@ -56,7 +56,7 @@ struct question {
     int file;   /* that goes with it; 0: none */
     void *data; /* of the answer */
     uint32_t data_bytes;
-    uint64_t deadline; /* microseconds_now(); 0: none */
+    uint64_t deadline; /* microseconds_now(), after which the process is stopped; 0: none */
 };
 /* Asks and waits. On an error, the plugin's message is set. */
 int32_t worker_ask(struct worker *worker, const struct question *question);

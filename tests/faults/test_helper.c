@@ -10,10 +10,12 @@
 
 #include "fixture.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* There is no probe here in silence: the error names the program and the remedy. */
@@ -135,13 +137,36 @@ static void test_trust(void **state)
     free(call.arguments[PROBE_FILE]);
 }
 
+/* The helper is long gone, the application has reaped it, and its number is another child's. */
+static void test_stranger(void **state)
+{
+    static char program[] = "/bin/true";
+    char *arguments[] = { program, NULL };
+    struct process process;
+    (void)state;
+    assert_int_equal(process_start_socket(&process, arguments), 0);
+    if (process.handle < 0) { /* an old system: nothing tells the two */
+        assert_true(process_end(&process, 5000000));
+        skip();
+    }
+    assert_int_equal(waitpid((pid_t)process.id, NULL, 0), (pid_t)process.id);
+    const pid_t stranger = fork();
+    if (!stranger)
+        for (;;)
+            pause();
+    process.id = stranger;
+    assert_true(process_end(&process, 0));
+    assert_int_equal(waitpid(stranger, NULL, WNOHANG), 0);
+    kill(stranger, SIGKILL);
+    assert_int_equal(waitpid(stranger, NULL, 0), stranger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_shortage),
-        cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_missing),  cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_shortage), cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_stranger),
     };
     return cmocka_run_group_tests_name("faults helper", tests, lair_open, lair_close);
 }

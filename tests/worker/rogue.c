@@ -11,6 +11,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -34,7 +35,16 @@ static void *scribble(void *unused)
     return unused;
 }
 
-static void misbehave(float number)
+static volatile bool hangs_later;
+
+static void close_device(void *device)
+{
+    (void)device;
+    while (hangs_later)
+        pause();
+}
+
+static void misbehave(const struct hw_host *host, float number)
 {
     pthread_t thread;
     const struct rlimit none = { 0, 0 };
@@ -60,6 +70,14 @@ static void misbehave(float number)
     case ACT_NO_FILES:
         setrlimit(RLIMIT_NOFILE, &none);
         break;
+    case ACT_BABBLE:
+        for (int line = 0; line < 2000; line++)
+            host->log(host->instance, HW_LOG_ERROR, "nothing of interest");
+        raise(SIGSEGV);
+        break;
+    case ACT_HANG_LATER:
+        hangs_later = true;
+        break;
     default:
         break;
     }
@@ -74,7 +92,7 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
         return hw_fail(device, HW_UNSUPPORTED, "rogue computes f32 of rank 1 alone");
     if (x[0] == ACT_REFUSE)
         return hw_fail(device, HW_UNSUPPORTED, "rogue refuses this");
-    misbehave(x[0]);
+    misbehave(device, x[0]);
     for (int64_t i = 0; i < op->x.extent[0]; i++)
         y[i] = x[i] / (1.0f + expf(-x[i]));
     return HW_OK;
@@ -85,4 +103,5 @@ static const struct hw_plugin_ops ops = { .size = sizeof ops, .silu = silu };
 static void change(struct hw_plugin *table)
 {
     table->ops = &ops;
+    table->device_close = close_device;
 }

@@ -10,8 +10,10 @@ enum act {
     ACT_SCRIBBLE, /* without end, into all memory that is shared, and goes on */
     ACT_CLOSE,    /* all open files, and goes on */
     ACT_HANG,
-    ACT_REFUSE,  /* is unsupported */
-    ACT_NO_FILES /* no descriptor can be opened any more */
+    ACT_REFUSE,    /* is unsupported */
+    ACT_NO_FILES,  /* no descriptor can be opened any more */
+    ACT_BABBLE,    /* logs more than the connection has room for, and crashes */
+    ACT_HANG_LATER /* when its device is closed */
 };
 
 #endif

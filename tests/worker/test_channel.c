@@ -99,7 +99,7 @@ static void test_wild(void **state)
         const uint64_t before = f.channel.pushed;
         looks = 1; /* so that no wait is long */
         atomic_store(&wire->head, wild_word(&seed, &f.channel));
-        unsigned char *at = channel_begin(&f.channel, WIRE_OP, bytes, look, &fault);
+        unsigned char *at = channel_begin(&f.channel, WIRE_OP, bytes, 0, look, &fault);
         if (!at) {
             assert_int_not_equal(fault, CHANNEL_GOOD);
             wild += fault == CHANNEL_WILD;
@@ -128,7 +128,7 @@ static void test_wait(void **state)
     f.channel.pushed = UINT64_C(0xffffffff0); /* positions wrap */
     atomic_store(&f.channel.wire->head, (uint32_t)f.channel.pushed);
     looks = 0;
-    assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, look, &fault));
+    assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, 0, look, &fault));
     channel_push(&f.channel, true);
     const uint64_t position = f.channel.pushed;
     assert_false(channel_passed(&f.channel, position));
@@ -166,7 +166,7 @@ static void test_await(void **state)
     (void)state;
     f.channel.ended = &f.ended;
     for (int turn = 0; turn < 10; turn++) {
-        assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, look, &fault));
+        assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, 0, look, &fault));
         channel_push(&f.channel, false);
         const uint64_t start = microseconds_now();
         assert_int_equal(channel_await(&f.channel, f.channel.pushed, move), CHANNEL_GOOD);
@@ -203,7 +203,7 @@ static void test_wakes(void **state)
         atomic_store(&f.channel.wire->worker_sleeps, 1);
         assert_int_equal(pthread_create(&worker, NULL, sleep_as_worker, f.channel.wire), 0);
         usleep(10000); /* so that it most likely sleeps */
-        assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, look, &fault));
+        assert_non_null(channel_begin(&f.channel, WIRE_WAIT, 0, 0, look, &fault));
         channel_push(&f.channel, false);
         pthread_join(worker, NULL);
         assert_true(microseconds_now() - start < LONG);

@@ -46,7 +46,7 @@ bool reply(const void *bytes, size_t size)
     return true;
 }
 
-void helper_settle(void)
+void helper_volunteer(void)
 {
 #if defined(__linux__)
     const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -54,6 +54,12 @@ void helper_settle(void)
         (void)!write(fd, "1000", 4);
         close(fd);
     }
+#endif
+}
+
+void helper_settle(void)
+{
+#if defined(__linux__)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 #endif
     close_from(PROCESS_ANSWER + 1);

@@ -20,9 +20,11 @@ struct request {
 /* The arguments of open/child.h. False if they make no sense. */
 bool request_read(struct request *request, int count, char **arguments);
 
-/* If memory runs out, this process goes before any program of the user; orphans of the plugin
- * become its children; and it has no other files than those that the library gave it. */
+/* Orphans of the plugin become children of this process, and it has no other files than those that
+ * the library gave it. */
 void helper_settle(void);
+/* If memory runs out, this process goes before any program of the user: it only tries a plugin. */
+void helper_volunteer(void);
 
 /* Writes to the library or, from the process of a plugin, to its watcher. */
 bool reply(const void *bytes, size_t size);

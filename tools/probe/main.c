@@ -43,6 +43,7 @@ int main(int count, char **arguments)
     }
     end_with_parent();
     helper_settle();
+    helper_volunteer();
     if (!request_read(&request, count, arguments))
         return BAD_USAGE;
     /* The beginning is sent at once: a helper that cannot run is another thing than one that a

@@ -32,6 +32,8 @@ static const char usage[] =
     "hw-worker has a plugin in a process of its own. The library of hw starts it for the plugins\n"
     "that HW_WORKER names; there is no use in starting it by hand: `hw status` shows it.\n";
 
+enum { MORE_ROOM = 1 << 20 }; /* bytes; the system makes of it what it allows */
+
 static struct wire *shared;
 static struct server server;
 
@@ -223,7 +225,10 @@ static void tell_end(struct watched *watched)
     char *words = words_of_end(watched);
     snprintf(packet.text, sizeof packet.text, "%s", words ? words : "");
     free(words);
-    /* If the library does not take it, the end of the connection tells it. */
+    /* Lines of the log that the library has not read may fill the buffer: there is room for this
+     * packet beyond them. If the library does not take it, the end of the connection tells it. */
+    const int room = MORE_ROOM;
+    (void)setsockopt(PROCESS_ANSWER, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     (void)!send(PROCESS_ANSWER, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(PROCESS_ANSWER, SHUT_WR);
     wake_library();
