@@ -96,12 +96,13 @@ static void fill_zoo(void)
     }
 }
 
-/* This sanitizer has a thread of its own in hw-probe, and what a plugin changes is only looked for
- * while there are no others. */
+/* This sanitizer has a thread of its own in hw-probe: what a plugin changes is only looked for while
+ * there are no others, and the process does not end with its main thread. */
 static bool is_seen(const struct kind *kind)
 {
 #if defined(__SANITIZE_THREAD__)
-    return strncmp(kind->name, "changes_", 8) != 0;
+    return strncmp(kind->name, "changes_", 8) != 0 &&
+           strcmp(kind->name, "ends_main_thread") != 0;
 #else
     return kind != NULL;
 #endif
