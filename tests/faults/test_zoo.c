@@ -96,8 +96,8 @@ static void fill_zoo(void)
     }
 }
 
-/* This sanitizer has a thread of its own in hw-probe: what a plugin changes is only looked for while
- * there are no others, and the process does not end with its main thread. */
+/* This sanitizer has a thread of its own in hw-probe: what a plugin changes is only looked for
+ * while there are no others, and the process does not end with its main thread. */
 static bool is_seen(const struct kind *kind)
 {
 #if defined(__SANITIZE_THREAD__)
