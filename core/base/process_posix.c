@@ -222,7 +222,7 @@ void *process_share(size_t bytes, int *file)
     *file = -1;
     if (!may_be_as_large(bytes))
         return NULL;
-    const int made = memfd_create("hw", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int made = move_up(memfd_create("hw", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     void *memory = made >= 0 && !ftruncate(made, (off_t)bytes) &&
                            !fcntl(made, F_ADD_SEALS,
                                   F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
