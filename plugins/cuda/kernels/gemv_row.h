@@ -280,10 +280,10 @@ FUNC float norm_of(u64 row, const struct gemv_args &s, struct crew crew)
     return unit / sqrt_f32(sum / (float)s.k + s.eps * unit * unit);
 }
 
-/* The rmsnorm of a, which one group also stores. The weight is loaded before what precedes has
- * completed. */
+/* The rmsnorm of a, which one group also stores: a times the scale that it sets, times the weight.
+ * The weight is loaded before what precedes has completed. */
 template <int TYPE, int PLANES>
-FUNC bool stage_normed(u8 *x, const struct gemv_args &s, struct crew crew)
+FUNC bool stage_normed(u8 *x, const struct gemv_args &s, struct crew crew, float *row_scale)
 {
     enum {
         QUADS = A_QUADS(TYPE, PLANES),
@@ -308,6 +308,8 @@ FUNC bool stage_normed(u8 *x, const struct gemv_args &s, struct crew crew)
             v[i][q] = load_quad(s.a + (u64)k * 4);
     }
     const float scale = norm_of(s.a, s, crew);
+    if (crew.id == 0)
+        *row_scale = scale;
     UNROLL for (int i = 0; i < PARTS; i++)
     {
         const int k = (i * crew.count + crew.id) * WIDTH;

@@ -84,16 +84,29 @@ FUNC void finish(const struct gemv_args &s, const struct run &run, int row,
     }
 }
 
-/* The plain way. It is rare: it should be small. */
-template <int TYPE> RARE float dot_floats(u64 a, int a_type, u64 b, int k, int lane)
+/* The plain way. It is rare: it should be small. `norm`: the weight of an rmsnorm of a, whose
+ * `scale` is that of its row; or 0. */
+template <int TYPE>
+RARE float dot_floats(u64 a, int a_type, u64 b, int k, u64 norm, float scale, int lane)
 {
     float sum = 0.0f, v;
     LOOP for (int i = lane; i < k; i += 32) {
+        float x = float_at(a, a_type, i);
+        if (norm)
+            x = x * scale * float_at(norm, STORAGE_F32, i);
         load_few(&v, (GLOBAL const u8 *)b, TYPE, i, 1);
-        sum += float_at(a, a_type, i) * v;
+        sum += x * v;
     }
     return sum;
 }
+
+/* What all threads of a group wait for: the row of a, and whether all its numbers are finite; if a
+ * is the rmsnorm of a row, what that row is multiplied with. */
+struct meeting {
+    u64 a_is_there;
+    int infinite;
+    float scale;
+};
 
 /* Waits for the copies of a warp that no product uses. */
 template <int ROWS>
@@ -138,13 +151,16 @@ FUNC void add_pass(float (*sum)[ROWS], const struct gemv_args &s, const struct r
 /* The same in floats. */
 template <int TYPE, int TOKENS, int ROWS>
 FUNC void add_pass_of_floats(float (*sum)[ROWS], const struct gemv_args &s,
-                             const struct run &run, int row, int lane)
+                             const struct run &run, int row, const struct meeting *meeting,
+                             int lane)
 {
+    const float scale = s.norm ? meeting->scale : 1.0f;
     UNROLL for (int t = 0; t < TOKENS; t++)
         UNROLL for (int r = 0; r < ROWS; r++)
             if (t < s.tokens && row + r < run.end)
                 sum[t][r] = dot_floats<TYPE>(s.a + (u64)(t * s.a_stride), s.a_type,
-                                             source_of(s, row + r).b, s.k, lane);
+                                             source_of(s, row + r).b, s.k, s.norm, scale,
+                                             lane);
 }
 
 /* What is added to the product of a lane's row. */
@@ -157,7 +173,8 @@ FUNC float residual_of(const struct gemv_args &s, const struct run &run, int row
 
 template <int TYPE, int PLANES, int TOKENS, int ROWS>
 FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed<ROWS> next,
-                   const struct rows_of_a &a, bool finite, int lane)
+                   const struct rows_of_a &a, bool finite, const struct meeting *meeting,
+                   int lane)
 {
     struct cursor at = { 0, 0 };
     if (!finite)
@@ -169,19 +186,13 @@ FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed
         if (finite)
             add_pass<TYPE, PLANES, TOKENS, ROWS>(sum, s, run, row, &at, &next, a, lane);
         else
-            add_pass_of_floats<TYPE, TOKENS, ROWS>(sum, s, run, row, lane);
+            add_pass_of_floats<TYPE, TOKENS, ROWS>(sum, s, run, row, meeting, lane);
         UNROLL for (int t = 0; t < TOKENS; t++)
             UNROLL for (int r = 0; r < ROWS; r++)
                 sum[t][r] = warp_sum(sum[t][r]);
         finish<TOKENS, ROWS>(s, run, row, sum, residual, lane);
     }
 }
-
-/* What all threads of a group wait for: the row of a, and whether all its numbers are finite. */
-struct meeting {
-    u64 a_is_there;
-    int infinite;
-};
 
 /* Some warps load a, while the others fill their rings. */
 template <int TYPE, int PLANES>
@@ -190,7 +201,7 @@ FUNC void load_a(struct meeting *meeting, u8 *x, const struct gemv_args &s, stru
     enum { AT_ONCE = GEMV_IS_FLOAT(TYPE) ? 8 : PLANES == ROUNDED ? 4 : 2 };
     bool finite;
     if (s.norm) {
-        finite = stage_normed<TYPE, PLANES>(x, s, crew);
+        finite = stage_normed<TYPE, PLANES>(x, s, crew, &meeting->scale);
     } else {
         wait_for_previous();
         finite = stage<TYPE, PLANES, AT_ONCE>(x, s.a, s, crew);
@@ -267,7 +278,7 @@ FUNC void gemv(const struct gemv_args &s)
         wait_for_previous();
         finite = stage_all<TYPE, PLANES, TOKENS>(a, s);
     }
-    multiply<TYPE, PLANES, TOKENS, ROWS>(s, run, next, a, finite, lane);
+    multiply<TYPE, PLANES, TOKENS, ROWS>(s, run, next, a, finite, &meeting, lane);
 }
 
 /* Where a decoding step has been measured, 9.0. The hash of the sources counts it. */
