@@ -164,10 +164,22 @@ bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *
     return true;
 }
 
+static bool same_withdrawn(const struct verdict *a, const struct verdict *b)
+{
+    bool same = a->withdrawn_count == b->withdrawn_count;
+    for (uint32_t i = 0; same && i < a->withdrawn_count; i++) {
+        const struct withdrawn *x = &a->withdrawn[i], *y = &b->withdrawn[i];
+        same = x->device == y->device && x->op == y->op &&
+               !memcmp(x->dtype, y->dtype, sizeof x->dtype);
+    }
+    return same;
+}
+
 bool registry_matches(const struct plugin *plugin, const struct verdict *verdict)
 {
     const struct verdict *before = plugin->candidate->verdict;
-    bool same = before && before->device_count == verdict->device_count;
+    bool same = before && before->device_count == verdict->device_count &&
+                same_withdrawn(before, verdict);
     for (uint32_t i = 0; same && i < verdict->device_count; i++) {
         struct hw_device_info info = verdict->devices[i].info;
         device_complete(plugin, &info);

@@ -23,7 +23,8 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
  * from; else says why. */
 bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
                       uint32_t count, char *why, size_t size);
-/* Whether a verdict has the same devices as that which those of the plugin were listed from. */
+/* Whether a verdict has the same devices as that which those of the plugin were listed from, and
+ * the same ops are withdrawn. */
 bool registry_matches(const struct plugin *plugin, const struct verdict *verdict);
 /* Closes the devices of a plugin, and forgets them. */
 void registry_drop(struct plugin *plugin);
