@@ -21,10 +21,10 @@ static uint32_t used(const struct channel *channel)
 static void nap(struct channel *channel, uint32_t before)
 {
     struct wire_channel *wire = channel->wire;
-    atomic_fetch_add(&wire->library_sleeps, 1);
+    atomic_fetch_add(&wire->host_sleeps, 1);
     if (atomic_load(&wire->head) == before)
         sleep_on(&wire->head, before, NAP);
-    atomic_fetch_sub(&wire->library_sleeps, 1);
+    atomic_fetch_sub(&wire->host_sleeps, 1);
 }
 
 /* Waits until at most `most` units are in use. */

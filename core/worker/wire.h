@@ -130,7 +130,7 @@ struct wire_reply {
 struct wire_channel {
     alignas(
         WIRE_UNIT) _Atomic uint32_t tail; /* the library's: where the next call begins */
-    _Atomic uint32_t library_sleeps;      /* how many threads sleep until head changes */
+    _Atomic uint32_t host_sleeps;         /* how many threads sleep until head changes */
     alignas(
         WIRE_UNIT) _Atomic uint32_t head; /* the worker's: all calls before it are done */
     _Atomic uint32_t worker_sleeps;       /* 1: it sleeps until this is 0 */

@@ -61,7 +61,7 @@ static void an_update_without_a_restart_is_found(void **state)
     give_library("libcuda.so.580.159.04");
     assert_int_equal(driver_version_nvidia(root, &version), DRIVER_MIXED);
     assert_string_equal(version.kernel, "580.126.09");
-    assert_string_equal(version.library, "580.159.04");
+    assert_string_equal(version.user, "580.159.04");
 }
 
 static void what_tells_no_version_is_not_judged(void **state)

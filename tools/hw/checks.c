@@ -190,7 +190,7 @@ static void check_driver(json_t *rows)
         add(rows, "driver", PROBLEM,
             "Restart, or install libraries and kernel module of one version",
             "NVIDIA's kernel module is version %s, its library %s %s", version.kernel,
-            version.path, version.library);
+            version.path, version.user);
     else if (state == DRIVER_WHOLE)
         add(rows, "driver", GOOD, NULL, "NVIDIA's kernel module and %s: both version %s",
             version.path, version.kernel);

@@ -52,8 +52,7 @@ static bool find_library(const char *root, const char *pattern, const char *stem
         return false;
     for (size_t i = 0; i < found.gl_pathc && !good; i++)
         good = realpath(found.gl_pathv[i], version->path) &&
-               version_in_name(version->path, stem, version->library,
-                               sizeof version->library);
+               version_in_name(version->path, stem, version->user, sizeof version->user);
     globfree(&found);
     return good;
 }
@@ -76,5 +75,5 @@ enum driver_state driver_version_nvidia(const char *root, struct driver_version 
         found = find_library(root, places[i], "libcuda.so.", version);
     if (!found)
         return DRIVER_UNKNOWN;
-    return strcmp(version->kernel, version->library) ? DRIVER_MIXED : DRIVER_WHOLE;
+    return strcmp(version->kernel, version->user) ? DRIVER_MIXED : DRIVER_WHOLE;
 }

@@ -14,7 +14,7 @@ enum driver_state {
 
 struct driver_version {
     char kernel[64];     /* "580.159.04" */
-    char library[64];    /* the same */
+    char user[64];       /* of the library in user space: the same */
     char path[PATH_MAX]; /* of the library, without its links */
 };
 

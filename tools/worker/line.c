@@ -62,9 +62,9 @@ void line_done(struct server *server, uint32_t channel, uint32_t units)
     struct wire_channel *wire = &server->wire->channel[channel];
     const uint64_t done = atomic_load(&server->done[channel]) + units;
     atomic_store(&server->done[channel], done);
-    /* Orders this against library_sleeps: either the library sees it, or this sees it sleep. */
+    /* Orders this against host_sleeps: either the library sees it, or this sees it sleep. */
     atomic_store(&wire->head, (uint32_t)done);
-    if (atomic_load(&wire->library_sleeps))
+    if (atomic_load(&wire->host_sleeps))
         wake_all(&wire->head);
 }
 
@@ -76,9 +76,9 @@ void line_await(struct server *server, uint32_t channel, uint64_t position)
         if (spin_on(&spin))
             continue;
         const uint32_t head = atomic_load(&wire->head);
-        atomic_fetch_add(&wire->library_sleeps, 1);
+        atomic_fetch_add(&wire->host_sleeps, 1);
         if (atomic_load(&server->done[channel]) < position)
             sleep_on(&wire->head, head, NAP);
-        atomic_fetch_sub(&wire->library_sleeps, 1);
+        atomic_fetch_sub(&wire->host_sleeps, 1);
     }
 }

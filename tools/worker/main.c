@@ -214,7 +214,7 @@ static void wake_library(void)
 {
     atomic_store(&shared->ended, 1);
     for (uint32_t i = 0; i < WIRE_CHANNELS; i++)
-        if (atomic_load(&shared->channel[i].library_sleeps))
+        if (atomic_load(&shared->channel[i].host_sleeps))
             wake_all(&shared->channel[i].head);
 }
 
