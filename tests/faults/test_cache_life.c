@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cache_life.c - how long a verdict is kept: failures expire, those of plugins that are being
+ * bound are hidden, old ones make room, and many processes store and read at once. */
+#define _GNU_SOURCE
+#include "cache_world.h"
+
+#include "open/turn.h"
+
+#include "fixture.h" /* after those: cmocka has a macro fail */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- time ---- */
+
+static void failures_expire(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    assert_int_equal(store(&w, CACHE_FAILURE).expires, clock_time + 60);
+    clock_time += 59;
+    assert_true(is_there(&w));
+    clock_time += 1;
+    assert_false(is_there(&w));
+    assert_int_equal(store(&w, CACHE_FAILURE).expires, clock_time + 60);
+    store(&w, CACHE_SUCCESS);
+    clock_time += 100000000;
+    assert_true(is_there(&w));
+    clock_time = 1; /* a success does not depend on the clock */
+    assert_true(is_there(&w));
+    end(&w);
+}
+
+static void timeouts_wait_longer_each_time(void **state)
+{
+    static const int seconds[] = { 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600 };
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct cached stored = store(&w, CACHE_BACKOFF);
+        assert_int_equal(stored.timeouts, i + 1);
+        assert_int_equal(stored.expires - stored.written, seconds[i]);
+        clock_time += seconds[i] - 1;
+        assert_true(is_there(&w));
+        clock_time += 1;
+        assert_false(is_there(&w));
+    }
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 3600);
+    store(&w, CACHE_SUCCESS);
+    assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 10);
+    end(&w);
+}
+
+static void clock_that_is_set_back(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_BACKOFF);
+    clock_time -= 1;
+    assert_false(is_there(&w));
+    /* An entry from a clock that was years ahead. */
+    clock_time += 500000000;
+    store(&w, CACHE_FAILURE);
+    assert_true(is_there(&w));
+    clock_time -= 500000000;
+    assert_false(is_there(&w));
+    struct cached odd = { .kind = CACHE_FAILURE, .written = 0, .expires = INT64_MAX };
+    assert_false(cache_counts(&odd, clock_time)); /* longer than any writer says */
+    end(&w);
+}
+
+/* ---- while a plugin is bound ---- */
+
+/* Another thread or process that binds the same plugin. */
+static struct candidate another(const struct world *w)
+{
+    struct candidate other = w->candidate;
+    other.fd = other.turn = other.hold = -1;
+    return other;
+}
+
+static void bound_plugin_has_no_verdict(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    hold_begin(&w.context, &w.candidate);
+    assert_false(is_there(&w));
+    hold_end(&w.context, &w.candidate, true);
+    assert_true(is_there(&w));
+    assert_int_equal(count_files(place), 1);
+    hold_begin(&w.context, &w.candidate);
+    hold_end(&w.context, &w.candidate, false);
+    assert_false(is_there(&w));
+    assert_int_equal(count_files(place), 0);
+    end(&w);
+}
+
+/* Whoever is first to end does not speak for the other. */
+static void last_to_bind_shows_the_verdict(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        struct candidate other = another(&w);
+        struct candidate *first = i ? &other : &w.candidate;
+        struct candidate *last = i ? &w.candidate : &other;
+        hold_begin(&w.context, &w.candidate);
+        hold_begin(&w.context, &other);
+        hold_end(&w.context, first, true);
+        assert_false(is_there(&w));
+        hold_end(&w.context, last, true);
+        assert_true(is_there(&w));
+    }
+    struct candidate other = another(&w);
+    hold_begin(&w.context, &w.candidate);
+    hold_begin(&w.context, &other);
+    hold_end(&w.context, &w.candidate, false); /* it failed here ... */
+    hold_end(&w.context, &other, true);        /* ... and worked there */
+    assert_false(is_there(&w));
+    assert_int_equal(count_files(place), 0);
+    end(&w);
+}
+
+static void hold_and_die(struct world *w)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct candidate other = another(w);
+        hold_begin(&w->context, &other);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Until the plugin was tried again, whatever others do. */
+static void verdict_on_what_crashed_stays_hidden(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    hold_begin(&w.context, &w.candidate);
+    hold_and_die(&w);
+    hold_end(&w.context, &w.candidate, true);
+    assert_false(is_there(&w));
+    store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    assert_int_equal(count_files(place), 1);
+    end(&w);
+}
+
+/* A new verdict ends what those left behind who crashed, and not what one does at the moment. */
+static void new_verdict_is_shown_in_the_end(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    hold_and_die(&w);
+    hold_begin(&w.context, &w.candidate);
+    store(&w, CACHE_SUCCESS);
+    assert_false(is_there(&w));
+    hold_end(&w.context, &w.candidate, true);
+    assert_true(is_there(&w));
+    end(&w);
+}
+
+/* Many at once, some of which crash in the end: then it is hidden, and before them it is not. */
+static void bind_many(struct world *w, bool crash)
+{
+    struct candidate other = another(w);
+    for (int i = 0; i < 500; i++) {
+        hold_begin(&w->context, &other);
+        if (is_there(w))
+            _exit(1);
+        hold_end(&w->context, &other, true);
+    }
+    if (crash)
+        hold_begin(&w->context, &other);
+    _exit(other.hold >= 0 ? !crash : crash);
+}
+
+static void many_bind_at_once(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (int round = 0; round < 2; round++) {
+        pid_t children[4];
+        store(&w, CACHE_SUCCESS);
+        for (int i = 0; i < 4; i++)
+            if ((children[i] = fork()) == 0)
+                bind_many(&w, round && i == 2);
+        for (int i = 0; i < 4; i++) {
+            int status;
+            assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(is_there(&w), !round);
+    }
+    end(&w);
+}
+
+/* ---- limits, and many processes ---- */
+
+static void old_entries_make_room(void **state)
+{
+    struct world w;
+    char text[16], mine[4300];
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    snprintf(mine, sizeof mine, "%s/notes.txt", place);
+    write_file(mine, "mine", 4);
+    for (int i = 1; i <= CACHE_FILES_MAX + 10; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        set(&w, SETTING_threads, text);
+        look(&w);
+        store(&w, CACHE_SUCCESS);
+        assert_true(is_there(&w));
+    }
+    assert_int_equal(count_files(place), CACHE_FILES_MAX + 1);
+    assert_int_equal(access(mine, F_OK), 0);
+    set(&w, SETTING_threads, "1");
+    look(&w);
+    assert_false(is_there(&w));
+    end(&w);
+}
+
+static void too_large_is_not_kept(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    struct cached verdict = { .size = CACHE_ENTRY_MAX, .outcome = "ok" };
+    verdict.bytes = calloc(1, verdict.size);
+    cache_store(&w.context, &w.candidate, &verdict);
+    assert_false(is_there(&w));
+    assert_int_equal(count_files(place), 0);
+    assert_int_equal(told, 1);
+    free(verdict.bytes);
+    end(&w);
+}
+
+/* Two processes write verdicts of different lengths, over and over; two read. A reader sees
+ * one verdict or the other, and none is missing once there was one. */
+static void write_many(struct world *w, unsigned char byte, size_t size)
+{
+    unsigned char *bytes = malloc(size);
+    memset(bytes, byte, size);
+    struct cached verdict = { .bytes = bytes, .size = size, .outcome = "ok" };
+    for (int i = 0; i < 100; i++)
+        cache_store(&w->context, &w->candidate, &verdict);
+    _exit(told ? 2 : 0);
+}
+
+static void read_many(struct world *w)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct cached found;
+        if (!cache_find(&w->context, &w->candidate, &found))
+            _exit(1);
+        const size_t size = found.bytes[0] == 'a' ? 100000 : 3;
+        bool whole = found.size == size;
+        for (size_t j = 0; j < found.size; j++)
+            whole = whole && found.bytes[j] == found.bytes[0];
+        free(found.bytes);
+        if (!whole)
+            _exit(3);
+    }
+    _exit(0);
+}
+
+static void two_writers_and_readers(void **state)
+{
+    struct world w;
+    pid_t children[4];
+    (void)state;
+    begin(&w);
+    struct cached first = { .bytes = (unsigned char *)"bbb", .size = 3, .outcome = "ok" };
+    cache_store(&w.context, &w.candidate, &first);
+    for (int i = 0; i < 4; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0 && i < 2)
+            write_many(&w, i ? 'a' : 'b', i ? 100000 : 3);
+        if (children[i] == 0)
+            read_many(&w);
+    }
+    for (int i = 0; i < 4; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(count_files(place), 1);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failures_expire),
+        cmocka_unit_test(timeouts_wait_longer_each_time),
+        cmocka_unit_test(clock_that_is_set_back),
+        cmocka_unit_test(bound_plugin_has_no_verdict),
+        cmocka_unit_test(last_to_bind_shows_the_verdict),
+        cmocka_unit_test(verdict_on_what_crashed_stays_hidden),
+        cmocka_unit_test(new_verdict_is_shown_in_the_end),
+        cmocka_unit_test(many_bind_at_once),
+        cmocka_unit_test(old_entries_make_room),
+        cmocka_unit_test(too_large_is_not_kept),
+        cmocka_unit_test(two_writers_and_readers),
+    };
+    return cmocka_run_group_tests_name("cache life", tests, lair_open, lair_close);
+}
