@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/whole.h"
 #include "open/key.h"
 #include "open/turn.h"
 
@@ -232,20 +233,6 @@ static void make_room(int place)
 
 /* ---- reading ---- */
 
-static bool read_all(int fd, char *to, size_t bytes)
-{
-    while (bytes > 0) {
-        const ssize_t n = read(fd, to, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 static bool read_file(int fd, const char *key, struct cached *found)
 {
     struct stat file;
@@ -254,7 +241,7 @@ static bool read_file(int fd, const char *key, struct cached *found)
         return false;
     const size_t size = (size_t)file.st_size;
     char *data = malloc(size);
-    if (data && read_all(fd, data, size) && cache_parse(data, size, key, found)) {
+    if (data && read_whole(fd, data, size) && cache_parse(data, size, key, found)) {
         memmove(data, found->bytes, found->size);
         found->bytes = (unsigned char *)data;
         return true;
@@ -296,20 +283,6 @@ bool cache_find(struct hw_context *context, const struct candidate *candidate,
 
 /* ---- writing ---- */
 
-static bool write_all(int fd, const char *from, size_t bytes)
-{
-    while (bytes > 0) {
-        const ssize_t n = write(fd, from, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        from += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* Writes the file under a name of its own, then gives it the entry's: a reader sees a whole
  * entry or none, and of two writers the later one wins. Without fsync(): what a system that
  * stops leaves behind has a wrong length or checksum, and probing again is all that it
@@ -325,7 +298,7 @@ static bool write_file(int place, const char *name, const char *data, size_t siz
                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool good = write_all(fd, data, size);
+    bool good = write_whole(fd, data, size);
     good = close(fd) == 0 && good;
     if (good && renameat(place, temporary, place, name) == 0)
         return true;

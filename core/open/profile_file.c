@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/platform.h"
 #include "base/text.h"
+#include "base/whole.h"
 #include "open/candidate.h"
 #include "open/registry.h"
 #include "open/verdict.h"
@@ -150,20 +151,6 @@ static int open_ours(struct profile *profile, int at, const char *path, int flag
     return -1;
 }
 
-static bool read_all(int fd, char *to, size_t bytes)
-{
-    while (bytes > 0) {
-        const ssize_t n = read(fd, to, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 static void read_file(struct profile *profile, int fd, const struct stat *file,
                       const char *key)
 {
@@ -174,7 +161,7 @@ static void read_file(struct profile *profile, int fd, const struct stat *file,
     }
     const size_t size = (size_t)file->st_size;
     char *data = malloc(size);
-    if (!data || !read_all(fd, data, size))
+    if (!data || !read_whole(fd, data, size))
         say(profile, "the file ", data ? "cannot be read" : "is too large for the memory");
     else
         profile->ignored = !profile_parse(data, size, key, profile);

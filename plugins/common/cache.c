@@ -4,6 +4,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cache.h"
 
+#include "base/whole.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -141,29 +143,13 @@ static void make_room(int directory)
 
 /* ---- reading ---- */
 
-static bool read_all(int fd, void *data, size_t bytes)
-{
-    char *to = data;
-
-    while (bytes > 0) {
-        const ssize_t n = read(fd, to, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* The file is what a writer left: its header fits the key and its own length. */
 static bool read_header(int fd, const uint8_t key[SHA256_BYTES], struct header *header)
 {
     struct stat file;
 
     return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && is_ours(&file) &&
-           read_all(fd, header, sizeof *header) &&
+           read_whole(fd, header, sizeof *header) &&
            memcmp(header->magic, magic, sizeof magic) == 0 &&
            memcmp(header->key, key, SHA256_BYTES) == 0 && header->bytes > 0 &&
            header->bytes <= CACHE_ENTRY_MAX &&
@@ -178,7 +164,7 @@ static void *read_entry(int fd, const uint8_t key[SHA256_BYTES], size_t *bytes)
     if (!read_header(fd, key, &header))
         return NULL;
     void *data = malloc((size_t)header.bytes);
-    if (data && read_all(fd, data, (size_t)header.bytes)) {
+    if (data && read_whole(fd, data, (size_t)header.bytes)) {
         checksum(data, (size_t)header.bytes, digest);
         if (memcmp(digest, header.checksum, sizeof digest) == 0) {
             *bytes = (size_t)header.bytes;
@@ -210,22 +196,6 @@ void *cache_read(const char *path, const uint8_t key[SHA256_BYTES], size_t *byte
 
 /* ---- writing ---- */
 
-static bool write_all(int fd, const void *data, size_t bytes)
-{
-    const char *from = data;
-
-    while (bytes > 0) {
-        const ssize_t n = write(fd, from, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        from += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* Writes the file under a name of its own, then gives it the entry's. A process that dies
  * in between leaves a file that make_room() removes one day. */
 static bool write_entry(int directory, const struct header *header, const void *data)
@@ -241,8 +211,8 @@ static bool write_entry(int directory, const struct header *header, const void *
                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool written = write_all(fd, header, sizeof *header) &&
-                   write_all(fd, data, (size_t)header->bytes);
+    bool written = write_whole(fd, header, sizeof *header) &&
+                   write_whole(fd, data, (size_t)header->bytes);
     written = close(fd) == 0 && written;
     if (written && renameat(directory, temporary, directory, name) == 0)
         return true;

@@ -41,7 +41,7 @@ function may_see(source, header, own)
 {
     own = layer(source)
     # They stand alone, and are compiled into whatever needs them.
-    if (header == "core/base/sha256.h" && (own == "tools" || own ~ /^plugin /))
+    if (header ~ /^core\/base\/(sha256|whole)\.h$/ && (own == "tools" || own ~ /^plugin /))
         return 1
     if (header ~ /^core\/object\/(object|manifest)\.h$/ && own == "tools")
         return 1

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "new_file.h"
 
+#include "base/whole.h"
 #include "output.h"
 
 #include <errno.h>
@@ -13,18 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static bool write_all(int fd, const char *bytes, size_t size)
-{
-    while (size) {
-        const ssize_t some = write(fd, bytes, size);
-        if (some < 0 && errno != EINTR)
-            return false;
-        bytes += some > 0 ? some : 0;
-        size -= some > 0 ? (size_t)some : 0;
-    }
-    return fsync(fd) == 0;
-}
 
 /* Where files have one name only, an empty file takes the name first, because rename() replaces
  * whatever has it. */
@@ -51,7 +40,8 @@ bool new_file_write(const char *path, unsigned mode, bool replace, const char *b
         complain("%s: cannot be created: %s", path, strerror(errno));
         return false;
     }
-    bool good = fchmod(fd, (mode_t)mode) == 0 && write_all(fd, bytes, size);
+    bool good = fchmod(fd, (mode_t)mode) == 0 && write_whole(fd, bytes, size) &&
+                fsync(fd) == 0;
     good = close(fd) == 0 && good &&
            (replace ? rename(part, path) == 0 : take_name(part, path));
     if (good)
