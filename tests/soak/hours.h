@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* hours.h - what hours.c does all the time: steps that go right (steps.c), and now and then a fault
- * (mishaps.c). */
+ * (mishaps.c); those of worker mode and of hw_rescan() are in apart.c. */
 #ifndef HOURS_H
 #define HOURS_H
 
@@ -9,10 +9,11 @@
 #include <stddef.h>
 
 /* A context that stays open for many steps: the two devices of examples/plugin, whose memory is
- * their own, and the CPU. */
+ * their own, the CPU, and a device in a worker process. */
 struct stay {
     struct hw_context *context;
     struct hw_queue *queues[3]; /* of discrete:0, discrete:1 and cpu:0 */
+    struct hw_queue *apart;     /* of rogue:0, which computes silu of one row alone */
 };
 #define QUEUES 3
 
@@ -21,6 +22,8 @@ void stay_close(struct stay *stay);
 
 /* "<root>/plugins": discrete and cpu. Dies if the status is an error. */
 void must(enum hw_status status, const char *what);
+/* Dies unless it is `wanted`, with a message. */
+void must_fail(enum hw_status status, enum hw_status wanted, const char *what);
 /* Opens a context; only what is not set here may be set in `options`: path, probe, backends. */
 enum hw_status open_as(struct hw_options options, struct hw_context **context);
 /* silu of some numbers in host memory on this queue; dies if the result is wrong. */
@@ -28,11 +31,23 @@ enum hw_status silu_right(struct hw_queue *queue);
 /* The same on a new queue of the device of that name. */
 enum hw_status silu_on(struct hw_context *context, const char *name);
 
-struct act {
+/* ---- apart.c ---- */
+
+void apart_compute(struct stay *stay);
+void apart_all(struct stay *stay);
+void apart_crash(struct stay *stay);
+void apart_kill(struct stay *stay);
+void apart_hang(struct stay *stay);
+void rescan_same(struct stay *stay);
+void rescan_changes(struct stay *stay);
+
+/* ---- all of them ---- */
+
+struct scene {
     const char *name;
     void (*run)(struct stay *stay);
 };
-extern const struct act steps[], mishaps[];
+extern const struct scene steps[], mishaps[];
 extern const size_t step_count, mishap_count;
 
 #endif

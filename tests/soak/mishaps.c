@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mishaps.c - what goes wrong in hours.c: plugins, devices, files, the cache, memory, descriptors.
- * Each time the good plugin beside it works, or works again. */
+/* mishaps.c - what goes wrong in hours.c: plugins, devices, files, the cache, memory, descriptors;
+ * and, in apart.c, workers. Each time the good plugin beside it works, or works again. */
 #define _GNU_SOURCE
 #include "../core/shortage.h"
 #include "hours.h"
@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void must_fail(enum hw_status status, enum hw_status wanted, const char *what)
+void must_fail(enum hw_status status, enum hw_status wanted, const char *what)
 {
     if (status != wanted || !*hw_message())
         die("%s: %s: %s", what, hw_status_name((int32_t)status), hw_message());
@@ -264,7 +264,7 @@ static void exceed_limit(struct stay *stay)
     hw_close(context);
 }
 
-const struct act mishaps[] = {
+const struct scene mishaps[] = {
     { "crash", crash },
     { "exit", end },
     { "hang", hang },
@@ -277,5 +277,9 @@ const struct act mishaps[] = {
     { "no memory", run_short_of_memory },
     { "no descriptors", run_short_of_descriptors },
     { "memory limit", exceed_limit },
+    { "worker that crashes", apart_crash },
+    { "worker that is killed", apart_kill },
+    { "worker that hangs", apart_hang },
+    { "files that come and go", rescan_changes },
 };
 const size_t mishap_count = sizeof mishaps / sizeof *mishaps;

@@ -11,7 +11,7 @@
  *   syscalls contexts opened while one system call fails; COUNT is the number of such faults
  *   zoo      directories of random plugins, faulty and damaged ones, beside a good one, with random
  *            settings: each gets the reason that it must
- *   hours    computing with one fault in a hundred steps; COUNT is the number of seconds
+ *   hours    computing, also in workers, with one fault in a hundred steps; COUNT is in seconds
  *   junk     files in one directory that only have the names of plugins
  *
  * It prints a line with figures. The status is 1 if something went wrong, or if descriptors,

@@ -25,16 +25,19 @@ enum hw_status open_as(struct hw_options options, struct hw_context **context)
 
 void stay_open(struct stay *stay)
 {
-    static const char *const names[QUEUES] = { "discrete:0", "discrete:1", "cpu:0" };
-    must(open_as((struct hw_options){ .plugin_path_only = TEST_PLUGINS ":" PLUGINS,
-                                      .backends = "discrete,cpu",
-                                      .probe = random_below(2) ? "child" : "inproc" },
-                 &stay->context),
-         "hw_open");
-    for (int i = 0; i < QUEUES; i++) {
+    static const char *const names[] = { "discrete:0", "discrete:1", "cpu:0", "rogue:0" };
+    must(
+        open_as((struct hw_options){ .plugin_path_only = TEST_PLUGINS ":" PLUGINS ":" ROGUE,
+                                     .backends = "discrete,cpu,rogue",
+                                     .worker = "rogue",
+                                     .probe = random_below(2) ? "child" : "inproc" },
+                &stay->context),
+        "hw_open");
+    for (int i = 0; i <= QUEUES; i++) {
+        struct hw_queue **queue = i < QUEUES ? &stay->queues[i] : &stay->apart;
         struct hw_device *device;
         must(hw_device_find(stay->context, names[i], &device), names[i]);
-        must(hw_queue_open(device, NULL, &stay->queues[i]), names[i]);
+        must(hw_queue_open(device, NULL, queue), names[i]);
     }
 }
 
@@ -308,10 +311,20 @@ static void open_again(struct stay *stay)
     stay_open(stay);
 }
 
-const struct act steps[] = {
-    { "compute", compute },   { "multiply", multiply }, { "copy", travel },
-    { "graph", replay },      { "event", order },       { "pool", allocate },
-    { "pack", pack },         { "explain", explain },   { "threads", share },
-    { "open", open_another }, { "reopen", open_again },
+const struct scene steps[] = {
+    { "compute", compute },
+    { "multiply", multiply },
+    { "copy", travel },
+    { "graph", replay },
+    { "event", order },
+    { "pool", allocate },
+    { "pack", pack },
+    { "explain", explain },
+    { "threads", share },
+    { "open", open_another },
+    { "reopen", open_again },
+    { "worker", apart_compute },
+    { "start a worker", apart_all },
+    { "rescan", rescan_same },
 };
 const size_t step_count = sizeof steps / sizeof *steps;
