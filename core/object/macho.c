@@ -20,6 +20,7 @@ enum {
     LC_SEGMENT = 1,
     LC_LOAD_DYLIB = 0xc,
     LC_SEGMENT_64 = 0x19,
+    LC_RPATH = 0x1c,
     LC_REEXPORT_DYLIB = 0x1f,
     LC_DYLD_INFO = 0x22,
     LC_LOAD_UPWARD_DYLIB = 0x23,
@@ -102,13 +103,17 @@ static enum object_fault read_segment(struct macho *macho, const struct command 
     return fault;
 }
 
-static enum object_fault read_library(struct macho *macho, const struct command *command)
+/* Adds the text that lies behind the `head` bytes of the command. */
+static enum object_fault
+read_text(struct macho *macho, const struct command *command, unsigned head,
+          enum object_fault (*add)(struct reader *reader, uint64_t offset, uint64_t most))
 {
-    const uint64_t name = command->size >= 24 ? number(macho->reader, command->bytes + 8, 4)
-                                              : 0;
-    if (name < 24 || name >= command->size)
+    const uint64_t text = command->size >= head
+                              ? number(macho->reader, command->bytes + 8, 4)
+                              : 0;
+    if (text < head || text >= command->size)
         return bad_commands(macho);
-    return add_needed(macho->reader, command->offset + name, command->size - name);
+    return add(macho->reader, command->offset + text, command->size - text);
 }
 
 /* Where the trie of exports is: at this place of the command. */
@@ -133,7 +138,9 @@ static enum object_fault read_command(struct macho *macho, const struct command 
     case LC_LOAD_DYLIB:
     case LC_REEXPORT_DYLIB:
     case LC_LOAD_UPWARD_DYLIB:
-        return read_library(macho, command);
+        return read_text(macho, command, 24, add_needed);
+    case LC_RPATH:
+        return read_text(macho, command, 12, add_rpath);
     case LC_DYLD_INFO:
         return read_trie(macho, command, 40);
     case LC_DYLD_EXPORTS_TRIE:

@@ -50,6 +50,7 @@ enum object_format { OBJECT_NO_FORMAT, OBJECT_ELF, OBJECT_PE, OBJECT_MACHO };
 
 #define MAX_NEEDED   256
 #define MAX_VERSIONS 256
+#define MAX_RPATHS   64
 #define MAX_MACHINES 8 /* in one file: universal files of Mach-O have several */
 
 /* What the file contains. All names point into `strings`. */
@@ -65,6 +66,9 @@ struct object {
     uint32_t needed_count;
     char *manifest; /* the text of the note; NULL if there is none */
     size_t manifest_bytes;
+    /* Of Mach-O alone: where it searches for libraries whose names begin with "@rpath/". */
+    const char *rpaths[MAX_RPATHS];
+    uint32_t rpath_count;
     /* Of ELF alone: symbol versions that it needs of other libraries, */
     const char *versions[MAX_VERSIONS];
     uint32_t version_count;

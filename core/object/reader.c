@@ -106,24 +106,53 @@ void add_machine(struct reader *reader, const struct machine *rows, size_t count
         object->machines[object->machine_count++] = name;
 }
 
+/* Room for all names: those of libraries, then the paths. */
+static enum object_fault make_room(struct reader *reader)
+{
+    struct object *object = reader->object;
+    if (object->strings)
+        return OBJECT_GOOD;
+    object->strings_size = MAX_NEEDED * NAME_BYTES + MAX_RPATHS * RPATH_BYTES;
+    object->strings = malloc(object->strings_size);
+    return object->strings ? OBJECT_GOOD : no_memory(reader);
+}
+
+/* Copies a text that ends within `most` bytes from the offset to `size` bytes. */
+static bool take_text(const struct reader *reader, uint64_t offset, uint64_t most, char *to,
+                      size_t size)
+{
+    if (offset < reader->size && most > reader->size - offset)
+        most = reader->size - offset;
+    most = most < size ? most : size;
+    return read_at(reader, offset, to, most) && memchr(to, '\0', (size_t)most) && *to;
+}
+
 enum object_fault add_needed(struct reader *reader, uint64_t offset, uint64_t most)
 {
     struct object *object = reader->object;
     if (object->needed_count == MAX_NEEDED)
         return malformed(reader, "it needs too many libraries");
-    if (!object->strings) {
-        object->strings_size = MAX_NEEDED * NAME_BYTES;
-        object->strings = malloc(object->strings_size);
-        if (!object->strings)
-            return no_memory(reader);
-    }
+    if (make_room(reader))
+        return OBJECT_NO_MEMORY;
     char *name = object->strings + object->needed_count * NAME_BYTES;
-    if (offset < reader->size && most > reader->size - offset)
-        most = reader->size - offset;
-    most = most < NAME_BYTES ? most : NAME_BYTES;
-    if (!read_at(reader, offset, name, most) || !memchr(name, '\0', (size_t)most) || !*name)
+    if (!take_text(reader, offset, most, name, NAME_BYTES))
         return malformed(reader, "the name of a needed library is invalid");
     object->needed[object->needed_count++] = name;
+    return OBJECT_GOOD;
+}
+
+enum object_fault add_rpath(struct reader *reader, uint64_t offset, uint64_t most)
+{
+    struct object *object = reader->object;
+    if (object->rpath_count == MAX_RPATHS)
+        return malformed(reader, "it has too many paths for libraries");
+    if (make_room(reader))
+        return OBJECT_NO_MEMORY;
+    char *path = object->strings + MAX_NEEDED * NAME_BYTES +
+                 object->rpath_count * RPATH_BYTES;
+    if (!take_text(reader, offset, most, path, RPATH_BYTES))
+        return malformed(reader, "a path for libraries is invalid");
+    object->rpaths[object->rpath_count++] = path;
     return OBJECT_GOOD;
 }
 

@@ -7,9 +7,11 @@
 
 #include "object/object.h"
 
-#define ENTRY      "hw_plugin_entry"
-#define MAX_NOTES  (64u << 10) /* bytes, of one section or segment */
-#define NAME_BYTES 256         /* of a library's name in PE and Mach-O, with the NUL */
+#define ENTRY     "hw_plugin_entry"
+#define MAX_NOTES (64u << 10) /* bytes, of one section or segment */
+/* With the NUL, in PE and Mach-O: */
+#define NAME_BYTES  256  /* of a library's name */
+#define RPATH_BYTES 1024 /* of a path: PATH_MAX of macOS */
 
 struct reader {
     struct source *source;
@@ -52,9 +54,10 @@ struct machine {
 void add_machine(struct reader *reader, const struct machine *rows, size_t count,
                  uint64_t number);
 
-/* Adds a needed library by its name, which ends within `most` bytes from the offset. The first
- * call makes room for all names. */
+/* Adds a needed library by its name, or a path where libraries are searched. It ends within `most`
+ * bytes from the offset. The first call makes room for all of them. */
 enum object_fault add_needed(struct reader *reader, uint64_t offset, uint64_t most);
+enum object_fault add_rpath(struct reader *reader, uint64_t offset, uint64_t most);
 
 /* Takes the manifest from notes of the form that HW_PLUGIN() writes, if one of them is it. Of the
  * names and texts, each begins at a multiple of `align` bytes. */

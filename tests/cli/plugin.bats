@@ -152,17 +152,120 @@ far()
     says '  title +Far away'
     says '  ABI +1 to 1'
     says '  for +Windows, AArch64'
-    says '  needs +msvcrt.dll'
-    says '  opens +libfar.so.1'
+    says '  needs +msvcrt.dll: part of Windows'
+    says '  opens +libfar.so.1: cannot be looked up here without --root'
     says '  loads here +no: built for Windows on AArch64, not for Linux on .*'
     hw plugin show hw_far.dylib --json
     succeeds
     json 'd["schema"] == 1 and d["format"] == "Mach-O" and d["system"] == "macOS" and not d["loadable"]' \
         'sorted(d["machines"]) == ["AArch64", "x86-64"] and d["libraries"] == ["/usr/lib/libSystem.B.dylib"]' \
-        'd["reason"] is None and d["manifest"]["name"] == "far" and d["manifest"]["abi_max"] == 1'
+        'd["reason"] is None and d["manifest"]["name"] == "far" and d["manifest"]["abi_max"] == 1' \
+        'd["places"][0] == {"library": "/usr/lib/libSystem.B.dylib", "linked": True, "place": "system", "path": None,
+         "message": "part of macOS"} and d["places"][1]["place"] == "unknown" and not d["places"][1]["linked"]'
     hw plugin show hw_far.so
     succeeds
     says '  for +Linux, POWER'
+    [[ $output != *--root* ]]
+}
+
+# place NAME: the row of the library in the report.
+place()
+{
+    python3 -c '
+import json, sys
+rows = json.load(sys.stdin)["places"]
+print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv[1] in r["library"]])' \
+        "$1" <<<"$output"
+}
+
+@test "show: where Windows would find the libraries, in a tree that stands for its files" {
+    cd "$BATS_TEST_TMPDIR" || return
+    tree=$PWD/c
+    mkdir -p "$tree/Windows/System32" "$tree/Program Files/Mine/plugins"
+    far pe/far-needing.dll "c/Program Files/Mine/plugins/hw_far.dll"
+    plugin=$tree/"Program Files/Mine/plugins/hw_far.dll"
+    hw plugin show "$plugin"
+    succeeds
+    says '  needs +msvcrt.dll: part of Windows'
+    says ' +far.dll: cannot be looked up here without --root'
+    says ' +api-ms-win-core-file-l1-1-0.dll: part of Windows'
+    hw plugin show --root c "$plugin"
+    succeeds # the program may have it
+    says ' +far.dll: not found, but perhaps beside the program \(--program\)'
+    hw plugin show --root c --program 'program files/mine' "$plugin"
+    [ "$status" -eq 1 ]
+    says '  wrong +needs-library: it needs far.dll, which was not found in c'
+    # Letters have no case there. What lies beside the plugin comes first.
+    far pe/far-x86-64.dll "c/Program Files/Mine/FAR.DLL"
+    far pe/far-x86-64.dll c/Windows/System32/VCRuntime140.dll
+    hw plugin show --root c --program 'program files/mine' "$plugin" --json
+    succeeds
+    [ "$(place far.dll)" = "found $tree/Program Files/Mine/FAR.DLL" ]
+    [ "$(place vcruntime)" = "found $tree/Windows/System32/VCRuntime140.dll" ]
+    far pe/far-x86-64.dll "c/Program Files/Mine/plugins/Far.dll"
+    hw plugin show --root c "$plugin" --json
+    [ "$(place far.dll)" = "found $tree/Program Files/Mine/plugins/Far.dll" ]
+    hw plugin show "$plugin" --json # this place is known without a tree
+    [ "$(place far.dll)" = "found $tree/Program Files/Mine/plugins/Far.dll" ]
+    # One for another processor is in the way, and stops the search.
+    far pe/far-aarch64.dll "c/Program Files/Mine/plugins/Far.dll"
+    hw plugin check --root c --program 'Program Files/Mine' "$plugin"
+    [ "$status" -eq 1 ]
+    says ".*hw_far.dll: needs-library: it needs far.dll, which does not fit in c"
+    says " +far.dll: $tree/Program Files/Mine/plugins/Far.dll: built for Windows on AArch64"
+    echo text >"c/Program Files/Mine/plugins/Far.dll"
+    hw plugin show --root c "$plugin"
+    says " +far.dll: .*/Far.dll: not an object file"
+}
+
+@test "show: where macOS would find the libraries, in a tree that stands for its files" {
+    cd "$BATS_TEST_TMPDIR" || return
+    tree=$PWD/mac plugin=$PWD/mac/opt/mine/bin/hw_far.dylib
+    framework=Library/Frameworks/Far.framework
+    mkdir -p mac/opt/mine/bin mac/opt/far/lib mac/opt/mine/lib mac/Applications/Far.app/Contents/MacOS \
+        mac/$framework/Versions/A
+    far macho/far-needing.dylib mac/opt/mine/bin/hw_far.dylib
+    hw plugin show --root mac --program /Applications/Far.app/Contents/MacOS "$plugin"
+    [ "$status" -eq 1 ]
+    says '  needs +/usr/lib/libSystem.B.dylib: part of macOS'
+    says ' +@rpath/libfar.1.dylib: not found'
+    says ' +@executable_path/../lib/libprogram.dylib: not found'
+    says '  wrong +needs-library: it needs @rpath/libfar.1.dylib, which was not found in mac'
+    # A link with an absolute path starts at the root of the tree.
+    far macho/far-universal.dylib mac/opt/far/lib/libfar.dylib
+    ln -s /opt/far/lib/libfar.dylib mac/opt/far/lib/libfar.1.dylib
+    mkdir -p mac/Applications/Far.app/Contents/lib
+    far macho/far-x86-64.dylib mac/Applications/Far.app/Contents/lib/libprogram.dylib
+    far macho/far-x86-64.dylib mac/$framework/Versions/A/Far
+    hw plugin show --root mac --program /Applications/Far.app/Contents/MacOS "$plugin" --json
+    succeeds
+    [ "$(place rpath)" = "found $tree/opt/far/lib/libfar.1.dylib" ]
+    [ "$(place program)" = "found $tree/Applications/Far.app/Contents/MacOS/../lib/libprogram.dylib" ]
+    [ "$(place framework)" = "found $tree/$framework/Versions/A/Far" ]
+    hw plugin show --root mac "$plugin" --json
+    succeeds
+    [ "$(place program)" = "unknown not found, but perhaps beside the program (--program)" ]
+    # The plugin's own path comes first, except for what does not fit.
+    echo text >mac/opt/mine/lib/libfar.1.dylib
+    hw plugin show --root mac "$plugin" --json
+    [ "$(place rpath)" = "found $tree/opt/far/lib/libfar.1.dylib" ]
+    far macho/far-x86-64.dylib mac/opt/mine/lib/libfar.1.dylib
+    hw plugin show --root mac "$plugin" --json
+    [ "$(place rpath)" = "found $tree/opt/mine/bin/../lib/libfar.1.dylib" ]
+    # The variables of dyld come before all.
+    mkdir mac/elsewhere
+    far macho/far-x86-64.dylib mac/elsewhere/libfar.1.dylib
+    DYLD_LIBRARY_PATH=/elsewhere hw plugin show --root mac "$plugin" --json
+    [ "$(place rpath)" = "found $tree/elsewhere/libfar.1.dylib" ]
+}
+
+@test "show: a tree that is none" {
+    cd "$BATS_TEST_TMPDIR" || return
+    far pe/far-needing.dll hw_far.dll
+    hw plugin show --root nowhere hw_far.dll
+    fails 2 "--root nowhere: it is not a directory that can be read"
+    hw plugin show --program bin hw_far.dll
+    fails 2 "--program is a directory below that of --root, which is missing"
 }
 
 @test "show: the plugins of the build are for this system" {

@@ -106,6 +106,45 @@ static void check_whole(const struct whole *row, const struct object *object)
     assert_string_equal(manifest.needs[0], "libfar.so.1");
 }
 
+/* ---- what they need, and where they search for it ---- */
+
+static void check_list(const char *const *list, uint32_t count, const char *const *expected)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        assert_non_null(expected[i]);
+        assert_string_equal(list[i], expected[i]);
+    }
+    assert_null(expected[count]);
+}
+
+static void all_libraries_and_paths_are_read(void **state)
+{
+    static const struct {
+        const char *file, *needed[6], *rpaths[3];
+    } needing[] = {
+        { "pe/far-needing.dll",
+          { "msvcrt.dll", "far.dll", "vcruntime140.dll",
+            "api-ms-win-core-file-l1-1-0.dll" },
+          { NULL } },
+        { "macho/far-needing.dylib",
+          { "/usr/lib/libSystem.B.dylib", "@rpath/libfar.1.dylib",
+            "@executable_path/../lib/libprogram.dylib",
+            "/Library/Frameworks/Far.framework/Versions/A/Far" },
+          { "@loader_path/../lib", "/opt/far/lib" } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof needing / sizeof *needing; i++) {
+        struct bytes bytes = load(needing[i].file);
+        struct object object;
+        char why[256] = "";
+        assert_int_equal(read_exactly(bytes.at, bytes.size, &object, why), OBJECT_GOOD);
+        check_list(object.needed, object.needed_count, needing[i].needed);
+        check_list(object.rpaths, object.rpath_count, needing[i].rpaths);
+        object_free(&object);
+        free(bytes.at);
+    }
+}
+
 /* On the system and the processor of the test, nothing is said; elsewhere, both are named. */
 static void check_foreign(const struct whole *row, const struct object *object)
 {
@@ -398,6 +437,15 @@ static void macho_library(struct bytes *b)
 {
     put(b, macho_command(b, 12) + 8, 4096, 4);
 }
+static void macho_rpath(struct bytes *b)
+{
+    put(b, macho_command(b, 0x8000001c) + 8, 4, 4);
+}
+static void macho_rpath_endless(struct bytes *b)
+{
+    const size_t at = macho_command(b, 0x8000001c);
+    memset(b->at + at + 12, '/', word_at(b, at + 4) - 12);
+}
 static void macho_trie_far(struct bytes *b)
 {
     put(b, macho_trie(b), 0x7fffffff, 4);
@@ -461,71 +509,59 @@ static const struct wrong {
     void (*change)(struct bytes *bytes);
     enum object_fault fault;
 } wrongs[] = {
-#define ROW(file, change, FAULT) { file, #change, change, OBJECT_##FAULT },
-    ROW("elf/far-aarch64.so", rename_entry, NO_ENTRY) ROW(
-        "elf/far-powerpc64.so", rename_entry,
-        NO_ENTRY) ROW("pe/far-x86-64.dll", rename_entry,
-                      NO_ENTRY) ROW("pe/far-x86.dll", rename_entry,
-                                    NO_ENTRY) ROW("pe/far-x86-64.dll", pe_dos,
-                                                  NOT_SHARED) ROW("pe/far-x86-64.dll",
-                                                                  pe_header_far, TRUNCATED)
-        ROW("pe/far-x86-64.dll", pe_program, NOT_SHARED) ROW(
-            "pe/far-x86-64.dll", pe_unlinked,
-            NOT_SHARED) ROW("pe/far-x86-64.dll", pe_kind,
-                            MALFORMED) ROW("pe/far-x86-64.dll", pe_no_sections,
-                                           MALFORMED) ROW("pe/far-x86-64.dll",
-                                                          pe_many_sections,
-                                                          MALFORMED) ROW("pe/far-x86-64.dll",
-                                                                         pe_long_section,
-                                                                         TRUNCATED)
-            ROW("pe/far-x86-64.dll", pe_far_section, TRUNCATED) ROW(
-                "pe/far-x86-64.dll", pe_no_code,
-                BAD_ENTRY) ROW("pe/far-x86-64.dll", pe_forwarded,
-                               BAD_ENTRY) ROW("pe/far-x86-64.dll", pe_exports_far,
-                                              MALFORMED) ROW("pe/far-x86-64.dll",
-                                                             pe_exports_none, NO_ENTRY)
-                ROW("pe/far-x86-64.dll", pe_names_far, MALFORMED) ROW(
-                    "pe/far-x86-64.dll", pe_names_many,
-                    MALFORMED) ROW("pe/far-x86-64.dll", pe_imports_far,
-                                   MALFORMED) ROW("pe/far-x86-64.dll", pe_import_name,
-                                                  MALFORMED) ROW("pe/far-x86-64.dll",
-                                                                 pe_symbols, TRUNCATED)
-                    ROW("macho/far-x86-64.dylib", rename_entry, NO_ENTRY) ROW(
-                        "macho/far-x86-64.dylib", macho_program,
-                        NOT_SHARED) ROW("macho/far-x86-64.dylib", macho_unlinked,
-                                        NOT_SHARED) ROW("macho/far-x86-64.dylib",
-                                                        macho_symbols, NOT_SHARED)
-                        ROW("macho/far-x86-64.dylib", macho_many, MALFORMED) ROW(
-                            "macho/far-x86-64.dylib", macho_long,
-                            MALFORMED) ROW("macho/far-x86-64.dylib", macho_cut,
-                                           TRUNCATED) ROW("macho/far-x86-64.dylib",
-                                                          macho_empty, MALFORMED)
-                            ROW("macho/far-x86-64.dylib", macho_overlong, MALFORMED) ROW(
-                                "macho/far-x86-64.dylib", macho_sections,
-                                MALFORMED) ROW("macho/far-x86-64.dylib", macho_no_code,
-                                               BAD_ENTRY) ROW("macho/far-x86-64.dylib",
-                                                              macho_elsewhere, BAD_ENTRY)
-                                ROW("macho/far-x86-64.dylib", macho_far,
-                                    TRUNCATED) ROW("macho/far-x86-64.dylib", macho_note,
-                                                   TRUNCATED) ROW("macho/far-x86-64.dylib",
-                                                                  macho_library, MALFORMED)
-                                    ROW("macho/far-x86-64.dylib", macho_trie_far,
-                                        MALFORMED) ROW("macho/far-x86-64.dylib",
-                                                       macho_trie_huge, MALFORMED)
-                                        ROW("macho/far-x86-64.dylib", macho_trie_none,
-                                            NO_ENTRY) ROW("macho/far-x86-64.dylib",
-                                                          macho_trie_loop, NO_ENTRY)
-                                            ROW("macho/far-x86-64.dylib", macho_trie_zeros,
-                                                MALFORMED) ROW("macho/far-universal.dylib",
-                                                               fat_none, NOT_AN_OBJECT)
-                                                ROW("macho/far-universal.dylib", fat_java,
-                                                    NOT_AN_OBJECT)
-                                                    ROW("macho/far-universal.dylib",
-                                                        fat_far, TRUNCATED)
-                                                        ROW("macho/far-universal.dylib",
-                                                            fat_long, TRUNCATED)
-                                                            ROW("macho/far-universal.dylib",
-                                                                fat_elf, MALFORMED)
+#define ROW(file, change, FAULT)                                                           \
+    {                                                                                      \
+        file, #change, change, OBJECT_##FAULT                                              \
+    }
+    ROW("elf/far-aarch64.so", rename_entry, NO_ENTRY),
+    ROW("elf/far-powerpc64.so", rename_entry, NO_ENTRY),
+    ROW("pe/far-x86-64.dll", rename_entry, NO_ENTRY),
+    ROW("pe/far-x86.dll", rename_entry, NO_ENTRY),
+    ROW("pe/far-x86-64.dll", pe_dos, NOT_SHARED),
+    ROW("pe/far-x86-64.dll", pe_header_far, TRUNCATED),
+    ROW("pe/far-x86-64.dll", pe_program, NOT_SHARED),
+    ROW("pe/far-x86-64.dll", pe_unlinked, NOT_SHARED),
+    ROW("pe/far-x86-64.dll", pe_kind, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_no_sections, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_many_sections, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_long_section, TRUNCATED),
+    ROW("pe/far-x86-64.dll", pe_far_section, TRUNCATED),
+    ROW("pe/far-x86-64.dll", pe_no_code, BAD_ENTRY),
+    ROW("pe/far-x86-64.dll", pe_forwarded, BAD_ENTRY),
+    ROW("pe/far-x86-64.dll", pe_exports_far, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_exports_none, NO_ENTRY),
+    ROW("pe/far-x86-64.dll", pe_names_far, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_names_many, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_imports_far, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_import_name, MALFORMED),
+    ROW("pe/far-x86-64.dll", pe_symbols, TRUNCATED),
+    ROW("macho/far-x86-64.dylib", rename_entry, NO_ENTRY),
+    ROW("macho/far-x86-64.dylib", macho_program, NOT_SHARED),
+    ROW("macho/far-x86-64.dylib", macho_unlinked, NOT_SHARED),
+    ROW("macho/far-x86-64.dylib", macho_symbols, NOT_SHARED),
+    ROW("macho/far-x86-64.dylib", macho_many, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_long, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_cut, TRUNCATED),
+    ROW("macho/far-x86-64.dylib", macho_empty, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_overlong, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_sections, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_no_code, BAD_ENTRY),
+    ROW("macho/far-x86-64.dylib", macho_elsewhere, BAD_ENTRY),
+    ROW("macho/far-x86-64.dylib", macho_far, TRUNCATED),
+    ROW("macho/far-x86-64.dylib", macho_note, TRUNCATED),
+    ROW("macho/far-x86-64.dylib", macho_library, MALFORMED),
+    ROW("macho/far-needing.dylib", macho_rpath, MALFORMED),
+    ROW("macho/far-needing.dylib", macho_rpath_endless, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_trie_far, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_trie_huge, MALFORMED),
+    ROW("macho/far-x86-64.dylib", macho_trie_none, NO_ENTRY),
+    ROW("macho/far-x86-64.dylib", macho_trie_loop, NO_ENTRY),
+    ROW("macho/far-x86-64.dylib", macho_trie_zeros, MALFORMED),
+    ROW("macho/far-universal.dylib", fat_none, NOT_AN_OBJECT),
+    ROW("macho/far-universal.dylib", fat_java, NOT_AN_OBJECT),
+    ROW("macho/far-universal.dylib", fat_far, TRUNCATED),
+    ROW("macho/far-universal.dylib", fat_long, TRUNCATED),
+    ROW("macho/far-universal.dylib", fat_elf, MALFORMED),
 #undef ROW
 };
 enum { WRONGS = sizeof wrongs / sizeof *wrongs };
@@ -541,15 +577,16 @@ static void test_wrong(void **state)
 
 int main(void)
 {
-    static struct CMUnitTest tests[3 * WHOLES + WRONGS];
-    static char names[3 * WHOLES + WRONGS][96];
+    static struct CMUnitTest tests[1 + 3 * WHOLES + WRONGS] = { cmocka_unit_test(
+        all_libraries_and_paths_are_read) };
+    static char names[1 + 3 * WHOLES + WRONGS][96];
     static const struct {
         const char *name;
         void (*run)(void **state);
     } kinds[] = { { "whole", test_whole },
                   { "cut", test_cuts },
                   { "changed", test_changes } };
-    size_t count = 0;
+    size_t count = 1;
     for (size_t i = 0; i < 3 * WHOLES; i++, count++) {
         snprintf(names[count], sizeof names[count], "%s %s", wholes[i / 3].file,
                  kinds[i % 3].name);

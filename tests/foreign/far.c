@@ -3,6 +3,18 @@
  * only read, never loaded, and calls nothing. */
 #include <hw/plugin.h>
 
+/* Functions of libraries that it needs: X(name) of each. */
+#ifdef NEEDS
+#define X(name) extern void name(void);
+NEEDS
+#undef X
+__attribute__((used)) static void (*const needed[])(void) = {
+#define X(name) name,
+    NEEDS
+#undef X
+};
+#endif
+
 static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 {
     (void)host;

@@ -46,6 +46,16 @@ aarch64 aarch64 arm64
 x86 i686 i386
 ROWS
 
+# One that needs libraries which are parts of Windows, and two which are not.
+for library in far vcruntime140 api-ms-win-core-file-l1-1-0; do
+    printf 'LIBRARY %s.dll\nEXPORTS\nneeded_%s\n' "$library" "${library//-/_}" >"$work/$library.def"
+    llvm-dlltool-14 -m i386:x86-64 -d "$work/$library.def" -l "$work/$library.lib"
+done
+compile x86_64-pc-windows-gnu needing \
+    -DNEEDS='X(needed_far) X(needed_vcruntime140) X(needed_api_ms_win_core_file_l1_1_0)'
+lld-link-14 -lldmingw /dll /noentry /nodefaultlib /timestamp:0 "/out:$out/pe/far-needing.dll" \
+    "/implib:$work/implib.lib" "$work/needing.o" "$work"/{x86-64,far,vcruntime140,api-ms-win-core-file-l1-1-0}.lib
+
 # macOS: the C library is libSystem, of which a .tbd names the functions.
 cat >"$work/libSystem.tbd" <<'TBD'
 --- !tapi-tbd
@@ -64,3 +74,17 @@ for name in x86_64 arm64; do
 done
 cp "$work/x86_64.dylib" "$out/macho/far-x86-64.dylib"
 llvm-lipo-14 -create "$work/x86_64.dylib" "$work/arm64.dylib" -output "$out/macho/far-universal.dylib"
+
+# One that searches for libraries: by a path of its own, beside the program, and as a framework.
+stub()
+{
+    printf -- '--- !tapi-tbd\ntbd-version: 4\ntargets: [ x86_64-macos ]\ninstall-name: "%s"\n' "$2" >"$work/$1.tbd"
+    printf 'exports:\n  - targets: [ x86_64-macos ]\n    symbols: [ _needed_%s ]\n...\n' "$1" >>"$work/$1.tbd"
+}
+stub rpath @rpath/libfar.1.dylib
+stub program @executable_path/../lib/libprogram.dylib
+stub framework /Library/Frameworks/Far.framework/Versions/A/Far
+compile x86_64-apple-macos11 needing-macos -DNEEDS='X(needed_rpath) X(needed_program) X(needed_framework)'
+ld64.lld-14 -dylib -arch x86_64 -platform_version macos 11.0 11.0 -install_name hw_far.dylib \
+    -rpath @loader_path/../lib -rpath /opt/far/lib -o "$out/macho/far-needing.dylib" "$work/needing-macos.o" \
+    "$work"/{libSystem,rpath,program,framework}.tbd

@@ -4,6 +4,7 @@
 #ifndef FUZZ_OBJECT_H
 #define FUZZ_OBJECT_H
 
+#include "object/elsewhere.h"
 #include "object/manifest.h"
 #include "object/object.h"
 
@@ -14,12 +15,38 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile size_t fuzz_sum;
 
+/* A place is below its base, and has an end. */
+static inline enum there fuzz_look(void *user, enum base base, const char *path)
+{
+    if (*path == '/' || strlen(path) > 4096)
+        abort();
+    *(size_t *)user += strlen(path) + (size_t)base;
+    return THERE_NOTHING;
+}
+
+/* Where libraries of Windows and macOS would be. */
+static inline size_t fuzz_places(const struct object *object)
+{
+    size_t sum = 0;
+    const struct elsewhere elsewhere = { .object = object,
+                                         .variables = { "/a:b::/c", ":", "/f", "" },
+                                         .look = fuzz_look,
+                                         .user = &sum };
+    const bool elf = object->format != OBJECT_PE && object->format != OBJECT_MACHO;
+    for (uint32_t i = 0; i < object->needed_count && !elf; i++)
+        if (library_elsewhere(&elsewhere, object->needed[i]) == LIBRARY_FOUND)
+            abort();
+    for (uint32_t i = 0; i < object->rpath_count; i++)
+        sum += strlen(object->rpaths[i]);
+    return sum;
+}
+
 /* What is handed out is all there. */
 static inline void fuzz_use(const struct object *object, enum object_fault fault)
 {
     struct manifest manifest;
     char text[64];
-    size_t sum = 0;
+    size_t sum = fuzz_places(object);
     for (uint32_t i = 0; i < object->needed_count; i++)
         sum += strlen(object->needed[i]);
     for (uint32_t i = 0; i < object->version_count; i++)

@@ -43,7 +43,7 @@ function may_see(source, header, own)
     # They stand alone, and are compiled into whatever needs them.
     if (header ~ /^core\/base\/(sha256|whole)\.h$/ && (own == "tools" || own ~ /^plugin /))
         return 1
-    if (header ~ /^core\/object\/(object|manifest)\.h$/ && own == "tools")
+    if (header ~ /^core\/object\/(elsewhere|object|manifest)\.h$/ && own == "tools")
         return 1
     if (own == "tests")
         return 1

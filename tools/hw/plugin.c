@@ -28,7 +28,9 @@ static const struct manual manual = {
         "hw plugin - what plugin files are, and which of them may be loaded\n\n"
         "show prints what a file is: its name, the ABI versions it supports, the system and the\n"
         "processor it was built for, and the libraries that it needs. The file is read, not\n"
-        "loaded, so it may be one for another system: .so, .dll, .dylib.\n\n"
+        "loaded, so it may be one for another system: .so, .dll, .dylib. Where Windows or macOS\n"
+        "would find these libraries is looked up beside the file and, with --root, in a directory\n"
+        "that stands for the file system of such a machine.\n\n"
         "check says of a file, or of each file in a directory that is named like a plugin,\n"
         "whether it is one, whole, and named as its manifest says.\n\n"
         "lock writes the SHA-256 digests of all plugin files in DIRECTORY to plugins.lock there.\n"
@@ -38,12 +40,14 @@ static const struct manual manual = {
     .arguments = "[OPTION...] show FILE | check FILE|DIRECTORY | lock DIRECTORY",
     .notes =
         "  hw plugin show ./hw_mine.dll\n"
+        "  hw plugin show --root /mnt/c --program 'Program Files/Mine' ./hw_mine.dll\n"
         "  hw plugin check /usr/lib/hw\n"
         "  hw plugin lock /usr/lib/hw\n"
         "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   what has changed since\n"
         "  hw explain                                      what the library says of it\n\n"
         "The exit status is 1 if a file is not a sound plugin, if there is none to check, if a\n"
-        "file cannot be read, or if plugins.lock cannot be written. Whether a plugin works is\n"
+        "file cannot be read, if a library that it is linked with is not in the directory of\n"
+        "--root, or if plugins.lock cannot be written. Whether a plugin works is\n"
         "for 'hw explain FILE' and 'hw verify FILE' to find out: they load it.",
 };
 
@@ -152,10 +156,32 @@ static int lock(const char *path)
     return good ? 0 : EXIT_FAILED;
 }
 
+static bool is_tree(const struct tree *tree)
+{
+    struct stat about;
+    if (tree->program && !tree->root)
+        complain("--program is a directory below that of --root, which is missing");
+    else if (tree->root && (stat(tree->root, &about) || !S_ISDIR(about.st_mode)))
+        complain("--root %s: it is not a directory that can be read", tree->root);
+    else
+        return true;
+    return false;
+}
+
 int cmd_plugin(int argc, const char **argv)
 {
     static const char *const actions[] = { "show", "check", "lock", NULL };
-    const struct poptOption table[] = { OPTIONS_COMMON, POPT_TABLEEND };
+    struct tree tree = { NULL, NULL };
+    const struct poptOption table[] = {
+        { "root", '\0', POPT_ARG_STRING, &tree.root, 0,
+          "show, check: look for libraries of a .dll or .dylib in this directory, as in the "
+          "root of its system",
+          "DIRECTORY" },
+        { "program", '\0', POPT_ARG_STRING, &tree.program, 0,
+          "the directory there of the program that loads the plugin", "DIRECTORY" },
+        OPTIONS_COMMON,
+        POPT_TABLEEND,
+    };
     struct arguments arguments;
     int status;
 
@@ -173,11 +199,13 @@ int cmd_plugin(int argc, const char **argv)
             complain(
                 "%s: a %s is missing; 'hw status' lists the directories that are searched",
                 action, *action == 's' ? "file" : "directory");
-        else
-            status = *action == 's'   ? plugin_show(path)
-                     : *action == 'c' ? plugin_check(path)
+        else if (is_tree(&tree))
+            status = *action == 's'   ? plugin_show(path, &tree)
+                     : *action == 'c' ? plugin_check(path, &tree)
                                       : lock(path);
     }
+    free(tree.root);
+    free(tree.program);
     options_close(&arguments);
     return status;
 }

@@ -21,12 +21,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WHY 320
+#define WHY   320
+#define PLACE (PATH_MAX + WHY) /* bytes of a text that describes one */
 
 /* A file, and what is wrong with it. */
 struct shown {
     const char *path, *file; /* `file` is the last part of the path */
+    const struct tree *tree;
     struct object object;
+    struct sought *sought; /* libraries that were looked for */
+    uint32_t sought_count;
     struct manifest manifest;
     bool has_manifest;
     const char *reason; /* a code as in `hw explain`; NULL: nothing is wrong */
@@ -143,12 +147,78 @@ static void check_abi(struct shown *shown)
                HW_ABI_VERSION);
 }
 
+/* ---- the libraries that it needs ---- */
+
+static void seek(struct shown *shown, const char *name, bool linked)
+{
+    struct sought *sought = &shown->sought[shown->sought_count++];
+    *sought = (struct sought){ .name = name, .linked = linked };
+    tree_find(shown->tree, &shown->object, shown->path, sought);
+    if (linked && shown->tree->root && sought->located <= LIBRARY_UNFIT)
+        refuse(shown, "needs-library", "it needs %s, which %s in %s", name,
+               sought->located == LIBRARY_UNFIT ? "does not fit" : "was not found",
+               shown->tree->root);
+}
+
+/* Those of Linux are for the library to find: 'hw explain' shows what it says. */
+static bool find_libraries(struct shown *shown)
+{
+    const struct object *object = &shown->object;
+    const struct manifest *manifest = &shown->manifest;
+    const uint32_t opened = shown->has_manifest ? manifest->need_count : 0;
+    if (object->format != OBJECT_PE && object->format != OBJECT_MACHO)
+        return true;
+    shown->sought = calloc(object->needed_count + opened + 1, sizeof *shown->sought);
+    for (uint32_t i = 0; shown->sought && i < object->needed_count; i++)
+        seek(shown, object->needed[i], true);
+    for (uint32_t i = 0; shown->sought && i < opened; i++)
+        seek(shown, manifest->needs[i], false);
+    return shown->sought != NULL;
+}
+
+/* Where it was found, or what became of the search. */
+static void describe_place(const struct shown *shown, const struct sought *sought,
+                           char text[PLACE])
+{
+    const size_t size = PLACE;
+    const struct tree *tree = shown->tree;
+    switch (sought->located) {
+    case LIBRARY_FOUND:
+        snprintf(text, size, "%s", sought->path);
+        break;
+    case LIBRARY_OF_SYSTEM:
+        snprintf(text, size, "part of %s", object_system(&shown->object));
+        break;
+    case LIBRARY_UNFIT:
+        snprintf(text, size, "%s: %s", sought->path, sought->why);
+        break;
+    case LIBRARY_UNKNOWN:
+        snprintf(text, size, "%s",
+                 !tree->root      ? "cannot be looked up here without --root"
+                 : !tree->program ? "not found, but perhaps beside the program (--program)"
+                                  : "not found, but perhaps a part of macOS");
+        break;
+    default:
+        snprintf(text, size, "not found");
+    }
+}
+
+static void shown_free(struct shown *shown)
+{
+    if (!shown)
+        return;
+    object_free(&shown->object);
+    free(shown->sought);
+    free(shown);
+}
+
 /* The caller calls shown_free(). NULL: out of memory. */
-static struct shown *shown_read(const char *path)
+static struct shown *shown_read(const char *path, const struct tree *tree)
 {
     struct shown *shown = calloc(1, sizeof *shown);
     if (!shown)
         return NULL;
+    shown->tree = tree;
     shown->path = path;
     shown->file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     read_object(shown);
@@ -156,14 +226,10 @@ static struct shown *shown_read(const char *path)
         read_manifest_of(shown);
     check_name(shown);
     check_abi(shown);
-    return shown;
-}
-
-static void shown_free(struct shown *shown)
-{
-    if (shown)
-        object_free(&shown->object);
-    free(shown);
+    if (find_libraries(shown))
+        return shown;
+    shown_free(shown);
+    return NULL;
 }
 
 /* ---- as JSON ---- */
@@ -179,6 +245,27 @@ static json_t *texts(const char *const *list, uint32_t count)
 static json_t *text_or_null(const char *text)
 {
     return text && *text ? json_text(text, strlen(text)) : json_null();
+}
+
+static json_t *places_json(const struct shown *shown)
+{
+    static const char *const words[] = { [LIBRARY_MISSING] = "missing",
+                                         [LIBRARY_UNFIT] = "unfit",
+                                         [LIBRARY_UNKNOWN] = "unknown",
+                                         [LIBRARY_OF_SYSTEM] = "system",
+                                         [LIBRARY_FOUND] = "found" };
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < shown->sought_count; i++) {
+        const struct sought *sought = &shown->sought[i];
+        char text[PLACE];
+        describe_place(shown, sought, text);
+        json_array_append_new(
+            array,
+            json_pack("{s:o, s:b, s:s, s:o, s:o}", "library", text_or_null(sought->name),
+                      "linked", sought->linked, "place", words[sought->located], "path",
+                      text_or_null(sought->path), "message", text_or_null(text)));
+    }
+    return array;
 }
 
 static json_t *shown_json(const struct shown *shown)
@@ -197,6 +284,8 @@ static json_t *shown_json(const struct shown *shown)
     if (object->machine_count)
         json_object_set_new(tree, "bits", json_integer(object->bits));
     json_object_set_new(tree, "libraries", texts(object->needed, object->needed_count));
+    if (shown->sought)
+        json_object_set_new(tree, "places", places_json(shown));
     if (shown->has_manifest)
         json_object_set_new(
             tree, "manifest",
@@ -217,6 +306,22 @@ static void say_list(const char *what, const char *const *list, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         clean_text(clean, sizeof clean, list[i]);
         say("  %-12s%s\n", i ? "" : what, clean);
+    }
+}
+
+/* The libraries that were looked for; of `linked`, those that are linked. */
+static void say_places(const char *what, const struct shown *shown, bool linked)
+{
+    for (uint32_t i = 0; i < shown->sought_count; i++) {
+        const struct sought *sought = &shown->sought[i];
+        char text[PLACE], clean[PLACE], name[512];
+        if (sought->linked != linked)
+            continue;
+        describe_place(shown, sought, text);
+        clean_text(clean, sizeof clean, text);
+        clean_text(name, sizeof name, sought->name);
+        say("  %-12s%s: %s\n", what, name, clean);
+        what = "";
     }
 }
 
@@ -246,8 +351,13 @@ static void say_shown(const struct shown *shown)
     if (object->format)
         say("  %-12s%s, %s\n", "for", object_system(object),
             object_machines(object, machines, sizeof machines));
-    say_list("needs", object->needed, object->needed_count);
-    say_list("opens", manifest->needs, shown->has_manifest ? manifest->need_count : 0);
+    if (shown->sought) {
+        say_places("needs", shown, true);
+        say_places("opens", shown, false);
+    } else {
+        say_list("needs", object->needed, object->needed_count);
+        say_list("opens", manifest->needs, shown->has_manifest ? manifest->need_count : 0);
+    }
     if (shown->reason) {
         clean_text(clean, sizeof clean, shown->why);
         say_folded(14, "  %s%-12s%s%s: %s\n", ink(RED), "wrong", ink(PLAIN), shown->reason,
@@ -260,16 +370,16 @@ static void say_shown(const struct shown *shown)
                    "loads here");
 }
 
-int plugin_show(const char *path)
+int plugin_show(const char *path, const struct tree *tree)
 {
-    struct shown *shown = shown_read(path);
+    struct shown *shown = shown_read(path, tree);
     const int status = shown && !shown->reason ? 0 : EXIT_FAILED;
     if (!shown) {
         complain("out of memory");
     } else if (out_json) {
-        json_t *tree = shown_json(shown);
-        json_object_set_new(tree, "schema", json_integer(1));
-        out_tree(tree);
+        json_t *json = shown_json(shown);
+        json_object_set_new(json, "schema", json_integer(1));
+        out_tree(json);
     } else {
         say_shown(shown);
     }
@@ -280,13 +390,14 @@ int plugin_show(const char *path)
 /* ---- many ---- */
 
 struct checking {
+    const struct tree *tree;
     json_t *rows;
     unsigned good, bad;
 };
 
 static void check_file(struct checking *checking, const char *path)
 {
-    struct shown *shown = shown_read(path);
+    struct shown *shown = shown_read(path, checking->tree);
     char file[PATH_MAX], why[2 * WHY], machines[128];
     if (!shown) {
         complain("out of memory");
@@ -305,6 +416,10 @@ static void check_file(struct checking *checking, const char *path)
             shown->manifest.name, (unsigned)shown->manifest.abi_min,
             (unsigned)shown->manifest.abi_max, object_system(&shown->object),
             object_machines(&shown->object, machines, sizeof machines));
+    if (!out_json) {
+        say_places("needs", shown, true);
+        say_places("opens", shown, false);
+    }
     shown_free(shown);
 }
 
@@ -335,9 +450,9 @@ static bool check_directory(struct checking *checking, const char *directory)
     return true;
 }
 
-int plugin_check(const char *path)
+int plugin_check(const char *path, const struct tree *tree)
 {
-    struct checking checking = { .rows = json_array() };
+    struct checking checking = { .tree = tree, .rows = json_array() };
     struct stat about;
     const bool is_directory = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     if (is_directory && !check_directory(&checking, path)) {

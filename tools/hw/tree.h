@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* tree.h - a directory that stands for the file system of a machine with Windows or macOS, and
+ * where a plugin finds the libraries that it needs there. */
+#ifndef HW_TOOL_TREE_H
+#define HW_TOOL_TREE_H
+
+#include "object/elsewhere.h"
+
+#include <limits.h>
+
+struct tree {
+    char *root;    /* the directory; NULL: only that of the plugin is known */
+    char *program; /* the directory of the program, from the root on; NULL: not known */
+};
+
+/* A library that was looked for. */
+struct sought {
+    const char *name; /* "a|b" means that either one is enough */
+    bool linked;      /* not merely opened when the plugin runs */
+    enum located located;
+    char path[PATH_MAX]; /* here; "" if it is in no file */
+    char why[256];       /* why the file does not fit */
+};
+
+/* Looks for `sought->name`, which the object in `file` needs, and fills in the rest. */
+void tree_find(const struct tree *tree, const struct object *object, const char *file,
+               struct sought *sought);
+
+#endif
