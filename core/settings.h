@@ -28,7 +28,8 @@
     X(log, "HW_LOG", "warn")                                                               \
     X(shadow, "HW_SHADOW", "off")                                                          \
     X(route, "HW_ROUTE", "auto")                                                           \
-    X(worker, "HW_WORKER", "")
+    X(worker, "HW_WORKER", "")                                                             \
+    X(worker_timeout, "HW_WORKER_TIMEOUT", "300")
 
 enum setting {
 #define X(field, variable, fallback) SETTING_##field,
@@ -62,11 +63,12 @@ struct settings {
     enum route_mode route;
     enum hw_precision precision;
     uint64_t memory_limit;
-    uint32_t threads;       /* 0: as many as the process may use */
-    uint32_t shadow;        /* of so many calls of an op one is compared; 0: none */
-    int32_t log_level;      /* 0: off */
-    uint32_t probe_timeout; /* seconds */
-    bool probe_child;       /* plugins are tried in a process of their own first */
+    uint32_t threads;        /* 0: as many as the process may use */
+    uint32_t shadow;         /* of so many calls of an op one is compared; 0: none */
+    int32_t log_level;       /* 0: off */
+    uint32_t probe_timeout;  /* seconds */
+    uint32_t worker_timeout; /* seconds; 0: none */
+    bool probe_child;        /* plugins are tried in a process of their own first */
     bool trust;
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */

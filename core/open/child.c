@@ -30,10 +30,11 @@
 /* What the start of a plugin, and the checks of its file, depend on. For hw-probe that is not
  * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), and no fault of
  * its devices. */
-static const enum setting passed_on[] = { SETTING_trust,        SETTING_probe_timeout,
-                                          SETTING_threads,      SETTING_precision,
-                                          SETTING_memory_limit, SETTING_cache_dir,
-                                          SETTING_log,          SETTING_kernel };
+static const enum setting passed_on[] = { SETTING_trust,         SETTING_probe_timeout,
+                                          SETTING_threads,       SETTING_precision,
+                                          SETTING_memory_limit,  SETTING_cache_dir,
+                                          SETTING_log,           SETTING_kernel,
+                                          SETTING_worker_timeout };
 #define PASSED_ON (sizeof passed_on / sizeof *passed_on)
 
 const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };

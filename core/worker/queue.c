@@ -40,10 +40,11 @@ int32_t remote_answer(struct remote_queue *queue, void *data, uint32_t bytes)
     return HW_OK;
 }
 
-static int32_t ask(struct remote_queue *queue, enum wire_call call)
+static int32_t ask_to_wait(struct remote_queue *queue)
 {
     int32_t status;
-    return remote_begin(queue, call, 0, &status) ? remote_answer(queue, NULL, 0) : status;
+    return remote_begin(queue, WIRE_WAIT, 0, &status) ? remote_answer(queue, NULL, 0)
+                                                      : status;
 }
 
 /* ---- memory that the plugin counts ---- */
@@ -79,7 +80,7 @@ static void count(const struct remote_device *device)
 
 int32_t remote_settle(struct remote_queue *queue)
 {
-    const int32_t status = ask(queue, WIRE_WAIT);
+    const int32_t status = ask_to_wait(queue);
     if (status && !queue->error) {
         queue->error = status;
         snprintf(queue->error_text, sizeof queue->error_text, "%s", plugin_message());
@@ -142,10 +143,25 @@ int32_t remote_queue_open(void *device, const struct hw_queue_desc *desc, void *
     return status;
 }
 
+/* All that the queue had to do is done. */
+static void close_in_time(struct remote_queue *queue)
+{
+    const uint64_t deadline = worker_closing_deadline(queue->worker);
+    enum channel_fault fault;
+    if (channel_begin(queue->channel, WIRE_QUEUE_CLOSE, 0, deadline, worker_look, &fault)) {
+        channel_push(queue->channel, true);
+        fault = channel_wait(queue->channel, deadline, worker_look);
+    }
+    (void)worker_fault(queue->worker, fault);
+}
+
 void remote_queue_close(void *of)
 {
     struct remote_queue *queue = of;
-    (void)ask(queue, WIRE_QUEUE_CLOSE); /* which waits */
+    const bool ended = atomic_load(&queue->worker->ended);
+    if (!remote_settle(queue))
+        close_in_time(queue);
+    worker_closed(queue->worker, ended);
     if (queue->staging)
         remote_memory_free(queue->staging);
     worker_give_channel(queue->worker, queue->channel);

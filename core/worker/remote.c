@@ -3,7 +3,6 @@
 #include "worker/remote.h"
 
 #include "base/message.h"
-#include "base/platform.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +14,15 @@ static int32_t remote_open(const struct hw_host *host, void **self)
     return HW_OK;
 }
 
-/* To close something, a plugin has the time that it has for its start: then its process is ended
- * without it. */
-static uint64_t closing_deadline(const struct worker *worker)
-{
-    return microseconds_now() +
-           worker->plugin->context->settings.probe_timeout * UINT64_C(1000000);
-}
-
 static void remote_close(void *self)
 {
     struct worker *worker = self;
-    (void)worker_ask(worker, &(struct question){ .channel = WIRE_CONTROL,
-                                                 .call = WIRE_CLOSE,
-                                                 .deadline = closing_deadline(worker) });
+    const bool ended = atomic_load(&worker->ended);
+    (void)worker_ask(worker,
+                     &(struct question){ .channel = WIRE_CONTROL,
+                                         .call = WIRE_CLOSE,
+                                         .deadline = worker_closing_deadline(worker) });
+    worker_closed(worker, ended);
 }
 
 static int32_t remote_device_count(void *self, int32_t *count)
@@ -96,8 +90,11 @@ static int32_t remote_device_open(void *self, int32_t index, void **device)
 static void remote_device_close(void *device)
 {
     struct remote_device *closed = device;
-    (void)ask_device(closed->worker, WIRE_DEVICE_CLOSE, closed->index,
-                     closing_deadline(closed->worker));
+    struct worker *worker = closed->worker;
+    const bool ended = atomic_load(&worker->ended);
+    (void)ask_device(worker, WIRE_DEVICE_CLOSE, closed->index,
+                     worker_closing_deadline(worker));
+    worker_closed(worker, ended);
     free(closed);
 }
 

@@ -149,6 +149,7 @@ struct wire {
     _Atomic uint32_t ended; /* a hint: the socket says why */
     _Atomic uint32_t said;  /* how many packets the worker has sent */
     int64_t process;        /* of the plugin */
+    _Atomic uint32_t lanes; /* channels of queues, from the first on, that have been used */
     struct wire_table table;
     /* Bytes of each device: what the library has allocated, and what the plugin has counted. */
     struct {

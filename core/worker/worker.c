@@ -14,6 +14,7 @@
 #include <time.h>
 
 enum {
+    GRACE = 5000000, /* microseconds that the process which watches over the plugin's has */
     PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
     FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
 };
@@ -32,13 +33,19 @@ static void set_ended(struct worker *worker, const char *why)
     atomic_store(&worker->wire->ended, 1); /* for calls that do not wait */
 }
 
+uint64_t worker_closing_deadline(const struct worker *worker)
+{
+    return microseconds_now() + GRACE +
+           worker->plugin->context->settings.probe_timeout * UINT64_C(1000000);
+}
+
 int32_t worker_lost(struct worker *worker)
 {
     /* Once it has ended, `why` does not change. */
     return plugin_message_set(HW_LOST, worker->why);
 }
 
-/* Only closing has a deadline. The process that watches over the plugin's kills it. */
+/* The process that watches over the plugin's did not: it hangs itself. */
 static void stop_late(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
@@ -46,8 +53,13 @@ static void stop_late(struct worker *worker)
                       "HW_PROBE_TIMEOUT gives it");
     pthread_mutex_unlock(&worker->lock);
     process_hang_up(&worker->process);
-    log_line(&worker->plugin->context->log, HW_LOG_WARN, "%s: %s",
-             worker->plugin->table.name, worker->why);
+}
+
+void worker_closed(struct worker *worker, bool had_ended)
+{
+    if (!had_ended && atomic_load(&worker->ended))
+        log_line(&worker->plugin->context->log, HW_LOG_WARN, "%s: %s",
+                 worker->plugin->table.name, worker->why);
 }
 
 int32_t worker_fault(struct worker *worker, enum channel_fault fault)

@@ -38,6 +38,12 @@ void worker_end(struct worker *worker);
 /* The same, and frees the worker, which may be NULL. */
 void worker_destroy(struct worker *worker);
 
+/* When to give up on a call that closes something. The process that watches over the plugin's gives
+ * it HW_PROBE_TIMEOUT, and knows more about its end: so this is somewhat later. */
+uint64_t worker_closing_deadline(const struct worker *worker);
+/* After such a call, which tells the application nothing: if the process has ended meanwhile, the
+ * log says why. */
+void worker_closed(struct worker *worker, bool had_ended);
 /* HW_LOST, and the plugin's message says why the process has ended. */
 int32_t worker_lost(struct worker *worker);
 /* The same because of what a channel said, if it said that. */

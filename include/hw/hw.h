@@ -174,6 +174,8 @@ struct hw_options {
     const char *route;
     /* HW_WORKER: globs of backends that run in processes of their own */
     const char *worker;
+    /* HW_WORKER_TIMEOUT ("300"): seconds that one call of a plugin may take there; 0: any time */
+    const char *worker_timeout;
 };
 
 /* Opens a context: searches for plugins, checks their files, and lists the devices of those that

@@ -88,9 +88,10 @@ void apart_kill(struct stay *stay)
     must_be_lost(stay);
 }
 
-/* It is ended when the context is closed, after the time that closing has. */
+/* In an op; or when the context is closed, which does not tell. */
 void apart_hang(struct stay *stay)
 {
+    const bool closing = random_below(2);
     struct hw_context *context;
     struct hw_device *device;
     struct hw_queue *queue;
@@ -98,13 +99,17 @@ void apart_hang(struct stay *stay)
     must(open_as((struct hw_options){ .plugin_path_only = ROGUE,
                                       .worker = "rogue",
                                       .probe = "inproc",
+                                      .worker_timeout = "1",
                                       .probe_timeout = "2" },
                  &context),
          "hw_open");
     must(hw_device_find(context, "rogue:0", &device), "rogue:0");
     must(hw_queue_open(device, NULL, &queue), "rogue:0");
-    must(act(queue, ACT_HANG_LATER), "an op before the worker hangs");
     const pid_t worker = worker_of(context);
+    if (closing)
+        must(act(queue, ACT_HANG_LATER), "an op before the worker hangs");
+    else
+        must_fail(act(queue, ACT_HANG), HW_LOST, "an op that hangs");
     hw_close(context);
     if (!kill(worker, 0))
         die("the worker %ld is left", (long)worker);

@@ -47,6 +47,8 @@ static const struct meaning {
       "where ops on host memory run if nobody named a device: auto, measured, device" },
     { "HW_WORKER", "none",
       "backends that run in processes of their own, whose crash the program outlives: patterns" },
+    { "HW_WORKER_TIMEOUT", "",
+      "seconds that one call may take there before the process is stopped; 0: any time" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 

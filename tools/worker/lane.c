@@ -242,6 +242,14 @@ static bool start(struct lane *lane)
     return !pthread_create(&thread, NULL, run, lane) && !pthread_detach(thread);
 }
 
+/* Queues are opened one at a time. */
+static void note_lane(struct wire *wire, uint32_t channel)
+{
+    const uint32_t lanes = channel - WIRE_QUEUES + 1;
+    if (lanes > atomic_load(&wire->lanes))
+        atomic_store(&wire->lanes, lanes);
+}
+
 int32_t lane_open(struct server *server, const struct wire_queue *arguments)
 {
     const struct hw_queue_desc desc = { .size = sizeof desc,
@@ -250,6 +258,7 @@ int32_t lane_open(struct server *server, const struct wire_queue *arguments)
     struct lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return plugin_message_set(HW_NO_MEMORY, "out of memory for a queue");
+    note_lane(server->wire, arguments->channel);
     lane->server = server;
     lane->channel = arguments->channel;
     lane->device = arguments->device;

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/sleep.h"
 #include "base/text.h"
+#include "late.h"
 #include "open/child.h"
 #include "server.h"
 #include "watched.h"
@@ -172,32 +173,42 @@ static int open_parent(void)
 #endif
 }
 
-/* Until the plugin's process or the application ends, or the library hangs up. */
-static void watch_over(struct watched *watched, int parent, pid_t parent_id)
+/* Until the plugin's process or the application ends, the library hangs up, or a call takes too
+ * long: then it returns why the plugin's is stopped. */
+static const char *watch_over(struct watched *watched, int parent, pid_t parent_id,
+                              const struct settings *settings)
 {
     struct pollfd polled[] = { { .fd = watched->output, .events = POLLIN },
                                { .fd = PROCESS_ANSWER },
                                { .fd = parent, .events = POLLIN } };
-    const struct timespec second = { .tv_sec = 1 };
+    static struct late late;
+    const char *why = NULL;
     sigset_t none;
     sigemptyset(&none);
-    while (!has_ended(watched)) {
-        ppoll(polled, 3, &second, &none);
+    late_begin(&late, shared, settings);
+    const struct timespec period = { .tv_sec = (time_t)(late.period / 1000000),
+                                     .tv_nsec = (long)(late.period % 1000000) * 1000 };
+    while (!has_ended(watched) && !(why = late_look(&late))) {
+        ppoll(polled, 3, &period, &none);
         take_output(watched);
         if (polled[1].revents & (POLLHUP | POLLERR) || polled[2].revents ||
             getppid() != parent_id)
-            return;
+            return NULL;
         if (polled[0].revents & (POLLHUP | POLLERR) && !(polled[0].revents & POLLIN))
             polled[0].fd = -1;
     }
-    watched->ended = true;
+    watched->ended = !why;
+    return why;
 }
 
-static char *words_of_end(struct watched *watched)
+/* `late`: why it was stopped, if it was. */
+static char *words_of_end(struct watched *watched, const char *late)
 {
     const int status = watched->status;
     char *words;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    if (late)
+        words = text_format("it was stopped, because %s", late);
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         words = text_format("it was killed (signal 9), by somebody or for lack of memory");
     else if (WIFSIGNALED(status))
         words = text_format("it crashed: %s (signal %d)", signal_words(WTERMSIG(status)),
@@ -218,11 +229,9 @@ static void wake_library(void)
             wake_all(&shared->channel[i].head);
 }
 
-static void tell_end(struct watched *watched)
+static void tell_end(char *words)
 {
     struct wire_packet packet = { .level = 0 };
-    take_output(watched);
-    char *words = words_of_end(watched);
     snprintf(packet.text, sizeof packet.text, "%s", words ? words : "");
     free(words);
     /* Lines of the log that the library has not read may fill the buffer: there is room for this
@@ -249,9 +258,10 @@ static int run(const struct request *request)
     watched_wait(&watched, is_whole);
     if (!answer(&watched, request))
         return 0;
-    watch_over(&watched, parent, parent_id);
+    const char *late = watch_over(&watched, parent, parent_id, &request->settings);
     watched_kill(&watched);
-    tell_end(&watched);
+    take_output(&watched);
+    tell_end(words_of_end(&watched, late));
     return 0;
 }
 

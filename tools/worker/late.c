@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* late.c - looks how far each channel has come. What counts is the time of one call, from when the
+ * plugin began it, however many wait behind it. So a long chain of ops is never late, nor is a
+ * queue that waits for what another one has yet to do.
+ *
+ * Time in which this process did not run, because the machine was suspended, its processes were
+ * frozen or had no processor, does not count either: the plugin's did not run then. */
+#include "late.h"
+
+#include "base/platform.h"
+
+#include <stdio.h>
+
+enum { SECOND = 1000000, LOOKS = 8 /* at least, until a call is late */ };
+
+/* The slots of the plugin's table that the calls are for. */
+static const char *const slots[WIRE_CALL_COUNT] = {
+    [WIRE_CLOSE] = "close",
+    [WIRE_DEVICE_INFO] = "device_info",
+    [WIRE_DEVICE_OPEN] = "device_open",
+    [WIRE_DEVICE_CLOSE] = "device_close",
+    [WIRE_QUEUE_OPEN] = "queue_open",
+    [WIRE_QUEUE_CLOSE] = "queue_close",
+    [WIRE_WAIT] = "queue_wait",
+    [WIRE_ALLOC] = "buffer_alloc",
+    [WIRE_SHARE] = "buffer_import",
+    [WIRE_FREE] = "buffer_free",
+    [WIRE_TRANSFER] = "transfer",
+    [WIRE_SUPPORTS] = "supports",
+    [WIRE_KERNEL_INFO] = "kernel_info",
+    [WIRE_PACK_SIZE] = "pack_size",
+    [WIRE_PACK] = "pack",
+    [WIRE_EVENT_CREATE] = "event_create",
+    [WIRE_EVENT_DESTROY] = "event_destroy",
+    [WIRE_EVENT_RECORD] = "event_record",
+    [WIRE_EVENT_WAIT] = "event_wait",
+    [WIRE_EVENT_QUERY] = "event_query",
+    [WIRE_EVENT_SYNC] = "event_sync",
+    [WIRE_EVENT_ELAPSED] = "event_elapsed",
+};
+
+/* The plugin can write there: nothing depends on it but whether it is stopped, and what is said. */
+static const struct wire_record *call_at(const struct late *late, uint32_t channel)
+{
+    const uint32_t head = late->channel[channel].head;
+    return (const struct wire_record *)(const void *)(late->wire->channel[channel].ring +
+                                                      head % WIRE_UNITS * WIRE_UNIT);
+}
+
+static const char *name_of(const struct wire_record *record)
+{
+    const struct wire_op *op = (const void *)(record + 1);
+    const uint32_t call = record->call;
+    const char *name = call < WIRE_CALL_COUNT ? slots[call] : NULL;
+    return call == WIRE_OP ? hw_op_name((enum hw_op)op->op) : name ? name : "a call";
+}
+
+static bool closes(const struct wire_record *record)
+{
+    return record->call == WIRE_CLOSE || record->call == WIRE_DEVICE_CLOSE ||
+           record->call == WIRE_QUEUE_CLOSE;
+}
+
+/* Whether it waits for an event that another queue has yet to record: the calls of that one count.
+ */
+static bool waits_for_other(const struct late *late, const struct wire_record *record)
+{
+    const struct wire_event *event = (const void *)(record + 1);
+    if (record->call != WIRE_EVENT_WAIT || event->channel >= WIRE_CHANNELS)
+        return false;
+    const uint32_t head = atomic_load(&late->wire->channel[event->channel].head);
+    return (int32_t)((uint32_t)event->position - head) > 0;
+}
+
+/* Takes note of the channel's call, so much time after the last look. */
+static void look_at(struct late *late, uint32_t channel, uint64_t passed)
+{
+    const struct wire_channel *wire = &late->wire->channel[channel];
+    const uint32_t head = atomic_load(&wire->head), before = late->channel[channel].head;
+    const bool busy = atomic_load(&wire->tail) != head,
+               same = busy && late->channel[channel].busy && head == before;
+    late->channel[channel].head = head;
+    late->channel[channel].busy = busy;
+    if (!same)
+        late->channel[channel].age = 0;
+    else if (!waits_for_other(late, call_at(late, channel)))
+        late->channel[channel].age += passed;
+}
+
+/* NULL: the call is not late. */
+static const char *words_about(const struct late *late, uint32_t channel)
+{
+    static char text[256];
+    const struct wire_record *record = call_at(late, channel);
+    const bool closing = closes(record);
+    const uint32_t seconds = closing ? late->closing : late->seconds;
+    if (!seconds || late->channel[channel].age < seconds * UINT64_C(1000000))
+        return NULL;
+    snprintf(text, sizeof text, "%s had not returned after %u second%s (%s)",
+             name_of(record), seconds, seconds == 1 ? "" : "s",
+             closing ? "HW_PROBE_TIMEOUT" : "HW_WORKER_TIMEOUT");
+    return text;
+}
+
+static uint32_t channels_in_use(const struct wire *wire)
+{
+    const uint32_t lanes = atomic_load(&wire->lanes), most = WIRE_CHANNELS - WIRE_QUEUES;
+    return WIRE_QUEUES + (lanes < most ? lanes : most);
+}
+
+const char *late_look(struct late *late)
+{
+    const uint64_t now = microseconds_now(), since = now - late->looked,
+                   passed = since < 2 * late->period ? since : 2 * late->period;
+    const char *words = NULL;
+    if (since < late->period)
+        return NULL;
+    late->looked = now;
+    for (uint32_t i = 0; i < channels_in_use(late->wire) && !words; i++) {
+        look_at(late, i, passed);
+        words = words_about(late, i);
+    }
+    return words;
+}
+
+void late_begin(struct late *late, const struct wire *wire, const struct settings *settings)
+{
+    const uint32_t seconds = settings->worker_timeout, closing = settings->probe_timeout,
+                   least = seconds && seconds < closing ? seconds : closing;
+    *late = (struct late){ .wire = wire,
+                           .seconds = seconds,
+                           .closing = closing,
+                           .period = least < LOOKS ? least * SECOND / LOOKS : SECOND,
+                           .looked = microseconds_now() };
+}

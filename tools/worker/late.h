@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* late.h - the deadline of a call, for the process that watches over the plugin's:
+ * HW_WORKER_TIMEOUT, and HW_PROBE_TIMEOUT of one that closes something. */
+#ifndef WORKER_LATE_H
+#define WORKER_LATE_H
+
+#include "worker/wire.h"
+
+struct late {
+    const struct wire *wire;
+    uint32_t seconds, closing; /* that a call may take, and one that closes; 0: any time */
+    uint64_t period;           /* microseconds from one look to the next */
+    uint64_t looked;
+    struct {
+        uint32_t head;
+        bool busy;
+        uint64_t age; /* microseconds, of the call at `head` */
+    } channel[WIRE_CHANNELS];
+};
+
+void late_begin(struct late *late, const struct wire *wire,
+                const struct settings *settings);
+/* Looks, if it is time to. Why the process has to be stopped, in a buffer of its own; NULL: no call
+ * takes too long. */
+const char *late_look(struct late *late);
+
+#endif
