@@ -69,10 +69,17 @@ struct team;
 struct team *team_create(uint32_t threads, uint32_t cores);
 /* Ends and joins the threads. Accepts NULL. */
 void team_destroy(struct team *team);
-/* Calls fn for groups 0 .. count - 1, in pieces of at least `grain`, on the threads of the
- * team, and returns when all are done. The first call with enough for two starts the threads.
- * If there is less, or another caller is using the team, this one computes its groups alone. */
-void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain);
+/* What a team computes: fn for groups 0 .. count - 1, in pieces of at least `grain`. */
+struct team_work {
+    team_fn *fn;
+    void *user;
+    int64_t count, grain;
+    int64_t
+        units; /* what one thread would take, in us, about; 0: a unit for each `grain` */
+};
+/* Returns when all is done, on the threads of the team. The first call with enough for two starts
+ * the threads. If there is less, or another caller is using the team, this one computes alone. */
+void team_run(struct team *team, const struct team_work *work);
 /* The number of threads that run, including the caller: 1 until the first team_run(). */
 uint32_t team_size(const struct team *team);
 /* The most that ever run. */
@@ -157,6 +164,13 @@ const char *plan_lowered_packed(struct plan *plan, const struct kernel_row *row,
 /* The work, in multiply-adds of portable code, that a thread takes at least: about 1 us. Rows that
  * are faster divide plan.work accordingly. */
 #define WORTH_A_THREAD 8000.0
+
+/* The units of struct team_work. */
+static inline int64_t plan_units(const struct plan *plan)
+{
+    const double units = plan->work / WORTH_A_THREAD, most = 1e12;
+    return (int64_t)(units < most ? units : most);
+}
 
 extern const struct kernel_table launch_kernels;
 

@@ -23,6 +23,7 @@ struct phase {
     bool alone;
     /* Several plans that are shared are cut into pieces: those of plan i begin at begin[i]. */
     int64_t begin[MOST_PLANS + 1], prepare[MOST_PLANS + 1];
+    int64_t units; /* as in struct team_work, of these pieces */
 };
 
 struct graph {
@@ -127,6 +128,7 @@ static void cut(struct phase *phase)
         phase->prepare[i + 1] =
             phase->prepare[i] +
             (prepares ? pieces_of(plan->prepare_groups, plan->prepare_grain) : 0);
+        phase->units += plan->groups ? plan_units(plan) : 0;
     }
 }
 
@@ -307,10 +309,18 @@ static void run_alone(const struct phase *phase)
 /* Rows of operands that are prepared are few and short where plans are joined. */
 static void run_together(struct team *team, struct phase *phase)
 {
-    const int64_t prepare = phase->prepare[phase->count];
-    if (prepare)
-        team_run(team, prepare_pieces, phase, prepare, phase->count);
-    team_run(team, run_pieces, phase, phase->begin[phase->count], 1);
+    const struct team_work prepare = { .fn = prepare_pieces,
+                                       .user = phase,
+                                       .count = phase->prepare[phase->count],
+                                       .grain = phase->count };
+    const struct team_work run = { .fn = run_pieces,
+                                   .user = phase,
+                                   .count = phase->begin[phase->count],
+                                   .grain = 1,
+                                   .units = phase->units };
+    if (prepare.count)
+        team_run(team, &prepare);
+    team_run(team, &run);
 }
 
 static void run_phase(struct team *team, struct phase *phase)

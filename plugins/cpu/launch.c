@@ -232,9 +232,18 @@ static uint64_t workspace_of(const struct team *team, const struct plan *plan)
 
 void launch_groups(struct team *team, struct plan *plan)
 {
+    const struct team_work prepare = { .fn = prepare_groups,
+                                       .user = plan,
+                                       .count = plan->prepare_groups,
+                                       .grain = plan->prepare_grain };
+    const struct team_work run = { .fn = run_groups,
+                                   .user = plan,
+                                   .count = plan->groups,
+                                   .grain = plan->grain,
+                                   .units = plan_units(plan) };
     if (plan->prepare)
-        team_run(team, prepare_groups, plan, plan->prepare_groups, plan->prepare_grain);
-    team_run(team, run_groups, plan, plan->groups, plan->grain);
+        team_run(team, &prepare);
+    team_run(team, &run);
 }
 
 int32_t launch_run(struct queue *queue, struct plan *plan)

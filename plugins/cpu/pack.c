@@ -383,6 +383,9 @@ int32_t pack_weights(void *queue, const struct hw_tensor *dst, const struct hw_t
         .to = hw_tensor_address(dst),
         .panel_bytes = packed_panel_bytes(src->dtype, src->extent[1]),
     };
-    team_run(team, pack_panels, &packing, panels_of(src), 4);
+    const struct team_work work = {
+        .fn = pack_panels, .user = &packing, .count = panels_of(src), .grain = 4
+    };
+    team_run(team, &work);
     return HW_OK;
 }

@@ -340,6 +340,11 @@ static void job_close(struct team *team)
         atomic_store(&team->alone_until, now + waited * ALONE);
 }
 
+static int64_t units_of(const struct team_work *work)
+{
+    return work->units ? work->units : work->count / work->grain;
+}
+
 /* Whether a job of `units` had better not be shared now. */
 static bool better_alone(struct team *team, int64_t units)
 {
@@ -354,31 +359,30 @@ static bool better_alone(struct team *team, int64_t units)
 
 /* At least `grain` groups in a piece, at most SHARE pieces for each thread, and no thread
  * without one. */
-static struct job divide(team_fn *fn, void *user, int64_t count, int64_t grain,
-                         int64_t threads)
+static struct job divide(const struct team_work *work, int64_t threads)
 {
-    const int64_t units = count / grain, pieces = least(units, threads * SHARE);
+    const int64_t most = work->count / work->grain, pieces = least(most, threads * SHARE);
     return (struct job){
-        .fn = fn,
-        .user = user,
+        .fn = work->fn,
+        .user = work->user,
         .pieces = pieces,
         .threads = least(threads, pieces),
-        .groups = count / pieces,
-        .longer = count % pieces,
-        .units = units,
+        .groups = work->count / pieces,
+        .longer = work->count % pieces,
+        .units = units_of(work),
     };
 }
 
-void team_run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain)
+void team_run(struct team *team, const struct team_work *work)
 {
-    if (team->wanted == 1 || count < 2 * grain || better_alone(team, count / grain) ||
-        atomic_exchange(&team->busy, true)) {
-        fn(user, 0, count, 0);
+    if (team->wanted == 1 || work->count < 2 * work->grain ||
+        better_alone(team, units_of(work)) || atomic_exchange(&team->busy, true)) {
+        work->fn(work->user, 0, work->count, 0);
         return;
     }
     if (!team->tried)
         start_threads(team);
-    const struct job job = divide(fn, user, count, grain, team_size(team));
+    const struct job job = divide(work, team_size(team));
     const int64_t own = take_pieces(team, job_open(team, &job), 0);
     team->helped += job.units * (job.pieces - own) / job.pieces;
     if (team->helped >= OF_USE)

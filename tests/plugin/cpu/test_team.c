@@ -32,6 +32,14 @@ static void count_groups(void *user, int64_t first, int64_t end, uint32_t thread
     }
 }
 
+static void run(struct team *team, team_fn *fn, void *user, int64_t count, int64_t grain)
+{
+    const struct team_work work = {
+        .fn = fn, .user = user, .count = count, .grain = grain
+    };
+    team_run(team, &work);
+}
+
 /* Runs many jobs of many sizes; answers the first size for which a group was missed or
  * repeated. */
 static int64_t stress(struct team *team)
@@ -41,7 +49,7 @@ static int64_t stress(struct team *team)
     for (int job = 0; job < JOBS && !wrong; job++) {
         const int64_t count = 1 + job * 31 % GROUPS;
         *tally = (struct tally){ .sum = 0 };
-        team_run(team, count_groups, tally, count, 1 + job % 5);
+        run(team, count_groups, tally, count, 1 + job % 5);
         int64_t all = 0;
         for (int i = 0; i < THREADS; i++)
             all += tally->by[i];
@@ -106,7 +114,7 @@ static void small_work_starts_none(void **state)
     struct team *team = team_create(4, 4);
     struct tally tally = { .sum = 0 };
     (void)state;
-    team_run(team, count_groups, &tally, 10, 10);
+    run(team, count_groups, &tally, 10, 10);
     assert_int_equal(team_size(team), 1);
     assert_int_equal(tally.sum, 45);
     team_destroy(team);
@@ -120,7 +128,7 @@ static void sleeps_and_wakes(void **state)
     struct tally tally = { .sum = 0 };
     (void)state;
     for (int i = 0; i < 20; i++) {
-        team_run(team, count_groups, &tally, GROUPS, 1);
+        run(team, count_groups, &tally, GROUPS, 1);
         nanosleep(&(struct timespec){ 0, i % 4 * 100000 }, NULL);
     }
     for (int i = 0; i < GROUPS; i++)
@@ -141,7 +149,7 @@ static void linger(void *user, int64_t first, int64_t end, uint32_t thread)
 static void share(struct team *team, team_fn *fn, struct tally *tally)
 {
     while (!tally->by[1])
-        team_run(team, fn, tally, GROUPS, 10);
+        run(team, fn, tally, GROUPS, 10);
 }
 
 /* Waiting for a thread that others delay costs more than it computes. The system may delay the
@@ -157,10 +165,49 @@ static void not_shared_after_a_delay(void **state)
         small = (struct tally){ .sum = 0 };
         share(team, linger, &late);
         for (int i = 0; i < 10; i++)
-            team_run(team, count_groups, &small, GROUPS, 10);
+            run(team, count_groups, &small, GROUPS, 10);
     } while (small.by[0] != 10 * GROUPS && ++rounds < 5);
     assert_int_equal(small.by[0], 10 * GROUPS);
     share(team, count_groups, &small); /* but again, later */
+    team_destroy(team);
+}
+
+static void pause_ms(int ms)
+{
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+/* A group that takes long. */
+static void work_long(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    pause_ms(10);
+    count_groups(user, first, end, thread);
+}
+
+/* Waking threads for little work, which is of no use, makes the team wait for more and more of
+ * it; but few groups that take long are a lot of work. */
+static void woken_for_few_long_groups(void **state)
+{
+    enum { FEW = 16 };
+    struct team *team = team_create(2, 2);
+    struct tally tally;
+    int rounds = 0;
+    (void)state;
+    do {
+        tally = (struct tally){ .sum = 0 };
+        for (int i = 0; i < 200; i++) {
+            run(team, count_groups, &tally, GROUPS, 10);
+            pause_ms(1);
+        }
+        tally = (struct tally){ .sum = 0 };
+        const struct team_work work = { .fn = work_long,
+                                        .user = &tally,
+                                        .count = FEW,
+                                        .grain = 1,
+                                        .units = INT64_C(10000) * FEW };
+        team_run(team, &work);
+    } while (!tally.by[1] && ++rounds < 3);
+    assert_true(tally.by[1] > 0);
     team_destroy(team);
 }
 
@@ -178,7 +225,7 @@ static void idle_threads_sleep(void **state)
     struct tally tally = { .sum = 0 };
     bool idle = false;
     (void)state;
-    team_run(team, count_groups, &tally, GROUPS, 1);
+    run(team, count_groups, &tally, GROUPS, 1);
     for (int i = 0; i < 200 && !idle; i++) {
         const double from = seconds_of(CLOCK_MONOTONIC);
         const double computed = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
@@ -199,6 +246,7 @@ int main(void)
         cmocka_unit_test(small_work_starts_none),
         cmocka_unit_test(sleeps_and_wakes),
         cmocka_unit_test(not_shared_after_a_delay),
+        cmocka_unit_test(woken_for_few_long_groups),
         cmocka_unit_test(idle_threads_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
