@@ -145,16 +145,22 @@ static struct panels panels_of(const struct piece *p, int64_t k, int64_t depth)
                             (int64_t)packed_panel_bytes(PAIRS ? HW_BF16 : HW_F32, depth) };
 }
 
-/* k .. k + depth - 1 of rows row .. row + rows - 1 of a. */
+/* k .. k + depth - 1 of rows row .. row + rows - 1 of a, as it is stored. */
+static struct block part_of_a(const struct piece *p, int64_t row, int64_t rows, int64_t k,
+                              int64_t depth)
+{
+    const struct matmul_args *a = p->args;
+    const int64_t bytes = bytes_of(a->a_type), stride = a->a.stride[2];
+    if (a->transpose_a)
+        return (struct block){ p->a + k * stride + row * bytes, stride, depth, rows };
+    return (struct block){ p->a + row * stride + k * bytes, stride, rows, depth };
+}
+
 static void copy_slab(const struct piece *p, int64_t row, int64_t rows, int64_t k,
                       int64_t depth, float *to)
 {
     const struct matmul_args *a = p->args;
-    const int64_t bytes = bytes_of(a->a_type), stride = a->a.stride[2];
-    const struct block part =
-        a->transpose_a
-            ? (struct block){ p->a + k * stride + row * bytes, stride, depth, rows }
-            : (struct block){ p->a + row * stride + k * bytes, stride, rows, depth };
+    const struct block part = part_of_a(p, row, rows, k, depth);
     if (PAIRS)
         pair_rows(a->a_type, &part, to, TILE_PITCH);
     else
@@ -201,19 +207,26 @@ static void multiply_panel(const struct piece *p, struct tile *t, float *sums, i
         }
 }
 
-/* Asks for a part of the rows of a that come next: as large as that of a tile in the columns. */
-static void ask_for_rows(const struct piece *p, int64_t row, int64_t k, int64_t depth,
-                         int64_t col)
+/* The rows of a that come after this one, at the end those of the next step, to be asked for
+ * while `tiles` tiles are multiplied. */
+static struct ahead rows_ahead(const struct piece *p, int64_t row, int64_t rows, int64_t k,
+                               int64_t depth, int64_t tiles)
 {
-    const struct matmul_args *a = p->args;
-    const int64_t bytes = bytes_of(a->a_type), rows = at_most(p->rows - row, TILE_ROWS);
-    const int64_t lines = divided(depth * bytes, 64), all = lines * rows;
-    const int64_t first = all * col / p->cols, end = all * (col + TILE_COLS) / p->cols;
-    if (a->transpose_a)
-        return;
-    for (int64_t i = first; i < at_most(end, all); i++)
-        __builtin_prefetch(
-            p->a + (row + i / lines) * a->a.stride[2] + k * bytes + i % lines * 64, 0, 2);
+    const int64_t runs = tiles * divided(divided(depth, IN_WORD), RUN_WORDS);
+    if (row + rows < p->rows)
+        row += rows;
+    else
+        row = 0, k += depth;
+    const struct block part = part_of_a(p, row, at_most(p->rows - row, rows), k,
+                                        at_most(p->args->k - k, depth));
+    const int64_t lines = divided(part.cols * bytes_of(p->args->a_type), 64);
+    return (struct ahead){
+        .at = part.from,
+        .stride = part.stride,
+        .lines = lines,
+        .left = lines * part.rows,
+        .each = runs ? divided(lines * part.rows, runs) : 0,
+    };
 }
 
 /* From `at` on, as many as there are columns; those beyond are the last one again. */
@@ -230,12 +243,15 @@ static void multiply_slab(const struct piece *p, int64_t row, int rows, int64_t 
     const struct matmul_args *a = p->args;
     char *c = p->c + row * a->c.stride[2];
     float *sums = p->sums ? p->sums + row * p->pitch : (float *)(void *)c + p->col;
-    struct tile t = { .a = p->slab, .depth = depth, .rows = rows, .more = k > 0 };
+    const int64_t tiles = divided(p->cols, TILE_COLS);
+    struct ahead next = rows_ahead(p, row, rows, k, depth, tiles);
+    struct tile t = {
+        .a = p->slab, .depth = depth, .rows = rows, .more = k > 0, .next = &next
+    };
     copy_slab(p, row, rows, k, depth, p->slab);
     for (int64_t col = 0; col < p->cols; col += TILE_COLS) {
         set_panels(&t, TILE_PANELS, b->at + col / PANEL_COLS * b->next, b->next,
                    p->cols - col);
-        ask_for_rows(p, row + rows, k, depth, col);
         multiply_panel(p, &t, sums + col, p->cols - col);
     }
     if (k + depth >= a->k && (p->sums || a->bias_type))

@@ -51,10 +51,30 @@ enum {
     TILE_SOON = 2048,
     WIDE_SOON = 1024, /* with few rows, into the second one, */
     COPY_SOON = 256,  /* of a row that is copied; */
-    COPY_ROWS = 4     /* rows */
+    COPY_ROWS = 4,    /* rows */
+    RUN_WORDS = 16    /* how often a tile asks for lines of c and of what comes next */
 };
 
 /* ---- the product ---- */
+
+/* What comes next and is in memory: `left` lines, `each` at a time. Lines asked for all at once
+ * would keep those of b waiting. */
+struct ahead {
+    const char *at;
+    int64_t stride, lines; /* of a row; how many it has */
+    int64_t line, left, each;
+};
+
+INLINE void ask_ahead(struct ahead *next)
+{
+    for (int64_t i = 0; i < next->each && next->left > 0; i++, next->left--) {
+        ASK_FOR(next->at, next->line * 64, 2);
+        if (++next->line == next->lines) {
+            next->line = 0;
+            next->at += next->stride;
+        }
+    }
+}
 
 struct tile {
     const float *a;             /* `rows` rows */
@@ -62,8 +82,17 @@ struct tile {
     float *c;                   /* floats of each row, `stride` floats apart */
     int64_t depth, stride;
     int rows;
-    bool more; /* adds to c */
+    bool more;          /* adds to c */
+    struct ahead *next; /* NULL: nothing that has to be asked for */
 };
+
+/* In run number `run` of a tile: the lines of one row of c, before they are needed. */
+INLINE void ask_for_sums(const struct tile *t, int64_t run)
+{
+    if (run < t->rows)
+        EACH (v, TILE_VECS * LANES * 4 / 64)
+            ASK_FOR(t->c + run * t->stride, v * 64, 3);
+}
 
 /* The bytes of a panel's numbers for one k; of bf16, those of two are in one line. */
 INLINE int panel_step(int type)
@@ -119,16 +148,23 @@ INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
         sum[i] = vf_set(0);
     EACH (p, panels)
         b[p] = t->b[p];
-    for (; k + steps <= words; k += steps) {
-        EACH (p, panels)
-            if (panels == WIDE_PANELS)
-                ASK_FOR(b[p], WIDE_SOON, 2);
-            else
-                ASK_FOR(b[p], TILE_SOON, 3);
-        EACH (step, steps)
-            add_products(type, rows, panels, b, step, t->a + k + step, sum);
-        EACH (p, panels)
-            b[p] += PACKED_LINE;
+    while (k + steps <= words) {
+        const int64_t end = words - k < RUN_WORDS ? words : k + RUN_WORDS;
+        if (t->next) {
+            ask_for_sums(t, k / RUN_WORDS);
+            ask_ahead(t->next);
+        }
+        for (; k + steps <= end; k += steps) {
+            EACH (p, panels)
+                if (panels == WIDE_PANELS)
+                    ASK_FOR(b[p], WIDE_SOON, 2);
+                else
+                    ASK_FOR(b[p], TILE_SOON, 3);
+            EACH (step, steps)
+                add_products(type, rows, panels, b, step, t->a + k + step, sum);
+            EACH (p, panels)
+                b[p] += PACKED_LINE;
+        }
     }
     if (k < words)
         add_products(type, rows, panels, b, false, t->a + k, sum);
