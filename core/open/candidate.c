@@ -126,6 +126,32 @@ bool candidate_same(const struct candidate *a, const struct candidate *b)
            a->written.tv_nsec == b->written.tv_nsec;
 }
 
+static void left_out_free_one(struct left_out *one)
+{
+    free(one->name);
+    free(one->why);
+}
+
+void left_out_add(struct left_out **list, uint32_t *count, const char *name,
+                  const char *why)
+{
+    if (*count == LEFT_OUT_MAX ||
+        (!*list && !(*list = calloc(LEFT_OUT_MAX, sizeof **list))))
+        return;
+    struct left_out one = { strdup(name), strdup(why) };
+    if (one.name && one.why)
+        (*list)[(*count)++] = one;
+    else
+        left_out_free_one(&one);
+}
+
+void left_out_free(struct left_out *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        left_out_free_one(&list[i]);
+    free(list);
+}
+
 void candidate_free(struct candidate *candidate)
 {
     if (candidate->fd >= 0)
@@ -139,6 +165,7 @@ void candidate_free(struct candidate *candidate)
     free(candidate->key);
     for (uint32_t i = 0; i < candidate->loaded_count; i++)
         free(candidate->loaded[i]);
+    left_out_free(candidate->left_out, candidate->left_out_count);
     if (candidate->verdict)
         verdict_free(candidate->verdict);
     free(candidate->verdict);

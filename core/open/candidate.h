@@ -49,6 +49,17 @@ enum carried { NOT_CARRIED, CARRIED_SAME, CARRIED_CHANGED, CARRIED_GONE };
 
 #define LOADED_MAX 16 /* more than a plugin needs */
 
+/* A device that a plugin found and does not show, and why. */
+struct left_out {
+    char *name, *why;
+};
+enum { LEFT_OUT_MAX = 64 }; /* of a plugin; the log has more */
+
+/* Adds to a list. Without memory, or if it is full, there is none. */
+void left_out_add(struct left_out **list, uint32_t *count, const char *name,
+                  const char *why);
+void left_out_free(struct left_out *list, uint32_t count);
+
 /* A file that may be a plugin. */
 struct candidate {
     struct candidate *next;
@@ -77,8 +88,10 @@ struct candidate {
     char *remedy;       /* NULL: that of the reason; see remedy_of() */
     uint64_t microseconds[STAGE_COUNT];
     struct verdict
-        *verdict;          /* verdict.h: what the probe in another process found; or NULL */
-    bool recalled;         /* the verdict is one that was kept: see recall.h */
+        *verdict;  /* verdict.h: what the probe in another process found; or NULL */
+    bool recalled; /* the verdict is one that was kept: see recall.h */
+    struct left_out *left_out; /* by the plugin, when it was started here */
+    uint32_t left_out_count;
     int64_t tried;         /* when the probe was, in seconds since 1970; 0: not yet */
     int64_t retry;         /* when the next one is due; 0: when something changes */
     int turn;              /* the lock of the process that tries it: turn.h; or -1 */

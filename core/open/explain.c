@@ -194,6 +194,22 @@ static void put_admission(struct json *json, const struct verdict *verdict)
     json_close(json, '}');
 }
 
+/* Devices that the plugin found and does not show: where it was tried, or here. */
+static void put_left_out(struct json *json, const struct candidate *c)
+{
+    const struct verdict *verdict = c->verdict;
+    const struct left_out *list = verdict ? verdict->left_out : c->left_out;
+    const uint32_t count = verdict ? verdict->left_out_count : c->left_out_count;
+    json_open(json, "left_out", '[');
+    for (uint32_t i = 0; i < count; i++) {
+        json_open(json, NULL, '{');
+        json_string(json, "device", list[i].name);
+        json_string(json, "why", list[i].why);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
 /* Of the file of a plugin that was in use when hw_rescan() looked; null: it was looked into. */
 static void put_carried(struct json *json, enum carried carried)
 {
@@ -227,6 +243,7 @@ static void put_candidate(struct json *json, const struct catalog *found,
     put_time(json, "retry", c->retry);
     put_table(json, c->plugin);
     put_manifest(json, c->manifest);
+    put_left_out(json, c);
     put_admission(json, c->verdict);
     apart_explain(json, c->plugin);
     json_open(json, "microseconds", '{');

@@ -56,6 +56,16 @@ static int32_t host_count_memory(void *instance, void *impl, int64_t bytes)
     return plugin_message_set(HW_INVALID, "count_memory: this device is not open");
 }
 
+static void host_leave_out(void *instance, const char *name, const char *why)
+{
+    struct plugin *plugin = instance;
+    struct candidate *candidate = plugin->binding;
+    const char *device = name && *name ? name : "a device", *text = why ? why : "";
+    log_line(&plugin->context->log, HW_LOG_INFO, "%s: %s is left out: %s",
+             plugin->candidate->name, device, text);
+    left_out_add(&candidate->left_out, &candidate->left_out_count, device, text);
+}
+
 /* The plugin's directory in the cache, which it creates when it first writes there; or "". NULL if
  * memory runs out. */
 static char *cache_directory(const struct plugin *plugin)
@@ -87,6 +97,7 @@ static bool fill_host(struct plugin *plugin)
         .kernel = settings->value[SETTING_kernel].text,
         .threads = settings->threads,
         .count_memory = host_count_memory,
+        .leave_out = host_leave_out,
     };
     return true;
 }

@@ -13,6 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With one of the devices that the plugin left out. */
+static bool stop_without_device(struct candidate *candidate)
+{
+    const struct left_out *one = candidate->left_out;
+    const char *message = plugin_message();
+    if (candidate->left_out_count)
+        stop(candidate, REASON_NO_DRIVER, "%s: %s: %s", message, one->name, one->why);
+    else
+        stop(candidate, REASON_NO_DRIVER, "%s", message);
+    if (*candidate->manifest->remedy)
+        set_remedy(candidate, "%s", candidate->manifest->remedy);
+    return false;
+}
+
 static bool start(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->binding;
@@ -21,12 +35,8 @@ static bool start(struct plugin *plugin)
     plugin->started = status == HW_OK;
     if (plugin->started)
         return true;
-    if (status == HW_NO_DEVICE) {
-        stop(candidate, REASON_NO_DRIVER, "%s", plugin_message());
-        if (*candidate->manifest->remedy)
-            set_remedy(candidate, "%s", candidate->manifest->remedy);
-        return false;
-    }
+    if (status == HW_NO_DEVICE)
+        return stop_without_device(candidate);
     candidate->later = status == HW_NO_MEMORY;
     return stop(candidate, REASON_OPEN_FAILED, "it failed to start: %s: %s",
                 hw_status_name(status), plugin_message());

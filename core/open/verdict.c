@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* The last character is the version of the format: of the fields, and of their meaning. */
-const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '2' };
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '3' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
 
@@ -107,6 +107,12 @@ static void put_withdrawn(struct writer *writer, const struct withdrawn *withdra
     put_text(writer, withdrawn->why);
 }
 
+static void put_left_out(struct writer *writer, const struct left_out *left_out)
+{
+    put_text(writer, left_out->name);
+    put_text(writer, left_out->why);
+}
+
 static void put_fields(struct writer *writer, const struct verdict *verdict)
 {
     put_text(writer, reason_rows[verdict->reason].code);
@@ -123,6 +129,9 @@ static void put_fields(struct writer *writer, const struct verdict *verdict)
     put_u32(writer, verdict->withdrawn_count);
     for (uint32_t i = 0; i < verdict->withdrawn_count; i++)
         put_withdrawn(writer, &verdict->withdrawn[i]);
+    put_u32(writer, verdict->left_out_count);
+    for (uint32_t i = 0; i < verdict->left_out_count; i++)
+        put_left_out(writer, &verdict->left_out[i]);
 }
 
 bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t *size)
@@ -133,7 +142,8 @@ bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t
     put_fields(&writer, verdict);
     put(&writer, empty, FRAME_TAIL);
     if (writer.failed || verdict->device_count > MAX_DEVICES ||
-        verdict->withdrawn_count > VERDICT_WITHDRAWN) {
+        verdict->withdrawn_count > VERDICT_WITHDRAWN ||
+        verdict->left_out_count > LEFT_OUT_MAX) {
         free(writer.bytes);
         return false;
     }
@@ -251,6 +261,21 @@ static bool get_withdrawn(struct reader *reader, struct verdict *verdict)
     return true;
 }
 
+static bool get_left_out(struct reader *reader, struct verdict *verdict)
+{
+    uint32_t count;
+    if (!get_u32(reader, &count) || count > LEFT_OUT_MAX ||
+        !(verdict->left_out = calloc((size_t)count + 1, sizeof *verdict->left_out)))
+        return false;
+    while (verdict->left_out_count < count) {
+        struct left_out *one = &verdict->left_out[verdict->left_out_count++];
+        if (!get_text(reader, &one->name) || !one->name || !get_text(reader, &one->why) ||
+            !one->why)
+            return false;
+    }
+    return true;
+}
+
 static bool get_fields(struct reader *reader, struct verdict *verdict)
 {
     return get_reason(reader, &verdict->reason) && get_text(reader, &verdict->message) &&
@@ -259,8 +284,8 @@ static bool get_fields(struct reader *reader, struct verdict *verdict)
            (HW_OP_COUNT == 64 || verdict->ops >> HW_OP_COUNT == 0) &&
            get_u32(reader, &verdict->tested) && get_u32(reader, &verdict->untested) &&
            get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
-           get_withdrawn(reader, verdict) && (verdict->version || verdict->reason) &&
-           !reader->left;
+           get_withdrawn(reader, verdict) && get_left_out(reader, verdict) &&
+           (verdict->version || verdict->reason) && !reader->left;
 }
 
 /* Whether the bytes have the length and the checksum that they state. */
@@ -296,6 +321,7 @@ void verdict_free(struct verdict *verdict)
         free(verdict->devices[i].fault);
     for (uint32_t i = 0; i < verdict->withdrawn_count; i++)
         free(verdict->withdrawn[i].why);
+    left_out_free(verdict->left_out, verdict->left_out_count);
     free(verdict->devices);
     free(verdict->withdrawn);
     free(verdict->message);

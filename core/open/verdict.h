@@ -43,8 +43,10 @@ struct verdict {
     uint64_t microseconds;
     uint32_t device_count; /* 1 to MAX_DEVICES if the plugin can be used, else 0 */
     uint32_t withdrawn_count;
+    uint32_t left_out_count; /* also if the plugin cannot be used */
     struct verdict_device *devices;
     struct withdrawn *withdrawn;
+    struct left_out *left_out; /* their strings are not NULL */
 };
 
 /* Writes the verdict to memory that the caller frees. False if memory runs out, or if the

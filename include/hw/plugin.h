@@ -96,6 +96,11 @@ struct hw_host {
      * buffer_alloc(), buffer_free(), device_open() or device_close(). An older host lacks it:
      * call hw_count_memory(). */
     int32_t (*count_memory)(void *instance, void *device, int64_t bytes);
+
+    /* Lists a device that open() found and that the plugin does not show, for `hw status`: its name
+     * and why, as in "it has no compiler". To be called from open() alone, which may still fail.
+     * An older host lacks it: call hw_leave_out(). */
+    void (*leave_out)(void *instance, const char *name, const char *why);
 };
 
 /* The fixed prefix of every buffer, from which a plugin finds its memory in an op's
@@ -412,6 +417,19 @@ static inline int32_t hw_count_memory(const struct hw_host *host, void *device,
     if (host->size < offsetof(struct hw_host, count_memory) + sizeof host->count_memory)
         return HW_OK;
     return host->count_memory(host->instance, device, bytes);
+}
+
+/* See hw_host.leave_out; with a host that has no list, the log has it. */
+static inline void hw_leave_out(const struct hw_host *host, const char *name,
+                                const char *why)
+{
+    char line[1024];
+    if (host->size >= offsetof(struct hw_host, leave_out) + sizeof host->leave_out) {
+        host->leave_out(host->instance, name, why);
+        return;
+    }
+    snprintf(line, sizeof line, "%s is left out: %s", name, why);
+    host->log(host->instance, HW_LOG_INFO, line);
 }
 
 /* Returns a struct to the host: copies as much of `from` as the host has room for. Both

@@ -29,22 +29,21 @@ static void read_name(const struct plugin *plugin, int device, char *name, int s
 
 enum { OLDEST_CAPABILITY = 50 };
 
-/* If not, the log says so. */
+/* If not, it is left out. */
 static bool is_new_enough(const struct plugin *plugin, int device)
 {
-    char name[128], line[256];
+    char name[128], why[128];
     const int is = capability(plugin, device);
     if (is >= OLDEST_CAPABILITY)
         return true;
     read_name(plugin, device, name, sizeof name);
     if (is < 0)
-        snprintf(line, sizeof line,
-                 "%s is left out: the driver does not tell its compute capability", name);
+        snprintf(why, sizeof why, "the driver does not tell its compute capability");
     else
-        snprintf(line, sizeof line,
-                 "%s has compute capability %d.%d; this plugin needs %d.%d or later", name,
+        snprintf(why, sizeof why,
+                 "it has compute capability %d.%d; this plugin needs %d.%d or later",
                  is / 10, is % 10, OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10);
-    plugin->host->log(plugin->host->instance, HW_LOG_WARN, line);
+    hw_leave_out(plugin->host, name, why);
     return false;
 }
 

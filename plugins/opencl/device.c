@@ -78,8 +78,7 @@ static const struct quirk {
     { .platform = "Portable Computing Language",
       .driver = "5.",
       .lacks = RIGHT_MATMUL_ID,
-      .why =
-          "kernel matmul_id is compiled wrong by PoCL 5, so matmul_id_vec does its work" },
+      .why = "PoCL 5 compiles matmul_id wrong, so another device computes it" },
     { .platform = "rusticl",
       .driver = "22.",
       .refused = true,
@@ -92,19 +91,11 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static void say(const struct plugin *plugin, int32_t level, const char *name,
-                const char *what, const char *why)
-{
-    char line[512];
-    snprintf(line, sizeof line, "%s%s: %s", name, what, why);
-    plugin->host->log(plugin->host->instance, level, line);
-}
-
 /* Applies the quirks to a device that was found. Returns why it must not be used, or NULL. */
 static const char *apply_quirks(const struct plugin *plugin, const char *platform,
                                 struct found *found)
 {
-    char name[128], driver[64];
+    char name[128], driver[64], line[512];
     text(plugin, found->handle, DEVICE_NAME, name, sizeof name);
     text(plugin, found->handle, DEVICE_DRIVER, driver, sizeof driver);
     for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++) {
@@ -116,7 +107,8 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
         if (quirk->group_most && quirk->group_most < found->group_most)
             found->group_most = quirk->group_most;
         found->lacks |= quirk->lacks;
-        say(plugin, HW_LOG_INFO, name, " needs care", quirk->why);
+        snprintf(line, sizeof line, "%s needs care: %s", name, quirk->why);
+        plugin->host->log(plugin->host->instance, HW_LOG_INFO, line);
     }
     return NULL;
 }
@@ -124,6 +116,8 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
 /* ---- vendors ---- */
 
 #ifdef OPENCL_VENDOR
+#define NOTHING_FOUND "no OpenCL device of " OPENCL_VENDOR " can be used"
+
 /* Numbers of the PCI Special Interest Group; processors have those of their makers, too. */
 static const struct {
     const char *name;
@@ -143,6 +137,8 @@ static bool is_wanted(const struct plugin *plugin, void *device)
     return false;
 }
 #else
+#define NOTHING_FOUND "no OpenCL device can be used"
+
 static bool is_wanted(const struct plugin *plugin, void *device)
 {
     (void)plugin, (void)device;
@@ -168,21 +164,14 @@ static const char *why_not(const struct plugin *plugin, void *device)
     return NULL;
 }
 
-static void leave_out(struct plugin *plugin, int32_t level, const char *name,
-                      const char *why)
-{
-    say(plugin, level, name, " is left out", why);
-    snprintf(plugin->left_out, sizeof plugin->left_out, "%s: %s", name, why);
-}
-
 static void find_device(struct plugin *plugin, const char *platform, uint32_t index,
                         void *handle)
 {
     struct found found = { .handle = handle, .number = index, .group_most = MOST_GROUP };
     char name[128];
-    const char *why = is_wanted(plugin, handle)
-                          ? why_not(plugin, handle)
-                          : "it is of another vendor than this plugin";
+    if (!is_wanted(plugin, handle))
+        return;
+    const char *why = why_not(plugin, handle);
     if (!why)
         why = apply_quirks(plugin, platform, &found);
     if (!why && plugin->devices == MOST_DEVICES)
@@ -190,17 +179,17 @@ static void find_device(struct plugin *plugin, const char *platform, uint32_t in
     text(plugin, handle, DEVICE_NAME, name, sizeof name);
     snprintf(found.platform, sizeof found.platform, "%s", platform);
     if (why)
-        leave_out(plugin, HW_LOG_INFO, name, why);
+        hw_leave_out(plugin->host, name, why);
     else
         plugin->device[plugin->devices++] = found;
 }
 
-static void fail_platform(struct plugin *plugin, const char *name, const char *what,
+static void fail_platform(const struct plugin *plugin, const char *name, const char *what,
                           int error)
 {
     char why[128];
     snprintf(why, sizeof why, "cannot %s: %s (%d)", what, error_name(error), error);
-    leave_out(plugin, HW_LOG_WARN, name, why);
+    hw_leave_out(plugin->host, name, why);
 }
 
 static void find_on(struct plugin *plugin, void *platform)
@@ -265,9 +254,8 @@ int32_t devices_find(struct plugin *plugin)
         return fail_without_platform(plugin, error);
     for (uint32_t i = 0; i < count && i < MOST_PLATFORMS; i++)
         find_on(plugin, platforms[i]);
-    if (!plugin->devices && plugin->left_out[0])
-        return hw_fail(plugin->host, HW_NO_DEVICE, "no OpenCL device can be used: %s",
-                       plugin->left_out);
+    if (!plugin->devices)
+        return hw_fail(plugin->host, HW_NO_DEVICE, NOTHING_FOUND);
     return HW_OK;
 }
 

@@ -83,7 +83,6 @@ struct plugin {
     struct opencl cl;
     struct found device[MOST_DEVICES];
     int32_t devices;
-    char left_out[512]; /* the last device that was, and why */
 };
 
 struct device {

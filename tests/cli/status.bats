@@ -98,6 +98,28 @@ END
     says '    Not used: .*HW_DISABLE.*'
 }
 
+@test "devices that a plugin leaves out have a line each" {
+    local mode
+    make_directory
+    cp "$TEST_PLUGINS/hw_picky.so" "$directory/"
+    export HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache
+    for mode in child inproc; do
+        export HW_PROBE=$mode
+        hw status
+        succeeds
+        says '    \[0\] a device of picky'
+        says '    \[-\] Old device \(not used: it is older than this plugin\)'
+        says '    \[-\] Broken.*device \(not used: it is broken\)'
+        hw explain --json
+        json "'$mode' == [('child', 'inproc')[not c['recalled']] for c in d['candidates'] if c['name'] == 'picky'][0]" \
+            "[c['left_out'][0]['device'] for c in d['candidates'] if c['left_out']] == ['Old device']"
+        PICKY=1 hw status
+        says '    Error: no device is good enough: Old device: it is older than this plugin\. Get a better device.*'
+        says '    \[-\] Broken.*device \(not used: it is broken\)'
+        [ "$(printf '%s\n' "$output" | grep -c 'Old device')" -eq 1 ]
+    done
+}
+
 @test "a truncated plugin is named, and the good one serves" {
     needs_cpu
     make_directory

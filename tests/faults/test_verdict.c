@@ -33,11 +33,16 @@ static struct hw_device_info info_named(const char *name)
 
 static char no_driver[] = "libmine.so.1 was not found", install[] = "Install it",
             version[] = "1.2", wrong[] = "relative error 0.5 (at most 1e-6)",
-            busy[] = "the device is used by another process";
+            busy[] = "the device is used by another process", old[] = "it is too old",
+            third[] = "third";
 
-static const struct verdict stopped = {
-    .reason = REASON_NO_DRIVER, .message = no_driver, .remedy = install, .microseconds = 9
-};
+static struct left_out left_out[LEFT_OUT_MAX + 1] = { { third, old }, { old, third } };
+static const struct verdict stopped = { .reason = REASON_NO_DRIVER,
+                                        .message = no_driver,
+                                        .remedy = install,
+                                        .microseconds = 9,
+                                        .left_out_count = 2,
+                                        .left_out = left_out };
 
 static struct verdict_device devices[2];
 static struct withdrawn withdrawn[] = {
@@ -52,7 +57,9 @@ static const struct verdict good = { .version = version,
                                      .device_count = 2,
                                      .devices = devices,
                                      .withdrawn_count = 2,
-                                     .withdrawn = withdrawn };
+                                     .left_out_count = 1,
+                                     .withdrawn = withdrawn,
+                                     .left_out = left_out };
 
 static void make_devices(void)
 {
@@ -93,6 +100,11 @@ static void same_verdict(const struct verdict *a, const struct verdict *b)
         assert_int_equal(x->op, y->op);
         assert_memory_equal(x->dtype, y->dtype, sizeof x->dtype);
         same_text(x->why, y->why);
+    }
+    assert_int_equal(a->left_out_count, b->left_out_count);
+    for (uint32_t i = 0; i < a->left_out_count; i++) {
+        same_text(a->left_out[i].name, b->left_out[i].name);
+        same_text(a->left_out[i].why, b->left_out[i].why);
     }
 }
 
@@ -161,7 +173,9 @@ static void nonsense(void **state)
                      unknown_op = { .op = HW_OP_COUNT, .why = wrong },
                      unknown_dtype = { .dtype = { HW_DTYPE_END }, .why = wrong },
                      silent = { 0 };
-    struct verdict wrongs[] = { good, good, good, good, good, good, good, stopped };
+    struct left_out nobody = { NULL, old }, groundless = { old, NULL };
+    struct verdict wrongs[] = { good, good, good, good,    good,
+                                good, good, good, stopped, stopped };
     (void)state;
     wrongs[0].device_count = 0;
     wrongs[1].devices = &nameless, wrongs[1].device_count = 1;
@@ -170,7 +184,9 @@ static void nonsense(void **state)
     wrongs[4].withdrawn = &unknown_dtype, wrongs[4].withdrawn_count = 1;
     wrongs[5].withdrawn = &silent, wrongs[5].withdrawn_count = 1;
     wrongs[6].version = NULL;
-    wrongs[7].ops = UINT64_C(1) << HW_OP_COUNT;
+    wrongs[7].left_out = &nobody;
+    wrongs[8].ops = UINT64_C(1) << HW_OP_COUNT;
+    wrongs[9].left_out = &groundless, wrongs[9].left_out_count = 1;
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
         unsigned char *bytes;
         size_t size;
@@ -215,6 +231,10 @@ static void limits(void **state)
     verdict.device_count++;
     assert_false(verdict_encode(&verdict, &bytes, &size));
     verdict.device_count = 1;
+    verdict.left_out = left_out;
+    verdict.left_out_count = LEFT_OUT_MAX + 1;
+    assert_false(verdict_encode(&verdict, &bytes, &size));
+    verdict.left_out_count = 0;
     verdict.withdrawn_count = VERDICT_WITHDRAWN;
     for (int i = 0; i < VERDICT_WITHDRAWN; i++)
         many[i].why = text;

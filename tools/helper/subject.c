@@ -149,6 +149,17 @@ void subject_close(struct subject *subject)
     subject->found.plugins = NULL;
 }
 
+/* The devices that the plugin does not show, even if it has stopped for want of others. */
+static void take_left_out(struct verdict *verdict, struct candidate *candidate)
+{
+    if (!candidate)
+        return;
+    verdict->left_out = candidate->left_out;
+    verdict->left_out_count = candidate->left_out_count;
+    candidate->left_out = NULL;
+    candidate->left_out_count = 0;
+}
+
 /* A plugin that stopped has no devices. */
 void subject_reason(struct subject *subject)
 {
@@ -158,6 +169,7 @@ void subject_reason(struct subject *subject)
         verdict->reason = candidate ? candidate->reason : REASON_NO_MEMORY;
     if (!verdict->reason && !verdict->version)
         verdict->reason = REASON_NO_MEMORY;
+    take_left_out(verdict, subject->candidate);
     if (!verdict->reason)
         return;
     for (uint32_t i = 0; i < verdict->device_count; i++)

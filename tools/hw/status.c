@@ -199,6 +199,19 @@ static void print_device(const json_t *facts)
     say("\n");
 }
 
+/* Devices that the plugin found and does not show. If there is no other, the message above has the
+ * first. */
+static void print_left_out(const json_t *file)
+{
+    json_t *list = json_object_get(file, "left_out"), *each;
+    const bool told = *text_of(file, "reason");
+    size_t index;
+    json_array_foreach (list, index, each)
+        if (index || !told)
+            say_folded(8, "    [-] %s %s(not used: %s)%s\n", text_of(each, "device"),
+                       ink(YELLOW), text_of(each, "why"), ink(PLAIN));
+}
+
 /* Whether the settings, and nothing else, keep the backend from being used. */
 static bool is_excluded(const json_t *backend)
 {
@@ -263,6 +276,7 @@ static void print_backend(const json_t *backend, const json_t *demotions)
             print_reason(each);
         else
             print_worker(json_object_get(each, "worker"));
+        print_left_out(each);
     }
 }
 

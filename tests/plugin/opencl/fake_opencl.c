@@ -3,7 +3,9 @@
  * on the host. A queue is a thread; compiling a program keeps its text and options, and a launch
  * runs the portable kernel that it names as plain C. Of the application's kernels it knows two.
  *
- * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset. */
+ * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset.
+ * STANDIN_PLATFORM, STANDIN_DRIVER and STANDIN_EXTENSIONS are what these are, STANDIN_NUMBERS other
+ * answers about the last device: "0x1028=0 0x1004=16". */
 #include "opencl.h"
 
 #include "fake.h"
@@ -138,16 +140,33 @@ static int reply(const void *from, size_t bytes, size_t room_for, void *value, s
     return SUCCESS;
 }
 
-int fake_platform_info(void *of, uint32_t what, size_t room_for, void *value, size_t *size)
-{
-    static const char name[] = "Stand-in";
-    (void)of, (void)what;
-    return reply(name, sizeof name, room_for, value, size);
-}
-
 static int reply_text(const char *text, size_t room_for, void *value, size_t *size)
 {
     return reply(text, strlen(text) + 1, room_for, value, size);
+}
+
+static const char *chosen(const char *variable, const char *usual)
+{
+    const char *text = getenv(variable);
+    return text ? text : usual;
+}
+
+int fake_platform_info(void *of, uint32_t what, size_t room_for, void *value, size_t *size)
+{
+    (void)of, (void)what;
+    return reply_text(chosen("STANDIN_PLATFORM", "Stand-in"), room_for, value, size);
+}
+
+/* Changes the number to what STANDIN_NUMBERS answers, if anything. */
+static void put_other(uint32_t what, uint64_t *number)
+{
+    const char *at = chosen("STANDIN_NUMBERS", "");
+    unsigned asked;
+    unsigned long long answer;
+    int length;
+    for (; sscanf(at, "%x=%llu%n", &asked, &answer, &length) == 2; at += length)
+        if (asked == what)
+            *number = answer;
 }
 
 int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
@@ -159,6 +178,7 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         uint64_t value;
     } numbers[] = {
         { 0x1000, 8, GPU },               /* type */
+        { 0x1001, 4, 0 },                 /* of no vendor */
         { 0x1002, 4, 2 },                 /* units */
         { 0x1004, sizeof(size_t), 256 },  /* the most work-items of a group */
         { 0x1010, 8, UINT64_C(1) << 30 }, /* the largest buffer */
@@ -171,11 +191,17 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         { 0x1035, 4, 0 },                 /* memory of its own */
     };
     const struct fake_device *device = handle;
+    const uint32_t pci[] = { 0, 0x40 + (uint32_t)device->index, 3, 1 };
+    const uint8_t uuid[16] = { 0xAB, (uint8_t)device->index };
     const void *itself = &platform;
     char text[64];
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (numbers[i].what == what)
-            return reply(&numbers[i].value, numbers[i].bytes, room_for, value, size);
+        if (numbers[i].what == what) {
+            uint64_t number = numbers[i].value;
+            if (device->index == (int)device_total - 1)
+                put_other(what, &number);
+            return reply(&number, numbers[i].bytes, room_for, value, size);
+        }
     switch (what) {
     case 0x102B: /* name */
         snprintf(text, sizeof text, "Stand-in %d", device->index);
@@ -183,12 +209,16 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
     case 0x102C: /* vendor */
         return reply_text("nobody", room_for, value, size);
     case 0x102D: /* driver */
-        return reply_text("1", room_for, value, size);
+        return reply_text(chosen("STANDIN_DRIVER", "1"), room_for, value, size);
     case 0x102F: /* version */
         snprintf(text, sizeof text, "OpenCL %d.%d stand-in", device->major, device->minor);
         return reply_text(text, room_for, value, size);
     case 0x1030: /* extensions */
-        return reply_text("cl_khr_fp16", room_for, value, size);
+        return reply_text(chosen("STANDIN_EXTENSIONS", "cl_khr_fp16"), room_for, value, size);
+    case 0x106A: /* its UUID */
+        return reply(uuid, sizeof uuid, room_for, value, size);
+    case 0x410F: /* its place on the PCI bus */
+        return reply(pci, sizeof pci, room_for, value, size);
     case 0x1031: /* platform */
         return reply(&itself, sizeof itself, room_for, value, size);
     default:

@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Which devices the OpenCL plugin shows, what it says of them, and what of those that it leaves out: on a stand-in, whose
+# answers the variables STANDIN_* choose. $HW is the command, $STANDIN the folder of the stand-in.
+
+setup()
+{
+    unset HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_PLATFORM STANDIN_DRIVER STANDIN_EXTENSIONS STANDIN_NUMBERS
+    export HW_BACKENDS=opencl STANDIN_DEVICES='3.0 3.0'
+    export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
+}
+
+# says WORDS...: the status has the words.
+says()
+{
+    "$HW" status >"$BATS_TEST_TMPDIR/status" 2>&1 || true
+    cat "$BATS_TEST_TMPDIR/status"
+    for words; do
+        tr -s '\n ' ' ' <"$BATS_TEST_TMPDIR/status" | grep -qF -- "$words"
+    done
+}
+
+# facts: those of each device, as JSON, to $output
+facts()
+{
+    "$HW" devices --json >"$BATS_TEST_TMPDIR/facts"
+    cat "$BATS_TEST_TMPDIR/facts"
+}
+
+# holds EXPRESSION: Python says so of the devices, d
+holds()
+{
+    facts | python3 -c '
+import json, sys
+d = json.load(sys.stdin)["devices"]
+sys.exit(0 if eval(sys.argv[1]) else "not so: " + sys.argv[1] + " " + json.dumps(d))' "$1"
+}
+
+@test "a device that cannot run the kernels is left out, with the reason" {
+    local number why
+    while IFS=: read -r number why; do
+        STANDIN_NUMBERS=$number says '[0] Stand-in 0' "[-] Stand-in 1 (not used: $why)"
+    done <<'END'
+0x1027=0:it is not available
+0x1028=0:it has no compiler
+0x1026=0:it is big-endian
+0x1004=16:its groups have fewer than 32 work-items
+END
+    STANDIN_DEVICES='1.1 3.0 1.0' says '[0] Stand-in 1' '[-] Stand-in 0 (not used: it has no OpenCL 1.2)' \
+        '[-] Stand-in 2 (not used: it has no OpenCL 1.2)'
+}
+
+@test "where all are left out, the reason of one is the plugin's" {
+    STANDIN_DEVICES='1.1 1.0' says "no OpenCL device can be used: Stand-in 0: it has no OpenCL 1.2. Install" \
+        '[-] Stand-in 1 (not used: it has no OpenCL 1.2)'
+    STANDIN_FAIL=get_devices:0:-6 says \
+        'no OpenCL device can be used: Stand-in: cannot list its devices: CL_OUT_OF_HOST_MEMORY (-6)'
+}
+
+@test "rusticl of Mesa 22 is left out, a later one is not" {
+    export STANDIN_PLATFORM=rusticl
+    STANDIN_DRIVER=22.3.6 says 'rusticl of Mesa 22 damages the memory of the process; install Mesa 23 or later'
+    STANDIN_DRIVER=23.1.0 says '[0] Stand-in 0' '[1] Stand-in 1'
+}
+
+@test "PoCL 5 is not given matmul_id, others are" {
+    row()
+    {
+        STANDIN_DRIVER=$1 STANDIN_DEVICES=3.0 HW_LOG=info "$HW" devices --kernels >"$BATS_TEST_TMPDIR/rows" \
+            2>"$BATS_TEST_TMPDIR/log"
+        cat "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/log"
+        grep -qE "matmul_id +$2\$" "$BATS_TEST_TMPDIR/rows"
+    }
+    export STANDIN_PLATFORM='Portable Computing Language'
+    row 3.1 'matmul_id: .*'
+    grep 'needs care: the scores of attention are wrong in larger groups' "$BATS_TEST_TMPDIR/log"
+    row 5.0 'matmul_id \(not for this device\): .*'
+    grep 'needs care: PoCL 5 compiles matmul_id wrong' "$BATS_TEST_TMPDIR/log"
+    STANDIN_PLATFORM=Other row 5.0 'matmul_id: .*'
+    run ! grep 'needs care' "$BATS_TEST_TMPDIR/log"
+}
+
+@test "a device is known by its UUID and its place, or by its names" {
+    export STANDIN_EXTENSIONS='cl_khr_pci_bus_info cl_khr_device_uuid'
+    holds '[x["pci"] for x in d] == ["0000:40:03.1", "0000:41:03.1"]'
+    holds '[x["uuid"][:4] for x in d] == ["ab00", "ab01"]'
+    export STANDIN_EXTENSIONS='xcl_khr_pci_bus_info cl_khr_device_uuids cl_khr_fp16' # neither of them
+    holds 'not any(x["pci"] for x in d) and len({x["uuid"] for x in d}) == 2'
+    holds 'all(x["uuid"][14] == "8" for x in d)'
+    facts >"$BATS_TEST_TMPDIR/first"
+    STANDIN_DRIVER=1 facts | diff "$BATS_TEST_TMPDIR/first" -
+    holds 'all("f16" in x["features"] for x in d)'
+    export STANDIN_DRIVER=2
+    run ! diff "$BATS_TEST_TMPDIR/first" <(facts)
+}
+
+@test "facts are the device's" {
+    holds 'd[1]["kind"] == "discrete" and d[1]["units"] == 2 and d[1]["memory_total"] == 4 << 30'
+    export STANDIN_NUMBERS='0x1000=2 0x1002=7 0x101F=5000000000 0x1010=123456789 0x1019=32768'
+    holds 'd[0]["kind"] == "discrete" and d[1]["kind"] == "software" and d[1]["units"] == 7'
+    holds 'd[1]["memory_total"] == 5000000000 and d[1]["buffer_max"] == 123456789'
+    holds 'd[1]["buffer_alignment"] == 4096 and d[0]["buffer_alignment"] == 256'
+    export STANDIN_NUMBERS='0x1035=1'
+    holds 'd[1]["kind"] == "integrated" and "unified-memory" in d[1]["features"]'
+}
+
+@test "a module for one vendor shows its devices, and a device appears once" {
+    [ -e "$HW_PLUGIN_PATH_ONLY/hw_opencl_amd.so" ] || skip "not applicable: built without -Dopencl_vendors=amd"
+    export STANDIN_NUMBERS='0x1001=4098' HW_BACKENDS='opencl*'
+    says 'OpenCL (opencl) [0] Stand-in 0: 4 GiB [1] Stand-in 1: 4 GiB ' \
+        'OpenCL, devices of amd alone (opencl_amd) [0] Stand-in 1: 4 GiB (not used: ' \
+        'no OpenCL device of intel can be used'
+    HW_BACKENDS=opencl_amd says 'OpenCL, devices of amd alone (opencl_amd) [0] Stand-in 1: 4 GiB '
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* picky.c - a plugin that leaves out devices that it finds; all of them if PICKY is set. */
+#define NAME  "picky"
+#define LINES "variable=PICKY\nremedy=get a better device\n"
+#define CHANGES
+#include "minimal.h"
+
+static int32_t choose(const struct hw_host *host, void **self)
+{
+    hw_leave_out(host, "Old device", "it is older than this plugin");
+    hw_leave_out(host, "Broken\ndevice", "it is broken");
+    return getenv("PICKY") ? hw_fail(host, HW_NO_DEVICE, "no device is good enough")
+                           : plugin_open(host, self);
+}
+
+static void change(struct hw_plugin *table)
+{
+    table->open = choose;
+}
