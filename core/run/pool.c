@@ -171,8 +171,10 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
     int32_t status = device->plugin->table.buffer_alloc(device->impl, bytes, flags, memory);
     if (status)
         return fail_in(device_result(device, status),
-                       "%s: %s requested, %s allocated by this process: ", device->name,
-                       size_text(bytes).text, size_text(pool->stats.held).text);
+                       "%s: %s requested, %s allocated by this process%s%s: ", device->name,
+                       size_text(bytes).text, size_text(pool->stats.held).text,
+                       pool->stats.limit ? ", the limit is " : "",
+                       pool->stats.limit ? size_text(pool->stats.limit).text : "");
     /* Fields that the plugin does not decide. */
     memory->device = device->impl;
     memory->offset = 0;

@@ -342,6 +342,18 @@ static uint32_t alignment_of(const struct plugin *plugin, void *device)
     return (uint32_t)number(plugin, device, DEVICE_ALIGNMENT_BITS) / 8;
 }
 
+/* OpenCL itself does not know what is free; AMD's extension tells that, and the largest block of
+ * it. */
+struct device_memory device_memory(const struct plugin *plugin, void *device)
+{
+    size_t kilobytes[2] = { 0, 0 };
+    struct device_memory memory = { .total = number(plugin, device, DEVICE_MEMORY) };
+    if (has_extension(plugin, device, "cl_amd_device_attribute_query") &&
+        !plugin->cl.device_info(device, DEVICE_FREE_KB, sizeof kilobytes, kilobytes, NULL))
+        memory.free = (uint64_t)kilobytes[0] << 10;
+    return memory;
+}
+
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
@@ -355,7 +367,9 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     text(plugin, device, DEVICE_DRIVER, facts.driver, sizeof facts.driver);
     const int is = version(plugin, device);
     snprintf(facts.arch, sizeof facts.arch, "OpenCL %d.%d", is / 10, is % 10);
-    facts.memory_total = number(plugin, device, DEVICE_MEMORY);
+    const struct device_memory memory = device_memory(plugin, device);
+    facts.memory_total = memory.total;
+    facts.memory_free = memory.free;
     facts.units = (uint32_t)number(plugin, device, DEVICE_UNITS);
     facts.buffer_max = number(plugin, device, DEVICE_BUFFER_MOST);
     facts.buffer_alignment = alignment_of(plugin, device);

@@ -42,12 +42,23 @@ static int fill_zero(struct device *device, void *memory, uint64_t bytes)
     return error;
 }
 
+/* "allocate 4096 bytes of the device's 8192, of which 1024 are free" */
+static void describe(const struct device *device, uint64_t bytes, char *what, size_t size)
+{
+    const struct device_memory memory = device_memory(device->plugin, device->handle);
+    const int length = snprintf(what, size, "allocate %llu bytes of the device's %llu",
+                                (unsigned long long)bytes,
+                                (unsigned long long)memory.total);
+    if (memory.free)
+        snprintf(what + length, size - (size_t)length, ", of which %llu are free",
+                 (unsigned long long)memory.free);
+}
+
 static int32_t allocate(struct device *device, struct hw_buffer *buffer, uint64_t bytes,
                         uint32_t flags)
 {
-    char what[80];
+    char what[160] = "";
     int error = 0;
-    snprintf(what, sizeof what, "allocate %llu bytes", (unsigned long long)bytes);
     buffer->impl = device->cl->create_buffer(
         device->context, buffer->host ? MEMORY_OF_HOST : 0, bytes, buffer->host, &error);
     if (!error && flags & HW_BUFFER_ZEROED) {
@@ -55,6 +66,8 @@ static int32_t allocate(struct device *device, struct hw_buffer *buffer, uint64_
         if (error)
             note(device, device->cl->release_buffer(buffer->impl), "release memory");
     }
+    if (error)
+        describe(device, bytes, what, sizeof what);
     return answer(device, error, what);
 }
 

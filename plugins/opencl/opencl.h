@@ -145,6 +145,11 @@ int32_t check_lost(struct device *device);
 
 /* Finds the devices that this plugin can use. */
 int32_t devices_find(struct plugin *plugin);
+/* The bytes of memory that a device has, and those that are free. 0: it does not say. */
+struct device_memory {
+    uint64_t total, free;
+};
+struct device_memory device_memory(const struct plugin *plugin, void *device);
 
 /* ---- kernels/ ------------------------------------------------------------------------------ */
 

@@ -113,6 +113,11 @@ static void the_device_runs_out_of_memory(void **state)
     fails(HW_NO_MEMORY, "discrete:0", hw_buffer_alloc(w.near, UINT64_MAX / 2, 0, &b));
     ok(hw_buffer_alloc(w.near, 60 * MB, 0, &b));
     world_close(&w);
+    world_open(&w, NULL, "200M");
+    fails(HW_NO_MEMORY,
+          "100 MiB requested, 0 bytes allocated by this process, the limit is 200 MiB: ",
+          hw_buffer_alloc(w.near, 100 * MB, 0, &b));
+    world_close(&w);
 }
 
 static void zeroed_means_zero(void **state)

@@ -1,36 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* test_load.c - much at once on a stand-in for the driver: threads that launch, and buffers of all
- * sizes that come and go. The stand-in counts what reaches the driver. */
+/* test_load.c - much at once on a stand-in for the driver, which counts what reaches it: threads
+ * that launch, and buffers of all sizes. */
 #include "../standin/load.h"
 #include "fake_driver.h"
 #include "faults.h"
 #include "objects.h"
 
-#include <hw/hw.h>
-
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
-#include "answers.h"
-
-static struct hw_context *open_context(void)
-{
-    const struct hw_options options = { .size = sizeof options,
-                                        .backends = "cuda",
-                                        .fallback = "error" };
-    struct hw_context *context;
-    faults_reset();
-    ok(hw_open(&options, &context));
-    return context;
-}
+static const struct load_vendor cuda = { "cuda", "memory_alloc", "memory_free",
+                                         fake_driver_used };
 
 static void threads_launch(void **state)
 {
-    struct hw_context *context = open_context();
+    struct hw_context *context = load_open(&cuda);
     (void)state;
     threads_launch_at_once(context);
     assert_int_equal(faults_count("launch"), LOAD_THREADS * LOAD_LAUNCHES);
@@ -40,127 +26,18 @@ static void threads_launch(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
-/* ---- memory ---- */
-
-enum { SLOTS = 1024 };
-
-#define KB UINT64_C(1024)
-#define MB (1024 * KB)
-
-/* The same numbers in every run. */
-static uint32_t next_random(void)
-{
-    static uint32_t state = 12345;
-    state = state * 1664525u + 1013904223u;
-    return state >> 8;
-}
-
-/* As many of 1 to 2 KiB as of 5 to 10 MiB. */
-static uint64_t size_of_any_order(void)
-{
-    const uint64_t size = KB << next_random() % 14;
-    const uint64_t whole = size + next_random() % size;
-    return whole < 10 * MB ? whole : 10 * MB;
-}
-
-static uint64_t size_in_equal_parts(void)
-{
-    return KB + next_random() % (10 * MB - KB + 1);
-}
-
-static struct hw_pool_stats pool_stats(struct hw_device *device)
-{
-    struct hw_pool_stats stats = { .size = sizeof stats };
-    ok(hw_pool_stats(device, &stats));
-    return stats;
-}
-
-/* What the test has of the device: its buffers, and the bytes that it asked for. */
-struct holding {
-    struct hw_device *device;
-    struct hw_buffer *buffers[SLOTS];
-    uint64_t bytes, most;
-};
-
-static void let_go(struct holding *h, struct hw_buffer **slot)
-{
-    h->bytes -= hw_buffer_bytes(*slot);
-    hw_buffer_free(*slot);
-    *slot = NULL;
-}
-
-static void take(struct holding *h, struct hw_buffer **slot, uint64_t bytes)
-{
-    ok(hw_buffer_alloc(h->device, bytes, 0, slot));
-    h->bytes += bytes;
-    h->most = h->bytes > h->most ? h->bytes : h->most;
-}
-
-/* The driver never has given more than 1.1 times of what was used at most, apart from the first
- * `spare` bytes. Hits do not reach it; in the end it has everything back. */
-static void come_and_go(uint64_t (*random_size)(void))
-{
-    const uint64_t limit = 1024 * MB, spare = 36 * MB;
-    struct hw_context *context = open_context();
-    struct holding h = { .device = hw_device_at(context, 0) };
-    const int steps = getenv("HW_TEST_QUICK") ? 3000 : 10000;
-    for (int i = 0; i < steps;) {
-        struct hw_buffer **slot = &h.buffers[next_random() % SLOTS];
-        const uint64_t bytes = random_size();
-        let_go(&h, slot);
-        if (h.bytes + bytes > limit)
-            continue;
-        take(&h, slot, bytes);
-        const uint64_t held = fake_driver_used(0);
-        assert_true(held <= h.most + spare || held <= h.most / 10 * 11);
-        i++;
-    }
-    const struct hw_pool_stats stats = pool_stats(h.device);
-    assert_true(h.most > limit / 2);
-    assert_true(stats.held <= h.most / 10 * 11);
-    assert_int_equal(stats.held, fake_driver_used(0));
-    assert_int_equal(stats.requests, steps);
-    assert_int_equal(stats.requests - stats.hits, faults_count("memory_alloc"));
-    assert_true(stats.hits > stats.requests / 4);
-    for (int i = 0; i < SLOTS; i++)
-        let_go(&h, &h.buffers[i]);
-    ok(hw_pool_trim(h.device));
-    assert_int_equal(fake_driver_used(0), 0);
-    assert_int_equal(faults_count("memory_free"), faults_count("memory_alloc"));
-    hw_close(context);
-    assert_int_equal(objects_count(), 0);
-}
-
-static void buffers_come_and_go(void **state)
+static void memory(void **state)
 {
     (void)state;
-    come_and_go(size_of_any_order);
-    come_and_go(size_in_equal_parts);
-}
-
-/* Sizes that repeat, as those of a model's layers, reach the driver once. */
-static void sizes_that_repeat_are_hits(void **state)
-{
-    static const uint64_t sizes[] = { 3 * MB, 5 * MB, 40 * KB, 7 * MB, 9 * MB };
-    enum { COUNT_OF_SIZES = sizeof sizes / sizeof sizes[0] };
-    struct hw_context *context = open_context();
-    struct holding h = { .device = hw_device_at(context, 0) };
-    (void)state;
-    for (int i = 0; i < 100; i++)
-        for (int k = 0; k < COUNT_OF_SIZES; k++) {
-            take(&h, &h.buffers[0], sizes[k]);
-            let_go(&h, &h.buffers[0]);
-        }
-    assert_int_equal(faults_count("memory_alloc"), COUNT_OF_SIZES);
-    hw_close(context);
+    buffers_come_and_go(&cuda);
+    sizes_that_repeat_are_hits(&cuda);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
-        cmocka_unit_test(buffers_come_and_go),
-        cmocka_unit_test(sizes_that_repeat_are_hits),
+        cmocka_unit_test(memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

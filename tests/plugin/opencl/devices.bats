@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Which devices the OpenCL plugin shows, what it says of them, and what of those that it leaves out: on a stand-in, whose
-# answers the variables STANDIN_* choose. $HW is the command, $STANDIN the folder of the stand-in.
+# Which devices the OpenCL plugin shows, what it says of them, and what of those that it leaves out: on a stand-in,
+# whose answers the variables STANDIN_* choose. $HW is the command, $STANDIN the folder of the stand-in.
 
 setup()
 {

@@ -9,6 +9,7 @@
 #include "opencl.h"
 
 #include "fake.h"
+#include "fake_opencl.h"
 #include "faults.h"
 #include "kernels.h"
 #include "objects.h"
@@ -19,6 +20,7 @@
 enum { USER_PARAMETERS = 6 };
 enum {
     SUCCESS = 0,
+    ALLOCATION_FAILURE = -4,
     OUT_OF_MEMORY = -6,
     PROFILING_NOT_AVAILABLE = -7,
     INVALID_VALUE = -30,
@@ -82,6 +84,33 @@ static void end_memory(void *self)
 }
 
 /* ---- devices ---- */
+
+static uint64_t used; /* bytes of memory */
+
+uint64_t fake_opencl_used(void)
+{
+    pthread_mutex_lock(&lock);
+    const uint64_t now = used;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+/* False if the devices, which share it, do not have as much. */
+static bool use(uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    const bool fits = bytes <= FAKE_OPENCL_MEMORY - used;
+    used += fits ? bytes : 0;
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+static void give_back(uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    used -= bytes;
+    pthread_mutex_unlock(&lock);
+}
 
 enum { MOST_STANDIN_DEVICES = 4 };
 
@@ -184,15 +213,16 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         { 0x1010, 8, UINT64_C(1) << 30 }, /* the largest buffer */
         { 0x1019, 4, 1024 },              /* alignment, in bits */
         { 0x101B, 8, 0x80 },              /* f32: quotients are rounded correctly */
-        { 0x101F, 8, UINT64_C(4) << 30 }, /* memory */
-        { 0x1026, 4, 1 },                 /* little-endian */
-        { 0x1027, 4, 1 },                 /* available */
-        { 0x1028, 4, 1 },                 /* has a compiler */
-        { 0x1035, 4, 0 },                 /* memory of its own */
+        { 0x101F, 8, FAKE_OPENCL_MEMORY },
+        { 0x1026, 4, 1 }, /* little-endian */
+        { 0x1027, 4, 1 }, /* available */
+        { 0x1028, 4, 1 }, /* has a compiler */
+        { 0x1035, 4, 0 }, /* memory of its own */
     };
     const struct fake_device *device = handle;
     const uint32_t pci[] = { 0, 0x40 + (uint32_t)device->index, 3, 1 };
     const uint8_t uuid[16] = { 0xAB, (uint8_t)device->index };
+    const size_t left[] = { (size_t)((FAKE_OPENCL_MEMORY - fake_opencl_used()) >> 10), 4 };
     const void *itself = &platform;
     char text[64];
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -214,11 +244,14 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         snprintf(text, sizeof text, "OpenCL %d.%d stand-in", device->major, device->minor);
         return reply_text(text, room_for, value, size);
     case 0x1030: /* extensions */
-        return reply_text(chosen("STANDIN_EXTENSIONS", "cl_khr_fp16"), room_for, value, size);
+        return reply_text(chosen("STANDIN_EXTENSIONS", "cl_khr_fp16"), room_for, value,
+                          size);
     case 0x106A: /* its UUID */
         return reply(uuid, sizeof uuid, room_for, value, size);
     case 0x410F: /* its place on the PCI bus */
         return reply(pci, sizeof pci, room_for, value, size);
+    case 0x4039: /* KiB of memory that are free, and the largest block of them */
+        return reply(left, sizeof left, room_for, value, size);
     case 0x1031: /* platform */
         return reply(&itself, sizeof itself, room_for, value, size);
     default:
@@ -326,6 +359,7 @@ struct fake_buffer {
 static void end_buffer(void *self)
 {
     struct fake_buffer *buffer = self;
+    give_back(buffer->bytes);
     free(buffer->memory);
     free(buffer);
 }
@@ -335,12 +369,15 @@ void *fake_create_buffer(void *context, uint64_t flags, size_t bytes, void *host
 {
     enum { ALIGNMENT = 128 };
     (void)context;
-    *error = !bytes || flags || host ? INVALID_VALUE : SUCCESS;
+    *error = !bytes || flags || host ? INVALID_VALUE
+             : use(bytes)            ? SUCCESS
+                                     : ALLOCATION_FAILURE;
     if (*error)
         return NULL;
     unsigned char *memory = aligned_alloc(ALIGNMENT,
                                           (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (!memory) {
+        give_back(bytes);
         *error = OUT_OF_MEMORY;
         return NULL;
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_load.c - threads that launch at once on a stand-in for libOpenCL.so.1, and graphs. The
- * stand-in counts what reaches it. */
+/* test_load.c - much at once on a stand-in for libOpenCL.so.1, which counts what reaches it:
+ * threads that launch, buffers of all sizes, and graphs. */
+#define _POSIX_C_SOURCE 200809L
 #include "../standin/load.h"
+#include "fake_opencl.h"
 #include "faults.h"
 #include "kernels.h"
 #include "objects.h"
@@ -15,26 +17,57 @@
 
 #include "answers.h"
 
-static struct hw_context *open_context(void)
+static uint64_t used(int device)
 {
-    const struct hw_options options = { .size = sizeof options,
-                                        .backends = "opencl",
-                                        .fallback = "error" };
-    struct hw_context *context;
-    faults_reset();
-    ok(hw_open(&options, &context));
-    return context;
+    (void)device;
+    return fake_opencl_used();
 }
+
+static const struct load_vendor opencl = { "opencl", "create_buffer", "release_buffer",
+                                           used };
 
 static void threads_launch(void **state)
 {
-    struct hw_context *context = open_context();
+    struct hw_context *context = load_open(&opencl);
     (void)state;
     threads_launch_at_once(context);
     assert_int_equal(faults_count("launch"), LOAD_THREADS * LOAD_LAUNCHES);
     /* a program for the largest groups, which the stand-in's kernels cannot have, and another */
     assert_int_equal(faults_count("program_of_source"), 2 * LOAD_DEVICES);
     assert_int_equal(faults_count("create_kernel"), 2 * LOAD_DEVICES + LOAD_THREADS);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+/* ---- memory ---- */
+
+static void memory(void **state)
+{
+    (void)state;
+    buffers_come_and_go(&opencl);
+    sizes_that_repeat_are_hits(&opencl);
+}
+
+/* Most of the memory, in buffers as large as the device has them. */
+static void out_of_memory_has_the_sizes(void **state)
+{
+    struct hw_context *context = load_open(&opencl);
+    struct hw_device *device = hw_device_at(context, 0);
+    struct hw_buffer *buffer;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        ok(hw_buffer_alloc(device, FAKE_OPENCL_MEMORY / 4, 0, &buffer));
+    ok(hw_buffer_alloc(device, FAKE_OPENCL_MEMORY / 8, 0, &buffer));
+    fails(
+        HW_NO_MEMORY,
+        "opencl:0: 1 GiB requested, 3.50 GiB allocated by this process: cannot allocate "
+        "1073741824 bytes of the device's 4294967296: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)",
+        hw_buffer_alloc(device, FAKE_OPENCL_MEMORY / 4, 0, &buffer));
+    setenv("STANDIN_EXTENSIONS", "cl_amd_device_attribute_query", 1);
+    fails(HW_NO_MEMORY,
+          "of the device's 4294967296, of which 536870912 are free: CL_MEM_OBJECT",
+          hw_buffer_alloc(device, FAKE_OPENCL_MEMORY / 4, 0, &buffer));
+    unsetenv("STANDIN_EXTENSIONS");
     hw_close(context);
     assert_int_equal(objects_count(), 0);
 }
@@ -79,7 +112,7 @@ static unsigned launches_of(struct hw_queue *queue, uint32_t op)
 /* Ops of the same kernels, submitted in between, leave the arguments of the graph's alone. */
 static void graphs_keep_their_arguments(void **state)
 {
-    struct hw_context *context = open_context();
+    struct hw_context *context = load_open(&opencl);
     struct recorded r = { .device = hw_device_at(context, 0) };
     struct hw_queue *queue = open_queue(r.device);
     float x[COUNT], y[COUNT], z[COUNT];
@@ -122,7 +155,7 @@ static void *launch_often(void *data)
 /* Both write y, which an application would not do without an event: nothing is computed. */
 static void queues_share_a_graph(void **state)
 {
-    struct hw_context *context = open_context();
+    struct hw_context *context = load_open(&opencl);
     struct recorded r = { .device = hw_device_at(context, 0) };
     struct hw_queue *queue = open_queue(r.device);
     pthread_t thread;
@@ -147,7 +180,7 @@ static int32_t be_called(void *user, void *handle)
 /* What the application submits cannot be recorded: it is called at each launch. */
 static void graphs_call_the_application(void **state)
 {
-    struct hw_context *context = open_context();
+    struct hw_context *context = load_open(&opencl);
     struct hw_queue *queue = open_queue(hw_device_at(context, 0));
     struct hw_graph *graph;
     struct hw_graph_info info = { .size = sizeof info };
@@ -169,6 +202,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(graphs_keep_their_arguments),
         cmocka_unit_test(queues_share_a_graph),
         cmocka_unit_test(graphs_call_the_application),

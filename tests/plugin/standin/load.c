@@ -2,6 +2,8 @@
 /* load.c - see load.h. */
 #include "load.h"
 
+#include "faults.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +11,19 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+#include "answers.h"
+
+struct hw_context *load_open(const struct load_vendor *vendor)
+{
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = vendor->backend,
+                                        .fallback = "error" };
+    struct hw_context *context;
+    faults_reset();
+    ok(hw_open(&options, &context));
+    return context;
+}
 
 enum { COUNT = 256 };
 

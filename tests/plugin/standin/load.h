@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* load.h - threads that launch at once on a stand-in, each on a queue of its own, two on each
- * device: for tests, which then count what reached the vendor. */
+/* load.h - much at once on a stand-in, for the tests of each vendor: threads that launch, and
+ * buffers of all sizes that come and go. */
 #ifndef STANDIN_LOAD_H
 #define STANDIN_LOAD_H
 
@@ -8,8 +8,23 @@
 
 enum { LOAD_THREADS = 4, LOAD_LAUNCHES = 1000, LOAD_DEVICES = 2 };
 
-/* They start together, so that all want to load the same kernels. Fails the test if a call fails,
- * a result is wrong or another device computes it. */
+struct load_vendor {
+    const char *backend;
+    const char *alloc, *free;     /* the functions for memory */
+    uint64_t (*used)(int device); /* bytes of memory that are allocated */
+};
+
+/* Opens a context with this backend alone, and counts the calls from there on. */
+struct hw_context *load_open(const struct load_vendor *vendor);
+
+/* Threads, each on a queue of its own, two on each device; the test then counts what reached the
+ * vendor. They start together, so that all want to load the same kernels. Fails the test if a call
+ * fails, a result is wrong or another device computes it. */
 void threads_launch_at_once(struct hw_context *context);
+
+/* 10 000 buffers of 1 KiB to 10 MiB: the vendor has given at most 1.1 times of what was used. */
+void buffers_come_and_go(const struct load_vendor *vendor);
+/* As those of a model's layers do. */
+void sizes_that_repeat_are_hits(const struct load_vendor *vendor);
 
 #endif

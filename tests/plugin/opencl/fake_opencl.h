@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_opencl.h - what a test that is linked with the stand-in may ask it. */
+#ifndef FAKE_OPENCL_H
+#define FAKE_OPENCL_H
+
+#include <stdint.h>
+
+/* Bytes of memory, which its devices share. */
+#define FAKE_OPENCL_MEMORY (UINT64_C(4) << 30)
+
+/* Those that are allocated. */
+uint64_t fake_opencl_used(void);
+
+#endif
