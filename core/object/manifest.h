@@ -14,6 +14,22 @@
 #define VARIABLES      16
 #define MANIFEST_BYTES 4096
 
+/* What is wrong with one: X(NAME, code), the code as `hw explain` has it. */
+#define MANIFEST_FAULTS(X)                                                                 \
+    X(BAD_MANIFEST, "bad-manifest")                                                        \
+    X(MANIFEST_ABI, "manifest-abi")                                                        \
+    X(MANIFEST_NAME, "manifest-name")                                                      \
+    X(MANIFEST_RANK, "manifest-rank")                                                      \
+    X(MANIFEST_TITLE, "manifest-title")                                                    \
+    X(MANIFEST_MATCH, "manifest-match")
+enum manifest_fault {
+    MANIFEST_GOOD,
+#define X(NAME, code) FAULT_##NAME,
+    MANIFEST_FAULTS(X)
+#undef X
+        MANIFEST_FAULT_COUNT
+};
+
 struct manifest {
     char text[MANIFEST_BYTES]; /* the strings below point into it */
     char name[NAME_SIZE];
@@ -37,10 +53,10 @@ struct manifest {
  * False if it does not have this form. */
 bool manifest_pci_rule(const char *rule, int32_t *vendor, int32_t *device);
 
-/* Parses `bytes` of text. Returns false and describes the error in `why`, of `size`
- * bytes. */
-bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, char *why,
-                    size_t size);
+/* Parses `bytes` of text. Returns MANIFEST_GOOD, or what is wrong, and describes it in `why`, of
+ * `size` bytes. */
+enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
+                                   size_t bytes, char *why, size_t size);
 /* Whether `length` bytes are a valid name of a backend. */
 bool name_valid(const char *name, size_t length);
 

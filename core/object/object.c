@@ -79,17 +79,18 @@ static enum object_fault not_an_object(struct reader *reader, const uint8_t *sta
     static const struct {
         const char *magic;
         const char *what;
+        enum object_fault fault;
     } rows[] = {
-        { "#!", "a script, not an object file" },
-        { "!<arch>\n", "a static library, not a shared object" },
-        { "/* GNU ld script", "a linker script, not a shared object" },
+        { "#!", "a script, not an object file", OBJECT_SCRIPT },
+        { "!<arch>\n", "a static library, not a shared object", OBJECT_STATIC_LIBRARY },
+        { "/* GNU ld script", "a linker script, not a shared object",
+          OBJECT_LINKER_SCRIPT },
     };
-    const char *what = "not an object file";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (bytes >= strlen(rows[i].magic) &&
             memcmp(start, rows[i].magic, strlen(rows[i].magic)) == 0)
-            what = rows[i].what;
-    return because(reader, OBJECT_NOT_AN_OBJECT, "%s", what);
+            return because(reader, rows[i].fault, "%s", rows[i].what);
+    return because(reader, OBJECT_NOT_AN_OBJECT, "not an object file");
 }
 
 /* A file that ends within its magic is truncated, too. */

@@ -17,6 +17,9 @@
 #define OBJECT_FAULTS(X)                                                                   \
     X(EMPTY, "empty")                                                                      \
     X(UNREADABLE, "unreadable")                                                            \
+    X(SCRIPT, "script")                                                                    \
+    X(STATIC_LIBRARY, "static-library")                                                    \
+    X(LINKER_SCRIPT, "linker-script")                                                      \
     X(NOT_AN_OBJECT, "not-an-object")                                                      \
     X(WRONG_FORMAT, "wrong-format")                                                        \
     X(WRONG_CLASS, "wrong-class")                                                          \
@@ -28,7 +31,7 @@
     X(EXECUTABLE_STACK, "executable-stack")                                                \
     X(NO_ENTRY, "no-entry")                                                                \
     X(BAD_ENTRY, "bad-entry")                                                              \
-    X(BAD_MANIFEST, "bad-manifest")                                                        \
+    X(TWO_MANIFESTS, "two-manifests")                                                      \
     X(NO_MEMORY, "no-memory")
 enum object_fault {
     OBJECT_GOOD,

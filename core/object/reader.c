@@ -180,7 +180,7 @@ enum object_fault take_manifest(struct reader *reader, const uint8_t *notes, uin
             memcmp(notes + name, "hw", 3) != 0)
             continue;
         if (object->manifest)
-            return because(reader, OBJECT_BAD_MANIFEST, "it has two manifests");
+            return because(reader, OBJECT_TWO_MANIFESTS, "it has two manifests");
         object->manifest = malloc(text_bytes ? (size_t)text_bytes : 1);
         if (!object->manifest)
             return no_memory(reader);

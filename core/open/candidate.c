@@ -89,6 +89,38 @@ const char *remedy_of(const struct candidate *candidate)
     return candidate->remedy ? candidate->remedy : reason_rows[candidate->reason].remedy;
 }
 
+bool is_crash(enum reason reason)
+{
+    switch (reason) {
+    case REASON_CRASH:
+    case REASON_DEVICE_CRASH:
+    case REASON_CLOSE_CRASH:
+    case REASON_BUS_ERROR:
+    case REASON_BAD_INSTRUCTION:
+    case REASON_BAD_ARITHMETIC:
+    case REASON_ABORT:
+    case REASON_FAILING_OPS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool is_hang(enum reason reason)
+{
+    switch (reason) {
+    case REASON_HANG:
+    case REASON_DEVICE_HANG:
+    case REASON_CLOSE_HANG:
+    case REASON_STOPPED:
+    case REASON_ENDLESS_OUTPUT:
+    case REASON_WATCHER_STOPPED:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool is_broken(const struct candidate *candidate)
 {
     switch (candidate->reason) {

@@ -114,6 +114,11 @@ void set_remedy(struct candidate *candidate, const char *format, ...)
 const char *message_of(const struct candidate *candidate);
 const char *remedy_of(const struct candidate *candidate);
 
+/* Whether a defect of the plugin's code ended the process that it was tried in; and whether the
+ * process did not come to an end in time. */
+bool is_crash(enum reason reason);
+bool is_hang(enum reason reason);
+
 /* Whether the reason is worth a warning: something is wrong with the file itself. It is not
  * if the settings exclude the plugin, or if its vendor's library or device is missing. */
 bool is_broken(const struct candidate *candidate);

@@ -150,7 +150,7 @@ static bool no_reply(const struct jobs *jobs, struct job *job, bool late)
 {
     struct candidate *candidate = job->candidate;
     if (late)
-        return stop(candidate, REASON_HANG, "it stopped the program that watches over it");
+        return stop(candidate, REASON_WATCHER_STOPPED, NULL);
     if (job->size == sizeof probe_other && !memcmp(job->reply, probe_other, job->size)) {
         stop(candidate, REASON_NO_HELPER,
              "%s is of another build than the library in this process", jobs->name);
@@ -161,8 +161,7 @@ static bool no_reply(const struct jobs *jobs, struct job *job, bool late)
         return false;
     }
     if (job->size)
-        return stop(candidate, REASON_BAD_REPLY,
-                    "the program that watches over it ended without a whole reply");
+        return stop(candidate, REASON_WATCHER_KILLED, NULL);
     return stop(candidate, REASON_NO_HELPER, "%s ended without a reply: it is damaged",
                 jobs->name);
 }
@@ -200,11 +199,9 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
                               "LD_LIBRARY_PATH, or set HW_PROBE=inproc");
     else if (verdict->remedy)
         set_remedy(candidate, "%s", verdict->remedy);
-    else if (verdict->reason == REASON_CRASH)
-        set_remedy(candidate,
-                   "Report it to its author, or set HW_DISABLE=%s; crash.md in the "
-                   "documentation says how to find out more",
-                   candidate->name);
+    else if (is_crash(verdict->reason))
+        set_remedy(candidate, "%s. HW_DISABLE=%s leaves it out",
+                   reason_rows[verdict->reason].remedy, candidate->name);
     return true;
 }
 

@@ -167,14 +167,14 @@ static bool take_ops(struct plugin *plugin)
     if (given->size < offsetof(struct hw_plugin_ops, matmul) || !whole_slots(given->size) ||
         given->size >
             offsetof(struct hw_plugin_ops, matmul) + MAX_OPS * sizeof(void (*)(void)))
-        return stop(candidate, REASON_BAD_TABLE,
+        return stop(candidate, REASON_TABLE_OPS,
                     "its op table has an invalid size of %u bytes", (unsigned)given->size);
     size_t bytes = given->size < sizeof plugin->ops ? given->size : sizeof plugin->ops;
     memcpy(&plugin->ops, given, bytes);
     plugin->ops.size = sizeof plugin->ops;
 
     if (plugin->table.op_count == 0 || plugin->table.op_count > MAX_OPS)
-        return stop(candidate, REASON_BAD_TABLE,
+        return stop(candidate, REASON_TABLE_OPS,
                     "it states the sizes of %u ops, an impossible count",
                     (unsigned)plugin->table.op_count);
     uint32_t count = plugin->table.op_count < HW_OP_COUNT ? plugin->table.op_count
@@ -182,7 +182,7 @@ static bool take_ops(struct plugin *plugin)
     for (uint32_t i = 0; i < count; i++)
         if (plugin->table.op_sizes[i] < sizeof(struct hw_tensor) ||
             plugin->table.op_sizes[i] > MAX_OP_BYTES)
-            return stop(candidate, REASON_BAD_TABLE,
+            return stop(candidate, REASON_TABLE_OPS,
                         "it states an impossible size of the struct of %s, %u bytes",
                         hw_op_name(i), (unsigned)plugin->table.op_sizes[i]);
             /* The plugin does not have ops that were added after it was built. */
@@ -205,7 +205,7 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     struct candidate *candidate = plugin->binding;
     if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table ||
         !whole_slots(given->size))
-        return stop(candidate, REASON_BAD_TABLE,
+        return stop(candidate, REASON_TABLE_SIZE,
                     "its table has %u bytes; it must have %zu to %zu",
                     (unsigned)given->size, OLDEST_TABLE, sizeof plugin->table);
     memcpy(&plugin->table, given, given->size);
@@ -216,14 +216,14 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
                     (unsigned)plugin->table.abi, (unsigned)oldest, (unsigned)newest);
     const char *slot = missing_slot(&plugin->table);
     if (slot)
-        return stop(candidate, REASON_BAD_TABLE, "its table has no %s", slot);
+        return stop(candidate, REASON_TABLE_SLOT, "its table has no %s", slot);
     if (!bounded(plugin->table.name, NAME_SIZE) ||
         strcmp(plugin->table.name, candidate->name) != 0)
-        return stop(candidate, REASON_BAD_TABLE,
+        return stop(candidate, REASON_TABLE_TEXT,
                     "its table has the name \"%.*s\", its manifest \"%s\"", NAME_SIZE,
                     plugin->table.name, candidate->name);
     if (!bounded(plugin->table.vendor, 256) || !bounded(plugin->table.version, 256))
-        return stop(candidate, REASON_BAD_TABLE,
+        return stop(candidate, REASON_TABLE_TEXT,
                     "its vendor or version string is not NUL-terminated");
     if (!take_ops(plugin))
         return false;
@@ -399,10 +399,10 @@ bool load(struct hw_context *context, struct candidate *candidate)
         return false;
     struct witness *witness = witness_begin();
     bool good = plugin->apart ? enter_apart(plugin) : load_library(plugin) && enter(plugin);
-    const char *changed = witness_end(witness, true);
+    const enum reason changed = witness_end(witness, true);
     if (good && changed)
-        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s while it was loaded",
-                    changed);
+        good = stop(candidate, changed, "%s while it was loaded",
+                    reason_rows[changed].sentence);
     return good;
 }
 

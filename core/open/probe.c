@@ -27,6 +27,11 @@ static bool stop_without_device(struct candidate *candidate)
     return false;
 }
 
+static bool is_status(int32_t status)
+{
+    return *hw_status_name(status) != '?';
+}
+
 static bool start(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->binding;
@@ -38,6 +43,10 @@ static bool start(struct plugin *plugin)
     if (status == HW_NO_DEVICE)
         return stop_without_device(candidate);
     candidate->later = status == HW_NO_MEMORY;
+    if (!is_status(status))
+        return stop(candidate, REASON_BAD_STATUS,
+                    "it failed to start, with the unknown status %d: %s", (int)status,
+                    plugin_message());
     return stop(candidate, REASON_OPEN_FAILED, "it failed to start: %s: %s",
                 hw_status_name(status), plugin_message());
 }
@@ -52,7 +61,7 @@ static bool count_devices(struct plugin *plugin, int32_t *count)
         return stop(candidate, REASON_NO_DEVICE, NULL);
     candidate->later = status == HW_NO_MEMORY;
     if (status)
-        return stop(candidate, REASON_OPEN_FAILED, "it failed to list its devices: %s: %s",
+        return stop(candidate, REASON_COUNT_FAILED, "it failed to list its devices: %s: %s",
                     hw_status_name(status), plugin_message());
     if (*count < 0 || *count > MAX_DEVICES)
         return stop(candidate, REASON_BAD_COUNT,
@@ -77,8 +86,11 @@ static bool check_devices(struct plugin *plugin, struct hw_device_info *infos,
     struct candidate *candidate = plugin->binding;
     char why[512];
     for (int32_t i = 0; i < count; i++) {
-        if (!device_facts(plugin, i, &infos[i], why, sizeof why))
-            return stop(candidate, REASON_BAD_DEVICE, "device %d: %s", i, why);
+        const enum facts facts = device_facts(plugin, i, &infos[i], why, sizeof why);
+        if (facts)
+            return stop(candidate,
+                        facts == FACTS_FAILED ? REASON_INFO_FAILED : REASON_BAD_DEVICE,
+                        "device %d: %s", i, why);
         for (int32_t j = 0; j < i; j++)
             if (same_identity(&infos[i], &infos[j]))
                 return stop(candidate, REASON_DUPLICATE_DEVICE,
@@ -138,9 +150,9 @@ bool probe(struct hw_context *context, struct candidate *candidate)
     struct witness *witness = witness_begin();
     bool good = start(plugin) && count_devices(plugin, &count) &&
                 list_devices(plugin, count);
-    const char *changed = witness_end(witness, false);
+    const enum reason changed = witness_end(witness, false);
     if (good && changed)
-        good = stop(candidate, REASON_CHANGED_PROCESS, "it changed %s while it started",
-                    changed);
+        good = stop(candidate, changed, "%s while it started",
+                    reason_rows[changed].sentence);
     return good;
 }

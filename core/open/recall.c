@@ -54,7 +54,7 @@ bool recall(struct hw_context *context, struct candidate *candidate)
  * neither is for ever. */
 static enum cache_kind kind_of(const struct verdict *verdict)
 {
-    if (verdict->reason == REASON_HANG || (!verdict->reason && verdict->withdrawn_count))
+    if (is_hang(verdict->reason) || (!verdict->reason && verdict->withdrawn_count))
         return CACHE_BACKOFF;
     for (uint32_t i = 0; i < verdict->device_count; i++)
         if (verdict->devices[i].fault)

@@ -71,8 +71,8 @@ void device_complete(const struct plugin *plugin, struct hw_device_info *info)
         info->kind = HW_DEVICE_OTHER; /* a kind that a newer plugin knows */
 }
 
-bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
-                  char *why, size_t size)
+enum facts device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
+                        char *why, size_t size)
 {
     *info = (struct hw_device_info){ .size = sizeof *info,
                                      .pci_domain = -1,
@@ -83,15 +83,15 @@ bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *i
     int32_t status = plugin->table.device_info(plugin->self, index, info);
     if (status) {
         snprintf(why, size, "%s: %s", hw_status_name(status), plugin_message());
-        return false;
+        return FACTS_FAILED;
     }
     const char *wrong = device_fault(info);
     if (wrong) {
         snprintf(why, size, "%s", wrong);
-        return false;
+        return FACTS_INVALID;
     }
     device_complete(plugin, info);
-    return true;
+    return FACTS_GOOD;
 }
 
 /* ---- the list ---- */
@@ -259,7 +259,7 @@ enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *i
     uint32_t size = info->size < sizeof facts ? info->size : (uint32_t)sizeof facts;
     if (!plugin_is_bound(device->plugin))
         facts = device->info;
-    else if (!device_facts(device->plugin, device->index, &facts, why, sizeof why))
+    else if (device_facts(device->plugin, device->index, &facts, why, sizeof why))
         return fail(HW_DRIVER, "facts of %s: %s", device->name, why);
     facts.size = size;
     memcpy(info, &facts, size);

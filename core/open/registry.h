@@ -9,10 +9,10 @@ struct verdict;
 
 #define MAX_DEVICES 256 /* of one plugin */
 
-/* Asks the plugin for the facts of a device and checks them. Returns false and describes
- * the error in `why`. */
-bool device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
-                  char *why, size_t size);
+/* Asks the plugin for the facts of a device and checks them. Describes the error in `why`. */
+enum facts { FACTS_GOOD, FACTS_FAILED, FACTS_INVALID };
+enum facts device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
+                        char *why, size_t size);
 /* The first error in facts of any origin, or NULL; what is left to do with those without. */
 const char *device_fault(const struct hw_device_info *info);
 void device_complete(const struct plugin *plugin, struct hw_device_info *info);

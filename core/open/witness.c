@@ -165,24 +165,24 @@ static bool restore_directory(const struct witness *witness)
     return true;
 }
 
-const char *witness_end(struct witness *witness, bool handlers)
+enum reason witness_end(struct witness *witness, bool handlers)
 {
-    const char *what = NULL;
+    enum reason what = REASON_NONE;
     if (!witness)
-        return NULL;
+        return REASON_NONE;
     if (handlers && restore_handlers(witness))
-        what = "a signal handler";
+        what = REASON_CHANGED_HANDLER;
     if (restore_blocked(witness))
-        what = "which signals are blocked";
+        what = REASON_CHANGED_SIGNALS;
     restore_variables(witness);
     if (restore_mask(witness))
-        what = "the rights of new files (umask)";
+        what = REASON_CHANGED_UMASK;
     if (witness->floats && !floats_are_plain())
-        what = "the floating-point mode";
+        what = REASON_CHANGED_FLOATS;
     if (restore_locale(witness))
-        what = "the locale";
+        what = REASON_CHANGED_LOCALE;
     if (restore_directory(witness))
-        what = "the working directory";
+        what = REASON_CHANGED_DIRECTORY;
     if (witness->directory >= 0)
         close(witness->directory);
     free(witness->variables);

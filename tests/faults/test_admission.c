@@ -230,7 +230,7 @@ static void a_crowd_is_refused(void **state)
         HW_OK);
     json_t *json = report(context);
     const json_t *entry = candidate(json, lair("ops_crowd/hw_ops_crowd.so"));
-    assert_string_equal(text_of(entry, "reason"), "crash");
+    assert_string_equal(text_of(entry, "reason"), "failing-ops");
     assert_non_null(strstr(text_of(entry, "message"), "computed"));
     assert_true(json_is_null(json_object_get(entry, "admission")));
     json_decref(json);

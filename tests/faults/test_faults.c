@@ -21,9 +21,13 @@ static const struct {
 } plugins[] = {
 #define ANYWHERE(name, reason) { #name, reason },
 #define CHILD(name, reason)
+#define LATE(name, reason)
 #define KIND(place, name, reason, words, what) place(name, reason)
+#define VARIANT                                KIND
 #include "kinds.def"
+#undef VARIANT
 #undef KIND
+#undef LATE
 #undef CHILD
 #undef ANYWHERE
 };

@@ -19,11 +19,16 @@
 
 #define GOOD "ops_right"
 
+enum place { ANYWHERE, CHILD, LATE };
+
 static const struct kind {
+    enum place place;
     const char *name, *reason;
 } kinds[] = {
-#define KIND(place, name, reason, words, what) { #name, reason },
+#define KIND(place, name, reason, words, what) { place, #name, reason },
+#define VARIANT                                KIND
 #include "../faults/kinds.def"
+#undef VARIANT
 #undef KIND
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, DIRECTORIES = 3, ANIMALS = 16 };
@@ -199,7 +204,7 @@ static bool sleeps(const struct kind *kind)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(kind->name, names[i]))
             return true;
-    return !strcmp(kind->reason, "hang");
+    return kind->place == LATE;
 }
 
 /* The library that one needs lies where the fixture lies, and may be found from a link; the other
@@ -291,7 +296,7 @@ static void make_directories(struct zoo *zoo)
 
 static void put_the_good_one(struct zoo *zoo)
 {
-    const struct kind good = { GOOD, "" };
+    const struct kind good = { CHILD, GOOD, "" };
     zoo->good = chance(6) ? -1 : (int)random_below((uint64_t)zoo->directories);
     if (zoo->good < 0)
         return;
@@ -366,6 +371,12 @@ static bool is_right(const struct animal *animal, const struct zoo *zoo, const c
            (animal->other && !strcmp(reason, animal->other));
 }
 
+static bool is_late(const char *reason)
+{
+    return !strcmp(reason, "hang") || !strcmp(reason, "device-hang") ||
+           !strcmp(reason, "close-hang");
+}
+
 static void check_animal(const char *report, const struct animal *animal,
                          const struct zoo *zoo)
 {
@@ -385,7 +396,7 @@ static void check_animal(const char *report, const struct animal *animal,
     totals.stopped += *reason != '\0';
     if (is_right(animal, zoo, reason))
         return;
-    if (strcmp(reason, "hang") != 0)
+    if (!is_late(reason))
         die("%s: \"%s\", not \"%s\"", animal->path, reason,
             animal->reason ? animal->reason : "?");
     totals.late++; /* other programs use the processors */

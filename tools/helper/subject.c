@@ -73,6 +73,7 @@ static void load_libraries(struct subject *subject)
         if (!dlopen(request->libraries[i], RTLD_NOW | RTLD_LOCAL))
             dlerror(); /* discards the message */
     }
+    subject->progress->phase = PHASE_START;
     subject_say(subject, "before it was loaded");
 }
 
@@ -141,6 +142,7 @@ bool subject_start(struct subject *subject)
 /* hw_close() does the same in the application. */
 void subject_close(struct subject *subject)
 {
+    subject->progress->phase = PHASE_CLOSE;
     subject_say(subject, "while it was closed");
     if (subject->found.plugins) {
         registry_drop(subject->found.plugins);

@@ -17,9 +17,13 @@ struct finding {
     char why[VERDICT_TEXT];
 };
 
+/* What the plugin was asked for last. */
+enum phase { PHASE_START, PHASE_DEVICE, PHASE_CLOSE, PHASE_COUNT };
+
 /* What the workers of one plugin do and find, in memory that they share with the watcher. */
 struct progress {
     char text[400]; /* "while its device 1 was opened" */
+    uint32_t phase; /* enum phase */
     /* The case of the admission test that is under way: when it was begun, in microseconds (0:
      * there is none), the plugin's device, and the op. */
     _Atomic uint64_t begun;

@@ -26,7 +26,10 @@
 #include <sys/prctl.h>
 #endif
 
-enum { PATIENCE = 20000 }; /* microseconds for what it prints at a time */
+enum {
+    PATIENCE = 20000,   /* microseconds for what it prints at a time */
+    ENDLESS = 256 << 10 /* bytes of output, from which on there is no end of it */
+};
 
 /* ---- in the worker ---- */
 
@@ -146,6 +149,7 @@ void take_output(struct watched *watched)
     ssize_t got;
     while ((got = read(watched->output, part, sizeof part)) > 0) {
         const size_t more = (size_t)got < TAIL ? (size_t)got : TAIL;
+        watched->printed += (uint64_t)got;
         const size_t room = TAIL - more;
         const size_t kept = watched->tail_size < room ? watched->tail_size : room;
         memmove(watched->tail, watched->tail + watched->tail_size - kept, kept);
@@ -165,6 +169,13 @@ bool has_ended(const struct watched *watched)
 {
     siginfo_t info = { 0 };
     return !waitid(P_PID, (id_t)watched->id, &info, WEXITED | WNOHANG | WNOWAIT) &&
+           info.si_pid == watched->id;
+}
+
+static bool is_stopped(const struct watched *watched)
+{
+    siginfo_t info = { 0 };
+    return !waitid(P_PID, (id_t)watched->id, &info, WSTOPPED | WNOHANG | WNOWAIT) &&
            info.si_pid == watched->id;
 }
 
@@ -207,8 +218,10 @@ void watched_wait(struct watched *watched, watched_done *done)
     sigemptyset(&none);
     while (!watched->ended && !(done && done(watched))) {
         const uint64_t now = microseconds_now();
-        if ((watched->late = is_late(watched, now)))
+        if ((watched->late = is_late(watched, now))) {
+            watched->stopped = is_stopped(watched);
             return;
+        }
         const uint64_t left = watched->deadline - now;
         const struct timespec rest = { (time_t)(left / 1000000),
                                        (long)(left % 1000000) * 1000 };
@@ -279,24 +292,93 @@ void watched_close(struct watched *watched)
 
 /* ---- the verdict on what happened ---- */
 
+#define ALWAYS(NAME)                                                                       \
+    {                                                                                      \
+        REASON_##NAME, REASON_##NAME, REASON_##NAME                                        \
+    }
+static const struct end {
+    int signal;
+    const char *words;
+    enum reason reasons[PHASE_COUNT];
+} ends[] = {
+    { SIGSEGV,
+      "segmentation fault",
+      { REASON_CRASH, REASON_DEVICE_CRASH, REASON_CLOSE_CRASH } },
+    { SIGBUS, "bus error", ALWAYS(BUS_ERROR) },
+    { SIGILL, "illegal instruction", ALWAYS(BAD_INSTRUCTION) },
+    { SIGTRAP, "trap", ALWAYS(BAD_INSTRUCTION) },
+    { SIGFPE, "arithmetic exception", ALWAYS(BAD_ARITHMETIC) },
+    { SIGABRT, "abort", ALWAYS(ABORT) },
+    { SIGKILL, "killed, probably for lack of memory", ALWAYS(KILLED) },
+    { 0, NULL, ALWAYS(KILLED) }, /* the others come from outside, or from raise() */
+};
+#undef ALWAYS
+
+static const struct end *end_by(int number)
+{
+    const struct end *end = ends;
+    while (end->signal && end->signal != number)
+        end++;
+    return end;
+}
+
 const char *signal_words(int number)
 {
-    switch (number) {
-    case SIGSEGV:
-        return "segmentation fault";
-    case SIGBUS:
-        return "bus error";
-    case SIGILL:
-        return "illegal instruction";
-    case SIGFPE:
-        return "arithmetic exception";
-    case SIGABRT:
-        return "abort";
-    case SIGKILL:
-        return "killed, probably for lack of memory";
-    default:
-        return strsignal(number);
-    }
+    const struct end *end = end_by(number);
+    return end->words ? end->words : strsignal(number);
+}
+
+/* What the plugin wrote into the memory that is shared is not trusted. */
+static enum phase phase_of(const struct watched *watched)
+{
+    const uint32_t phase = watched->progress->phase;
+    return phase < PHASE_COUNT ? (enum phase)phase : PHASE_START;
+}
+
+static enum reason reason_of_hang(const struct watched *watched)
+{
+    static const enum reason reasons[PHASE_COUNT] = { REASON_HANG, REASON_DEVICE_HANG,
+                                                      REASON_CLOSE_HANG };
+    return watched->stopped             ? REASON_STOPPED
+           : watched->printed > ENDLESS ? REASON_ENDLESS_OUTPUT
+                                        : reasons[phase_of(watched)];
+}
+
+/* Makes a text of what is kept of its output, without the end of the line. */
+static void end_output(struct watched *watched)
+{
+    while (watched->tail_size && strchr("\r\n ", watched->tail[watched->tail_size - 1]))
+        watched->tail_size--;
+    watched->tail[watched->tail_size] = '\0';
+    for (size_t i = 0; i < watched->tail_size; i++)
+        if (!watched->tail[i])
+            watched->tail[i] = ' ';
+}
+
+/* Only words tell that from other ways to give up. */
+static bool says_memory(const struct watched *watched)
+{
+    static const char *const words[] = { "out of memory", "bad_alloc", "cannot allocate" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(watched->tail, words[i]))
+            return true;
+    return false;
+}
+
+/* A verdict, and the beginning of another one. */
+static bool has_two_replies(const struct watched *watched)
+{
+    struct verdict verdict;
+    uint64_t first;
+    if (watched->size < VERDICT_FRAME)
+        return false;
+    memcpy(&first, watched->bytes + sizeof verdict_magic, sizeof first);
+    if (first < VERDICT_FRAME || first + sizeof verdict_magic > watched->size ||
+        memcmp(watched->bytes + first, verdict_magic, sizeof verdict_magic) != 0 ||
+        !verdict_decode(&verdict, watched->bytes, (size_t)first))
+        return false;
+    verdict_free(&verdict);
+    return true;
 }
 
 static char *message_of_end(const struct watched *watched, const struct request *request,
@@ -305,30 +387,37 @@ static char *message_of_end(const struct watched *watched, const struct request 
     const unsigned seconds = (unsigned)request->settings.probe_timeout;
     const char *when = watched->progress->text;
     const int status = watched->status;
-    *reason = REASON_HANG;
+    *reason = reason_of_hang(watched);
     if (watched->late)
         return text_format("it did not come to an end within %u second%s "
-                           "(HW_PROBE_TIMEOUT), %s",
-                           seconds, seconds == 1 ? "" : "s", when);
+                           "(HW_PROBE_TIMEOUT), %s%s",
+                           seconds, seconds == 1 ? "" : "s", when,
+                           watched->stopped ? "; it had stopped itself" : "");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
         return text_format("it used too much processor time, %s", when);
-    *reason = REASON_CRASH;
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status)) {
+        *reason = end_by(WTERMSIG(status))->reasons[phase_of(watched)];
+        if (*reason == REASON_ABORT && says_memory(watched))
+            *reason = REASON_MEMORY_LIMIT;
         return text_format("it crashed %s: %s (signal %d)", when,
                            signal_words(WTERMSIG(status)), WTERMSIG(status));
+    }
     *reason = REASON_NO_MEMORY;
     if (WEXITSTATUS(status) == BAD_END || watched->no_memory)
         return text_format("memory ran out, %s", when);
     *reason = REASON_DEVICE_FAILED;
     if (WEXITSTATUS(status) == DEVICE_LOST)
         return text_format("the device was lost, %s", when);
-    *reason = REASON_CHANGED_PROCESS;
+    *reason = REASON_CHANGED_FILES;
     if (WEXITSTATUS(status) == LOST_REPLY)
         return text_format("it closed or replaced open files of the process, %s", when);
+    *reason = REASON_FORKED;
+    if (has_two_replies(watched))
+        return text_format("it went on in two processes, both of which replied");
     *reason = REASON_BAD_REPLY;
     if (watched->size)
         return text_format("it wrote into the reply about it, %s", when);
-    *reason = REASON_EXIT;
+    *reason = phase_of(watched) == PHASE_CLOSE ? REASON_CLOSE_EXIT : REASON_EXIT;
     return text_format("it ended the process with status %d, %s", WEXITSTATUS(status),
                        when);
 }
@@ -336,14 +425,8 @@ static char *message_of_end(const struct watched *watched, const struct request 
 /* What it printed last says more than a signal. */
 char *with_output(char *message, struct watched *watched)
 {
-    size_t size = watched->tail_size;
-    while (size && strchr("\r\n ", watched->tail[size - 1]))
-        size--;
-    watched->tail[size] = '\0';
-    for (size_t i = 0; i < size; i++)
-        if (!watched->tail[i])
-            watched->tail[i] = ' ';
-    if (!message || !size)
+    end_output(watched);
+    if (!message || !*watched->tail)
         return message;
     char *longer = text_format("%s. Its last output: %s", message, watched->tail);
     free(message);
@@ -367,14 +450,16 @@ char *why_it_ended(struct watched *watched, const struct request *request,
                    enum reason *reason)
 {
     watched->progress->text[sizeof watched->progress->text - 1] = '\0';
+    end_output(watched);
     return with_output(message_of_end(watched, request, reason), watched);
 }
 
 bool reply_in_its_place(struct watched *watched, const struct request *request,
-                        unsigned char **bytes, size_t *size)
+                        enum reason instead, unsigned char **bytes, size_t *size)
 {
     struct verdict verdict = { 0 };
     verdict.message = why_it_ended(watched, request, &verdict.reason);
+    verdict.reason = instead ? instead : verdict.reason;
     free(watched->bytes);
     watched->bytes = NULL;
     const bool good = verdict_encode(&verdict, bytes, size);

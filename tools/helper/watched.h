@@ -28,8 +28,9 @@ struct watched {
     size_t size;
     char tail[TAIL + 1];
     size_t tail_size;
+    uint64_t printed; /* bytes in all */
     int status;
-    bool ended, late;
+    bool ended, late, stopped;
     bool no_memory; /* for the reply */
 };
 
@@ -75,9 +76,10 @@ char *with_output(char *message, struct watched *watched);
 /* Why it ended, for the one who reads the report. The caller frees it. */
 char *why_it_ended(struct watched *watched, const struct request *request,
                    enum reason *reason);
-/* A verdict that says so; or that no process could be started. False if out of memory. */
+/* A verdict that says so, with this reason instead of that of its end, unless it is REASON_NONE; or
+ * that no process could be started. False if out of memory. */
 bool reply_in_its_place(struct watched *watched, const struct request *request,
-                        unsigned char **bytes, size_t *size);
+                        enum reason instead, unsigned char **bytes, size_t *size);
 bool reply_without_it(int error, unsigned char **bytes, size_t *size);
 
 #endif

@@ -92,8 +92,10 @@ bool watch(const struct request *request, unsigned char **bytes, size_t *size)
         watched_close(&watched);
         if (watched_is_good(&watched))
             break;
-        if (starts == PROBE_STARTS || !blame_op(&watched, request))
-            return reply_in_its_place(&watched, request, bytes, size);
+        const bool by_op = blame_op(&watched, request);
+        if (starts == PROBE_STARTS || !by_op)
+            return reply_in_its_place(
+                &watched, request, by_op ? REASON_FAILING_OPS : REASON_NONE, bytes, size);
         prepare_again(&watched);
     }
     *bytes = watched.bytes;

@@ -180,6 +180,7 @@ static uint32_t try_devices(struct worker *worker)
     uint32_t good = 0;
     struct hw_device *device = worker->subject.candidate->plugin->devices;
     for (uint32_t i = 0; i < verdict->device_count; i++, device = device->next) {
+        worker->subject.progress->phase = PHASE_DEVICE;
         subject_say(&worker->subject, "while its device %u was opened", (unsigned)i);
         enum hw_status status = device_wake(device);
         /* What the library's own build computes, its tests have shown. */
@@ -188,6 +189,7 @@ static uint32_t try_devices(struct worker *worker)
         if (status)
             verdict->devices[i].fault = strdup(hw_message());
         good += !status;
+        worker->subject.progress->phase = PHASE_CLOSE;
         subject_say(&worker->subject, "while its device %u was closed", (unsigned)i);
         device_sleep(device);
     }

@@ -152,7 +152,7 @@ static bool answer(struct watched *watched, const struct request *request)
     }
     if (!good)
         watched_kill(watched);
-    if (!whole && !reply_in_its_place(watched, request, &bytes, &size))
+    if (!whole && !reply_in_its_place(watched, request, REASON_NONE, &bytes, &size))
         return false;
     good = reply(bytes + sizeof verdict_magic, size - sizeof verdict_magic) && good;
     free(bytes);
