@@ -87,6 +87,21 @@ static bool same_hardware(const struct hw_device *a, const struct hw_device *b)
             memcmp(a->info.uuid, b->info.uuid, sizeof a->info.uuid) == 0);
 }
 
+/* Not one of a plugin that was given up, unless it was tried again just now, and works. */
+static bool is_usable(const struct catalog *found, const struct hw_device *device)
+{
+    const struct candidate *candidate = found->candidates;
+    while (candidate && (candidate->plugin != device->plugin || candidate->reason))
+        candidate = candidate->next;
+    return candidate || plugin_is_alive(device->plugin);
+}
+
+static bool shadows(const struct catalog *found, const struct hw_device *other,
+                    const struct hw_device *device)
+{
+    return same_hardware(other, device) && is_usable(found, other);
+}
+
 /* A selected device of another plugin that is the same hardware; or NULL. Those that were selected
  * before come first, whatever their rank: they may be in use. */
 static const struct hw_device *shadow_of(const struct catalog *found,
@@ -94,11 +109,11 @@ static const struct hw_device *shadow_of(const struct catalog *found,
 {
     const struct catalog *older = found->older;
     for (uint32_t i = 0; older && i < older->device_count; i++)
-        if (same_hardware(older->devices[i], device) &&
+        if (shadows(found, older->devices[i], device) &&
             !is_replaced(found, older->devices[i]))
             return older->devices[i];
     for (uint32_t i = 0; i < found->order_count; i++)
-        if (same_hardware(found->order[i], device))
+        if (shadows(found, found->order[i], device))
             return found->order[i];
     return NULL;
 }

@@ -361,6 +361,39 @@ static void plugin_that_was_given_up_is_tried_again(void **state)
     hw_close(context);
 }
 
+/* A card whose plugin was given up is used through another one, unless its plugin works again. */
+static void card_of_what_was_given_up_is_used_otherwise(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        begin();
+        put("anew");
+        setenv("HW_TEST_TALLY_CARD", "1", 1);
+        struct hw_context *context = open_default();
+        setenv("HW_TEST_TALLY_BIND", "fail", 1);
+        assert_int_equal(use(find(context, "anew")), HW_NO_DEVICE);
+        unsetenv("HW_TEST_TALLY_BIND");
+        if (!again)
+            setenv("HW_TEST_TALLY_TRY", "fail", 1);
+        put("view");
+        rescan(context);
+        unsetenv("HW_TEST_TALLY_TRY");
+        if (again)
+            expect_why(context, "view:0", "shadowed: the same hardware as anew:0");
+        else
+            assert_int_equal(use(find(context, "view:0")), HW_OK);
+        expect_order(context,
+                     again ? "view:1 anew:0 good:0" : "view:0 view:1 anew:0 good:0");
+        clock_time += 60;
+        rescan(context); /* what was selected stays selected */
+        expect_order(context,
+                     again ? "view:1 anew:0 good:0" : "view:0 view:1 anew:0 good:0");
+        assert_int_equal(use(find(context, "anew")), HW_OK);
+        unsetenv("HW_TEST_TALLY_CARD");
+        hw_close(context);
+    }
+}
+
 /* Then its new devices are appended, and the earlier ones, of no use, keep their index. */
 static void plugin_has_other_devices_by_now(void **state)
 {
@@ -525,6 +558,7 @@ int main(void)
         cmocka_unit_test(plugin_in_use_shadows_others),
         cmocka_unit_test(view_in_use_shadows_others),
         cmocka_unit_test(plugin_that_was_given_up_is_tried_again),
+        cmocka_unit_test(card_of_what_was_given_up_is_used_otherwise),
         cmocka_unit_test(plugin_has_other_devices_by_now),
         cmocka_unit_test(settings_hold_for_new_devices),
         cmocka_unit_test(missing_backend_is_no_error),

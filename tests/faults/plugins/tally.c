@@ -2,7 +2,8 @@
 /* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" where it is tried
  * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, for ever or for lack of
  * memory, or crash, or have another device, or one more. HW_TEST_TALLY_SLOW makes trying it slow,
- * and HW_TEST_TALLY_TRY makes it fail. With HW_TEST_TALLY_TWO it always has one device more.
+ * and HW_TEST_TALLY_TRY makes it fail. With HW_TEST_TALLY_TWO it always has one device more;
+ * with HW_TEST_TALLY_CARD its first device is the first one of view.c.
  * What its verdict depends on: the file DRIVER, and the variables HW_TEST_SEEN*. */
 #define _GNU_SOURCE
 #define LINES "driver=" DRIVER "\nvariable=HW_TEST_SEEN*\n"
@@ -62,6 +63,10 @@ static int32_t info_here(void *self, int32_t index, struct hw_device_info *info)
     plugin_info(self, index, info);
     if (shall("other"))
         strcpy(info->name, "another device");
+    if (index == 0 && getenv("HW_TEST_TALLY_CARD")) {
+        info->pci_domain = info->pci_device = info->pci_function = 0;
+        info->pci_bus = 0x3d;
+    }
     info->memory_total = 2000;
     info->memory_free = 1000;
     return HW_OK;
