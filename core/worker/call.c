@@ -128,19 +128,26 @@ static uint32_t op_size(const struct wire_op *head)
 
 /* ---- ops ---- */
 
-static int32_t submit(struct remote_queue *queue, uint32_t op, const void *args)
+void *remote_begin_op(struct remote_queue *queue, enum wire_call call, uint32_t op,
+                      const void *args, int32_t *status)
 {
     const struct wire_op head = { .op = op,
                                   .bytes = queue->worker->op_bytes[op],
                                   .device = queue->device->index,
                                   .views = count_views(op, args) };
+    void *to = remote_begin(queue, call, op_size(&head), status);
+    if (likely(to))
+        write_op(to, &head, args);
+    return to;
+}
+
+static int32_t submit(struct remote_queue *queue, uint32_t op, const void *args)
+{
     const uint64_t form = form_of(op, args);
     uint64_t *known = &queue->forms[form % REMOTE_FORMS];
     int32_t status;
-    void *to = remote_begin(queue, WIRE_OP, op_size(&head), &status);
-    if (unlikely(!to))
+    if (unlikely(!remote_begin_op(queue, WIRE_OP, op, args, &status)))
         return status;
-    write_op(to, &head, args);
     if (likely(*known == form)) {
         remote_push(queue);
         return HW_OK;

@@ -98,7 +98,6 @@ static void remote_device_close(void *device)
     free(closed);
 }
 
-/* Graphs are left out: the library replays the nodes, none of which waits for an answer. */
 void remote_fill(struct worker *worker, struct hw_plugin *table, uint64_t ops)
 {
     worker->ops.size = sizeof worker->ops;
@@ -125,6 +124,9 @@ void remote_fill(struct worker *worker, struct hw_plugin *table, uint64_t ops)
     table->event_sync = remote_event_sync;
     table->event_query = remote_event_query;
     table->event_elapsed = remote_event_elapsed;
+    table->graph_build = remote_graph_build;
+    table->graph_launch = remote_graph_launch;
+    table->graph_destroy = remote_graph_destroy;
     table->supports = remote_supports;
     table->kernel_info = remote_kernel_info;
     table->pack_size = remote_pack_size;

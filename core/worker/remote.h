@@ -73,6 +73,17 @@ int32_t remote_pack_size(void *of, const struct hw_tensor *src, uint64_t *bytes,
                          uint32_t *layout);
 int32_t remote_pack(void *of, const struct hw_tensor *dst, const struct hw_tensor *src);
 
+/* Writes an op, or a node of a graph, which is to be pushed. NULL as in remote_begin(). */
+void *remote_begin_op(struct remote_queue *queue, enum wire_call call, uint32_t op,
+                      const void *args, int32_t *status);
+
+/* ---- graph.c ---- */
+
+int32_t remote_graph_build(void *of, const struct hw_node *nodes, uint32_t count,
+                           void **graph);
+int32_t remote_graph_launch(void *of, void *launched);
+void remote_graph_destroy(void *of);
+
 /* ---- event.c ---- */
 
 int32_t remote_event_create(void *of, uint32_t flags, void **event);

@@ -42,7 +42,11 @@ enum {
     X(FREE)          /* wire_memory */                                                     \
     X(TRANSFER)      /* wire_transfer */                                                   \
     X(OP)            /* wire_op, the op's struct, a wire_view for each buffer */           \
-    X(SUPPORTS)      /* the same without buffers: wire_support */                          \
+    X(GRAPH_NODE)    /* the same: the next node of the graph that the queue builds */      \
+    X(GRAPH_BUILD)   /* nothing: uint32_t */                                               \
+    X(GRAPH_LAUNCH)  /* wire_graph */                                                      \
+    X(GRAPH_DESTROY) /* wire_graph */                                                      \
+    X(SUPPORTS)      /* like OP, without buffers: wire_support */                          \
     X(KERNEL_INFO)   /* wire_row: struct hw_kernel_info */                                 \
     X(PACK_SIZE)     /* wire_pack: wire_packed */                                          \
     X(PACK)          /* wire_pack, which the two views are part of */                      \
@@ -95,6 +99,9 @@ struct wire_transfer {
 /* In tensors, `buffer` is the number of its view, from 1. */
 struct wire_op {
     uint32_t op, bytes, device, views;
+};
+struct wire_graph {
+    uint32_t graph;
 };
 struct wire_support {
     uint64_t scratch;

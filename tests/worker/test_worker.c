@@ -97,6 +97,11 @@ static struct hw_tensor on_device(struct hw_buffer *buffer, uint64_t offset)
     return t;
 }
 
+static float silu_of(float x)
+{
+    return x / (1.0f + expf(-x));
+}
+
 /* silu on tensors of the host, which are staged. */
 static enum hw_status compute(struct hw_queue *queue, float first, float y[N])
 {
@@ -111,7 +116,7 @@ static enum hw_status compute(struct hw_queue *queue, float first, float y[N])
     status = status ? status : late;
     if (!status)
         for (int i = 0; i < N; i++)
-            assert_true(fabsf(y[i] - x[i] / (1.0f + expf(-x[i]))) < 1e-5f);
+            assert_true(fabsf(y[i] - silu_of(x[i])) < 1e-5f);
     return status;
 }
 
@@ -148,6 +153,55 @@ static void test_computes(void **state)
             check_computes(queue);
         hw_close(context);
         assert_true(kill(process, 0)); /* it is gone with the context */
+    }
+}
+
+/* silu twice, recorded once. The plugin builds the graph there, if it can: then a launch is one
+ * call. */
+static void check_graph(struct hw_queue *queue, uint32_t built)
+{
+    float x[N], y[N];
+    struct hw_graph *graph;
+    struct hw_graph_info info = { .size = sizeof info };
+    struct hw_tensor t;
+    const int64_t extent = N;
+    assert_int_equal(hw_tensor_alloc(hw_queue_device(queue), 0, HW_F32, 1, &extent, &t),
+                     HW_OK);
+    const struct hw_silu op = { .x = t, .y = t };
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(i % 7) - 3.0f;
+    assert_int_equal(hw_queue_record(queue), HW_OK);
+    assert_int_equal(hw_silu(queue, &op), HW_OK);
+    assert_int_equal(hw_silu(queue, &op), HW_OK);
+    assert_int_equal(hw_queue_end(queue, &graph), HW_OK);
+    assert_int_equal(hw_graph_info(graph, &info), HW_OK);
+    assert_int_equal(info.built, built);
+    for (int turn = 0; turn < 3; turn++) {
+        if (hw_tensor_write(queue, &t, x, sizeof x) || hw_graph_launch(graph, queue) ||
+            hw_tensor_read(queue, &t, y, sizeof y) || hw_queue_wait(queue))
+            fail_msg("%s", hw_message());
+        for (int i = 0; i < N; i++)
+            assert_true(fabsf(y[i] - silu_of(silu_of(x[i]))) < 1e-5f);
+    }
+    hw_graph_free(graph);
+    hw_buffer_free(t.buffer);
+}
+
+static void test_graphs(void **state)
+{
+    static const struct {
+        const char *path, *name;
+        uint32_t built;
+    } plugins[] = { { CPU, "cpu", 1 },
+                    { DISCRETE, "discrete", 1 },
+                    { PLUGINS "/hw_rogue.so", "rogue", 0 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++) {
+        struct hw_context *context = open_with("*", plugins[i].path, NULL);
+        struct hw_queue *queue = open_queue(context, plugins[i].name);
+        check_graph(queue, plugins[i].built);
+        check_graph(queue, plugins[i].built);
+        hw_close(context);
     }
 }
 
@@ -635,17 +689,29 @@ static void test_flat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_computes),     cmocka_unit_test(test_shares_memory),
-        cmocka_unit_test(test_transfers),    cmocka_unit_test(test_events),
-        cmocka_unit_test(test_unsupported),  cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_memory_limit), cmocka_unit_test(test_crash),
-        cmocka_unit_test(test_leave),        cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_hang),         cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_scribble),     cmocka_unit_test(test_close),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_outlived),
-        cmocka_unit_test(test_flat),         cmocka_unit_test(test_fails_late),
-        cmocka_unit_test(test_no_files),     cmocka_unit_test(test_address_of_buffer),
-        cmocka_unit_test(test_alignment),    cmocka_unit_test(test_failed_record),
+        cmocka_unit_test(test_computes),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_shares_memory),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_scribble),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_outlived),
+        cmocka_unit_test(test_flat),
+        cmocka_unit_test(test_fails_late),
+        cmocka_unit_test(test_no_files),
+        cmocka_unit_test(test_address_of_buffer),
+        cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_failed_record),
     };
     return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }

@@ -234,6 +234,13 @@ static int32_t event_destroy(struct server *server, const struct wire_event *arg
     return event ? HW_OK : server_fail("event");
 }
 
+static int32_t graph_destroy(struct server *server, const struct wire_graph *arguments)
+{
+    struct chain *graph = objects_remove(&server->graphs, arguments->graph);
+    chain_free(server, graph);
+    return graph ? HW_OK : server_fail("graph");
+}
+
 static int32_t event_query(struct server *server, const struct wire_event *arguments)
 {
     void *event = objects_find(&server->events, arguments->event);
@@ -280,6 +287,8 @@ static int32_t do_call(struct server *server, const struct wire_record *record,
         return kernel_info(server, arguments, answer);
     case WIRE_PACK_SIZE:
         return pack_size(server, arguments, answer);
+    case WIRE_GRAPH_DESTROY:
+        return graph_destroy(server, arguments);
     case WIRE_EVENT_CREATE:
         return event_create(server, arguments, answer);
     case WIRE_EVENT_DESTROY:

@@ -18,6 +18,7 @@ struct lane {
     void *queue;
     int32_t error; /* the first one since the last wait */
     char text[WIRE_TEXT];
+    struct chain *graph; /* to which nodes are added; NULL: none */
     uint32_t used;
     struct hw_buffer view[VIEWS]; /* they live until the queue has completed */
 };
@@ -141,6 +142,18 @@ static int32_t do_pack(struct lane *lane, struct wire_pack *pack)
     return lane->server->table->pack(lane->queue, &pack->dst, &pack->src);
 }
 
+static int32_t do_build(struct lane *lane, uint32_t *number)
+{
+    struct chain *graph = lane->graph;
+    lane->graph = NULL;
+    return chain_build(lane->server, lane->queue, graph, number);
+}
+
+static int32_t do_launch(struct lane *lane, const struct wire_graph *arguments)
+{
+    return chain_launch(lane->server, lane->queue, arguments->graph);
+}
+
 /* An event that could not be recorded seems complete: so everything before it has to be. */
 static int32_t record(struct lane *lane, void *event)
 {
@@ -186,12 +199,15 @@ static int32_t do_wait(struct lane *lane)
 
 static int32_t do_close(struct lane *lane)
 {
+    chain_free(lane->server, lane->graph);
     lane->server->table->queue_close(lane->queue);
     return HW_OK;
 }
 
-/* What is in the ring is this process's: its tensors get their buffers there. */
-static int32_t do_call(struct lane *lane, const struct wire_record *record)
+/* What is in the ring is this process's: its tensors get their buffers there. `number`: the data of
+ * a reply. */
+static int32_t do_call(struct lane *lane, const struct wire_record *record,
+                       uint32_t *number)
 {
     void *arguments = (void *)(uintptr_t)(record + 1);
     switch (record->call) {
@@ -201,6 +217,13 @@ static int32_t do_call(struct lane *lane, const struct wire_record *record)
         return do_wait(lane);
     case WIRE_TRANSFER:
         return do_transfer(lane, arguments);
+    case WIRE_GRAPH_NODE:
+        chain_add(lane->server, &lane->graph, arguments);
+        return HW_OK;
+    case WIRE_GRAPH_BUILD:
+        return do_build(lane, number);
+    case WIRE_GRAPH_LAUNCH:
+        return do_launch(lane, arguments);
     case WIRE_PACK:
         return do_pack(lane, arguments);
     case WIRE_EVENT_RECORD:
@@ -222,11 +245,13 @@ static void *run(void *of)
     while (!closed) {
         const struct wire_record *record = line_take(server, channel);
         closed = record->call == WIRE_QUEUE_CLOSE;
+        uint32_t number = 0;
         plugin_message_clear();
-        const int32_t status = do_call(lane, record);
+        const int32_t status = do_call(lane, record, &number);
         if (!record->answered)
             keep(lane, status);
-        line_answer(server, channel, record, status, NULL, 0);
+        line_answer(server, channel, record, status, &number,
+                    record->call == WIRE_GRAPH_BUILD ? sizeof number : 0);
         if (closed)
             free(lane); /* the library may open another queue on the channel at once */
         line_done(server, channel, record->units);

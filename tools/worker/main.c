@@ -87,6 +87,7 @@ static void begin_server(const struct plugin *plugin)
     server.plugin->host.count_memory = count_memory;
     pthread_mutex_init(&server.memories.lock, NULL);
     pthread_mutex_init(&server.events.lock, NULL);
+    pthread_mutex_init(&server.graphs.lock, NULL);
     describe();
 }
 

@@ -38,7 +38,7 @@ struct server {
     const struct hw_plugin *table; /* the plugin's; empty slots are filled */
     struct wire *wire;
     void *device[WIRE_DEVICES];
-    struct objects memories, events;
+    struct objects memories, events, graphs;
     /* Of each channel, what has been done: as its head, with more bits. */
     _Atomic uint64_t done[WIRE_CHANNELS];
 };
@@ -54,6 +54,18 @@ void line_answer(struct server *server, uint32_t channel, const struct wire_reco
 void line_done(struct server *server, uint32_t channel, uint32_t units);
 /* Waits until the calls of a channel up to this position are done. */
 void line_await(struct server *server, uint32_t channel, uint64_t position);
+
+/* ---- graph.c ---- */
+
+struct chain;
+/* Adds a node to the graph, which is made if it is NULL. chain_build() says what is wrong. */
+void chain_add(struct server *server, struct chain **graph, const struct wire_op *node);
+/* Takes the graph, and gives its number. */
+int32_t chain_build(struct server *server, void *queue, struct chain *graph,
+                    uint32_t *number);
+int32_t chain_launch(struct server *server, void *queue, uint32_t number);
+/* The graph may be NULL. */
+void chain_free(struct server *server, struct chain *graph);
 
 /* ---- control.c, lane.c, events.c ---- */
 
