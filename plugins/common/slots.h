@@ -69,7 +69,7 @@ int32_t kernel_launch_3d(void *, void *kernel, const uint64_t groups[3],
                          const struct hw_arg *args, uint32_t count);
 void kernel_destroy(void *);
 
-/* What every plugin has. Who made it, and imports, are left to the plugin. */
+/* What every plugin has. Who made it is left to the plugin. */
 static inline void slots_fill(struct hw_plugin *table)
 {
     static const uint32_t op_sizes[] = HW_OP_SIZES;
@@ -117,6 +117,27 @@ static inline void slots_fill_kernels(struct hw_plugin *table)
     table->kernel_launch = kernel_launch;
     table->kernel_launch_3d = kernel_launch_3d;
     table->kernel_destroy = kernel_destroy;
+}
+
+/* Handles of the vendor's, in and out. */
+static inline void slots_fill_handles(struct hw_plugin *table)
+{
+    table->device_import = device_import;
+    table->queue_import = queue_import;
+    table->queue_export = queue_export;
+    table->buffer_import = memory_import;
+    table->buffer_export = memory_export;
+}
+
+/* Returns HW_UNSUPPORTED unless `kind` is the one kind of handle that the plugin has of `what`. */
+static inline int32_t check_kind(const struct hw_host *host, const char *what,
+                                 const char *kind, const char *wanted)
+{
+    return strcmp(kind, wanted) == 0
+               ? HW_OK
+               : hw_fail(host, HW_UNSUPPORTED,
+                         "the plugin knows a %s by the kind \"%s\", not \"%s\"", what,
+                         wanted, kind);
 }
 
 /* Returns HW_UNSUPPORTED: `what` sets a flag or a field that the plugin does not know. */

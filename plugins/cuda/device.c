@@ -121,11 +121,9 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 int32_t device_import(void *self, const char *kind, void *handle, int32_t *index)
 {
     const struct plugin *plugin = self;
-    if (strcmp(kind, "cuda.device") != 0)
-        return hw_fail(plugin->host, HW_UNSUPPORTED,
-                       "a device of the CUDA plugin is of the kind \"cuda.device\", not "
-                       "\"%s\"",
-                       kind);
+    const int32_t status = check_kind(plugin->host, "device", kind, "cuda.device");
+    if (status)
+        return status;
     for (int32_t i = 0; i < plugin->devices; i++)
         if ((intptr_t)handle == plugin->device[i]) {
             *index = i;

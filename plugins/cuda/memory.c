@@ -164,10 +164,9 @@ int32_t memory_export(void *self, const struct hw_buffer *buffer, const char *ki
 {
     const struct device *device = self;
     const struct block *block = buffer->impl;
-    if (strcmp(kind, "cuda.memory") != 0)
-        return hw_fail(
-            device->host, HW_UNSUPPORTED,
-            "memory of the CUDA plugin is of the kind \"cuda.memory\", not \"%s\"", kind);
+    const int32_t status = check_kind(device->host, "buffer", kind, "cuda.memory");
+    if (status)
+        return status;
     desc->kind = "cuda.memory";
     desc->handle = (void *)(uintptr_t)block->address;
     desc->offset = buffer->offset;

@@ -41,22 +41,12 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     return status;
 }
 
-static int32_t check_kind(const struct device *device, const char *kind)
-{
-    return strcmp(kind, "cuda.stream") == 0
-               ? HW_OK
-               : hw_fail(device->host, HW_UNSUPPORTED,
-                         "a queue of the CUDA plugin is of the kind \"cuda.stream\", not "
-                         "\"%s\"",
-                         kind);
-}
-
 int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **out)
 {
     struct device *device = self;
     struct queue *queue = NULL;
-    int32_t status = check_kind(device, kind);
+    int32_t status = check_kind(device->host, "queue", kind, "cuda.stream");
     if (!status)
         status = make(device, desc, &queue);
     if (status)
@@ -70,7 +60,7 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
 int32_t queue_export(void *self, const char *kind, void **handle)
 {
     struct queue *queue = self;
-    const int32_t status = check_kind(queue->device, kind);
+    const int32_t status = check_kind(queue->device->host, "queue", kind, "cuda.stream");
     if (status)
         return status;
     queue->shared = true;

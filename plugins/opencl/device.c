@@ -322,11 +322,9 @@ static void read_identity(const struct plugin *plugin, const struct found *found
 int32_t device_import(void *self, const char *kind, void *handle, int32_t *index)
 {
     const struct plugin *plugin = self;
-    if (strcmp(kind, "opencl.device") != 0)
-        return hw_fail(plugin->host, HW_UNSUPPORTED,
-                       "a device of the OpenCL plugin is of the kind \"opencl.device\", "
-                       "not \"%s\"",
-                       kind);
+    const int32_t status = check_kind(plugin->host, "device", kind, "opencl.device");
+    if (status)
+        return status;
     for (int32_t i = 0; i < plugin->devices; i++)
         if (handle == plugin->device[i].handle) {
             *index = i;

@@ -106,21 +106,12 @@ void memory_free(void *self, struct hw_buffer *buffer)
     shared_free(device, buffer->host);
 }
 
-static int32_t check_kind(const struct device *device, const char *kind)
-{
-    if (strcmp(kind, "opencl.mem") == 0)
-        return HW_OK;
-    return hw_fail(device->host, HW_UNSUPPORTED,
-                   "memory of the OpenCL plugin is of the kind \"opencl.mem\", not \"%s\"",
-                   kind);
-}
-
 /* "opencl.mem": a memory object of the application, made in the context of this device, which an
  * exported queue tells. */
 int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
 {
     struct device *device = self;
-    int32_t status = check_kind(device, desc->kind);
+    int32_t status = check_kind(device->host, "buffer", desc->kind, "opencl.mem");
     if (status)
         return status;
     if (!hw_knows(desc, sizeof *desc) ||
@@ -139,7 +130,7 @@ int32_t memory_export(void *self, const struct hw_buffer *buffer, const char *ki
                       struct hw_import *desc)
 {
     const struct device *device = self;
-    const int32_t status = check_kind(device, kind);
+    const int32_t status = check_kind(device->host, "buffer", kind, "opencl.mem");
     if (status)
         return status;
     desc->kind = "opencl.mem";

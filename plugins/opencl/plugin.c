@@ -48,11 +48,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     slots_fill_events(table);
     slots_fill_graphs(table);
     slots_fill_kernels(table);
-    table->device_import = device_import;
-    table->queue_import = queue_import;
-    table->queue_export = queue_export;
-    table->buffer_import = memory_import;
-    table->buffer_export = memory_export;
+    slots_fill_handles(table);
     return HW_OK;
 }
 

@@ -42,22 +42,13 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     return status;
 }
 
-static int32_t check_kind(const struct device *device, const char *kind)
-{
-    if (strcmp(kind, "opencl.queue") == 0)
-        return HW_OK;
-    return hw_fail(
-        device->host, HW_UNSUPPORTED,
-        "queues of the OpenCL plugin are of the kind \"opencl.queue\", not \"%s\"", kind);
-}
-
 /* "opencl.queue": an in-order queue of the application, made in the context of this device. */
 int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **out)
 {
     struct device *device = self;
     struct queue *queue = NULL;
-    int32_t status = check_kind(device, kind);
+    int32_t status = check_kind(device->host, "queue", kind, "opencl.queue");
     if (!status)
         status = make(device, desc, &queue);
     if (status)
@@ -74,7 +65,7 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
 int32_t queue_export(void *self, const char *kind, void **handle)
 {
     struct queue *queue = self;
-    int32_t status = check_kind(queue->device, kind);
+    int32_t status = check_kind(queue->device->host, "queue", kind, "opencl.queue");
     if (!status)
         status = check_lost(queue->device);
     if (status)

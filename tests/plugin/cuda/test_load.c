@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-static const struct load_vendor cuda = { "cuda", "memory_alloc", "memory_free",
-                                         fake_driver_used };
+static const struct load_vendor cuda = { "cuda",           "memory_alloc", "memory_free",
+                                         fake_driver_used, "cuda.stream",  "cuda.memory" };
 
 static void threads_launch(void **state)
 {
@@ -33,11 +33,18 @@ static void memory(void **state)
     sizes_that_repeat_are_hits(&cuda);
 }
 
+static void handles(void **state)
+{
+    (void)state;
+    handles_go_out_and_in(&cuda);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
         cmocka_unit_test(memory),
+        cmocka_unit_test(handles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

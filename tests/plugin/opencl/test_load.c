@@ -24,7 +24,7 @@ static uint64_t used(int device)
 }
 
 static const struct load_vendor opencl = { "opencl", "create_buffer", "release_buffer",
-                                           used };
+                                           used,     "opencl.queue",  "opencl.mem" };
 
 static void threads_launch(void **state)
 {
@@ -198,11 +198,18 @@ static void graphs_call_the_application(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
+static void handles(void **state)
+{
+    (void)state;
+    handles_go_out_and_in(&opencl);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
         cmocka_unit_test(memory),
+        cmocka_unit_test(handles),
         cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(graphs_keep_their_arguments),
         cmocka_unit_test(queues_share_a_graph),

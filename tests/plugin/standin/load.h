@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* load.h - much at once on a stand-in, for the tests of each vendor: threads that launch, and
- * buffers of all sizes that come and go. */
+/* load.h - much at once on a stand-in, for the tests of each vendor: threads that launch,
+ * buffers of all sizes that come and go, and handles. */
 #ifndef STANDIN_LOAD_H
 #define STANDIN_LOAD_H
 
@@ -12,6 +12,7 @@ struct load_vendor {
     const char *backend;
     const char *alloc, *free;     /* the functions for memory */
     uint64_t (*used)(int device); /* bytes of memory that are allocated */
+    const char *queue, *memory;   /* the kinds of its handles */
 };
 
 /* Opens a context with this backend alone, and counts the calls from there on. */
@@ -26,5 +27,9 @@ void threads_launch_at_once(struct hw_context *context);
 void buffers_come_and_go(const struct load_vendor *vendor);
 /* As those of a model's layers do. */
 void sizes_that_repeat_are_hits(const struct load_vendor *vendor);
+
+/* Handles of a queue and of memory that are exported can be imported, and are the same; those of
+ * another kind are refused. */
+void handles_go_out_and_in(const struct load_vendor *vendor);
 
 #endif
