@@ -13,7 +13,7 @@
 
 #define GRAMMAR                                                                            \
     "an entry is [!]backend[:device][?], where device is an index, a PCI address, a UUID " \
-    "or a pattern of names with *; commas separate entries"
+    "or a pattern of names or vendors with *; commas separate entries"
 
 static enum hw_status bad_selector(const char *source, const char *text, size_t length,
                                    const char *what)
@@ -143,7 +143,7 @@ bool is_glob(const char *pattern)
 }
 
 /* An index, a PCI address with or without the domain 0000, a UUID with or without the
- * prefix "GPU-", or a glob of names. */
+ * prefix "GPU-", or a glob of names or of vendors. */
 static bool device_matches(const char *pattern, const struct hw_device *device)
 {
     if (strspn(pattern, "0123456789") == strlen(pattern)) {
@@ -157,7 +157,8 @@ static bool device_matches(const char *pattern, const struct hw_device *device)
     const char *bare = strncmp(pattern, "GPU-", 4) == 0 ? pattern + 4 : pattern;
     return (*pci && glob(pattern, pci)) ||
            (strncmp(pci, "0000:", 5) == 0 && glob(pattern, pci + 5)) ||
-           (*uuid && glob(bare, uuid)) || glob(pattern, device->info.name);
+           (*uuid && glob(bare, uuid)) || glob(pattern, device->info.name) ||
+           glob(pattern, device->info.vendor);
 }
 
 bool selector_matches(const struct selector *selector, const struct hw_device *device)

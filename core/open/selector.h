@@ -9,7 +9,7 @@
 struct selector {
     char *text;    /* as written, without ! and ? */
     char *backend; /* a glob */
-    char *device;  /* an index, a PCI address, a UUID or a glob of names; NULL: all */
+    char *device;  /* an index, a PCI address, a UUID or a glob; NULL: all */
     bool removes;
     bool optional;
 };

@@ -352,6 +352,14 @@ struct device_memory device_memory(const struct plugin *plugin, void *device)
     return memory;
 }
 
+/* AMD's own driver spells the name out, which nobody would look for. */
+static void read_vendor(const struct plugin *plugin, void *device, char *to, size_t room)
+{
+    text(plugin, device, DEVICE_VENDOR, to, room);
+    if (begins_with(to, "Advanced Micro Devices"))
+        snprintf(to, room, "AMD");
+}
+
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
@@ -361,7 +369,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     struct hw_device_info facts = hw_no_facts();
     facts.kind = kind_of(plugin, device);
     text(plugin, device, DEVICE_NAME, facts.name, sizeof facts.name);
-    text(plugin, device, DEVICE_VENDOR, facts.vendor, sizeof facts.vendor);
+    read_vendor(plugin, device, facts.vendor, sizeof facts.vendor);
     text(plugin, device, DEVICE_DRIVER, facts.driver, sizeof facts.driver);
     const int is = version(plugin, device);
     snprintf(facts.arch, sizeof facts.arch, "OpenCL %d.%d", is / 10, is % 10);

@@ -44,6 +44,8 @@ static const struct row rows[] = {
     { "*oo*", "", "", "zoo:2 zoo:3 zoo:1 good:0 zoo:0", HW_OK, NULL },
     { "*:bear*", "", "", "zoo:1", HW_OK, NULL },
     { "zoo:*X200", "", "", "zoo:3", HW_OK, NULL },
+    { "zoo:canis", "", "", "zoo:2 zoo:3", HW_OK, NULL },
+    { "*,!*:*other*", "", "", "zoo:2 zoo:3 good:0", HW_OK, NULL },
     /* a device */
     { "zoo:1", "", "", "zoo:1", HW_OK, NULL },
     { "zoo:0000:3d:00.0", "", "", "zoo:2", HW_OK, NULL },

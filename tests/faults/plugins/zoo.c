@@ -21,6 +21,7 @@ static int32_t info(void *self, int32_t index, struct hw_device_info *info)
     (void)self;
     struct hw_device_info facts = hw_no_facts();
     strcpy(facts.name, names[index]);
+    strcpy(facts.vendor, index >= 2 ? "Canis" : "Others");
     facts.kind = kinds[index];
     if (index >= 2) {
         facts.pci_domain = facts.pci_device = facts.pci_function = 0;

@@ -5,7 +5,8 @@
 
 setup()
 {
-    unset HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_PLATFORM STANDIN_DRIVER STANDIN_EXTENSIONS STANDIN_NUMBERS
+    unset HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_PLATFORM STANDIN_VENDOR STANDIN_DRIVER STANDIN_EXTENSIONS \
+        STANDIN_NUMBERS
     export HW_BACKENDS=opencl STANDIN_DEVICES='3.0 3.0'
     export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
 }
@@ -92,6 +93,13 @@ END
     holds 'all("f16" in x["features"] for x in d)'
     export STANDIN_DRIVER=2
     run ! diff "$BATS_TEST_TMPDIR/first" <(facts)
+}
+
+@test "HW_BACKENDS selects by the vendor's name" {
+    export HW_BACKENDS='opencl:*amd*'
+    STANDIN_VENDOR='Advanced Micro Devices, Inc.' holds '[x["vendor"] for x in d] == ["AMD", "AMD"]'
+    STANDIN_VENDOR=AuthenticAMD says '[0] Stand-in 0' '[1] Stand-in 1'
+    STANDIN_VENDOR='NVIDIA Corporation' says '"opencl:*amd*": no such device'
 }
 
 @test "facts are the device's" {

@@ -4,8 +4,8 @@
  * runs the portable kernel that it names as plain C. Of the application's kernels it knows two.
  *
  * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset.
- * STANDIN_PLATFORM, STANDIN_DRIVER and STANDIN_EXTENSIONS are what these are, STANDIN_NUMBERS other
- * answers about the last device: "0x1028=0 0x1004=16". */
+ * STANDIN_PLATFORM, STANDIN_VENDOR, STANDIN_DRIVER and STANDIN_EXTENSIONS are what these are,
+ * STANDIN_NUMBERS other answers about the last device: "0x1028=0 0x1004=16". */
 #include "opencl.h"
 
 #include "fake.h"
@@ -237,7 +237,7 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         snprintf(text, sizeof text, "Stand-in %d", device->index);
         return reply_text(text, room_for, value, size);
     case 0x102C: /* vendor */
-        return reply_text("nobody", room_for, value, size);
+        return reply_text(chosen("STANDIN_VENDOR", "nobody"), room_for, value, size);
     case 0x102D: /* driver */
         return reply_text(chosen("STANDIN_DRIVER", "1"), room_for, value, size);
     case 0x102F: /* version */
