@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,17 +111,54 @@ const char *libc_version(void)
 #endif
 }
 
+/* The path of the file that is mapped at the address; NULL, and errno, if the system does not
+ * tell. */
+static char *mapped_file(const void *address)
+{
+    char *line = NULL, *path = NULL;
+    size_t room = 0;
+    FILE *file = fopen("/proc/self/maps", "re");
+    int error = file ? ENOENT : errno;
+    while (file && !path && getline(&line, &room, file) > 0) {
+        uintptr_t start, end;
+        const char *name = strchr(line, '/');
+        if (name && sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &start, &end) == 2 &&
+            (uintptr_t)address >= start && (uintptr_t)address < end &&
+            !(path = strndup(name, strcspn(name, "\n"))))
+            error = ENOMEM;
+    }
+    if (file && !path && errno == ENOMEM)
+        error = ENOMEM;
+    free(line);
+    if (file)
+        fclose(file);
+    errno = error;
+    return path;
+}
+
+/* Of the running library. One that was found by a relative path, as from LD_LIBRARY_PATH=lib, is
+ * known to the system's loader by this path, which leads elsewhere if the working directory has
+ * changed. */
+static char *library_file(void)
+{
+    const void *inside = (void *)(uintptr_t)&hw_version;
+    Dl_info info;
+    errno = ENOENT;
+    if (!dladdr(inside, &info) || !info.dli_fname)
+        return NULL;
+    return *info.dli_fname == '/' ? strdup(info.dli_fname) : mapped_file(inside);
+}
+
 /* A path that starts in the directory of the running library, without links; NULL, and errno, if
  * it does not exist, or if that cannot be told. */
 static char *beside_library(const char *rest)
 {
-    Dl_info info;
-    errno = ENOENT;
-    if (!dladdr((void *)(uintptr_t)&hw_version, &info) || !info.dli_fname ||
-        info.dli_fname[0] != '/')
+    char *library = library_file();
+    if (!library)
         return NULL;
-    int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
-    char *path = text_format("%.*s/%s", length, info.dli_fname, rest);
+    int length = (int)(strrchr(library, '/') - library);
+    char *path = text_format("%.*s/%s", length, library, rest);
+    free(library);
     char *real = path ? realpath(path, NULL) : NULL;
     const int error = path ? errno : ENOMEM;
     free(path);

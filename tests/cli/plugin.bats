@@ -370,3 +370,33 @@ section()
     hw explain --json
     json '{c["name"]: c["reason"] for c in d["candidates"]} == {"cpu": None, "null": "no-helper"}'
 }
+
+# Opens a context with the library of the path, in another directory; prints the reasons of the plugins.
+opened_elsewhere()
+{
+    python3 -c '
+import ctypes, json, os, sys
+library = ctypes.CDLL(sys.argv[1])
+os.chdir("/")
+context, text = ctypes.c_void_p(), ctypes.create_string_buffer(1 << 20)
+assert library.hw_open(None, ctypes.byref(context)) == 0
+library.hw_explain(context, text, ctypes.c_size_t(len(text)))
+print(*[c["name"] + ":" + str(c["reason"]) for c in json.loads(text.value)["candidates"]])
+library.hw_close(context)' "$1"
+}
+
+@test "a library that was found by a relative path finds what lies beside it" {
+    setup_plugins
+    core=$(dirname "$COMMAND")/../core
+    mkdir lib
+    cp "$core/libhw.so.0" lib
+    cp "$core/hw-probe" lib
+    mv "$plugins" lib/hw
+    cp "$TEST_PLUGINS/hw_null.so" lib/hw
+    unset HW_PLUGIN_PATH_ONLY
+    for path in lib ./lib "$PWD/lib" ../"$(basename "$PWD")/lib"; do
+        LD_LIBRARY_PATH=$path hw explain --json
+        json '{c["name"]: c["reason"] for c in d["candidates"]} == {"cpu": None, "null": None}'
+    done
+    [ "$(opened_elsewhere lib/libhw.so.0)" = "cpu:None null:None" ]
+}
