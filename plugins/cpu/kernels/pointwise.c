@@ -30,13 +30,13 @@ typedef void loop_fn(const struct work *w, int64_t n);
 
 INLINE vf sigmoid(vf x)
 {
-    return vf_set(1.0f) / (vf_set(1.0f) + vf_exp(vf_set(0.0f) - x));
+    return vf_set(1.0f) / (vf_set(1.0f) + vf_exp_minus(x));
 }
 
 /* x times the sigmoid of t. */
 INLINE vf gated(vf x, vf t)
 {
-    return x / (vf_set(1.0f) + vf_exp(vf_set(0.0f) - t));
+    return x / (vf_set(1.0f) + vf_exp_minus(t));
 }
 
 /* e^x - 1: near zero, the difference would cancel. */

@@ -19,7 +19,8 @@
  *   vf_if_less(a, b, x, y)   x where a < b, which is false for a NaN, else y
  *   vf_any_above(a, b)    whether a lane of a is greater than that of b, or a NaN
  *   vf_round(v)           to the nearest whole number, of two the even one
- *   vf_times_power(v, n)  v * 2^n, rounded once, for whole n of -254 .. 254
+ *   vf_times_power(v, n)  v * 2^n, rounded once, for whole n of -254 .. 254; other n are rounded
+ *                         down if HAS_TABLES
  *   vf_sum(v) vf_greatest(v)
  *   vf_sums(v)            lane i is the sum of v[i], for LANES vectors, all in the same order
  *   vf_swap(v)            exchanges lanes 2 i and 2 i + 1
@@ -56,11 +57,15 @@
  *   vf_load_f16_apart(p, n)   LANES f16, n bytes apart
  *   vf_set_half(p, v) vi_set_half(p, v)   in the lanes of each half of a run, one of two numbers
  *
+ * Tables of 16 floats, if HAS_TABLES:
+ *   vf_pick(table, v)     of which the low 4 bits of each lane choose
+ *
  * Products of pairs, if HAS_PAIRS: words of a vector are two bf16; subnormal ones count as 0.
  *   vf_add_pairs(sum, a, b)   sum + a.low * b.low + a.high * b.high in each lane
  *   vf_store_pairs(p, v)  LANES numbers as bf16, the neighbours of which are pairs
  *
- * Made of these, for all sets: vf_of_bits(v), vf_exp(v), and loads and stores by type. */
+ * Made of these, for all sets: vf_of_bits(v), vf_exp(v), vf_exp_minus(v), and loads and stores by
+ * type. */
 #ifndef CPU_WORDS_H
 #define CPU_WORDS_H
 
@@ -118,18 +123,81 @@ INLINE vf vf_exp_curve(vf r)
     return vf_fma(p, r, vf_set(0x1.fffffcp-2f));
 }
 
-/* e^x within 1 ulp: 2^n e^r with |r| <= ln 2 / 2. ln 2 is in two parts, the first so short that n
- * times it is exact. Results may be subnormal; -inf gives 0, what is too large inf, and a NaN
- * stays one. */
-INLINE vf vf_exp(vf x)
+INLINE vf times_sign(float sign, vf v)
 {
-    const vf c = vf_clamp(x, vf_set(-104.0f), vf_set(89.0f)); /* beyond, 0 and inf */
+    return sign > 0 ? v : (vf)-v;
+}
+
+#if defined(HAS_TABLES)
+/* 2^(i / 16) as floats, and what they lack. */
+static const float sixteenths[16] = {
+    0x1.000000p+0f, 0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f,
+    0x1.306fe0p+0f, 0x1.3dea64p+0f, 0x1.4bfdaep+0f, 0x1.5ab07ep+0f,
+    0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
+    0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f,
+};
+static const float lacking[16] = {
+    0.0f,
+    0x1.9f3122p-25f,
+    -0x1.c15742p-27f,
+    0x1.ceac46p-25f,
+    0x1.4636e2p-25f,
+    0x1.824684p-25f,
+    -0x1.593abcp-25f,
+    -0x1.5bd5ecp-27f,
+    0x1.9fcef2p-26f,
+    -0x1.829fd0p-25f,
+    0x1.15506ep-27f,
+    0x1.51f848p-27f,
+    -0x1.a94b14p-26f,
+    -0x1.3d56b2p-27f,
+    -0x1.822dbcp-27f,
+    0x1.52486cp-27f,
+};
+
+/* e^x within 0.8 ulp; e^-x if `sign` is -1. Results may be subnormal; -inf gives 0, what is too
+ * large inf, and a NaN stays one. It is p e^r 2^m with |r| <= ln 2 / 32 and p one of the
+ * sixteenths: a third fewer multiplications than without a table, and they are what takes time.
+ * A sum with `rounder` is rounded to sixteenths, whose number is then in its last bits. */
+INLINE vf vf_exp_of(float sign, vf x)
+{
+    const vf rounder = vf_set(0x1.8p+19f);
+    const vf c = sign > 0 ? vf_clamp(x, vf_set(-104.0f), vf_set(89.0f))
+                          : vf_clamp(x, vf_set(-89.0f), vf_set(104.0f));
+    const vf t = vf_fma(c, vf_set(sign * 0x1.715476p+0f), rounder), n = t - rounder;
+    vf r = vf_fma(n, vf_set(sign * -0x1.62e400p-1f), c); /* times sign, and so below */
+    r = vf_fma(n, vf_set(sign * -0x1.7f7d1cp-20f), r);
+    const vf p = vf_pick(sixteenths, (vi)t), lack = vf_pick(lacking, (vi)t);
+    const vf q = vf_fma(vf_fma(r, vf_set(1.0f / 6), vf_set(sign * 0.5f)), r, vf_set(1));
+    const vf rest = vf_fma(p, r, times_sign(sign, lack));
+    return vf_times_power(vf_fma(times_sign(sign, rest), q, p), n);
+}
+#else
+/* e^x within 1 ulp; e^-x if `sign` is -1: 2^n e^r with |r| <= ln 2 / 2. ln 2 is in two parts, the
+ * first so short that n times it is exact. Results may be subnormal; -inf gives 0, what is too
+ * large inf, and a NaN stays one. */
+INLINE vf vf_exp_of(float sign, vf x)
+{
+    const vf y = times_sign(sign, x);
+    const vf c = vf_clamp(y, vf_set(-104.0f), vf_set(89.0f)); /* beyond, 0 and inf */
     const vf n = vf_round(c * vf_set(0x1.715476p+0f));
     vf r = vf_fma(n, vf_set(-0x1.62e400p-1f), c);
     r = vf_fma(n, vf_set(-0x1.7f7d1cp-20f), r);
     vf p = vf_fma(vf_exp_curve(r), r, vf_set(1.0f));
     p = vf_fma(p, r, vf_set(1.0f));
     return vf_times_power(p, n);
+}
+#endif
+
+INLINE vf vf_exp(vf x)
+{
+    return vf_exp_of(1, x);
+}
+
+/* e^-x */
+INLINE vf vf_exp_minus(vf x)
+{
+    return vf_exp_of(-1, x);
 }
 
 /* Elements of `type` (HW_F32, HW_F16, HW_BF16, a constant), from the i-th on. */

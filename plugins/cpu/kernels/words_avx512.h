@@ -319,6 +319,15 @@ INLINE vf vf_load_u8(const uint8_t *p)
     return vf_of_vi(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
 
+/* ---- tables ---- */
+
+#define HAS_TABLES 1
+
+INLINE vf vf_pick(const float table[16], vi index)
+{
+    return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
+}
+
 #if defined(__AVX512VNNI__)
 #define HAS_DOTS 1
 enum { DOT_ZERO = 128 };

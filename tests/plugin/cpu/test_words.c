@@ -20,7 +20,14 @@ struct function {
     uint64_t needs;
 };
 
-#define FUNCTIONS(X, isa, needs) X(vf_exp, exp, 1, isa, needs)
+static double exp_minus(double x)
+{
+    return exp(-x);
+}
+
+#define FUNCTIONS(X, isa, needs)                                                           \
+    X(vf_exp, exp, 1, isa, needs)                                                          \
+    X(vf_exp_minus, exp_minus, 1, isa, needs)
 
 #if defined(__x86_64__)
 #define SETS(X)                                                                            \

@@ -15,3 +15,4 @@
         vf_store_part(y + i, f(vf_load_part(x + i, n - i)), n - i);                        \
     }
 SWEEP(vf_exp)
+SWEEP(vf_exp_minus)
