@@ -15,7 +15,10 @@
  * time from each other. Waking a thread takes longer than a small job, so the sleepers are woken
  * when they have missed enough work, and the next time later if they were of no use. And if a
  * thread that is inside is suspended, because other programs use the cores, the caller waits much
- * longer than the job is worth: then jobs that are not long are not shared for a while. */
+ * longer than the job is worth: then jobs that are not long are not shared for a while.
+ *
+ * The system often wakes a thread on the core of the caller, where it waits for milliseconds and
+ * then delays the caller. So threads are barred from that core while they are woken. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "cpu.h"
 
@@ -38,6 +41,8 @@
 #define FIRST_MISSED 24
 #define MOST_MISSED  16384
 #define OF_USE       (SPIN_NS / UNIT_NS)
+#define MOST_BARRED                                                                        \
+    16 /* more threads find other cores themselves; each takes the caller time */
 
 struct job {
     team_fn *fn;
@@ -214,6 +219,44 @@ static bool has_job(const struct member *self, uint64_t seen)
     return open != seen && self->number < threads_of(open);
 }
 
+#if defined(__linux__)
+/* A team of more threads than cores has none to spare, and is woken for each job. */
+static bool bars(const struct team *team)
+{
+    return team->has_cores && team->spin && team->wanted <= MOST_BARRED;
+}
+
+/* Lets the threads run on the team's cores but the caller's; it fails if there is no other. */
+static void bar_from_core(const struct team *team)
+{
+    cpu_set_t others = team->cores;
+    const int core = sched_getcpu();
+    const uint32_t started = atomic_load_explicit(&team->started, memory_order_relaxed);
+    if (core < 0 || !bars(team))
+        return;
+    CPU_CLR((unsigned)core, &others);
+    for (uint32_t i = 1; i <= started; i++)
+        pthread_setaffinity_np(team->members[i].thread, sizeof others, &others);
+}
+
+/* Lets this thread run on all cores again. */
+static void unbar(const struct team *team)
+{
+    if (bars(team))
+        sched_setaffinity(0, sizeof team->cores, &team->cores);
+}
+#else
+static void bar_from_core(const struct team *team)
+{
+    (void)team;
+}
+
+static void unbar(const struct team *team)
+{
+    (void)team;
+}
+#endif
+
 /* Sleeps until there is another job than `seen`, or the team stops. As above: the caller opens a
  * job, then reads `sleeping`; this thread increments `sleeping`, then reads `open`. A thread that
  * is not woken, because the job is small, sees it when it would go to sleep. */
@@ -226,6 +269,7 @@ static void sleep_after(const struct member *self, uint64_t seen)
         pthread_cond_wait(&team->work, &team->lock);
     atomic_fetch_sub(&team->sleeping, 1);
     pthread_mutex_unlock(&team->lock);
+    unbar(team);
 }
 
 static void *thread_main(void *user)
@@ -291,6 +335,7 @@ static void wake(struct team *team, const struct job *job, int64_t sleeping)
     team->patience = least(2 * team->patience, MOST_MISSED);
     team->missed = team->helped = 0;
     pthread_mutex_lock(&team->lock);
+    bar_from_core(team);
     pthread_cond_broadcast(&team->work);
     pthread_mutex_unlock(&team->lock);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_team.c - the thread team runs every group exactly once, for any caller and any
  * number of threads. */
-#define _POSIX_C_SOURCE 200809L /* nanosleep */
+#define _GNU_SOURCE /* sched_setaffinity, nanosleep */
 #include "cpu.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -211,6 +212,52 @@ static void woken_for_few_long_groups(void **state)
     team_destroy(team);
 }
 
+#if defined(__linux__)
+/* The caller's core, which the thread stays on, and whether the thread was elsewhere. */
+struct stay {
+    cpu_set_t cores;
+    bool stays;
+    _Atomic bool stayed, elsewhere;
+};
+
+static void stay_here(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    struct stay *stay = user;
+    (void)first, (void)end;
+    if (thread == 0)
+        return;
+    if (stay->stays)
+        stay->stayed = sched_setaffinity(0, sizeof stay->cores, &stay->cores) == 0;
+    else if (!CPU_ISSET((unsigned)sched_getcpu(), &stay->cores))
+        stay->elsewhere = true;
+}
+
+/* A thread that fell asleep on the caller's core, as if the system had put it there. */
+static void woken_elsewhere(void **state)
+{
+    struct stay stay = { .stays = true };
+    cpu_set_t all;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        skip();
+    struct team *team = team_create(2, 2);
+    CPU_SET((unsigned)sched_getcpu(), &stay.cores);
+    assert_int_equal(sched_setaffinity(0, sizeof stay.cores, &stay.cores), 0);
+    while (!stay.stayed)
+        run(team, stay_here, &stay, GROUPS, 1);
+    stay.stays = false;
+    for (int i = 0; i < 1000 && !stay.elsewhere; i++) {
+        pause_ms(1); /* until it sleeps */
+        for (int k = 0; k < 1000 && !stay.elsewhere; k++)
+            run(team, stay_here, &stay, GROUPS, 1);
+    }
+    assert_true(stay.elsewhere);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    team_destroy(team);
+}
+#endif
+
 static double seconds_of(clockid_t clock)
 {
     struct timespec t;
@@ -247,6 +294,9 @@ int main(void)
         cmocka_unit_test(sleeps_and_wakes),
         cmocka_unit_test(not_shared_after_a_delay),
         cmocka_unit_test(woken_for_few_long_groups),
+#if defined(__linux__)
+        cmocka_unit_test(woken_elsewhere),
+#endif
         cmocka_unit_test(idle_threads_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
