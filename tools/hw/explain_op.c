@@ -96,7 +96,8 @@ static void print_reason(const struct report *report, const struct hw_cost *cost
 {
     const char *why = why_estimated(report, cost->device);
     if (cost->device && cost->source == HW_COST_ESTIMATED)
-        say_folded(4, "%s: %s\n", hw_device_name(cost->device),
+        say_folded(4, "%s: defaults of the library, not measured here: %s\n",
+                   hw_device_name(cost->device),
                    *why ? why : "hw tune has not measured this op with these types");
 }
 

@@ -30,8 +30,9 @@ static const struct manual manual = {
         "                                 these ops alone; figures of others are kept\n"
         "  hw tune show                   where the device and the CPU take turns\n"
         "  hw tune clear                  forget all figures, and what an interrupted run left\n\n"
-        "Let nothing else run meanwhile. After Ctrl-C, the next run continues. The exit status\n"
-        "is 1 if something could not be measured.",
+        "Let nothing else run meanwhile: what takes unsteady times is measured three times, and\n"
+        "then not kept. After Ctrl-C, the next run continues. The exit status is 1 if something\n"
+        "could not be measured.",
 };
 
 /* ---- Ctrl-C ---- */
@@ -128,6 +129,7 @@ static int tune_device(struct tuning *t, const struct report *report,
 /* ---- all of them ---- */
 
 enum { MOST_DEVICES = 64 };
+static const double MOST_OTHERS = 0.1; /* of all processors, on the average */
 
 static bool reads_host_memory(struct hw_device *device)
 {
@@ -155,7 +157,24 @@ static int choose_devices(const struct report *report, const char *name,
     return count;
 }
 
-static int tune_all(const struct wishes *wishes)
+/* What makes the figures doubtful. True if some are not kept. */
+static bool tell_doubts(const struct tuning *t, double others)
+{
+    if (others > MOST_OTHERS)
+        complain(
+            "other programs used %.0f %% of the processors meanwhile, so the figures may "
+            "be too high: run 'hw tune' again when the machine is idle",
+            100 * others);
+    if (t->unsteady)
+        complain("%d row%s not kept, because something else runs, or the device is "
+                 "unsteady: run 'hw tune' again when the machine is idle, or with "
+                 "--unsteady, which keeps such rows",
+                 t->unsteady, t->unsteady == 1 ? " is" : "s are");
+    return t->unsteady > 0;
+}
+
+/* `doubtful`: the figures of some rows are not kept. */
+static int tune_all(const struct wishes *wishes, bool *doubtful)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .fallback = "error",
@@ -169,12 +188,15 @@ static int tune_all(const struct wishes *wishes)
     const int count = choose_devices(&report, wishes->device, devices);
     t.total = count_rows(wishes) * (uint64_t)(count ? count : 1);
     catch_signals();
+    const struct tune_load before = tune_load_now();
     for (int i = 0; i < count; i++) {
         status = tune_device(&t, &report, devices[i]);
         if (status)
             break;
     }
     bar_draw("measuring", 1, 1);
+    if (!tune_stopped)
+        *doubtful = tell_doubts(&t, tune_others_since(&before));
     report_close(&report);
     return status;
 }
@@ -224,28 +246,33 @@ static int run(const struct wishes *wishes, const struct arguments *arguments)
         complain("%s: unexpected argument; see hw tune --help", arguments->words[1]);
         return EXIT_USAGE;
     }
-    const int status = action ? 0 : tune_all(wishes);
-    return status ? status : tune_show(wishes->device, wishes->quick);
+    bool doubtful = false;
+    int status = action ? 0 : tune_all(wishes, &doubtful);
+    if (!status)
+        status = tune_show(wishes->device, wishes->quick);
+    return doubtful ? EXIT_FAILED : status;
 }
 
 int cmd_tune(int argc, const char **argv)
 {
     char *device = NULL, *ops = NULL;
     const char *list[HW_OP_COUNT + 1] = { NULL };
-    int quick = 0, status;
+    int quick = 0, unsteady = 0, status;
     const struct poptOption table[] = {
         { "device", 'd', POPT_ARG_STRING, &device, 0,
           "this device and the CPU (all devices that cannot read host memory)", "DEVICE" },
         { "op", '\0', POPT_ARG_STRING, &ops, 0, "these ops alone (all)", "OP[,OP...]" },
         { "quick", '\0', POPT_ARG_NONE, &quick, 0, "fewer sizes and types, less precise",
           NULL },
+        { "unsteady", '\0', POPT_ARG_NONE, &unsteady, 0,
+          "keep figures whose repetitions differ much", NULL },
         OPTIONS_COMMON,
         POPT_TABLEEND
     };
     struct arguments arguments;
 
     if (options_read(&arguments, &manual, table, argc, argv, 2, &status)) {
-        const struct wishes wishes = { device, list, quick };
+        const struct wishes wishes = { device, list, quick, unsteady };
         status = read_ops(ops, list) ? run(&wishes, &arguments) : EXIT_USAGE;
     }
     free(device);

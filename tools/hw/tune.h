@@ -68,8 +68,8 @@ int tune_lock(const struct tune_profile *profile);
 
 struct wishes {
     const char *device;
-    const char **ops; /* NULL-terminated; empty: all */
-    bool quick;
+    const char **ops;     /* NULL-terminated; empty: all */
+    bool quick, unsteady; /* unsteady: figures are kept whatever their spread */
 };
 
 struct tuning {
@@ -79,6 +79,7 @@ struct tuning {
     bool moves; /* operands in host memory are copied to the device */
     double seconds;
     uint64_t done, total;
+    int unsteady; /* rows that are not kept, because their times vary too much */
 };
 
 /* Set by Ctrl-C: the functions below return HW_END soon after. */
@@ -88,6 +89,16 @@ extern volatile sig_atomic_t tune_stopped;
  * complaint, other errors have a message of the library. Transfers and waits come first. */
 enum hw_status tune_measure_basics(struct tuning *t);
 enum hw_status tune_measure_row(struct tuning *t, const struct tune_row *row);
+
+/* ---- what else runs (tune_busy.c) ---- */
+
+/* Seconds of all processors together: that this process has used, that all have. */
+struct tune_load {
+    double own, all, time;
+};
+struct tune_load tune_load_now(void);
+/* The share of the processors that others have used since; 0 where that is not known. */
+double tune_others_since(const struct tune_load *since);
 
 /* ---- what it means (tune_table.c) ---- */
 

@@ -18,7 +18,7 @@ volatile sig_atomic_t tune_stopped;
 
 /* ---- one figure ---- */
 
-enum { LEAST_SAMPLES = 7, MOST_SAMPLES = 200, WARM_UP = 2 };
+enum { LEAST_SAMPLES = 7, MOST_SAMPLES = 200, WARM_UP = 2, TRIES = 3 };
 
 /* What is measured, until its results are in host memory. */
 struct work {
@@ -37,8 +37,8 @@ static enum hw_status time_once(struct hw_queue *queue, const struct work *work,
 }
 
 /* HW_END: interrupted. HW_INTERNAL, after a complaint: the clock makes no sense. */
-static enum hw_status measure(struct hw_queue *queue, const struct work *work,
-                              double seconds, struct spread *spread)
+static enum hw_status measure_once(struct hw_queue *queue, const struct work *work,
+                                   double seconds, struct spread *spread)
 {
     double samples[MOST_SAMPLES];
     const double end = now_ns() + seconds * 1e9, last = end + 10e9;
@@ -65,11 +65,34 @@ static double width_of(const struct spread *spread)
     return (spread->p90 - spread->p10) / spread->median;
 }
 
+/* One in ten takes longer than another one in ten by more than the median, and by more than what
+ * decides nothing. */
+static bool is_unsteady(const struct spread *spread)
+{
+    const double nothing = 2000; /* ns */
+    return spread->p90 - spread->p10 > spread->median + nothing;
+}
+
+/* The steadiest of a few tries; the first, if that is steady. */
+static enum hw_status measure(struct hw_queue *queue, const struct work *work,
+                              double seconds, struct spread *spread)
+{
+    enum hw_status status = measure_once(queue, work, seconds, spread);
+    for (int i = 1; i < TRIES && !status && is_unsteady(spread); i++) {
+        struct spread again;
+        status = measure_once(queue, work, seconds, &again);
+        if (!status && width_of(&again) < width_of(spread))
+            *spread = again;
+    }
+    return status;
+}
+
 /* ---- rows ---- */
 
 /* Times beyond the base, by amounts. */
 struct curve {
     double base, spread; /* ns; relative */
+    bool unsteady;       /* some of the times are */
     int count;
     double amount[TUNE_SIZES], ns[TUNE_SIZES];
 };
@@ -81,9 +104,20 @@ static void smooth(struct curve *c)
         c->ns[i] = fmin(c->ns[i], c->ns[i + 1]);
 }
 
+/* A row that the library does not have is better than one that is wrong. */
+static bool refuse_row(struct tuning *t, const char *name, const struct curve *c)
+{
+    t->unsteady++;
+    complain("%s: %s is not kept: the times of one call vary by %.0f %%", t->profile.device,
+             name, 100 * c->spread);
+    return true;
+}
+
 static bool write_row(struct tuning *t, const char *name, struct curve *c)
 {
     char line[TUNE_ROW];
+    if (c->unsteady && !t->wishes->unsteady)
+        return refuse_row(t, name, c);
     smooth(c);
     int used = snprintf(line, sizeof line, "%s %.0f %.0f %d", name,
                         c->base > 1 ? c->base : 1, fmin(c->spread * 1000, 999999),
@@ -155,6 +189,7 @@ static enum hw_status measure_moves(struct tuning *t, const char *name, bool up)
         c.amount[c.count] = (double)all[i];
         c.ns[c.count++] = fmax(spread.median - least, i ? 1 : 0);
         c.spread = fmax(c.spread, width_of(&spread));
+        c.unsteady |= is_unsteady(&spread);
     }
     return status ? status : write_row(t, name, &c) ? HW_OK : HW_IO;
 }
@@ -165,7 +200,8 @@ static enum hw_status measure_wait(struct tuning *t)
     struct spread spread;
     const enum hw_status status = measure(t->queue, &work, t->seconds, &spread);
     struct curve c = { .base = status ? 0 : spread.median,
-                       .spread = status ? 0 : width_of(&spread) };
+                       .spread = status ? 0 : width_of(&spread),
+                       .unsteady = !status && is_unsteady(&spread) };
     return status ? status : write_row(t, "wait", &c) ? HW_OK : HW_IO;
 }
 
@@ -178,7 +214,11 @@ enum hw_status tune_measure_basics(struct tuning *t)
         status = measure_moves(t, "down", false);
     if (!status && !tune_has(&t->profile, "wait"))
         status = measure_wait(t);
-    return status;
+    /* Without the time of copies, that of an op is not known either. */
+    return !status && t->moves &&
+                   (!tune_has(&t->profile, "up") || !tune_has(&t->profile, "down"))
+               ? HW_IO
+               : status;
 }
 
 /* ---- what was measured before ---- */
@@ -285,6 +325,7 @@ static enum hw_status measure_shape(struct tuning *t, const struct tune_row *row
         c->amount[c->count] = !strcmp(row->form, "one") ? info.weights : info.work;
         c->ns[c->count++] = ns;
         c->spread = fmax(c->spread, width_of(&spread));
+        c->unsteady |= is_unsteady(&spread);
     }
     verify_host_call_free(call);
     return status;
