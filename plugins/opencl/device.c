@@ -205,7 +205,9 @@ static void find_on(struct plugin *plugin, void *platform)
     name[sizeof name - 1] = '\0';
     error = plugin->cl.get_devices(platform, (uint64_t)(uint32_t)ANY_TYPE_OF_DEVICE,
                                    MOST_DEVICES, found, &count);
-    if (error && error != DEVICE_NOT_FOUND)
+    if (error == DEVICE_NOT_FOUND || (!error && !count))
+        hw_leave_out(plugin->host, name, "the implementation lists no device");
+    else if (error)
         fail_platform(plugin, name, "list its devices", error);
     for (uint32_t i = 0; !error && i < count && i < MOST_DEVICES; i++)
         find_device(plugin, name, i, found[i]);
@@ -383,6 +385,8 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
         facts.features |= HW_FEATURE_UNIFIED_MEMORY;
     if (has_extension(plugin, device, "cl_khr_fp16"))
         facts.features |= HW_FEATURE_F16;
+    if (has_extension(plugin, device, "cl_khr_integer_dot_product"))
+        facts.features |= HW_FEATURE_INT8_DOT;
     read_identity(plugin, &plugin->device[index], &facts);
     hw_answer(info, &facts);
     return HW_OK;

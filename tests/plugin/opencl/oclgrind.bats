@@ -30,13 +30,14 @@ clean()
 @test "kernels that sum and search in group memory" {
     clean 'argmax(type=f32,shape=3x31,data=steps,keep=0)' \
         'dot(a=f32,b=f32,y=f32,shape=3x31,keep=0)' 'rmsnorm(type=bf16,weight=f32,shape=2x3x129)' \
-        'softmax(type=f32,shape=3x31,log=0,data=uniform)' 'top_k(type=f32,shape=31,k=1,data=steps,values=0)'
+        'softmax(type=f32,shape=3x31,log=0,data=uniform)' 'top_k(type=f32,shape=31,k=1,data=steps,values=0)' \
+        'add_rmsnorm(type=f16,weight=same,shape=3x31)'
 }
 
 @test "kernels with tiles in group memory" {
     clean 'matmul(a=f32,b=f32,c=f32,m=3,n=33,k=31)' 'matmul_id(a=f32,b=f32,c=f32,n=33,k=31,tokens=1,shared=0)' \
         'attention(type=f32,kv=f32,tq=1,tmax=17,hq=4,hkv=2,causal=1)' \
-        'rope(type=f32,shape=2x3x64,interleaved=0,start=17)'
+        'rope(type=f32,shape=2x3x64,interleaved=0,start=17)' 'conv2d(cin=3,cout=2,kh=3,kw=2,h=7,w=5,ph=1,pw=1,batch=2)'
 }
 
 @test "tuned kernels" {
@@ -48,5 +49,17 @@ clean()
 @test "kernels without group memory" {
     clean 'activation(kind=gelu,type=f32,shape=3x31)' 'add(type=f32,shape=3x31)' \
         'get_rows(table=q4_0,y=f32,cols=32,pick=spread,data=uniform)' \
-        'set_rows(x=f32,table=q8_0,cols=32,pick=spread,data=uniform)' 'silu(type=f32,shape=3x31)'
+        'set_rows(x=f32,table=q8_0,cols=32,pick=spread,data=uniform)' 'silu(type=f32,shape=3x31)' \
+        'mul(type=f32,shape=3x31)' 'div(type=f32,shape=3x31,b=f16)' 'sub(type=f32,shape=3x31)' \
+        'scale(type=f32,shape=3x31)' 'swiglu(type=f32,shape=3x33,packed=1)' 'glu(kind=gelu,type=f32,shape=3x31)' \
+        'copy(src=f32,dst=q8_0,shape=3x64,data=uniform)' 'copy(src=f16,dst=f32,shape=3x64,data=steps)'
+}
+
+@test "every op but layernorm is above" {
+    local op missing=
+    for op in $("$CHECKOPS" --list --quick | sed 's/(.*//' | sort -u); do
+        grep -q "'$op(" "$BATS_TEST_FILENAME" || missing+=" $op"
+    done
+    echo "not above:$missing"
+    [ "$missing" = " layernorm" ]
 }
