@@ -162,6 +162,8 @@ load common
     json "len(d['results']) == 2 * $installed"
     json "all(r['difference'] < 1e-5 and r['error'] < 1e-5 and r['rival_error'] < 1e-5 for r in d['results'])"
     json "all(r['ours']['median'] > 0 and r['speed'] > 0 for r in d['results'])"
+    json "all(r['our_way'] in ('packed', 'as stored') for r in d['results'])"
+    json "all(r['rival_way'] in ('packed', 'sgemm', 'sgemv') for r in d['results'])"
     hw bench rival -d cpu:0 bf16:9x33x65
     fails 1 "only its products of f32"
 }

@@ -17,40 +17,20 @@ static const struct rival *const rivals[] = { &rival_cublaslt, &rival_clblast,
                                               &rival_openblas, &rival_blis, &rival_onednn };
 enum { RIVALS = sizeof rivals / sizeof rivals[0] };
 
-enum { MOST_SETS = 8, ROUNDS = 15, TRIALS = 3, RANDOM = 1 << 20, SAMPLES = 200 };
+enum { MOST_SETS = 8, ROUNDS = 15, TRIALS = 3, SAMPLES = 200 };
 
 /* ---- what to multiply ---- */
 
-static bool read_extent(const char **text, char before, int64_t *extent)
+static bool is_float(int32_t type)
 {
-    char *end;
-    if (**text != before || (*text)[1] < '1' || (*text)[1] > '9')
-        return false;
-    *extent = strtoll(*text + 1, &end, 10);
-    *text = end;
-    return *extent <= 1 << 20;
-}
-
-/* "bf16:4096x4096x4096": type, m, n, k. */
-static bool read_product(const char *word, struct rival_product *p)
-{
-    static const int32_t types[] = { HW_F32, HW_F16, HW_BF16 };
-    const size_t length = strcspn(word, ":");
-    const char *at = word + length;
-    *p = (struct rival_product){ 0 };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strlen(hw_dtype_name(types[i])) == length &&
-            !strncmp(word, hw_dtype_name(types[i]), length))
-            p->type = types[i];
-    return p->type && read_extent(&at, ':', &p->m) && read_extent(&at, 'x', &p->n) &&
-           read_extent(&at, 'x', &p->k) && !*at;
+    return type == HW_F32 || type == HW_F16 || type == HW_BF16;
 }
 
 bool rival_accepts(const char **words)
 {
-    struct rival_product product;
+    struct product product;
     for (; *words; words++)
-        if (!read_product(*words, &product)) {
+        if (!product_read(*words, &product) || !is_float(product.type)) {
             complain("%s: a product is TYPE:MxNxK, such as bf16:4096x4096x4096", *words);
             return false;
         }
@@ -60,7 +40,7 @@ bool rival_accepts(const char **words)
 /* ---- operands: several sets take turns, so that no cache holds them ---- */
 
 struct set {
-    struct hw_matmul op;
+    struct hw_matmul op, packed; /* packed: with b as hw_tensor_pack() makes it */
     struct rival_operands operands;
 };
 
@@ -71,37 +51,11 @@ struct duel {
     struct hw_queue *queue;
     struct hw_tensor workspace;
     float *random;
-    struct rival_product product;
+    struct product product;
     struct set set[MOST_SETS];
     int sets, next;
+    bool packs; /* whether the device has packed weights */
 };
-
-/* Random numbers of a fixed sequence, because zeros are multiplied faster. */
-static float *random_numbers(void)
-{
-    uint64_t state = 1;
-    float *numbers = malloc(RANDOM * sizeof *numbers);
-    for (int i = 0; numbers && i < RANDOM; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        numbers[i] = (float)(int32_t)(state >> 32) * 0x1p-31f;
-    }
-    return numbers;
-}
-
-static enum hw_status fill(struct duel *d, const struct hw_tensor *t)
-{
-    const int64_t count = t->extent[0] * t->extent[1], unit = hw_dtype_bytes(t->dtype);
-    enum hw_status status = HW_OK;
-    for (int64_t at = 0; at < count && !status; at += RANDOM) {
-        const int64_t some = count - at < RANDOM ? count - at : RANDOM;
-        struct hw_copy copy = { .src = hw_host_1d(d->random, HW_F32, some) };
-        status = hw_tensor_view(&copy.dst, t->buffer, (uint64_t)(at * unit), t->dtype, 1,
-                                &some);
-        if (!status)
-            status = hw_copy(d->queue, &copy);
-    }
-    return status;
-}
 
 /* What the rival takes for a buffer. */
 static enum hw_status hand_over(struct duel *d, struct hw_buffer *buffer,
@@ -122,7 +76,7 @@ static enum hw_status make(struct duel *d, int64_t rows, int64_t cols, bool inpu
                                             tensor);
     if (!status)
         status = hand_over(d, tensor->buffer, memory);
-    return status || !input ? status : fill(d, tensor);
+    return status || !input ? status : fill_random(d->queue, d->random, tensor);
 }
 
 static void free_sets(struct duel *d)
@@ -131,14 +85,24 @@ static void free_sets(struct duel *d)
         hw_buffer_free(d->set[i].op.a.buffer);
         hw_buffer_free(d->set[i].op.b.buffer);
         hw_buffer_free(d->set[i].op.c.buffer);
+        hw_buffer_free(d->set[i].packed.b.buffer);
     }
     memset(d->set, 0, sizeof d->set);
     d->sets = d->next = 0;
 }
 
+static enum hw_status pack(struct duel *d, struct set *s)
+{
+    s->packed = s->op;
+    s->packed.b.buffer = NULL;
+    const enum hw_status status = hw_tensor_pack(d->queue, &s->op.b, &s->packed.b);
+    d->packs = !status;
+    return status == HW_UNSUPPORTED ? HW_OK : status;
+}
+
 static enum hw_status make_sets(struct duel *d)
 {
-    const struct rival_product *p = &d->product;
+    const struct product *p = &d->product;
     const double enough = 3e8, bytes = (double)hw_dtype_bytes(p->type) *
                                        (double)(p->m * p->k + p->n * p->k + p->m * p->n);
     const int wanted = bytes * MOST_SETS < enough ? MOST_SETS : 1 + (int)(enough / bytes);
@@ -151,26 +115,30 @@ static enum hw_status make_sets(struct duel *d)
             status = make(d, p->n, p->k, true, &s->op.b, &s->operands.b);
         if (!status)
             status = make(d, p->m, p->n, false, &s->op.c, &s->operands.c);
+        if (!status)
+            status = pack(d, s);
     }
     return status ? status : hw_queue_wait(d->queue);
 }
 
 /* ---- time ---- */
 
-enum { OURS = -1 };
+/* Our ways; those of the rival are numbered from 0. */
+enum { PACKED = -2, AS_STORED = -1 };
 
 static const char *message(enum hw_status status)
 {
     return status ? hw_message() : NULL;
 }
 
-/* One product; `way` is the rival's, or OURS. */
+/* One product. */
 static const char *multiply(struct duel *d, int way)
 {
     struct set *s = &d->set[d->next];
     d->next = (d->next + 1) % d->sets;
-    return way == OURS ? message(hw_matmul(d->queue, &s->op))
-                       : d->rival->multiply(d->self, way, &s->operands);
+    if (way >= 0)
+        return d->rival->multiply(d->self, way, &s->operands);
+    return message(hw_matmul(d->queue, way == PACKED ? &s->packed : &s->op));
 }
 
 /* The microseconds of a product, by `count` of them until all have completed. */
@@ -200,12 +168,13 @@ static const char *count_products(struct duel *d, int way, int *count)
     return why;
 }
 
-/* The fastest way of the rival. One that the library offers but does not compute is left out. */
-static const char *find_best(struct duel *d, int ways, int *best)
+/* The fastest of ways first .. end - 1. One that the library offers but does not compute is left
+ * out. */
+static const char *find_best(struct duel *d, int first, int end, int *best)
 {
     const char *why = "no way to compute this product works";
     double least = HUGE_VAL;
-    for (int way = 0; way < ways; way++) {
+    for (int way = first; way < end; way++) {
         double us[TRIALS];
         int count;
         const char *fails = count_products(d, way, &count);
@@ -242,7 +211,7 @@ static const char *read_result(struct duel *d, int way, float *to)
 }
 
 /* ||c - a . b^T|| / ||a . b^T||, computed in double, over some elements of c. */
-static double error_of(const struct rival_product *p, const float *c, const float *a,
+static double error_of(const struct product *p, const float *c, const float *a,
                        const float *b)
 {
     double errors = 0, squares = 0;
@@ -259,7 +228,7 @@ static double error_of(const struct rival_product *p, const float *c, const floa
 
 struct outcome {
     struct spread ours, theirs; /* us */
-    int way, ways;
+    int our_way, way, ways;
     double difference;             /* of the two results */
     double our_error, their_error; /* from the result in double */
 };
@@ -267,7 +236,7 @@ struct outcome {
 /* `c`: both results. */
 static const char *find_errors(struct duel *d, const float *c, struct outcome *o)
 {
-    const struct rival_product *p = &d->product;
+    const struct product *p = &d->product;
     float *a = malloc((size_t)(p->m * p->k) * sizeof *a);
     float *b = malloc((size_t)(p->n * p->k) * sizeof *b);
     const char *why = a && b ? NULL : "out of memory";
@@ -293,7 +262,7 @@ static const char *compare_results(struct duel *d, struct outcome *o)
     if (!ours)
         return "out of memory";
     float *theirs = ours + count;
-    const char *why = read_result(d, OURS, ours);
+    const char *why = read_result(d, o->our_way, ours);
     if (!why)
         why = read_result(d, o->way, theirs);
     for (int64_t i = 0; i < count && !why; i++) {
@@ -317,15 +286,17 @@ static const char *fight(struct duel *d, struct outcome *o)
     if (!why)
         why = d->rival->prepare(d->self, &d->product, &o->ways);
     if (!why)
-        why = find_best(d, o->ways, &o->way);
+        why = find_best(d, 0, o->ways, &o->way);
+    if (!why)
+        why = find_best(d, d->packs ? PACKED : AS_STORED, 0, &o->our_way);
     if (!why)
         why = compare_results(d, o);
     if (!why)
-        why = count_products(d, OURS, &our_count);
+        why = count_products(d, o->our_way, &our_count);
     if (!why)
         why = count_products(d, o->way, &their_count);
     for (int i = 0; i < ROUNDS && !why; i++) {
-        why = time_products(d, OURS, our_count, &ours[i]);
+        why = time_products(d, o->our_way, our_count, &ours[i]);
         if (!why)
             why = time_products(d, o->way, their_count, &theirs[i]);
     }
@@ -336,28 +307,48 @@ static const char *fight(struct duel *d, struct outcome *o)
     return why;
 }
 
+/* Of ours, whether b is packed; of theirs, "way 3 of 8" if it has no name. */
+struct way {
+    char text[40];
+};
+static struct way way_of(const struct duel *d, const struct outcome *o, int way)
+{
+    struct way name = { "" };
+    if (way < 0)
+        snprintf(name.text, sizeof name.text, "%s", way == PACKED ? "packed" : "as stored");
+    else if (d->rival->way_name)
+        snprintf(name.text, sizeof name.text, "%s", d->rival->way_name(d->self, way));
+    else
+        snprintf(name.text, sizeof name.text, "way %d of %d", way + 1, o->ways);
+    return name;
+}
+
 static void report_outcome(const struct bench *bench, struct duel *d,
                            const struct outcome *o)
 {
-    const struct rival_product *p = &d->product;
-    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    const struct product *p = &d->product;
+    const double flops = product_operations(p);
+    const struct way our_way = way_of(d, o, o->our_way), way = way_of(d, o, o->way);
     const double ours = o->ours.median, theirs = o->theirs.median;
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:i, s:i, s:s, s:o, s:o, s:f, s:f, "
-                  "s:f, s:f, s:f, s:f}",
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:o, "
+                  "s:f, s:f, s:f, s:f, s:f, s:f}",
                   "bench", "rival", "op", "matmul", "type", hw_dtype_name(p->type), "m",
                   (json_int_t)p->m, "n", (json_int_t)p->n, "k", (json_int_t)p->k, "rival",
-                  d->rival->name(d->self), "way", o->way, "ways", o->ways, "unit", "us",
-                  "ours", spread_json(o->ours), "theirs", spread_json(o->theirs), "speed",
+                  d->rival->name(d->self), "our_way", our_way.text, "rival_way", way.text,
+                  "way", o->way, "ways", o->ways, "unit", "us", "ours",
+                  spread_json(o->ours), "theirs", spread_json(o->theirs), "speed",
                   theirs / ours, "gflop_per_s", flops / ours / 1e3, "rival_gflop_per_s",
                   flops / theirs / 1e3, "difference", o->difference, "error", o->our_error,
                   "rival_error", o->their_error));
     if (out_is_text())
-        say("  %-5s %6lldx%lldx%-8lld %10.2f %8.2f %8.2f %10.2f %8.2f %8.2f %9.0f %s%6.3f%s\n",
+        say("  %-5s %6lldx%lldx%-8lld %10.2f %8.2f %8.2f %10.2f %8.2f %8.2f %9.0f "
+            "%s%6.3f%s  %s; %s\n",
             hw_dtype_name(p->type), (long long)p->m, (long long)p->n, (long long)p->k, ours,
             o->ours.p10, o->ours.p90, theirs, o->theirs.p10, o->theirs.p90,
-            flops / ours / 1e3, ink(BOLD), theirs / ours, ink(PLAIN));
+            flops / ours / 1e3, ink(BOLD), theirs / ours, ink(PLAIN), our_way.text,
+            way.text);
     out_flush();
 }
 
@@ -365,13 +356,13 @@ static int fight_all(const struct bench *bench, struct duel *d)
 {
     const char *const *word = bench->words[0] ? bench->words : d->rival->usual;
     if (out_is_text())
-        say("\nmatmul on %s beside %s, the best of its ways: us, p10, p90 of both\n"
-            "  %-28s %10s %8s %8s %10s %8s %8s %9s %6s\n",
+        say("\nmatmul on %s beside %s, the best ways of both: us, p10, p90\n"
+            "  %-28s %10s %8s %8s %10s %8s %8s %9s %6s  %s\n",
             hw_device_name(d->device), d->rival->name(d->self), "type, MxNxK", "ours",
-            "p10", "p90", "theirs", "p10", "p90", "GFLOP/s", "speed");
+            "p10", "p90", "theirs", "p10", "p90", "GFLOP/s", "speed", "our way; theirs");
     for (; *word && !out_is_closed(); word++) {
         struct outcome outcome = { 0 };
-        read_product(*word, &d->product);
+        product_read(*word, &d->product);
         const char *why = fight(d, &outcome);
         if (why) {
             complain("%s: %s", *word, why);

@@ -5,15 +5,9 @@
 #ifndef HW_TOOL_RIVAL_H
 #define HW_TOOL_RIVAL_H
 
-#include <hw/hw.h>
+#include "products.h"
 
 #include <stddef.h>
-
-/* c[m,n] = a[m,k] . b[n,k]^T, all of one type and contiguous. */
-struct rival_product {
-    int32_t type; /* enum hw_dtype */
-    int64_t m, n, k;
-};
 
 /* Where they are, in the terms of `memory`. */
 struct rival_operands {
@@ -33,8 +27,11 @@ struct rival {
     const char *(*open)(void **self, void *queue, const struct hw_import *workspace);
     /* "cuBLASLt 13.0.0" */
     const char *(*name)(void *self);
-    /* Sets `ways` to the number of ways that the library has to compute a product: kernels. */
-    const char *(*prepare)(void *self, const struct rival_product *product, int *ways);
+    /* Sets `ways` to the number of ways that the library has to compute a product, all of whose
+     * operands are of its type and contiguous: kernels. */
+    const char *(*prepare)(void *self, const struct product *product, int *ways);
+    /* What a way is called; NULL: ways have no names. */
+    const char *(*way_name)(void *self, int way);
     /* Submits what was prepared, to the queue. */
     const char *(*multiply)(void *self, int way, const struct rival_operands *operands);
     void (*close)(void *self);

@@ -18,7 +18,7 @@ struct clblast {
     void *library, *queue;
     int(*of_f32) GEMM(float);
     int(*of_f16) GEMM(uint16_t);
-    struct rival_product product;
+    struct product product;
 };
 
 static void clblast_close(void *self)
@@ -63,8 +63,7 @@ static const char *clblast_name(void *self)
     return "CLBlast";
 }
 
-static const char *clblast_prepare(void *self, const struct rival_product *product,
-                                   int *ways)
+static const char *clblast_prepare(void *self, const struct product *product, int *ways)
 {
     struct clblast *s = self;
     s->product = *product;

@@ -5,6 +5,7 @@
  * OpenBLAS and BLIS choose their code by the processor's model, and take old code on models that
  * they do not know. Then they are opened again, and told the code for what the processor has. */
 #define _GNU_SOURCE /* sched_getaffinity */
+#include "onednn.h"
 #include "rival.h"
 
 #include <dlfcn.h>
@@ -40,7 +41,8 @@ struct library {
     sgemm_fn *sgemm;
     sgemv_fn *sgemv;
     dnnl_sgemm_fn *dnnl_sgemm;
-    struct rival_product product;
+    struct onednn *packed; /* NULL: no form of its own is known */
+    struct product product;
 };
 
 /* Calls a function of the library, by a pointer of type `type`, if the library has it. */
@@ -51,6 +53,7 @@ struct library {
 static void library_close(void *self)
 {
     struct library *l = self;
+    onednn_product_close(l->packed);
     if (l->handle)
         dlclose(l->handle);
     free(l);
@@ -223,6 +226,7 @@ static const char *open_onednn(struct library *l, int threads)
         return "the library has no dnnl_sgemm";
     if (set_threads)
         set_threads(threads);
+    l->packed = onednn_product_open(l->handle);
     const struct version *v = version();
     snprintf(l->name, sizeof l->name, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
     return NULL;
@@ -230,15 +234,23 @@ static const char *open_onednn(struct library *l, int threads)
 
 /* ---- products ---- */
 
-enum { BY_GEMM, BY_GEMV };
+enum { BY_GEMM, BY_GEMV, PACKED };
 
-static const char *library_prepare(void *self, const struct rival_product *product,
-                                   int *ways)
+static const char *library_way(void *self, int way)
+{
+    static const char *const names[] = { "sgemm", "sgemv", "packed" };
+    const struct library *l = self;
+    return names[l->packed && way == 1 ? PACKED : way];
+}
+
+static const char *library_prepare(void *self, const struct product *product, int *ways)
 {
     struct library *l = self;
     l->product = *product;
-    *ways = product->m == 1 && l->sgemv ? 2 : 1;
-    return product->type == HW_F32 ? NULL : "only its products of f32 are known here";
+    *ways = l->packed || (product->m == 1 && l->sgemv) ? 2 : 1;
+    if (product->type != HW_F32)
+        return "only its products of f32 are known here";
+    return l->packed ? onednn_product_prepare(l->packed, product) : NULL;
 }
 
 static const char *library_multiply(void *self, int way, const struct rival_operands *o)
@@ -248,6 +260,8 @@ static const char *library_multiply(void *self, int way, const struct rival_oper
     const float *a = o->a.handle, *b = o->b.handle;
     float *c = o->c.handle;
     const int m = (int)l->product.m, n = (int)l->product.n, k = (int)l->product.k;
+    if (l->packed && way == 1)
+        return onednn_product_multiply(l->packed, a, b, c);
     if (l->dnnl_sgemm)
         return l->dnnl_sgemm('N', 'T', m, n, k, 1, a, k, b, k, 0, c, n)
                    ? "the product failed"
@@ -293,6 +307,7 @@ static const char *const usual[] = { "f32:512x512x512",    "f32:1024x1024x1024",
         .open = library##_open,                                                            \
         .name = library_name,                                                              \
         .prepare = library_prepare,                                                        \
+        .way_name = library_way,                                                           \
         .multiply = library_multiply,                                                      \
         .close = library_close,                                                            \
     };

@@ -177,7 +177,7 @@ static const char *cublaslt_name(void *self)
 }
 
 /* A matrix in this library's rows is one of columns there: c^T = b . a^T. */
-static const char *cublaslt_prepare(void *self, const struct rival_product *p, int *ways)
+static const char *cublaslt_prepare(void *self, const struct product *p, int *ways)
 {
     enum { F32 = 0, F16 = 2, BF16 = 14, IN_F32 = 68, TRANSPOSE_FIRST = 3 };
     struct cublaslt *s = self;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* products.h - the products that `hw bench` measures: what a word asks for, and operands of random
+ * numbers. */
+#ifndef HW_TOOL_PRODUCTS_H
+#define HW_TOOL_PRODUCTS_H
+
+#include <hw/hw.h>
+
+#include <stdbool.h>
+
+/* c[m,n] = a[m,k] . b[n,k]^T. */
+struct product {
+    int32_t type; /* enum hw_dtype */
+    int64_t m, n, k;
+};
+
+/* "bf16:4096x4096x4096": type, m, n, k. */
+bool product_read(const char *word, struct product *product);
+double product_operations(const struct product *product);
+
+/* A fixed sequence of RANDOM_NUMBERS between -1 and 1, because zeros are multiplied faster; free()
+ * frees them. NULL: out of memory. */
+enum { RANDOM_NUMBERS = 1 << 20 };
+float *random_numbers(void);
+/* Fills a contiguous matrix in a buffer with them, converted to its type. */
+enum hw_status fill_random(struct hw_queue *queue, const float *numbers,
+                           const struct hw_tensor *matrix);
+
+#endif
