@@ -137,6 +137,23 @@ load common
     fails 1 "nonsense"
 }
 
+@test "products are measured as stored and packed" {
+    needs_cpu
+    HW_PRECISION=int8 hw bench products -d cpu:0 -t 0.01 f32:1x96x64 q4_0:2x96x64 --json
+    succeeds
+    json "{(r['type'], r['m']) for r in d['results'] if not r['packed']} == {('f32', 1), ('q4_0', 2)}"
+    # A processor without AVX2 packs nothing.
+    json "len(d['results']) in (2, 4) and all(r['time']['median'] > 0 for r in d['results'])"
+    json "all(r['share'] > 0 and r['limit'] in ('memory', 'arithmetic') for r in d['results'])"
+    hw bench products -d cpu:0 -t 0.01 f32:1x96x64
+    succeeds
+    says '  f32 +1x96x64 +as stored( +[0-9.]+){5} +[0-9.]+% [a-z]+'
+    hw bench products q4_0:1x64x33
+    fails 2 "K must be whole blocks"
+    hw bench products i8:1x64x64
+    fails 2 "a product is TYPE:MxNxK"
+}
+
 @test "rivals of the processor that are missing are named" {
     needs_cpu
     local library

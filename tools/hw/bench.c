@@ -32,6 +32,7 @@ static const struct measurement {
     { "overhead", measure_overhead, takes_no_words, false },
     { "peaks", measure_peaks, takes_no_words, false },
     { "ops", measure_ops, ops_accepts, false },
+    { "products", measure_products, products_accepts, false },
     { "rival", measure_rival, rival_accepts, false },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
@@ -50,6 +51,9 @@ static const struct manual manual = {
         "  peaks             what the host's processor does at best, on one thread and on all:\n"
         "                    arithmetic, and reads from its caches and memory\n"
         "  ops [OP...]       the ops\n"
+        "  products [TYPE:MxNxK...]\n"
+        "                    products on the host's processor with weights from memory, as\n"
+        "                    stored and packed, and their share of what it can do\n"
         "  rival [TYPE:MxNxK...]\n"
         "                    products, in turns with those of another library on the device:\n"
         "                    cuBLASLt on cuda, CLBlast on opencl, OpenBLAS,\n"
@@ -57,13 +61,16 @@ static const struct manual manual = {
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
-    .arguments = "[OPTION...] [dispatch|open|copy|overhead|peaks|ops|rival [WORD...]]",
+    .arguments =
+        "[OPTION...] [dispatch|open|copy|overhead|peaks|ops|products|rival [WORD...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
         "  HW_BACKENDS=cpu hw bench open           only this backend\n"
         "  hw bench ops matmul --device cpu:0      one op on one device\n"
         "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n"
+        "  HW_PRECISION=int8 hw bench products -d cpu:0 q4_0:1x4096x4096\n"
+        "                                          one product, in int8\n"
         "  hw bench rival f16:512x4096x4096        one product, beside another library\n"
         "  HW_THREADS=1 taskset -c 1 hw bench rival -d cpu:0\n"
         "                                          one thread of the processor\n\n"
@@ -123,7 +130,7 @@ int cmd_bench(int argc, const char **argv)
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
           "dispatch, open, copy, overhead: how often to measure (2000, 25, 20, 50)", "N" },
         { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
-          "peaks, ops: how long to measure each (0.1, 0.2)", "S" },
+          "peaks, ops, products: how long to measure each (0.1, 0.2, 0.5)", "S" },
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,
           "ops: only cases that contain this text, or one whole case", "CASE" },
         { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: only this kernel", "NAME" },

@@ -21,6 +21,7 @@ struct bench {
 /* Whether these are ops that the measurement has; complains if not. */
 bool dispatch_accepts(const char **words);
 bool ops_accepts(const char **words);
+bool products_accepts(const char **words);
 bool rival_accepts(const char **words);
 
 int measure_dispatch(const struct bench *bench);
@@ -29,6 +30,7 @@ int measure_copies(const struct bench *bench);
 int measure_overhead(const struct bench *bench);
 int measure_peaks(const struct bench *bench);
 int measure_ops(const struct bench *bench);
+int measure_products(const struct bench *bench);
 int measure_rival(const struct bench *bench);
 
 #endif
