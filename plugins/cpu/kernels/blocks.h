@@ -109,12 +109,13 @@ INLINE void factors_of(int type, const int vectors, struct factors *f,
     }
 }
 
-/* Asks for weights a page ahead, which some processors do not look beyond by themselves; for each
- * second line, since they fetch pairs, and into the second cache, whose misses may be more than
- * those of the first. */
+/* Asks for weights half a page ahead: some processors do not look beyond a page by themselves,
+ * and a whole page ahead, what was asked for is often gone when it is needed. For each second
+ * line, since they fetch pairs, and into the second cache, whose misses may be more than those
+ * of the first. */
 INLINE void fetch_run(const uint8_t *run, int bytes)
 {
-    enum { AHEAD = 4096, TO_SECOND_CACHE = 1 };
+    enum { AHEAD = 2048, TO_SECOND_CACHE = 1 };
     UNROLL
     for (int i = 0; i < bytes; i += 2 * PACKED_LINE)
         ASK_FOR(run, AHEAD + i, TO_SECOND_CACHE);

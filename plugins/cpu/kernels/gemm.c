@@ -339,6 +339,7 @@ static void multiply_few(const struct piece *p, const struct few *few, const flo
         for (int64_t slab = 0; slab < few->slabs; slab++) {
             const int64_t row = slab * few->rows;
             t.rows = (int)at_most(a->m - row, few->rows);
+            t.cold = slab == 0;
             t.a = few->in_place ? (const float *)(const void *)p->a + k
                                 : slabs + (slab * few->steps + step) * SLAB_FLOATS;
             t.c = sums + row * t.stride;

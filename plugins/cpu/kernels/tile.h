@@ -50,6 +50,7 @@ enum {
     /* What is asked for ahead of use, in bytes: of a panel, into the first cache, */
     TILE_SOON = 2048,
     WIDE_SOON = 1024, /* with few rows, into the second one, */
+    COLD_SOON = 4096, /* of f32 that no row has read yet, */
     COPY_SOON = 256,  /* of a row that is copied; */
     COPY_ROWS = 4,    /* rows */
     RUN_WORDS = 16    /* how often a tile asks for lines of c and of what comes next */
@@ -83,6 +84,7 @@ struct tile {
     int64_t depth, stride;
     int rows;
     bool more;          /* adds to c */
+    bool cold;          /* panels come from memory */
     struct ahead *next; /* NULL: nothing that has to be asked for */
 };
 
@@ -158,6 +160,8 @@ INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
             EACH (p, panels)
                 if (panels == WIDE_PANELS)
                     ASK_FOR(b[p], WIDE_SOON, 2);
+                else if (type == HW_F32 && t->cold)
+                    ASK_FOR(b[p], COLD_SOON, 2);
                 else
                     ASK_FOR(b[p], TILE_SOON, 3);
             EACH (step, steps)
