@@ -37,6 +37,7 @@ enum hw_status bench_open(struct bench *b, const struct problem *p, struct hw_qu
 void bench_close(struct bench *b)
 {
     hw_buffer_free(b->buffer);
+    hw_buffer_free(b->constants);
     free(b->allocation);
     *b = (struct bench){ 0 };
 }
@@ -87,6 +88,18 @@ enum hw_status bench_load_as(struct bench *b, const struct bench *other)
                     bytes_of(other->buffer, NULL, count));
 }
 
+enum hw_status bench_part_constants(struct bench *b)
+{
+    const uint64_t count = b->problem->bytes;
+    if (!b->buffer)
+        return HW_OK;
+    const enum hw_status status = hw_buffer_alloc(hw_queue_device(b->queue), count,
+                                                  HW_BUFFER_READ_ONLY, &b->constants);
+    return status ? status
+                  : transfer(b, bytes_of(b->constants, NULL, count),
+                             bytes_of(b->buffer, NULL, count));
+}
+
 void bench_drop_host(struct bench *b)
 {
     if (needs(b->problem, true))
@@ -106,6 +119,15 @@ enum hw_status bench_save(struct bench *b, unsigned char *bytes)
     return transfer(b, bytes_of(NULL, bytes, count), bytes_of(b->buffer, NULL, count));
 }
 
+/* Whether an operand is only read, and no output shares its memory. */
+static bool is_constant(const struct problem *p, int operand)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->layout[i].same_as == operand)
+            return false;
+    return p->operand[operand].role == ROLE_IN && p->layout[operand].same_as < 0;
+}
+
 union op_args bench_args(const struct bench *b)
 {
     const struct problem *p = b->problem;
@@ -118,7 +140,7 @@ union op_args bench_args(const struct bench *b)
         if (p->layout[i].host)
             tensor.data = b->host;
         else
-            tensor.buffer = b->buffer;
+            tensor.buffer = b->constants && is_constant(p, i) ? b->constants : b->buffer;
         memcpy((char *)&args + p->field[i], &tensor, sizeof tensor);
     }
     return args;

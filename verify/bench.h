@@ -13,6 +13,8 @@ struct bench {
     const struct problem *problem;
     struct hw_queue *queue;
     struct hw_buffer *buffer;
+    struct hw_buffer
+        *constants; /* another arena, for operands that are only read; or NULL */
     unsigned char *allocation, *host; /* host is aligned within the allocation */
 };
 
@@ -26,6 +28,8 @@ enum hw_status bench_load(struct bench *bench, int poison);
 /* Copies the device's arena from another bench of the same problem, which is faster.
  * Returns HW_UNSUPPORTED if operands are on the host, or if the device cannot copy. */
 enum hw_status bench_load_as(struct bench *bench, const struct bench *other);
+/* Lets operands that are only read be in a buffer that no op may write, as weights are. */
+enum hw_status bench_part_constants(struct bench *bench);
 /* Frees the host's arena if no operand is in it. The bench cannot be loaded again then. */
 void bench_drop_host(struct bench *bench);
 /* Submits the op. It has completed once the queue has been waited for. */

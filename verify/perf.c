@@ -12,7 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_SAMPLES = 200, LEAST_SAMPLES = 5, MOST_SETS = 16384 };
+enum {
+    MOST_SAMPLES = 200,
+    LEAST_SAMPLES = 5,
+    MOST_SETS = 16384,
+    GRAPH_SETS = 256, /* of a graph, at most */
+    GRAPH_CALLS = 64  /* at least */
+};
 static const double cold_least = 256e6; /* more than most caches */
 static const double batch_seconds =
     2e-3; /* much longer than reading the clock and waiting */
@@ -28,10 +34,14 @@ static double now(void)
 struct sets {
     struct bench *bench;
     int count, next;
+    struct hw_graph *graph; /* of `recorded` calls; or NULL */
+    int recorded;
 };
 
 static void sets_close(struct sets *s)
 {
+    hw_graph_free(s->graph);
+    s->graph = NULL;
     while (s->count > 0)
         bench_close(&s->bench[--s->count]);
     free(s->bench);
@@ -47,10 +57,10 @@ static double cold_bytes(void)
 }
 
 static enum hw_status sets_open(struct sets *s, const struct problem *p,
-                                struct hw_queue *queue, bool cold)
+                                struct hw_queue *queue, bool cold, int most)
 {
     const double all = cold ? cold_bytes() / (double)p->bytes + 2 : 1;
-    const int wanted = all < MOST_SETS ? (int)all : MOST_SETS;
+    const int wanted = all < most ? (int)all : most;
     enum hw_status status = HW_OK;
 
     *s = (struct sets){ .bench = calloc((size_t)wanted, sizeof *s->bench) };
@@ -70,6 +80,36 @@ static enum hw_status sets_open(struct sets *s, const struct problem *p,
     return status;
 }
 
+static enum hw_status submit_next(struct sets *s)
+{
+    const int now = s->next;
+    s->next = (now + 1) % s->count;
+    return bench_submit(&s->bench[now]);
+}
+
+/* Makes whole turns of the sets one graph, which calls are from then on. */
+static enum hw_status sets_record(struct sets *s, struct hw_queue *queue)
+{
+    enum hw_status status = HW_OK, ended;
+    for (int i = 0; !status && i < s->count; i++)
+        status = bench_part_constants(&s->bench[i]);
+    if (!status)
+        status = hw_queue_record(queue);
+    if (status)
+        return status;
+    while (!status && (s->recorded < GRAPH_CALLS || s->next)) {
+        status = submit_next(s);
+        s->recorded++;
+    }
+    ended = hw_queue_end(queue, &s->graph);
+    return status ? status : ended;
+}
+
+static enum hw_status run_next(struct sets *s, struct hw_queue *queue)
+{
+    return s->graph ? hw_graph_launch(s->graph, queue) : submit_next(s);
+}
+
 /* The seconds that `calls` calls take until their work has completed. */
 static enum hw_status time_batch(struct sets *s, struct hw_queue *queue, int64_t calls,
                                  double *seconds)
@@ -77,10 +117,8 @@ static enum hw_status time_batch(struct sets *s, struct hw_queue *queue, int64_t
     enum hw_status status = HW_OK;
     const double start = now();
 
-    for (int64_t i = 0; !status && i < calls; i++) {
-        status = bench_submit(&s->bench[s->next]);
-        s->next = (s->next + 1) % s->count;
-    }
+    for (int64_t i = 0; !status && i < calls; i++)
+        status = run_next(s, queue);
     if (!status)
         status = hw_queue_wait(queue);
     *seconds = now() - start;
@@ -99,7 +137,9 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 {
     double sample[MOST_SAMPLES], taken = 0;
     int64_t calls = 1;
-    enum hw_status status = time_batch(s, queue, s->count, &taken); /* warms up */
+    const double each = s->graph ? s->recorded : 1;
+    const int64_t turn = s->graph ? 1 : s->count;
+    enum hw_status status = time_batch(s, queue, turn, &taken); /* warms up */
 
     for (taken = 0; !status && taken < batch_seconds; calls *= 2)
         status = time_batch(s, queue, calls, &taken);
@@ -113,7 +153,7 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
     int done = 0;
     while (!status && done < count && (done == 0 || now() < end)) {
         status = time_batch(s, queue, calls, &sample[done]);
-        sample[done++] /= (double)calls;
+        sample[done++] /= (double)calls * each;
     }
     if (status)
         return status;
@@ -143,7 +183,7 @@ static double seconds_of(struct hw_device *device, const char *text, bool cold)
         !problem_make(&problem, &test, DETAIL_DATA))
         return 0;
     if (!bench_supports(device, &problem) && !hw_queue_open(device, NULL, &queue)) {
-        if (!sets_open(&sets, &problem, queue, cold)) {
+        if (!sets_open(&sets, &problem, queue, cold, MOST_SETS)) {
             if (measure(&sets, queue, 0.1, &timing))
                 timing.low = 0;
             sets_close(&sets);
@@ -228,6 +268,7 @@ struct timer {
     enum hw_status status;
     const struct test_case *test;
     const struct problem *problem;
+    bool measured; /* the last one could be */
 };
 
 /* The memory peak is that of a copy that exceeds all caches. A warm case that is limited by
@@ -262,31 +303,41 @@ static bool report(struct timer *t, struct verify_timing *timing)
     return t->timing(t->user, timing);
 }
 
+static bool time_sets(struct timer *t, struct hw_queue *queue, const char *row, bool cold)
+{
+    const bool graph = t->filter->graph;
+    struct verify_timing timing = {
+        .kernel = row, .cold = cold, .graph = graph, .text = ""
+    };
+    const uint64_t before = fallbacks_of(queue, t->problem->op);
+    struct sets sets;
+    enum hw_status status = sets_open(&sets, t->problem, queue, cold,
+                                      graph ? GRAPH_SETS : MOST_SETS);
+    timing.sets = sets.count;
+    if (!status && graph)
+        status = sets_record(&sets, queue);
+    if (!status)
+        status = measure(&sets, queue, t->seconds, &timing);
+    if (status)
+        timing.text = hw_message();
+    else if (fallbacks_of(queue, t->problem->op) != before)
+        timing.text = "another device computed it";
+    else
+        add_rates(t, &timing);
+    const bool go_on = report(t, &timing), measured = !timing.text[0];
+    sets_close(&sets);
+    t->measured = measured;
+    return go_on;
+}
+
 static bool time_row(void *user, struct hw_queue *queue, const char *row)
 {
     struct timer *t = user;
-    bool go_on = true;
-
-    for (int cold = 0; go_on && cold < 2; cold++) {
-        struct verify_timing timing = { .kernel = row, .cold = cold != 0, .text = "" };
-        const uint64_t before = fallbacks_of(queue, t->problem->op);
-        struct sets sets;
-        enum hw_status status = sets_open(&sets, t->problem, queue, timing.cold);
-        timing.sets = sets.count;
-        if (!status)
-            status = measure(&sets, queue, t->seconds, &timing);
-        if (status)
-            timing.text = hw_message();
-        else if (fallbacks_of(queue, t->problem->op) != before)
-            timing.text = "another device computed it";
-        else
-            add_rates(t, &timing);
-        go_on = report(t, &timing);
-        sets_close(&sets);
-        if (timing.text[0])
-            break;
-    }
-    return go_on;
+    t->measured = true;
+    if (t->filter->graph)
+        return time_sets(t, queue, row, true);
+    return time_sets(t, queue, row, false) &&
+           (!t->measured || time_sets(t, queue, row, true));
 }
 
 static bool time_case(void *user, const struct test_case *test)

@@ -28,6 +28,8 @@ struct verify_filter {
     bool quick; /* fewer cases: for emulators and sanitizers */
     /* the few small ones of a probe, each on the row that the device itself chooses */
     bool admission;
+    /* measures calls of one graph, instead of single ones with and without caches */
+    bool graph;
     /* the precision of the context, if not "fp32": "fp16", "int8" */
     const char *precision;
 };
@@ -101,8 +103,9 @@ struct verify_peaks {
 
 struct verify_timing {
     const char *device, *op, *kernel, *test;
-    bool cold; /* many sets of operands take turns, so that no cache holds them */
-    int sets;  /* how many; 1 if not cold */
+    bool cold;  /* many sets of operands take turns, so that no cache holds them */
+    bool graph; /* the calls are one graph; what they only read is HW_BUFFER_READ_ONLY */
+    int sets;   /* how many; 1 if not cold */
     int samples;
     double median;       /* seconds per call */
     double low, high;    /* the 10th and the 90th percentile */

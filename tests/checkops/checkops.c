@@ -28,6 +28,7 @@ static const char usage[] =
     "      --plugin FILE   this plugin instead of those that are installed\n"
     "      --precision P   fp32, fp16, int8: opens with it and judges by it (else "
     "HW_PRECISION)\n"
+    "      --graph         --perf: many calls as one graph, instead of single ones\n"
     "      --seconds S     per measurement (0.2)\n"
     "      --json          one JSON object a line\n"
     "Exit status: 0 all is well; 1 something failed, or nothing could be asked; 2 usage.\n";
@@ -189,8 +190,9 @@ static bool on_timing(void *user, const struct verify_timing *t)
         json_text("op", t->op, ",");
         json_text("kernel", t->kernel, ",");
         json_text("case", t->test, ",");
-        printf(",\"cold\":%s,\"sets\":%d,\"samples\":%d", t->cold ? "true" : "false",
-               t->sets, t->samples);
+        printf(",\"cold\":%s,\"graph\":%s,\"sets\":%d,\"samples\":%d",
+               t->cold ? "true" : "false", t->graph ? "true" : "false", t->sets,
+               t->samples);
         json_number("median", t->median);
         json_number("low", t->low);
         json_number("high", t->high);
@@ -202,8 +204,11 @@ static bool on_timing(void *user, const struct verify_timing *t)
     } else if (*t->text) {
         printf("%-24s %s: %s\n", t->kernel, t->test, t->text);
     } else {
-        printf("%-16s %s %10.2f us  %5.1f%% ..%5.1f%% %8.1f GB/s %8.1f GFLOP/s", t->kernel,
-               t->cold ? "cold" : "warm", t->median * 1e6, 100 * (t->low / t->median - 1),
+        printf("%-16s %5s %9.2f us  %5.1f%% ..%5.1f%% %8.1f GB/s %8.1f GFLOP/s", t->kernel,
+               t->graph  ? "graph"
+               : t->cold ? "cold"
+                         : "warm",
+               t->median * 1e6, 100 * (t->low / t->median - 1),
                100 * (t->high / t->median - 1), t->bytes / t->median / 1e9,
                t->flops / t->median / 1e9);
         if (t->peak > 0)
@@ -482,6 +487,9 @@ static bool read_option(struct options *o, int option)
     case 'S':
         o->seconds = strtod(optarg, &end);
         return end != optarg && !*end && o->seconds > 0;
+    case 'g':
+        o->filter.graph = true;
+        return true;
     case 'j':
         o->json = true;
         return true;
@@ -503,6 +511,7 @@ static const struct option names[] = {
     { "verbose", no_argument, NULL, 'v' },
     { "plugin", required_argument, NULL, 'P' },
     { "precision", required_argument, NULL, 'R' },
+    { "graph", no_argument, NULL, 'g' },
     { "seconds", required_argument, NULL, 'S' },
     { "json", no_argument, NULL, 'j' },
     { "help", no_argument, NULL, 'h' },

@@ -117,6 +117,16 @@ load common
     [[ ${lines[0]} == bench,op,kernel,case,*time.median* ]]
 }
 
+@test "ops measures calls of a graph" {
+    needs_cpu
+    hw bench ops silu --kernel silu --graph --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=32x1024)' --json
+    succeeds
+    json "[(r['graph'], r['cold']) for r in d['results']] == [(True, True)]"
+    json "all(r['sets'] == 256 and r['time']['median'] > 0 for r in d['results'])"
+    hw bench ops silu --kernel silu --graph --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=32x1024)'
+    says '.* graph, silu'
+}
+
 @test "an unknown measurement, op or device" {
     hw bench dispach
     fails 2 "did you mean 'dispatch'"

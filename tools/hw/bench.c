@@ -134,6 +134,8 @@ int cmd_bench(int argc, const char **argv)
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,
           "ops: only cases that contain this text, or one whole case", "CASE" },
         { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: only this kernel", "NAME" },
+        { "graph", 'g', POPT_ARG_NONE, &bench.graph, 0,
+          "ops: many calls as one graph, instead of single ones", NULL },
         { "no-peaks", '\0', POPT_ARG_NONE, &bench.no_peaks, 0,
           "ops: do not measure the peaks of the device, which takes a while", NULL },
         OPTION_CSV,

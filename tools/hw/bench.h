@@ -14,6 +14,7 @@ struct bench {
     const char *pattern; /* of cases, as in struct verify_filter; NULL: all */
     const char *kernel;  /* likewise */
     int no_peaks;        /* 1: does not measure the peaks of the device */
+    int graph;           /* 1: measures calls of one graph */
     const char **words;  /* ops or products to measure, NULL-terminated; none: all */
     json_t *results;
 };

@@ -66,12 +66,13 @@ static double rate(double amount, double seconds)
 static json_t *timing_json(const struct verify_timing *t)
 {
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
+        "{s:s, s:s, s:s, s:s, s:b, s:b, s:i, s:i, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:s}",
         "bench", "ops", "op", t->op, "kernel", t->kernel, "case", t->test, "cold",
-        (int)t->cold, "sets", t->sets, "samples", t->samples, "unit", "us", "time", "p10",
-        t->low * 1e6, "median", t->median * 1e6, "p90", t->high * 1e6, "gb_per_s",
-        rate(t->bytes, t->median), "gflop_per_s", rate(t->flops, t->median), "peak",
-        t->peak > 0 ? json_real(t->peak) : json_null(), "text", t->text);
+        (int)t->cold, "graph", (int)t->graph, "sets", t->sets, "samples", t->samples,
+        "unit", "us", "time", "p10", t->low * 1e6, "median", t->median * 1e6, "p90",
+        t->high * 1e6, "gb_per_s", rate(t->bytes, t->median), "gflop_per_s",
+        rate(t->flops, t->median), "peak", t->peak > 0 ? json_real(t->peak) : json_null(),
+        "text", t->text);
 }
 
 static void print_timing(const struct verify_timing *t)
@@ -82,7 +83,10 @@ static void print_timing(const struct verify_timing *t)
         say("  %s%10.2f%s %9.2f %9.2f %8.2f %9.2f %6s  %s%s%s, %s%s\n", ink(BOLD),
             t->median * 1e6, ink(PLAIN), t->low * 1e6, t->high * 1e6,
             rate(t->bytes, t->median), rate(t->flops, t->median), share_of(t->peak).text,
-            t->test, ink(DIM), t->cold ? " cold" : "",
+            t->test, ink(DIM),
+            t->graph  ? " graph"
+            : t->cold ? " cold"
+                      : "",
             *t->kernel ? t->kernel : "its own choice", ink(PLAIN));
     out_flush();
 }
@@ -100,9 +104,9 @@ static bool take_timing(void *user, const struct verify_timing *timing)
 static int measure_op(const struct bench *bench, struct hw_device *device, const char *op,
                       const struct verify_peaks *peaks)
 {
-    const struct verify_filter filter = { .op = op,
-                                          .pattern = bench->pattern,
-                                          .kernel = bench->kernel };
+    const struct verify_filter filter = {
+        .op = op, .pattern = bench->pattern, .kernel = bench->kernel, .graph = bench->graph
+    };
     char error[VERIFY_ERROR_TEXT] = "";
     if (!verify_perf(device, &filter, peaks, bench->seconds, take_timing, (void *)bench,
                      error))
