@@ -238,8 +238,13 @@ struct device {
 };
 
 /* Device memory that the kernels of an op share; it grows to what the largest op needs. It begins
- * with WORKSPACE_COUNTERS bytes that are 0 before and after each launch. */
-enum { WORKSPACE_COUNTERS = 4096 };
+ * with angles that launches of a graph share, then WORKSPACE_COUNTERS bytes that are 0 before and
+ * after each launch. */
+enum {
+    WORKSPACE_ANGLES = 1024,
+    WORKSPACE_COUNTERS = 4096,
+    WORKSPACE_HEAD = WORKSPACE_ANGLES + WORKSPACE_COUNTERS
+};
 struct workspace {
     uint64_t address, bytes;
 };
@@ -290,12 +295,18 @@ struct block {
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
+struct heads_job;
+
 /* Where an op is launched. */
 struct launcher {
     struct device *device;
     void *stream;       /* it may be recording */
     uint64_t workspace; /* an address, with plan.workspace bytes behind the counters */
     bool in_order;      /* nothing may be launched early */
+    /* of a graph: all its nodes, and what was rotated by the angles in its workspace, or nothing */
+    const struct hw_node *nodes;
+    uint32_t node_count;
+    struct heads_job *rotated;
 };
 
 /* One launch of a tuned kernel.
@@ -367,6 +378,12 @@ int32_t launch_load(struct device *device, const void *image, const char *name,
 int32_t module_of_source(struct device *device, const struct hw_user_kernel *desc,
                          void **module);
 
+/* ---- graph.c ------------------------------------------------------------------------------- */
+
+/* Whether an op of the graph, but for the `own` first of `nodes`, writes to the range. */
+bool graph_writes(const struct launcher *at, const struct hw_node *nodes, uint32_t own,
+                  struct range range);
+
 /* ---- kernels/gemv_graph.c, kernels/heads.c - ------------------------------------------------ */
 
 /* Launches the first nodes of a graph as one kernel, where one can compute several of them, and
@@ -383,7 +400,7 @@ struct heads_args;
 /* Launches the jobs and the attention over what they store as one kernel, if it can compute them;
  * else leaves `taken` 0. */
 int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
-                           const struct heads_args *jobs, const struct hw_node *attention,
-                           uint32_t *taken);
+                           const struct heads_args *jobs, const struct hw_node *nodes,
+                           uint32_t count, uint32_t *taken);
 
 #endif

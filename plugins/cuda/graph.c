@@ -2,6 +2,10 @@
 /* Graphs: the nodes are launched once into a stream that records them. */
 #include "cuda.h"
 
+#include "common/lowering.h"
+
+#include "kernels/heads.h"
+
 #include <stdlib.h>
 
 /* The driver lets no two launches of a graph run at the same time, so that they can share the
@@ -47,13 +51,58 @@ static int32_t record_node(const struct launcher *at, struct queue *queue,
     return status ? status : launch_planned(at, &plan, node->args);
 }
 
+/* ---- what nodes write ---- */
+
+enum { MOST_TENSORS = 8 }; /* of an op */
+
+/* Tensors come first in an op's struct. */
+static const struct {
+    uint32_t count;
+    uint8_t role[MOST_TENSORS];
+} tensors[HW_OP_COUNT] = {
+#define COUNT(op, field, role) +1
+#define ROLE(op, field, role)  HW_ROLE_##role,
+#define X(NAME, name)          { 0 HW_OPERANDS_##NAME(COUNT), { HW_OPERANDS_##NAME(ROLE) } },
+    HW_OPS(X)
+#undef X
+#undef ROLE
+#undef COUNT
+};
+
+static bool node_writes(const struct hw_node *node, struct range range)
+{
+    const struct hw_tensor *t = node->args;
+    if (node->op == HW_NODE_CALL) /* nobody knows what it writes */
+        return true;
+    for (uint32_t i = 0; i < tensors[node->op].count; i++)
+        if (tensors[node->op].role[i] >= HW_ROLE_OUT &&
+            !are_apart(launch_range(&t[i]), range))
+            return true;
+    return false;
+}
+
+bool graph_writes(const struct launcher *at, const struct hw_node *nodes, uint32_t own,
+                  struct range range)
+{
+    for (const struct hw_node *node = at->nodes; node < at->nodes + at->node_count; node++)
+        if ((node < nodes || node >= nodes + own) && node_writes(node, range))
+            return true;
+    return false;
+}
+
+/* ---- recording ---- */
+
 /* Launches the nodes; `stream` records. The recording ends in any case. */
 static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
                       const struct hw_node *nodes, uint32_t count, void **recorded)
 {
+    struct heads_job rotated = { .x = 0 };
     struct launcher at = { .device = queue->device,
                            .stream = stream,
-                           .workspace = workspace + WORKSPACE_COUNTERS };
+                           .workspace = workspace + WORKSPACE_HEAD,
+                           .nodes = nodes,
+                           .node_count = count,
+                           .rotated = &rotated };
     int32_t status = HW_OK;
     for (uint32_t i = 0, taken; i < count && !status; i += taken) {
         status = gemv_launch_nodes(&at, queue, &nodes[i], count - i, &taken);

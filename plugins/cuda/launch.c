@@ -318,8 +318,7 @@ static int32_t allocate(struct device *device, struct workspace *workspace, uint
 
 static int32_t clear_counters(struct device *device, const struct workspace *workspace)
 {
-    int result = device->cuda->fill(workspace->address, 0, WORKSPACE_COUNTERS,
-                                    device->stream);
+    int result = device->cuda->fill(workspace->address, 0, WORKSPACE_HEAD, device->stream);
     if (!result)
         result = device->cuda->stream_wait(device->stream);
     return answer(device, result, "clear the counters of kernels");
@@ -328,7 +327,7 @@ static int32_t clear_counters(struct device *device, const struct workspace *wor
 int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
                        uint64_t bytes)
 {
-    if (bytes == 0 || bytes + WORKSPACE_COUNTERS <= workspace->bytes)
+    if (bytes == 0 || bytes + WORKSPACE_HEAD <= workspace->bytes)
         return HW_OK;
     if (workspace->bytes) {
         const int32_t status = answer(device, device->cuda->stream_wait(stream),
@@ -337,7 +336,7 @@ int32_t launch_reserve(struct device *device, void *stream, struct workspace *wo
             return status;
         launch_release(device, workspace);
     }
-    int32_t status = allocate(device, workspace, bytes + WORKSPACE_COUNTERS);
+    int32_t status = allocate(device, workspace, bytes + WORKSPACE_HEAD);
     if (status)
         return status;
     status = clear_counters(device, workspace);
@@ -374,7 +373,7 @@ static int32_t submit(struct queue *queue, uint32_t op, const void *args)
             &(struct launcher){
                 .device = device,
                 .stream = queue->stream,
-                .workspace = queue->workspace.address + WORKSPACE_COUNTERS,
+                .workspace = queue->workspace.address + WORKSPACE_HEAD,
                 .in_order = queue->copied || queue->shared,
             },
             &plan, args);

@@ -280,12 +280,46 @@ static bool fits_step(const struct decode_step_args *s)
            s->k.rope.head_dim == a->head_dim && has_same_rows(s);
 }
 
-int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
-                           const struct heads_args *jobs, const struct hw_node *attention,
-                           uint32_t *taken)
+/* Whether nothing else in the graph writes what the launch reads but for its row. */
+static bool is_constant(const struct launcher *at, const struct decode_step_args *s,
+                        const struct hw_attention *op, const struct hw_node *nodes,
+                        uint32_t count)
 {
-    const struct hw_attention *op = attention->args;
-    struct decode_step_args step = { .decode = { .splits = 0 } };
+    const struct range read[] = {
+        launch_range(&op->lengths),
+        launch_range(&op->k),
+        launch_range(&op->v),
+        { s->q.positions, s->q.positions + sizeof(int32_t) },
+        { s->q.factors, s->q.factors + (uint64_t)s->decode.a.head_dim / 2 * sizeof(float) },
+        { s->k.rows, s->k.rows + (uint64_t)hw_dtype_bytes(s->k.store.rows_type) },
+    };
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (graph_writes(at, nodes, count, read[i]))
+            return false;
+    return true;
+}
+
+_Static_assert((int)DECODE_ANGLES == WORKSPACE_ANGLES, "what the workspace begins with");
+
+/* The first launch keeps its angles for all that have the same ones. */
+static void share_angles(struct decode_step_args *step, const struct launcher *at)
+{
+    struct heads_job *first = at->rotated;
+    const bool is_first = !first->x;
+    if (is_first)
+        *first = step->q;
+    if (!has_same_angles(first, &step->q) || first->rope.head_dim != step->q.rope.head_dim)
+        return;
+    step->angles = at->workspace - WORKSPACE_HEAD;
+    step->angles_there = !is_first;
+}
+
+int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
+                           const struct heads_args *jobs, const struct hw_node *nodes,
+                           uint32_t count, uint32_t *taken)
+{
+    const struct hw_attention *op = nodes[count].args;
+    struct decode_step_args step = { .angles = 0 };
     struct plan plan;
     if (kernel_plan(&queue->choice, HW_OP_ATTENTION, op, &plan) ||
         plan.launch != launch_decode || plan.lowered.groups == 0 ||
@@ -295,7 +329,10 @@ int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
     if (!fits_step(&step))
         return HW_OK;
     step.v.rope.x.stride[2] = step.decode.a.value_dim * hw_dtype_bytes(step.v.type);
-    *taken = 1;
+    step.decode.constant = is_constant(at, &step, op, nodes, count + 1);
+    if (step.decode.constant && plan.workspace)
+        share_angles(&step, at);
+    *taken = count + 1;
     const struct launch launch = launch_of(
         kernels_of(step.decode.a.k_type)->step[size_of(&step.decode.a)], &step.decode, 1);
     return launch_kernel(at, &launch, &step);

@@ -20,7 +20,9 @@ struct decode_args {
     struct attention_args a;
     u64 y, q, k, v, slopes, sinks, lengths, partial, counters;
     int heads_each, runs; /* that read one head of k and v */
-    int splits, reserved;
+    int splits;
+    int constant; /* of a decoding step: no other launch of its graph writes what says where it is,
+                     nor keys and values: they may be read before what precedes has completed */
 };
 
 /* One query of one batch, with a run for each head of k and v, whose jobs come first: q = rope(x),
@@ -28,7 +30,13 @@ struct decode_args {
 struct decode_step_args {
     struct decode_args decode;
     struct heads_job q, k, v;
+    u64 angles; /* where they are kept for launches behind this one, DECODE_ANGLES bytes; or 0 */
+    int angles_there; /* a launch before this one has kept them */
+    int reserved;
 };
+
+/* Of a lane, two numbers of each piece of 64 pairs. */
+#define DECODE_ANGLES 1024
 
 /* Of heads that are padded to `dim`: floats of a record, which are values, the largest score and
  * the sum of exponentials. */

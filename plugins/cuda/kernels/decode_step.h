@@ -22,6 +22,33 @@ FUNC void find_angles(struct rotated<DIM> &my, const struct heads_job &job)
         my.angles[p] = angles_of(job, position, local_id() % 32 * 2 % (DIM / 2) + p * 64);
 }
 
+/* Angles that a launch keeps for those behind it: of each lane, one piece after the other. */
+FUNC u64 kept_angles(u64 all, int piece)
+{
+    return all + (u64)(piece * 32 + local_id() % 32) * sizeof(struct angles);
+}
+
+template <int DIM> FUNC void load_angles(struct rotated<DIM> &my, u64 from)
+{
+    UNROLL for (int p = 0; p < my.PIECES; p++)
+    {
+        const struct quad v = load_quad(kept_angles(from, p));
+        my.angles[p] = { { f32_of_bits(v.v[0]), f32_of_bits(v.v[1]) },
+                         { f32_of_bits(v.v[2]), f32_of_bits(v.v[3]) } };
+    }
+}
+
+template <int DIM> FUNC void keep_angles(const struct rotated<DIM> &my, u64 to)
+{
+    UNROLL for (int p = 0; p < my.PIECES; p++)
+    {
+        const struct angles &a = my.angles[p];
+        store_quad(kept_angles(to, p),
+                   { { bits_of_f32(a.cosine[0]), bits_of_f32(a.cosine[1]),
+                       bits_of_f32(a.sine[0]), bits_of_f32(a.sine[1]) } });
+    }
+}
+
 /* A head of a row of x; zeros behind its end. */
 template <int DIM>
 FUNC void load_head(struct four *to, const struct heads_job &job, int head)
@@ -141,16 +168,32 @@ template <int TYPE, int DIM> FUNC void decode_step(const struct decode_step_args
     u8 *k = (u8 *)memory + DECODE_Q(DIM) + DECODE_PITCH(TYPE, DIM);
     u8 *v = k + DECODE_PITCH(TYPE, DIM);
     struct rotated<DIM> my;
-    take_turn();
-    load_heads(my, s, own_run(s.decode));
+    launch_next();
+    if (!s.decode.constant) {
+        wait_for_previous();
+        load_heads(my, s, own_run(s.decode));
+    }
     const struct share share = share_of(s.decode);
     struct part<TYPE, DIM> part = part_of<TYPE, DIM>((u8 *)memory, s.decode, share);
     const i64 row = row_number(s.k, 0);
     if (share.split >= share.splits)
         return;
     const bool stores = does_store(share, row), is_k = local_id() / 32 == 0;
-    begin_part(part, (u8 *)memory);
-    find_angles(my, s.q);
+    const bool early = !s.decode.constant || share.splits == 1;
+    if (early)
+        begin_part(part, (u8 *)memory);
+    if (!s.angles_there)
+        find_angles(my, s.q);
+    if (s.decode.constant) {
+        wait_for_previous();
+        load_heads(my, s, share.run);
+    }
+    if (s.angles_there)
+        load_angles(my, s.angles);
+    else if (s.angles && share.split == 0 && share.run.kv_head == 0 && is_k)
+        keep_angles(my, s.angles);
+    if (!early)
+        begin_part(part, (u8 *)memory);
     rotate_q<TYPE>(my, memory, s);
     if (stores && local_id() / 32 < 2)
         make_fresh(is_k ? k : v, my, is_k ? s.k : s.v, cache_of(part, is_k), row);

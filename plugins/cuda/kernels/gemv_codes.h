@@ -33,13 +33,19 @@ FUNC void take(u32 *to, const u8 *from, int count)
     }
 }
 
+/* Codes of the second halves are 16 times what they are, without a sign: that saves shifting them.
+ * The sums of one plane have room for it. */
+#define IS_RAISED(type, planes)                                                            \
+    ((planes) == ROUNDED &&                                                                \
+     ((type) == STORAGE_Q4_0 || (type) == STORAGE_Q4_1 || (type) == STORAGE_Q4_K))
+
 /* The low and the high halves of bytes. */
-FUNC void halve(struct unit *u, const u32 *codes)
+template <bool RAISED> FUNC void halve(struct unit *u, const u32 *codes)
 {
     UNROLL for (int i = 0; i < 4; i++)
     {
         u->code[0][i] = codes[i] & 0x0f0f0f0fu;
-        u->code[1][i] = codes[i] >> 4 & 0x0f0f0f0fu;
+        u->code[1][i] = RAISED ? codes[i] & 0xf0f0f0f0u : codes[i] >> 4 & 0x0f0f0f0fu;
     }
 }
 
@@ -72,11 +78,17 @@ template <int WORDS> FUNC u32 take_of_pair(u32 *words, const u8 *row, int lane, 
     return pair[WORDS] >> 16;
 }
 
-/* Codes less 8, times 16: so they are signed bytes. */
+/* Codes less 8, times 16: so they are signed bytes. If raised, as they are. */
+template <bool RAISED>
 FUNC void take_q4_0(struct unit *u, const u8 *row, int lane, int which)
 {
     u32 codes[4];
-    u->scale = half_of(take_of_pair<4>(codes, row, lane, which)) * 0.0625f;
+    u->scale = half_of(take_of_pair<4>(codes, row, lane, which));
+    if (RAISED) {
+        halve<true>(u, codes);
+        return;
+    }
+    u->scale *= 0.0625f;
     UNROLL for (int i = 0; i < 4; i++)
     {
         u->code[0][i] = (codes[i] << 4 & 0xf0f0f0f0u) ^ 0x80808080u;
@@ -89,16 +101,16 @@ FUNC void take_q5_0(struct unit *u, const u8 *row, int lane, int which)
     u32 words[5];
     u->scale = half_of(take_of_pair<5>(words, row, lane, which));
     u->offset[0] = u->offset[1] = -16.0f * u->scale;
-    halve(u, words + 1);
+    halve<false>(u, words + 1);
     add_fifths(u, words[0]);
 }
 
-FUNC void take_q4_1(struct unit *u, const u8 *row, int lane)
+template <bool RAISED> FUNC void take_q4_1(struct unit *u, const u8 *row, int lane)
 {
     const u32 *words = (const u32 *)(row + lane * 20);
     u->scale = half_of(words[0]);
     u->offset[0] = u->offset[1] = half_of(words[0] >> 16);
-    halve(u, words + 1);
+    halve<RAISED>(u, words + 1);
 }
 
 FUNC void take_q5_1(struct unit *u, const u8 *row, int lane)
@@ -106,7 +118,7 @@ FUNC void take_q5_1(struct unit *u, const u8 *row, int lane)
     const u32 *words = (const u32 *)(row + lane * 24);
     u->scale = half_of(words[0]);
     u->offset[0] = u->offset[1] = half_of(words[0] >> 16);
-    halve(u, words + 2);
+    halve<false>(u, words + 2);
     add_fifths(u, words[1]);
 }
 
@@ -133,11 +145,12 @@ FUNC void take_shares(struct unit *u, const u8 *block, int lane)
 }
 
 /* Then 128 bytes of codes. What both units of a lane share is in the first one. */
+template <bool RAISED>
 FUNC void take_q4_K(struct unit *u, const u8 *row, int lane, int which)
 {
     row += lane / 4 * 144;
     const struct quad codes = *(const struct quad *)(row + 16 + lane % 4 * 32 + which * 16);
-    halve(u, codes.v);
+    halve<RAISED>(u, codes.v);
     if (which == 0)
         take_shares(u, row, lane);
 }
@@ -148,7 +161,7 @@ FUNC void take_q5_K(struct unit *u, const u8 *row, int lane, int which)
     row += lane / 4 * 176;
     const struct quad fifths = *(const struct quad *)(row + 16 + which * 16);
     const struct quad codes = *(const struct quad *)(row + 48 + lane % 4 * 32 + which * 16);
-    halve(u, codes.v);
+    halve<false>(u, codes.v);
     UNROLL for (int i = 0; i < 4; i++)
     {
         const u32 two = fifths.v[i] >> (lane % 4 * 2);
@@ -184,22 +197,24 @@ FUNC void take_q6_K(struct unit *u, const u8 *row, int lane)
 }
 
 /* The unit that a lane has as its first or second one, as spot_of() numbers them. */
-template <int TYPE> FUNC void take_unit(struct unit *u, const u8 *row, int lane, int which)
+template <int TYPE, int PLANES>
+FUNC void take_unit(struct unit *u, const u8 *row, int lane, int which)
 {
+    const bool raised = IS_RAISED(TYPE, PLANES);
     if (!IS_PAIRED(TYPE) && !IS_WIDE(TYPE))
         row += which * (GEMV_STEP_BYTES(TYPE) / GEMV_UNITS(TYPE));
     if (TYPE == STORAGE_Q8_0)
         take_q8_0(u, row, lane);
     else if (TYPE == STORAGE_Q4_0)
-        take_q4_0(u, row, lane, which);
+        take_q4_0<raised>(u, row, lane, which);
     else if (TYPE == STORAGE_Q4_1)
-        take_q4_1(u, row, lane);
+        take_q4_1<raised>(u, row, lane);
     else if (TYPE == STORAGE_Q5_0)
         take_q5_0(u, row, lane, which);
     else if (TYPE == STORAGE_Q5_1)
         take_q5_1(u, row, lane);
     else if (TYPE == STORAGE_Q4_K)
-        take_q4_K(u, row, lane, which);
+        take_q4_K<raised>(u, row, lane, which);
     else if (TYPE == STORAGE_Q5_K)
         take_q5_K(u, row, lane, which);
     else

@@ -12,11 +12,20 @@ struct rows_of_a {
     int count, bytes; /* from row to row */
 };
 
+/* The bytes of a have no sign. */
+FUNC int dot4_unsigned(u32 a, u32 b, int sum)
+{
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
 /* dot += 16 codes times 16 integers, for each plane: exact. */
-template <int PLANES> FUNC void dot_half(int *dot, const u32 *code, const struct quad *x)
+template <int PLANES, bool RAISED>
+FUNC void dot_half(int *dot, const u32 *code, const struct quad *x)
 {
     UNROLL for (int i = 0; i < 4; i++) UNROLL for (int p = 0; p < PLANES; p++)
-        dot[p] = dot4(code[i], x[p].v[i], dot[p]);
+        dot[p] = RAISED ? dot4_unsigned(code[i], x[p].v[i], dot[p])
+                        : dot4(code[i], x[p].v[i], dot[p]);
 }
 
 /* What the dots of the planes are together, times a share; only the last plane's are rounded by
@@ -36,6 +45,8 @@ template <int TYPE, int PLANES>
 FUNC float value_of(const struct unit &u, const int (*dot)[PLANES], const float *scales)
 {
     float sum = 0.0f;
+    if (TYPE == STORAGE_Q4_0 && PLANES == ROUNDED)
+        return u.scale * (joined<TYPE, PLANES>(dot[0], 1) * scales[0] + scales[1]);
     if (HAS_SHARES(TYPE)) {
         UNROLL for (int half = 0; half < 2; half++)
             sum += joined<TYPE, PLANES>(dot[half], u.share[half]) * scales[half * 2];
@@ -55,16 +66,30 @@ template <int PLANES> FUNC void load_planes(struct quad (*planes)[PLANES], u8 *x
         planes[half][i] = *(const struct quad *)plane_of<PLANES>(x, unit, half, i);
 }
 
+/* The scales of a unit of a. Where second halves are raised, those of their products are less; of
+ * q4_0, the second one becomes what all codes less 8 take away. */
+template <int TYPE, int PLANES> FUNC void load_scales(float *scales, u8 *x, int unit)
+{
+    const u8 *from = scales_of<PLANES>(x, unit);
+    scales[0] = *(const float *)from;
+    if (HAS_OFFSETS(TYPE) || IS_RAISED(TYPE, PLANES))
+        *(struct quad *)scales = *(const struct quad *)from;
+    if (IS_RAISED(TYPE, PLANES))
+        scales[HAS_SHARES(TYPE) ? 2 : 0] *= 0.0625f;
+    if (TYPE == STORAGE_Q4_0 && PLANES == ROUNDED)
+        scales[1] = -8.0f * (scales[1] + scales[3]);
+}
+
 /* Adds the products of unit `unit` of the rows, a lane's first or second one of the step, or of
  * both where they are wide, and of each row of a. */
 template <int TYPE, int PLANES, int TOKENS, int ROWS>
 FUNC void add_unit(float (*sum)[ROWS], const struct rows_of_a &a, int unit, int which,
                    const u8 *const *row, int lane)
 {
-    enum { UNITS = IS_WIDE(TYPE) ? 2 : 1 };
+    enum { UNITS = IS_WIDE(TYPE) ? 2 : 1, RAISED = IS_RAISED(TYPE, PLANES) };
     struct unit u[UNITS][ROWS];
     UNROLL for (int i = 0; i < UNITS; i++) UNROLL for (int r = 0; r < ROWS; r++)
-        take_unit<TYPE>(&u[i][r], row[r], lane, which + i);
+        take_unit<TYPE, PLANES>(&u[i][r], row[r], lane, which + i);
     UNROLL for (int t = 0; t < TOKENS; t++)
     {
         int dot[ROWS][2][PLANES] = { { { 0 } } };
@@ -77,13 +102,15 @@ FUNC void add_unit(float (*sum)[ROWS], const struct rows_of_a &a, int unit, int 
             struct quad planes[2][PLANES];
             load_planes<PLANES>(planes, x, unit + i * 32);
             UNROLL for (int r = 0; r < ROWS; r++)
-                UNROLL for (int half = 0; half < 2; half++) dot_half<PLANES>(
-                    dot[r][HAS_SHARES(TYPE) ? half : 0], u[i][r].code[half], planes[half]);
+                UNROLL for (int half = 0; half < 2; half++)
+            {
+                int *sums = dot[r][HAS_SHARES(TYPE) ? half : 0];
+                if (RAISED && half && !HAS_SHARES(TYPE))
+                    sums[0] *= 16;
+                dot_half<PLANES, RAISED>(sums, u[i][r].code[half], planes[half]);
+            }
         }
-        const u8 *from = scales_of<PLANES>(x, unit);
-        scales[0] = *(const float *)from;
-        if (TYPE != STORAGE_Q8_0 && TYPE != STORAGE_Q4_0)
-            *(struct quad *)scales = *(const struct quad *)from;
+        load_scales<TYPE, PLANES>(scales, x, unit);
         UNROLL for (int r = 0; r < ROWS; r++)
             sum[t][r] += value_of<TYPE, PLANES>(u[0][r], dot[r], scales);
     }

@@ -21,37 +21,44 @@ struct piece {
     int bytes;
 };
 
-/* Begins to copy a stage. */
+/* Begins to copy a stage, of which each of the first ROWS lanes has a piece. */
 #if __CUDA_ARCH__ >= 900
-enum { ARRIVALS = 1 };
+#define ARRIVALS(rows) (rows)
 
 /* What createpolicy.fractional.L2::evict_first makes: what is read again stays longer. */
 #define READ_ONCE 0x12f0000000000000ull
 
-template <int ROWS> FUNC void copy_begin(const struct piece *piece, u32 arrived, int lane)
+template <int ROWS> FUNC void copy_begin(const struct piece &piece, u32 arrived, int lane)
 {
-    int bytes = 0;
-    if (lane != 0)
+    if (lane >= ROWS)
         return;
-    UNROLL for (int r = 0; r < ROWS; r++) bytes += piece[r].bytes;
-    expect_bytes(arrived, (u32)bytes);
-    UNROLL for (int r = 0; r < ROWS; r++) if (r == 0 || piece[r].bytes) asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(piece[r].to),
-        "l"(piece[r].from), "r"(piece[r].bytes), "r"(arrived), "l"(READ_ONCE) : "memory");
+    expect_bytes(arrived, (u32)piece.bytes);
+    if (piece.bytes)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     ".L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(piece.to),
+                     "l"(piece.from), "r"(piece.bytes), "r"(arrived), "l"(READ_ONCE)
+                     : "memory");
 }
 #else
-enum { ARRIVALS = 32 };
+#define ARRIVALS(rows) 32
 
-template <int ROWS> FUNC void copy_begin(const struct piece *piece, u32 arrived, int lane)
+FUNC u32 word_of_lane(u32 v, int lane)
+{
+    return bits_of_f32(of_lane(f32_of_bits(v), lane));
+}
+
+template <int ROWS> FUNC void copy_begin(const struct piece &piece, u32 arrived, int lane)
 {
     UNROLL for (int r = 0; r < ROWS; r++)
     {
-        for (int i = lane * 16; i < piece[r].bytes; i += 32 * 16)
-            asm volatile(
-                "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(piece[r].to + (u32)i),
-                "l"(piece[r].from + (u64)i)
-                : "memory");
+        const u32 to = word_of_lane(piece.to, r);
+        const u64 from = (u64)word_of_lane((u32)(piece.from >> 32), r) << 32 |
+                         word_of_lane((u32)piece.from, r);
+        const int bytes = (int)word_of_lane((u32)piece.bytes, r);
+        for (int i = lane * 16; i < bytes; i += 32 * 16)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + (u32)i),
+                         "l"(from + (u64)i)
+                         : "memory");
     }
     arrive_after_copies(arrived);
 }
@@ -110,50 +117,53 @@ template <int TYPE, int ROWS> FUNC u8 *slot_of(const struct run &run, int stage,
     return run.ring + stage * GEMV_STAGE_BYTES(TYPE, ROWS) + r * GEMV_SLOT_BYTES(TYPE);
 }
 
-/* What is copied next: a step of rows `row` .. Of rows behind the last one nothing is copied, and
- * the products of what is in their slots are dropped. */
-template <int ROWS> struct feed {
+/* What is copied next: a step of rows `row` .., of which each of the first lanes has one. Of rows
+ * behind the last one nothing is copied, and the products of what is in their slots are dropped. */
+struct feed {
     int row, step, stage;
-    int owed;       /* stages of the ring that were not filled before the first step */
-    u64 from[ROWS]; /* where their copies begin */
-    int bytes[ROWS], most[ROWS]; /* all; at a time */
+    int owed; /* stages of the ring that were not filled before the first step */
+    u64 from; /* what is copied of the lane's row */
+    int bytes;
 };
+
+/* Whether all rows of b begin at multiples of 16. */
+template <int TYPE> FUNC bool is_aligned(const struct gemv_args &s)
+{
+    return GEMV_IS_FLOAT(TYPE) || TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K || s.aligned;
+}
 
 /* Copies are of whole pieces of 16 bytes, so up to 15 bytes on either side are not used. */
 template <int TYPE, int ROWS>
-FUNC void begin_rows(const struct gemv_args &s, const struct run &run,
-                     struct feed<ROWS> *next)
+FUNC void begin_rows(const struct gemv_args &s, const struct run &run, struct feed *next,
+                     int lane)
 {
-    UNROLL for (int r = 0; r < ROWS; r++)
-    {
-        next->bytes[r] = 0;
-        if (next->row + r < run.end) {
-            const u64 from = source_of(s, next->row + r).b;
-            const int skipped = (int)from & 15;
-            next->from[r] = from - (u64)skipped;
-            next->bytes[r] = (skipped + run.bytes + 15) & ~15;
-            next->most[r] = GEMV_STEP_BYTES(TYPE) + (skipped ? 16 : 0);
-        }
+    next->bytes = 0;
+    if (lane < ROWS && next->row + lane < run.end) {
+        const u64 from = source_of(s, next->row + lane).b;
+        const int skipped = (int)from & 15;
+        next->from = from - (u64)skipped;
+        next->bytes = (skipped + run.bytes + 15) & ~15;
     }
 }
 
 template <int TYPE, int ROWS>
-FUNC void fetch(const struct gemv_args &s, const struct run &run, struct feed<ROWS> *next,
+FUNC void fetch(const struct gemv_args &s, const struct run &run, struct feed *next,
                 int lane)
 {
-    struct piece piece[ROWS];
     if (next->row >= run.end)
         return;
     if (next->step == 0)
-        begin_rows<TYPE, ROWS>(s, run, next);
-    UNROLL for (int r = 0; r < ROWS; r++)
-    {
-        const int first = next->step * GEMV_STEP_BYTES(TYPE), left = next->bytes[r] - first;
-        piece[r].to = run.ring_at + (u32)(next->stage * GEMV_STAGE_BYTES(TYPE, ROWS) +
-                                          r * GEMV_SLOT_BYTES(TYPE));
-        piece[r].from = next->from[r] + (u64)first;
-        piece[r].bytes = left <= 0 ? 0 : left < next->most[r] ? left : next->most[r];
-    }
+        begin_rows<TYPE, ROWS>(s, run, next, lane);
+    const int first = next->step * GEMV_STEP_BYTES(TYPE), left = next->bytes - first;
+    const int most = GEMV_STEP_BYTES(TYPE) + (is_aligned<TYPE>(s) ? 0 : 16);
+    const struct piece piece = {
+        run.ring_at + (u32)(next->stage * GEMV_STAGE_BYTES(TYPE, ROWS) +
+                            lane * GEMV_SLOT_BYTES(TYPE)),
+        next->from + (u64)first,
+        left <= 0     ? 0
+        : left < most ? left
+                      : most,
+    };
     copy_begin<ROWS>(piece, run.arrived + (u32)next->stage * 8, lane);
     if (++next->stage == s.stages)
         next->stage = 0;
@@ -174,19 +184,18 @@ FUNC bool has_arrived(u32 barrier, u32 phase)
     return done != 0;
 }
 
-/* Copies ahead, as far as the ring has room. Where other warps load a, few stages are on their way
- * at a time, because those loads queue behind them; and when a is there, the first steps fetch what
- * is owed. `a_is_there`: a barrier, or 0. */
+/* Copies ahead, as far as the ring has room. Where other warps load a, one stage is on its way at a
+ * time, because those loads queue behind it; and when a is there, the first steps fetch what is
+ * owed. `a_is_there`: a barrier, or 0. */
 template <int TYPE, int ROWS>
-FUNC void fill(const struct gemv_args &s, const struct run &run, struct feed<ROWS> *next,
+FUNC void fill(const struct gemv_args &s, const struct run &run, struct feed *next,
                u32 a_is_there, int lane)
 {
-    enum { ON_THE_WAY = 2 };
     next->owed = s.stages;
     LOOP for (int i = 0; i < s.stages && next->row < run.end; i++)
     {
-        if (a_is_there && i >= ON_THE_WAY)
-            while (!has_arrived(run.arrived + (u32)(i - ON_THE_WAY) * 8, 0))
+        if (a_is_there && i > 0)
+            while (!has_arrived(run.arrived + (u32)(i - 1) * 8, 0))
                 if (has_arrived(a_is_there, 0))
                     return;
         fetch<TYPE, ROWS>(s, run, next, lane);
@@ -196,8 +205,8 @@ FUNC void fill(const struct gemv_args &s, const struct run &run, struct feed<ROW
 
 /* After a step: fetches into its stage, and into one that is owed. */
 template <int TYPE, int ROWS>
-FUNC void fetch_on(const struct gemv_args &s, const struct run &run,
-                   struct feed<ROWS> *next, int lane)
+FUNC void fetch_on(const struct gemv_args &s, const struct run &run, struct feed *next,
+                   int lane)
 {
     LOOP for (int more = next->owed ? 2 : 1; more; more--)
         fetch<TYPE, ROWS>(s, run, next, lane);

@@ -244,8 +244,8 @@ int32_t heads_launch_nodes(const struct launcher *at, const struct queue *queue,
     while (n < count && add_node(&f, queue, &nodes[n]))
         n++;
     if (n < count && is_apart(&f, &nodes[n])) {
-        const int32_t status = decode_launch_step(at, queue, &f.args, &nodes[n], &more);
-        *taken = n + more;
+        const int32_t status = decode_launch_step(at, queue, &f.args, nodes, n, &more);
+        *taken = more;
         if (status || more)
             return status;
     }

@@ -118,7 +118,7 @@ static bool has_stagers(const struct device *device, const struct gemv_kind *kin
 /* Whether each warp has a few rows of b. */
 static bool is_tall(const struct device *device, const struct gemv_kind *kind, int64_t rows)
 {
-    return has_stagers(device, kind) && rows >= 2 * GEMV_WARPS * (int64_t)device->units &&
+    return has_stagers(device, kind) && rows >= 4 * GEMV_WARPS * (int64_t)device->units &&
            (kind->rounds || GEMV_IS_FLOAT(kind->type)) &&
            tall_kernel(kind->type) != TUNED_COUNT;
 }
@@ -196,6 +196,7 @@ struct gemv_args gemv_args_of(const struct plan *plan, const struct hw_matmul *o
         .c_stride = m->c.stride[2],
         .a_type = m->a_type,
         .c_type = m->c_type,
+        .aligned = 1,
         .constant = 1,
     };
 }
@@ -213,6 +214,8 @@ void gemv_add_part(struct gemv_args *args, const struct plan *plan,
         .bias_type = m->bias_type,
     };
     args->rows += (int)m->n;
+    if ((args->part[args->parts - 1].b | (uint64_t)m->b.stride[2]) % 16)
+        args->aligned = 0;
     if (!(op->b.buffer->flags & HW_BUFFER_READ_ONLY))
         args->constant = 0;
 }

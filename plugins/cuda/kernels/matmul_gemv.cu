@@ -56,17 +56,47 @@ FUNC float rounded(float v, int type)
                                  : f32_of_bf16(bf16_of_f32(v));
 }
 
-/* Stores the dots of rows `row` .. with each row of a; every lane has all, and stores one. */
-template <int TOKENS, int ROWS>
-FUNC void finish(const struct gemv_args &s, const struct run &run, int row,
-                 const float (*dot)[ROWS], float residual, int lane)
+/* Which sums a lane has in the end: of TOKENS * ROWS, neighbouring lanes have one. */
+#define LANES_EACH(tokens, rows) (32 / ((tokens) * (rows)))
+
+/* Lanes whose place differs in a bit share numbers: each gives half of them away, and adds what it
+ * gets to the others. */
+template <int KEPT> FUNC void add_halves(float *v, int bit, int lane)
 {
-    const int token = lane / ROWS, own = row + lane % ROWS;
-    float v = dot[0][0];
-    if (token >= s.tokens || own >= run.end)
+    const bool upper = lane & bit;
+    UNROLL for (int i = 0; i < KEPT; i++)
+    {
+        const float kept = upper ? v[i + KEPT] : v[i], given = upper ? v[i] : v[i + KEPT];
+        v[i] = kept + from_lane(given, bit);
+    }
+}
+
+/* The sums of COUNT numbers of all lanes, of which each lane has one. */
+template <int COUNT> FUNC float sum_of_lanes(float *v, int lane)
+{
+    if (COUNT > 8)
+        add_halves<8>(v, 256 / COUNT, lane);
+    if (COUNT > 4)
+        add_halves<4>(v, 128 / COUNT, lane);
+    if (COUNT > 2)
+        add_halves<2>(v, 64 / COUNT, lane);
+    if (COUNT > 1)
+        add_halves<1>(v, 32 / COUNT, lane);
+    UNROLL for (int bit = 16 / COUNT; bit; bit /= 2) v[0] += from_lane(v[0], bit);
+    return v[0];
+}
+
+/* Stores the dots of rows `row` .. with each row of a, of which each lane has its own. */
+template <int TOKENS, int ROWS>
+FUNC void finish(const struct gemv_args &s, const struct run &run, int row, float dot,
+                 float residual, int lane)
+{
+    enum { EACH = LANES_EACH(TOKENS, ROWS) };
+    const int token = lane / EACH / ROWS, own = row + lane / EACH % ROWS;
+    const float up = from_lane(dot, EACH); /* of the next row, for an even one */
+    float v = dot;
+    if (lane % EACH || token >= s.tokens || own >= run.end)
         return;
-    UNROLL for (int i = 1; i < TOKENS * ROWS; i++)
-        v = lane == i ? dot[i / ROWS][i % ROWS] : v;
     const struct source at = source_of(s, own);
     if (at.bias_type)
         v += float_at(at.bias, at.bias_type, at.index);
@@ -74,13 +104,10 @@ FUNC void finish(const struct gemv_args &s, const struct run &run, int row,
         ((GLOBAL float *)s.residual)[at.index] = residual + v;
     if (at.c && (!s.gated || at.c != s.y))
         store_any((GLOBAL u8 *)at.c + token * s.c_stride, s.c_type, at.index, v);
-    if (!s.gated || lane % 2)
-        return;
-    UNROLL for (int r = 0; r < ROWS; r += 2) {
-        const float gate = rounded(dot[0][r], s.c_type), up = rounded(dot[0][r + 1], s.c_type);
-        if (lane == r)
-            store_any((GLOBAL u8 *)s.y, s.c_type, (row + r) / 2,
-                      gate / (1.0f + exp_f32(-gate)) * up);
+    if (s.gated && own % 2 == 0) {
+        const float gate = rounded(dot, s.c_type);
+        store_any((GLOBAL u8 *)s.y, s.c_type, at.index,
+                  gate / (1.0f + exp_f32(-gate)) * rounded(up, s.c_type));
     }
 }
 
@@ -109,8 +136,7 @@ struct meeting {
 };
 
 /* Waits for the copies of a warp that no product uses. */
-template <int ROWS>
-FUNC void drain(const struct gemv_args &s, const struct run &run, const struct feed<ROWS> &next)
+FUNC void drain(const struct gemv_args &s, const struct run &run, const struct feed &next)
 {
     LOOP for (int i = 0; i < s.stages - next.owed; i++)
         wait_for(run.arrived + (u32)i * 8, 0);
@@ -119,14 +145,13 @@ FUNC void drain(const struct gemv_args &s, const struct run &run, const struct f
 /* How far the first number of a row is from the begin of its slot. */
 template <int TYPE> FUNC int before(const struct gemv_args &s, const struct run &run, int row)
 {
-    const bool is_aligned = GEMV_IS_FLOAT(TYPE) || TYPE == STORAGE_Q4_K || TYPE == STORAGE_Q5_K;
-    return is_aligned || row >= run.end ? 0 : (int)(source_of(s, row).b % 16);
+    return is_aligned<TYPE>(s) || row >= run.end ? 0 : (int)(source_of(s, row).b % 16);
 }
 
 /* Adds the products of a pass: of rows `row` .., all steps. */
 template <int TYPE, int PLANES, int TOKENS, int ROWS>
 FUNC void add_pass(float (*sum)[ROWS], const struct gemv_args &s, const struct run &run,
-                   int row, struct cursor *at, struct feed<ROWS> *next,
+                   int row, struct cursor *at, struct feed *next,
                    const struct rows_of_a &a, int lane)
 {
     int skip[ROWS];
@@ -163,34 +188,33 @@ FUNC void add_pass_of_floats(float (*sum)[ROWS], const struct gemv_args &s,
                                              lane);
 }
 
-/* What is added to the product of a lane's row. */
+/* What is added to the product of a lane's row, where there is one row of a. */
 template <int ROWS>
 FUNC float residual_of(const struct gemv_args &s, const struct run &run, int row, int lane)
 {
-    const bool is_there = s.residual && lane < ROWS && row + lane < run.end;
-    return is_there ? ((GLOBAL const float *)s.residual)[row + lane] : 0.0f;
+    const int own = row + lane / LANES_EACH(1, ROWS);
+    return s.residual && own < run.end ? ((GLOBAL const float *)s.residual)[own] : 0.0f;
 }
 
 template <int TYPE, int PLANES, int TOKENS, int ROWS>
-FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed<ROWS> next,
+FUNC void multiply(const struct gemv_args &s, const struct run &run, struct feed next,
                    const struct rows_of_a &a, bool finite, const struct meeting *meeting,
                    int lane)
 {
     struct cursor at = { 0, 0 };
     if (!finite)
-        drain<ROWS>(s, run, next);
+        drain(s, run, next);
     LOOP for (int row = run.begin; row < run.end; row += run.stride)
     {
-        float sum[TOKENS][ROWS] = { { 0.0f } };
+        float sum[TOKENS][ROWS] = { { 0.0f } }, all[TOKENS * ROWS];
         const float residual = residual_of<ROWS>(s, run, row, lane);
         if (finite)
             add_pass<TYPE, PLANES, TOKENS, ROWS>(sum, s, run, row, &at, &next, a, lane);
         else
             add_pass_of_floats<TYPE, TOKENS, ROWS>(sum, s, run, row, meeting, lane);
-        UNROLL for (int t = 0; t < TOKENS; t++)
-            UNROLL for (int r = 0; r < ROWS; r++)
-                sum[t][r] = warp_sum(sum[t][r]);
-        finish<TOKENS, ROWS>(s, run, row, sum, residual, lane);
+        UNROLL for (int i = 0; i < TOKENS * ROWS; i++) all[i] = sum[i / ROWS][i % ROWS];
+        finish<TOKENS, ROWS>(s, run, row, sum_of_lanes<TOKENS * ROWS>(all, lane), residual,
+                             lane);
     }
 }
 
@@ -248,12 +272,12 @@ FUNC void gemv(const struct gemv_args &s)
     };
     const struct rows_of_a a = { (u8 *)memory + warps * ring, s.tokens,
                                  run.steps * GEMV_A_BYTES(TYPE, PLANES) };
-    struct feed<ROWS> next = { run.begin, 0, 0, 0, { 0 }, { 0 }, { 0 } };
+    struct feed next = { run.begin, 0, 0, 0, 0, 0 };
 
     launch_next();
     if (lane == 0 && warp < warps)
         LOOP for (int i = 0; i < s.stages; i++)
-            barrier_init(run.arrived + (u32)i * 8, ARRIVALS);
+            barrier_init(run.arrived + (u32)i * 8, ARRIVALS(ROWS));
     if (STAGERS && local_id() == 0) {
         barrier_init(a_is_there, STAGERS);
         meeting.infinite = 0;

@@ -36,6 +36,7 @@ struct gemv_args {
     int stages;
     int a_type, c_type;
     int gated;    /* there are two parts, of as many rows */
+    int aligned;  /* all rows of b begin at multiples of 16 */
     int constant; /* no kernel writes b: it may be read before what precedes has completed */
 };
 

@@ -38,13 +38,18 @@ static struct layer layer(int32_t cache)
     return l;
 }
 
-static void record_layer(const struct layer *l)
+static void record_heads(const struct layer *l)
 {
-    record();
     ok(hw_rope(queue, &l->q));
     ok(hw_rope(queue, &l->k));
     ok(hw_set_rows(queue, &l->store_v));
     ok(hw_set_rows(queue, &l->store_k));
+}
+
+static void record_layer(const struct layer *l)
+{
+    record();
+    record_heads(l);
 }
 
 static void heads_of_a_layer_are_one_launch(void **state)
@@ -191,6 +196,67 @@ static void attention_of_something_else_stays_apart(void **state)
     built("heads_move decode_f16_128");
 }
 
+/* A layer of the same token, with theta. */
+static struct layer layer_behind(const struct layer *first, float theta)
+{
+    struct layer l = layer(HW_F16);
+    l.q.positions = l.k.positions = first->q.positions;
+    l.store_k.rows = l.store_v.rows = first->q.positions;
+    l.q.theta = l.k.theta = theta;
+    return l;
+}
+
+static void layers_of_a_token_share_its_angles(void **state)
+{
+    const struct layer first = layer(HW_F16), second = layer_behind(&first, first.q.theta),
+                       other = layer_behind(&first, 500000);
+    const struct layer *layers[] = { &first, &other, &second };
+    const struct hw_attention attention[] = { attention_of(&first), attention_of(&other),
+                                              attention_of(&second) };
+    (void)state;
+    record();
+    for (int i = 0; i < 3; i++) {
+        record_heads(layers[i]);
+        ok(hw_attention(queue, &attention[i]));
+    }
+    built("step_f16_128 step_f16_128 step_f16_128");
+    assert_true(seen[0].step.angles);
+    assert_false(seen[0].step.angles_there);
+    assert_false(seen[1].step.angles);
+    assert_false(seen[1].step.angles_there);
+    assert_int_equal(seen[2].step.angles, seen[0].step.angles);
+    assert_true(seen[2].step.angles_there);
+    for (int i = 0; i < 3; i++) {
+        const struct decode_step_args *args = &seen[i].step;
+        assert_true(args->decode.constant);
+        assert_true(args->angles + DECODE_ANGLES <= args->decode.counters || !args->angles);
+    }
+}
+
+static void what_another_op_writes_is_not_read_early(void **state)
+{
+    const struct layer l = layer(HW_F16);
+    const struct hw_attention attention = attention_of(&l);
+    const struct hw_tensor x = tensor(hopper, 0, HW_F32, 1, COLS);
+    const struct hw_tensor written[] = { attention.lengths, l.q.positions };
+    struct hw_set_rows store = l.store_v;
+    (void)state;
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        record();
+        ok(hw_argmax(queue, &(struct hw_argmax){ .x = x, .y = written[i] }));
+        record_heads(&l);
+        ok(hw_attention(queue, &attention));
+        built("rows_argmax step_f16_128");
+        assert_false(seen[1].step.decode.constant);
+        assert_false(seen[1].step.angles);
+    }
+    record_step(&l, &attention); /* the graph may be launched again */
+    store.x = tensor(hopper, 0, HW_F32, 1, KV_HEADS * SIZE);
+    ok(hw_set_rows(queue, &store));
+    built("step_f16_128 heads_move");
+    assert_false(seen[0].step.decode.constant);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +264,8 @@ int main(void)
         TEST(heads_that_depend_on_another_stay_apart),
         TEST(a_decoding_step_is_one_launch),
         TEST(attention_of_something_else_stays_apart),
+        TEST(layers_of_a_token_share_its_angles),
+        TEST(what_another_op_writes_is_not_read_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,8 +172,8 @@ static void large_products_take_more_rows_at_a_time(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         ok(hw_matmul(queue, &(struct hw_matmul){ .a = floats(256),
-                                                 .b = weights(4223 + i, 256),
-                                                 .c = floats(4223 + i),
+                                                 .b = weights(8447 + i, 256),
+                                                 .c = floats(8447 + i),
                                                  .transpose_b = 1 }));
         launched(i == 0 ? "gemv_bf16" : "gemv_tall_bf16");
     }
