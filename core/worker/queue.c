@@ -143,7 +143,7 @@ int32_t remote_queue_open(void *device, const struct hw_queue_desc *desc, void *
     return status;
 }
 
-/* All that the queue had to do is done. */
+/* All that the queue had to do is done, or has failed. */
 static void close_in_time(struct remote_queue *queue)
 {
     const uint64_t deadline = worker_closing_deadline(queue->worker);
@@ -159,8 +159,9 @@ void remote_queue_close(void *of)
 {
     struct remote_queue *queue = of;
     const bool ended = atomic_load(&queue->worker->ended);
-    if (!remote_settle(queue))
-        close_in_time(queue);
+    /* Also if the device is lost: the process may be there, and the next queue gets the channel. */
+    (void)remote_settle(queue);
+    close_in_time(queue);
     worker_closed(queue->worker, ended);
     if (queue->staging)
         remote_memory_free(queue->staging);

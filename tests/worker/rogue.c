@@ -35,13 +35,25 @@ static void *scribble(void *unused)
     return unused;
 }
 
-static volatile bool hangs_later;
+static volatile bool hangs_later, is_lost;
 
 static void close_device(void *device)
 {
     (void)device;
     while (hangs_later)
         pause();
+}
+
+static int32_t wait_for_queue(void *queue)
+{
+    return is_lost ? hw_fail(queue, HW_LOST, "rogue has lost its device") : HW_OK;
+}
+
+static void close_queue(void *queue)
+{
+    const struct hw_host *host = queue;
+    if (is_lost)
+        host->log(host->instance, HW_LOG_ERROR, "rogue: a queue was closed");
 }
 
 static void misbehave(const struct hw_host *host, float number)
@@ -78,6 +90,9 @@ static void misbehave(const struct hw_host *host, float number)
     case ACT_HANG_LATER:
         hangs_later = true;
         break;
+    case ACT_LOSE:
+        is_lost = true;
+        break;
     default:
         break;
     }
@@ -104,4 +119,6 @@ static void change(struct hw_plugin *table)
 {
     table->ops = &ops;
     table->device_close = close_device;
+    table->queue_wait = wait_for_queue;
+    table->queue_close = close_queue;
 }

@@ -10,10 +10,11 @@ enum act {
     ACT_SCRIBBLE, /* without end, into all memory that is shared, and goes on */
     ACT_CLOSE,    /* all open files, and goes on */
     ACT_HANG,
-    ACT_REFUSE,    /* is unsupported */
-    ACT_NO_FILES,  /* no descriptor can be opened any more */
-    ACT_BABBLE,    /* logs more than the connection has room for, and crashes */
-    ACT_HANG_LATER /* when its device is closed */
+    ACT_REFUSE,     /* is unsupported */
+    ACT_NO_FILES,   /* no descriptor can be opened any more */
+    ACT_BABBLE,     /* logs more than the connection has room for, and crashes */
+    ACT_HANG_LATER, /* when its device is closed */
+    ACT_LOSE        /* the device; a line of the log says that the queue was closed */
 };
 
 #endif

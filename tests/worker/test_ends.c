@@ -37,9 +37,12 @@ ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
 
 /* ---- contexts ---- */
 
-static void no_line(void *user, int32_t level, const char *text)
+static char last_line[256];
+
+static void keep_line(void *user, int32_t level, const char *text)
 {
-    (void)user, (void)level, (void)text;
+    (void)user, (void)level;
+    snprintf(last_line, sizeof last_line, "%s", text);
 }
 
 static struct hw_context *open_with(const char *path)
@@ -50,7 +53,7 @@ static struct hw_context *open_with(const char *path)
                                         .plugin_path_only = path,
                                         .cache_dir = "off",
                                         .log = "error",
-                                        .log_fn = no_line,
+                                        .log_fn = keep_line,
                                         .probe_timeout = "5",
                                         .threads = "1",
                                         .flags = HW_OPEN_ANYWAY };
@@ -179,6 +182,19 @@ static void test_babble(void **state)
     hw_close(context);
 }
 
+/* The process lives on, and with it the plugin's queue, which is closed as any other. */
+static void test_closes_lost_queue(void **state)
+{
+    struct hw_context *context = open_with(ROGUE);
+    struct hw_queue *queue = open_queue(context);
+    (void)state;
+    assert_int_equal(act(queue, ACT_LOSE), HW_LOST);
+    assert_non_null(strstr(hw_message(), "rogue has lost its device"));
+    hw_queue_close(queue);
+    hw_close(context);
+    assert_non_null(strstr(last_line, "rogue: a queue was closed"));
+}
+
 static volatile sig_atomic_t hung;
 static pid_t process;
 
@@ -228,10 +244,10 @@ static void test_sacrifice(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_shortage),
-                                        cmocka_unit_test(test_file_size),
-                                        cmocka_unit_test(test_babble),
-                                        cmocka_unit_test(test_hangs_at_its_end),
-                                        cmocka_unit_test(test_sacrifice) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shortage),         cmocka_unit_test(test_file_size),
+        cmocka_unit_test(test_babble),           cmocka_unit_test(test_closes_lost_queue),
+        cmocka_unit_test(test_hangs_at_its_end), cmocka_unit_test(test_sacrifice)
+    };
     return cmocka_run_group_tests_name("worker ends", tests, NULL, NULL);
 }
