@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* fork.c - fork() while another thread is at eight points of a context's life. In the child, calls
- * on the parent's context return HW_FORKED, hw_close() does nothing, and a context of its own opens
- * and computes, whatever locks that thread held. */
+/* fork.c - fork() at points that are reached for certain (gates.c), and then at random moments
+ * while another thread goes through eight phases of a context's life. In the child, calls on the
+ * parent's context return HW_FORKED, hw_close() does nothing, and a context of its own opens and
+ * computes, whatever locks that thread held. */
 #define _GNU_SOURCE
+#include "gates.h"
 #include "soak.h"
 
 #include <limits.h>
@@ -169,6 +171,8 @@ void soak_fork(long count)
     struct hw_queue *queue;
     const double start = seconds();
     setenv("HW_PROBE", "child", 1);
+    const long steady = count / 4 + 1;
+    const int gates = fork_at_gates(steady);
     put_good("plugins");
     snprintf(path, sizeof path, "%s:%s/hw_cpu.so", below("plugins"), PLUGINS);
     if (open_on(path, &common) || hw_device_find(common, "cpu:0", &device) ||
@@ -186,7 +190,7 @@ void soak_fork(long count)
     if (compute(queue)) /* what the children did is not felt here */
         die("silu: %s", hw_message());
     hw_close(common);
-    printf(
-        "fork: %ld forks at %d points, beside %ld rounds of the other thread, in %.1f s\n",
-        count, POINTS, atomic_load(&rounds), seconds() - start);
+    printf("fork: %ld forks at %d points; %ld in %d phases, beside %ld rounds of the other "
+           "thread, in %.1f s\n",
+           steady, gates, count, POINTS, atomic_load(&rounds), seconds() - start);
 }

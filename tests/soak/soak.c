@@ -5,7 +5,7 @@
  *
  *   cycles   contexts opened and closed, one after the other
  *   threads  the same by 64 threads at once, which compute, and look for plugins again, too
- *   fork     fork() while another thread is at eight points of a context's life
+ *   fork     fork() at ten points of a context's life, and while another thread goes through it
  *   swap     contexts opened while the plugin's file is replaced all the time, by one that must not
  *            be loaded and back
  *   syscalls contexts opened while one system call fails; COUNT is the number of such faults
