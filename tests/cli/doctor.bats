@@ -40,6 +40,14 @@ setup_plugins()
     says " +- $plugins/hw_text.so: .*\\(disabled\\)"
 }
 
+@test "a device that a plugin leaves out is a note" {
+    setup_plugins
+    cp "$TEST_PLUGINS/hw_picky.so" "$plugins"
+    PICKY=1 hw doctor
+    says ' +- picky leaves out Old device: it is older than this plugin'
+    says 'No problem\.'
+}
+
 @test "a wrong result is a problem" {
     [ -n "${WRONG-}" ] || skip "not applicable: tests/wrong was not built"
     mkdir "$BATS_TEST_TMPDIR/wrong"

@@ -282,6 +282,17 @@ static const char *silu_fault(struct hw_device *device)
     return fault;
 }
 
+/* What a plugin found and does not show. */
+static void check_left_out(json_t *rows, const json_t *explain)
+{
+    json_t *file, *device;
+    size_t index, each;
+    json_array_foreach (json_object_get(explain, "candidates"), index, file)
+        json_array_foreach (json_object_get(file, "left_out"), each, device)
+            add(rows, "devices", NOTE, NULL, "%s leaves out %s: %s", text_of(file, "name"),
+                text_of(device, "device"), text_of(device, "why"));
+}
+
 static void check_devices(json_t *rows, const struct report *report)
 {
     for (uint32_t i = 0; i < hw_device_count(report->context); i++) {
@@ -311,5 +322,6 @@ json_t *checks_of(const struct report *report)
     check_nodes(rows);
     check_cache(rows, report->explain);
     check_devices(rows, report);
+    check_left_out(rows, report->explain);
     return rows;
 }
