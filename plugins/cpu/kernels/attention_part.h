@@ -14,7 +14,8 @@
 
 enum {
     BLOCK = 4, /* rows that are computed together */
-    TILE = 64, /* keys between two looks at the maximum */
+    TILE = 32, /* keys between two looks at the maximum; this tile and the next one, of all
+                * heads, have to stay in the second-level cache */
 #if defined(__AVX512F__) || defined(__aarch64__)
     SUMS = 16, /* numbers of vectors of sums that stay in registers */
 #else
