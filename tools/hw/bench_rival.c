@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_rival.c - products by this library and by another one on the same device, in turns. */
+#define _POSIX_C_SOURCE 199309L /* nanosleep() */
+
 #include "bench.h"
 #include "command.h"
 #include "measure.h"
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const struct rival *const rivals[] = { &rival_cublaslt, &rival_clblast,
                                               &rival_openblas, &rival_blis, &rival_onednn };
@@ -278,6 +281,15 @@ static const char *compare_results(struct duel *d, struct outcome *o)
 
 /* ---- the duel ---- */
 
+/* After a pause, because threads of the other side spin for a while when they are done, and a
+ * product that wakes one's own. */
+static const char *take_turn(struct duel *d, int way, int count, double *us)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    const char *why = time_products(d, way, 1, us);
+    return why ? why : time_products(d, way, count, us);
+}
+
 static const char *fight(struct duel *d, struct outcome *o)
 {
     double ours[ROUNDS], theirs[ROUNDS];
@@ -296,9 +308,9 @@ static const char *fight(struct duel *d, struct outcome *o)
     if (!why)
         why = count_products(d, o->way, &their_count);
     for (int i = 0; i < ROUNDS && !why; i++) {
-        why = time_products(d, o->our_way, our_count, &ours[i]);
+        why = take_turn(d, o->our_way, our_count, &ours[i]);
         if (!why)
-            why = time_products(d, o->way, their_count, &theirs[i]);
+            why = take_turn(d, o->way, their_count, &theirs[i]);
     }
     if (!why) {
         o->ours = spread_of(ours, ROUNDS);
