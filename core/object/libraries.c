@@ -46,9 +46,41 @@ static bool loadable(struct search *search, const char *path)
     return good;
 }
 
+/* A name that a loaded object gives itself; NULL if it does not. Where the system's loader leaves
+ * the section as it is in the file, addresses count from the object's own. */
+static const char *own_name(const struct dl_phdr_info *info)
+{
+    const ElfW(Dyn) *row = NULL;
+    const ElfW(Addr) base = info->dlpi_addr;
+    ElfW(Addr) names = 0, name = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            row = (const ElfW(Dyn) *)(base + info->dlpi_phdr[i].p_vaddr);
+    for (; row && row->d_tag != DT_NULL; row++)
+        if (row->d_tag == DT_STRTAB)
+            names = row->d_un.d_ptr < base ? base + row->d_un.d_ptr : row->d_un.d_ptr;
+        else if (row->d_tag == DT_SONAME)
+            name = row->d_un.d_val;
+    return names && name ? (const char *)(names + name) : NULL;
+}
+
+static int has_name(struct dl_phdr_info *info, size_t size, void *name)
+{
+    const char *file = strrchr(info->dlpi_name, '/');
+    (void)size;
+    if (strcmp(file ? file + 1 : info->dlpi_name, name) == 0)
+        return 1;
+    const char *own = own_name(info);
+    return own && strcmp(own, name) == 0;
+}
+
+/* Only a library that is there is asked for: for another one, RTLD_NOLOAD looks through all of the
+ * system's directories first, which takes longer than all the rest. */
 static bool loaded(struct search *search)
 {
     const struct link_map *map;
+    if (!dl_iterate_phdr(has_name, (void *)(uintptr_t)search->name))
+        return false;
     void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
     if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && *map->l_name == '/')
         search->path = strdup(map->l_name);

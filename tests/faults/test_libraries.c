@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "fixture.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,35 @@ static void test_beside(void **state)
         hw_close(context);
     }
     free(bytes);
+}
+
+/* A library that the process has is known by the name that it gives itself, whatever its file is
+ * called. */
+static void test_loaded(void **state)
+{
+    struct hw_context *context;
+    const struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    char path[4096];
+    size_t size;
+    (void)state;
+    make_directory(lair("loaded"));
+    put_plugin(lair("loaded"), "needs_bundled");
+    const char *build = built("plain");
+    snprintf(path, sizeof path, "%.*s/libhw_bundled.so.1",
+             (int)(strrchr(build, '/') - build), build);
+    unsigned char *bytes = read_file(path, &size);
+    write_file(lair("loaded/of-another-name"), bytes, size);
+    free(bytes);
+    for (int i = 0; i < 2; i++) {
+        if (i && !dlopen(lair("loaded/of-another-name"), RTLD_NOW | RTLD_LOCAL))
+            fail_msg("%s", dlerror());
+        assert_int_equal(open_on(lair("loaded"), &options, &context), HW_OK);
+        json_t *json = report(context);
+        check_reason(candidate(json, lair("loaded/hw_needs_bundled.so")),
+                     i ? "" : "needs-library");
+        json_decref(json);
+        hw_close(context);
+    }
 }
 
 static void check_more(mode_t mode, const char *reason)
@@ -122,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_loaded),
         cmocka_unit_test(test_rpath),
         cmocka_unit_test(test_library_path),
     };
