@@ -68,7 +68,8 @@ struct settings {
     int32_t log_level;       /* 0: off */
     uint32_t probe_timeout;  /* seconds */
     uint32_t worker_timeout; /* seconds; 0: none */
-    bool probe_child;        /* plugins are tried in a process of their own first */
+    bool probe_child;        /* plugins are tried in a process of their own first, */
+    bool probe_full;         /* and the admission test takes as long as it needs */
     bool trust;
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */

@@ -30,11 +30,11 @@
 /* What the start of a plugin, and the checks of its file, depend on. For hw-probe that is not
  * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), and no fault of
  * its devices. */
-static const enum setting passed_on[] = { SETTING_trust,         SETTING_probe_timeout,
-                                          SETTING_threads,       SETTING_precision,
-                                          SETTING_memory_limit,  SETTING_cache_dir,
-                                          SETTING_log,           SETTING_kernel,
-                                          SETTING_worker_timeout };
+static const enum setting passed_on[] = {
+    SETTING_trust,          SETTING_probe_timeout, SETTING_threads, SETTING_precision,
+    SETTING_memory_limit,   SETTING_cache_dir,     SETTING_log,     SETTING_kernel,
+    SETTING_worker_timeout, SETTING_probe
+};
 #define PASSED_ON (sizeof passed_on / sizeof *passed_on)
 
 const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };
@@ -43,6 +43,7 @@ struct job {
     struct candidate *candidate;
     struct process process;
     uint64_t start, deadline, patience; /* patience: from one sign of life to the next */
+    uint64_t latest;                    /* for signs */
     unsigned char *reply;
     size_t size;
     int error; /* why the reply cannot be read; ENOMEM: there is no memory for it */
@@ -140,6 +141,8 @@ static bool start(struct jobs *jobs, struct candidate *candidate)
         return false;
     job.patience = jobs->context->settings.probe_timeout * UINT64_C(1000000);
     job.deadline = job.start + job.patience + GRACE;
+    job.latest = job.start +
+                 PROBE_STARTS * probe_stretch(&jobs->context->settings) * job.patience;
     jobs->running[jobs->running_count++] = job;
     return true;
 }
@@ -243,12 +246,11 @@ static bool is_whole(const struct job *job)
 static void take_signs(struct job *job)
 {
     enum { SIGN = sizeof verdict_magic };
-    const uint64_t latest = job->start + PROBE_STARTS * PROBE_STRETCH * job->patience,
-                   now = microseconds_now();
+    const uint64_t now = microseconds_now();
     while (job->size >= 2 * SIGN && !memcmp(job->reply + SIGN, verdict_magic, SIGN)) {
         job->size -= SIGN;
         memmove(job->reply, job->reply + SIGN, job->size);
-        job->deadline = (now < latest ? now : latest) + job->patience + GRACE;
+        job->deadline = (now < job->latest ? now : job->latest) + job->patience + GRACE;
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "open/candidate.h"
+#include "settings.h"
 
 /* The arguments of hw-probe, in order; behind them, settings as <field>=<value>, and
  * the libraries that it needs and the process has, as library=<path>. */
@@ -27,8 +28,17 @@ enum probe_argument {
 
 /* The reply of hw-probe is a verdict, whose magic comes at once, and again whenever it starts the
  * plugin anew, without an op that has crashed or hung, or gives a slow op more time. From each of
- * these signs, it has as long as from its start; in all, PROBE_STARTS * PROBE_STRETCH times. */
-enum { PROBE_STARTS = 5, PROBE_STRETCH = 3 };
+ * these signs, it has as long as from its start; in all, PROBE_STARTS * probe_stretch() times. */
+enum { PROBE_STARTS = 5 };
+/* More than an hour, with the usual HW_PROBE_TIMEOUT, is for compilers of kernels. */
+static inline uint32_t probe_stretch(const struct settings *settings)
+{
+    return settings->probe_full ? 400 : 3;
+}
+static inline uint32_t case_stretch(const struct settings *settings)
+{
+    return settings->probe_full ? 12 : 1;
+}
 
 /* The whole reply of hw-probe if the library is of another build: 8 bytes. */
 extern const char probe_other[8];

@@ -130,8 +130,10 @@ static bool take_trust(struct settings *settings, const char *text)
 
 static bool take_probe(struct settings *settings, const char *text)
 {
-    const int32_t picked = choice(text, (const char *const[]){ "inproc", "child", NULL });
-    settings->probe_child = picked == 1;
+    const int32_t picked = choice(text,
+                                  (const char *const[]){ "inproc", "child", "full", NULL });
+    settings->probe_child = picked >= 1;
+    settings->probe_full = picked == 2;
     return picked >= 0;
 }
 
@@ -206,7 +208,7 @@ static const struct {
 } rows[SETTING_COUNT] = {
     [SETTING_fallback] = { take_fallback, "allow, warn or error" },
     [SETTING_trust] = { take_trust, "on or off" },
-    [SETTING_probe] = { take_probe, "child or inproc" },
+    [SETTING_probe] = { take_probe, "child, full or inproc" },
     [SETTING_probe_timeout] = { take_probe_timeout, "seconds, 1 to 3600" },
     [SETTING_worker_timeout] = { take_worker_timeout,
                                  "seconds, 1 to 86400, or 0 for none" },

@@ -32,12 +32,25 @@ static void say_when(struct candidate *candidate)
     candidate->message = longer;
 }
 
+/* Forgets a verdict that leaves ops untested, if all are to be tested. */
+static bool is_enough(const struct hw_context *context, struct candidate *candidate)
+{
+    struct verdict *verdict = candidate->verdict;
+    if (!context->settings.probe_full || !verdict || verdict->reason || !verdict->untested)
+        return true;
+    verdict_free(verdict);
+    free(verdict);
+    candidate->verdict = NULL;
+    return false;
+}
+
 bool recall(struct hw_context *context, struct candidate *candidate)
 {
     struct cached found;
     if (!cache_find(context, candidate, &found))
         return false;
-    candidate->recalled = child_accept(candidate, found.bytes, found.size);
+    candidate->recalled = child_accept(candidate, found.bytes, found.size) &&
+                          is_enough(context, candidate);
     free(found.bytes);
     if (!candidate->recalled)
         return false;

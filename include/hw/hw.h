@@ -154,7 +154,7 @@ struct hw_options {
     /* HW_PLUGIN_PATH_ONLY: the same, instead of the built-in directory */
     const char *plugin_path_only;
     const char *trust;         /* HW_TRUST ("on"): on, off */
-    const char *probe;         /* HW_PROBE ("child"): child, inproc */
+    const char *probe;         /* HW_PROBE ("child"): child, full, inproc */
     const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */
     const char *threads;       /* HW_THREADS: threads of the CPU plugin */
     const char *precision;     /* HW_PRECISION ("fp32"): fp32, fp16, int8 */

@@ -44,7 +44,7 @@ static void keep_log(void *user, int32_t level, const char *text)
 static enum hw_status start(const char *directory, struct hw_options options,
                             struct hw_context **context)
 {
-    options.probe = "child";
+    options.probe = options.probe ? options.probe : "child";
     if (!options.probe_timeout)
         options.probe_timeout = "20";
     options.log_fn = keep_log;
@@ -159,6 +159,49 @@ static void each_is_withdrawn_alone(void **state)
         check_way(i, false);
         check_way(i, true);
     }
+}
+
+static int64_t count_untested(const char *probe, bool recalled)
+{
+    struct hw_context *context;
+    const struct hw_options options = { .probe = probe, .probe_timeout = "1" };
+    assert_int_equal(start("full", options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("full/hw_ops_slow.so"));
+    const int64_t count = json_integer_value(
+        json_object_get(json_object_get(entry, "admission"), "untested"));
+    assert_int_equal(json_is_true(json_object_get(entry, "recalled")), recalled);
+    json_decref(json);
+    hw_close(context);
+    return count;
+}
+
+/* What the limit of time left out is tested if somebody says so, once, and for all programs. */
+static void what_was_left_out_is_tested_later(void **state)
+{
+    (void)state;
+    put("full", "ops_slow");
+    assert_true(count_untested("child", false) > 0);
+    assert_true(count_untested("child", true) > 0);
+    assert_int_equal(count_untested("full", false), 0);
+    assert_int_equal(count_untested("full", true), 0);
+    assert_int_equal(count_untested("child", true), 0);
+}
+
+/* There, a case has twelve times as long as all the rest. */
+static void a_case_may_take_longer(void **state)
+{
+    struct hw_context *context;
+    const struct hw_options options = { .probe = "full", .probe_timeout = "1" };
+    (void)state;
+    put("longer", "ops_hangs");
+    assert_int_equal(start("longer", options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *first = json_array_get(json_object_get(json, "demotions"), 0);
+    assert_string_equal(text_of(first, "op"), "silu");
+    assert_non_null(strstr(text_of(first, "why"), "within 12 seconds"));
+    json_decref(json);
+    hw_close(context);
 }
 
 /* Another device computes it, and the call says nothing of it. */
@@ -291,6 +334,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_withdrawn_alone),
+        cmocka_unit_test(what_was_left_out_is_tested_later),
+        cmocka_unit_test(a_case_may_take_longer),
         cmocka_unit_test(the_next_device_computes_it),
         cmocka_unit_test(a_reset_lifts_it),
         cmocka_unit_test(two_that_hang),

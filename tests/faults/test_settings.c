@@ -225,7 +225,7 @@ static const struct value values[] = {
     { "HW_TRUST", "yes", "on or off" },
     { "HW_PROBE", "inproc", NULL },
     { "HW_PROBE", "child", NULL },
-    { "HW_PROBE", "thread", "must be child or inproc" },
+    { "HW_PROBE", "thread", "must be child, full or inproc" },
     { "HW_PROBE_TIMEOUT", "3600", NULL },
     { "HW_PROBE_TIMEOUT", "0", "seconds, 1 to 3600" },
     { "HW_PROBE_TIMEOUT", "10s", "seconds, 1 to 3600" },

@@ -121,5 +121,6 @@ bool request_read(struct request *request, int count, char **arguments)
     for (int i = PROBE_SETTINGS; i < count; i++)
         if (!read_rest(request, arguments[i]))
             return false;
+    request->settings.probe_child = false; /* this is it */
     return request->settings.probe_timeout != 0;
 }

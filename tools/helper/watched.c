@@ -61,8 +61,8 @@ void limit_memory(void)
 
 void limit_time(const struct request *request)
 {
-    const rlim_t seconds = (rlim_t)request->settings.probe_timeout * PROBE_STRETCH *
-                           (usable_processors() + 1);
+    const rlim_t seconds = (rlim_t)request->settings.probe_timeout *
+                           probe_stretch(&request->settings) * (usable_processors() + 1);
     const struct rlimit cpu = { seconds + 1, seconds + 2 };
     setrlimit(RLIMIT_CPU, &cpu);
 }
@@ -195,18 +195,21 @@ static uint64_t began(const struct watched *watched, uint64_t now)
     return begun ? begun : watched->started + (spent < most ? spent : most);
 }
 
-/* Each case of the admission test has as much time as all the rest: compilers of kernels are slow.
- * All in all there is a limit. */
+/* Each case of the admission test has as much time as all the rest, or more: compilers of kernels
+ * are slow. All in all there is a limit. */
 static bool is_late(struct watched *watched, uint64_t now)
 {
     if (now < watched->deadline)
         return false;
-    const uint64_t from = began(watched, now), patience = watched->patience;
-    if (from > now || now - from >= patience ||
-        now - watched->started >= (PROBE_STRETCH - 1) * patience)
+    const uint64_t from = began(watched, now), patience = watched->patience,
+                   most = atomic_load(&watched->progress->begun)
+                              ? patience * watched->case_stretch
+                              : patience;
+    if (from > now || now - from >= most ||
+        now - watched->started >= (watched->stretch - 1) * patience)
         return true;
     say_alive();
-    watched->deadline = from + patience;
+    watched->deadline = from + most < now + patience ? from + most : now + patience;
     return false;
 }
 
@@ -384,7 +387,9 @@ static bool has_two_replies(const struct watched *watched)
 static char *message_of_end(const struct watched *watched, const struct request *request,
                             enum reason *reason)
 {
-    const unsigned seconds = (unsigned)request->settings.probe_timeout;
+    const unsigned seconds = (unsigned)request->settings.probe_timeout *
+                             (atomic_load(&watched->progress->begun) ? watched->case_stretch
+                                                                     : 1);
     const char *when = watched->progress->text;
     const int status = watched->status;
     *reason = reason_of_hang(watched);
@@ -486,8 +491,10 @@ bool watched_prepare(struct watched *watched, const struct request *request)
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     sigaction(SIGCHLD, &action, NULL);
-    *watched = (struct watched){
-        .progress = shared, .patience = request->settings.probe_timeout * UINT64_C(1000000)
-    };
+    *watched =
+        (struct watched){ .progress = shared,
+                          .patience = request->settings.probe_timeout * UINT64_C(1000000),
+                          .stretch = probe_stretch(&request->settings),
+                          .case_stretch = case_stretch(&request->settings) };
     return shared != MAP_FAILED;
 }

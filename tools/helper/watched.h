@@ -22,9 +22,10 @@ struct watched {
     int reply, output; /* pipes' ends to read */
     struct progress *progress;
     uint64_t started, deadline;
-    uint64_t patience;    /* microseconds */
-    uint64_t spent;       /* on cases, by earlier workers */
-    unsigned char *bytes; /* of the reply */
+    uint64_t patience;              /* microseconds */
+    uint32_t stretch, case_stretch; /* so often in all, and for one case: see child.h */
+    uint64_t spent;                 /* on cases, by earlier workers */
+    unsigned char *bytes;           /* of the reply */
     size_t size;
     char tail[TAIL + 1];
     size_t tail_size;

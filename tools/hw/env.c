@@ -28,7 +28,8 @@ static const struct meaning {
     { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
     { "HW_TRUST", "", "on: refuse files that other users can write to; off: load them" },
     { "HW_PROBE", "",
-      "where a plugin is tried first: child, in a process of its own; inproc: nowhere" },
+      "where a plugin is tried first: child, in a process of its own; full: all of its ops, "
+      "however long it takes; inproc: nowhere" },
     { "HW_PROBE_TIMEOUT", "",
       "seconds that a plugin may take there; afterwards `hw` says which one still starts" },
     { "HW_THREADS", "the usable cores", "CPU threads; OMP_NUM_THREADS is used if not set" },

@@ -74,7 +74,9 @@ static void prepare_again(struct watched *watched)
 {
     free(watched->bytes);
     *watched = (struct watched){ .progress = watched->progress,
-                                 .patience = watched->patience };
+                                 .patience = watched->patience,
+                                 .stretch = watched->stretch,
+                                 .case_stretch = watched->case_stretch };
     atomic_store(&watched->progress->begun, 0);
     (void)!reply(verdict_magic, sizeof verdict_magic); /* a sign of life */
 }

@@ -63,6 +63,8 @@ bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
  * used, all cases may take minutes. */
 static uint64_t budget(const struct worker *worker)
 {
+    if (worker->subject.request->settings.probe_full)
+        return UINT64_MAX;
     return worker->subject.request->settings.probe_timeout * UINT64_C(1000000) / 4;
 }
 
