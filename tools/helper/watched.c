@@ -376,7 +376,7 @@ static bool has_two_replies(const struct watched *watched)
     if (watched->size < VERDICT_FRAME)
         return false;
     memcpy(&first, watched->bytes + sizeof verdict_magic, sizeof first);
-    if (first < VERDICT_FRAME || first + sizeof verdict_magic > watched->size ||
+    if (first < VERDICT_FRAME || first > watched->size - sizeof verdict_magic ||
         memcmp(watched->bytes + first, verdict_magic, sizeof verdict_magic) != 0 ||
         !verdict_decode(&verdict, watched->bytes, (size_t)first))
         return false;

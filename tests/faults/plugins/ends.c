@@ -179,6 +179,15 @@ static void write_files(void)
         (void)!write(fd, "hwprobe1, and then nonsense", 27);
 }
 
+/* The beginning of a reply that says that it has 2^64 - 1 bytes. */
+static void write_length(void)
+{
+    unsigned char reply[32];
+    memset(reply, 0xff, sizeof reply);
+    for (int fd = 3; fd < 64; fd++)
+        (void)!write(fd, reply, sizeof reply);
+}
+
 static void take_descriptors(void)
 {
     while (dup(0) >= 0)
@@ -264,36 +273,14 @@ static void leave_thread(void)
 /* ---- where ---- */
 
 static void (*const all[])(void) = {
-    abort,
-    crash,
-    divide,
-    trap,
-    bus,
-    recurse,
-    thread,
-    mess,
-    eat_memory,
-    terminate,
-    end_by_force,
-    leave,
-    leave_at_once,
-    end_main_thread,
-    become_another,
-    hang,
-    spin,
-    stubborn,
-    print,
-    sleep_aside,
-    close_files,
-    write_files,
-    take_descriptors,
-    end_watcher,
-    stop_watcher,
-    stray,
-    stray_then_crash,
-    fork_many,
-    fork_and_go_on,
-    leave_thread,
+    abort,         crash,           divide,         trap,
+    bus,           recurse,         thread,         mess,
+    eat_memory,    terminate,       end_by_force,   leave,
+    leave_at_once, end_main_thread, become_another, hang,
+    spin,          stubborn,        print,          sleep_aside,
+    close_files,   write_files,     write_length,   take_descriptors,
+    end_watcher,   stop_watcher,    stray,          stray_then_crash,
+    fork_many,     fork_and_go_on,  leave_thread,
 };
 
 enum {
