@@ -17,6 +17,8 @@ struct chain {
     void *built;             /* the plugin's */
 };
 
+static struct chain none; /* stands for one for which there was no memory */
+
 /* ---- nodes ---- */
 
 static bool make_room(struct chain *graph)
@@ -68,11 +70,13 @@ static void add(struct server *server, struct chain *graph, const struct wire_op
 
 void chain_add(struct server *server, struct chain **graph, const struct wire_op *node)
 {
-    if (!*graph)
-        *graph = calloc(1, sizeof **graph);
-    if (*graph && node->op < HW_OP_COUNT && node->views <= MAX_OPERANDS)
+    if (!*graph && !(*graph = calloc(1, sizeof **graph)))
+        *graph = &none; /* so that a later node does not begin another one */
+    if (*graph == &none)
+        return;
+    if (node->op < HW_OP_COUNT && node->views <= MAX_OPERANDS)
         add(server, *graph, node);
-    else if (*graph)
+    else
         (*graph)->unknown = true;
 }
 
@@ -80,18 +84,20 @@ void chain_add(struct server *server, struct chain **graph, const struct wire_op
 
 void chain_free(struct server *server, struct chain *graph)
 {
-    if (graph && graph->built)
+    if (!graph || graph == &none)
+        return;
+    if (graph->built)
         server->table->graph_destroy(graph->built);
-    for (uint32_t i = 0; graph && i < graph->count; i++)
+    for (uint32_t i = 0; i < graph->count; i++)
         free((void *)(uintptr_t)graph->nodes[i].args);
-    free(graph ? graph->nodes : NULL);
+    free(graph->nodes);
     free(graph);
 }
 
 static int32_t build(struct server *server, void *queue, struct chain *graph,
                      uint32_t *number)
 {
-    if (!graph || graph->no_memory)
+    if (!graph || graph == &none || graph->no_memory)
         return plugin_message_set(HW_NO_MEMORY, "out of memory for a graph");
     if (graph->unknown)
         return server_fail("node of a graph");
