@@ -46,6 +46,16 @@ static void take_words(struct worker *worker, const struct verdict *verdict,
     }
 }
 
+/* Of a plugin that was not tried before: else it is known from there. */
+static void take_left_out(struct candidate *candidate, struct verdict *verdict)
+{
+    left_out_free(candidate->left_out, candidate->left_out_count);
+    candidate->left_out = verdict->left_out;
+    candidate->left_out_count = verdict->left_out_count;
+    verdict->left_out = NULL;
+    verdict->left_out_count = 0;
+}
+
 bool apart_start(struct plugin *plugin, struct hw_plugin *table)
 {
     struct candidate *candidate = plugin->binding;
@@ -61,6 +71,7 @@ bool apart_start(struct plugin *plugin, struct hw_plugin *table)
     if (good) {
         worker->process = kept.process;
         take_words(worker, kept.verdict, table);
+        take_left_out(candidate, kept.verdict);
         table->name = plugin->candidate->name;
         remote_fill(worker, table, kept.verdict->ops);
         good = take_devices(worker, kept.verdict) ||

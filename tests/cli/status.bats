@@ -118,6 +118,8 @@ END
         says '    \[-\] Broken.*device \(not used: it is broken\)'
         [ "$(printf '%s\n' "$output" | grep -c 'Old device')" -eq 1 ]
     done
+    HW_WORKER=picky hw status # of which only the plugin's own process knows, as it was not tried
+    says '    \[-\] Old device \(not used: it is older than this plugin\)'
 }
 
 @test "a truncated plugin is named, and the good one serves" {
