@@ -385,7 +385,9 @@ print(*[c["name"] + ":" + str(c["reason"]) for c in json.loads(text.value)["cand
 library.hw_close(context)' "$1"
 }
 
-@test "a library that was found by a relative path finds what lies beside it" {
+# The library in lib, with what lies beside it where it is installed.
+setup_library()
+{
     setup_plugins
     core=$(dirname "$COMMAND")/../core
     mkdir lib
@@ -394,9 +396,20 @@ library.hw_close(context)' "$1"
     mv "$plugins" lib/hw
     cp "$TEST_PLUGINS/hw_null.so" lib/hw
     unset HW_PLUGIN_PATH_ONLY
+}
+
+@test "a library that was found by a relative path finds what lies beside it" {
+    setup_library
     for path in lib ./lib "$PWD/lib" ../"$(basename "$PWD")/lib"; do
         LD_LIBRARY_PATH=$path hw explain --json
         json '{c["name"]: c["reason"] for c in d["candidates"]} == {"cpu": None, "null": None}'
     done
+}
+
+@test "so does one that was opened by a relative path, in another directory" {
+    setup_library
+    if ldd lib/libhw.so.0 | grep -q 'lib[a-z]*san\.so'; then
+        skip "not applicable: python3 lacks the run time of the sanitizer"
+    fi
     [ "$(opened_elsewhere lib/libhw.so.0)" = "cpu:None null:None" ]
 }
