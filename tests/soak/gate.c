@@ -79,9 +79,11 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
 {
     const float *x = (void *)address(op->x.buffer, op->x.data, op->x.offset);
     float *y = (void *)address(op->y.buffer, op->y.data, op->y.offset);
-    (void)device, (void)queue;
+    (void)queue;
+    if (op->x.dtype != HW_F32 || op->y.dtype != HW_F32 || op->x.rank != 1)
+        return hw_fail(device, HW_UNSUPPORTED, "gate computes f32 of rank 1 alone");
     pass("silu");
-    for (int64_t i = 0; i < op->x.extent[op->x.rank - 1]; i++)
+    for (int64_t i = 0; i < op->x.extent[0]; i++)
         y[i] = x[i] / (1.0f + expf(-x[i]));
     return HW_OK;
 }

@@ -30,6 +30,10 @@ enum hw_status open_as(struct hw_options options, struct hw_context **context);
 enum hw_status silu_right(struct hw_queue *queue);
 /* The same on a new queue of the device of that name. */
 enum hw_status silu_on(struct hw_context *context, const char *name);
+/* The same of a copy to a buffer of the queue's device, and back. */
+enum hw_status copy_right(struct hw_queue *queue);
+/* And of a graph that computes silu from buffer to buffer. */
+enum hw_status graph_right(struct hw_queue *queue);
 
 /* ---- apart.c ---- */
 

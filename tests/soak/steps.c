@@ -142,6 +142,67 @@ static void multiply(struct stay *stay)
         }
 }
 
+/* What was queued before a failure still borrows memory. */
+static enum hw_status wait_too(struct hw_queue *queue, enum hw_status status)
+{
+    const enum hw_status waited = hw_queue_wait(queue);
+    return status ? status : waited;
+}
+
+enum hw_status copy_right(struct hw_queue *queue)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    const int64_t extent = 4;
+    struct hw_tensor t;
+    enum hw_status status = hw_tensor_alloc(hw_queue_device(queue), 0, HW_F32, 1, &extent,
+                                            &t);
+    if (status)
+        return status;
+    if (!(status = hw_tensor_write(queue, &t, x, sizeof x)))
+        status = hw_tensor_read(queue, &t, y, sizeof y);
+    status = wait_too(queue, status);
+    if (!status && memcmp(x, y, sizeof x) != 0)
+        die("a copy changed the numbers");
+    hw_buffer_free(t.buffer);
+    return status;
+}
+
+static enum hw_status record_silu(struct hw_queue *queue, const struct hw_tensor *x,
+                                  const struct hw_tensor *y, struct hw_graph **graph)
+{
+    enum hw_status status = hw_queue_record(queue);
+    *graph = NULL;
+    if (status)
+        return status;
+    status = hw_silu(queue, &(struct hw_silu){ .x = *x, .y = *y });
+    const enum hw_status ended = hw_queue_end(queue, graph);
+    return status ? status : ended;
+}
+
+enum hw_status graph_right(struct hw_queue *queue)
+{
+    float x[NUMBERS], y[NUMBERS];
+    const int64_t extent = NUMBERS;
+    struct hw_device *device = hw_queue_device(queue);
+    struct hw_tensor from = { 0 }, to = { 0 };
+    struct hw_graph *graph = NULL;
+    enum hw_status status;
+    fill(x, NUMBERS);
+    if (!(status = hw_tensor_alloc(device, 0, HW_F32, 1, &extent, &from)) &&
+        !(status = hw_tensor_alloc(device, 0, HW_F32, 1, &extent, &to)) &&
+        !(status = record_silu(queue, &from, &to, &graph)) &&
+        !(status = hw_tensor_write(queue, &from, x, sizeof x)) &&
+        !(status = hw_graph_launch(graph, queue)))
+        status = hw_tensor_read(queue, &to, y, sizeof y);
+    status = wait_too(queue, status);
+    if (!status)
+        check_silu(x, y, NUMBERS);
+    hw_graph_free(graph);
+    hw_buffer_free(to.buffer);
+    hw_buffer_free(from.buffer);
+    return status;
+}
+
 /* From the host over all devices and back. */
 static void travel(struct stay *stay)
 {

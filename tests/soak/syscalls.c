@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* syscalls.c - each system call that opening a context makes fails once, with each of its errors,
- * or does less than it was asked for. COUNT is how many of these faults are tried, spread evenly;
- * a large one tries all.
+/* syscalls.c - each system call that a context makes, from opening it to closing it, fails once,
+ * with each of its errors, or does less than it was asked for. COUNT is how many of these faults
+ * are tried, spread evenly; a large one tries all.
  *
- * A process opens contexts, and is traced (tracer.c): one of its calls fails, or one of hw-probe's,
- * or of the process in which that runs the plugin. It must come to an end, without a crash, with
- * the descriptors and children that it had; what is not used must have a reason; and a context that
- * is opened after it must work. A call that does less has no effect. */
+ * A process opens contexts, computes, copies and looks for plugins again, and is traced (tracer.c):
+ * one of its calls fails, or one of hw-probe's, or of the process in which that runs the plugin, or
+ * of the worker's two. It must come to an end, without a crash, with the descriptors and children
+ * that it had; what is computed must be right; what is not used must have a reason; and a context
+ * that is opened after it must work. A call that does less has no effect. */
 #define _GNU_SOURCE
 #include "hours.h"
 #include "tracer.h"
@@ -19,23 +20,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The plugin is gate.c: it has an op, and memory of its own. */
 struct scenario {
-    const char *name, *probe, *directory;
+    const char *name, *probe, *directory, *worker;
     bool cold; /* the cache is empty before */
     enum role role;
 };
 
 static const struct scenario scenarios[] = {
-    { "opening in the process", "inproc", "locked", false, ROLE_HOST },
-    { "opening, and trying a plugin", "child", "good", true, ROLE_HOST },
-    { "opening, the verdict known", "child", "good", false, ROLE_HOST },
-    { "hw-probe", "child", "good", true, ROLE_WATCHER },
-    { "the process of the plugin", "child", "good", true, ROLE_WORKER },
+    { "in the process", "inproc", "locked", NULL, false, ROLE_HOST },
+    { "trying a plugin", "child", "plain", NULL, true, ROLE_HOST },
+    { "the verdict known", "child", "plain", NULL, false, ROLE_HOST },
+    { "hw-probe", "child", "plain", NULL, true, ROLE_WATCHER },
+    { "the process of the plugin", "child", "plain", NULL, true, ROLE_WORKER },
+    { "with a worker", "inproc", "plain", "*", false, ROLE_HOST },
+    { "hw-worker", "inproc", "plain", "*", false, ROLE_WATCHER },
+    { "the worker", "inproc", "plain", "*", false, ROLE_WORKER },
 };
 
 /* ---- in the traced process ---- */
 
-/* Whether hw_explain() says why the good plugin is not used, or that it is. */
+static bool has_plugin(struct hw_context *context)
+{
+    struct hw_device *device;
+    return hw_device_find(context, "gate:0", &device) == HW_OK;
+}
+
+/* Whether hw_explain() says why the plugin is not used, or that it is. */
 static bool is_explained(struct hw_context *context)
 {
     static char text[1 << 16];
@@ -43,32 +54,42 @@ static bool is_explained(struct hw_context *context)
         return false;
     const char *reason = strstr(text, "\"reason\":\""),
                *state = strstr(text, "\"state\":\"");
-    return has_good(context) || (reason && reason[10] != '"') ||
+    return has_plugin(context) || (reason && reason[10] != '"') ||
            (state && strncmp(state + 9, "read\"", 5) != 0);
 }
 
-/* Opens a context and uses the good plugin. False if something is neither right nor explained. */
+static enum hw_status compute(struct hw_context *context)
+{
+    struct hw_device *device;
+    struct hw_queue *queue;
+    enum hw_status status;
+    if ((status = hw_device_find(context, "gate:0", &device)) ||
+        (status = hw_queue_open(device, NULL, &queue)) || (status = silu_right(queue)) ||
+        (status = copy_right(queue)) || (status = graph_right(queue)) ||
+        (status = hw_rescan(context)))
+        return status;
+    return silu_right(queue);
+}
+
+/* Opens a context and uses the plugin. `explained` is false if something is neither right nor
+ * explained. */
 static enum hw_status use(const struct scenario *scenario, bool *explained)
 {
     struct hw_context *context;
-    struct hw_device *device;
-    struct hw_queue *queue;
-    struct hw_buffer *buffer;
     enum hw_status status =
         open_as((struct hw_options){ .plugin_path_only = below("%s", scenario->directory),
                                      .config = below("hw.conf"),
                                      .probe = scenario->probe,
                                      .probe_timeout = "2",
+                                     .worker = scenario->worker,
+                                     .worker_timeout = "10",
                                      .flags = HW_OPEN_ANYWAY },
                 &context);
     *explained = !status || *hw_message();
     if (status)
         return status;
     *explained = is_explained(context);
-    if (!(status = hw_device_find(context, "good:0", &device)) &&
-        !(status = hw_queue_open(device, NULL, &queue)) &&
-        !(status = hw_buffer_alloc(device, 1000, 0, &buffer)))
-        status = hw_queue_wait(queue);
+    status = compute(context);
     *explained &= !status || *hw_message();
     hw_close(context);
     return status;
@@ -129,17 +150,18 @@ static bool run(const struct scenario *scenario, struct fault *fault, struct cen
     const int status = trace(id, scenario->role, fault, census);
     const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!good)
-        fprintf(stderr, "soak: %s: call %u, %s, %s: %s %d\n", scenario->name, fault->call,
-                call_name(fault->number),
+        fprintf(stderr, "soak: %s: %s, call %u, %s: %s %d\n", scenario->name,
+                call_name(fault->number), fault->call,
                 fault->shorten ? "made short" : strerrorname_np(fault->error),
                 WIFEXITED(status) ? "status" : "signal",
                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     return good;
 }
 
-/* How many of the faults are tried: those that are the next ones of `wanted` among `all`. */
+/* How many of the faults are tried: those that are the next ones of `wanted` among `all`. `missed`
+ * are those whose call did not come: how often a process sleeps or looks again varies. */
 struct turn {
-    long wanted, all, seen, tried, bad;
+    long wanted, all, seen, tried, missed, bad;
 };
 
 static bool is_next(struct turn *turn)
@@ -148,12 +170,21 @@ static bool is_next(struct turn *turn)
     return turn->wanted >= turn->all || turn->seen * turn->wanted / turn->all != before;
 }
 
+/* Of the call at this place, among those of its number, from 1. */
+static unsigned turn_of(const struct census *census, unsigned call)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i <= call; i++)
+        count += census->number[i] == census->number[call];
+    return count;
+}
+
 static void try_call(const struct scenario *scenario, const struct census *census,
                      unsigned call, struct turn *turn)
 {
     const struct faulty *faulty = faults_of(census->number[call]);
     for (unsigned i = 0; i < faulty->count + faulty->shorten; i++) {
-        struct fault fault = { .call = call + 1,
+        struct fault fault = { .call = turn_of(census, call),
                                .number = census->number[call],
                                .shorten = i == faulty->count,
                                .error = i < faulty->count ? faulty->error[i] : 0 };
@@ -161,9 +192,10 @@ static void try_call(const struct scenario *scenario, const struct census *censu
             continue;
         turn->tried++;
         if (getenv("SOAK_VERBOSE"))
-            printf("  call %u, %s: %s\n", fault.call, call_name(fault.number),
+            printf("  %s, call %u: %s\n", call_name(fault.number), fault.call,
                    fault.shorten ? "short" : strerrorname_np(fault.error));
         turn->bad += !run(scenario, &fault, NULL);
+        turn->missed += !fault.made;
     }
 }
 
@@ -177,13 +209,19 @@ static long count_faults(const struct census *census)
     return count;
 }
 
+static void put_plugin(const char *directory)
+{
+    make_directory(below("%s", directory));
+    copy_file(SOAK_FIXTURES "/hw_gate.so", below("%s/hw_gate.so", directory), 0755);
+}
+
 static void prepare(void)
 {
-    put_good("good");
-    put_good("locked");
+    put_plugin("plain");
+    put_plugin("locked");
     write_file(below("hw.conf"), "precision = fp32\n", 17, 0600);
     char command[512];
-    snprintf(command, sizeof command, "cd %s && sha256sum hw_good.so >plugins.lock",
+    snprintf(command, sizeof command, "cd %s && sha256sum hw_gate.so >plugins.lock",
              below("locked"));
     if (system(command))
         die("no sha256sum");
@@ -213,7 +251,8 @@ void soak_syscalls(long count)
         printf("syscalls: %s: %u calls, %ld of %ld faults\n", scenarios[i].name,
                census[i].count, turn.tried - before, count_faults(&census[i]));
     }
-    printf("syscalls: %ld of %ld faults in %.1f s\n", turn.tried, all, seconds() - start);
+    printf("syscalls: %ld of %ld faults in %.1f s; the call of %ld did not come\n",
+           turn.tried, all, seconds() - start, turn.missed);
     if (turn.bad)
         die("%ld of the faults end badly", turn.bad);
 }

@@ -18,6 +18,7 @@
 
 #if defined(__linux__) && defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&         \
     !defined(__SANITIZE_THREAD__)
+#include <linux/futex.h>
 #include <linux/ptrace.h>
 #include <sys/user.h>
 
@@ -44,6 +45,8 @@ static const struct faulty known[] = {
     CALL(fcntl, false, EINTR, EINVAL, EMFILE, EPERM),
     CALL(flock, false, EINTR, ENOLCK, ENOSYS, EOPNOTSUPP, EWOULDBLOCK),
     CALL(fstat, false, EIO, ENOMEM, EOVERFLOW),
+    CALL(ftruncate, false, EFBIG, EINTR, EINVAL, EIO, EPERM),
+    CALL(futex, false, EAGAIN, EINTR),
     CALL(getcwd, false, ENOENT, ENOMEM),
     CALL(getdents64, false, EINTR, EIO),
     CALL(getgroups, false, EINVAL, EFAULT),
@@ -54,7 +57,9 @@ static const struct faulty known[] = {
     CALL(lseek, false, EINVAL, ESPIPE),
     CALL(lstat, false, EACCES, EINTR, EIO, ELOOP, ENOENT, ENOMEM, ENOTDIR),
     CALL(madvise, false, EAGAIN, EINVAL, ENOMEM),
+    CALL(memfd_create, false, EMFILE, ENFILE, ENOMEM, ENOSYS),
     CALL(mkdir, false, EACCES, EEXIST, EIO, EINTR, ENOENT, ENOSPC, EROFS),
+    CALL(mkdirat, false, EACCES, EEXIST, EIO, EINTR, ENOENT, ENOSPC, EROFS),
     CALL(mmap, false, EACCES, EAGAIN, ENFILE, ENODEV, ENOMEM, EPERM),
     CALL(mprotect, false, EACCES, ENOMEM),
     CALL(munmap, false, EINVAL, ENOMEM),
@@ -64,6 +69,7 @@ static const struct faulty known[] = {
     CALL(open, false, EACCES, EINTR, EIO, EMFILE, ENOENT, ENOMEM),
     CALL(openat, false, EACCES, EINTR, EIO, ELOOP, EMFILE, ENAMETOOLONG, ENFILE, ENODEV,
          ENOENT, ENOMEM, ENOTDIR, ENXIO, EPERM, EWOULDBLOCK),
+    CALL(pidfd_open, false, EINVAL, EMFILE, ENFILE, ENODEV, ENOMEM, ENOSYS, ESRCH),
     CALL(pipe2, false, EMFILE, ENFILE, ENOMEM),
     CALL(poll, false, EINTR, EINVAL, ENOMEM),
     CALL(ppoll, false, EINTR, EINVAL, ENOMEM),
@@ -73,10 +79,17 @@ static const struct faulty known[] = {
     CALL(read, true, EAGAIN, EINTR, EIO, EISDIR),
     CALL(readlink, false, EACCES, EIO, ELOOP, ENOENT, ENOMEM, ENOTDIR),
     CALL(readlinkat, false, EACCES, EINVAL, EIO, ELOOP, ENOENT, ENOMEM, ENOTDIR),
+    CALL(recvmsg, false, ECONNRESET, EINTR, ENOMEM),
     CALL(rename, false, EACCES, EIO, ENOENT, ENOSPC, EROFS, EXDEV),
     CALL(renameat, false, EACCES, EBUSY, EIO, ENOENT, ENOMEM, ENOSPC, EROFS, EXDEV),
     CALL(sched_getaffinity, false, EINVAL, ESRCH),
+    CALL(sendmsg, false, EAGAIN, ECONNRESET, EINTR, EMSGSIZE, ENOBUFS, ENOMEM, EPIPE,
+         ETOOMANYREFS),
+    CALL(sendto, false, EAGAIN, ECONNRESET, EINTR, EMSGSIZE, ENOBUFS, ENOMEM, EPIPE),
     CALL(setpgid, false, EACCES, EPERM),
+    CALL(setsockopt, false, ENOBUFS, ENOMEM, ENOPROTOOPT),
+    CALL(shutdown, false, EINVAL, ENOTCONN),
+    CALL(socketpair, false, EAFNOSUPPORT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP),
     CALL(stat, false, EACCES, EIO, ENOENT, ENOMEM),
     CALL(statx, false, EACCES, EIO, ENOENT, ENOMEM),
     CALL(unlink, false, EACCES, EIO, ENOENT, EROFS),
@@ -136,8 +149,8 @@ struct traced {
 struct tracing {
     enum role role; /* whose calls are counted, */
     bool counts;    /* while this is */
-    unsigned calls;
-    const struct fault *fault;
+    unsigned calls; /* of the one that fails */
+    struct fault *fault;
     struct census *census;
     struct traced list[64];
     int count;
@@ -161,11 +174,19 @@ static void skip(pid_t id, int number)
         ptrace(PTRACE_POKEUSER, id, offsetof(struct user_regs_struct, orig_rax), -1L);
 }
 
+/* -1: one that cannot fail. Waking does not, and the C library ends a process in which it does. */
+static int number_of(const struct __ptrace_syscall_info *info)
+{
+    const bool wakes = info->entry.nr == SYS_futex &&
+                       (info->entry.args[1] & (__u64)FUTEX_CMD_MASK) == FUTEX_WAKE;
+    return wakes ? -1 : (int)info->entry.nr;
+}
+
 static void enter(struct tracing *tracing, struct traced *traced,
                   const struct __ptrace_syscall_info *info)
 {
-    const struct fault *fault = tracing->fault;
-    const int number = (int)info->entry.nr;
+    struct fault *fault = tracing->fault;
+    const int number = number_of(info);
     if (number == SYS_kill && traced->role == ROLE_HOST &&
         (info->entry.args[1] == MARK_BEGIN || info->entry.args[1] == MARK_END)) {
         tracing->counts = info->entry.args[1] == MARK_BEGIN;
@@ -173,12 +194,12 @@ static void enter(struct tracing *tracing, struct traced *traced,
     }
     if (!tracing->counts || traced->role != tracing->role)
         return;
-    tracing->calls++;
     struct census *census = tracing->census;
     if (census && census->count < sizeof census->number / sizeof *census->number)
         census->number[census->count++] = number;
-    if (tracing->calls != fault->call || number != fault->number)
+    if (number != fault->number || ++tracing->calls != fault->call)
         return;
+    fault->made = true;
     if (fault->shorten) {
         const unsigned long size = (unsigned long)info->entry.args[2];
         ptrace(PTRACE_POKEUSER, traced->id, offsetof(struct user_regs_struct, rdx),
@@ -243,7 +264,7 @@ static void kill_all(const struct tracing *tracing)
         kill(tracing->list[i].id, SIGKILL);
 }
 
-int trace(pid_t id, enum role role, const struct fault *fault, struct census *census)
+int trace(pid_t id, enum role role, struct fault *fault, struct census *census)
 {
     struct tracing tracing = { .role = role, .fault = fault, .census = census };
     struct sigaction action = { .sa_handler = on_alarm };
@@ -327,7 +348,7 @@ void tracer_end(void)
 {
 }
 
-int trace(pid_t id, enum role role, const struct fault *fault, struct census *census)
+int trace(pid_t id, enum role role, struct fault *fault, struct census *census)
 {
     (void)id, (void)role, (void)fault, (void)census;
     return 1;

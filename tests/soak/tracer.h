@@ -11,10 +11,11 @@
 enum role { ROLE_HOST, ROLE_WATCHER, ROLE_WORKER };
 
 struct fault {
-    unsigned call; /* from 1; 0: none fails */
-    int number; /* of the system call; if the call is another one then, nothing happens */
+    unsigned call; /* among those of its number, from 1; 0: none fails */
+    int number;    /* of the system call */
     int error;
     bool shorten; /* it reads or writes half of what it was asked for, and does not fail */
+    bool made;    /* by trace(): there was such a call */
 };
 
 /* The calls of a role, in their order. */
@@ -44,6 +45,6 @@ void tracer_submit(void);
 void tracer_begin(void);
 void tracer_end(void);
 /* Traces a process that was forked, until it ends. Returns its status. `census` may be NULL. */
-int trace(pid_t id, enum role role, const struct fault *fault, struct census *census);
+int trace(pid_t id, enum role role, struct fault *fault, struct census *census);
 
 #endif
