@@ -95,14 +95,17 @@ static enum hw_status use(const struct scenario *scenario, bool *explained)
     return status;
 }
 
-static void must_be_as_before(const struct scenario *scenario, int descriptors)
+static void must_be_as_before(const struct scenario *scenario, const struct fault *fault,
+                              int descriptors)
 {
     const struct host host = host_now();
     bool explained;
     if (host.descriptors != descriptors)
         die("descriptors %d, then %d", descriptors, host.descriptors);
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        ; /* one that a call which failed did not wait for */
+    /* One that a call which failed did not wait for. That there is no child is believed, even if it
+     * is about to end: then this waits, and hangs if it does not. */
+    while (waitpid(-1, NULL, fault->error == ECHILD ? 0 : WNOHANG) > 0)
+        ;
     if (waitpid(-1, NULL, WNOHANG) == 0)
         die("a process that was started still runs");
     if (scenario->role != ROLE_HOST)
@@ -129,7 +132,7 @@ __attribute__((noreturn)) static void live(const struct scenario *scenario,
         die("a call that did less than it was asked for: %s", message);
     if (!explained)
         die("%s without a reason", hw_status_name((int32_t)status));
-    must_be_as_before(scenario, descriptors);
+    must_be_as_before(scenario, fault, descriptors);
     if (getenv("SOAK_VERBOSE"))
         printf("    %s %s\n", hw_status_name((int32_t)status), message);
     fflush(stdout);
