@@ -74,8 +74,8 @@ struct team_work {
     team_fn *fn;
     void *user;
     int64_t count, grain;
-    int64_t
-        units; /* what one thread would take, in us, about; 0: a unit for each `grain` */
+    /* What one thread would take, in us, about; 0: a unit for each `grain`. */
+    int64_t units;
 };
 /* Returns when all is done, on the threads of the team. The first call with enough for two starts
  * the threads. If there is less, or another caller is using the team, this one computes alone. */

@@ -41,8 +41,7 @@
 #define FIRST_MISSED 24
 #define MOST_MISSED  16384
 #define OF_USE       (SPIN_NS / UNIT_NS)
-#define MOST_BARRED                                                                        \
-    16 /* more threads find other cores themselves; each takes the caller time */
+#define MOST_BARRED  16 /* threads; more find other cores themselves */
 
 struct job {
     team_fn *fn;
