@@ -52,7 +52,7 @@ static struct hw_context *open_context(void)
 static struct hw_queue *open_queue(struct hw_context *context, const char *name)
 {
     struct hw_device *device;
-    struct hw_queue *queue;
+    struct hw_queue *queue = NULL;
     if (hw_device_find(context, name, &device) || hw_queue_open(device, NULL, &queue))
         fail_msg("%s: %s", name, hw_message());
     return queue;
