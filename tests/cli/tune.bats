@@ -69,13 +69,14 @@ END
 
 @test "tune does not keep figures that differ from one repetition to the next" {
     distant
-    export HW_TEST_UNSTEADY=1
-    hw tune --quick --op silu
-    [ "$status" -eq 1 ]
-    # Where other programs run, it may be copies that already are.
-    [[ $stderr =~ "distant:0: "(silu/f32/many|up|down)" is not kept: the times of one call vary by "[0-9]+" %" ]]
-    [[ $stderr =~ [0-9]+" row"s?" "(is|are)" not kept, because something else runs" ]]
-    run ! grep -qs ^silu/f32/many "$(profile)"
+    for n in 2 3; do
+        HW_TEST_UNSTEADY=$n hw tune --quick --op silu
+        [ "$status" -eq 1 ]
+        # Where other programs run, it may be copies that already are.
+        [[ $stderr =~ "distant:0: "(silu/f32/many|up|down)" is not kept: the times of one call vary by "[0-9]+" %" ]]
+        [[ $stderr =~ [0-9]+" row"s?" "(is|are)" not kept, because something else runs" ]]
+        run ! grep -qs ^silu/f32/many "$(profile)"
+    done
     hw explain --op silu --shape 4096x1024
     says 'distant:0 .* estimated'
     [[ $output =~ "distant:0: defaults of the library, not measured here:" ]]

@@ -54,23 +54,25 @@ static enum hw_status measure_once(struct hw_queue *queue, const struct work *wo
     if (status)
         return status;
     *spread = spread_of(samples, count);
-    if (isfinite(spread->median) && spread->median > 0 && spread->median < 1e12)
+    if (isfinite(spread->median) && spread->p10 > 0 && spread->median < 1e12)
         return HW_OK;
     complain("a call took %g ns; is the clock of this machine right?", spread->median);
     return HW_INTERNAL;
 }
 
+/* By how much a slow call takes longer than a fast one. The median does not come in: it may be that
+ * of a slow one. */
 static double width_of(const struct spread *spread)
 {
-    return (spread->p90 - spread->p10) / spread->median;
+    return (spread->p90 - spread->p10) / spread->p10;
 }
 
-/* One in ten takes longer than another one in ten by more than the median, and by more than what
- * decides nothing. */
+/* A slow call takes more than twice as long as a fast one, and by more than what decides nothing.
+ */
 static bool is_unsteady(const struct spread *spread)
 {
     const double nothing = 2000; /* ns */
-    return spread->p90 - spread->p10 > spread->median + nothing;
+    return spread->p90 > 2 * spread->p10 + nothing;
 }
 
 /* The steadiest of a few tries; the first, if that is steady. */
