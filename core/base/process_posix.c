@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,6 +196,31 @@ int process_receive_file(int socket)
 void process_hang_up(const struct process *process)
 {
     shutdown(process->answer, SHUT_RDWR);
+}
+
+void process_go_on(const struct process *process)
+{
+#if defined(SYS_pidfd_send_signal)
+    if (process->handle >= 0)
+        (void)syscall(SYS_pidfd_send_signal, process->handle, SIGCONT, NULL, 0);
+#else
+    (void)process;
+#endif
+}
+
+/* The system tells only a parent, and only once: so it is looked up. The name in front of the state
+ * may be anything. */
+char process_state(int64_t id)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)id);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    const ssize_t got = read(file, text, sizeof text - 1);
+    close(file);
+    const char *name_end = got > 0 ? strrchr(text, ')') : NULL;
+    return name_end && name_end[1] == ' ' ? name_end[2] : 0;
 }
 
 /* ---- memory ---- */

@@ -33,6 +33,13 @@ static void set_ended(struct worker *worker, const char *why)
     atomic_store(&worker->wire->ended, 1); /* for calls that do not wait */
 }
 
+/* If somebody has stopped the process that watches over the plugin's, it goes on to end that. */
+static void hang_up(struct worker *worker)
+{
+    process_hang_up(&worker->process);
+    process_go_on(&worker->process);
+}
+
 uint64_t worker_closing_deadline(const struct worker *worker)
 {
     return microseconds_now() + GRACE +
@@ -52,7 +59,7 @@ static void stop_late(struct worker *worker)
     set_ended(worker, "it was stopped, because it did not close within the time that "
                       "HW_PROBE_TIMEOUT gives it");
     pthread_mutex_unlock(&worker->lock);
-    process_hang_up(&worker->process);
+    hang_up(worker);
 }
 
 void worker_closed(struct worker *worker, bool had_ended)
@@ -71,7 +78,7 @@ int32_t worker_fault(struct worker *worker, enum channel_fault fault)
         set_ended(worker, "it was stopped, because it wrote a position that makes no sense "
                           "into the memory that it shares with the library");
         pthread_mutex_unlock(&worker->lock);
-        process_hang_up(&worker->process);
+        hang_up(worker);
     } else if (fault == CHANNEL_LATE) {
         stop_late(worker);
     }
@@ -102,11 +109,60 @@ static bool take_packet(struct worker *worker)
     return true;
 }
 
+/* ---- the time ---- */
+
+/* A call has taken too long, since the process that watches over the plugin's was stopped. */
+static void stop_unwatched(struct worker *worker, const char *late)
+{
+    char why[512];
+    snprintf(why, sizeof why,
+             "it was stopped, because %s, while the process that watches over it was "
+             "stopped itself (SIGSTOP, or a debugger)",
+             late);
+    set_ended(worker, why);
+    hang_up(worker);
+}
+
+static bool is_stopped(char state)
+{
+    return state == 'T' || state == 't';
+}
+
+/* The process that watches over the plugin's is stopped. */
+static void keep_its_time(struct worker *worker)
+{
+    const char state = process_state(worker->id);
+    const char *why = NULL;
+    if (is_stopped(state))
+        worker->late.looked = microseconds_now(); /* this time does not count */
+    else if (state == 'Z')
+        process_go_on(&worker->process); /* it knows how the plugin's has ended */
+    else
+        why = late_look(&worker->late);
+    if (why)
+        stop_unwatched(worker, why);
+}
+
+/* The process that watches over the plugin's keeps the time, unless somebody has stopped it: then
+ * the library does. It begins anew, so it is later than that one would have been. A process that
+ * only has no processor, or that is suspended with all others, is not stopped. */
+static void keep_time(struct worker *worker)
+{
+    if (!late_is_due(&worker->late))
+        return;
+    if (is_stopped(process_state(worker->process.id)))
+        keep_its_time(worker);
+    else
+        late_begin(&worker->late, worker->wire, &worker->plugin->context->settings);
+}
+
 bool worker_look(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     for (int i = 0; i < PACKETS && !atomic_load(&worker->ended) && take_packet(worker); i++)
         ;
+    if (!atomic_load(&worker->ended))
+        keep_time(worker);
     pthread_mutex_unlock(&worker->lock);
     return atomic_load(&worker->ended);
 }
@@ -251,7 +307,7 @@ void worker_end(struct worker *worker)
 {
     if (!worker->process.id)
         return;
-    process_hang_up(&worker->process);
+    hang_up(worker);
     if (!process_end(&worker->process, FAREWELL))
         log_line(&worker->plugin->context->log, HW_LOG_WARN,
                  "%s: its worker process does not end, even killed",

@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "worker/channel.h"
+#include "worker/late.h"
 
 struct worker {
     struct plugin *plugin;
@@ -25,6 +26,7 @@ struct worker {
         [HW_OP_COUNT]; /* of an op's struct, as the library or the plugin knows it */
     struct hw_plugin_ops ops;
     uint32_t used[WIRE_CHANNELS / 32]; /* bits: channels of open queues */
+    struct late late; /* for as long as the process that watches over it is stopped */
     _Atomic bool ended;
     pthread_mutex_t asking[WIRE_QUEUES]; /* for the channels that threads share */
     struct channel channel[WIRE_CHANNELS];

@@ -6,6 +6,7 @@
 
 #include <hw/hw.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,30 +217,106 @@ static pid_t parent_of(pid_t process)
     return (pid_t)parent;
 }
 
-/* Time in which no process of the worker runs does not count. */
+/* A queue whose silu the library does not wait for, and its processes. */
+struct fixture {
+    struct hw_context *context;
+    struct hw_queue *queue;
+    pid_t process, watcher;
+};
+
+static struct fixture make(void)
+{
+    struct fixture f = { .context = open_context() };
+    f.queue = open_queue(f.context, "hangs:0");
+    f.process = process_of(f.context);
+    f.watcher = parent_of(f.process);
+    assert_int_equal(act(f.queue, 0), HW_OK);
+    return f;
+}
+
+static void *thaw(void *of)
+{
+    const struct fixture *f = of;
+    usleep(3 * MOMENTS * MOMENT);
+    kill(f->process, SIGCONT);
+    kill(f->watcher, SIGCONT);
+    return NULL;
+}
+
+/* Time in which no process of the worker runs does not count, also if the library waits. */
 static void test_frozen(void **state)
 {
-    struct hw_context *context = open_context();
-    struct hw_queue *queue = open_queue(context, "hangs:0");
+    struct fixture f = make();
+    pthread_t thread;
     (void)state;
-    assert_int_equal(act(queue, 0), HW_OK); /* so that the next one is not waited for */
-    const pid_t process = process_of(context), watcher = parent_of(process);
-    assert_int_equal(act(queue, TAKES_LONGER), HW_OK);
+    assert_int_equal(act(f.queue, TAKES_LONGER), HW_OK);
     usleep(6 * MOMENT);
-    assert_int_equal(kill(watcher, SIGSTOP), 0);
-    assert_int_equal(kill(process, SIGSTOP), 0);
-    usleep(3 * MOMENTS * MOMENT);
-    assert_int_equal(kill(process, SIGCONT), 0);
-    assert_int_equal(kill(watcher, SIGCONT), 0);
-    if (hw_queue_wait(queue))
+    assert_int_equal(kill(f.watcher, SIGSTOP), 0);
+    assert_int_equal(kill(f.process, SIGSTOP), 0);
+    assert_int_equal(pthread_create(&thread, NULL, thaw, &f), 0);
+    const enum hw_status status = hw_queue_wait(f.queue);
+    pthread_join(thread, NULL);
+    if (status)
         fail_msg("%s", hw_message());
-    hw_close(context);
+    hw_close(f.context);
+}
+
+/* ---- a watcher that somebody has stopped ---- */
+
+static void check_contains(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" is not in \"%s\"", words, text);
+}
+
+/* The context is closed, and the processes with it. */
+static void check_closes(const struct fixture *f)
+{
+    hw_close(f->context);
+    assert_int_equal(kill(f->process, 0), -1);
+    assert_int_equal(kill(f->watcher, 0), -1);
+}
+
+static void test_unwatched(void **state)
+{
+    static const char why[] =
+        "it was stopped, because silu had not returned after " LIMIT
+        " seconds (HW_WORKER_TIMEOUT), while the process that watches "
+        "over it was stopped itself";
+    struct fixture waits = make(), closes = make();
+    (void)state;
+    assert_int_equal(kill(waits.watcher, SIGSTOP), 0);
+    assert_int_equal(kill(closes.watcher, SIGSTOP), 0);
+    assert_int_equal(act(waits.queue, HANGS_OP), HW_OK);
+    assert_int_equal(act(closes.queue, HANGS_OP), HW_OK);
+    assert_int_equal(hw_queue_wait(waits.queue), HW_LOST);
+    check_contains(hw_message(), why);
+    log_text[0] = '\0';
+    hw_queue_close(closes.queue);
+    check_contains(log_text, why);
+    check_closes(&waits);
+    check_closes(&closes);
+}
+
+/* The end of the plugin's process is told at once. */
+static void test_unwatched_end(void **state)
+{
+    const struct fixture f = make();
+    (void)state;
+    assert_int_equal(kill(f.watcher, SIGSTOP), 0);
+    assert_int_equal(act(f.queue, HANGS_OP), HW_OK);
+    assert_int_equal(kill(f.process, SIGKILL), 0);
+    assert_int_equal(hw_queue_wait(f.queue), HW_LOST);
+    check_contains(hw_message(), "it was killed (signal 9)");
+    check_closes(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_hangs),
                                         cmocka_unit_test(test_chain),
-                                        cmocka_unit_test(test_frozen) };
+                                        cmocka_unit_test(test_frozen),
+                                        cmocka_unit_test(test_unwatched),
+                                        cmocka_unit_test(test_unwatched_end) };
     return cmocka_run_group_tests_name("worker late", tests, NULL, NULL);
 }

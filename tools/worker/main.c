@@ -9,10 +9,10 @@
 #include "base/process.h"
 #include "base/sleep.h"
 #include "base/text.h"
-#include "late.h"
 #include "open/child.h"
 #include "server.h"
 #include "watched.h"
+#include "worker/late.h"
 
 #include <errno.h>
 #include <fcntl.h>

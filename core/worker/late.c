@@ -5,11 +5,12 @@
  *
  * Time in which this process did not run, because the machine was suspended, its processes were
  * frozen or had no processor, does not count either: the plugin's did not run then. */
-#include "late.h"
+#include "worker/late.h"
 
 #include "base/platform.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { SECOND = 1000000, LOOKS = 8 /* at least, until a call is late */ };
 
@@ -43,34 +44,53 @@ static const char *const slots[WIRE_CALL_COUNT] = {
     [WIRE_EVENT_ELAPSED] = "event_elapsed",
 };
 
-/* The plugin can write there: nothing depends on it but whether it is stopped, and what is said. */
-static const struct wire_record *call_at(const struct late *late, uint32_t channel)
+/* A call, as far as it matters here. */
+struct call {
+    uint32_t call;
+    union {
+        struct wire_op op;
+        struct wire_event event;
+    } arguments;
+};
+
+/* The plugin can write there meanwhile, so this is a copy, which does not change. Nothing depends
+ * on it but whether the process is stopped, and what is said. */
+static struct call call_at(const struct late *late, uint32_t channel)
 {
     const uint32_t head = late->channel[channel].head;
-    return (const struct wire_record *)(const void *)(late->wire->channel[channel].ring +
-                                                      head % WIRE_UNITS * WIRE_UNIT);
+    const volatile unsigned char *at = late->wire->channel[channel].ring +
+                                       head % WIRE_UNITS * WIRE_UNIT;
+    unsigned char bytes[WIRE_UNIT];
+    struct wire_record record;
+    struct call call;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = at[i];
+    memcpy(&record, bytes, sizeof record);
+    memcpy(&call.arguments, bytes + sizeof record, sizeof call.arguments);
+    call.call = record.call;
+    return call;
 }
 
-static const char *name_of(const struct wire_record *record)
+static const char *name_of(const struct call *call)
 {
-    const struct wire_op *op = (const void *)(record + 1);
-    const uint32_t call = record->call;
-    const char *name = call < WIRE_CALL_COUNT ? slots[call] : NULL;
-    return call == WIRE_OP ? hw_op_name((enum hw_op)op->op) : name ? name : "a call";
+    const char *name = call->call < WIRE_CALL_COUNT ? slots[call->call] : NULL;
+    if (call->call == WIRE_OP)
+        return hw_op_name((enum hw_op)call->arguments.op.op);
+    return name ? name : "a call";
 }
 
-static bool closes(const struct wire_record *record)
+static bool closes(const struct call *call)
 {
-    return record->call == WIRE_CLOSE || record->call == WIRE_DEVICE_CLOSE ||
-           record->call == WIRE_QUEUE_CLOSE;
+    return call->call == WIRE_CLOSE || call->call == WIRE_DEVICE_CLOSE ||
+           call->call == WIRE_QUEUE_CLOSE;
 }
 
 /* Whether it waits for an event that another queue has yet to record: the calls of that one count.
  */
-static bool waits_for_other(const struct late *late, const struct wire_record *record)
+static bool waits_for_other(const struct late *late, const struct call *call)
 {
-    const struct wire_event *event = (const void *)(record + 1);
-    if (record->call != WIRE_EVENT_WAIT || event->channel >= WIRE_CHANNELS)
+    const struct wire_event *event = &call->arguments.event;
+    if (call->call != WIRE_EVENT_WAIT || event->channel >= WIRE_CHANNELS)
         return false;
     const uint32_t head = atomic_load(&late->wire->channel[event->channel].head);
     return (int32_t)((uint32_t)event->position - head) > 0;
@@ -85,31 +105,36 @@ static void look_at(struct late *late, uint32_t channel, uint64_t passed)
                same = busy && late->channel[channel].busy && head == before;
     late->channel[channel].head = head;
     late->channel[channel].busy = busy;
+    const struct call call = call_at(late, channel);
     if (!same)
         late->channel[channel].age = 0;
-    else if (!waits_for_other(late, call_at(late, channel)))
+    else if (!waits_for_other(late, &call))
         late->channel[channel].age += passed;
 }
 
 /* NULL: the call is not late. */
-static const char *words_about(const struct late *late, uint32_t channel)
+static const char *words_about(struct late *late, uint32_t channel)
 {
-    static char text[256];
-    const struct wire_record *record = call_at(late, channel);
-    const bool closing = closes(record);
+    const struct call call = call_at(late, channel);
+    const bool closing = closes(&call);
     const uint32_t seconds = closing ? late->closing : late->seconds;
     if (!seconds || late->channel[channel].age < seconds * UINT64_C(1000000))
         return NULL;
-    snprintf(text, sizeof text, "%s had not returned after %u second%s (%s)",
-             name_of(record), seconds, seconds == 1 ? "" : "s",
+    snprintf(late->text, sizeof late->text, "%s had not returned after %u second%s (%s)",
+             name_of(&call), seconds, seconds == 1 ? "" : "s",
              closing ? "HW_PROBE_TIMEOUT" : "HW_WORKER_TIMEOUT");
-    return text;
+    return late->text;
 }
 
 static uint32_t channels_in_use(const struct wire *wire)
 {
     const uint32_t lanes = atomic_load(&wire->lanes), most = WIRE_CHANNELS - WIRE_QUEUES;
     return WIRE_QUEUES + (lanes < most ? lanes : most);
+}
+
+bool late_is_due(const struct late *late)
+{
+    return microseconds_now() - late->looked >= late->period;
 }
 
 const char *late_look(struct late *late)
@@ -137,3 +162,7 @@ void late_begin(struct late *late, const struct wire *wire, const struct setting
                            .period = least < LOOKS ? least * SECOND / LOOKS : SECOND,
                            .looked = microseconds_now() };
 }
+
+_Static_assert(sizeof(struct wire_record) + sizeof(struct wire_event) <= WIRE_UNIT &&
+                   sizeof(struct wire_record) + sizeof(struct wire_op) <= WIRE_UNIT,
+               "what is looked at is in one unit");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* late.h - the deadline of a call, for the process that watches over the plugin's:
+/* late.h - the deadline of a call, for whoever watches over the plugin's process:
  * HW_WORKER_TIMEOUT, and HW_PROBE_TIMEOUT of one that closes something. */
-#ifndef WORKER_LATE_H
-#define WORKER_LATE_H
+#ifndef HW_WORKER_LATE_H
+#define HW_WORKER_LATE_H
 
 #include "worker/wire.h"
 
@@ -16,12 +16,14 @@ struct late {
         bool busy;
         uint64_t age; /* microseconds, of the call at `head` */
     } channel[WIRE_CHANNELS];
+    char text[256];
 };
 
 void late_begin(struct late *late, const struct wire *wire,
                 const struct settings *settings);
-/* Looks, if it is time to. Why the process has to be stopped, in a buffer of its own; NULL: no call
- * takes too long. */
+/* Whether it is time to look. */
+bool late_is_due(const struct late *late);
+/* Looks, if it is. Why the process has to be stopped, in `text`; NULL: no call takes too long. */
 const char *late_look(struct late *late);
 
 #endif
