@@ -127,6 +127,12 @@ static bool by_name(struct search *search, const char *name)
     return bytes < PATH_BYTES && at_path(search, directory, leaf);
 }
 
+static bool ends(const char *name, const char *suffix)
+{
+    const size_t length = strlen(name), part = strlen(suffix);
+    return length > part && strcmp(name + length - part, suffix) == 0;
+}
+
 static enum located find_macos(struct search *search, const char *name)
 {
     const char *framework = framework_part(name);
@@ -144,7 +150,7 @@ static enum located find_macos(struct search *search, const char *name)
     /* Since macOS 11, its own libraries are in the shared cache of dyld. */
     if (strncmp(name, "/usr/lib/", 9) == 0 || strncmp(name, "/System/", 8) == 0)
         return LIBRARY_OF_SYSTEM;
-    return strchr(name, '/') ? LIBRARY_MISSING : LIBRARY_UNKNOWN;
+    return !strchr(name, '/') && ends(name, ".dylib") ? LIBRARY_PERHAPS : LIBRARY_MISSING;
 }
 
 /* ---- Windows ---- */

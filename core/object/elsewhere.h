@@ -27,6 +27,7 @@ enum located {
     LIBRARY_MISSING,
     LIBRARY_UNFIT,
     LIBRARY_UNKNOWN,
+    LIBRARY_PERHAPS,   /* the system may have it, in no file of its own */
     LIBRARY_OF_SYSTEM, /* the system has it, in no file of its own */
     LIBRARY_FOUND
 };

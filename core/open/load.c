@@ -60,7 +60,8 @@ static void host_leave_out(void *instance, const char *name, const char *why)
 {
     struct plugin *plugin = instance;
     struct candidate *candidate = plugin->binding;
-    const char *device = name && *name ? name : "a device", *text = why ? why : "";
+    const char *device = name && *name ? name : "a device",
+               *text = why && *why ? why : "the plugin does not say why";
     log_line(&plugin->context->log, HW_LOG_INFO, "%s: %s is left out: %s",
              plugin->candidate->name, device, text);
     left_out_add(&candidate->left_out, &candidate->left_out_count, device, text);

@@ -98,8 +98,8 @@ struct hw_host {
     int32_t (*count_memory)(void *instance, void *device, int64_t bytes);
 
     /* Lists a device that open() found and that the plugin does not show, for `hw status`: its name
-     * and why, as in "it has no compiler". To be called from open() alone, which may still fail.
-     * An older host lacks it: call hw_leave_out(). */
+     * and why, as in "it has no compiler"; NULL if that is not known. To be called from open()
+     * alone, which may still fail. An older host lacks it: call hw_leave_out(). */
     void (*leave_out)(void *instance, const char *name, const char *why);
 };
 
@@ -428,7 +428,8 @@ static inline void hw_leave_out(const struct hw_host *host, const char *name,
         host->leave_out(host->instance, name, why);
         return;
     }
-    snprintf(line, sizeof line, "%s is left out: %s", name, why);
+    snprintf(line, sizeof line, "%s is left out: %s", name ? name : "a device",
+             why ? why : "the plugin does not say why");
     host->log(host->instance, HW_LOG_INFO, line);
 }
 

@@ -230,6 +230,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     says '  needs +/usr/lib/libSystem.B.dylib: part of macOS'
     says ' +@rpath/libfar.1.dylib: not found'
     says ' +@executable_path/../lib/libprogram.dylib: not found'
+    says '  opens +libfar.so.1: not found'
     says '  wrong +needs-library: it needs @rpath/libfar.1.dylib, which was not found in mac'
     # A link with an absolute path starts at the root of the tree.
     far macho/far-universal.dylib mac/opt/far/lib/libfar.dylib
@@ -257,6 +258,18 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     far macho/far-x86-64.dylib mac/elsewhere/libfar.1.dylib
     DYLD_LIBRARY_PATH=/elsewhere hw plugin show --root mac "$plugin" --json
     [ "$(place rpath)" = "found $tree/elsewhere/libfar.1.dylib" ]
+}
+
+@test "show: the root of this system stands for the files of another" {
+    cd "$BATS_TEST_TMPDIR" || return
+    far pe/far-needing.dll hw_far.dll
+    mkdir bin
+    far pe/far-x86-64.dll bin/far.dll
+    hw plugin show --root / --program "$PWD/bin" hw_far.dll --json
+    [ "$(place far.dll)" = "found $PWD/bin/far.dll" ]
+    far pe/far-x86-64.dll far.dll
+    hw plugin show --root / hw_far.dll --json
+    [ "$(place far.dll)" = "found $PWD/far.dll" ]
 }
 
 @test "show: a tree that is none" {

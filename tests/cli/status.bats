@@ -110,6 +110,7 @@ END
         says '    \[0\] a device of picky'
         says '    \[-\] Old device \(not used: it is older than this plugin\)'
         says '    \[-\] Broken.*device \(not used: it is broken\)'
+        says '    \[-\] a device \(not used: the plugin does not say why\)'
         hw explain --json
         json "'$mode' == [('child', 'inproc')[not c['recalled']] for c in d['candidates'] if c['name'] == 'picky'][0]" \
             "[c['left_out'][0]['device'] for c in d['candidates'] if c['left_out']] == ['Old device']"

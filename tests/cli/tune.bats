@@ -128,9 +128,11 @@ END
         [ "$(grep -c "^$row " "$(profile)")" -eq 1 ]
     done
 
-    # The figures of other ops are kept.
+    # The figures of other ops are kept, and those of copies.
+    grep -E '^(up|down|wait) ' "$(profile)" >"$BATS_TEST_TMPDIR/basics"
     tune --quick --op add
     [ "$status" -eq 0 ]
+    grep -E '^(up|down|wait) ' "$(profile)" | cmp - "$BATS_TEST_TMPDIR/basics"
     grep -q ^silu/f32/many "$(profile)"
     grep -q ^silu/f32/many "$HW_CACHE_DIR"/profiles.d/cpu-*
     grep -q ^add/f32/many "$HW_CACHE_DIR"/profiles.d/cpu-*

@@ -109,8 +109,10 @@ static const struct row rows[] = {
       .located = LIBRARY_FOUND,
       .places = "R:opt/libfar.dylib" },
     /* a name alone may be that of a library which is in no file */
-    { MACOS, .name = "libfar.dylib", .located = LIBRARY_UNKNOWN,
+    { MACOS, .name = "libfar.dylib", .located = LIBRARY_PERHAPS,
       .places = "R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },
+    { MACOS, .name = "libfar.so.1", .located = LIBRARY_MISSING,
+      .places = "R:usr/local/lib/libfar.so.1 R:usr/lib/libfar.so.1" },
     { MACOS, .name = "@rpath/libfar.dylib", .at = "O:libfar.dylib",
       .located = LIBRARY_MISSING,
       .places = "R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },

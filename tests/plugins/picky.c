@@ -9,6 +9,7 @@ static int32_t choose(const struct hw_host *host, void **self)
 {
     hw_leave_out(host, "Old device", "it is older than this plugin");
     hw_leave_out(host, "Broken\ndevice", "it is broken");
+    hw_leave_out(host, NULL, NULL);
     return getenv("PICKY") ? hw_fail(host, HW_NO_DEVICE, "no device is good enough")
                            : plugin_open(host, self);
 }

@@ -187,7 +187,6 @@ static void describe_place(const struct shown *shown, const struct sought *sough
                            char text[PLACE])
 {
     const size_t size = PLACE;
-    const struct tree *tree = shown->tree;
     switch (sought->located) {
     case LIBRARY_FOUND:
         snprintf(text, size, "%s", sought->path);
@@ -199,10 +198,12 @@ static void describe_place(const struct shown *shown, const struct sought *sough
         snprintf(text, size, "%s: %s", sought->path, sought->why);
         break;
     case LIBRARY_UNKNOWN:
+    case LIBRARY_PERHAPS:
         snprintf(text, size, "%s",
-                 !tree->root      ? "cannot be looked up here without --root"
-                 : !tree->program ? "not found, but perhaps beside the program (--program)"
-                                  : "not found, but perhaps a part of macOS");
+                 !shown->tree->root ? "cannot be looked up here without --root"
+                 : sought->located == LIBRARY_PERHAPS
+                     ? "not found, but perhaps a part of macOS"
+                     : "not found, but perhaps beside the program (--program)");
         break;
     default:
         snprintf(text, size, "not found");
@@ -255,11 +256,11 @@ static json_t *text_or_null(const char *text)
 
 static json_t *places_json(const struct shown *shown)
 {
-    static const char *const words[] = { [LIBRARY_MISSING] = "missing",
-                                         [LIBRARY_UNFIT] = "unfit",
-                                         [LIBRARY_UNKNOWN] = "unknown",
-                                         [LIBRARY_OF_SYSTEM] = "system",
-                                         [LIBRARY_FOUND] = "found" };
+    static const char *const words[] = {
+        [LIBRARY_MISSING] = "missing",  [LIBRARY_UNFIT] = "unfit",
+        [LIBRARY_UNKNOWN] = "unknown",  [LIBRARY_PERHAPS] = "unknown",
+        [LIBRARY_OF_SYSTEM] = "system", [LIBRARY_FOUND] = "found"
+    };
     json_t *array = json_array();
     for (uint32_t i = 0; i < shown->sought_count; i++) {
         const struct sought *sought = &shown->sought[i];

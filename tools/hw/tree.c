@@ -46,12 +46,13 @@ static int open_below(const struct start *start, const char *path, int flags)
     return openat(start->fd, below, flags | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Appends "/" and the part; false if there is no room. */
+/* Appends the part, behind a slash; false if there is no room. */
 static bool append(char path[PATH_MAX], const char *part, size_t length)
 {
     const size_t at = strlen(path);
-    const int bytes = snprintf(path + at, PATH_MAX - at, "%s%.*s", at ? "/" : "",
-                               (int)length, part);
+    const char *slash = at && path[at - 1] != '/' ? "/" : "";
+    const int bytes = snprintf(path + at, PATH_MAX - at, "%s%.*s", slash, (int)length,
+                               part);
     return bytes >= 0 && (size_t)bytes < PATH_MAX - at;
 }
 
@@ -176,7 +177,7 @@ static void open_own(struct start *own, const struct start *root, const char *fi
     snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - file + 1) : 1,
              slash ? file : ".");
     open_start(own, directory, false);
-    const size_t length = strlen(root->path);
+    const size_t length = strcmp(root->path, "/") ? strlen(root->path) : 0;
     if (root->fd < 0 || own->fd < 0 || strncmp(own->path, root->path, length) != 0 ||
         (own->path[length] && own->path[length] != '/'))
         return;

@@ -49,7 +49,7 @@ void tune_close(struct tune_profile *profile);
 /* Reads the rows of an interrupted run with the same key, if there was one. */
 void tune_resume(struct tune_profile *profile);
 /* Reads the rows of the finished profile with the same key, without those of the ops in the
- * NULL-terminated list. */
+ * NULL-terminated list: also those of copies, which count in the rows of other ops. */
 void tune_keep(struct tune_profile *profile, const char *const *ops);
 bool tune_has(const struct tune_profile *profile, const char *name);
 

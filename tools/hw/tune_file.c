@@ -167,18 +167,16 @@ static bool is_there(const struct tune_profile *profile, const char *line)
     return tune_has(profile, name);
 }
 
-/* Takes the lines of a file, without those of the ops in the list, and without transfers unless
- * `ops` is NULL. */
+/* Takes the lines of a file, without those of the ops in the list, which may be NULL. */
 static int take_rows(struct tune_profile *profile, const char *path, const char *const *ops)
 {
     char *text = read_text(path);
     const char *line = text ? rows_in(text, profile->key) : NULL, *end;
     int taken = 0;
     for (; line && (end = strchr(line, '\n')); line = end + 1) {
-        bool left_out = ops && !memchr(line, '/', strcspn(line, " "));
+        bool left_out = is_there(profile, line);
         for (const char *const *op = ops; op && *op; op++)
             left_out |= is_of(line, *op);
-        left_out |= is_there(profile, line);
         taken += !left_out && append(profile, line, (size_t)(end - line));
     }
     free(text);
