@@ -18,7 +18,9 @@
  * longer than the job is worth: then jobs that are not long are not shared for a while.
  *
  * The system often wakes a thread on the core of the caller, where it waits for milliseconds and
- * then delays the caller. So threads are barred from that core while they are woken. */
+ * then delays the caller. So threads are barred from that core while they are woken. This holds for
+ * those that may still run where the team let them: who has set their affinity since, as taskset -a
+ * does, knows better. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "cpu.h"
 
@@ -92,7 +94,8 @@ struct team {
     bool spin;
     pid_t process; /* that started them: a forked child does not have them */
 #if defined(__linux__)
-    cpu_set_t cores; /* affinity of the thread that created the team */
+    cpu_set_t cores;  /* affinity of the thread that created the team */
+    cpu_set_t others; /* where threads may run that are woken; with the lock */
     bool has_cores;
 #endif
     struct member members[];
@@ -225,27 +228,38 @@ static bool bars(const struct team *team)
     return team->has_cores && team->spin && team->wanted <= MOST_BARRED;
 }
 
-/* Lets the threads run on the team's cores but the caller's; it fails if there is no other. */
-static void bar_from_core(const struct team *team)
+static bool may_run_on(pthread_t thread, const cpu_set_t *cores)
 {
-    cpu_set_t others = team->cores;
+    cpu_set_t now;
+    return pthread_getaffinity_np(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, cores);
+}
+
+/* Lets the threads run on the team's cores but the caller's; it fails if there is no other. Those
+ * that were barred before and did not sleep may still be. */
+static void bar_from_core(struct team *team)
+{
+    const cpu_set_t before = team->others;
     const int core = sched_getcpu();
     const uint32_t started = atomic_load_explicit(&team->started, memory_order_relaxed);
     if (core < 0 || !bars(team))
         return;
-    CPU_CLR((unsigned)core, &others);
-    for (uint32_t i = 1; i <= started; i++)
-        pthread_setaffinity_np(team->members[i].thread, sizeof others, &others);
+    team->others = team->cores;
+    CPU_CLR((unsigned)core, &team->others);
+    for (uint32_t i = 1; i <= started; i++) {
+        const pthread_t thread = team->members[i].thread;
+        if (may_run_on(thread, &team->cores) || may_run_on(thread, &before))
+            pthread_setaffinity_np(thread, sizeof team->others, &team->others);
+    }
 }
 
-/* Lets this thread run on all cores again. */
+/* Lets this thread run on all cores again. Called with the lock. */
 static void unbar(const struct team *team)
 {
-    if (bars(team))
+    if (bars(team) && may_run_on(pthread_self(), &team->others))
         sched_setaffinity(0, sizeof team->cores, &team->cores);
 }
 #else
-static void bar_from_core(const struct team *team)
+static void bar_from_core(struct team *team)
 {
     (void)team;
 }
@@ -267,8 +281,8 @@ static void sleep_after(const struct member *self, uint64_t seen)
     if (!has_job(self, seen) && !atomic_load(&team->stop))
         pthread_cond_wait(&team->work, &team->lock);
     atomic_fetch_sub(&team->sleeping, 1);
-    pthread_mutex_unlock(&team->lock);
     unbar(team);
+    pthread_mutex_unlock(&team->lock);
 }
 
 static void *thread_main(void *user)
@@ -460,6 +474,7 @@ struct team *team_create(uint32_t threads, uint32_t cores)
     team->spin = wanted <= cores;
 #if defined(__linux__)
     team->has_cores = sched_getaffinity(0, sizeof team->cores, &team->cores) == 0;
+    team->others = team->cores;
 #endif
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->work, NULL);

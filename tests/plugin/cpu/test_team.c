@@ -213,48 +213,95 @@ static void woken_for_few_long_groups(void **state)
 }
 
 #if defined(__linux__)
-/* The caller's core, which the thread stays on, and whether the thread was elsewhere. */
-struct stay {
-    cpu_set_t cores;
-    bool stays;
-    _Atomic bool stayed, elsewhere;
+/* A team of two, on two cores. Its thread may be told to stay on one of them. */
+struct pair {
+    struct team *team;
+    cpu_set_t all, core[2];
+    const cpu_set_t *stay;
+    _Atomic bool came, elsewhere; /* the thread took part; on another core than core[0] */
 };
 
-static void stay_here(void *user, int64_t first, int64_t end, uint32_t thread)
+static void come(void *user, int64_t first, int64_t end, uint32_t thread)
 {
-    struct stay *stay = user;
+    struct pair *pair = user;
     (void)first, (void)end;
     if (thread == 0)
         return;
-    if (stay->stays)
-        stay->stayed = sched_setaffinity(0, sizeof stay->cores, &stay->cores) == 0;
-    else if (!CPU_ISSET((unsigned)sched_getcpu(), &stay->cores))
-        stay->elsewhere = true;
+    if (pair->stay)
+        sched_setaffinity(0, sizeof *pair->stay, pair->stay);
+    else if (!CPU_ISSET((unsigned)sched_getcpu(), &pair->core[0]))
+        pair->elsewhere = true;
+    pair->came = true;
 }
 
-/* A thread that fell asleep on the caller's core, as if the system had put it there. */
+/* Runs jobs on core[i] until the thread takes part. */
+static void run_on(struct pair *pair, int i)
+{
+    assert_int_equal(sched_setaffinity(0, sizeof pair->core[i], &pair->core[i]), 0);
+    pair->came = false;
+    for (int k = 0; k < 100000 && !pair->came; k++)
+        run(pair->team, come, pair, GROUPS, 1);
+}
+
+static void begin_pair(struct pair *pair)
+{
+    cpu_set_t both;
+    int found = 0;
+    *pair = (struct pair){ 0 };
+    CPU_ZERO(&both);
+    assert_int_equal(sched_getaffinity(0, sizeof pair->all, &pair->all), 0);
+    for (unsigned i = 0; i < CPU_SETSIZE && found < 2; i++)
+        if (CPU_ISSET(i, &pair->all)) {
+            CPU_SET(i, &pair->core[found++]);
+            CPU_SET(i, &both);
+        }
+    if (found < 2)
+        skip();
+    assert_int_equal(sched_setaffinity(0, sizeof both, &both), 0);
+    pair->team = team_create(2, 2);
+}
+
+static void end_pair(struct pair *pair)
+{
+    assert_int_equal(sched_setaffinity(0, sizeof pair->all, &pair->all), 0);
+    team_destroy(pair->team);
+}
+
+/* The caller has moved to the core from which, as the thread was last woken, it was not barred, and
+ * where it then fell asleep. */
 static void woken_elsewhere(void **state)
 {
-    struct stay stay = { .stays = true };
-    cpu_set_t all;
+    struct pair pair;
     (void)state;
-    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    if (CPU_COUNT(&all) < 2)
-        skip();
-    struct team *team = team_create(2, 2);
-    CPU_SET((unsigned)sched_getcpu(), &stay.cores);
-    assert_int_equal(sched_setaffinity(0, sizeof stay.cores, &stay.cores), 0);
-    while (!stay.stayed)
-        run(team, stay_here, &stay, GROUPS, 1);
-    stay.stays = false;
-    for (int i = 0; i < 1000 && !stay.elsewhere; i++) {
-        pause_ms(1); /* until it sleeps */
-        for (int k = 0; k < 1000 && !stay.elsewhere; k++)
-            run(team, stay_here, &stay, GROUPS, 1);
+    begin_pair(&pair);
+    for (int i = 0; i < 100 && !pair.elsewhere; i++) {
+        pair.stay = &pair.core[0];
+        run_on(&pair, 1);
+        pause_ms(2); /* until it sleeps */
+        run_on(&pair, 1);
+        pair.stay = NULL;
+        pause_ms(2);
+        run_on(&pair, 0);
     }
-    assert_true(stay.elsewhere);
-    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
-    team_destroy(team);
+    assert_true(pair.elsewhere);
+    end_pair(&pair);
+}
+
+/* As taskset -a sets it. */
+static void affinity_is_kept(void **state)
+{
+    struct pair pair;
+    (void)state;
+    begin_pair(&pair);
+    pair.stay = &pair.core[0];
+    run_on(&pair, 0);
+    pair.stay = NULL;
+    for (int i = 0; i < 10; i++) {
+        pause_ms(2);
+        run_on(&pair, 0);
+    }
+    assert_false(pair.elsewhere);
+    end_pair(&pair);
 }
 #endif
 
@@ -296,6 +343,7 @@ int main(void)
         cmocka_unit_test(woken_for_few_long_groups),
 #if defined(__linux__)
         cmocka_unit_test(woken_elsewhere),
+        cmocka_unit_test(affinity_is_kept),
 #endif
         cmocka_unit_test(idle_threads_sleep),
     };
