@@ -16,6 +16,18 @@ struct block {
     void *address; /* NULL if imported: then it is not freed */
 };
 
+/* Hints, which may fail. The C library may return memory that was in use before, whose small pages
+ * would stay, so they are dropped: what is written first comes on a new page. */
+static void ask_for_huge_pages(void *address, size_t bytes)
+{
+#if defined(MADV_HUGEPAGE)
+    if (madvise(address, bytes, MADV_HUGEPAGE) == 0)
+        madvise(address, bytes, MADV_DONTNEED);
+#else
+    (void)address, (void)bytes;
+#endif
+}
+
 /* Rejects sizes that no allocator can serve; below them, rounding up cannot overflow. */
 void *memory_get(uint64_t bytes, bool zeroed)
 {
@@ -24,10 +36,8 @@ void *memory_get(uint64_t bytes, bool zeroed)
     const uint64_t alignment = bytes >= HUGE_BYTES ? HUGE_PAGE : ALIGNMENT;
     const uint64_t whole = (bytes + alignment - 1) / alignment * alignment;
     void *address = aligned_alloc((size_t)alignment, (size_t)(whole ? whole : alignment));
-#if defined(MADV_HUGEPAGE)
     if (address && alignment == HUGE_PAGE)
-        madvise(address, (size_t)whole, MADV_HUGEPAGE); /* a hint, which may fail */
-#endif
+        ask_for_huge_pages(address, (size_t)whole);
     if (address && zeroed)
         memset(address, 0, (size_t)bytes);
     return address;

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* test_entry.c - the CPU plugin's side of the ABI: negotiation, facts, memory, events. */
+#define _GNU_SOURCE /* mincore, mallopt */
 #include "harness.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 static void table_is_filled(void **state)
 {
@@ -153,6 +160,35 @@ static void memory(void **state)
 }
 
 /* What it does not know it does not ignore; zeros say nothing. */
+#if defined(__GLIBC__)
+/* Small pages that the program has used before would stay small. */
+static void large_memory_is_on_new_pages(void **state)
+{
+    enum { BYTES = 8 << 20, PAGE = 4096 };
+    unsigned char there[BYTES / PAGE] = { 0 };
+    struct harness h;
+    struct hw_buffer buffer = { 0 };
+    (void)state;
+    harness_open(&h, "", 0);
+    assert_true(mallopt(M_MMAP_THRESHOLD, 32 << 20)); /* so that memory is used again */
+    assert_true(mallopt(M_TRIM_THRESHOLD, 64 << 20));
+    volatile char *before = malloc(3 * BYTES); /* else compilers see that nobody reads it */
+    char *barrier = malloc(1);
+    assert_non_null(before);
+    for (int i = 0; i < 3 * BYTES; i += PAGE)
+        before[i] = 1;
+    free((void *)before);
+    assert_int_equal(h.plugin.buffer_alloc(h.device, BYTES, 0, &buffer), HW_OK);
+    if (sysconf(_SC_PAGESIZE) != PAGE || mincore(buffer.host, BYTES, there) != 0)
+        skip();
+    for (int i = 0; i < BYTES / PAGE; i++)
+        assert_false(there[i] & 1);
+    h.plugin.buffer_free(h.device, &buffer);
+    free(barrier);
+    harness_close(&h);
+}
+#endif
+
 static void what_is_newer_is_refused(void **state)
 {
     struct harness h;
@@ -243,6 +279,9 @@ int main(void)
         cmocka_unit_test(facts),
         cmocka_unit_test(wrong_kernel_refuses_the_device),
         cmocka_unit_test(memory),
+#if defined(__GLIBC__)
+        cmocka_unit_test(large_memory_is_on_new_pages),
+#endif
         cmocka_unit_test(what_is_newer_is_refused),
         cmocka_unit_test(events),
     };
