@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The images in plugins/cuda/images: the kernels compiled, for a build without the compilers. Each PTX begins with the
-# compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same.
+# compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same. A build
+# with that compiler takes a cubin from there, too: to make it again would take minutes, and give the same.
 #   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv"
 #   images.sh stale               succeeds if images were made from other sources than these, and prints their names
-#   images.sh compile COMMAND...  compiles a cubin; fails where ptxas lets the matrix units wait for each other (C75xx)
+#   images.sh compile COMPILER COMMAND...  compiles a cubin, or takes that of images; fails where ptxas lets the matrix
+#                                 units wait for each other (C75xx)
 #   images.sh write DIR FILE...   writes the images that a build made to DIR, PTX without comments
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -44,8 +46,29 @@ stale()
     return $status
 }
 
+# made FILE IMAGE COMPILER: the one in images is what this compiler makes of these sources.
+made()
+{
+    grep -qxF "// compiler: $3" "$1" 2>/dev/null && grep -qx "// sources: $(hash "$2")" "$1"
+}
+
 compile()
 {
+    compiler=$1
+    shift
+    for word; do
+        case ${previous-} in
+        -o) output=$word ;;
+        -MF) depfile=$word ;;
+        esac
+        previous=$word
+    done
+    name=$(basename "$output" .cubin)
+    if made "$root/plugins/cuda/images/$name.txt" "${name%%.*}" "$compiler"; then
+        cp "$root/plugins/cuda/images/$name.cubin" "$output"
+        ${CC:-cc} -E -M -MT "$output" -MF "$depfile" -x c -I "$root/kernels" "$root/plugins/cuda/kernels/${name%%.*}.cu"
+        return
+    fi
     log=$("$@" 2>&1) || { echo "$log" >&2 && return 1; }
     [ -z "$log" ] || echo "$log" >&2
     case $log in *"(C75"*) return 1 ;; esac
@@ -59,8 +82,8 @@ header()
     echo "// sources: $(hash "$1")"
 }
 
-# The build sets PTX_COMPILER and CUBIN_COMPILER: a line of what their --version prints. An image whose sources have
-# not changed is left as it is.
+# The build sets PTX_COMPILER and CUBIN_COMPILER: a line of what their --version prints, and for cubins the options. An
+# image whose sources have not changed is left as it is.
 write()
 {
     to=$1
@@ -76,7 +99,7 @@ write()
             } >"$to/$name"
             ;;
         *.cubin)
-            ! grep -q "^// sources: $(hash "$image")\$" "$to/${name%.cubin}.txt" 2>/dev/null || continue
+            ! made "$to/${name%.cubin}.txt" "$image" "$CUBIN_COMPILER" || continue
             cp "$file" "$to/$name"
             chmod 644 "$to/$name"
             header "$image" "$CUBIN_COMPILER" >"$to/${name%.cubin}.txt"

@@ -30,6 +30,30 @@ mend()
     "$BATS_TEST_TMPDIR/plugins/cuda/images.sh" stale
 }
 
+# compiled NAME COMPILER: makes this cubin by a compiler that always fails.
+compiled()
+{
+    "$images" compile "$2" false -cubin -MF "$BATS_TEST_TMPDIR/d" -o "$BATS_TEST_TMPDIR/$1.cubin" "${1%%.*}.cu"
+}
+
+@test "a cubin is taken from the images if its sources and its compiler are theirs" {
+    local images=$PWD/plugins/cuda/images.sh compiler
+    compiler=$(sed -n 's|^// compiler: ||p' plugins/cuda/images/rows.sm_90a.txt)
+    compiled rows.sm_90a "$compiler"
+    cmp plugins/cuda/images/rows.sm_90a.cubin "$BATS_TEST_TMPDIR/rows.sm_90a.cubin"
+    grep -q "^$BATS_TEST_TMPDIR/rows.sm_90a.cubin:" "$BATS_TEST_TMPDIR/d"
+    grep -qF "$PWD/plugins/cuda/kernels/rows.cu" "$BATS_TEST_TMPDIR/d"
+    run ! compiled rows.sm_90a "$compiler -O2"
+    run ! compiled rows.sm_80 "$compiler"
+    mkdir "$BATS_TEST_TMPDIR/plugins"
+    cp -r kernels "$BATS_TEST_TMPDIR"
+    cp -r plugins/cuda "$BATS_TEST_TMPDIR/plugins"
+    images=$BATS_TEST_TMPDIR/plugins/cuda/images.sh
+    compiled rows.sm_90a "$compiler"
+    echo "int more;" >>"$BATS_TEST_TMPDIR/plugins/cuda/kernels/rows.cu"
+    run ! compiled rows.sm_90a "$compiler"
+}
+
 @test "the compiler makes the same images" {
     [ -n "${PTX_COMPILER-}" ] || skip "not applicable: this build compiles no PTX with clang"
     grep -qxF "// compiler: $PTX_COMPILER" plugins/cuda/images/mixed.ptx ||
