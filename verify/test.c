@@ -192,6 +192,21 @@ static bool test_case(void *user, const struct test_case *test)
     return t->computes ? with_problem(t, DETAIL_NUMBERS, test_rows) : go_on;
 }
 
+bool verify_dtypes(const char *test, int32_t dtypes[VERIFY_OPERANDS])
+{
+    char error[VERIFY_ERROR_TEXT];
+    struct test_case parsed;
+    struct problem problem;
+
+    if (!case_parse(test, &parsed, error, sizeof error) ||
+        !problem_make(&problem, &parsed, DETAIL_SHAPES))
+        return false;
+    for (int i = 0; i < VERIFY_OPERANDS; i++)
+        dtypes[i] = i < problem.count ? problem.operand[i].dtype : HW_NONE;
+    problem_clear(&problem);
+    return true;
+}
+
 /* Reported only if it fails, because most cases are about an op. */
 static bool test_memory(struct tester *t)
 {

@@ -91,6 +91,10 @@ enum hw_status verify_test(struct hw_device *device, const struct verify_filter 
                            const struct verify_calls *calls, struct verify_counts *counts,
                            char error[VERIFY_ERROR_TEXT]);
 
+/* The dtypes of the operands of a case, "op(key=value,...)", in the order of the op's struct;
+ * HW_NONE: absent. False if it cannot be made. */
+bool verify_dtypes(const char *test, int32_t dtypes[VERIFY_OPERANDS]);
+
 /* ---- How fast is it? ----------------------------------------------------------------------- */
 
 /* The peaks of the device, measured in the same run; 0: not measured. */
