@@ -81,14 +81,24 @@ struct hw_device {
     struct pool *pool;        /* run/pool.h; made when the device wakes */
     _Atomic int32_t lost;     /* HW_LOST once the device is lost */
     _Atomic uint64_t changes; /* see device_changed() */
-    _Atomic uint32_t demoted; /* how many ops other devices compute: see run/demotion.h */
-    _Atomic uint32_t chosen;  /* bits of enum chosen: who chose the device */
-    struct profile *_Atomic profile; /* core/measured.h; NULL: nobody has asked yet */
+    /* How many ops other devices compute, and whether some are tested before they are first used:
+     * see run/demotion.h. */
+    _Atomic uint32_t demoted;
+    struct untested *_Atomic untested; /* run/untested.h; NULL: nothing was left out */
+    _Atomic uint32_t chosen;           /* bits of enum chosen: who chose the device */
+    struct profile *_Atomic profile;   /* core/measured.h; NULL: nobody has asked yet */
     /* Counts of its closed queues, so that hw_explain() forgets nothing: by op. NULL: there were no
      * queues. Protected by the context's lock. */
     struct call_counts *closed_counts;
     struct hw_device *next; /* of the plugin */
 };
+
+struct op_form;
+struct tested;
+/* Has hw-probe test an op on operands of these dtypes, of which the admission test left out so many
+ * cases; withdraws it if it fails, and counts (open/first_use.c). Called with no lock held. */
+void device_test(struct hw_device *device, const struct op_form *form, uint32_t cases,
+                 struct tested *sum);
 
 /* How the application came by a device. Each bit stays set. */
 enum chosen {

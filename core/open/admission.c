@@ -3,8 +3,7 @@
 #include "open/admission.h"
 
 #include "base/message.h"
-#include "open/verdict.h"
-#include "run/demotion.h"
+#include "run/untested.h"
 
 /* One line for each device. */
 static void say(const struct hw_device *device, const struct withdrawn *first,
@@ -21,7 +20,7 @@ static void say(const struct hw_device *device, const struct withdrawn *first,
              hw_op_name(first->op), dtypes, device->name, first->why, others);
 }
 
-static enum hw_status apply(struct hw_device *device, const struct verdict *verdict)
+enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict)
 {
     const struct withdrawn *first = NULL;
     uint32_t count = 0;
@@ -38,6 +37,15 @@ static enum hw_status apply(struct hw_device *device, const struct verdict *verd
     if (count)
         say(device, first, count);
     return HW_OK;
+}
+
+static enum hw_status apply(struct hw_device *device, const struct verdict *verdict)
+{
+    const uint8_t *left = verdict->left + (size_t)device->index * verdict->form_count;
+    if (!untested_list(device, verdict->forms, left, verdict->form_count))
+        return fail(HW_NO_MEMORY, "out of memory for the ops that %s has not computed yet",
+                    device->name);
+    return admission_take(device, verdict);
 }
 
 enum hw_status admission_apply(const struct catalog *found)

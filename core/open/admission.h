@@ -3,15 +3,15 @@
 #ifndef HW_OPEN_ADMISSION_H
 #define HW_OPEN_ADMISSION_H
 
-#include "core.h"
-
-struct verdict;
+#include "open/verdict.h"
 
 /* Withdraws what failed there from the devices that are selected for the first time: see
- * run/demotion.h. */
+ * run/demotion.h; and lists what was left out: run/untested.h. */
 enum hw_status admission_apply(const struct catalog *found);
 /* The same for a plugin that was tried again since, before its devices are used: this verdict
  * replaces the earlier one. */
 enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict);
+/* Withdraws what a verdict says of one device. */
+enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict);
 
 #endif

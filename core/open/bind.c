@@ -12,27 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The same file, to be looked at again. What hw_open() found out about it stays as it is, because
- * other threads read that. NULL if memory runs out. */
-static struct candidate *candidate_again(const struct candidate *listed)
-{
-    struct candidate *again = calloc(1, sizeof *again);
-    if (!again)
-        return NULL;
-    again->fd = again->turn = again->hold = -1;
-    again->path = strdup(listed->path);
-    again->file = strdup(listed->file);
-    memcpy(again->name, listed->name, sizeof again->name);
-    again->explicit_file = listed->explicit_file;
-    again->plugin = listed->plugin;
-    if (again->path && again->file) {
-        candidate_look(again);
-        return again;
-    }
-    candidate_free(again);
-    return NULL;
-}
-
 /* The plugin stays as it was, so that the next use tries again. */
 static enum hw_status put_off(struct candidate *again)
 {

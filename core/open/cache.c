@@ -332,7 +332,7 @@ static void date(struct cached *verdict, uint32_t timeouts_before)
 {
     int64_t seconds = CACHE_RETRY;
     verdict->written = (int64_t)time(NULL);
-    verdict->timeouts = 0;
+    verdict->timeouts = verdict->open_end ? timeouts_before : 0;
     if (verdict->kind == CACHE_BACKOFF) {
         verdict->timeouts = timeouts_before < 99 ? timeouts_before + 1 : 99;
         seconds = CACHE_RETRY_FIRST;
@@ -353,28 +353,33 @@ static void tell(struct hw_context *context, const char *path, int error)
             error == EPERM ? "another user owns it or may write to it" : strerror(error));
 }
 
+bool cache_replace(struct hw_context *context, const struct candidate *candidate,
+                   const struct cached *verdict)
+{
+    char *path = place_of(context, candidate);
+    bool kept = false;
+    if (path && key_holds(candidate)) {
+        const int place = cache_place(context, candidate, true);
+        kept = place >= 0 && write_entry(place, candidate, verdict);
+        if (!kept)
+            tell(context, path, errno);
+        if (place >= 0)
+            close(place);
+    }
+    free(path);
+    return kept;
+}
+
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
                  struct cached *verdict)
 {
     struct cached before = { 0 };
-    char *path = place_of(context, candidate);
-    int place = path ? open_place(path) : -1;
-    const bool missing = place < 0 && errno == ENOENT;
-    if (place >= 0 && read_entry(place, candidate, &before))
-        free(before.bytes);
-    date(verdict, before.timeouts);
-    bool kept = false;
-    if (path && key_holds(candidate)) {
-        if (missing)
-            make_place(path);
-        if (place < 0)
-            place = open_place(path);
-        kept = place >= 0 && write_entry(place, candidate, verdict);
-        if (!kept)
-            tell(context, path, errno);
-    }
-    if (place >= 0)
+    const int place = cache_place(context, candidate, false);
+    if (place >= 0) {
+        if (read_entry(place, candidate, &before))
+            free(before.bytes);
         close(place);
-    free(path);
-    return kept;
+    }
+    date(verdict, before.timeouts);
+    return cache_replace(context, candidate, verdict);
 }

@@ -36,6 +36,8 @@ struct cached {
     int64_t written;   /* seconds since 1970 */
     int64_t expires;   /* when it will be tried again; 0: when the key changes */
     uint32_t timeouts; /* CACHE_BACKOFF in a row, this one included */
+    bool
+        open_end; /* more of the plugin will be tested: a success, too, keeps their count */
 };
 
 /* The verdict on the candidate, whose key is complete. False if there is none that counts
@@ -48,6 +50,10 @@ bool cache_find(struct hw_context *context, const struct candidate *candidate,
  * changed since the key was made. */
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
                  struct cached *verdict);
+
+/* The same, with the dates and the count that are given. */
+bool cache_replace(struct hw_context *context, const struct candidate *candidate,
+                   const struct cached *verdict);
 
 /* For turn.c: opens the directory of the candidate's entry, which is made if `make` says so; -1 if
  * there is none. The name of the entry in it: "<plugin>-<hash of the key>". */

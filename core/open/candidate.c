@@ -203,3 +203,22 @@ void candidate_free(struct candidate *candidate)
     free(candidate->verdict);
     free(candidate);
 }
+
+struct candidate *candidate_again(const struct candidate *listed)
+{
+    struct candidate *again = calloc(1, sizeof *again);
+    if (!again)
+        return NULL;
+    again->fd = again->turn = again->hold = -1;
+    again->path = strdup(listed->path);
+    again->file = strdup(listed->file);
+    memcpy(again->name, listed->name, sizeof again->name);
+    again->explicit_file = listed->explicit_file;
+    again->plugin = listed->plugin;
+    if (again->path && again->file) {
+        candidate_look(again);
+        return again;
+    }
+    candidate_free(again);
+    return NULL;
+}

@@ -127,6 +127,10 @@ bool is_broken(const struct candidate *candidate);
 void candidate_look(struct candidate *candidate);
 bool candidate_same(const struct candidate *a, const struct candidate *b);
 
+/* The same file, to be looked at again: what was found out about it before stays as it is, because
+ * other threads read that. NULL if memory runs out. */
+struct candidate *candidate_again(const struct candidate *listed);
+
 /* The candidate must be in no list. */
 void candidate_free(struct candidate *candidate);
 

@@ -53,7 +53,8 @@ struct jobs {
     struct hw_context *context;
     const char *name; /* of the program */
     char *program;
-    struct kept *kept; /* hw-worker: the process is kept; NULL: hw-probe */
+    struct kept *kept;       /* hw-worker: the process is kept; NULL: hw-probe */
+    const struct only *only; /* of the admission test; NULL: all */
     struct candidate *const *list;
     size_t count, next; /* of the list */
     struct job *running;
@@ -64,7 +65,7 @@ struct jobs {
 
 /* ---- starting ---- */
 
-#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LOADED_MAX)
+#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LOADED_MAX + 1)
 
 struct arguments {
     char *text[ARGUMENTS + 1];
@@ -74,6 +75,18 @@ static void arguments_free(struct arguments *arguments)
 {
     for (size_t i = PROBE_STAMP; i < ARGUMENTS; i++)
         free(arguments->text[i]);
+}
+
+/* "only=0,5,1,0,0,0,0,0,0,0" */
+static char *write_only(const struct only *only)
+{
+    char text[16 * (MAX_OPERANDS + 2)];
+    int used = snprintf(text, sizeof text, "only=%u,%u", (unsigned)only->device,
+                        (unsigned)only->form.op);
+    for (int i = 0; i < MAX_OPERANDS; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, ",%d",
+                         (int)only->form.dtype[i]);
+    return strdup(text);
 }
 
 static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
@@ -100,7 +113,10 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     for (size_t i = 0; i < candidate->loaded_count; i++)
         text[PROBE_SETTINGS + PASSED_ON + i] = text_format("library=%s",
                                                            candidate->loaded[i]);
-    for (size_t i = 0; i < PROBE_SETTINGS + PASSED_ON + candidate->loaded_count; i++)
+    size_t count = PROBE_SETTINGS + PASSED_ON + candidate->loaded_count;
+    if (jobs->only)
+        text[count++] = write_only(jobs->only);
+    for (size_t i = 0; i < count; i++)
         if (!text[i])
             return false;
     return true;
@@ -142,7 +158,9 @@ static bool start(struct jobs *jobs, struct candidate *candidate)
     job.patience = jobs->context->settings.probe_timeout * UINT64_C(1000000);
     job.deadline = job.start + job.patience + GRACE;
     job.latest = job.start +
-                 PROBE_STARTS * probe_stretch(&jobs->context->settings) * job.patience;
+                 PROBE_STARTS *
+                     probe_stretch(&jobs->context->settings, jobs->only != NULL) *
+                     job.patience;
     jobs->running[jobs->running_count++] = job;
     return true;
 }
@@ -384,6 +402,15 @@ void child_probe(struct hw_context *context, struct candidate *const list[], siz
     };
     if (count)
         run_all(&jobs);
+}
+
+void child_test(struct hw_context *context, struct candidate *candidate,
+                const struct only *only)
+{
+    struct jobs jobs = {
+        .context = context, .name = "hw-probe", .only = only, .list = &candidate, .count = 1
+    };
+    run_all(&jobs);
 }
 
 bool child_keep(struct hw_context *context, struct candidate *candidate, struct kept *kept)

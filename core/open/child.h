@@ -6,10 +6,12 @@
 
 #include "base/process.h"
 #include "open/candidate.h"
+#include "run/ops.h"
 #include "settings.h"
 
 /* The arguments of hw-probe, in order; behind them, settings as <field>=<value>, and
- * the libraries that it needs and the process has, as library=<path>. */
+ * the libraries that it needs and the process has, as library=<path>; perhaps one form that alone
+ * is tested, as only=<device>,<op>,<dtype>,...: numbers. */
 #define PROBE_ARGUMENTS(X)                                                                 \
     X(PROGRAM)                                                                             \
     X(STAMP)  /* the build of the library, which must be that of hw-probe */               \
@@ -30,15 +32,22 @@ enum probe_argument {
  * plugin anew, without an op that has crashed or hung, or gives a slow op more time. From each of
  * these signs, it has as long as from its start; in all, PROBE_STARTS * probe_stretch() times. */
 enum { PROBE_STARTS = 5 };
-/* More than an hour, with the usual HW_PROBE_TIMEOUT, is for compilers of kernels. */
-static inline uint32_t probe_stretch(const struct settings *settings)
+/* More than an hour, with the usual HW_PROBE_TIMEOUT, is for compilers of kernels. `only`: a single
+ * form is tested, whose kernels the program would compile now in any case, and waits for. */
+static inline uint32_t probe_stretch(const struct settings *settings, bool only)
 {
-    return settings->probe_full ? 400 : 3;
+    return only ? 13 : settings->probe_full ? 400 : 3;
 }
-static inline uint32_t case_stretch(const struct settings *settings)
+static inline uint32_t case_stretch(const struct settings *settings, bool only)
 {
-    return settings->probe_full ? 12 : 1;
+    return only ? 3 : settings->probe_full ? 12 : 1;
 }
+
+/* What is tested before its first use. */
+struct only {
+    uint32_t device; /* the plugin's index */
+    struct op_form form;
+};
 
 /* The whole reply of hw-probe if the library is of another build: 8 bytes. */
 extern const char probe_other[8];
@@ -49,6 +58,9 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
 
 /* Gives each candidate a verdict, or stops it. As many run at once as there are processors. */
 void child_probe(struct hw_context *context, struct candidate *const list[], size_t count);
+/* The same for one candidate, of which this alone is tested. */
+void child_test(struct hw_context *context, struct candidate *candidate,
+                const struct only *only);
 
 /* A process of hw-worker (tools/worker) that has loaded and started the plugin. */
 struct kept {

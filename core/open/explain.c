@@ -13,6 +13,7 @@
 #include "run/args.h"
 #include "run/fallback.h"
 #include "run/queue.h"
+#include "run/untested.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,17 +181,27 @@ static void put_time(struct json *json, const char *key, int64_t time)
 }
 
 /* Of the admission test; null if there was none. */
-static void put_admission(struct json *json, const struct verdict *verdict)
+static void put_admission(struct json *json, const struct verdict *verdict,
+                          const struct plugin *plugin)
 {
     if (!verdict || verdict->reason) {
         json_string(json, "admission", NULL);
         return;
     }
+    uint64_t tested = verdict->tested, untested = verdict->untested,
+             withdrawn = verdict->withdrawn_count, microseconds = verdict->microseconds;
+    for (const struct hw_device *d = plugin ? plugin->devices : NULL; d; d = d->next) {
+        const struct tested *since = tested_since(d);
+        tested += since ? since->tested : 0;
+        untested -= since ? since->settled : 0;
+        withdrawn += since ? since->withdrawn : 0;
+        microseconds += since ? since->microseconds : 0;
+    }
     json_open(json, "admission", '{');
-    json_number(json, "tested", verdict->tested);
-    json_number(json, "untested", verdict->untested);
-    json_number(json, "withdrawn", verdict->withdrawn_count);
-    json_number(json, "microseconds", verdict->microseconds);
+    json_number(json, "tested", tested);
+    json_number(json, "untested", untested);
+    json_number(json, "withdrawn", withdrawn);
+    json_number(json, "microseconds", microseconds);
     json_close(json, '}');
 }
 
@@ -244,7 +255,7 @@ static void put_candidate(struct json *json, const struct catalog *found,
     put_table(json, c->plugin);
     put_manifest(json, c->manifest);
     put_left_out(json, c);
-    put_admission(json, c->verdict);
+    put_admission(json, last->verdict ? last->verdict : c->verdict, c->plugin);
     apart_explain(json, c->plugin);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)

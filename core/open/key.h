@@ -13,6 +13,8 @@ void key_begin(struct candidate *candidate);
 void key_add_library(struct candidate *candidate, const char *name, const char *path);
 /* Adds the rest, when the manifest has been read. */
 void key_end(struct hw_context *context, struct candidate *candidate);
+/* Whether two keys say the same of the plugin and its driver, whatever they say of this process. */
+bool key_same_plugin(const char *a, const char *b);
 /* Whether the candidate's path still leads to the file that the key is about. */
 bool key_holds(const struct candidate *candidate);
 

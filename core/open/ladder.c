@@ -7,6 +7,7 @@
 #include "object/object.h"
 #include "open/admission.h"
 #include "open/child.h"
+#include "open/key.h"
 #include "open/load.h"
 #include "open/lock.h"
 #include "open/match.h"
@@ -66,7 +67,7 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
 }
 
 /* What was only needed on the way. */
-static void let_go(struct candidate *candidate)
+void let_go(struct candidate *candidate)
 {
     if (candidate->object)
         object_free(candidate->object);
@@ -310,15 +311,35 @@ static bool bind_tried(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
+/* The checks of a file that passed them before. */
+static bool look_again(struct hw_context *context, struct candidate *candidate)
+{
+    return climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
+           climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
+           climb_stage(context, candidate, STAGE_PREFLIGHT, preflight_libraries) &&
+           check_lock(context, candidate);
+}
+
+bool climb_to_test(struct hw_context *context, struct candidate *candidate,
+                   const struct candidate *tested)
+{
+    struct catalog now = { .context = context };
+    candidate->found = &now;
+    bool good = look_again(context, candidate);
+    if (good &&
+        !(tested->key && candidate->key && key_same_plugin(tested->key, candidate->key)))
+        good = stop(candidate, REASON_CHANGED_FILE,
+                    "the file, or the driver, is another one than at the start");
+    candidate->found = candidate->plugin->candidate->found;
+    free(now.key);
+    return good;
+}
+
 bool climb_again(struct hw_context *context, struct candidate *candidate)
 {
     struct catalog now = { .context = context }; /* for what it depends on at this moment */
     candidate->found = &now;
-    const bool good = climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
-                      climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
-                      climb_stage(context, candidate, STAGE_PREFLIGHT,
-                                  preflight_libraries) &&
-                      check_lock(context, candidate) &&
+    const bool good = look_again(context, candidate) &&
                       (still_holds(candidate->plugin->candidate, candidate) ||
                        try_again(context, candidate)) &&
                       bind_tried(context, candidate);

@@ -33,5 +33,11 @@ bool climb_rest(struct hw_context *context, struct candidate *candidate);
 /* The same file again, for candidate->plugin, whose devices were listed from a verdict: checks it,
  * has it tried again if the verdict does not hold any more, loads and starts it. */
 bool climb_again(struct hw_context *context, struct candidate *candidate);
+/* The same file again, to have more of it tested: checks it, and that it and its driver are those
+ * that `tested` was about. Nothing of it runs. The file stays open until let_go(). */
+bool climb_to_test(struct hw_context *context, struct candidate *candidate,
+                   const struct candidate *tested);
+/* Closes the file, and forgets what was read of it. */
+void let_go(struct candidate *candidate);
 
 #endif

@@ -5,8 +5,6 @@
 
 #include "base/text.h"
 #include "open/cache.h"
-#include "open/child.h"
-#include "open/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,23 +73,64 @@ static enum cache_kind kind_of(const struct verdict *verdict)
     return verdict->reason ? CACHE_FAILURE : CACHE_SUCCESS;
 }
 
+static void put_outcome(struct cached *entry, const struct verdict *verdict)
+{
+    snprintf(entry->outcome, sizeof entry->outcome, "%s",
+             verdict->reason            ? reason_rows[verdict->reason].code
+             : verdict->withdrawn_count ? "withdrawn"
+                                        : "ok");
+}
+
 void remember(struct hw_context *context, struct candidate *candidate)
 {
     const struct verdict bare = { .reason = candidate->reason,
                                   .message = candidate->message,
                                   .remedy = candidate->remedy };
     const struct verdict *verdict = candidate->verdict ? candidate->verdict : &bare;
-    struct cached entry = { .kind = kind_of(verdict) };
+    struct cached entry = { .kind = kind_of(verdict),
+                            .open_end = verdict->form_count != 0 };
     candidate->tried = candidate->retry = (int64_t)time(NULL); /* at every start */
     if ((verdict->reason && !is_about_plugin(verdict->reason)) ||
         !verdict_encode(verdict, &entry.bytes, &entry.size))
         return;
-    snprintf(entry.outcome, sizeof entry.outcome, "%s",
-             verdict->reason            ? reason_rows[verdict->reason].code
-             : verdict->withdrawn_count ? "withdrawn"
-                                        : "ok");
+    put_outcome(&entry, verdict);
     const bool kept = cache_store(context, candidate, &entry);
     candidate->tried = entry.written;
     candidate->retry = kept ? entry.expires : entry.written;
+    free(entry.bytes);
+}
+
+/* A verdict that knows of no failure counts as long as before. */
+static void keep_more(struct hw_context *context, const struct candidate *candidate,
+                      const struct cached *entry, const struct verdict *verdict,
+                      bool failed)
+{
+    struct cached more = *entry;
+    if (!verdict_encode(verdict, &more.bytes, &more.size))
+        return;
+    more.open_end = true;
+    more.kind = kind_of(verdict);
+    put_outcome(&more, verdict);
+    if (failed)
+        cache_store(context, candidate, &more);
+    else
+        cache_replace(context, candidate, &more);
+    free(more.bytes);
+}
+
+void remember_more(struct hw_context *context, const struct candidate *candidate,
+                   const struct only *only, const struct verdict *found)
+{
+    struct cached entry;
+    struct verdict verdict;
+    if (!cache_find(context, candidate, &entry))
+        return;
+    if (verdict_decode(&verdict, entry.bytes, entry.size)) {
+        const uint32_t before = verdict.withdrawn_count;
+        if (verdict_add(&verdict, only->device, &only->form, found))
+            keep_more(context, candidate, &entry, &verdict,
+                      verdict.withdrawn_count > before);
+        verdict_free(&verdict);
+    }
     free(entry.bytes);
 }

@@ -8,6 +8,7 @@
 #include "open/verdict.h"
 #include "run/device.h"
 #include "run/pool.h"
+#include "run/untested.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,7 @@ bool registry_matches(const struct plugin *plugin, const struct verdict *verdict
 static void device_free(struct hw_device *device)
 {
     device_sleep(device);
+    untested_free(device);
     pthread_mutex_destroy(&device->lock);
     free(device->profile);
     free(device->closed_counts);

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* The last character is the version of the format: of the fields, and of their meaning. */
-const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '3' };
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '4' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
 
@@ -107,6 +107,17 @@ static void put_withdrawn(struct writer *writer, const struct withdrawn *withdra
     put_text(writer, withdrawn->why);
 }
 
+static void put_form(struct writer *writer, const struct op_form *form)
+{
+    put_u32(writer, form->op);
+    put(writer, form->dtype, sizeof form->dtype);
+}
+
+static size_t left_size(const struct verdict *verdict)
+{
+    return (size_t)verdict->device_count * verdict->form_count;
+}
+
 static void put_left_out(struct writer *writer, const struct left_out *left_out)
 {
     put_text(writer, left_out->name);
@@ -129,6 +140,10 @@ static void put_fields(struct writer *writer, const struct verdict *verdict)
     put_u32(writer, verdict->withdrawn_count);
     for (uint32_t i = 0; i < verdict->withdrawn_count; i++)
         put_withdrawn(writer, &verdict->withdrawn[i]);
+    put_u32(writer, verdict->form_count);
+    for (uint32_t i = 0; i < verdict->form_count; i++)
+        put_form(writer, &verdict->forms[i]);
+    put(writer, verdict->left, left_size(verdict));
     put_u32(writer, verdict->left_out_count);
     for (uint32_t i = 0; i < verdict->left_out_count; i++)
         put_left_out(writer, &verdict->left_out[i]);
@@ -143,7 +158,7 @@ bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t
     put(&writer, empty, FRAME_TAIL);
     if (writer.failed || verdict->device_count > MAX_DEVICES ||
         verdict->withdrawn_count > VERDICT_WITHDRAWN ||
-        verdict->left_out_count > LEFT_OUT_MAX) {
+        verdict->form_count > VERDICT_FORMS || verdict->left_out_count > LEFT_OUT_MAX) {
         free(writer.bytes);
         return false;
     }
@@ -234,17 +249,22 @@ static bool get_devices(struct reader *reader, struct verdict *verdict)
     return true;
 }
 
+static bool get_form(struct reader *reader, uint32_t *op, int32_t dtype[MAX_OPERANDS])
+{
+    bool good = get_u32(reader, op) && *op < HW_OP_COUNT &&
+                get(reader, dtype, MAX_OPERANDS * sizeof *dtype);
+    for (int i = 0; i < MAX_OPERANDS && good; i++)
+        good = dtype[i] >= 0 && dtype[i] < HW_DTYPE_END;
+    return good;
+}
+
 static bool get_one_withdrawn(struct reader *reader, const struct verdict *verdict,
                               struct withdrawn *withdrawn)
 {
     if (!get_u32(reader, &withdrawn->device) ||
-        withdrawn->device >= verdict->device_count || !get_u32(reader, &withdrawn->op) ||
-        withdrawn->op >= HW_OP_COUNT ||
-        !get(reader, withdrawn->dtype, sizeof withdrawn->dtype))
+        withdrawn->device >= verdict->device_count ||
+        !get_form(reader, &withdrawn->op, withdrawn->dtype))
         return false;
-    for (int i = 0; i < MAX_OPERANDS; i++)
-        if (withdrawn->dtype[i] < 0 || withdrawn->dtype[i] >= HW_DTYPE_END)
-            return false;
     return get_text(reader, &withdrawn->why) && withdrawn->why;
 }
 
@@ -259,6 +279,27 @@ static bool get_withdrawn(struct reader *reader, struct verdict *verdict)
                                &verdict->withdrawn[verdict->withdrawn_count++]))
             return false;
     return true;
+}
+
+static bool get_forms(struct reader *reader, struct verdict *verdict)
+{
+    uint32_t count;
+    if (!get_u32(reader, &count) || count > VERDICT_FORMS ||
+        (count && !verdict->device_count) ||
+        !(verdict->forms = calloc((size_t)count + 1, sizeof *verdict->forms)))
+        return false;
+    for (; verdict->form_count < count; verdict->form_count++) {
+        struct op_form *form = &verdict->forms[verdict->form_count];
+        if (!get_form(reader, &form->op, form->dtype))
+            return false;
+    }
+    uint64_t sum = 0;
+    const size_t size = left_size(verdict);
+    if (!(verdict->left = malloc(size + 1)) || !get(reader, verdict->left, size))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        sum += verdict->left[i];
+    return sum <= verdict->untested;
 }
 
 static bool get_left_out(struct reader *reader, struct verdict *verdict)
@@ -284,8 +325,9 @@ static bool get_fields(struct reader *reader, struct verdict *verdict)
            (HW_OP_COUNT == 64 || verdict->ops >> HW_OP_COUNT == 0) &&
            get_u32(reader, &verdict->tested) && get_u32(reader, &verdict->untested) &&
            get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
-           get_withdrawn(reader, verdict) && get_left_out(reader, verdict) &&
-           (verdict->version || verdict->reason) && !reader->left;
+           get_withdrawn(reader, verdict) && get_forms(reader, verdict) &&
+           get_left_out(reader, verdict) && (verdict->version || verdict->reason) &&
+           !reader->left;
 }
 
 /* Whether the bytes have the length and the checksum that they state. */
@@ -324,8 +366,60 @@ void verdict_free(struct verdict *verdict)
     left_out_free(verdict->left_out, verdict->left_out_count);
     free(verdict->devices);
     free(verdict->withdrawn);
+    free(verdict->forms);
+    free(verdict->left);
     free(verdict->message);
     free(verdict->remedy);
     free(verdict->version);
     *verdict = (struct verdict){ 0 };
+}
+
+/* ---- more of it ---- */
+
+static bool is_known(const struct verdict *verdict, const struct withdrawn *withdrawn)
+{
+    bool known = false;
+    for (uint32_t i = 0; i < verdict->withdrawn_count && !known; i++) {
+        const struct withdrawn *w = &verdict->withdrawn[i];
+        known = w->device == withdrawn->device && w->op == withdrawn->op &&
+                !memcmp(w->dtype, withdrawn->dtype, sizeof w->dtype);
+    }
+    return known;
+}
+
+static bool add_withdrawn(struct verdict *verdict, const struct verdict *found)
+{
+    const uint32_t most = verdict->withdrawn_count + found->withdrawn_count;
+    struct withdrawn *longer =
+        most > VERDICT_WITHDRAWN ? NULL
+                                 : realloc(verdict->withdrawn, (most + 1) * sizeof *longer);
+    if (!longer)
+        return false;
+    verdict->withdrawn = longer;
+    for (uint32_t i = 0; i < found->withdrawn_count; i++) {
+        struct withdrawn one = found->withdrawn[i];
+        if (is_known(verdict, &one))
+            continue;
+        if (!(one.why = strdup(one.why)))
+            return false;
+        verdict->withdrawn[verdict->withdrawn_count++] = one;
+    }
+    return true;
+}
+
+bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
+                 const struct verdict *found)
+{
+    if (device >= verdict->device_count || !add_withdrawn(verdict, found))
+        return false;
+    for (uint32_t i = 0; i < verdict->form_count; i++) {
+        if (memcmp(&verdict->forms[i], form, sizeof *form) != 0)
+            continue;
+        uint8_t *left = &verdict->left[device * verdict->form_count + i];
+        verdict->untested -= *left;
+        verdict->tested += *left < found->tested ? *left : found->tested;
+        *left = 0;
+    }
+    verdict->microseconds += found->microseconds;
+    return true;
 }

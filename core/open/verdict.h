@@ -12,7 +12,8 @@
 enum {
     VERDICT_BYTES = 1 << 20,
     VERDICT_TEXT = 1024, /* of a string, with its NUL */
-    VERDICT_WITHDRAWN = 1024
+    VERDICT_WITHDRAWN = 1024,
+    VERDICT_FORMS = 512 /* more than the admission test has */
 };
 
 /* A device, as the plugin reported it. */
@@ -43,9 +44,14 @@ struct verdict {
     uint64_t microseconds;
     uint32_t device_count; /* 1 to MAX_DEVICES if the plugin can be used, else 0 */
     uint32_t withdrawn_count;
+    uint32_t form_count;     /* 0: no case was left out because time ran out */
     uint32_t left_out_count; /* also if the plugin cannot be used */
     struct verdict_device *devices;
     struct withdrawn *withdrawn;
+    /* All forms that cases have, and how many cases of each were left out because time ran out:
+     * for each device, a number for each form. */
+    struct op_form *forms;
+    uint8_t *left;
     struct left_out *left_out; /* their strings are not NULL */
 };
 
@@ -59,6 +65,11 @@ bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t
 bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size);
 
 void verdict_free(struct verdict *verdict);
+
+/* Adds what a later test of one form on one device found: the verdict `found`, of hw-probe. False
+ * if memory runs out or there is no room: then some of it is missing. */
+bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
+                 const struct verdict *found);
 
 /* The first bytes of every verdict. */
 extern const char verdict_magic[8];

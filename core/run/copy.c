@@ -9,13 +9,13 @@
 #include "run/args.h"
 #include "run/buffer.h"
 #include "run/check.h"
-#include "run/demotion.h"
 #include "run/device.h"
 #include "run/layout.h"
 #include "run/queue.h"
 #include "run/stage.h"
 #include "run/support.h"
 #include "run/transfer.h"
+#include "run/untested.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,13 +26,13 @@
 
 /* ---- on the queue's device and the host ---- */
 
-/* Whether the device is asked for the copy: its plugin has the op, and it has not failed there. */
+/* Whether the device is given the copy: its plugin has the op, and it has not failed there. */
 static bool has_op(const struct hw_queue *queue, const struct hw_tensor *dst,
                    const struct hw_tensor *src)
 {
     const struct hw_copy op = { .src = *src, .dst = *dst };
     return plugin_has(queue->device->plugin, HW_OP_COPY) &&
-           !check_demotion(queue->device, HW_OP_COPY, &op);
+           !admit(queue->device, HW_OP_COPY, &op);
 }
 
 /* Whether bytes can be transferred unchanged between the host and a device that cannot

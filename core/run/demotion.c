@@ -3,7 +3,8 @@
  * device is not asked any more for this op on operands of these dtypes, and the next device in the
  * context's order computes it: see fallback.c. That is logged once, listed by hw_explain(), and
  * lasts until hw_device_reset().
- * What the admission test has found before is listed when the context is opened.
+ * What the admission test has found is listed when the context is opened, or before the op is first
+ * used (untested.c).
  *
  * Queues remember calls that their device took (seen.h). A demotion makes the queues of the device
  * look up from that: the generation of each is made one that no process has, so that its next call
@@ -176,7 +177,10 @@ bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OP
     write_withdrawn(op, dtypes, made->dtypes);
     pthread_mutex_lock(&device->context->lock);
     add(made);
+    wake_queues(
+        device); /* of an op that ended a process, they may have seen other dtypes */
     pthread_mutex_unlock(&device->context->lock);
+    device_changed(device);
     return true;
 }
 

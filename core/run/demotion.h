@@ -33,8 +33,8 @@ struct failure {
  * Logged, and in hw_explain(). Does nothing if that was so before, or if out of memory. */
 void demote(const struct failure *failure);
 
-/* The same, before the device is used: the admission test (tools/probe) found that the op fails,
- * or is wrong, on operands of these dtypes, where HW_NONE is any, or absent. Not logged. False if
+/* The same, before the op is used: the admission test (tools/probe) found that it fails, or is
+ * wrong, on operands of these dtypes, where HW_NONE is any, or absent. Not logged. False if
  * out of memory. */
 bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OPERANDS],
               const char *why);
@@ -43,15 +43,22 @@ bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OP
 void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],
                      char text[DTYPES_SIZE]);
 
+/* In hw_device.demoted, beside the count of demotions, so that one look at it tells whether a call
+ * needs more: see untested.h. hw_device_reset() clears it as well. */
+#define UNTESTED (UINT32_C(1) << 31)
+
+static inline bool has_demotions(const struct hw_device *device)
+{
+    return (atomic_load_explicit(&device->demoted, memory_order_acquire) & ~UNTESTED) != 0;
+}
+
 /* HW_UNSUPPORTED, with the reason, if other devices compute the op. */
 enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *args);
 
 static inline enum hw_status check_demotion(struct hw_device *device, uint32_t op,
                                             const void *args)
 {
-    return unlikely(atomic_load_explicit(&device->demoted, memory_order_acquire) != 0)
-               ? find_demotion(device, op, args)
-               : HW_OK;
+    return unlikely(has_demotions(device)) ? find_demotion(device, op, args) : HW_OK;
 }
 
 /* Forgets the calls that the queue has seen, if its device has demoted an op since. */

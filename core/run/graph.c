@@ -314,7 +314,7 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
 {
     enum hw_status status = HW_OK;
     const struct node *nodes = graph->nodes + segment->first;
-    if (!segment->built || (graph->device->demoted && has_demoted(graph, segment))) {
+    if (!segment->built || (has_demotions(graph->device) && has_demoted(graph, segment))) {
         for (uint32_t i = 0; i < segment->count && !status; i++)
             status = replay(queue, &nodes[i]);
         return status;

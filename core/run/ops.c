@@ -12,11 +12,11 @@
 #include "run/args.h"
 #include "run/check.h"
 #include "run/copy.h"
-#include "run/demotion.h"
 #include "run/fallback.h"
 #include "run/queue.h"
 #include "run/route.h"
 #include "run/seen.h"
+#include "run/untested.h"
 
 #ifdef __x86_64__
 #include "run/seen_avx2.h"
@@ -41,7 +41,7 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
     *status = check_call(args, &check);
     if (*status)
         return false;
-    if (check_demotion(queue->device, op, args))
+    if (!(check.traits & TRAIT_EMPTY) && admit(queue->device, op, args))
         check.traits |= TRAIT_DEMOTED;
     if (!(check.traits & queue->cold_traits[op])) {
         if (plugin_has(queue->device->plugin, op)) /* else copies may be transfers */

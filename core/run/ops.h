@@ -15,6 +15,12 @@ struct operand_row {
 
 #define MAX_OPERANDS 8
 
+/* An op on operands of these dtypes, in the order of its operands; HW_NONE: absent. */
+struct op_form {
+    uint32_t op; /* enum hw_op */
+    int32_t dtype[MAX_OPERANDS];
+};
+
 /* Room for any op's struct. */
 union any_op {
 #define X(NAME, name) struct hw_##name name;

@@ -18,6 +18,7 @@
 #include "run/scratch.h"
 #include "run/stage.h"
 #include "run/support.h"
+#include "run/untested.h"
 
 #include <string.h>
 
@@ -95,11 +96,28 @@ static enum hw_status write_back(struct call *call)
     return status;
 }
 
+/* Views are copied by an op as well, which may not have been tested yet. */
+static enum hw_status admit_copies(const struct call *call)
+{
+    const struct op_row *row = &op_rows[call->op];
+    struct hw_device *device = call->queue->device;
+    enum hw_status status = HW_OK;
+    for (uint32_t i = 0; i < row->operand_count && !status; i++) {
+        const struct hw_tensor *t = operand_at(&call->whole, &row->operands[i]);
+        const struct hw_copy copy = { .src = *t, .dst = *t };
+        if (must_replace(device, call->op, t) && !must_stage(device, t))
+            status = admit(device, HW_OP_COPY, &copy);
+    }
+    return status;
+}
+
 /* `given`: the op as the caller passed it. */
 static enum hw_status call_routed(struct call *call, const void *given)
 {
     struct hw_queue *queue = call->queue;
-    enum hw_status status = replace_all(call);
+    enum hw_status status = admit_copies(call);
+    if (!status)
+        status = replace_all(call);
     if (status == HW_UNSUPPORTED)
         return fall_back(queue, call->op, given, status);
     if (status)

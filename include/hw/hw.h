@@ -187,6 +187,10 @@ struct hw_options {
  * names, the CPU plugin of this build, and with HW_PROBE=inproc all. `options` may be NULL. The
  * call, and the first use of a device, need at least 64 KiB of stack.
  *
+ * If there was no time to test all ops of a plugin there, each of the others is tested in the same
+ * way when a device is about to be given it for the first time, on operands of these dtypes; that
+ * call takes longer.
+ *
  * Returns HW_NO_DEVICE if no device can be used, or if a backend that the settings name or
  * require is missing or cannot be used. Returns HW_INVALID if a setting is invalid (the
  * message names its source and the accepted values), HW_IO if the configuration file cannot
@@ -269,8 +273,9 @@ HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t o
  * so, if HW_FALLBACK allows that, for this call and for all later ones on operands of the
  * same dtypes. That is logged, and "demotions" of hw_explain() lists it; this function
  * takes it back. So it does with ops that were wrong or failed when the plugin was tried, before
- * the device was ever used. (If an output of the op is also an input, which the failure may have
- * overwritten, this call fails, and only later ones are computed elsewhere.)
+ * the device was ever used; and those that were not tried then are used without a test. (If an
+ * output of the op is also an input, which the failure may have overwritten, this call fails, and
+ * only later ones are computed elsewhere.)
  *
  * It may be called while other threads use the device. Returns HW_LOST if the device is lost: it
  * stays so. */

@@ -57,6 +57,47 @@ static void timeouts_wait_longer_each_time(void **state)
     end(&w);
 }
 
+/* Where ops are tested when they are first used, a start at which nothing failed does not mean that
+ * nothing will. */
+static void success_with_an_open_end(void **state)
+{
+    struct world w;
+    struct cached half;
+    (void)state;
+    begin(&w);
+    assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 10);
+    half = store(&w, CACHE_SUCCESS);
+    assert_int_equal(half.timeouts, 0);
+    store(&w, CACHE_BACKOFF);
+    half.open_end = true;
+    half.kind = CACHE_SUCCESS;
+    half.bytes = (unsigned char *)"half";
+    half.size = 4;
+    assert_true(cache_store(&w.context, &w.candidate, &half));
+    assert_int_equal(half.expires, 0);
+    assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 20);
+    end(&w);
+}
+
+/* More of a plugin was tested: its verdict is as old as before. */
+static void replaced_with_its_date(void **state)
+{
+    struct world w;
+    struct cached found;
+    (void)state;
+    begin(&w);
+    const struct cached more = store(&w, CACHE_BACKOFF);
+    clock_time += 9;
+    assert_true(cache_replace(&w.context, &w.candidate, &more));
+    assert_true(cache_find(&w.context, &w.candidate, &found));
+    assert_int_equal(found.timeouts, 1);
+    assert_int_equal(found.written, clock_time - 9);
+    free(found.bytes);
+    clock_time += 1;
+    assert_false(is_there(&w));
+    end(&w);
+}
+
 static void clock_that_is_set_back(void **state)
 {
     struct world w;
@@ -313,6 +354,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_expire),
         cmocka_unit_test(timeouts_wait_longer_each_time),
+        cmocka_unit_test(success_with_an_open_end),
+        cmocka_unit_test(replaced_with_its_date),
         cmocka_unit_test(clock_that_is_set_back),
         cmocka_unit_test(bound_plugin_has_no_verdict),
         cmocka_unit_test(last_to_bind_shows_the_verdict),

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,84 @@ static void test_first_use(void **state)
     assert_true(refused > 20);
 }
 
+/* ---- an op that was left out of the admission test ---- */
+
+enum { COUNT = 4 };
+
+static int64_t cases_tested(struct hw_context *context)
+{
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("later/hw_ops_later_right.so"));
+    const int64_t tested =
+        json_integer_value(json_object_get(json_object_get(entry, "admission"), "tested"));
+    json_decref(json);
+    return tested;
+}
+
+/* An op is computed for the first time while the n-th allocation, or file call, fails; returns
+ * whether there were n. Whether it could be tested or not, the result is right. */
+static bool compute_with(unsigned n, int error, unsigned *untested)
+{
+    const struct hw_options options = { .probe = "child", .probe_timeout = "1" };
+    float x[COUNT] = { 1, 2, 3, 4 }, y[COUNT] = { 0 };
+    const struct hw_scale op = { .x = hw_host_1d(x, HW_F32, COUNT),
+                                 .y = hw_host_1d(y, HW_F32, COUNT),
+                                 .scale = 2 };
+    struct hw_context *context;
+    struct hw_queue *queue;
+    assert_int_equal(open_on(lair("later"), &options, &context), HW_OK);
+    assert_int_equal(hw_queue_open(hw_device_at(context, 0), NULL, &queue), HW_OK);
+    const int64_t before = cases_tested(context);
+    failing.left = n;
+    failing.error = error;
+    const enum hw_status status = hw_scale(queue, &op);
+    const bool reached = failing.left == 0;
+    failing.left = 0;
+    if (status)
+        fail_msg("failure %u: %s", n, hw_message());
+    for (int i = 0; i < COUNT; i++)
+        assert_true(y[i] == 2 * x[i]);
+    *untested += cases_tested(context) == before;
+    hw_close(context);
+    return reached;
+}
+
+/* Each time from the verdict as it is after the first start; every other failure, for each takes
+ * two processes. */
+static void test_op_left_out(void **state)
+{
+    static const int errors[] = { 0, EMFILE };
+    struct hw_context *context;
+    glob_t found;
+    size_t size;
+    (void)state;
+    if (!getenv("HW_TEST_CHILD"))
+        skip();
+    make_directory(lair("later"));
+    put_plugin(lair("later"), "ops_later_right");
+    setenv("HW_TEST_OPENED", lair("later.runs"), 1);
+    const struct hw_options options = { .probe = "child", .probe_timeout = "1" };
+    assert_int_equal(open_on(lair("later"), &options, &context), HW_OK);
+    hw_close(context);
+    assert_int_equal(glob(lair(".cache/hw/verdicts.d/ops_later_right-*"), 0, NULL, &found),
+                     0);
+    unsigned char *verdict = read_file(found.gl_pathv[0], &size);
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        unsigned n = 1, untested = 0, before = count_descriptors();
+        while (compute_with(n, errors[i], &untested)) {
+            write_file(found.gl_pathv[0], verdict, size);
+            assert_true((n += 2) < MOST_CALLS);
+        }
+        write_file(found.gl_pathv[0], verdict, size);
+        assert_int_equal(count_descriptors(), before);
+        print_message("# every other one of %u %s failed once, %u ops untested with them\n",
+                      n - 1, errors[i] ? "calls" : "allocations", untested);
+        assert_true(untested > 20 && untested < n);
+    }
+    free(verdict);
+    globfree(&found);
+}
+
 static bool has(struct hw_context *context, const char *name)
 {
     struct hw_device *device;
@@ -281,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_allocations),
                                         cmocka_unit_test(test_calls),
                                         cmocka_unit_test(test_first_use),
+                                        cmocka_unit_test(test_op_left_out),
                                         cmocka_unit_test(test_rescan) };
     return cmocka_run_group_tests_name("failures", tests, make_plugins, lair_close);
 }

@@ -49,6 +49,13 @@ static struct withdrawn withdrawn[] = {
     { .device = 1, .op = HW_OP_SILU, .why = wrong },
     { .device = 0, .op = HW_OP_MATMUL, .dtype = { HW_F32, HW_Q4_0 }, .why = wrong },
 };
+static struct op_form forms[] = {
+    { .op = HW_OP_SILU, .dtype = { HW_F32, HW_F32 } },
+    { .op = HW_OP_MATMUL, .dtype = { HW_F32, HW_Q4_0, HW_NONE, HW_F32 } },
+    { .op = HW_OP_SILU, .dtype = { HW_BF16, HW_BF16 } },
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+static uint8_t left[] = { 0, 4, 1, 2, 0, 0 }; /* of two devices */
 static const struct verdict good = { .version = version,
                                      .ops = 1u << HW_OP_MATMUL | 1u << HW_OP_SILU,
                                      .tested = 55,
@@ -57,8 +64,11 @@ static const struct verdict good = { .version = version,
                                      .device_count = 2,
                                      .devices = devices,
                                      .withdrawn_count = 2,
+                                     .form_count = FORMS,
                                      .left_out_count = 1,
                                      .withdrawn = withdrawn,
+                                     .forms = forms,
+                                     .left = left,
                                      .left_out = left_out };
 
 static void make_devices(void)
@@ -100,6 +110,11 @@ static void same_verdict(const struct verdict *a, const struct verdict *b)
         assert_int_equal(x->op, y->op);
         assert_memory_equal(x->dtype, y->dtype, sizeof x->dtype);
         same_text(x->why, y->why);
+    }
+    assert_int_equal(a->form_count, b->form_count);
+    if (a->form_count) {
+        assert_memory_equal(a->forms, b->forms, a->form_count * sizeof *a->forms);
+        assert_memory_equal(a->left, b->left, (size_t)a->device_count * a->form_count);
     }
     assert_int_equal(a->left_out_count, b->left_out_count);
     for (uint32_t i = 0; i < a->left_out_count; i++) {
@@ -174,8 +189,9 @@ static void nonsense(void **state)
                      unknown_dtype = { .dtype = { HW_DTYPE_END }, .why = wrong },
                      silent = { 0 };
     struct left_out nobody = { NULL, old }, groundless = { old, NULL };
-    struct verdict wrongs[] = { good, good, good, good,    good,
-                                good, good, good, stopped, stopped };
+    struct op_form no_op = { .op = HW_OP_COUNT }, no_dtype = { .dtype = { 0, -1 } };
+    struct verdict wrongs[] = { good, good, good,    good,    good, good, good,
+                                good, good, stopped, stopped, good, good };
     (void)state;
     wrongs[0].device_count = 0;
     wrongs[1].devices = &nameless, wrongs[1].device_count = 1;
@@ -185,8 +201,11 @@ static void nonsense(void **state)
     wrongs[5].withdrawn = &silent, wrongs[5].withdrawn_count = 1;
     wrongs[6].version = NULL;
     wrongs[7].left_out = &nobody;
-    wrongs[8].ops = UINT64_C(1) << HW_OP_COUNT;
-    wrongs[9].left_out = &groundless, wrongs[9].left_out_count = 1;
+    wrongs[8].untested = 6; /* seven cases of forms */
+    wrongs[9].ops = UINT64_C(1) << HW_OP_COUNT;
+    wrongs[10].left_out = &groundless, wrongs[10].left_out_count = 1;
+    wrongs[11].forms = &no_op, wrongs[11].form_count = 1;
+    wrongs[12].forms = &no_dtype, wrongs[12].form_count = 1;
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
         unsigned char *bytes;
         size_t size;
@@ -204,11 +223,16 @@ static void limits(void **state)
     static struct withdrawn many[VERDICT_WITHDRAWN + 1];
     static struct verdict_device most[MAX_DEVICES + 1];
     static char text[VERDICT_TEXT + 1];
+    static struct op_form all[VERDICT_FORMS + 1];
+    static uint8_t none[(MAX_DEVICES + 1) * (VERDICT_FORMS + 1)];
     struct verdict verdict = { .version = version,
                                .device_count = MAX_DEVICES,
                                .devices = most,
                                .withdrawn_count = VERDICT_WITHDRAWN,
-                               .withdrawn = many },
+                               .form_count = VERDICT_FORMS,
+                               .withdrawn = many,
+                               .forms = all,
+                               .left = none },
                    back;
     unsigned char *bytes;
     size_t size;
@@ -228,6 +252,9 @@ static void limits(void **state)
     verdict.withdrawn_count++;
     assert_false(verdict_encode(&verdict, &bytes, &size));
     verdict.withdrawn_count = 0;
+    verdict.form_count++;
+    assert_false(verdict_encode(&verdict, &bytes, &size));
+    verdict.form_count = 0;
     verdict.device_count++;
     assert_false(verdict_encode(&verdict, &bytes, &size));
     verdict.device_count = 1;
@@ -239,6 +266,48 @@ static void limits(void **state)
     for (int i = 0; i < VERDICT_WITHDRAWN; i++)
         many[i].why = text;
     assert_false(verdict_encode(&verdict, &bytes, &size)); /* too large in all */
+}
+
+/* ---- more of it ---- */
+
+static void add_to_it(struct verdict *verdict, const struct op_form *form,
+                      const struct verdict *found)
+{
+    if (!verdict_add(verdict, 0, form, found))
+        fail_msg("nothing is added");
+}
+
+/* What a later test has found is part of it, and what failed is in it once. */
+static void later_findings(void **state)
+{
+    struct withdrawn bad = { .op = HW_OP_MATMUL,
+                             .dtype = { HW_F32, HW_F32 },
+                             .why = wrong };
+    const struct verdict right = { .tested = 6, .microseconds = 5 },
+                         failed = { .tested = 1, .withdrawn_count = 1, .withdrawn = &bad };
+    struct verdict verdict;
+    unsigned char *bytes;
+    size_t size;
+    (void)state;
+    assert_true(verdict_encode(&good, &bytes, &size));
+    assert_true(verdict_decode(&verdict, bytes, size));
+    free(bytes);
+    add_to_it(&verdict, &forms[1], &right);
+    assert_int_equal(verdict.untested, good.untested - 4);
+    assert_int_equal(verdict.tested, good.tested + 4); /* two of these were not left out */
+    assert_int_equal(verdict.left[1], 0);
+    assert_int_equal(verdict.left[2], 1); /* another form, ... */
+    assert_int_equal(verdict.left[3], 2); /* and another device */
+    assert_true(verdict.microseconds == good.microseconds + 5);
+    for (int i = 0; i < 2; i++)
+        add_to_it(&verdict, &forms[2], &failed);
+    assert_int_equal(verdict.withdrawn_count, good.withdrawn_count + 1);
+    assert_int_equal(verdict.untested, good.untested - 5);
+    assert_false(verdict_add(&verdict, 2, &forms[0], &right)); /* there is no such device */
+    assert_true(verdict_encode(&verdict, &bytes, &size));
+    assert_false(refused(bytes, size));
+    free(bytes);
+    verdict_free(&verdict);
 }
 
 /* A message is one line and controls no terminal. */
@@ -276,7 +345,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_and_back), cmocka_unit_test(cuts_and_changes),
         cmocka_unit_test(nonsense),       cmocka_unit_test(limits),
-        cmocka_unit_test(one_line),
+        cmocka_unit_test(one_line),       cmocka_unit_test(later_findings),
     };
     make_devices();
     return argc == 3 ? write_corpus(argv + 1) : cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,14 @@ static void check(const uint8_t *data, size_t size)
         if (verdict.withdrawn[i].device >= verdict.device_count ||
             verdict.withdrawn[i].op >= HW_OP_COUNT || !verdict.withdrawn[i].why)
             abort();
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < verdict.device_count * verdict.form_count; i++)
+        sum += verdict.left[i];
+    for (uint32_t i = 0; i < verdict.form_count; i++)
+        if (verdict.forms[i].op >= HW_OP_COUNT)
+            abort();
+    if (sum > verdict.untested || verdict.form_count > VERDICT_FORMS)
+        abort();
     /* What was read can be written, in as many bytes. */
     if (!verdict_encode(&verdict, &bytes, &length) || length != size)
         abort();

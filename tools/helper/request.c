@@ -5,7 +5,6 @@
 
 #include "base/platform.h"
 #include "base/process.h"
-#include "open/child.h"
 #include "open/config.h"
 #include "open/config_value.h"
 
@@ -87,17 +86,44 @@ static bool read_setting(struct settings *settings, char *text)
     return false;
 }
 
-/* "library=<path>", or a setting. */
-static bool read_rest(struct request *request, char *text)
+static bool read_library(struct request *request, const char *path)
 {
-    static const char library[] = "library=";
-    const size_t length = sizeof library - 1;
-    if (strncmp(text, library, length) != 0)
-        return read_setting(&request->settings, text);
     if (request->library_count == LOADED_MAX)
         return false;
-    request->libraries[request->library_count++] = text + length;
+    request->libraries[request->library_count++] = path;
     return true;
+}
+
+/* "<device>,<op>,<dtype>,...": as many as there may be operands. */
+static bool read_only(struct request *request, char *text)
+{
+    uint64_t numbers[MAX_OPERANDS + 2];
+    size_t count = 0;
+    char *rest = NULL;
+    for (char *at = strtok_r(text, ",", &rest); at; at = strtok_r(NULL, ",", &rest))
+        if (count == MAX_OPERANDS + 2 || !read_number(at, &numbers[count++]))
+            return false;
+    if (count != MAX_OPERANDS + 2 || numbers[0] > UINT32_MAX || numbers[1] >= HW_OP_COUNT)
+        return false;
+    request->has_only = true;
+    request->only = (struct only){ (uint32_t)numbers[0], { .op = (uint32_t)numbers[1] } };
+    for (int i = 0; i < MAX_OPERANDS; i++) {
+        if (numbers[i + 2] >= HW_DTYPE_END)
+            return false;
+        request->only.form.dtype[i] = (int32_t)numbers[i + 2];
+    }
+    return true;
+}
+
+/* "library=<path>", "only=<numbers>", or a setting. */
+static bool read_rest(struct request *request, char *text)
+{
+    static const char library[] = "library=", only[] = "only=";
+    if (!strncmp(text, library, sizeof library - 1))
+        return read_library(request, text + sizeof library - 1);
+    if (!strncmp(text, only, sizeof only - 1))
+        return read_only(request, text + sizeof only - 1);
+    return read_setting(&request->settings, text);
 }
 
 bool request_read(struct request *request, int count, char **arguments)

@@ -4,7 +4,7 @@
 #ifndef HELPER_REQUEST_H
 #define HELPER_REQUEST_H
 
-#include "open/candidate.h"
+#include "open/child.h"
 
 /* Which plugin, and how: from the arguments. */
 struct request {
@@ -15,6 +15,8 @@ struct request {
     struct settings settings;
     const char *libraries[LOADED_MAX]; /* that the application has loaded */
     uint32_t library_count;
+    bool has_only;
+    struct only only; /* is tested, if there is one */
 };
 
 /* The arguments of open/child.h. False if they make no sense. */

@@ -176,7 +176,7 @@ void subject_reason(struct subject *subject)
         return;
     for (uint32_t i = 0; i < verdict->device_count; i++)
         free(verdict->devices[i].fault);
-    verdict->device_count = verdict->withdrawn_count = 0;
+    verdict->device_count = verdict->withdrawn_count = verdict->form_count = 0;
     if (candidate && candidate->reason) {
         verdict->message = candidate->message ? strdup(candidate->message) : NULL;
         verdict->remedy = candidate->remedy ? strdup(candidate->remedy) : NULL;

@@ -35,6 +35,11 @@ struct progress {
     uint32_t tested, untested;
     uint32_t count;
     struct finding findings[VERDICT_WITHDRAWN];
+    /* What cases were about so far, and how many of each form a device has left out because time
+     * ran out. */
+    uint32_t form_count;
+    struct op_form forms[VERDICT_FORMS];
+    uint8_t left[MAX_DEVICES][VERDICT_FORMS];
 };
 
 struct subject {

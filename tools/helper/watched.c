@@ -61,8 +61,9 @@ void limit_memory(void)
 
 void limit_time(const struct request *request)
 {
-    const rlim_t seconds = (rlim_t)request->settings.probe_timeout *
-                           probe_stretch(&request->settings) * (usable_processors() + 1);
+    const rlim_t stretch = probe_stretch(&request->settings, request->has_only),
+                 seconds = (rlim_t)request->settings.probe_timeout * stretch *
+                           (usable_processors() + 1);
     const struct rlimit cpu = { seconds + 1, seconds + 2 };
     setrlimit(RLIMIT_CPU, &cpu);
 }
@@ -491,10 +492,11 @@ bool watched_prepare(struct watched *watched, const struct request *request)
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     sigaction(SIGCHLD, &action, NULL);
-    *watched =
-        (struct watched){ .progress = shared,
-                          .patience = request->settings.probe_timeout * UINT64_C(1000000),
-                          .stretch = probe_stretch(&request->settings),
-                          .case_stretch = case_stretch(&request->settings) };
+    *watched = (struct watched){
+        .progress = shared,
+        .patience = request->settings.probe_timeout * UINT64_C(1000000),
+        .stretch = probe_stretch(&request->settings, request->has_only),
+        .case_stretch = case_stretch(&request->settings, request->has_only)
+    };
     return shared != MAP_FAILED;
 }

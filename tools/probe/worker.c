@@ -63,9 +63,48 @@ bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
  * used, all cases may take minutes. */
 static uint64_t budget(const struct worker *worker)
 {
-    if (worker->subject.request->settings.probe_full)
+    const struct request *request = worker->subject.request;
+    if (request->settings.probe_full || request->has_only)
         return UINT64_MAX;
-    return worker->subject.request->settings.probe_timeout * UINT64_C(1000000) / 4;
+    return request->settings.probe_timeout * UINT64_C(1000000) / 4;
+}
+
+/* The number of the form, from 0; VERDICT_FORMS: there is no room for it. */
+static uint32_t form_number(struct progress *progress, const struct op_form *form)
+{
+    uint32_t i = 0;
+    while (i < progress->form_count && i < VERDICT_FORMS &&
+           memcmp(&progress->forms[i], form, sizeof *form) != 0)
+        i++;
+    if (i < VERDICT_FORMS && i >= progress->form_count) {
+        progress->forms[i] = *form;
+        progress->form_count = i + 1;
+    }
+    return i;
+}
+
+/* For want of time. It is tested before the library first needs it. */
+static void leave_out(const struct worker *worker, uint32_t op, const char *test)
+{
+    struct progress *progress = worker->subject.progress;
+    struct op_form form = { .op = op };
+    progress->untested++;
+    if (!verify_dtypes(test, form.dtype))
+        return;
+    const uint32_t number = form_number(progress, &form);
+    if (number < VERDICT_FORMS && worker->device->index < MAX_DEVICES &&
+        progress->left[worker->device->index][number] < UINT8_MAX)
+        progress->left[worker->device->index][number]++;
+}
+
+/* Whether the case is of the form that alone is asked for, if one is. */
+static bool is_wanted(const struct worker *worker, uint32_t op, const char *test)
+{
+    const struct request *request = worker->subject.request;
+    struct op_form form = { .op = op };
+    return !request->has_only ||
+           (op == request->only.form.op && verify_dtypes(test, form.dtype) &&
+            !memcmp(&form, &request->only.form, sizeof form));
 }
 
 /* Whether it is the op's turn, the plugin has it, and nothing of it ended an earlier worker. */
@@ -83,10 +122,10 @@ static bool begin_case(void *user, uint32_t op, const char *test)
     struct worker *worker = user;
     struct progress *progress = worker->subject.progress;
     worker->number++;
-    if (!is_open(worker, op))
+    if (!is_open(worker, op) || !is_wanted(worker, op, test))
         return false;
     if (progress->spent >= budget(worker)) {
-        progress->untested++;
+        leave_out(worker, op, test);
         return false;
     }
     progress->device = (uint32_t)worker->device->index;
@@ -112,6 +151,13 @@ static bool add_failure(struct worker *worker, const struct verify_result *resul
            withdraw(worker->device, progress->op, result->dtypes, why);
 }
 
+static void note_form(struct progress *progress, const struct verify_result *result)
+{
+    struct op_form form = { .op = progress->op };
+    memcpy(form.dtype, result->dtypes, sizeof form.dtype);
+    (void)form_number(progress, &form);
+}
+
 static bool end_case(void *user, const struct verify_result *result)
 {
     struct worker *worker = user;
@@ -120,6 +166,7 @@ static bool end_case(void *user, const struct verify_result *result)
     progress->tested += result->verdict == VERIFY_PASSED ||
                         result->verdict == VERIFY_FAILED;
     progress->untested += result->verdict == VERIFY_SKIPPED;
+    note_form(progress, result);
     if (atomic_load(&worker->device->lost)) {
         fprintf(stderr, "%s\n", result->text);
         _exit(DEVICE_LOST);
@@ -153,8 +200,24 @@ static enum hw_status test_ops(struct worker *worker, const char *op)
     };
     struct verify_counts counts = { 0 };
     char error[VERIFY_ERROR_TEXT];
-    worker->copying = op != NULL;
+    worker->copying = op && !strcmp(op, "copy");
     return verify_test(worker->device, &filter, &calls, &counts, error);
+}
+
+static enum hw_status test_all(struct worker *worker)
+{
+    const enum hw_status status = test_ops(worker, "copy");
+    return status || worker->full ? status : test_ops(worker, NULL);
+}
+
+/* Operands are taken to the device by transfers, because copies may be untested, too. */
+static enum hw_status test_only(struct worker *worker, const struct only *only)
+{
+    const int32_t any[MAX_OPERANDS] = { 0 };
+    if (only->form.op != HW_OP_COPY &&
+        !withdraw(worker->device, HW_OP_COPY, any, "it is not what is tested"))
+        return fail(HW_NO_MEMORY, "out of memory for the admission test");
+    return test_ops(worker, hw_op_name(only->form.op));
 }
 
 /* The device is open. */
@@ -164,9 +227,9 @@ static enum hw_status test_device(struct worker *worker, struct hw_device *devic
     worker->number = 0;
     if (!withdraw_known(worker))
         return fail(HW_NO_MEMORY, "out of memory for the admission test");
-    enum hw_status status = test_ops(worker, "copy");
-    if (!status && !worker->full)
-        status = test_ops(worker, NULL);
+    const struct request *request = worker->subject.request;
+    enum hw_status status = request->has_only ? test_only(worker, &request->only)
+                                              : test_all(worker);
     atomic_store(&worker->subject.progress->begun, 0);
     return !status && worker->full
                ? fail(HW_INTERNAL, "more of its ops fail than can be listed")
@@ -182,6 +245,9 @@ static uint32_t try_devices(struct worker *worker)
     uint32_t good = 0;
     struct hw_device *device = worker->subject.candidate->plugin->devices;
     for (uint32_t i = 0; i < verdict->device_count; i++, device = device->next) {
+        const struct request *request = worker->subject.request;
+        if (request->has_only && request->only.device != i)
+            continue;
         worker->subject.progress->phase = PHASE_DEVICE;
         subject_say(&worker->subject, "while its device %u was opened", (unsigned)i);
         enum hw_status status = device_wake(device);
@@ -227,6 +293,26 @@ static bool fill_withdrawn(struct verdict *verdict, const struct progress *progr
     return verdict->withdrawn != NULL;
 }
 
+/* None if nothing was left out. */
+static bool fill_forms(struct verdict *verdict, const struct progress *progress)
+{
+    const uint32_t count = progress->form_count < VERDICT_FORMS ? progress->form_count
+                                                                : VERDICT_FORMS;
+    bool any = false;
+    verdict->forms = calloc(count + 1, sizeof *verdict->forms);
+    verdict->left = calloc((size_t)verdict->device_count * count + 1, 1);
+    if (!verdict->forms || !verdict->left)
+        return false;
+    memcpy(verdict->forms, progress->forms, count * sizeof *verdict->forms);
+    for (uint32_t i = 0; i < verdict->device_count; i++)
+        for (uint32_t k = 0; k < count; k++) {
+            verdict->left[i * count + k] = progress->left[i][k];
+            any = any || progress->left[i][k];
+        }
+    verdict->form_count = any ? count : 0;
+    return true;
+}
+
 void worker_run(const struct request *request, struct progress *progress,
                 struct verdict *verdict)
 {
@@ -238,7 +324,7 @@ void worker_run(const struct request *request, struct progress *progress,
         subject_close(subject);
     }
     if (subject->candidate && !subject->candidate->reason &&
-        !fill_withdrawn(verdict, progress))
+        !(fill_withdrawn(verdict, progress) && fill_forms(verdict, progress)))
         verdict->reason = REASON_NO_MEMORY;
     subject_reason(subject);
 }

@@ -5,7 +5,9 @@
  * too, which is right; with CROWD one more op, or four, that are as bad as silu; with COPIES a copy
  * that crashes; with ASKS no answer to whether it computes bf16. With DEVICES it has two devices:
  * the second is the one that is bad, in scale, too, and the first is opened the first time (0) or
- * the second time (1) that this is tried and no other: the file HW_TEST_OPENED tells. */
+ * the second time (1) that this is tried and no other: the file HW_TEST_OPENED tells. With LATER,
+ * another one of these functions, scale is bad, and that file, if there is one, has a byte for each
+ * time that it is tried; then it has a layernorm, too, which computes nothing. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
@@ -151,14 +153,31 @@ static int32_t tardy(void *device, int32_t dtype, float *more)
     return right(device, dtype, more);
 }
 
+/* The rest is left out: a quarter of HW_PROBE_TIMEOUT has passed; where the file says so. */
+static int32_t eats(void *device, int32_t dtype, float *more)
+{
+    static int calls;
+    if (!calls++ && is_tried() && getenv("HW_TEST_OPENED"))
+        usleep(300000);
+    return right(device, dtype, more);
+}
+
+/* Not sooner than a second thread has come. */
+static int32_t lingers(void *device, int32_t dtype, float *more)
+{
+    if (is_tried())
+        usleep(200000);
+    return right(device, dtype, more);
+}
+
 static int32_t second(void *device, int32_t dtype, float *more)
 {
     return (opened ? crashes : wrong)(device, dtype, more);
 }
 
 static int32_t (*const all[])(void *device, int32_t dtype, float *more) = {
-    right,   wrong, wrong_bf16, undefined, fails, loses,
-    crashes, ends,  hangs,      slow,      tardy, second,
+    right, wrong, wrong_bf16, undefined, fails,  loses, crashes,
+    ends,  hangs, slow,       tardy,     second, eats,  lingers,
 };
 
 /* ---- the harm ---- */
@@ -211,8 +230,13 @@ static int32_t silu(void *device, void *queue, const struct hw_silu *op)
 static int32_t scale(void *device, void *queue, const struct hw_scale *op)
 {
     const int32_t status = check(device, &op->x, &op->y);
-    const float more = ACT == second && opened ? 0.5f : 0;
+    float more = ACT == second && opened ? 0.5f : 0;
     (void)queue;
+#ifdef LATER
+    const int32_t worse = status ? status : LATER(device, op->x.dtype, &more);
+    if (worse)
+        return worse;
+#endif
     for (int64_t i = 0; !status && i < count_of(&op->x); i++)
         store(&op->y, i, load(&op->x, i) * op->scale + op->bias + more);
     return status;
@@ -234,6 +258,14 @@ X(activation)
 X(argmax)
 #endif
 #undef X
+
+#ifdef LATER
+static int32_t layernorm(void *device, void *queue, const struct hw_layernorm *op)
+{
+    (void)queue, (void)op;
+    return hw_fail(device, HW_UNSUPPORTED, "nothing at all");
+}
+#endif
 
 #ifdef COPIES
 static int32_t copy(void *device, void *queue, const struct hw_copy *op)
@@ -263,6 +295,9 @@ static int32_t count_two(void *self, int32_t *count)
     return HW_OK;
 }
 
+#endif
+
+#if defined DEVICES || defined LATER
 /* Whether this is the time, from 0, that it is started: each adds a byte to the file. */
 static int is_time(int time)
 {
@@ -284,6 +319,10 @@ static int32_t open_device(void *self, int32_t index, void **device)
         usleep(500000);
     if (ACT == tardy && is_tried())
         usleep(600000);
+#ifdef LATER
+    if (is_tried())
+        (void)is_time(0);
+#endif
 #ifdef DEVICES
     if (index == 0 && is_tried() && !is_time(DEVICES))
         return hw_fail(self, HW_DRIVER, "not this time");
@@ -314,6 +353,9 @@ static void change(struct hw_plugin *table)
 #endif
 #ifdef COPIES
         .copy = copy,
+#endif
+#ifdef LATER
+        .layernorm = layernorm,
 #endif
     };
     table->ops = &ops;

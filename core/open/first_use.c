@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* first_use.c - an op that the admission test left out for want of time is tested before it is
+ * first used: hw-probe is started for it alone, and what it finds is added to the verdict that is
+ * kept. If that is not possible the op is used all the same, as it was before there was a test; the
+ * log says why. */
+#include "base/message.h"
+#include "open/admission.h"
+#include "open/ladder.h"
+#include "open/recall.h"
+#include "run/untested.h"
+
+#include <stdlib.h>
+
+/* The candidate that the verdict on the plugin is about: as it was looked at last. */
+static const struct candidate *tested_candidate(const struct plugin *plugin)
+{
+    const struct candidate *outcome = atomic_load(&plugin->outcome);
+    return outcome ? outcome : plugin->candidate;
+}
+
+/* One warning is enough: the causes will be the same. */
+static void say_untested(const struct hw_device *device, const struct op_form *form,
+                         struct tested *sum, const char *why)
+{
+    char dtypes[DTYPES_SIZE];
+    const bool told = atomic_exchange(&sum->told, true);
+    write_withdrawn(form->op, form->dtype, dtypes);
+    log_line(&device->context->log, told ? HW_LOG_DEBUG : HW_LOG_WARN,
+             "%s (%s) is used on %s untested: there was no time for it in the admission "
+             "test, and now it cannot be tested: %s. Remedy: start the program again, or "
+             "test all with HW_PROBE=full hw status",
+             hw_op_name(form->op), dtypes, device->name, why);
+}
+
+static void say_tested(const struct hw_device *device, const struct op_form *form,
+                       const struct verdict *found)
+{
+    char dtypes[DTYPES_SIZE];
+    write_withdrawn(form->op, form->dtype, dtypes);
+    log_line(&device->context->log, HW_LOG_INFO,
+             "%s (%s) was tested on %s before its first use: %u cases in %u ms",
+             hw_op_name(form->op), dtypes, device->name, (unsigned)found->tested,
+             (unsigned)(found->microseconds / 1000));
+}
+
+/* What hw-probe found, or NULL: the candidate says why. */
+static const struct verdict *try_only(struct hw_context *context,
+                                      struct candidate *candidate, const struct only *only)
+{
+    const struct candidate *tested = tested_candidate(candidate->plugin);
+    if (!climb_to_test(context, candidate, tested))
+        return NULL;
+    candidate->stage = STAGE_PROBE;
+    child_test(context, candidate, only);
+    const struct verdict *found = candidate->reason ? NULL : candidate->verdict;
+    if (!found)
+        return NULL;
+    if (only->device >= found->device_count)
+        stop(candidate, REASON_OTHER_DEVICES, NULL);
+    else if (found->devices[only->device].fault)
+        stop(candidate, REASON_DEVICE_FAILED, "%s", found->devices[only->device].fault);
+    else if (found->untested && !found->tested && !found->withdrawn_count)
+        stop(candidate, REASON_NO_MEMORY, "there is no memory for its cases");
+    return candidate->reason ? NULL : found;
+}
+
+static void count(struct tested *sum, const struct verdict *found, uint32_t cases)
+{
+    atomic_fetch_add(&sum->settled, cases);
+    atomic_fetch_add(&sum->tested, found->tested < cases ? found->tested : cases);
+    atomic_fetch_add(&sum->withdrawn, found->withdrawn_count);
+    atomic_fetch_add(&sum->microseconds, found->microseconds);
+}
+
+void device_test(struct hw_device *device, const struct op_form *form, uint32_t cases,
+                 struct tested *sum)
+{
+    struct hw_context *context = device->context;
+    const struct candidate *tested = tested_candidate(device->plugin);
+    const struct only only = { (uint32_t)device->index, *form };
+    struct candidate *candidate = candidate_again(tested);
+    if (!candidate) {
+        say_untested(device, form, sum, "out of memory");
+        return;
+    }
+    const struct verdict *found = try_only(context, candidate, &only);
+    if (!found) {
+        say_untested(device, form, sum, message_of(candidate));
+    } else if (admission_take(device, found)) {
+        say_untested(device, form, sum, hw_message());
+    } else {
+        say_tested(device, form, found);
+        count(sum, found, cases);
+        remember_more(context, tested, &only, found);
+    }
+    let_go(candidate);
+    candidate_free(candidate);
+}
