@@ -73,15 +73,22 @@ static int32_t launch_rows(const struct launcher *at, const struct plan *plan,
 
 /* ---- a group for each row ---- */
 
-/* Few rows are the faster the more threads share one; many want fewer registers. */
+/* Pieces of a row that each thread has. Few rows are the faster the more threads share one; of
+ * many, a multiprocessor has the more on their way the fewer threads each takes. */
+static int64_t quads_each(int64_t rows)
+{
+    enum { FEW = 128, MANY = 1024 };
+    return rows <= FEW ? 1 : rows <= MANY ? 2 : ROWS_QUADS;
+}
+
 static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_t cols)
 {
-    enum { FEW = 128, WARP = 32 };
+    enum { WARP = 32 };
     const int64_t quads = quads_of(x, cols);
     if (quads == 0 || quads > ROWS_THREADS * ROWS_QUADS)
         return "a row must be whole pieces of 16 bytes, at most 32 KiB";
-    int64_t threads = plan->lowered.groups <= FEW ? quads : (quads + 1) / 2;
-    threads = (threads + WARP - 1) / WARP * WARP;
+    const int64_t each = quads_each(plan->lowered.groups);
+    const int64_t threads = ((quads + each - 1) / each + WARP - 1) / WARP * WARP;
     plan->threads = (unsigned)(threads < ROWS_THREADS ? threads : ROWS_THREADS);
     plan->launch = launch_rows;
     plan->workspace = 0;

@@ -77,61 +77,57 @@ template <bool MOST> FUNC float group_of(float v, float *scratch)
 
 /* ---- a row in registers ---- */
 
-/* A thread has up to ROWS_QUADS pieces of 16 bytes, every group's width. */
-template <int TYPE> struct in_registers {
-    float v[ROWS_QUADS][WIDTH(TYPE)];
+/* A thread has up to ROWS_QUADS pieces of 16 bytes, every group's width, as they are stored: the
+ * fewer registers it needs, the more groups load at the same time. */
+struct in_registers {
+    struct quad q[ROWS_QUADS];
 };
 
 #define EACH_QUAD(i, at, cols)                                                             \
     UNROLL for (int i = 0; i < ROWS_QUADS; i++)                                            \
         if (const int at = i * local_count() + local_id(); at < (int)(cols) / WIDTH(TYPE))
 
-template <int TYPE> FUNC void load_row(struct in_registers<TYPE> &r, u64 row, i64 cols)
-{
-    struct quad raw[ROWS_QUADS];
-    EACH_QUAD(i, at, cols)
-        raw[i] = load_quad(row + (u64)at * 16);
-    EACH_QUAD(i, at, cols)
-        unpack<TYPE>(r.v[i], raw[i]);
-}
-
-template <int TYPE>
-FUNC void store_row(const struct in_registers<TYPE> &r, u64 row, i64 cols)
+template <int TYPE> FUNC void load_row(struct in_registers &r, u64 row, i64 cols)
 {
     EACH_QUAD(i, at, cols)
-        store_quad(row + (u64)at * 16, pack<TYPE>(r.v[i]));
+        r.q[i] = load_quad(row + (u64)at * 16);
 }
 
 /* ---- rmsnorm ---- */
 
 /* The sum of (unit * x)^2. */
 template <int TYPE>
-FUNC float squares(const struct in_registers<TYPE> &x, i64 cols, float unit, float *scratch)
+FUNC float squares(const struct in_registers &x, i64 cols, float unit, float *scratch)
 {
     float sum = 0.0f;
     EACH_QUAD(i, at, cols)
-        UNROLL for (int j = 0; j < WIDTH(TYPE); j++) {
-            const float v = unit * x.v[i][j];
-            sum += v * v;
-        }
+    {
+        float v[WIDTH(TYPE)];
+        unpack<TYPE>(v, x.q[i]);
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+            sum += unit * v[j] * (unit * v[j]);
+    }
     return group_of<false>(sum, scratch);
 }
 
 /* What a row's elements are multiplied with. */
-template <int TYPE, int WEIGHT>
-FUNC void load_weights(struct in_registers<TYPE> &w, u64 weight, i64 cols)
-{
+template <int TYPE, int WEIGHT> struct weights {
     enum { PARTS = WIDTH(TYPE) / WIDTH(WEIGHT) };
+    struct quad q[ROWS_QUADS][PARTS];
+};
+
+template <int TYPE, int WEIGHT>
+FUNC void load_weights(struct weights<TYPE, WEIGHT> &w, u64 weight, i64 cols)
+{
     EACH_QUAD(i, at, cols)
-        UNROLL for (int j = 0; j < PARTS; j++)
-            unpack<WEIGHT>(w.v[i] + j * WIDTH(WEIGHT),
-                           load_quad(weight + (u64)(at * PARTS + j) * 16));
+        UNROLL for (int j = 0; j < w.PARTS; j++)
+            w.q[i][j] = load_quad(weight + (u64)(at * w.PARTS + j) * 16);
 }
 
-/* x = x * weight / sqrt(mean(x^2) + eps). Squares of huge values overflow and those of tiny ones
+/* y = x * weight / sqrt(mean(x^2) + eps). Squares of huge values overflow and those of tiny ones
  * vanish: then the sum is computed again, in another unit. */
-template <int TYPE>
-FUNC void norm_row(struct in_registers<TYPE> &x, const struct in_registers<TYPE> &weight,
+template <int TYPE, int WEIGHT>
+FUNC void norm_row(u64 y, const struct in_registers &x, const struct weights<TYPE, WEIGHT> &w,
                    bool has_weight, i64 cols, float eps)
 {
     SHARED float scratch[2][32];
@@ -142,13 +138,21 @@ FUNC void norm_row(struct in_registers<TYPE> &x, const struct in_registers<TYPE>
     }
     const float scale = unit / sqrt_f32(sum / (float)cols + eps * unit * unit);
     EACH_QUAD(i, at, cols)
+    {
+        float v[WIDTH(TYPE)], by[WIDTH(TYPE)];
+        unpack<TYPE>(v, x.q[i]);
+        if (has_weight)
+            UNROLL for (int j = 0; j < w.PARTS; j++)
+                unpack<WEIGHT>(by + j * WIDTH(WEIGHT), w.q[i][j]);
         UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
-            x.v[i][j] = has_weight ? x.v[i][j] * scale * weight.v[i][j] : x.v[i][j] * scale;
+            v[j] = has_weight ? v[j] * scale * by[j] : v[j] * scale;
+        store_quad(y + (u64)at * 16, pack<TYPE>(v));
+    }
 }
 
 /* Weights that no kernel writes are loaded before what precedes has completed. */
 template <int TYPE, int WEIGHT>
-FUNC void take_turn_with(struct in_registers<TYPE> &w, u64 weight, int has_weight, i64 cols)
+FUNC void take_turn_with(struct weights<TYPE, WEIGHT> &w, u64 weight, int has_weight, i64 cols)
 {
     launch_next();
     if (has_weight == ROWS_CONSTANT)
@@ -162,32 +166,34 @@ template <int TYPE, int WEIGHT>
 FUNC void rmsnorm(u64 y, u64 x, u64 weight, const struct rmsnorm_args &a)
 {
     const struct index at = index_of(group_id(), a.n1, a.n2);
-    struct in_registers<TYPE> r, w;
-    take_turn_with<TYPE, WEIGHT>(w, weight + (u64)a.weight_offset, a.has_weight, a.cols);
+    struct in_registers r;
+    struct weights<TYPE, WEIGHT> w;
+    take_turn_with(w, weight + (u64)a.weight_offset, a.has_weight, a.cols);
     load_row<TYPE>(r, x + (u64)row_at(a.x, at), a.cols);
-    norm_row<TYPE>(r, w, a.has_weight, a.cols, a.eps);
-    store_row<TYPE>(r, y + (u64)row_at(a.y, at), a.cols);
+    norm_row(y + (u64)row_at(a.y, at), r, w, a.has_weight, a.cols, a.eps);
 }
 
 template <int TYPE, int WEIGHT>
 FUNC void add_rmsnorm(u64 y, u64 residual, u64 x, u64 weight, const struct add_rmsnorm_args &a)
 {
     const struct index at = index_of(group_id(), a.n1, a.n2);
-    struct in_registers<TYPE> r, more, w;
-    take_turn_with<TYPE, WEIGHT>(w, weight + (u64)a.weight_offset, a.has_weight, a.cols);
+    struct in_registers r, more;
+    struct weights<TYPE, WEIGHT> w;
+    take_turn_with(w, weight + (u64)a.weight_offset, a.has_weight, a.cols);
     residual += (u64)row_at(a.residual, at);
     load_row<TYPE>(r, residual, a.cols);
     load_row<TYPE>(more, x + (u64)row_at(a.x, at), a.cols);
     EACH_QUAD(i, place, a.cols)
     {
+        float v[WIDTH(TYPE)], added[WIDTH(TYPE)];
+        unpack<TYPE>(v, r.q[i]);
+        unpack<TYPE>(added, more.q[i]);
         UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
-            r.v[i][j] += more.v[i][j];
-        const struct quad sum = pack<TYPE>(r.v[i]);
-        store_quad(residual + (u64)place * 16, sum);
-        unpack<TYPE>(r.v[i], sum); /* rounded as stored */
+            v[j] += added[j];
+        r.q[i] = pack<TYPE>(v); /* the norm is that of what is stored */
+        store_quad(residual + (u64)place * 16, r.q[i]);
     }
-    norm_row<TYPE>(r, w, a.has_weight, a.cols, a.eps);
-    store_row<TYPE>(r, y + (u64)row_at(a.y, at), a.cols);
+    norm_row(y + (u64)row_at(a.y, at), r, w, a.has_weight, a.cols, a.eps);
 }
 
 #define NORMS(act, wgt, ACT, WGT)                                                          \
@@ -209,40 +215,54 @@ NORMS(bf16, f32, BF16, F32)
 
 /* ---- softmax, without a mask ---- */
 
-/* e^x: what is stored in 16 bits needs less. */
-template <int TYPE> FUNC float exp_for(float x)
+/* e^(scale x - top) of a piece. What is stored in 16 bits needs less. */
+template <int TYPE>
+FUNC void exps_of(float *v, const struct quad &x, float scale, float top)
 {
-    return TYPE == F32 ? exp_f32(x) : exp_near(x);
+    unpack<TYPE>(v, x);
+    UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+        v[j] = TYPE == F32 ? exp_f32(v[j] * scale - top) : exp_near(v[j] * scale - top);
 }
 
 template <int TYPE> FUNC void softmax(u64 y, u64 x, const struct softmax_args &a)
 {
     SHARED float scratch[2][32];
     const struct index row = index_of(group_id(), a.n1, a.n2);
-    struct in_registers<TYPE> t;
-    float top = NEG_INFINITY, sum = 0.0f;
+    struct in_registers t;
+    float v[WIDTH(TYPE)], top = NEG_INFINITY, sum = 0.0f;
     launch_next();
     wait_for_previous();
     load_row<TYPE>(t, x + (u64)row_at(a.x, row), a.cols);
     EACH_QUAD(i, at, a.cols)
-        UNROLL for (int j = 0; j < WIDTH(TYPE); j++) {
-            t.v[i][j] *= a.scale;
-            top = max_f32(t.v[i][j], top);
-        }
+    {
+        unpack<TYPE>(v, t.q[i]);
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+            top = max_f32(v[j] * a.scale, top);
+    }
     top = group_of<true>(top, scratch[0]);
     /* -inf - -inf would be NaN; with 0 every exp is 0, as required. */
     top = top == NEG_INFINITY ? 0.0f : top;
     EACH_QUAD(i, at, a.cols)
-        UNROLL for (int j = 0; j < WIDTH(TYPE); j++) {
-            t.v[i][j] = exp_for<TYPE>(t.v[i][j] - top);
-            sum += t.v[i][j];
-        }
+    {
+        exps_of<TYPE>(v, t.q[i], a.scale, top);
+        UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
+            sum += v[j];
+        if (TYPE == F32)
+            t.q[i] = pack<TYPE>(v);
+    }
     sum = group_of<false>(sum, scratch[1]);
     const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+    y += (u64)row_at(a.y, row);
     EACH_QUAD(i, at, a.cols)
+    {
+        if (TYPE == F32)
+            unpack<TYPE>(v, t.q[i]);
+        else /* again: 16 bits do not keep them, and in f32 they need twice the registers */
+            exps_of<TYPE>(v, t.q[i], a.scale, top);
         UNROLL for (int j = 0; j < WIDTH(TYPE); j++)
-            t.v[i][j] *= scale;
-    store_row<TYPE>(t, y + (u64)row_at(a.y, row), a.cols);
+            v[j] *= scale;
+        store_quad(y + (u64)at * 16, pack<TYPE>(v));
+    }
 }
 
 #define SOFTMAX(act, ACT)                                                                  \
