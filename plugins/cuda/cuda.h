@@ -101,6 +101,8 @@ enum feature {
     X(matmul_gemv, gemv_tall_q5_1)                                                         \
     X(matmul_gemv, gemv_tall_q4_K)                                                         \
     X(matmul_gemv, gemv_tall_q6_K)                                                         \
+    X(matmul_gemv, gemv_mixed_q4_K)                                                        \
+    X(matmul_gemv, gemv_mixed_q5_K)                                                        \
     X(rows, rows_rmsnorm_f32_f32)                                                          \
     X(rows, rows_add_rmsnorm_f32_f32)                                                      \
     X(rows, rows_rmsnorm_f16_f16)                                                          \

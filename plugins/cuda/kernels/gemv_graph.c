@@ -68,20 +68,24 @@ static bool is_gemv(const struct queue *queue, const struct hw_node *node,
            plan->lowered.groups > 0;
 }
 
-/* Adds a matmul of the same a, unless one depends on another. */
+/* Adds a matmul of the same a, unless one depends on another. If its b has another type, it is the
+ * last one. */
 static bool add_neighbour(struct group *group, const struct queue *queue,
                           const struct hw_node *node)
 {
     struct plan plan;
     const struct gemv_args *args = &group->args;
     struct gemv_args more = *args;
-    if (args->parts == GEMV_PARTS || !is_gemv(queue, node, &plan) ||
+    if (args->parts == GEMV_PARTS || group->kind.last || !is_gemv(queue, node, &plan) ||
         plan.rounds != group->kind.rounds)
         return false;
     const struct hw_matmul *op = node->args;
     const struct gemv_args own = gemv_args_of(&plan, op);
     if (own.a != args->a || own.k != args->k || own.a_type != args->a_type ||
-        own.c_type != args->c_type || op->b.dtype != group->kind.type)
+        own.c_type != args->c_type)
+        return false;
+    const bool alike = op->b.dtype == group->kind.type;
+    if (!alike && !gemv_may_end_with(queue->device, &group->kind, op->b.dtype))
         return false;
     gemv_add_part(&more, &plan, op);
     const struct gemv_part *last = &more.part[args->parts];
@@ -90,6 +94,7 @@ static bool add_neighbour(struct group *group, const struct queue *queue,
             !does_not_touch(&more, &more.part[i], last))
             return false;
     group->args = more;
+    group->kind.last = alike ? HW_NONE : op->b.dtype;
     return true;
 }
 
@@ -135,7 +140,8 @@ static struct group group_of(const struct queue *queue, const struct hw_node *no
     group.nodes = 1;
     while (group.nodes < count && add_neighbour(&group, queue, &nodes[group.nodes]))
         group.nodes++;
-    if (group.nodes < count && add_swiglu(&group.args, queue, &nodes[group.nodes]))
+    if (group.nodes < count && !group.kind.last &&
+        add_swiglu(&group.args, queue, &nodes[group.nodes]))
         group.nodes++;
     return group;
 }

@@ -13,9 +13,14 @@ struct gemv_kind {
     int64_t k;
     int tokens; /* rows of a in a launch; more take several */
     bool rounds;
+    int32_t last; /* the type of the last part, if that is another one; else HW_NONE */
 };
 
 struct gemv_kind gemv_kind_of(const struct hw_matmul *op, const struct plan *plan);
+
+/* Whether the last part of a launch may have this type, too. */
+bool gemv_may_end_with(const struct device *device, const struct gemv_kind *kind,
+                       int32_t type);
 
 /* All arguments but the parts. */
 struct gemv_args gemv_args_of(const struct plan *plan, const struct hw_matmul *op);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cu: up to 8 rows of a, and b stored [n,k]. */
+/* Plans matmul_gemv.cu: up to 8 rows of a, or 20 that are rounded, and b stored
+ * [n,k]. */
 #include "gemv_plan.h"
 
 /* ---- the kernel ---- */
@@ -45,6 +46,14 @@ static enum tuned tall_kernel(int32_t type)
         [HW_Q6_K] = TUNED_gemv_tall_q6_K,
     };
     return kernels[type];
+}
+
+/* For parts of two types, of which the last is q6_K; TUNED_COUNT: none. */
+static enum tuned mixed_kernel(int32_t type)
+{
+    return type == HW_Q4_K   ? TUNED_gemv_mixed_q4_K
+           : type == HW_Q5_K ? TUNED_gemv_mixed_q5_K
+                             : TUNED_COUNT;
 }
 
 /* What a group has. */
@@ -147,8 +156,11 @@ static int64_t rows_of(const struct hw_tensor *c)
 struct gemv_kind gemv_kind_of(const struct hw_matmul *op, const struct plan *plan)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    return (struct gemv_kind){ op->b.dtype, m->k, plan->rounds ? (int)m->m : 1,
-                               plan->rounds };
+    const int64_t passes = (m->m + GEMV_TOKENS - 1) / GEMV_TOKENS;
+    const int64_t tokens = plan->rounds ? (m->m + passes - 1) / passes : 1;
+    return (struct gemv_kind){
+        .type = op->b.dtype, .k = m->k, .tokens = (int)tokens, .rounds = plan->rounds
+    };
 }
 
 /* Where numbers are read from shared memory in as many bytes, as they lie in device memory. */
@@ -196,6 +208,7 @@ struct gemv_args gemv_args_of(const struct plan *plan, const struct hw_matmul *o
         .c_stride = m->c.stride[2],
         .a_type = m->a_type,
         .c_type = m->c_type,
+        .tokens = 1,
         .aligned = 1,
         .constant = 1,
     };
@@ -220,21 +233,65 @@ void gemv_add_part(struct gemv_args *args, const struct plan *plan,
         args->constant = 0;
 }
 
+/* ---- parts of two types ---- */
+
+/* What groups of either type need at most. */
+static struct shape mixed_shape(const struct device *device, const struct gemv_kind *kind)
+{
+    const struct gemv_kind last = { kind->last, kind->k, 1, true, HW_NONE };
+    const struct shape a = shape_with_rows(device, kind, GEMV_MIXED_ROWS(kind->type));
+    const struct shape b = shape_with_rows(device, &last, GEMV_ROWS);
+    return (struct shape){ .warps = a.warps,
+                           .stages = a.warps != b.warps    ? 0
+                                     : a.stages < b.stages ? a.stages
+                                                           : b.stages,
+                           .rows = a.rows,
+                           .shared = a.shared > b.shared ? a.shared : b.shared };
+}
+
+bool gemv_may_end_with(const struct device *device, const struct gemv_kind *kind,
+                       int32_t type)
+{
+    struct gemv_kind both = *kind;
+    both.last = type;
+    return has_stagers(device, kind) && kind->rounds && !kind->last && type == HW_Q6_K &&
+           mixed_kernel(kind->type) != TUNED_COUNT && mixed_shape(device, &both).stages;
+}
+
+/* The groups for the last part: about its share of all bytes, and so many that the last pass over
+ * its rows is a whole one. With one row there may be no stride. */
+static int groups_of_last(const struct gemv_args *args, int64_t units)
+{
+    const struct gemv_part *last = &args->part[args->parts - 1];
+    const int64_t pass = GEMV_WARPS * GEMV_ROWS, bytes = last->rows * last->stride;
+    const int64_t others = (args->rows - last->rows) * args->part[0].stride;
+    const int64_t fair = units * bytes / (bytes + others + 1) + 1;
+    const int64_t passes = (last->rows + pass * fair / 2) / (pass * fair);
+    const int64_t most = pass * (passes > 1 ? passes : 1);
+    const int64_t groups = (last->rows + most - 1) / most;
+    return (int)(groups < units ? groups : units - 1);
+}
+
+/* ---- the launch of all parts ---- */
+
 static enum tuned kernel_of(const struct gemv_kind *kind, const struct shape *shape)
 {
-    return shape->rows == GEMV_TALL_ROWS ? tall_kernel(kind->type)
-           : kind->rounds                ? rounding_kernel(kind->type, kind->tokens > 1)
-                                         : exact_kernel(kind->type);
+    return kind->last                      ? mixed_kernel(kind->type)
+           : shape->rows == GEMV_TALL_ROWS ? tall_kernel(kind->type)
+           : kind->rounds                  ? rounding_kernel(kind->type, kind->tokens > 1)
+                                           : exact_kernel(kind->type);
 }
 
 int32_t gemv_launch_parts(const struct launcher *at, const struct gemv_kind *kind,
                           struct gemv_args *args)
 {
-    const struct shape shape = shape_of(at->device, kind, args->rows);
+    const struct shape shape = kind->last ? mixed_shape(at->device, kind)
+                                          : shape_of(at->device, kind, args->rows);
     const int stagers = has_stagers(at->device, kind) ? GEMV_STAGERS : 0;
-    const int pieces = args->rows / (args->gated ? 2 : 1), units = at->device->units;
-    args->tokens = kind->tokens;
+    const int units = at->device->units;
+    const int pieces = kind->last ? units : args->rows / (args->gated ? 2 : 1);
     args->stages = shape.stages;
+    args->groups = kind->last ? units - groups_of_last(args, units) : 0;
     return launch_kernel(
         at,
         &(struct launch){
@@ -255,6 +312,7 @@ int32_t gemv_launch(const struct launcher *at, const struct plan *plan, const vo
     int32_t status = HW_OK;
     gemv_add_part(&args, plan, op);
     for (int64_t row = 0; row < rows && !status; row += kind.tokens) {
+        args.tokens = (int)(rows - row < kind.tokens ? rows - row : kind.tokens);
         status = gemv_launch_parts(at, &kind, &args);
         args.a += (uint64_t)(kind.tokens * args.a_stride);
         args.part[0].c += (uint64_t)(kind.tokens * args.c_stride);
@@ -276,8 +334,8 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     plan->rounds = row->needs & BYTES;
     if (!op->b.buffer)
         return "b is not in device memory";
-    if (rows_of(&op->c) < 1 || rows_of(&op->c) > GEMV_TOKENS)
-        return "c must have 1 to 8 rows and one batch";
+    if (rows_of(&op->c) < 1 || rows_of(&op->c) > (plan->rounds ? GEMV_MOST : GEMV_TOKENS))
+        return "c must have one batch and 1 to 8 rows, or 20 beside blocks in int8";
     if (plan->rounds && GEMV_IS_FLOAT(m->b_type))
         return "b has no blocks";
     if (m->k == 0 || m->k > SHARED_MOST || m->n > INT32_MAX / 4 ||

@@ -249,9 +249,15 @@ FUNC bool stage_all(const struct rows_of_a &a, const struct gemv_args &s)
     return all_threads(finite);
 }
 
+/* Groups that share rows of b, and which of them this one is. */
+struct sharers {
+    int begin, end;
+    int group, groups;
+};
+
 /* STAGERS: warps that load a, which are the last ones of the group; 0: all do. */
 template <int TYPE, int PLANES, int TOKENS, int ROWS, int STAGERS>
-FUNC void gemv(const struct gemv_args &s)
+FUNC void gemv(const struct gemv_args &s, const struct sharers &of)
 {
     extern SHARED struct quad memory[];
     SHARED u64 arrived[GEMV_WARPS][GEMV_STAGES];
@@ -261,9 +267,9 @@ FUNC void gemv(const struct gemv_args &s)
     const int ring = s.stages * GEMV_STAGE_BYTES(TYPE, ROWS);
     const u32 a_is_there = STAGERS ? shared_address(&meeting.a_is_there) : 0;
     const struct run run = {
-        (warp * group_count() + group_id()) * ROWS,
-        s.rows,
-        warps * group_count() * ROWS,
+        of.begin + (warp * of.groups + of.group) * ROWS,
+        of.end,
+        warps * of.groups * ROWS,
         (s.k + GEMV_STEP_NUMBERS(TYPE) - 1) / GEMV_STEP_NUMBERS(TYPE),
         (int)((i64)s.k * GEMV_STEP_BYTES(TYPE) / GEMV_STEP_NUMBERS(TYPE)),
         (u8 *)memory + warp * ring,
@@ -316,7 +322,8 @@ FUNC void gemv(const struct gemv_args &s)
     extern "C" __attribute__((global, launch_bounds((GEMV_WARPS + (CREW)) * 32, GROUPS)))  \
     void name(ARGS(const struct gemv_args) s)                                              \
     {                                                                                      \
-        gemv<TYPE, PLANES, TOKENS, ROWS, CREW>(s);                                         \
+        gemv<TYPE, PLANES, TOKENS, ROWS, CREW>(s,                                          \
+                                               { 0, s.rows, group_id(), group_count() });  \
     }
 GEMV(gemv_f32, STORAGE_F32, EXACT, 1, GEMV_ROWS, STAGERS, 1)
 GEMV(gemv_f16, STORAGE_F16, EXACT, 1, GEMV_ROWS, STAGERS, 1)
@@ -346,4 +353,19 @@ GEMV_TALL(q5_0, STORAGE_Q5_0)
 GEMV_TALL(q5_1, STORAGE_Q5_1)
 GEMV_TALL(q4_K, STORAGE_Q4_K)
 GEMV_TALL(q6_K, STORAGE_Q6_K)
+/* The first groups have the rows of all parts but the last, which is of q6_K. */
+#define GEMV_MIXED(name, TYPE)                                                             \
+    extern "C" __attribute__((global, launch_bounds((GEMV_WARPS + STAGERS) * 32, 1))) void \
+    gemv_mixed_##name(ARGS(const struct gemv_args) s)                                      \
+    {                                                                                      \
+        const int rows = s.rows - s.part[s.parts - 1].rows, group = group_id();            \
+        if (group < s.groups)                                                              \
+            gemv<TYPE, ROUNDED, 1, GEMV_MIXED_ROWS(TYPE), STAGERS>(                        \
+                s, { 0, rows, group, s.groups });                                          \
+        else                                                                               \
+            gemv<STORAGE_Q6_K, ROUNDED, 1, GEMV_ROWS, STAGERS>(                            \
+                s, { rows, s.rows, group - s.groups, group_count() - s.groups });          \
+    }
+GEMV_MIXED(q4_K, STORAGE_Q4_K)
+GEMV_MIXED(q5_K, STORAGE_Q5_K)
 #endif

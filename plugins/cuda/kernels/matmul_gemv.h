@@ -10,7 +10,8 @@ enum {
     GEMV_WARPS = 16,    /* of a group, that multiply, at most */
     GEMV_STAGERS = 16,  /* that load a, where it is one row, on compute capability 9.0 */
     GEMV_STAGES = 6,    /* of a warp's ring, at most */
-    GEMV_TOKENS = 8,    /* rows of a, at most */
+    GEMV_TOKENS = 8,    /* rows of a in a launch, at most */
+    GEMV_MOST = 20,     /* rows of a that are rounded, in as few launches, at most */
     GEMV_PARTS = 3,     /* products of one a that a launch computes, at most */
     GEMV_NORM_QUADS =
         2 /* pieces of 16 bytes that a thread has of a row that is normed, at most */
@@ -38,6 +39,7 @@ struct gemv_args {
     int gated;    /* there are two parts, of as many rows */
     int aligned;  /* all rows of b begin at multiples of 16 */
     int constant; /* no kernel writes b: it may be read before what precedes has completed */
+    int groups;   /* that have all parts but the last, if that has another type */
 };
 
 /* Of a row, in a step: numbers of b and their bytes; the bytes of a slot of the ring, which begins
@@ -58,6 +60,10 @@ struct gemv_args {
      : (type) == STORAGE_Q5_K ? 1408                                                       \
                               : 1680)
 #define GEMV_SLOT_BYTES(type) (GEMV_STEP_BYTES(type) + 16)
+
+/* Rows of b that a warp has at a time of the first type, where there are two; of q5_K, more do not
+ * fit its registers. */
+#define GEMV_MIXED_ROWS(type) ((type) == STORAGE_Q4_K ? 4 : GEMV_ROWS)
 
 /* A stage of a warp's ring. */
 #define GEMV_STAGE_BYTES(type, rows) ((rows)*GEMV_SLOT_BYTES(type))

@@ -30,6 +30,41 @@ static void products_of_one_a_are_one_launch(void **state)
     }
 }
 
+/* As where v of a layer has more bits than q and k: the last part may be of q6_K, for which some
+ * groups have no other part. Nothing follows it. */
+static void the_last_product_may_have_another_type(void **state)
+{
+    close_all(state);
+    open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
+                                    .backends = "cuda",
+                                    .fallback = "error",
+                                    .precision = "int8" });
+    struct products p = products(hopper, HW_Q4_K);
+    const struct hw_swiglu swiglu = { .gate = p.op[0].c,
+                                      .up = p.op[2].c,
+                                      .y = tensor(hopper, 0, HW_F32, 1, ROWS) };
+    p.op[2].b = tensor(hopper, HW_BUFFER_READ_ONLY, HW_Q6_K, ROWS, COLS);
+    record();
+    for (int i = 0; i < 4; i++)
+        ok(hw_matmul(queue, &p.op[i]));
+    built("gemv_mixed_q4_K gemv_int8_q4_K");
+    assert_int_equal(seen[0].gemv.parts, 3);
+    assert_int_equal(seen[0].gemv.rows, 3 * ROWS);
+    assert_int_equal(seen[0].gemv.part[2].b, address_of(&p.op[2].b));
+    assert_int_equal(seen[0].groups[0], 132);
+    /* 512 rows are 16 groups, each of whose 16 warps has two */
+    assert_int_equal(seen[0].gemv.groups, 132 - 16);
+    record();
+    ok(hw_matmul(queue, &p.op[0]));
+    ok(hw_matmul(queue, &p.op[2]));
+    ok(hw_swiglu(queue, &swiglu));
+    built("gemv_mixed_q4_K rows_swiglu");
+    record();
+    ok(hw_matmul(queue, &p.op[2]));
+    ok(hw_matmul(queue, &p.op[0]));
+    built("gemv_int8_q6_K gemv_int8_q4_K");
+}
+
 /* As many as a launch takes; the next begins another one. */
 static void a_fourth_product_is_another_launch(void **state)
 {
@@ -430,7 +465,8 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
         { "int8", HW_Q8_0, 1, "gemv_int8_q8_0" },
         { "int8", HW_Q8_0, 2, "gemv_int8_few_q8_0" },
         { "int8", HW_Q4_K, GEMV_TOKENS, "gemv_int8_few_q4_K" },
-        { "int8", HW_Q4_K, GEMV_TOKENS + 1, "convert_round_f16 convert_f16 wgmma_f16_" },
+        { "int8", HW_Q4_K, GEMV_TOKENS + 1, "gemv_int8_few_q4_K gemv_int8_few_q4_K" },
+        { "int8", HW_Q4_K, GEMV_MOST + 1, "convert_round_f16 convert_f16 wgmma_f16_" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         close_all(state);
@@ -485,6 +521,17 @@ static void rows_are_where_they_should_be(void **state)
     assert_int_equal(seen[0].gemv.tokens, TOKENS);
     assert_int_equal(seen[0].gemv.a_stride, COLS * 4);
     assert_int_equal(seen[0].gemv.c_stride, ROWS * 4);
+    const struct hw_matmul more = product(HW_Q8_0, 2 * GEMV_TOKENS + 1);
+    count = 0;
+    ok(hw_matmul(queue, &more));
+    assert_int_equal(count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(seen[i].gemv.tokens, i < 2 ? 6 : 5);
+        assert_int_equal(seen[i].gemv.a,
+                         address_of(&more.a) + (uint64_t)(i * 6 * COLS * 4));
+        assert_int_equal(seen[i].gemv.part[0].c,
+                         address_of(&more.c) + (uint64_t)(i * 6 * ROWS * 4));
+    }
 }
 
 /* ---- workspaces ---- */
@@ -619,6 +666,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(products_of_one_a_are_one_launch),
+        TEST(the_last_product_may_have_another_type),
         TEST(a_fourth_product_is_another_launch),
         TEST(products_that_differ_or_depend_stay_apart),
         TEST(an_op_between_keeps_the_order),
