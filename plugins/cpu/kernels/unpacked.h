@@ -24,36 +24,45 @@ struct strip {
     float out[MOST_TOKENS][STRIP];
 };
 
-/* Rows of b that are multiplied at once by `tokens` rows of a: more are more streams than the
- * processor follows, and more sums than registers hold. */
-INLINE int rows_at_once(int tokens)
-{
-    return tokens > 2 ? 2 : MOST_AT_ONCE;
-}
-
-/* Asks for the bytes of a step that are `ahead`: those of the rows of b that come next. */
-INLINE void fetch_step(int type, const uint8_t *at, int64_t ahead)
-{
-    enum { LINE = 64, TO_SECOND_CACHE = 2 };
-    EACH (i, (step_bytes(type) + LINE - 1) / LINE)
-        ASK_FOR(at, ahead + i * LINE, TO_SECOND_CACHE);
-}
-
 /* Adds the products of a step of `rows` rows of b and `tokens` rows of a to their sums. */
 typedef void step_fn(int type, int tokens, int rows, const uint8_t *const *b,
                      const void *const *x, vf *sum);
 
-/* How a step is multiplied, and how many bytes it has in a row of a. */
+/* How a step is multiplied, how many bytes it has in a row of a, and whether a single row of b is
+ * multiplied as fast as several. */
 struct product {
     step_fn *add;
     int64_t x_bytes;
+    bool one_stream;
 };
+
+/* Rows of b that are multiplied at once by `tokens` rows of a: more are more sums than registers
+ * hold. With up to two, q8_0 needs so little computing that memory is waited for, and it delivers a
+ * single stream fastest. */
+INLINE int rows_at_once(int type, int tokens, struct product product)
+{
+    if (tokens > 2)
+        return 2;
+    return type == HW_Q8_0 && product.one_stream ? 1 : MOST_AT_ONCE;
+}
+
+/* Asks for the bytes of the rows of b that come next, or of the same row half a page ahead: of a
+ * single stream, for each second line, since the processor fetches pairs then, and with all of them
+ * it sometimes loses track. */
+INLINE void fetch_step(int type, int rows, const uint8_t *at, int64_t stride)
+{
+    enum { LINE = 64, HALF_PAGE = 2048, TO_SECOND_CACHE = 2 };
+    const int step = rows == 1 ? 2 * LINE : LINE;
+    const int64_t ahead = rows == 1 ? HALF_PAGE : rows * stride;
+    EACH (i, (step_bytes(type) + step - 1) / step)
+        ASK_FOR(at, ahead + i * step, TO_SECOND_CACHE);
+}
 
 /* The rows of b from `row` on; where there are fewer, the last one is computed again. */
 INLINE void multiply_rows(int type, int tokens, struct product product, struct strip *s,
                           int64_t row)
 {
-    const int rows = rows_at_once(tokens);
+    const int rows = rows_at_once(type, tokens, product);
     const uint8_t *b[MOST_AT_ONCE];
     const void *x[MOST_TOKENS];
     uint8_t rest[MOST_AT_ONCE][STEP_BYTES];
@@ -66,7 +75,7 @@ INLINE void multiply_rows(int type, int tokens, struct product product, struct s
         sum[i] = vf_set(0);
     for (int64_t k = 0; k < s->k; k += STEP) {
         EACH (r, rows) {
-            fetch_step(type, b[r], rows * s->b_stride);
+            fetch_step(type, rows, b[r], s->b_stride);
             b[r] = whole_step(type, b[r], s->k - k, rest[r]);
         }
         product.add(type, tokens, rows, b, x, sum);
@@ -82,7 +91,7 @@ INLINE void multiply_rows(int type, int tokens, struct product product, struct s
 
 INLINE void multiply_strip(int type, int tokens, struct product product, struct strip *s)
 {
-    for (int64_t row = 0; row < s->rows; row += rows_at_once(tokens))
+    for (int64_t row = 0; row < s->rows; row += rows_at_once(type, tokens, product))
         multiply_rows(type, tokens, product, s, row);
 }
 
@@ -122,7 +131,7 @@ INLINE void float_step(int type, int tokens, int rows, const uint8_t *const *b,
             float_run(type, tokens, rows, run, f, b, x, sum);
 }
 
-static const struct product in_floats = { float_step, STEP * sizeof(float) };
+static const struct product in_floats = { float_step, STEP * sizeof(float), false };
 
 /* ---- the work ---- */
 

@@ -166,7 +166,7 @@ INLINE void add_step(int type, int tokens, int rows, const uint8_t *const *b,
         runs_step(type, tokens, rows, b, a, sum);
 }
 
-static const struct product in_bytes = { add_step, sizeof(struct rounded_step) };
+static const struct product in_bytes = { add_step, sizeof(struct rounded_step), true };
 
 #define X(NAME, name, elements, head, run)                                                 \
     STRIP_FN(one_##name, NAME, 1, in_bytes)                                                \
