@@ -30,6 +30,7 @@ struct call {
     union any_op whole;                   /* with the caller's operands */
     union any_op args;                    /* with the operands that the plugin gets */
     struct buffer *scratch[MAX_OPERANDS]; /* NULL: the caller's operand is used */
+    bool shared[MAX_OPERANDS]; /* it is from stage_take(): nothing is transferred */
 };
 
 static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
@@ -55,15 +56,22 @@ static enum hw_status replace(struct call *call, uint32_t index)
     struct hw_tensor *dense = operand_in(&call->args, operand);
     uint64_t bytes;
     enum hw_status status = dense_like(t, operand->name, dense, &bytes);
-    if (status || (status = scratch_take(call->queue, bytes, 0, &call->scratch[index])))
+    if (status)
         return status;
-    dense->buffer = &call->scratch[index]->base;
+    const bool staged = must_stage(call->queue->device, t);
+    struct buffer **scratch = &call->scratch[index];
+    *scratch = staged ? stage_take(call->queue, t, bytes) : NULL;
+    call->shared[index] = *scratch;
+    if (!*scratch && (status = scratch_take(call->queue, bytes, 0, scratch)))
+        return status;
+    dense->buffer = &(*scratch)->base;
     dense->data = NULL;
     dense->offset = 0;
     if (!role_reads(operand->role))
         return HW_OK;
-    return must_stage(call->queue->device, t) ? stage_in(call->queue, call->op, dense, t)
-                                              : copy_view(call, dense, t, dense);
+    return call->shared[index] ? stage_fill(call->queue, call->op, *scratch, t)
+           : staged            ? stage_in(call->queue, call->op, dense, t)
+                               : copy_view(call, dense, t, dense);
 }
 
 static enum hw_status replace_all(struct call *call)
@@ -89,7 +97,8 @@ static enum hw_status write_back(struct call *call)
             continue;
         const struct hw_tensor *t = operand_at(&call->whole, &row->operands[i]);
         const struct hw_tensor *dense = operand_at(&call->args, &row->operands[i]);
-        status = must_stage(call->queue->device, t)
+        status = call->shared[i] ? stage_fetch(call->queue, call->op, t, call->scratch[i])
+                 : must_stage(call->queue->device, t)
                      ? stage_out(call->queue, call->op, t, dense)
                      : copy_view(call, t, dense, dense);
     }

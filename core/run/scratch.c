@@ -63,17 +63,25 @@ void scratch_give(struct hw_queue *queue, struct buffer *buffer)
     queue->idle = buffer;
 }
 
-void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned)
+struct buffer *scratch_pinned(struct hw_queue *queue, uint64_t bytes)
 {
-    *pinned = NULL;
     if (queue->busy_bytes > BUSY_BYTES)
         queue_settle(queue);
-    const struct saved_message saved =
-        message_save(); /* if it fails, ordinary memory will do */
+    const struct saved_message saved = message_save();
     struct buffer *buffer;
     if (bytes <= SIZE_MAX &&
         !buffer_make(queue->device, bytes, HW_BUFFER_PINNED | HW_BUFFER_HOST_VISIBLE,
-                     &buffer)) {
+                     &buffer))
+        return buffer;
+    message_restore(&saved);
+    return NULL;
+}
+
+void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned)
+{
+    struct buffer *buffer = scratch_pinned(queue, bytes);
+    *pinned = NULL;
+    if (buffer) {
         scratch_give(queue, buffer);
         *pinned = &buffer->base;
         return buffer->base.host;
@@ -88,7 +96,6 @@ void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pi
              (unsigned long long)bytes);
         return NULL;
     }
-    message_restore(&saved);
     queue->busy_bytes += bytes;
     return memory;
 }

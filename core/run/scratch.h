@@ -14,6 +14,8 @@ enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t fla
 void scratch_give(struct hw_queue *queue, struct buffer *buffer);
 /* Frees the buffer when the queue has completed. */
 void queue_free_later(struct hw_queue *queue, struct buffer *buffer);
+/* Pinned host memory, for scratch_give(); NULL if there is none. */
+struct buffer *scratch_pinned(struct hw_queue *queue, uint64_t bytes);
 /* Host memory until the queue has completed; NULL if out of memory. If `*pinned` is set, it
  * is that buffer's memory. */
 void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned);

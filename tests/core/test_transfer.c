@@ -51,16 +51,17 @@ static void count_up(float *x, int n)
  * handle. */
 static void pinned_memory_is_a_buffer(void **state)
 {
-    float x[64 * 8], y[64 * 8] = { 0 };
+    enum { ROWS = 1024 };
+    static float x[ROWS * 8], y[ROWS * 8];
     struct hw_tensor all, half, rows;
     (void)state;
-    count_up(x, 64 * 8);
-    struct hw_tensor a = device_f32(w.near, (int64_t)64, (int64_t)4, END);
-    all = host_f32(x, (int64_t)64, (int64_t)8, END);
+    count_up(x, ROWS * 8);
+    struct hw_tensor a = device_f32(w.near, (int64_t)ROWS, (int64_t)4, END);
+    all = host_f32(x, (int64_t)ROWS, (int64_t)8, END);
     ok(hw_tensor_slice(&half, &all, 1, 0, 4));
     ok(copy_between(w.on_near, &a, &half));
     assert_int_equal(asked.from_pinned, 1);
-    all = host_f32(y, (int64_t)64, (int64_t)8, END);
+    all = host_f32(y, (int64_t)ROWS, (int64_t)8, END);
     ok(hw_tensor_transpose(&half, &all, 0, 1)); /* no two elements are adjacent */
     ok(hw_tensor_slice(&rows, &half, 0, 4, 8));
     ok(hw_tensor_transpose(&rows, &rows, 0, 1));
@@ -69,7 +70,29 @@ static void pinned_memory_is_a_buffer(void **state)
     ok(hw_queue_wait(w.on_near));
     assert_true(asked.into_pinned >= 1);
     assert_int_equal(asked.bare, 0);
-    assert_true(y[0] == 0.0f && y[4] == 0.0f && y[12] != 0.0f && y[63 * 8 + 7] != 0.0f);
+    assert_true(y[0] == 0.0f && y[4] == 0.0f && y[12] != 0.0f &&
+                y[(ROWS - 1) * 8 + 7] != 0.0f);
+}
+
+/* The device is given memory that the host sees, too, so there is nothing to transfer. */
+static void small_tensors_are_shared(void **state)
+{
+    enum { MOST = 2048 }; /* 8 KiB */
+    static float x[MOST + 1], y[MOST + 1];
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        memset(&asked, 0, sizeof asked);
+        count_up(x, MOST + 1);
+        const struct hw_tensor a = host_f32(x, (int64_t)(MOST + more), END),
+                               b = host_f32(y, (int64_t)(MOST + more), END);
+        ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+        ok(hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b })); /* a pending result */
+        ok(hw_queue_wait(w.on_near));
+        close_to(y[1], silu(silu(1.0f)));
+        close_to(y[MOST - 1], silu(silu(MOST - 1.0f)));
+        assert_int_equal(asked.calls, more ? 4 : 0);
+        memset(y, 0, sizeof y);
+    }
 }
 
 /* ---- rows ---- */
@@ -236,11 +259,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(pinned_memory_is_a_buffer),
-        TEST(rows_are_transferred_in_one_call),
-        TEST(repeated_rows_are_transferred_singly),
-        TEST(empty_tensors_are_not_transferred),
-        TEST(many_long_rows_are_transferred),
+        TEST(pinned_memory_is_a_buffer),         TEST(small_tensors_are_shared),
+        TEST(rows_are_transferred_in_one_call),  TEST(repeated_rows_are_transferred_singly),
+        TEST(empty_tensors_are_not_transferred), TEST(many_long_rows_are_transferred),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
