@@ -9,6 +9,7 @@
 #include "object/object.h"
 #include "open/apart.h"
 #include "open/defaults.h"
+#include "open/mapped.h"
 #include "open/witness.h"
 #include "run/pool.h"
 
@@ -281,7 +282,7 @@ struct loaded {
 };
 
 /* dlopen() returns a library that was loaded from the same path, even if the file is
- * another one by now. */
+ * another one by now; and it opens the path itself, where another one may have been. */
 static bool came_from(struct candidate *candidate, void *library, const struct stat *file)
 {
     static struct loaded *_Atomic all;
@@ -296,6 +297,9 @@ static bool came_from(struct candidate *candidate, void *library, const struct s
         set_remedy(candidate, "Restart the program");
         return false;
     }
+    const void *function = dlsym(library, "hw_plugin_entry");
+    if (!function || !mapped_from(function, candidate->fd, file))
+        return stop(candidate, REASON_CHANGED_FILE, NULL);
     struct loaded *entry = malloc(sizeof *entry);
     if (!entry)
         return stop(candidate, REASON_NO_MEMORY, NULL);

@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin that must never be loaded: other users may write to its file. It marks the process. */
-#define _POSIX_C_SOURCE 200112L
+/* A plugin that must not be used: other users may write to its file. Its constructor and its entry
+ * leave a letter each in the file that SOAK_MARKS names. */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define NAME "good"
+#define CHANGES
 #include "minimal.h"
 
-__attribute__((constructor)) static void mark(void)
+static void leave(const char *letter)
 {
-    setenv("SOAK_MARKED", "1", 1);
+    const char *path = getenv("SOAK_MARKS");
+    const int file = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    if (file < 0 || write(file, letter, 1) != 1)
+        abort();
+    close(file);
+}
+
+__attribute__((constructor)) static void construct(void)
+{
+    leave("c");
+}
+
+static void change(struct hw_plugin *table)
+{
+    (void)table;
+    leave("e");
 }
