@@ -281,25 +281,30 @@ struct loaded {
     struct stat file;
 };
 
+/* For good: dlopen() will return the library again. */
+static bool is_another(struct candidate *candidate, const char *message)
+{
+    stop(candidate, REASON_CHANGED_FILE, "%s", message);
+    set_remedy(candidate, "Restart the program");
+    return false;
+}
+
 /* dlopen() returns a library that was loaded from the same path, even if the file is
  * another one by now; and it opens the path itself, where another one may have been. */
 static bool came_from(struct candidate *candidate, void *library, const struct stat *file)
 {
     static struct loaded *_Atomic all;
     struct loaded *first = atomic_load(&all);
-    for (const struct loaded *other = first; other; other = other->next) {
-        if (other->library != library)
-            continue;
-        if (same_file(&other->file, file))
-            return true;
-        stop(candidate, REASON_CHANGED_FILE,
-             "the process still has the code of an earlier version of the file");
-        set_remedy(candidate, "Restart the program");
-        return false;
-    }
+    for (const struct loaded *other = first; other; other = other->next)
+        if (other->library == library)
+            return same_file(&other->file, file) ||
+                   is_another(candidate, "the process still has the code of an earlier "
+                                         "version of the file");
     const void *function = dlsym(library, "hw_plugin_entry");
     if (!function || !mapped_from(function, candidate->fd, file))
-        return stop(candidate, REASON_CHANGED_FILE, NULL);
+        return is_another(candidate,
+                          "the file changed while it was loaded, and the process "
+                          "has the code of the other one");
     struct loaded *entry = malloc(sizeof *entry);
     if (!entry)
         return stop(candidate, REASON_NO_MEMORY, NULL);

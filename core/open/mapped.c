@@ -5,8 +5,9 @@
  *
  * The system lists device and inode of what is mapped. On some file systems (overlayfs, btrfs) they
  * are others than those that fstat() has: then memory is compared with the file, as far as it does
- * not change. Code is left out, because debuggers set breakpoints in it; where it differs, so does
- * the build id, or the table of symbols. */
+ * not change. Code is left out, because debuggers set breakpoints in it, and so is all that shares a
+ * segment with it. What is left are the headers and the notes, the build id among them, and mostly
+ * the tables of symbols and the constants. */
 #define _GNU_SOURCE
 #include "open/mapped.h"
 
@@ -95,6 +96,8 @@ static bool is_same(int fd, uint64_t offset, const unsigned char *memory, size_t
  * code. */
 static size_t constant_bytes(const struct library *library, const ElfW(Phdr) * segment)
 {
+    if (segment->p_type == PT_NOTE)
+        return segment->p_filesz;
     if (segment->p_type != PT_LOAD || segment->p_flags & PF_W)
         return 0;
     if (!(segment->p_flags & PF_X))

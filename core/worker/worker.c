@@ -292,6 +292,7 @@ struct worker *worker_create(struct plugin *plugin, int *file)
     }
     worker->plugin = plugin;
     worker->wire = wire;
+    late_begin(&worker->late, wire, &plugin->context->settings);
     pthread_mutex_init(&worker->lock, NULL);
     for (int i = 0; i < WIRE_QUEUES; i++)
         pthread_mutex_init(&worker->asking[i], NULL);
