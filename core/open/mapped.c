@@ -5,9 +5,9 @@
  *
  * The system lists device and inode of what is mapped. On some file systems (overlayfs, btrfs) they
  * are others than those that fstat() has: then memory is compared with the file, as far as it does
- * not change. Code is left out, because debuggers set breakpoints in it, and so is all that shares a
- * segment with it. What is left are the headers and the notes, the build id among them, and mostly
- * the tables of symbols and the constants. */
+ * not change. Code is left out, because debuggers set breakpoints in it, and so is all that is in
+ * one segment with it. What is left are the headers and the notes, the build id among them, and
+ * mostly the tables of symbols and the constants. */
 #define _GNU_SOURCE
 #include "open/mapped.h"
 
