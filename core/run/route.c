@@ -30,7 +30,7 @@ struct call {
     union any_op whole;                   /* with the caller's operands */
     union any_op args;                    /* with the operands that the plugin gets */
     struct buffer *scratch[MAX_OPERANDS]; /* NULL: the caller's operand is used */
-    bool shared[MAX_OPERANDS]; /* it is from stage_take(): nothing is transferred */
+    bool shares;                          /* stage_shares() */
 };
 
 static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
@@ -55,23 +55,22 @@ static enum hw_status replace(struct call *call, uint32_t index)
     const struct hw_tensor *t = operand_at(&call->whole, operand);
     struct hw_tensor *dense = operand_in(&call->args, operand);
     uint64_t bytes;
-    enum hw_status status = dense_like(t, operand->name, dense, &bytes);
-    if (status)
-        return status;
-    const bool staged = must_stage(call->queue->device, t);
     struct buffer **scratch = &call->scratch[index];
-    *scratch = staged ? stage_take(call->queue, t, bytes) : NULL;
-    call->shared[index] = *scratch;
-    if (!*scratch && (status = scratch_take(call->queue, bytes, 0, scratch)))
+    enum hw_status status = dense_like(t, operand->name, dense, &bytes);
+    if (!status && call->shares && !role_writes(operand->role))
+        status = stage_shared(call->queue, call->op, t, scratch);
+    const bool filled = *scratch;
+    if (!status && !filled)
+        status = scratch_take(call->queue, bytes, 0, scratch);
+    if (status)
         return status;
     dense->buffer = &(*scratch)->base;
     dense->data = NULL;
     dense->offset = 0;
-    if (!role_reads(operand->role))
+    if (filled || !role_reads(operand->role))
         return HW_OK;
-    return call->shared[index] ? stage_fill(call->queue, call->op, *scratch, t)
-           : staged            ? stage_in(call->queue, call->op, dense, t)
-                               : copy_view(call, dense, t, dense);
+    return must_stage(call->queue->device, t) ? stage_in(call->queue, call->op, dense, t)
+                                              : copy_view(call, dense, t, dense);
 }
 
 static enum hw_status replace_all(struct call *call)
@@ -79,6 +78,7 @@ static enum hw_status replace_all(struct call *call)
     const struct op_row *row = &op_rows[call->op];
     enum hw_status status = HW_OK;
     memcpy(&call->args, &call->whole, row->size);
+    call->shares = stage_shares(call->queue->device, call->op, &call->whole);
     for (uint32_t i = 0; i < row->operand_count && !status; i++) {
         straighten_empty(call->op, operand_in(&call->args, &row->operands[i]));
         if (must_replace(call->queue->device, call->op,
@@ -97,8 +97,7 @@ static enum hw_status write_back(struct call *call)
             continue;
         const struct hw_tensor *t = operand_at(&call->whole, &row->operands[i]);
         const struct hw_tensor *dense = operand_at(&call->args, &row->operands[i]);
-        status = call->shared[i] ? stage_fetch(call->queue, call->op, t, call->scratch[i])
-                 : must_stage(call->queue->device, t)
+        status = must_stage(call->queue->device, t)
                      ? stage_out(call->queue, call->op, t, dense)
                      : copy_view(call, t, dense, dense);
     }

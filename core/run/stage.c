@@ -9,6 +9,7 @@
 #include "run/pending.h"
 #include "run/queue.h"
 #include "run/scratch.h"
+#include "run/support.h"
 #include "run/transfer.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@
     (UINT64_C(1) << 20) /* smaller tensors are first gathered in pinned memory */
 #define DIRECT_RUNS 16  /* and so are tensors in more pieces than this */
 #define SHARED_BYTES                                                                       \
-    (UINT64_C(8) << 10) /* so far, a transfer takes longer than reaching over the bus */
+    (UINT64_C(8) << 10) /* so far, a transfer takes longer than reading over the bus */
 
 /* Whether the host tensor is in a buffer's memory, by its address. The queue may be about
  * to write to that buffer or to read it, so only transfers ordered on the queue see the
@@ -109,37 +110,30 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
     return HW_OK;
 }
 
-struct buffer *stage_take(struct hw_queue *queue, const struct hw_tensor *host,
-                          uint64_t bytes)
+bool stage_shares(const struct hw_device *device, uint32_t op, const void *args)
 {
-    return bytes > SHARED_BYTES || in_a_buffer(queue, host) ? NULL
-                                                            : scratch_pinned(queue, bytes);
+    const struct op_row *row = &op_rows[op];
+    bool small = true;
+    for (uint32_t i = 0; i < row->operand_count && small; i++) {
+        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
+        small = t->dtype == HW_NONE ||
+                (must_stage(device, t) && dense_bytes(t) <= SHARED_BYTES);
+    }
+    return small;
 }
 
-enum hw_status stage_fill(struct hw_queue *queue, uint32_t op, const struct buffer *buffer,
-                          const struct hw_tensor *host)
+enum hw_status stage_shared(struct hw_queue *queue, uint32_t op,
+                            const struct hw_tensor *host, struct buffer **buffer)
 {
-    const enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue)
-                                                                : HW_OK;
-    if (status)
+    enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
+    *buffer = NULL;
+    if (status || in_a_buffer(queue, host))
         return status;
-    const struct hw_tensor shared = in_host_memory(host, buffer->base.host, NULL);
+    const uint64_t bytes = dense_bytes(host);
+    if (!(*buffer = scratch_pinned(queue, bytes)))
+        return HW_OK;
+    const struct hw_tensor shared = in_host_memory(host, NULL, &(*buffer)->base);
     host_move(&shared, host);
-    count(&queue->calls[op].staged_bytes, dense_bytes(host));
-    return HW_OK;
-}
-
-enum hw_status stage_fetch(struct hw_queue *queue, uint32_t op,
-                           const struct hw_tensor *host, const struct buffer *buffer)
-{
-    struct pending_write *write = calloc(1, sizeof *write);
-    if (!write)
-        return fail(HW_NO_MEMORY, "out of memory for copying a tensor to the host");
-    write->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
-    write->end = write->begin + hw_tensor_bytes(host);
-    write->to = *host;
-    write->from = buffer->base.host;
-    pending_add(queue, write);
-    count(&queue->calls[op].staged_bytes, dense_bytes(host));
+    count(&queue->calls[op].staged_bytes, bytes);
     return HW_OK;
 }

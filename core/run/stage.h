@@ -12,14 +12,13 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
 enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
                          const struct hw_tensor *from);
 
-/* Small host tensors need no transfers where the device can use memory that the host sees: the op
- * is given such memory instead. Takes it, or answers NULL. */
-struct buffer *stage_take(struct hw_queue *queue, const struct hw_tensor *host,
-                          uint64_t bytes);
-/* Copies a host tensor there, before the op; and back, by the next wait at the latest. */
-enum hw_status stage_fill(struct hw_queue *queue, uint32_t op, const struct buffer *buffer,
-                          const struct hw_tensor *host);
-enum hw_status stage_fetch(struct hw_queue *queue, uint32_t op,
-                           const struct hw_tensor *host, const struct buffer *buffer);
+/* Whether the op may read host tensors over the bus, in memory that both sides see, instead of from
+ * a transfer: all its operands are small host tensors, so a kernel that reads one of them many
+ * times does not do much. Results are transferred in any case, in the order of the queue. */
+bool stage_shares(const struct hw_device *device, uint32_t op, const void *args);
+/* Copies an input to such memory, for scratch_give() after the op; `*buffer` is NULL if it must be
+ * transferred. */
+enum hw_status stage_shared(struct hw_queue *queue, uint32_t op,
+                            const struct hw_tensor *host, struct buffer **buffer);
 
 #endif

@@ -217,6 +217,57 @@ static struct doubling doubling_of(const struct hw_tensor *t)
     };
 }
 
+static struct hw_plugin its_own;
+static int transfers;
+
+/* As if the host could see the memory. */
+static int32_t alloc_visible(void *device, uint64_t bytes, uint32_t flags,
+                             struct hw_buffer *buffer)
+{
+    struct hw_import desc = { .size = sizeof desc };
+    ok(its_own.buffer_alloc(device, bytes, 0, buffer));
+    ok(its_own.buffer_export(device, buffer, FOREIGN_MEMORY, &desc));
+    struct foreign_memory *memory = desc.handle;
+    free(memory->cells);
+    memory->cells = aligned_alloc(256, bytes); /* any buffer's alignment, and size */
+    assert_non_null(memory->cells);
+    buffer->flags = flags;
+    buffer->host = flags & HW_BUFFER_HOST_VISIBLE ? memory->cells : NULL;
+    return HW_OK;
+}
+
+static int32_t count_transfer(void *on, const struct hw_transfer *transfer)
+{
+    transfers++;
+    return its_own.transfer(on, transfer);
+}
+
+/* Small inputs need no transfer then. Results are there for the owner's work, and for the owner who
+ * has waited for the queue. */
+static void results_in_host_memory_keep_the_order(void **state)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    struct doubling doubling = { .job.run = run_doubling, .cells = y };
+    const struct hw_tensor a = hw_host_1d(x, HW_F32, 4), b = hw_host_1d(y, HW_F32, 4);
+    struct foreign_queue theirs = { 0 };
+    struct hw_queue *imported;
+    (void)state;
+    its_own = one->plugin->table;
+    one->plugin->table.buffer_alloc = alloc_visible;
+    one->plugin->table.transfer = count_transfer;
+    transfers = 0;
+    ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_queue_call(queue, FOREIGN_QUEUE, submit_doubling, &doubling));
+    ok(hw_queue_wait(queue));
+    assert_true(y[0] == 4.0f && y[3] == 16.0f);
+    ok(hw_queue_import(one, NULL, FOREIGN_QUEUE, &theirs, &imported));
+    ok(hw_add(imported, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    foreign_finish(&theirs);
+    assert_true(y[0] == 2.0f && y[3] == 8.0f);
+    assert_int_equal(transfers, 2);
+    hw_queue_close(imported);
+}
+
 /* y = 2 (x + x) + x, three times: the first device builds the graph, the second replays it. */
 static void calls_are_part_of_a_graph(struct hw_queue *on, int calls_at_end,
                                       int calls_per_launch)
@@ -597,6 +648,7 @@ int main(void)
         TEST(host_visible_memory_is_unsupported),
         TEST(exported_memory_is_the_buffers),
         TEST(work_on_an_exported_queue_keeps_the_order),
+        TEST(results_in_host_memory_keep_the_order),
         TEST(calls_are_built_into_a_graph),
         TEST(calls_are_replayed),
         TEST(calls_that_fail_are_reported),

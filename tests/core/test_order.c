@@ -288,6 +288,26 @@ static int32_t wait_seen(void *queue)
     return its_own.queue_wait(queue);
 }
 
+/* Results that a transfer writes need no more from the host. */
+static void recording_waits_for_no_result(void **state)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    struct hw_event *event;
+    (void)state;
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END),
+                           b = host_f32(y, (int64_t)4, END);
+    its_own = w.near->plugin->table;
+    w.near->plugin->table.queue_wait = wait_seen;
+    ok(hw_event_create(w.near, 0, &event));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    is_idle = false;
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_sync(event));
+    assert_false(is_idle);
+    for (int i = 0; i < 4; i++)
+        assert_true(y[i] == 2.0f * x[i]);
+}
+
 static int32_t kernel_build(void *device, const struct hw_user_kernel *desc, void **kernel)
 {
     (void)desc;
@@ -673,6 +693,7 @@ int main(void)
         TEST(callbacks_run_when_the_device_is_lost),
         TEST(timing_is_enabled_at_creation),
         TEST(events_cover_host_tensors),
+        TEST(recording_waits_for_no_result),
         TEST(synchronous_queues),
         TEST(graphs_are_built_and_replayed),
         TEST(graphs_support_all_ops_of_the_plugin),

@@ -11,6 +11,7 @@ static int32_t (*theirs)(void *queue, const struct hw_transfer *transfer);
 /* The transfers since the last reset. */
 static struct {
     int calls, into_pinned, from_pinned, bare;
+    int shared; /* operands of an op */
 } asked;
 
 static int32_t listen(void *queue, const struct hw_transfer *t)
@@ -74,8 +75,8 @@ static void pinned_memory_is_a_buffer(void **state)
                 y[(ROWS - 1) * 8 + 7] != 0.0f);
 }
 
-/* The device is given memory that the host sees, too, so there is nothing to transfer. */
-static void small_tensors_are_shared(void **state)
+/* The device reads them in memory that the host sees, too. Results are transferred. */
+static void small_inputs_are_shared(void **state)
 {
     enum { MOST = 2048 }; /* 8 KiB */
     static float x[MOST + 1], y[MOST + 1];
@@ -86,13 +87,94 @@ static void small_tensors_are_shared(void **state)
         const struct hw_tensor a = host_f32(x, (int64_t)(MOST + more), END),
                                b = host_f32(y, (int64_t)(MOST + more), END);
         ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
-        ok(hw_silu(w.on_near, &(struct hw_silu){ .x = b, .y = b })); /* a pending result */
+        x[1] = 0.0f;
+        ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = b, .y = b })); /* b: pending */
         ok(hw_queue_wait(w.on_near));
-        close_to(y[1], silu(silu(1.0f)));
-        close_to(y[MOST - 1], silu(silu(MOST - 1.0f)));
-        assert_int_equal(asked.calls, more ? 4 : 0);
+        close_to(y[1], silu(1.0f));
+        close_to(y[MOST - 1], silu(MOST - 1.0f) + MOST - 1.0f);
+        assert_int_equal(asked.calls, more ? 5 : 2);
+        assert_int_equal(asked.from_pinned, more ? 3 : 0);
         memset(y, 0, sizeof y);
     }
+}
+
+static void small_views_are_shared(void **state)
+{
+    enum { ROWS = 32, COLS = 8 };
+    static float x[ROWS * COLS], y[ROWS * COLS];
+    struct hw_tensor a = host_f32(x, (int64_t)ROWS, (int64_t)COLS, END),
+                     b = host_f32(x, (int64_t)COLS, (int64_t)ROWS, END);
+    (void)state;
+    count_up(x, ROWS * COLS);
+    ok(hw_tensor_transpose(&b, &b, 0, 1));
+    struct hw_tensor row = host_f32(x, (int64_t)ROWS, (int64_t)COLS, END);
+    row.stride[0] = 0;
+    const struct hw_tensor sum = host_f32(y, (int64_t)ROWS, (int64_t)COLS, END);
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = b, .y = sum }));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = sum, .b = row, .y = sum }));
+    ok(hw_queue_wait(w.on_near));
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < COLS; c++)
+            assert_true(y[r * COLS + c] == x[r * COLS + c] + x[c * ROWS + r] + x[c]);
+    assert_int_equal(asked.from_pinned, 0);
+}
+
+/* A kernel may read them once for each row of the others. */
+static void small_tensors_beside_large_ones_are_staged(void **state)
+{
+    enum { ROWS = 64, INNER = 128, COLS = 4 };
+    static float x[ROWS * INNER], weight[INNER * COLS], y[ROWS * COLS];
+    (void)state;
+    count_up(x, ROWS * INNER);
+    weight[COLS] = 1.0f;
+    const struct hw_tensor c = host_f32(y, (int64_t)ROWS, (int64_t)COLS, END);
+    struct hw_matmul op = { .a = put(w.on_near, x, ROWS, INNER),
+                            .b = host_f32(weight, (int64_t)INNER, (int64_t)COLS, END),
+                            .c = put(w.on_near, y, ROWS, COLS) };
+    memset(&asked, 0, sizeof asked);
+    ok(hw_matmul(w.on_near, &op));
+    assert_int_equal(asked.from_pinned, 1);
+    op.a = host_f32(x, (int64_t)ROWS, (int64_t)INNER, END);
+    op.c = c;
+    ok(hw_matmul(w.on_near, &op));
+    assert_int_equal(asked.from_pinned, 3);
+    ok(hw_queue_wait(w.on_near));
+    close_to(y[COLS], x[INNER + 1]);
+}
+
+static int32_t supports_all(void *device, uint32_t op, const void *args, char *why,
+                            size_t why_bytes, uint64_t *scratch)
+{
+    (void)device, (void)op, (void)args, (void)why, (void)why_bytes, (void)scratch;
+    return HW_OK;
+}
+
+static int32_t set_no_rows(void *device, void *queue, const struct hw_set_rows *op)
+{
+    (void)device, (void)queue;
+    asked.shared += !!(op->x.buffer->flags & HW_BUFFER_PINNED) +
+                    !!(op->rows.buffer->flags & HW_BUFFER_PINNED) +
+                    100 * !!(op->table.buffer->flags & HW_BUFFER_PINNED);
+    return HW_OK;
+}
+
+/* What is read and written goes there and back. */
+static void small_tables_are_transferred(void **state)
+{
+    struct hw_plugin_ops ops = *w.near->plugin->table.ops;
+    float x[2] = { 5, 6 }, table[8] = { 0 };
+    int32_t row = 2;
+    (void)state;
+    ops.set_rows = w.on_near->ops.set_rows = set_no_rows;
+    w.near->plugin->table.ops = &ops;
+    w.near->plugin->table.supports = supports_all;
+    const struct hw_set_rows op = { .x = host_f32(x, (int64_t)1, (int64_t)2, END),
+                                    .rows = hw_host_1d(&row, HW_I32, 1),
+                                    .table = host_f32(table, (int64_t)4, (int64_t)2, END) };
+    ok(hw_set_rows(w.on_near, &op));
+    ok(hw_queue_wait(w.on_near));
+    assert_int_equal(asked.shared, 2);
+    assert_int_equal(asked.calls, 2);
 }
 
 /* ---- rows ---- */
@@ -259,9 +341,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(pinned_memory_is_a_buffer),         TEST(small_tensors_are_shared),
-        TEST(rows_are_transferred_in_one_call),  TEST(repeated_rows_are_transferred_singly),
-        TEST(empty_tensors_are_not_transferred), TEST(many_long_rows_are_transferred),
+        TEST(pinned_memory_is_a_buffer),
+        TEST(small_inputs_are_shared),
+        TEST(small_views_are_shared),
+        TEST(small_tensors_beside_large_ones_are_staged),
+        TEST(small_tables_are_transferred),
+        TEST(rows_are_transferred_in_one_call),
+        TEST(repeated_rows_are_transferred_singly),
+        TEST(empty_tensors_are_not_transferred),
+        TEST(many_long_rows_are_transferred),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
