@@ -54,8 +54,8 @@ INLINE void fetch_step(int type, int rows, const uint8_t *at, int64_t stride)
     enum { LINE = 64, HALF_PAGE = 2048, TO_SECOND_CACHE = 2 };
     const int step = rows == 1 ? 2 * LINE : LINE;
     const int64_t ahead = rows == 1 ? HALF_PAGE : rows * stride;
-    EACH (i, (step_bytes(type) + step - 1) / step)
-        ASK_FOR(at, ahead + i * step, TO_SECOND_CACHE);
+    for (int offset = 0; offset < step_bytes(type); offset += step)
+        ASK_FOR(at, ahead + offset, TO_SECOND_CACHE);
 }
 
 /* The rows of b from `row` on; where there are fewer, the last one is computed again. */
