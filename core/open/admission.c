@@ -20,22 +20,40 @@ static void say(const struct hw_device *device, const struct withdrawn *first,
              hw_op_name(first->op), dtypes, device->name, first->why, others);
 }
 
-enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict)
+struct taken {
+    const struct withdrawn *first;
+    uint32_t count;
+};
+
+/* The caller holds the context's lock. */
+static bool take(struct hw_device *device, const struct verdict *verdict,
+                 struct taken *taken)
 {
-    const struct withdrawn *first = NULL;
-    uint32_t count = 0;
     for (uint32_t i = 0; i < verdict->withdrawn_count; i++) {
         const struct withdrawn *w = &verdict->withdrawn[i];
         if (w->device != (uint32_t)device->index)
             continue;
         if (!withdraw(device, w->op, w->dtype, w->why))
-            return fail(HW_NO_MEMORY, "out of memory for the ops that %s must not compute",
-                        device->name);
-        first = first ? first : w;
-        count++;
+            return false;
+        if (!taken->count++)
+            taken->first = w;
     }
-    if (count)
-        say(device, first, count);
+    return true;
+}
+
+enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict,
+                              uint32_t unless_cleared)
+{
+    struct taken taken = { 0 };
+    pthread_mutex_lock(&device->context->lock);
+    const bool wanted = (device->demoted & unless_cleared) == unless_cleared,
+               good = !wanted || take(device, verdict, &taken);
+    pthread_mutex_unlock(&device->context->lock);
+    if (!good)
+        return fail(HW_NO_MEMORY, "out of memory for the ops that %s must not compute",
+                    device->name);
+    if (taken.count)
+        say(device, taken.first, taken.count);
     return HW_OK;
 }
 
@@ -45,7 +63,7 @@ static enum hw_status apply(struct hw_device *device, const struct verdict *verd
     if (!untested_list(device, verdict->forms, left, verdict->form_count))
         return fail(HW_NO_MEMORY, "out of memory for the ops that %s has not computed yet",
                     device->name);
-    return admission_take(device, verdict);
+    return admission_take(device, verdict, 0);
 }
 
 enum hw_status admission_apply(const struct catalog *found)

@@ -11,7 +11,9 @@ enum hw_status admission_apply(const struct catalog *found);
 /* The same for a plugin that was tried again since, before its devices are used: this verdict
  * replaces the earlier one. */
 enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict);
-/* Withdraws what a verdict says of one device. */
-enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict);
+/* Withdraws what a verdict says of one device, unless hw_device_reset() has cleared these bits of
+ * hw_device.demoted meanwhile. */
+enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict,
+                              uint32_t unless_cleared);
 
 #endif

@@ -264,21 +264,33 @@ static bool read_entry(int place, const struct candidate *candidate, struct cach
     return good;
 }
 
-bool cache_find(struct hw_context *context, const struct candidate *candidate,
-                struct cached *found)
+static bool find(const struct hw_context *context, const struct candidate *candidate,
+                 bool hidden, struct cached *found)
 {
     char *path = place_of(context, candidate);
     const int place = path ? open_place(path) : -1;
-    bool good = place >= 0 && !hold_exists(place, candidate) &&
-                read_entry(place, candidate, found);
-    if (good && !cache_counts(found, (int64_t)time(NULL))) {
-        free(found->bytes);
-        good = false;
-    }
+    const bool good = place >= 0 && (hidden || !hold_exists(place, candidate)) &&
+                      read_entry(place, candidate, found);
     if (place >= 0)
         close(place);
     free(path);
     return good;
+}
+
+bool cache_find(const struct hw_context *context, const struct candidate *candidate,
+                struct cached *found)
+{
+    const bool good = find(context, candidate, false, found);
+    if (!good || cache_counts(found, (int64_t)time(NULL)))
+        return good;
+    free(found->bytes);
+    return false;
+}
+
+bool cache_find_any(const struct hw_context *context, const struct candidate *candidate,
+                    struct cached *found)
+{
+    return find(context, candidate, true, found);
 }
 
 /* ---- writing ---- */
@@ -309,7 +321,7 @@ static bool write_file(int place, const char *name, const char *data, size_t siz
 }
 
 static bool write_entry(int place, const struct candidate *candidate,
-                        const struct cached *verdict)
+                        const struct cached *verdict, bool is_new)
 {
     char name[CACHE_NAME_CHARS];
     size_t size;
@@ -318,23 +330,28 @@ static bool write_entry(int place, const struct candidate *candidate,
     errno = data ? 0 : size > CACHE_ENTRY_MAX ? EFBIG : ENOMEM;
     const bool good = data && write_file(place, name, data, size);
     const int error = errno;
-    if (good) {
+    if (good && is_new)
         hold_clear(place, name);
+    if (good)
         make_room(place);
-    }
     free(data);
     errno = error;
     return good;
 }
 
-/* When the verdict was found, and how long it counts. */
-static void date(struct cached *verdict, uint32_t timeouts_before)
+/* When the verdict was found, and how long it counts. What is found while the one before it still
+ * counts is part of the same try. */
+static void date(struct cached *verdict, const struct cached *before)
 {
     int64_t seconds = CACHE_RETRY;
     verdict->written = (int64_t)time(NULL);
-    verdict->timeouts = verdict->open_end ? timeouts_before : 0;
+    verdict->timeouts = verdict->open_end ? before->timeouts : 0;
     if (verdict->kind == CACHE_BACKOFF) {
-        verdict->timeouts = timeouts_before < 99 ? timeouts_before + 1 : 99;
+        const bool again = before->kind != CACHE_BACKOFF ||
+                           !cache_counts(before, verdict->written);
+        verdict->timeouts = before->timeouts + again;
+        if (verdict->timeouts > 99)
+            verdict->timeouts = 99;
         seconds = CACHE_RETRY_FIRST;
         for (uint32_t i = 1; i < verdict->timeouts && seconds < CACHE_RETRY_MAX; i++)
             seconds *= 2;
@@ -353,14 +370,14 @@ static void tell(struct hw_context *context, const char *path, int error)
             error == EPERM ? "another user owns it or may write to it" : strerror(error));
 }
 
-bool cache_replace(struct hw_context *context, const struct candidate *candidate,
-                   const struct cached *verdict)
+static bool keep(struct hw_context *context, const struct candidate *candidate,
+                 const struct cached *verdict, bool is_new)
 {
     char *path = place_of(context, candidate);
     bool kept = false;
     if (path && key_holds(candidate)) {
         const int place = cache_place(context, candidate, true);
-        kept = place >= 0 && write_entry(place, candidate, verdict);
+        kept = place >= 0 && write_entry(place, candidate, verdict, is_new);
         if (!kept)
             tell(context, path, errno);
         if (place >= 0)
@@ -368,6 +385,12 @@ bool cache_replace(struct hw_context *context, const struct candidate *candidate
     }
     free(path);
     return kept;
+}
+
+bool cache_replace(struct hw_context *context, const struct candidate *candidate,
+                   const struct cached *verdict)
+{
+    return keep(context, candidate, verdict, false);
 }
 
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
@@ -380,6 +403,6 @@ bool cache_store(struct hw_context *context, const struct candidate *candidate,
             free(before.bytes);
         close(place);
     }
-    date(verdict, before.timeouts);
-    return cache_replace(context, candidate, verdict);
+    date(verdict, &before);
+    return keep(context, candidate, verdict, true);
 }

@@ -42,8 +42,12 @@ struct cached {
 
 /* The verdict on the candidate, whose key is complete. False if there is none that counts
  * today. The caller frees `bytes`. */
-bool cache_find(struct hw_context *context, const struct candidate *candidate,
+bool cache_find(const struct hw_context *context, const struct candidate *candidate,
                 struct cached *found);
+
+/* The same, even if it has expired or is out of sight (turn.h). */
+bool cache_find_any(const struct hw_context *context, const struct candidate *candidate,
+                    struct cached *found);
 
 /* Keeps a verdict: bytes, size, kind and outcome; fills in the rest, even if it cannot be
  * kept, of which the log tells once; returns whether it was. It is not kept if the file has
@@ -51,7 +55,8 @@ bool cache_find(struct hw_context *context, const struct candidate *candidate,
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
                  struct cached *verdict);
 
-/* The same, with the dates and the count that are given. */
+/* The same, with the dates and the count that are given: more of the verdict that is there, which
+ * stays out of sight if it is. */
 bool cache_replace(struct hw_context *context, const struct candidate *candidate,
                    const struct cached *verdict);
 

@@ -7,6 +7,7 @@
 #include "open/admission.h"
 #include "open/ladder.h"
 #include "open/recall.h"
+#include "open/registry.h"
 #include "run/untested.h"
 
 #include <stdlib.h>
@@ -16,6 +17,17 @@ static const struct candidate *tested_candidate(const struct plugin *plugin)
 {
     const struct candidate *outcome = atomic_load(&plugin->outcome);
     return outcome ? outcome : plugin->candidate;
+}
+
+/* Why the program waits. */
+static void say_testing(const struct hw_device *device, struct tested *sum)
+{
+    if (!atomic_exchange(&sum->begun, true))
+        log_line(
+            &device->context->log, HW_LOG_WARN,
+            "testing ops of %s before their first use, which may take a while: each of "
+            "%u kinds of calls, once. HW_PROBE=full hw status tests them all ahead",
+            device->name, (unsigned)sum->forms);
 }
 
 /* One warning is enough: the causes will be the same. */
@@ -43,31 +55,43 @@ static void say_tested(const struct hw_device *device, const struct op_form *for
              (unsigned)(found->microseconds / 1000));
 }
 
-/* What hw-probe found, or NULL: the candidate says why. */
-static const struct verdict *try_only(struct hw_context *context,
-                                      struct candidate *candidate, const struct only *only)
+/* Whether what was found is about the device: another one may have its index by now. */
+static bool is_about(struct candidate *candidate, uint32_t index)
 {
-    const struct candidate *tested = tested_candidate(candidate->plugin);
-    if (!climb_to_test(context, candidate, tested))
+    const struct verdict *found = candidate->verdict;
+    if (index >= found->device_count)
+        return stop(candidate, REASON_OTHER_DEVICES, NULL);
+    const char *fact = registry_differs(candidate->plugin, found, index);
+    if (fact)
+        return stop(candidate, REASON_OTHER_DEVICES,
+                    "the %s of its device %u is another than at the start", fact,
+                    (unsigned)index);
+    if (found->devices[index].fault)
+        return stop(candidate, REASON_DEVICE_FAILED, "%s", found->devices[index].fault);
+    if (found->untested && !found->tested && !found->withdrawn_count)
+        return stop(candidate, REASON_NO_MEMORY, "there is no memory for its cases");
+    return true;
+}
+
+/* What hw-probe found, or NULL: the candidate says why. */
+static const struct verdict *try_only(const struct hw_device *device,
+                                      struct candidate *candidate, const struct only *only,
+                                      struct tested *sum)
+{
+    if (!climb_to_test(device->context, candidate, tested_candidate(device->plugin)))
         return NULL;
     candidate->stage = STAGE_PROBE;
-    child_test(context, candidate, only);
-    const struct verdict *found = candidate->reason ? NULL : candidate->verdict;
-    if (!found)
-        return NULL;
-    if (only->device >= found->device_count)
-        stop(candidate, REASON_OTHER_DEVICES, NULL);
-    else if (found->devices[only->device].fault)
-        stop(candidate, REASON_DEVICE_FAILED, "%s", found->devices[only->device].fault);
-    else if (found->untested && !found->tested && !found->withdrawn_count)
-        stop(candidate, REASON_NO_MEMORY, "there is no memory for its cases");
-    return candidate->reason ? NULL : found;
+    say_testing(device, sum);
+    child_test(device->context, candidate, only);
+    return !candidate->reason && is_about(candidate, only->device) ? candidate->verdict
+                                                                   : NULL;
 }
 
 static void count(struct tested *sum, const struct verdict *found, uint32_t cases)
 {
-    atomic_fetch_add(&sum->settled, cases);
-    atomic_fetch_add(&sum->tested, found->tested < cases ? found->tested : cases);
+    const uint32_t known = verdict_settles(found, cases);
+    atomic_fetch_add(&sum->settled, known);
+    atomic_fetch_add(&sum->tested, found->tested < known ? found->tested : known);
     atomic_fetch_add(&sum->withdrawn, found->withdrawn_count);
     atomic_fetch_add(&sum->microseconds, found->microseconds);
 }
@@ -83,10 +107,10 @@ void device_test(struct hw_device *device, const struct op_form *form, uint32_t 
         say_untested(device, form, sum, "out of memory");
         return;
     }
-    const struct verdict *found = try_only(context, candidate, &only);
+    const struct verdict *found = try_only(device, candidate, &only, sum);
     if (!found) {
         say_untested(device, form, sum, message_of(candidate));
-    } else if (admission_take(device, found)) {
+    } else if (admission_take(device, found, UNTESTED)) {
         say_untested(device, form, sum, hw_message());
     } else {
         say_tested(device, form, found);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "open/cache.h"
+#include "open/registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,8 +82,32 @@ static void put_outcome(struct cached *entry, const struct verdict *verdict)
                                         : "ok");
 }
 
+static void inherit(struct verdict *verdict, const struct verdict *before)
+{
+    for (uint32_t i = 0; i < verdict->device_count && i < before->device_count; i++)
+        if (!before->devices[i].fault &&
+            !different_fact(&before->devices[i].info, &verdict->devices[i].info))
+            verdict_inherit(verdict, before, i);
+}
+
+/* The forms that are known to be right stay so, however long the verdict counted. */
+static void carry_over(const struct hw_context *context, const struct candidate *candidate)
+{
+    struct cached entry;
+    struct verdict before;
+    if (!candidate->verdict || !candidate->verdict->form_count ||
+        !cache_find_any(context, candidate, &entry))
+        return;
+    if (verdict_decode(&before, entry.bytes, entry.size)) {
+        inherit(candidate->verdict, &before);
+        verdict_free(&before);
+    }
+    free(entry.bytes);
+}
+
 void remember(struct hw_context *context, struct candidate *candidate)
 {
+    carry_over(context, candidate);
     const struct verdict bare = { .reason = candidate->reason,
                                   .message = candidate->message,
                                   .remedy = candidate->remedy };
@@ -100,10 +125,9 @@ void remember(struct hw_context *context, struct candidate *candidate)
     free(entry.bytes);
 }
 
-/* A verdict that knows of no failure counts as long as before. */
+/* A verdict that knows of no more failures, or does not count now, counts as long as it did. */
 static void keep_more(struct hw_context *context, const struct candidate *candidate,
-                      const struct cached *entry, const struct verdict *verdict,
-                      bool failed)
+                      const struct cached *entry, const struct verdict *verdict, bool anew)
 {
     struct cached more = *entry;
     if (!verdict_encode(verdict, &more.bytes, &more.size))
@@ -111,7 +135,7 @@ static void keep_more(struct hw_context *context, const struct candidate *candid
     more.open_end = true;
     more.kind = kind_of(verdict);
     put_outcome(&more, verdict);
-    if (failed)
+    if (anew)
         cache_store(context, candidate, &more);
     else
         cache_replace(context, candidate, &more);
@@ -123,13 +147,14 @@ void remember_more(struct hw_context *context, const struct candidate *candidate
 {
     struct cached entry;
     struct verdict verdict;
-    if (!cache_find(context, candidate, &entry))
+    const bool counts = cache_find(context, candidate, &entry);
+    if (!counts && !cache_find_any(context, candidate, &entry))
         return;
     if (verdict_decode(&verdict, entry.bytes, entry.size)) {
         const uint32_t before = verdict.withdrawn_count;
         if (verdict_add(&verdict, only->device, &only->form, found))
             keep_more(context, candidate, &entry, &verdict,
-                      verdict.withdrawn_count > before);
+                      counts && verdict.withdrawn_count > before);
         verdict_free(&verdict);
     }
     free(entry.bytes);

@@ -116,10 +116,7 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
     return HW_OK;
 }
 
-/* The first fact that tells two devices apart, or that was relied on already; or NULL. The
- * memory, and what drivers derive from it, may vary. */
-static const char *different_fact(const struct hw_device_info *a,
-                                  const struct hw_device_info *b)
+const char *different_fact(const struct hw_device_info *a, const struct hw_device_info *b)
 {
     char pci_a[PCI_SIZE], pci_b[PCI_SIZE];
     device_pci(a, pci_a);
@@ -176,17 +173,22 @@ static bool same_withdrawn(const struct verdict *a, const struct verdict *b)
     return same;
 }
 
+const char *registry_differs(const struct plugin *plugin, const struct verdict *verdict,
+                             uint32_t index)
+{
+    struct hw_device_info info = verdict->devices[index].info;
+    device_complete(plugin, &info);
+    return other_fact(plugin, index, &info);
+}
+
 bool registry_matches(const struct plugin *plugin, const struct verdict *verdict)
 {
     const struct verdict *before = plugin->candidate->verdict;
     bool same = before && before->device_count == verdict->device_count &&
                 same_withdrawn(before, verdict);
-    for (uint32_t i = 0; same && i < verdict->device_count; i++) {
-        struct hw_device_info info = verdict->devices[i].info;
-        device_complete(plugin, &info);
-        same = !other_fact(plugin, i, &info) &&
+    for (uint32_t i = 0; same && i < verdict->device_count; i++)
+        same = !registry_differs(plugin, verdict, i) &&
                !before->devices[i].fault == !verdict->devices[i].fault;
-    }
     return same;
 }
 

@@ -16,6 +16,9 @@ enum facts device_facts(struct plugin *plugin, int32_t index, struct hw_device_i
 /* The first error in facts of any origin, or NULL; what is left to do with those without. */
 const char *device_fault(const struct hw_device_info *info);
 void device_complete(const struct plugin *plugin, struct hw_device_info *info);
+/* The first fact that tells two devices apart, or that was relied on already; or NULL. The
+ * memory, and what drivers derive from it, may vary. */
+const char *different_fact(const struct hw_device_info *a, const struct hw_device_info *b);
 /* Adds a device to those of the plugin. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);
@@ -26,6 +29,10 @@ bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *
 /* Whether a verdict has the same devices as that which those of the plugin were listed from, and
  * the same ops are withdrawn. */
 bool registry_matches(const struct plugin *plugin, const struct verdict *verdict);
+/* The fact in which a device of a later verdict is not the one that was listed under its index; or
+ * NULL: it is. */
+const char *registry_differs(const struct plugin *plugin, const struct verdict *verdict,
+                             uint32_t index);
 /* Closes the devices of a plugin, and forgets them. */
 void registry_drop(struct plugin *plugin);
 /* "0000:3b:00.0" and "xxxxxxxx-xxxx-..."; "" if the device has none. */

@@ -407,6 +407,11 @@ static bool add_withdrawn(struct verdict *verdict, const struct verdict *found)
     return true;
 }
 
+uint32_t verdict_settles(const struct verdict *found, uint32_t cases)
+{
+    return cases - (found->untested < cases ? found->untested : cases);
+}
+
 bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
                  const struct verdict *found)
 {
@@ -416,10 +421,35 @@ bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form 
         if (memcmp(&verdict->forms[i], form, sizeof *form) != 0)
             continue;
         uint8_t *left = &verdict->left[device * verdict->form_count + i];
-        verdict->untested -= *left;
-        verdict->tested += *left < found->tested ? *left : found->tested;
-        *left = 0;
+        const uint32_t known = verdict_settles(found, *left);
+        verdict->untested -= known;
+        verdict->tested += known < found->tested ? known : found->tested;
+        *left -= (uint8_t)known;
     }
     verdict->microseconds += found->microseconds;
     return true;
+}
+
+static bool was_right(const struct verdict *before, uint32_t device,
+                      const struct op_form *form)
+{
+    const uint8_t *left = before->left + (size_t)device * before->form_count;
+    for (uint32_t i = 0; i < before->withdrawn_count; i++)
+        if (before->withdrawn[i].device == device && before->withdrawn[i].op == form->op)
+            return false;
+    for (uint32_t i = 0; i < before->form_count; i++)
+        if (!memcmp(&before->forms[i], form, sizeof *form))
+            return !left[i];
+    return false;
+}
+
+void verdict_inherit(struct verdict *verdict, const struct verdict *before, uint32_t device)
+{
+    uint8_t *left = verdict->left + (size_t)device * verdict->form_count;
+    for (uint32_t i = 0; i < verdict->form_count; i++)
+        if (left[i] && was_right(before, device, &verdict->forms[i])) {
+            verdict->untested -= left[i];
+            verdict->tested += left[i];
+            left[i] = 0;
+        }
 }

@@ -66,10 +66,19 @@ bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t 
 
 void verdict_free(struct verdict *verdict);
 
-/* Adds what a later test of one form on one device found: the verdict `found`, of hw-probe. False
- * if memory runs out or there is no room: then some of it is missing. */
+/* Adds what a later test of one form on one device found: the verdict `found`, of hw-probe. Cases
+ * for which there was no memory stay left out. False if memory runs out or there is no room: then
+ * some of it is missing. */
 bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
                  const struct verdict *found);
+
+/* How many of the cases that had been left out are known now. */
+uint32_t verdict_settles(const struct verdict *found, uint32_t cases);
+
+/* Forms that this verdict leaves out on the device, and that were right when the one before it was
+ * found, need no test. */
+void verdict_inherit(struct verdict *verdict, const struct verdict *before,
+                     uint32_t device);
 
 /* The first bytes of every verdict. */
 extern const char verdict_magic[8];

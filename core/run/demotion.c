@@ -175,11 +175,9 @@ bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OP
         made->mask = made->mask << 8 | (dtypes[i] == HW_NONE ? 0 : 0xff);
     }
     write_withdrawn(op, dtypes, made->dtypes);
-    pthread_mutex_lock(&device->context->lock);
     add(made);
     wake_queues(
         device); /* of an op that ended a process, they may have seen other dtypes */
-    pthread_mutex_unlock(&device->context->lock);
     device_changed(device);
     return true;
 }

@@ -35,7 +35,7 @@ void demote(const struct failure *failure);
 
 /* The same, before the op is used: the admission test (tools/probe) found that it fails, or is
  * wrong, on operands of these dtypes, where HW_NONE is any, or absent. Not logged. False if
- * out of memory. */
+ * out of memory. The caller holds the context's lock. */
 bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OPERANDS],
               const char *why);
 

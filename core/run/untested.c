@@ -4,7 +4,9 @@
  * for it, all others go on.
  *
  * The cases of the test are of some dtypes only. A call on operands of others takes what is known
- * of the nearest form: the same dtypes, but for operands that are absent here or there. */
+ * of the nearest form: the same dtypes, but for operands that are absent here or there. Packed
+ * operands, which other kernels read, are in no case: nobody waits for a test of what it does not
+ * use. */
 #include "run/untested.h"
 
 #include <stdlib.h>
@@ -41,7 +43,7 @@ bool untested_list(struct hw_device *device, const struct op_form *forms,
         return false;
     pthread_cond_init(&made->settled, NULL);
     made->count = count;
-    made->open = open;
+    made->open = made->tested.forms = open;
     for (uint32_t i = 0; i < count; i++) {
         made->list[i].form = forms[i];
         made->list[i].cases = left[i];
@@ -75,17 +77,19 @@ const struct tested *tested_since(const struct hw_device *device)
 
 enum { OTHER = MAX_OPERANDS + 1 };
 
-/* How many operands are absent either here or there; OTHER if dtypes differ. */
+/* How many operands are absent either here or there; OTHER if dtypes differ, or one is packed. */
 static uint32_t distance(const struct op_form *form, uint32_t op, const void *args)
 {
     uint32_t differ = 0;
     if (form->op != op)
         return OTHER;
     for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
-        const int32_t dtype = operand_at(args, &op_rows[op].operands[i])->dtype;
-        if (dtype == form->dtype[i])
+        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
+        if (t->dtype != HW_NONE && t->layout)
+            return OTHER;
+        if (t->dtype == form->dtype[i])
             continue;
-        if (dtype != HW_NONE && form->dtype[i] != HW_NONE)
+        if (t->dtype != HW_NONE && form->dtype[i] != HW_NONE)
             return OTHER;
         differ++;
     }

@@ -13,7 +13,9 @@ struct tested {
     _Atomic uint32_t tested, settled; /* cases: computed; not left out any more */
     _Atomic uint32_t withdrawn;       /* ops */
     _Atomic uint64_t microseconds;
-    atomic_bool told; /* the log has said why some cannot be tested */
+    uint32_t forms;    /* that were left out */
+    atomic_bool begun; /* the log has said that they are being tested, */
+    atomic_bool told;  /* or why some cannot be */
 };
 /* Of the device; NULL: none was left out. */
 const struct tested *tested_since(const struct hw_device *device);

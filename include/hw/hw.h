@@ -273,9 +273,9 @@ HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t o
  * so, if HW_FALLBACK allows that, for this call and for all later ones on operands of the
  * same dtypes. That is logged, and "demotions" of hw_explain() lists it; this function
  * takes it back. So it does with ops that were wrong or failed when the plugin was tried, before
- * the device was ever used; and those that were not tried then are used without a test. (If an
- * output of the op is also an input, which the failure may have overwritten, this call fails, and
- * only later ones are computed elsewhere.)
+ * the device was ever used; and those that were not tried then, or are being tried while this is
+ * called, are used without a test. (If an output of the op is also an input, which the failure may
+ * have overwritten, this call fails, and only later ones are computed elsewhere.)
  *
  * It may be called while other threads use the device. Returns HW_LOST if the device is lost: it
  * stays so. */

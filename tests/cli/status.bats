@@ -326,6 +326,23 @@ assert rows[0]["name"] == "cpu:0" and int(rows[0]["memory_total"]) > 0, rows' <<
     says '.*/hw_cpu.so.*'
 }
 
+@test "explain says what was not tested, and how it is" {
+    needs_cpu
+    make_directory
+    hw report "$directory/report.json"
+    python3 - "$directory/report.json" <<'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+for file in report["explain"]["candidates"]:
+    if file["name"] == "cpu":
+        file["admission"] = {"tested": 9, "untested": 3, "withdrawn": 0, "microseconds": 8}
+json.dump(report, open(sys.argv[1], "w"))
+END
+    hw --replay "$directory/report.json" explain cpu
+    says ' .* 9 cases of its ops tested; 3 are not, for lack of time \(until they are first used\) or memory;'
+    says ' +HW_PROBE=full hw status tests them'
+}
+
 @test "explain shows where a file stopped, and why" {
     make_directory
     : >"$directory/hw_empty.so"

@@ -57,6 +57,25 @@ static void timeouts_wait_longer_each_time(void **state)
     end(&w);
 }
 
+/* What fails in one program is one failure, however many ops it costs. */
+static void failures_of_one_try(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    for (int i = 0; i < 10; i++) {
+        const struct cached stored = store(&w, CACHE_BACKOFF);
+        assert_int_equal(stored.timeouts, 1);
+        assert_int_equal(stored.expires, clock_time + 10);
+        clock_time += 9;
+    }
+    clock_time += 1;
+    assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 20);
+    clock_time -= 1; /* set back: how long ago that was is not known */
+    assert_int_equal(store(&w, CACHE_BACKOFF).timeouts, 3);
+    end(&w);
+}
+
 /* Where ops are tested when they are first used, a start at which nothing failed does not mean that
  * nothing will. */
 static void success_with_an_open_end(void **state)
@@ -189,13 +208,18 @@ static void hold_and_die(struct world *w)
 static void verdict_on_what_crashed_stays_hidden(void **state)
 {
     struct world w;
+    struct cached found;
     (void)state;
     begin(&w);
-    store(&w, CACHE_SUCCESS);
+    const struct cached more = store(&w, CACHE_SUCCESS);
     hold_begin(&w.context, &w.candidate);
     hold_and_die(&w);
     hold_end(&w.context, &w.candidate, true);
     assert_false(is_there(&w));
+    assert_true(cache_replace(&w.context, &w.candidate, &more));
+    assert_false(is_there(&w));
+    assert_true(cache_find_any(&w.context, &w.candidate, &found));
+    free(found.bytes);
     store(&w, CACHE_SUCCESS);
     assert_true(is_there(&w));
     assert_int_equal(count_files(place), 1);
@@ -354,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_expire),
         cmocka_unit_test(timeouts_wait_longer_each_time),
+        cmocka_unit_test(failures_of_one_try),
         cmocka_unit_test(success_with_an_open_end),
         cmocka_unit_test(replaced_with_its_date),
         cmocka_unit_test(clock_that_is_set_back),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum { COUNT = 5 };
 
@@ -24,6 +25,16 @@ static void keep_log(void *user, int32_t level, const char *text)
     const size_t used = strlen(log_text);
     snprintf(log_text + used, sizeof log_text - used, "%s\n", text);
     pthread_mutex_unlock(&log_lock);
+}
+
+/* The clock that the library sees. */
+static time_t clock_time = 1000000;
+
+time_t time(time_t *where)
+{
+    if (where)
+        *where = clock_time;
+    return clock_time;
 }
 
 /* ---- the world ---- */
@@ -85,6 +96,15 @@ static struct hw_tensor line_of(float *values)
                                .rank = 1,
                                .extent = { COUNT },
                                .stride = { sizeof *values } };
+}
+
+static struct hw_tensor block_of(float *values, int64_t a, int64_t b, int64_t c)
+{
+    return (struct hw_tensor){ .data = values,
+                               .dtype = HW_F32,
+                               .rank = 3,
+                               .extent = { a, b, c },
+                               .stride = { 4 * b * c, 4 * c, 4 } };
 }
 
 static struct hw_scale scale_to(float *y)
@@ -158,6 +178,33 @@ static void a_wrong_op_is_never_used(void **state)
         assert_int_equal(admission("ops_later_wrong", "withdrawn"), 1);
         hw_close(context);
     }
+}
+
+/* After a failure the plugin is tried again, now and then; what was right stays known, also if it
+ * was found when the verdict did not count any more. */
+static void what_is_found_later(void **state)
+{
+    float x[2] = { 1, 2 }, y[2];
+    const struct hw_layernorm op = { .x = block_of(x, 1, 1, 2),
+                                     .y = block_of(y, 1, 1, 2),
+                                     .eps = 1 };
+    (void)state;
+    begin("expired", "ops_later_wrong");
+    start("ops_later_wrong,ops_right", "child");
+    scale_on(queue);
+    assert_int_equal(runs(), 2);
+    clock_time += 10;
+    assert_int_equal(hw_layernorm(queue, &op), HW_UNSUPPORTED);
+    assert_int_equal(runs(), 3);
+    hw_close(context);
+    start("ops_later_wrong,ops_right", "child");
+    assert_int_equal(runs(), 4);
+    assert_int_equal(hw_layernorm(queue, &op), HW_UNSUPPORTED);
+    assert_int_equal(runs(), 4);
+    scale_on(queue); /* which has failed, and is tested again */
+    assert_int_equal(runs(), 5);
+    assert_int_equal(fallbacks(HW_OP_SCALE), 1);
+    hw_close(context);
 }
 
 /* The op goes, for all dtypes, and this process stays. */
@@ -275,6 +322,97 @@ static void the_nearest_form(void **state)
     hw_close(context);
 }
 
+/* Other kernels read them, which the test does not have. */
+static void packed_operands(void **state)
+{
+    float a[2] = { 1, 2 }, b[2] = { 3, 4 }, c[1];
+    int32_t ids[1] = { 0 };
+    const struct hw_tensor weights = block_of(b, 1, 1, 2);
+    struct hw_matmul_id op = { .a = block_of(a, 1, 1, 2),
+                               .ids = { .data = ids,
+                                        .dtype = HW_I32,
+                                        .rank = 2,
+                                        .extent = { 1, 1 },
+                                        .stride = { 4, 4 } },
+                               .c = block_of(c, 1, 1, 1) };
+    (void)state;
+    begin("packed", "ops_later_right");
+    start("ops_later_right", "child");
+    if (hw_tensor_pack(queue, &weights, &op.b))
+        fail_msg("%s", hw_message());
+    assert_int_equal(hw_matmul_id(queue, &op), HW_UNSUPPORTED);
+    assert_non_null(strstr(hw_message(), "nothing at all"));
+    assert_int_equal(runs(), 1);
+    hw_buffer_free(op.b.buffer);
+    op.b = weights;
+    assert_int_equal(hw_matmul_id(queue, &op), HW_UNSUPPORTED);
+    assert_int_equal(runs(), 2);
+    hw_close(context);
+}
+
+/* One that begins before hw_device_reset() and ends after it does not count any more. */
+static void a_reset_meanwhile(void **state)
+{
+    const struct timespec moment = { .tv_nsec = 1000000 };
+    pthread_t thread;
+    void *good;
+    (void)state;
+    begin("reset", "ops_later_hangs");
+    start("ops_later_hangs", "child");
+    assert_int_equal(pthread_create(&thread, NULL, scale_beside, queue), 0);
+    while (runs() < 2) /* has begun, and hangs */
+        nanosleep(&moment, NULL);
+    assert_int_equal(hw_device_reset(hw_device_default(context)), HW_OK);
+    pthread_join(thread, &good);
+    assert_ptr_equal(good, queue); /* it was computed there, where it does not hang */
+    assert_null(strstr(log_text, "is not used on"));
+    scale_on(queue);
+    assert_int_equal(fallbacks(HW_OP_SCALE), 0);
+    hw_close(context);
+}
+
+/* What is found there says nothing about the one that is used. */
+static void another_device_in_its_place(void **state)
+{
+    (void)state;
+    begin("swapped", "ops_later_swapped");
+    start("ops_later_swapped", "child");
+    const int64_t left = admission("ops_later_swapped", "untested");
+    scale_on(queue);
+    assert_int_equal(runs(), 2);
+    assert_non_null(strstr(log_text, "is used on ops_later_swapped:0 untested"));
+    assert_non_null(
+        strstr(log_text, "the name of its device 0 is another than at the start"));
+    assert_int_equal(admission("ops_later_swapped", "untested"), left);
+    hw_close(context);
+}
+
+/* Who waits is told why, once. */
+static void the_log_says_so(void **state)
+{
+    float x[2] = { 1, 2 }, y[2];
+    const struct hw_layernorm op = { .x = block_of(x, 1, 1, 2),
+                                     .y = block_of(y, 1, 1, 2),
+                                     .eps = 1 };
+    static const char words[] = "testing ops of ops_later_right:0 before their first use";
+    (void)state;
+    begin("says", "ops_later_right");
+    start("ops_later_right", "child");
+    assert_null(strstr(log_text, words));
+    scale_on(queue);
+    const char *line = strstr(log_text, words);
+    assert_non_null(line);
+    assert_int_equal(hw_layernorm(queue, &op), HW_UNSUPPORTED);
+    assert_int_equal(runs(), 3);
+    assert_null(strstr(line + 1, words));
+    assert_null(strstr(line, "each of 0 "));
+    hw_close(context);
+    start("ops_later_right", "child");
+    scale_on(queue);
+    assert_null(strstr(log_text, words));
+    hw_close(context);
+}
+
 /* Questions start nothing, nor does an op that the user wants whatever the test says. */
 static void what_starts_nothing(void **state)
 {
@@ -318,12 +456,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_op_is_tested_once),
         cmocka_unit_test(a_wrong_op_is_never_used),
+        cmocka_unit_test(what_is_found_later),
         cmocka_unit_test(one_that_crashes),
         cmocka_unit_test(one_that_hangs),
         cmocka_unit_test(in_a_graph),
         cmocka_unit_test(two_threads_at_once),
         cmocka_unit_test(in_a_worker),
         cmocka_unit_test(the_nearest_form),
+        cmocka_unit_test(packed_operands),
+        cmocka_unit_test(a_reset_meanwhile),
+        cmocka_unit_test(another_device_in_its_place),
+        cmocka_unit_test(the_log_says_so),
         cmocka_unit_test(what_starts_nothing),
         cmocka_unit_test(a_file_that_has_changed),
     };

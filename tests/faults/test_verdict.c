@@ -284,7 +284,8 @@ static void later_findings(void **state)
                              .dtype = { HW_F32, HW_F32 },
                              .why = wrong };
     const struct verdict right = { .tested = 6, .microseconds = 5 },
-                         failed = { .tested = 1, .withdrawn_count = 1, .withdrawn = &bad };
+                         failed = { .tested = 1, .withdrawn_count = 1, .withdrawn = &bad },
+                         cramped = { .tested = 1, .untested = 1 }; /* for lack of memory */
     struct verdict verdict;
     unsigned char *bytes;
     size_t size;
@@ -303,11 +304,41 @@ static void later_findings(void **state)
         add_to_it(&verdict, &forms[2], &failed);
     assert_int_equal(verdict.withdrawn_count, good.withdrawn_count + 1);
     assert_int_equal(verdict.untested, good.untested - 5);
+    if (!verdict_add(&verdict, 1, &forms[0], &cramped))
+        fail_msg("nothing is added");
+    assert_int_equal(verdict.untested, good.untested - 6);
+    assert_int_equal(verdict.left[3], 1);
     assert_false(verdict_add(&verdict, 2, &forms[0], &right)); /* there is no such device */
     assert_true(verdict_encode(&verdict, &bytes, &size));
     assert_false(refused(bytes, size));
     free(bytes);
     verdict_free(&verdict);
+}
+
+/* What was right before is not left out again; what failed, or was left out there, is. */
+static void earlier_findings(void **state)
+{
+    uint8_t before_left[] = { 0, 0, 1, 0, 0, 0 }, now_left[] = { 3, 4, 1, 2, 0, 1 };
+    struct op_form now_forms[] = { forms[0], forms[1], forms[2] };
+    struct withdrawn bad = { .device = 1, .op = HW_OP_SILU, .why = wrong };
+    struct verdict before = good, now = good;
+    (void)state;
+    before.left = before_left;
+    before.withdrawn_count = 1;
+    before.withdrawn = &bad;
+    now_forms[0].dtype[0] = HW_F16; /* a form that it does not have */
+    now.forms = now_forms;
+    now.left = now_left;
+    now.untested = 11;
+    verdict_inherit(&now, &before, 0);
+    verdict_inherit(&now, &before, 1);
+    assert_int_equal(now_left[0], 3);
+    assert_int_equal(now_left[1], 0);
+    assert_int_equal(now_left[2], 1);
+    assert_int_equal(now_left[3], 2);
+    assert_int_equal(now_left[5], 1);
+    assert_int_equal(now.untested, 7);
+    assert_int_equal(now.tested, good.tested + 4);
 }
 
 /* A message is one line and controls no terminal. */
@@ -343,9 +374,10 @@ static int write_corpus(char **paths)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(cuts_and_changes),
-        cmocka_unit_test(nonsense),       cmocka_unit_test(limits),
-        cmocka_unit_test(one_line),       cmocka_unit_test(later_findings),
+        cmocka_unit_test(there_and_back),   cmocka_unit_test(cuts_and_changes),
+        cmocka_unit_test(nonsense),         cmocka_unit_test(limits),
+        cmocka_unit_test(one_line),         cmocka_unit_test(later_findings),
+        cmocka_unit_test(earlier_findings),
     };
     make_devices();
     return argc == 3 ? write_corpus(argv + 1) : cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,9 @@ static void print_admission(const json_t *file)
     say("  %-11s%7.0f us of these: %.0f cases of its ops tested", "",
         number_of(admission, "microseconds"), number_of(admission, "tested"));
     if (left > 0)
-        say(", %.0f not yet: before they are first used", left);
+        say("; %.0f are not, for lack of time (until they are first used) or memory;\n"
+            "  %-22sHW_PROBE=full hw status tests them",
+            left, "");
     say("\n");
 }
 

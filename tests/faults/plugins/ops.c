@@ -7,7 +7,8 @@
  * the second is the one that is bad, in scale, too, and the first is opened the first time (0) or
  * the second time (1) that this is tried and no other: the file HW_TEST_OPENED tells. With LATER,
  * another one of these functions, scale is bad, and that file, if there is one, has a byte for each
- * time that it is tried; then it has a layernorm, too, which computes nothing. */
+ * time that it is tried; then it has a layernorm and a matmul_id, too, which compute nothing, and
+ * packs weights. With SWAPPED there is another device when it is tried again. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
@@ -265,6 +266,27 @@ static int32_t layernorm(void *device, void *queue, const struct hw_layernorm *o
     (void)queue, (void)op;
     return hw_fail(device, HW_UNSUPPORTED, "nothing at all");
 }
+
+static int32_t matmul_id(void *device, void *queue, const struct hw_matmul_id *op)
+{
+    (void)queue, (void)op;
+    return hw_fail(device, HW_UNSUPPORTED, "nothing at all");
+}
+
+static int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
+                         uint32_t *layout)
+{
+    (void)device, (void)src;
+    *bytes = 1;
+    *layout = 1;
+    return HW_OK;
+}
+
+static int32_t pack(void *queue, const struct hw_tensor *dst, const struct hw_tensor *src)
+{
+    (void)queue, (void)dst, (void)src;
+    return HW_OK;
+}
 #endif
 
 #ifdef COPIES
@@ -312,6 +334,18 @@ static int is_time(int time)
 }
 #endif
 
+#ifdef SWAPPED
+static int32_t another_info(void *self, int32_t index, struct hw_device_info *info)
+{
+    struct hw_device_info facts = hw_no_facts();
+    const int32_t status = plugin_info(self, index, &facts);
+    if (is_tried() && getenv("HW_TEST_OPENED") && !access(getenv("HW_TEST_OPENED"), F_OK))
+        strcpy(facts.name, "another device");
+    hw_answer(info, &facts);
+    return status;
+}
+#endif
+
 static int32_t open_device(void *self, int32_t index, void **device)
 {
     opened = index;
@@ -356,6 +390,7 @@ static void change(struct hw_plugin *table)
 #endif
 #ifdef LATER
         .layernorm = layernorm,
+        .matmul_id = matmul_id,
 #endif
     };
     table->ops = &ops;
@@ -366,5 +401,12 @@ static void change(struct hw_plugin *table)
 #endif
 #ifdef DEVICES
     table->device_count = count_two;
+#endif
+#ifdef LATER
+    table->pack_size = pack_size;
+    table->pack = pack;
+#endif
+#ifdef SWAPPED
+    table->device_info = another_info;
 #endif
 }
