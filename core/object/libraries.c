@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "object/libraries.h"
 
+#include "base/loaded.h"
 #include "base/platform.h"
 #include "base/text.h"
 
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -79,7 +79,7 @@ static int has_name(struct dl_phdr_info *info, size_t size, void *name)
 static bool loaded(struct search *search)
 {
     const struct link_map *map;
-    if (!dl_iterate_phdr(has_name, (void *)(uintptr_t)search->name))
+    if (!loaded_each(has_name, (void *)(uintptr_t)search->name))
         return false;
     void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
     if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && *map->l_name == '/')

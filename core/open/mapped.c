@@ -11,9 +11,10 @@
 #define _GNU_SOURCE
 #include "open/mapped.h"
 
+#include "base/loaded.h"
+
 #include <errno.h>
 #include <inttypes.h>
-#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,5 +122,5 @@ bool mapped_from(const void *function, int fd, const struct stat *file)
 {
     struct library library = { .function = (uintptr_t)function };
     return is_listed(library.function, file) ||
-           (dl_iterate_phdr(take_library, &library) && is_same_library(&library, fd));
+           (loaded_each(take_library, &library) && is_same_library(&library, fd));
 }
