@@ -19,6 +19,12 @@ static const struct candidate *tested_candidate(const struct plugin *plugin)
     return outcome ? outcome : plugin->candidate;
 }
 
+/* Another precision may use other kernels, and has a verdict of its own. */
+static const char *precision_of(const struct hw_device *device)
+{
+    return device->context->settings.value[SETTING_precision].text;
+}
+
 /* Why the program waits. */
 static void say_testing(const struct hw_device *device, struct tested *sum)
 {
@@ -26,8 +32,9 @@ static void say_testing(const struct hw_device *device, struct tested *sum)
         log_line(
             &device->context->log, HW_LOG_WARN,
             "testing ops of %s before their first use, which may take a while: each of "
-            "%u kinds of calls, once. HW_PROBE=full hw status tests them all ahead",
-            device->name, (unsigned)sum->forms);
+            "%u kinds of calls, once. HW_PROBE=full HW_PRECISION=%s hw status tests "
+            "them all ahead",
+            device->name, (unsigned)sum->forms, precision_of(device));
 }
 
 /* One warning is enough: the causes will be the same. */
@@ -40,8 +47,8 @@ static void say_untested(const struct hw_device *device, const struct op_form *f
     log_line(&device->context->log, told ? HW_LOG_DEBUG : HW_LOG_WARN,
              "%s (%s) is used on %s untested: there was no time for it in the admission "
              "test, and now it cannot be tested: %s. Remedy: start the program again, or "
-             "test all with HW_PROBE=full hw status",
-             hw_op_name(form->op), dtypes, device->name, why);
+             "test all with HW_PROBE=full HW_PRECISION=%s hw status",
+             hw_op_name(form->op), dtypes, device->name, why, precision_of(device));
 }
 
 static void say_tested(const struct hw_device *device, const struct op_form *form,
