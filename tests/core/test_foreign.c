@@ -225,8 +225,8 @@ static int32_t alloc_visible(void *device, uint64_t bytes, uint32_t flags,
                              struct hw_buffer *buffer)
 {
     struct hw_import desc = { .size = sizeof desc };
-    ok(its_own.buffer_alloc(device, bytes, 0, buffer));
-    ok(its_own.buffer_export(device, buffer, FOREIGN_MEMORY, &desc));
+    ok((enum hw_status)its_own.buffer_alloc(device, bytes, 0, buffer));
+    ok((enum hw_status)its_own.buffer_export(device, buffer, FOREIGN_MEMORY, &desc));
     struct foreign_memory *memory = desc.handle;
     free(memory->cells);
     memory->cells = aligned_alloc(256, bytes); /* any buffer's alignment, and size */
