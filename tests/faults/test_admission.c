@@ -60,20 +60,12 @@ static void put(const char *directory, const char *name)
 
 /* ---- what is computed ---- */
 
-static struct hw_tensor line_of(float *values)
-{
-    return (struct hw_tensor){ .data = values,
-                               .dtype = HW_F32,
-                               .rank = 1,
-                               .extent = { COUNT },
-                               .stride = { sizeof *values } };
-}
-
 /* The status of silu; the result, if there is one, is right. */
 static enum hw_status silu(struct hw_queue *queue)
 {
     float x[COUNT] = { -2, -0.5, 0, 1, 3 }, y[COUNT];
-    const struct hw_silu op = { .x = line_of(x), .y = line_of(y) };
+    const struct hw_silu op = { .x = hw_host_1d(x, HW_F32, COUNT),
+                                .y = hw_host_1d(y, HW_F32, COUNT) };
     const enum hw_status status = hw_silu(queue, &op);
     for (int i = 0; !status && i < COUNT; i++)
         assert_true(fabsf(y[i] - x[i] / (1 + expf(-x[i]))) < 1e-5f);
@@ -83,7 +75,10 @@ static enum hw_status silu(struct hw_queue *queue)
 static void scale_is_right(struct hw_queue *queue)
 {
     float x[COUNT] = { -2, -0.5, 0, 1, 3 }, y[COUNT];
-    const struct hw_scale op = { .x = line_of(x), .y = line_of(y), .scale = 2, .bias = 1 };
+    const struct hw_scale op = { .x = hw_host_1d(x, HW_F32, COUNT),
+                                 .y = hw_host_1d(y, HW_F32, COUNT),
+                                 .scale = 2,
+                                 .bias = 1 };
     if (hw_scale(queue, &op))
         fail_msg("%s", hw_message());
     for (int i = 0; i < COUNT; i++)
@@ -230,7 +225,8 @@ static void a_reset_lifts_it(void **state)
     struct hw_context *context;
     struct hw_queue *queue;
     float x[COUNT] = { 0 }, y[COUNT];
-    const struct hw_silu op = { .x = line_of(x), .y = line_of(y) };
+    const struct hw_silu op = { .x = hw_host_1d(x, HW_F32, COUNT),
+                                .y = hw_host_1d(y, HW_F32, COUNT) };
     (void)state;
     put("reset", "ops_wrong");
     assert_int_equal(start("reset", (struct hw_options){ .fallback = "error" }, &context),

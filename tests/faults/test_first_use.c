@@ -89,27 +89,20 @@ static int64_t admission(const char *plugin, const char *key)
 
 static float input[COUNT] = { -2, -0.5, 0, 1, 3 };
 
-static struct hw_tensor line_of(float *values)
+/* Of a row of two elements. */
+static struct hw_layernorm layernorm_of(const float *x, float *y)
 {
-    return (struct hw_tensor){ .data = values,
-                               .dtype = HW_F32,
-                               .rank = 1,
-                               .extent = { COUNT },
-                               .stride = { sizeof *values } };
-}
-
-static struct hw_tensor block_of(float *values, int64_t a, int64_t b, int64_t c)
-{
-    return (struct hw_tensor){ .data = values,
-                               .dtype = HW_F32,
-                               .rank = 3,
-                               .extent = { a, b, c },
-                               .stride = { 4 * b * c, 4 * c, 4 } };
+    return (struct hw_layernorm){ .x = hw_host_3d(x, HW_F32, 1, 1, 2),
+                                  .y = hw_host_3d(y, HW_F32, 1, 1, 2),
+                                  .eps = 1 };
 }
 
 static struct hw_scale scale_to(float *y)
 {
-    return (struct hw_scale){ .x = line_of(input), .y = line_of(y), .scale = 2, .bias = 1 };
+    return (struct hw_scale){ .x = hw_host_1d(input, HW_F32, COUNT),
+                              .y = hw_host_1d(y, HW_F32, COUNT),
+                              .scale = 2,
+                              .bias = 1 };
 }
 
 static bool is_scaled(const float *y)
@@ -185,9 +178,7 @@ static void a_wrong_op_is_never_used(void **state)
 static void what_is_found_later(void **state)
 {
     float x[2] = { 1, 2 }, y[2];
-    const struct hw_layernorm op = { .x = block_of(x, 1, 1, 2),
-                                     .y = block_of(y, 1, 1, 2),
-                                     .eps = 1 };
+    const struct hw_layernorm op = layernorm_of(x, y);
     (void)state;
     begin("expired", "ops_later_wrong");
     start("ops_later_wrong,ops_right", "child");
@@ -225,7 +216,8 @@ static void check_ended(const char *plugin, const char *words)
     other.x.stride[0] = other.y.stride[0] = 2;
     assert_int_equal(hw_scale(queue, &other), HW_UNSUPPORTED);
     assert_int_equal(runs(), before); /* what is known of the op is known of them */
-    const struct hw_silu silu = { .x = line_of(input), .y = line_of(y) };
+    const struct hw_silu silu = { .x = hw_host_1d(input, HW_F32, COUNT),
+                                  .y = hw_host_1d(y, HW_F32, COUNT) };
     assert_int_equal(hw_silu(queue, &silu), HW_OK);
     hw_close(context);
 }
@@ -308,9 +300,10 @@ static void in_a_worker(void **state)
 static void the_nearest_form(void **state)
 {
     float y[COUNT], weight[COUNT] = { 0 };
-    struct hw_layernorm op = {
-        .x = line_of(input), .weight = line_of(weight), .y = line_of(y), .eps = 1
-    };
+    struct hw_layernorm op = { .x = hw_host_1d(input, HW_F32, COUNT),
+                               .weight = hw_host_1d(weight, HW_F32, COUNT),
+                               .y = hw_host_1d(y, HW_F32, COUNT),
+                               .eps = 1 };
     (void)state;
     begin("nearest", "ops_later_right");
     start("ops_later_right", "child");
@@ -327,14 +320,14 @@ static void packed_operands(void **state)
 {
     float a[2] = { 1, 2 }, b[2] = { 3, 4 }, c[1];
     int32_t ids[1] = { 0 };
-    const struct hw_tensor weights = block_of(b, 1, 1, 2);
-    struct hw_matmul_id op = { .a = block_of(a, 1, 1, 2),
+    const struct hw_tensor weights = hw_host_3d(b, HW_F32, 1, 1, 2);
+    struct hw_matmul_id op = { .a = hw_host_3d(a, HW_F32, 1, 1, 2),
                                .ids = { .data = ids,
                                         .dtype = HW_I32,
                                         .rank = 2,
                                         .extent = { 1, 1 },
                                         .stride = { 4, 4 } },
-                               .c = block_of(c, 1, 1, 1) };
+                               .c = hw_host_3d(c, HW_F32, 1, 1, 1) };
     (void)state;
     begin("packed", "ops_later_right");
     start("ops_later_right", "child");
@@ -391,9 +384,7 @@ static void another_device_in_its_place(void **state)
 static void the_log_says_so(void **state)
 {
     float x[2] = { 1, 2 }, y[2];
-    const struct hw_layernorm op = { .x = block_of(x, 1, 1, 2),
-                                     .y = block_of(y, 1, 1, 2),
-                                     .eps = 1 };
+    const struct hw_layernorm op = layernorm_of(x, y);
     static const char words[] = "testing ops of ops_later_right:0 before their first use";
     (void)state;
     begin("says", "ops_later_right");
