@@ -39,8 +39,9 @@ bool process_send_file(const struct process *process, int file);
 int process_receive_file(int socket);
 /* Ends the connection, as the end of this process would. */
 void process_hang_up(const struct process *process);
-/* Has a process that is kept go on, if somebody has stopped it, where the system has handles. */
-void process_go_on(const struct process *process);
+/* Resumes a process that is kept, if somebody has stopped it, where the system has handles for
+ * processes. */
+void process_resume(const struct process *process);
 /* What the process with this number does, as ps(1) has it: T if it is stopped by a signal, t by a
  * debugger, Z if it has ended and its parent does not know yet; 0 if the system does not say. */
 char process_state(int64_t id);

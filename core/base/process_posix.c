@@ -198,7 +198,7 @@ void process_hang_up(const struct process *process)
     shutdown(process->answer, SHUT_RDWR);
 }
 
-void process_go_on(const struct process *process)
+void process_resume(const struct process *process)
 {
 #if defined(SYS_pidfd_send_signal)
     if (process->handle >= 0)

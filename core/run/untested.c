@@ -14,7 +14,7 @@
 
 enum state { SETTLED, LEFT_OUT, UNDER_TEST };
 
-struct one {
+struct untested_form {
     struct op_form form;
     uint32_t cases;         /* that were left out */
     _Atomic uint32_t state; /* enum state; changes under the context's lock */
@@ -25,7 +25,7 @@ struct untested {
     struct tested tested;
     pthread_cond_t settled; /* one of them is: with the context's lock */
     uint32_t count, open;   /* in all; not SETTLED */
-    struct one list[];
+    struct untested_form list[];
 };
 
 /* ---- the list ---- */
@@ -96,9 +96,10 @@ static uint32_t distance(const struct op_form *form, uint32_t op, const void *ar
     return differ;
 }
 
-static struct one *nearest(struct untested *untested, uint32_t op, const void *args)
+static struct untested_form *nearest(struct untested *untested, uint32_t op,
+                                     const void *args)
 {
-    struct one *best = NULL;
+    struct untested_form *best = NULL;
     uint32_t least = OTHER;
     for (uint32_t i = 0; i < untested->count && least; i++) {
         const uint32_t differ = distance(&untested->list[i].form, op, args);
@@ -113,7 +114,7 @@ static struct one *nearest(struct untested *untested, uint32_t op, const void *a
 /* ---- testing ---- */
 
 /* The caller holds the context's lock, which is let go of meanwhile. */
-static void test(struct hw_device *device, struct one *one)
+static void test(struct hw_device *device, struct untested_form *one)
 {
     struct untested *untested = device->untested;
     pthread_mutex_t *lock = &device->context->lock;
@@ -127,7 +128,7 @@ static void test(struct hw_device *device, struct one *one)
     pthread_cond_broadcast(&untested->settled);
 }
 
-static void settle(struct hw_device *device, struct one *one)
+static void settle(struct hw_device *device, struct untested_form *one)
 {
     struct untested *untested = device->untested;
     pthread_mutex_t *lock = &device->context->lock;
@@ -144,7 +145,7 @@ enum hw_status admit_slowly(struct hw_device *device, uint32_t op, const void *a
     const enum hw_status status = check_demotion(device, op, args);
     if (status || !(atomic_load(&device->demoted) & UNTESTED))
         return status;
-    struct one *one = nearest(device->untested, op, args);
+    struct untested_form *one = nearest(device->untested, op, args);
     if (!one || atomic_load(&one->state) == SETTLED)
         return HW_OK;
     settle(device, one);

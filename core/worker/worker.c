@@ -37,7 +37,7 @@ static void set_ended(struct worker *worker, const char *why)
 static void hang_up(struct worker *worker)
 {
     process_hang_up(&worker->process);
-    process_go_on(&worker->process);
+    process_resume(&worker->process);
 }
 
 uint64_t worker_closing_deadline(const struct worker *worker)
@@ -136,7 +136,7 @@ static void keep_its_time(struct worker *worker)
     if (is_stopped(state))
         worker->late.looked = microseconds_now(); /* this time does not count */
     else if (state == 'Z')
-        process_go_on(&worker->process); /* it knows how the plugin's has ended */
+        process_resume(&worker->process); /* it knows how the plugin's has ended */
     else
         why = late_look(&worker->late);
     if (why)
