@@ -109,8 +109,6 @@ static void test_shortage(void **state)
 {
     int failures = 0;
     (void)state;
-    if (!shortage_possible())
-        skip();
     for (bool short_of = true; short_of;) {
         struct server server = { .table = &table };
         uint32_t number = 0;
@@ -133,5 +131,10 @@ static void test_shortage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_shortage) };
+    if (!shortage_possible()) {
+        print_message("not applicable: this C library's allocator, or "
+                      "ThreadSanitizer's, cannot be replaced\n");
+        return 77;
+    }
     return cmocka_run_group_tests_name("worker chain", tests, NULL, NULL);
 }
