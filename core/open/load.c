@@ -4,21 +4,16 @@
 #include "open/load.h"
 
 #include "base/message.h"
-#include "base/platform.h"
 #include "base/text.h"
-#include "object/object.h"
 #include "open/apart.h"
 #include "open/defaults.h"
-#include "open/mapped.h"
+#include "open/library.h"
 #include "open/witness.h"
 #include "run/pool.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- the host, as the plugin sees it ---- */
 
@@ -264,128 +259,13 @@ static bool enter_apart(struct plugin *plugin)
     return apart_start(plugin, &table) && take_table(plugin, &table);
 }
 
+static bool enter_here(struct plugin *plugin)
+{
+    plugin->library = library_load(plugin->binding);
+    return plugin->library && enter(plugin);
+}
+
 /* ---- loading and closing ---- */
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* The plugins in the process, which are never unloaded, and the files that they came
- * from. */
-struct loaded {
-    struct loaded *next;
-    void *library;
-    struct stat file;
-};
-
-/* For good: dlopen() will return the library again. */
-static bool is_another(struct candidate *candidate, const char *message)
-{
-    stop(candidate, REASON_CHANGED_FILE, "%s", message);
-    set_remedy(candidate, "Restart the program");
-    return false;
-}
-
-/* dlopen() returns a library that was loaded from the same path, even if the file is
- * another one by now; and it opens the path itself, where another one may have been. */
-static bool came_from(struct candidate *candidate, void *library, const struct stat *file)
-{
-    static struct loaded *_Atomic all;
-    struct loaded *first = atomic_load(&all);
-    for (const struct loaded *other = first; other; other = other->next)
-        if (other->library == library)
-            return same_file(&other->file, file) ||
-                   is_another(candidate, "the process still has the code of an earlier "
-                                         "version of the file");
-    const void *function = dlsym(library, "hw_plugin_entry");
-    if (!function || !mapped_from(function, candidate->fd, file))
-        return is_another(candidate,
-                          "the file changed while it was loaded, and the process "
-                          "has the code of the other one");
-    struct loaded *entry = malloc(sizeof *entry);
-    if (!entry)
-        return stop(candidate, REASON_NO_MEMORY, NULL);
-    *entry = (struct loaded){ first, library, *file };
-    while (!atomic_compare_exchange_weak(&all, &entry->next, entry))
-        ;
-    return true;
-}
-
-static bool not_linked(struct candidate *candidate, const char *symbol, size_t length)
-{
-    stop(candidate, REASON_LOAD_FAILED, "no library that it is linked with defines %.*s",
-         (int)length, symbol);
-    set_remedy(candidate,
-               "Link it with the library that defines %.*s (mathematical functions: -lm)",
-               (int)length, symbol);
-    return false;
-}
-
-/* A symbol that only this program happens to define makes the plugin fail in the next one.
- * Names that begin with two underscores belong to the compiler, whose runtime (of a
- * sanitizer, say) is part of the program. */
-static bool check_linked(struct candidate *candidate, void *library)
-{
-    const struct object *object = candidate->object;
-    for (size_t i = 0; i < object->undefined_count; i++) {
-        const char *symbol = object->undefined[i];
-        if (strncmp(symbol, "__", 2) != 0 && !dlsym(library, symbol))
-            return not_linked(candidate, symbol, strlen(symbol));
-    }
-    return true;
-}
-
-/* The system's loader says why in words only. */
-static bool is_shortage_text(const char *error)
-{
-    return error && (strstr(error, strerror(ENOMEM)) || strstr(error, "out of memory") ||
-                     strstr(error, strerror(EMFILE)) || strstr(error, strerror(ENFILE)));
-}
-
-static bool load_failed(struct candidate *candidate)
-{
-    static const char undefined[] = "undefined symbol: ";
-    const char *error = dlerror();
-    const char *symbol = error ? strstr(error, undefined) : NULL;
-    if (!symbol)
-        return stop(candidate,
-                    is_shortage_text(error) ? REASON_NO_MEMORY : REASON_LOAD_FAILED,
-                    "the system could not load it: %s", error ? error : "no reason given");
-    symbol += sizeof undefined - 1;
-    return not_linked(candidate, symbol, strcspn(symbol, ", ("));
-}
-
-/* The checks used the open descriptor. The path must still lead to that file: only root and
- * the user could have changed it (trust.c), but these two install software. */
-static bool is_still(struct candidate *candidate, const struct stat *checked)
-{
-    struct stat named;
-    if (stat(candidate->real, &named))
-        return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_CHANGED_FILE,
-                    "%s: %s", candidate->real, strerror(errno));
-    return same_file(checked, &named) || stop(candidate, REASON_CHANGED_FILE, NULL);
-}
-
-static bool load_library(struct plugin *plugin)
-{
-    struct candidate *candidate = plugin->binding;
-    struct stat checked;
-    if (fstat(candidate->fd, &checked))
-        return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_UNREADABLE,
-                    "%s: %s", candidate->real, strerror(errno));
-    if (!is_still(candidate, &checked))
-        return false;
-    /* By its path, because $ORIGIN, debuggers and profilers depend on it. */
-    plugin->library = dlopen(candidate->real, RTLD_NOW | RTLD_LOCAL);
-    if (!plugin->library)
-        return load_failed(candidate);
-    return is_still(candidate, &checked) &&
-           came_from(candidate, plugin->library, &checked) &&
-           check_linked(candidate, plugin->library);
-}
 
 struct plugin *plugin_create(struct hw_context *context, struct candidate *candidate)
 {
@@ -408,7 +288,7 @@ bool load(struct hw_context *context, struct candidate *candidate)
     if (!fill_host(plugin))
         return false;
     struct witness *witness = witness_begin();
-    bool good = plugin->apart ? enter_apart(plugin) : load_library(plugin) && enter(plugin);
+    bool good = plugin->apart ? enter_apart(plugin) : enter_here(plugin);
     const enum reason changed = witness_end(witness, true);
     if (good && changed)
         good = stop(candidate, changed, "%s while it was loaded",

@@ -3,17 +3,20 @@
  * checked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
 #define NAME "replaces_itself"
 #include "minimal.h"
 
 __attribute__((constructor)) static void replace(void)
 {
     Dl_info info;
-    char path[4096];
-    if (!dladdr((void *)(uintptr_t)&hw_plugin_entry, &info))
+    char path[PATH_MAX], new_path[PATH_MAX + 4];
+    if (!dladdr((void *)(uintptr_t)&hw_plugin_entry, &info) ||
+        !realpath(info.dli_fname, path))
         return;
-    snprintf(path, sizeof path, "%s.new", info.dli_fname);
-    FILE *file = fopen(path, "w");
+    snprintf(new_path, sizeof new_path, "%s.new", path);
+    FILE *file = fopen(new_path, "w");
     if (file && !fclose(file))
-        rename(path, info.dli_fname);
+        rename(new_path, path);
 }
