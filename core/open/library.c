@@ -124,7 +124,8 @@ static void name_descriptor(char *name, int fd)
 }
 
 /* False if there is none that leads to the file. */
-static bool has_name(const struct candidate *candidate, const struct stat *checked, char *name)
+static bool has_name(const struct candidate *candidate, const struct stat *checked,
+                     char *name)
 {
     struct stat named;
     name_descriptor(name, candidate->fd);
@@ -239,7 +240,8 @@ static const struct loaded *load_new(struct candidate *candidate, const struct s
 
 /* What the process has already is not loaded again: the system's loader would return it, also if
  * the file has other contents by now. */
-static const struct loaded *load_or_find(struct candidate *candidate, const struct stat *file)
+static const struct loaded *load_or_find(struct candidate *candidate,
+                                         const struct stat *file)
 {
     const struct loaded *before = find(candidate->real, file);
     if (!before)

@@ -15,7 +15,8 @@
 
 /* ---- the system ---- */
 
-static char path[512], another[512]; /* as the loader is called, the other file takes that path */
+static char path[512],
+    another[512]; /* as the loader is called, the other file takes that path */
 static bool no_proc;
 static unsigned loaded; /* libraries */
 
@@ -71,7 +72,8 @@ static void open_for(const char *directory, const char *plugin, const char *reas
     struct hw_context *context;
     loaded = 0;
     assert_int_equal(
-        open_on(directory, &(struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context), HW_OK);
+        open_on(directory, &(struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context),
+        HW_OK);
     json_t *json = report(context);
     check_reason(candidate(json, plugin), reason);
     json_decref(json);
