@@ -80,15 +80,19 @@ static char *join_parts(const struct module_program *program)
     return text;
 }
 
+/* To an image, or, where `module` is not NULL, to a module without one. */
 static int32_t compile(const struct module_builder *builder,
-                       const struct module_program *program, struct module_image *image)
+                       const struct module_program *program, struct module_image *image,
+                       void **module)
 {
     char *text = join_parts(program);
 
     if (!text)
         return hw_fail(builder->host, HW_NO_MEMORY, "out of memory for the text of %s",
                        program->name);
-    const int32_t status = builder->compile(builder->user, program, text, image);
+    const int32_t status = module
+                               ? builder->make(builder->user, program, text, image, module)
+                               : builder->compile(builder->user, program, text, image);
     free(text);
     if (status == HW_OK)
         return HW_OK;
@@ -131,7 +135,9 @@ int32_t module_load(struct module_builder *builder, const struct module_program 
     make_key(builder, program, key);
     if (caching && load_cached(builder, key, module))
         return HW_OK;
-    int32_t status = compile(builder, program, &image);
+    if (!caching && builder->make)
+        return compile(builder, program, &image, module);
+    int32_t status = compile(builder, program, &image, NULL);
     if (status == HW_OK)
         status = builder->load(builder->user, image.data, image.bytes, module);
     if (status == HW_OK && caching)

@@ -5,7 +5,8 @@
  * A plugin supplies two functions: one compiles text into an image (machine code, or
  * whatever the driver accepts the next time), the other loads an image. module_load()
  * looks for an image of the same program in the cache (cache.h), compiles the text if
- * there is none, and stores the image.
+ * there is none, and stores the image. A third function, which may be missing, does without
+ * an image what both do: it is used where there is no cache to keep one.
  *
  * The key of an image is the SHA-256 of everything that it depends on: the text, the
  * options, the device, the driver's version and the build of the plugin. An image that
@@ -56,6 +57,9 @@ struct module_builder {
                        struct module_image *image);
     /* Loads an image. The bytes come from compile(), now or in an earlier process. */
     int32_t (*load)(void *user, const void *image, size_t bytes, void **module);
+    /* Compiles and loads at once; `image` is for the log alone. NULL: an image costs nothing. */
+    int32_t (*make)(void *user, const struct module_program *program, const char *text,
+                    struct module_image *image, void **module);
 
     atomic_bool
         silent; /* set by module_load() when it has logged that the cache is unusable */

@@ -65,21 +65,37 @@ static void explain(const struct device *device, void *program, int error,
     free(log);
 }
 
+static int32_t make(void *user, const struct module_program *program, const char *source,
+                    struct module_image *image, void **made)
+{
+    struct device *device = user;
+    int error = 0;
+    *made = device->cl->program_of_source(device->context, 1, &source, NULL, &error);
+    if (!error)
+        error = device->cl->build_program(*made, 1, &device->handle, program->options, NULL,
+                                          NULL);
+    if (!error)
+        return HW_OK;
+    explain(device, *made, error, image);
+    if (*made)
+        note(device, device->cl->release_program(*made), "release a program");
+    *made = NULL;
+    return answer(device, error, "compile a kernel");
+}
+
+/* An implementation may compile once more for the binary: PoCL does, for groups of any size. */
 static int32_t compile(void *user, const struct module_program *program, const char *source,
                        struct module_image *image)
 {
     struct device *device = user;
-    int error = 0;
-    void *made = device->cl->program_of_source(device->context, 1, &source, NULL, &error);
-    if (!error)
-        error = device->cl->build_program(made, 1, &device->handle, program->options, NULL,
-                                          NULL);
-    if (!error)
-        error = take_binary(device, made, image);
+    void *made;
+    const int32_t status = make(user, program, source, image, &made);
+    if (status)
+        return status;
+    const int error = take_binary(device, made, image);
     if (error)
         explain(device, made, error, image);
-    if (made)
-        note(device, device->cl->release_program(made), "release a program");
+    note(device, device->cl->release_program(made), "release a program");
     return answer(device, error, "compile a kernel");
 }
 
@@ -118,6 +134,7 @@ void program_begin(struct device *device)
     device->builder.user = device;
     device->builder.compile = compile;
     device->builder.load = load;
+    device->builder.make = make;
 }
 
 int32_t program_of_application(struct device *device, const struct hw_user_kernel *desc,

@@ -14,7 +14,7 @@
 static char base[256], directory[300];
 
 struct vendor {
-    int compiled, loaded;
+    int compiled, loaded, made;
     int32_t compile_status, load_status;
     int refuse; /* so many loads */
     const char *log;
@@ -43,6 +43,16 @@ static int32_t load(void *user, const void *image, size_t bytes, void **module)
         return HW_DRIVER;
     *module = strndup(image, bytes);
     return HW_OK;
+}
+
+static int32_t make(void *user, const struct module_program *program, const char *text,
+                    struct module_image *image, void **module)
+{
+    const int32_t status = compile(user, program, text, image);
+    ((struct vendor *)user)->made++;
+    *module = image->data;
+    image->data = NULL;
+    return status;
 }
 
 static struct vendor vendor;
@@ -213,6 +223,27 @@ static void without_a_cache(void **state)
     assert_int_equal(host.log_lines, 0);
 }
 
+/* Who can do without images does, if none would be kept. */
+static void without_an_image(void **state)
+{
+    void *module = NULL;
+    (void)state;
+    builder.make = make;
+    assert_true(compiles(&program));
+    assert_int_equal(vendor.made, 0);
+    start("");
+    builder.make = make;
+    assert_int_equal(module_load(&builder, &program, &module), HW_OK);
+    assert_string_equal(module, "-O:head body");
+    free(module);
+    assert_int_equal(vendor.made, 1);
+    assert_int_equal(vendor.loaded, 0);
+    vendor.compile_status = HW_DRIVER;
+    vendor.log = "line 3";
+    assert_int_equal(module_load(&builder, &program, &module), HW_DRIVER);
+    assert_string_equal(host.message, "cannot compile rmsnorm f16 for Test GPU t1: line 3");
+}
+
 static void a_cache_that_cannot_be_used_costs_one_line(void **state)
 {
     (void)state;
@@ -257,6 +288,7 @@ int main(void)
         TEST(a_compiler_that_fails),
         TEST(an_image_that_cannot_be_loaded_is_not_kept),
         TEST(without_a_cache),
+        TEST(without_an_image),
         TEST(a_cache_that_cannot_be_used_costs_one_line),
         TEST(several_processes_at_once),
     };

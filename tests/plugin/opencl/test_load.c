@@ -35,6 +35,7 @@ static void threads_launch(void **state)
     /* a program for the largest groups, which the stand-in's kernels cannot have, and another */
     assert_int_equal(faults_count("program_of_source"), 2 * LOAD_DEVICES);
     assert_int_equal(faults_count("create_kernel"), 2 * LOAD_DEVICES + LOAD_THREADS);
+    assert_int_equal(faults_count("program_info"), 0); /* no cache would keep a binary */
     hw_close(context);
     assert_int_equal(objects_count(), 0);
 }
