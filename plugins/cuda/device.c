@@ -88,7 +88,22 @@ static uint64_t features_of(int capability)
     return features;
 }
 
-/* Of a MIG part, the PCI address is that of the whole device, but not the UUID. */
+/* A part of a card, which the driver names "NVIDIA H100 80GB HBM3 MIG 1g.10gb". It has a UUID of
+ * its own, but the PCI address of the card, so that all parts would seem to be one device. */
+static bool is_part(const char *name)
+{
+    return strstr(name, " MIG ");
+}
+
+static void read_place(const struct plugin *plugin, int device,
+                       struct hw_device_info *facts)
+{
+    facts->pci_domain = attribute(plugin, device, ATTRIBUTE_PCI_DOMAIN);
+    facts->pci_bus = attribute(plugin, device, ATTRIBUTE_PCI_BUS);
+    facts->pci_device = attribute(plugin, device, ATTRIBUTE_PCI_DEVICE);
+    facts->pci_function = facts->pci_domain < 0 ? -1 : 0;
+}
+
 int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     const struct plugin *plugin = self;
@@ -108,10 +123,8 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     facts.features = features_of(is);
     const int units = attribute(plugin, device, ATTRIBUTE_UNITS);
     facts.units = units > 0 ? (uint32_t)units : 0;
-    facts.pci_domain = attribute(plugin, device, ATTRIBUTE_PCI_DOMAIN);
-    facts.pci_bus = attribute(plugin, device, ATTRIBUTE_PCI_BUS);
-    facts.pci_device = attribute(plugin, device, ATTRIBUTE_PCI_DEVICE);
-    facts.pci_function = facts.pci_domain < 0 ? -1 : 0;
+    if (!is_part(facts.name))
+        read_place(plugin, device, &facts);
     facts.has_uuid = !plugin->cuda.device_uuid(facts.uuid, device);
     hw_answer(info, &facts);
     return HW_OK;

@@ -49,6 +49,20 @@ says()
     STANDIN_DEVICES='' says "cannot start the driver: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE, 100)"
 }
 
+# places: the PCI address and the UUID of the CUDA device.
+places()
+{
+    "$HW" devices --json 2>/dev/null |
+        python3 -c 'import json, sys
+print(*[(d["pci"], d["uuid"]) for d in json.load(sys.stdin)["devices"] if d["backend"] == "cuda"])'
+}
+
+@test "a part of a card has a UUID, and not the PCI address of the card" {
+    export STANDIN_DEVICES=7.5
+    [[ $(places) == "('0000:"*"', '10"* ]]
+    STANDIN_PART=' MIG 1g.10gb' places | grep "^(None, '10"
+}
+
 @test "an old device is left out" {
     export STANDIN_DEVICES='3.7 7.5'
     says "CUDA (cuda) [0] Stand-in 1" \

@@ -11,7 +11,8 @@
  * It is strict where a driver is: calls need a current context, and handles belong to it. After
  * an error that a context does not survive, every later call in the context returns the same.
  *
- * STANDIN_DEVICES lists the compute capabilities of its devices: "7.5 7.5 7.5 3.7" if unset. */
+ * STANDIN_DEVICES lists the compute capabilities of its devices: "7.5 7.5 7.5 3.7" if unset.
+ * STANDIN_PART is what the names of devices end with. */
 #include "fake_driver.h"
 
 #include "driver_state.h"
@@ -165,7 +166,8 @@ int fake_device_get(int *device, int index)
 
 int fake_device_name(char *name, int size, int device)
 {
-    snprintf(name, (size_t)size, "Stand-in %d", device);
+    const char *part = getenv("STANDIN_PART");
+    snprintf(name, (size_t)size, "Stand-in %d%s", device, part ? part : "");
     return SUCCESS;
 }
 
