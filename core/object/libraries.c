@@ -78,12 +78,16 @@ static int has_name(struct dl_phdr_info *info, size_t size, void *name)
  * system's directories first, which takes longer than all the rest. */
 static bool loaded(struct search *search)
 {
-    const struct link_map *map;
+    struct link_map *map;
     if (!loaded_each(has_name, (void *)(uintptr_t)search->name))
         return false;
     void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
-    if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && *map->l_name == '/')
-        search->path = strdup(map->l_name);
+    if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
+        const char *path = __atomic_load_n(&map->l_name,
+                                           __ATOMIC_ACQUIRE); /* open/library.c */
+        if (*path == '/')
+            search->path = strdup(path);
+    }
     if (library)
         dlclose(library);
     else

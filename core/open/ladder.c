@@ -168,12 +168,15 @@ static bool is_flawless(const struct verdict *verdict)
 
 /* Such a plugin is tried because its file may be damaged. If it is sound, it is bound at once, and
  * asked for its devices here; without hw-probe it is trusted as the library itself is. */
-static void settle_own(struct candidate *candidate)
+static void settle_own(struct hw_context *context, struct candidate *candidate)
 {
     if (!candidate->passed || !is_own(candidate))
         return;
-    if (candidate->reason == REASON_NO_HELPER)
+    if (candidate->reason == REASON_NO_HELPER) {
+        log_line(&context->log, HW_LOG_WARN, "%s is loaded without being tried: %s",
+                 candidate->path, message_of(candidate));
         forgive(candidate);
+    }
     if (!candidate->reason && candidate->verdict && is_flawless(candidate->verdict)) {
         verdict_free(candidate->verdict);
         free(candidate->verdict);
@@ -250,7 +253,7 @@ static void probe_elsewhere(struct catalog *found)
     free(list);
     for (struct candidate *c = found->candidates; c; c = c->next)
         if (!c->carried)
-            settle_own(c);
+            settle_own(context, c);
 }
 
 /* Whether the same was said when the files were looked at before. */

@@ -12,6 +12,7 @@
 #include "open/library.h"
 
 #include "base/platform.h"
+#include "base/text.h"
 #include "object/object.h"
 #include "open/mapped.h"
 
@@ -57,12 +58,15 @@ struct loaded {
 
 static struct loaded *_Atomic all;
 
-/* What has the file's path, or its place on the disk; or NULL. */
+/* What was loaded from the file, whatever it contains by now, or else from its path; or NULL. */
 static const struct loaded *find(const char *path, const struct stat *file)
 {
-    const struct loaded *at = atomic_load(&all);
-    while (at && strcmp(at->name, path) != 0 &&
-           (at->file.st_dev != file->st_dev || at->file.st_ino != file->st_ino))
+    const struct loaded *first = atomic_load(&all), *at = first;
+    while (at && (at->file.st_dev != file->st_dev || at->file.st_ino != file->st_ino))
+        at = at->next;
+    if (at)
+        return at;
+    for (at = first; at && strcmp(at->name, path) != 0;)
         at = at->next;
     return at;
 }
@@ -108,18 +112,28 @@ static bool depends_on_place(const struct object *object)
     return depends;
 }
 
-enum { NAME_BYTES = 160 }; /* three for each bit of a number, and those of two more */
+enum { NAME_BYTES = 480 }; /* three for each bit of device and inode, and the rest */
 
-/* A name of the descriptor that was never used before: by one that it knows, the system's loader
- * returns the library that it has. So the names are numbered, in slashes, which do not matter. It
- * is a name that debuggers can open, too, as /proc/self is not. */
-static void name_descriptor(char *name, int fd)
+static size_t spell(char *text, uint64_t number)
 {
-    static atomic_uint names;
+    size_t length = 0;
+    for (int bit = 0; bit < 64; bit++) {
+        text[length++] = '.';
+        text[length++] = '/';
+        if (number >> bit & 1)
+            text[length++] = '/';
+    }
+    return length;
+}
+
+/* A name of the descriptor for this file alone: by a name that it knows, the system's loader
+ * returns the library that it has. So the file's device and inode are spelled in slashes, which do
+ * not matter. It is a name that debuggers can open, too, as /proc/self is not. */
+static void name_descriptor(char *name, int fd, const struct stat *file)
+{
     size_t length = (size_t)snprintf(name, NAME_BYTES, "/proc/%ld/fd/", (long)getpid());
-    for (unsigned number = atomic_fetch_add(&names, 1) + 1; number; number >>= 1)
-        length += (size_t)snprintf(name + length, NAME_BYTES - length, "%s",
-                                   number & 1 ? ".//" : "./");
+    length += spell(name + length, (uint64_t)file->st_dev);
+    length += spell(name + length, (uint64_t)file->st_ino);
     snprintf(name + length, NAME_BYTES - length, "%d", fd);
 }
 
@@ -128,20 +142,23 @@ static bool has_name(const struct candidate *candidate, const struct stat *check
                      char *name)
 {
     struct stat named;
-    name_descriptor(name, candidate->fd);
+    name_descriptor(name, candidate->fd, checked);
     return !depends_on_place(candidate->object) && !stat(name, &named) &&
            same_file(checked, &named);
 }
 
-/* False if the library has another name, because the process had it before. */
-static bool rename_library(struct loaded *entry, const char *name)
+/* Not if it has another name, because the process had it before. Other threads may read the name
+ * meanwhile, of whatever the system's loader lists. */
+static void rename_library(struct loaded *entry, const char *name)
 {
     struct link_map *map;
-    if (dlinfo(entry->library, RTLD_DI_LINKMAP, &map) || strcmp(map->l_name, name) != 0)
-        return false;
-    entry->first_name = map->l_name;
-    map->l_name = entry->name;
-    return true;
+    if (dlinfo(entry->library, RTLD_DI_LINKMAP, &map))
+        return;
+    char *now = __atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE);
+    if (strcmp(now, name) != 0)
+        return;
+    entry->first_name = now;
+    __atomic_store_n(&map->l_name, entry->name, __ATOMIC_RELEASE);
 }
 
 /* ---- loading ---- */
@@ -173,27 +190,40 @@ static bool check_linked(struct candidate *candidate, void *library)
 /* The system's loader says why in words only. */
 static bool is_shortage_text(const char *error)
 {
-    return error && (strstr(error, strerror(ENOMEM)) || strstr(error, "out of memory") ||
-                     strstr(error, strerror(EMFILE)) || strstr(error, strerror(ENFILE)));
+    return strstr(error, strerror(ENOMEM)) || strstr(error, "out of memory") ||
+           strstr(error, strerror(EMFILE)) || strstr(error, strerror(ENFILE));
 }
 
-/* The name is the one that the library had for the system's loader. */
+/* What dlerror() says, which the caller frees, with the library's path for the name that the
+ * system's loader had for it. NULL: memory ran out. */
+static char *loaders_words(const char *name, const char *path)
+{
+    const char *error = dlerror(), *at;
+    char *text = strdup(error ? error : "no reason given");
+    while (text && strcmp(name, path) != 0 && (at = strstr(text, name))) {
+        char *better = text_format("%.*s%s%s", (int)(at - text), text, path,
+                                   at + strlen(name));
+        free(text);
+        text = better;
+    }
+    return text;
+}
+
 static bool load_failed(struct candidate *candidate, const char *name)
 {
     static const char undefined[] = "undefined symbol: ";
-    const char *error = dlerror();
+    char *error = loaders_words(name, candidate->real);
     const char *symbol = error ? strstr(error, undefined) : NULL;
-    const size_t length = strlen(name);
-    if (symbol) {
-        symbol += sizeof undefined - 1;
-        return not_linked(candidate, symbol, strcspn(symbol, ", ("));
-    }
-    const bool named = error && strncmp(error, name, length) == 0;
-    return stop(candidate, is_shortage_text(error) ? REASON_NO_MEMORY : REASON_LOAD_FAILED,
-                "the system could not load it: %s%s", named ? candidate->real : "",
-                !error  ? "no reason given"
-                : named ? error + length
-                        : error);
+    if (symbol)
+        not_linked(candidate, symbol + sizeof undefined - 1,
+                   strcspn(symbol + sizeof undefined - 1, ", ("));
+    else if (!error || is_shortage_text(error))
+        stop(candidate, REASON_NO_MEMORY, "the system could not load it: %s",
+             error ? error : strerror(ENOMEM));
+    else
+        stop(candidate, REASON_LOAD_FAILED, "the system could not load it: %s", error);
+    free(error);
+    return false;
 }
 
 /* For good: the code stays. */
@@ -204,8 +234,8 @@ static bool is_another(struct candidate *candidate, const char *message)
     return false;
 }
 
-/* By its path, the system's loader may have found another file, or a library that the process had
- * before. */
+/* By its path, the system's loader may have found another file; and by any name, a library that the
+ * process had before. */
 static bool came_from(struct candidate *candidate, const struct loaded *entry)
 {
     const void *function = dlsym(entry->library, "hw_plugin_entry");
@@ -219,10 +249,14 @@ static bool load_entry(struct candidate *candidate, struct loaded *entry)
     char descriptor[NAME_BYTES];
     const bool named = has_name(candidate, &entry->file, descriptor);
     const char *name = named ? descriptor : candidate->real;
-    entry->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    entry->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!entry->library)
         return load_failed(candidate, name);
-    return (named && rename_library(entry, name)) || came_from(candidate, entry);
+    if (!came_from(candidate, entry))
+        return false;
+    if (named)
+        rename_library(entry, name);
+    return true;
 }
 
 static const struct loaded *load_new(struct candidate *candidate, const struct stat *file)
@@ -238,8 +272,7 @@ static const struct loaded *load_new(struct candidate *candidate, const struct s
     return entry;
 }
 
-/* What the process has already is not loaded again: the system's loader would return it, also if
- * the file has other contents by now. */
+/* A plugin is in the process once, for good; a new version of it needs a new process. */
 static const struct loaded *load_or_find(struct candidate *candidate,
                                          const struct stat *file)
 {
@@ -253,6 +286,16 @@ static const struct loaded *load_or_find(struct candidate *candidate,
     return NULL;
 }
 
+/* Afterwards, the code stays for good. */
+static bool is_still_loaded(struct candidate *candidate, const struct stat *checked)
+{
+    if (is_still(candidate, checked))
+        return true;
+    if (candidate->reason == REASON_CHANGED_FILE)
+        set_remedy(candidate, "Restart the program");
+    return false;
+}
+
 void *library_load(struct candidate *candidate)
 {
     struct stat checked;
@@ -264,7 +307,7 @@ void *library_load(struct candidate *candidate)
     if (!is_still(candidate, &checked))
         return NULL;
     const struct loaded *entry = load_or_find(candidate, &checked);
-    const bool good = entry && is_still(candidate, &checked) &&
+    const bool good = entry && is_still_loaded(candidate, &checked) &&
                       check_linked(candidate, entry->library);
     return good ? entry->library : NULL;
 }

@@ -382,6 +382,8 @@ section()
     export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/lib
     hw explain --json
     json '{c["name"]: c["reason"] for c in d["candidates"]} == {"cpu": None, "null": "no-helper"}'
+    HW_LOG=warn hw devices
+    [[ $stderr == *"hw_cpu.so is loaded without being tried: "*"hw-probe"* ]]
 }
 
 # Opens a context with the library of the path, in another directory; prints the reasons of the plugins.

@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ static bool process_has(const char *library)
     return seen.there;
 }
 
+static char message[1024]; /* of the plugin that stopped last */
+
 /* Opens the directory and closes it. The plugin stops for `reason`; "": it is used. */
 static void open_for(const char *directory, const char *plugin, const char *reason)
 {
@@ -75,7 +78,9 @@ static void open_for(const char *directory, const char *plugin, const char *reas
         open_on(directory, &(struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context),
         HW_OK);
     json_t *json = report(context);
-    check_reason(candidate(json, plugin), reason);
+    const json_t *entry = candidate(json, plugin);
+    check_reason(entry, reason);
+    snprintf(message, sizeof message, "%s", *reason ? text_of(entry, "message") : "");
     json_decref(json);
     hw_close(context);
 }
@@ -143,6 +148,70 @@ static void the_program_has_loaded_it(void **state)
     assert_true(process_has(lair("own/hw_good.so")));
 }
 
+/* The first one there is the second one now. */
+static void two_change_places(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        make_directory(lair("place-%d", i));
+        put_plugin(lair("place-%d", i), "good");
+        open_for(lair("place-%d", i), lair("place-%d/hw_good.so", i), "");
+    }
+    assert_int_equal(renameat2(AT_FDCWD, lair("place-0/hw_good.so"), AT_FDCWD,
+                               lair("place-1/hw_good.so"), RENAME_EXCHANGE),
+                     0);
+    for (int i = 0; i < 2; i++) {
+        open_for(lair("place-%d", i), lair("place-%d/hw_good.so", i), "");
+        assert_int_equal(loaded, 0);
+    }
+}
+
+/* It needs a version that the C library does not have. */
+static void the_message_has_its_path(void **state)
+{
+    static const char needed[] = "GLIBC_";
+    size_t size;
+    unsigned char *bytes = read_file(built("good"), &size), *at = bytes;
+    (void)state;
+    while ((at = memmem(at, size - (size_t)(at - bytes), needed, sizeof needed - 1)))
+        at[sizeof needed - 3] = 'X';
+    make_directory(lair("version"));
+    write_file(lair("version/hw_good.so"), bytes, size);
+    free(bytes);
+    open_for(lair("version"), lair("version/hw_good.so"), "load-failed");
+    assert_non_null(strstr(message, "GLIBX_"));
+    assert_non_null(strstr(message, lair("version/hw_good.so")));
+    assert_null(strstr(message, "/proc/"));
+}
+
+/* Its descriptors have the same numbers, and the system's loader remembers what names meant. */
+static void another_copy_of_this_library(void **state)
+{
+    enum hw_status (*open_it)(const struct hw_options *, struct hw_context **);
+    void (*close_it)(struct hw_context *);
+    struct hw_context *context;
+    void *copy = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    (void)state;
+    assert_non_null(copy);
+    *(void **)&open_it = dlsym(copy, "hw_open");
+    *(void **)&close_it = dlsym(copy, "hw_close");
+    static const char *const names[] = { "view", "titled" };
+    for (int i = 0; i < 2; i++) {
+        make_directory(lair("copy-%s", names[i]));
+        put_plugin(lair("copy-%s", names[i]), names[i]);
+    }
+    open_for(lair("copy-view"), lair("copy-view/hw_view.so"), "");
+    assert_int_equal(open_it(&(struct hw_options){ .size = sizeof(struct hw_options),
+                                                   .plugin_path_only = lair("copy-titled"),
+                                                   .probe = "inproc",
+                                                   .cache_dir = "off" },
+                             &context),
+                     HW_OK);
+    close_it(context);
+    assert_true(process_has(lair("copy-view/hw_view.so")));
+    assert_true(process_has(lair("copy-titled/hw_titled.so")));
+}
+
 /* The system's loader searches beside the name that it is given. */
 static void it_is_linked_with_one_beside_it(void **state)
 {
@@ -166,6 +235,9 @@ int main(void)
         cmocka_unit_test(its_name_is_its_path),
         cmocka_unit_test(it_is_loaded_once),
         cmocka_unit_test(the_program_has_loaded_it),
+        cmocka_unit_test(two_change_places),
+        cmocka_unit_test(the_message_has_its_path),
+        cmocka_unit_test(another_copy_of_this_library),
         cmocka_unit_test(it_is_linked_with_one_beside_it),
     };
     return cmocka_run_group_tests(tests, lair_open, lair_close);
