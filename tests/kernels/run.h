@@ -28,12 +28,13 @@ extern const struct family values_family, rows_family, products_family, moves_fa
 
 /* ---- launches ---- */
 
-/* The forms of the kernels: tests_mixed, tests_f16_f32 ... */
-extern const struct portable_kernels tests_mixed;
-#define VARIANT(act, wgt) extern const struct portable_kernels tests_##act##_##wgt;
+/* The forms of the kernels: portable_mixed_base, portable_f16_f32_base ... */
+extern const struct portable_kernels portable_mixed_base;
+#define VARIANT(act, wgt)                                                                  \
+    extern const struct portable_kernels portable_##act##_##wgt##_base;
 #include "kernels.def"
 
-/* LAUNCH(&tests_mixed, copy, groups, &args, dst, src): all groups of a kernel. */
+/* LAUNCH(&portable_mixed_base, copy, groups, &args, dst, src): all groups of a kernel. */
 #define LAUNCH(form, name, groups, args, ...)                                              \
     launch((form)->kernel[PORTABLE_##name], groups, args,                                  \
            (const void *const[]){ __VA_ARGS__ })

@@ -35,7 +35,7 @@ static void get_rows_case(int to, int from, i64 cols)
                                      ? 0
                                      : get(table, picked[r] * cols + i);
     const struct rows_args a = rows_args(to, from, cols);
-    LAUNCH(&tests_mixed, get_rows, PICKED, &a, y.at, table.at, picked);
+    LAUNCH(&portable_mixed_base, get_rows, PICKED, &a, y.at, table.at, picked);
     check("get_rows", y, want, 0);
     release();
 }
@@ -73,7 +73,7 @@ static void get_rows_of_batches(void)
                                                       ? get(table, from * COLS + c)
                                                       : 0;
             }
-    LAUNCH(&tests_mixed, get_rows, 8 * WIDE, &a, y.at, table.at, numbers64);
+    LAUNCH(&portable_mixed_base, get_rows, 8 * WIDE, &a, y.at, table.at, numbers64);
     check("get_rows of batches", y, want, 0);
     release();
 }
@@ -132,7 +132,7 @@ static void set_rows_case(int to, int from)
     struct array before = new_array(to, TABLE_ROWS * cols);
     memcpy(before.at, table.at, (size_t)bytes_of(to, TABLE_ROWS * cols));
     const struct rows_args a = rows_args(to, from, cols);
-    LAUNCH(&tests_mixed, set_rows, PICKED, &a, table.at, x.at, picked);
+    LAUNCH(&portable_mixed_base, set_rows, PICKED, &a, table.at, x.at, picked);
     for (int r = 0; r < TABLE_ROWS; r++)
         for (i64 i = 0; i < cols; i++) {
             const double got = get(table, r * cols + i);
@@ -171,7 +171,7 @@ static void copy_transposed(int to, int from)
                                  .src_type = from };
     for (i64 i = 0; i < rows * cols; i++)
         want[i] = get(src, i % cols * rows + i / cols);
-    LAUNCH(&tests_mixed, copy, rows, &a, dst.at, src.at);
+    LAUNCH(&portable_mixed_base, copy, rows, &a, dst.at, src.at);
     check("copy", dst, want, 0);
     release();
 }
@@ -195,8 +195,8 @@ static void copy_blocks(int block, int type)
                                     .dst_type = type,
                                     .src_type = block,
                                     .dst_step = bytes_of(type, 1) };
-    LAUNCH(&tests_mixed, copy, pieces(cols, ELEMENT_SPAN), &to, q.at, x.at);
-    LAUNCH(&tests_mixed, copy, pieces(cols, ELEMENT_SPAN), &back, y.at, q.at);
+    LAUNCH(&portable_mixed_base, copy, pieces(cols, ELEMENT_SPAN), &to, q.at, x.at);
+    LAUNCH(&portable_mixed_base, copy, pieces(cols, ELEMENT_SPAN), &back, y.at, q.at);
     for (i64 i = 0; i < cols; i++) {
         want[i] = get(q, i);
         if (fabs(want[i] - get(x, i)) > coarseness(block))
@@ -224,7 +224,7 @@ static void copy_bits(int type, int size)
                                  .src_step = ROWS * size,
                                  .dst_type = type,
                                  .src_type = type };
-    LAUNCH(&tests_mixed, copy, ROWS, &a, dst, src);
+    LAUNCH(&portable_mixed_base, copy, ROWS, &a, dst, src);
     assert_memory_equal(dst, want, (size_t)(ROWS * COLS * size));
 }
 

@@ -48,12 +48,13 @@ static void matmul_case(struct matmul_shape s, struct matmul_types type)
                        get(b, s.transpose_b ? x * b_cols + k : k * b_cols + x);
     }
     const u8 *bias_at = type.bias ? bias.at : NULL;
-    LAUNCH(&tests_mixed, matmul, 2 * pieces(s.m, MATMUL_ROWS) * pieces(s.n, MATMUL_COLS),
-           &p, c.at, a.at, b.at, bias_at);
+    LAUNCH(&portable_mixed_base, matmul,
+           2 * pieces(s.m, MATMUL_ROWS) * pieces(s.n, MATMUL_COLS), &p, c.at, a.at, b.at,
+           bias_at);
     check("matmul", c, want, 1e-5);
     if (s.m <= MATMUL_VEC_ROWS && s.transpose_b && !s.transpose_a) {
-        LAUNCH(&tests_mixed, matmul_vec, 2 * pieces(s.n, MATMUL_VEC_COLS), &p, d.at, a.at,
-               b.at, bias_at);
+        LAUNCH(&portable_mixed_base, matmul_vec, 2 * pieces(s.n, MATMUL_VEC_COLS), &p, d.at,
+               a.at, b.at, bias_at);
         check("matmul_vec", d, want, 1e-5);
     }
     release();
@@ -138,11 +139,11 @@ static void matmul_id_case(struct choices s, struct matmul_types type)
         }
     }
     const u8 *bias_at = type.bias ? bias.at : NULL;
-    LAUNCH(&tests_mixed, matmul_id, (s.experts + 1) * pieces(s.n, MATMUL_COLS), &p, c.at,
-           a.at, b.at, ids, bias_at);
+    LAUNCH(&portable_mixed_base, matmul_id, (s.experts + 1) * pieces(s.n, MATMUL_COLS), &p,
+           c.at, a.at, b.at, ids, bias_at);
     check("matmul_id", c, want, 1e-5);
-    LAUNCH(&tests_mixed, matmul_id_vec, rows * pieces(s.n, MATMUL_VEC_COLS), &p, d.at, a.at,
-           b.at, ids, bias_at);
+    LAUNCH(&portable_mixed_base, matmul_id_vec, rows * pieces(s.n, MATMUL_VEC_COLS), &p,
+           d.at, a.at, b.at, ids, bias_at);
     check("matmul_id_vec", d, want, 1e-5);
     release();
 }
@@ -238,7 +239,7 @@ static void conv2d_case(struct conv_shape s, struct matmul_types type)
                             e / cols % rows, e % cols) +
                   (type.bias ? get(bias, o) : 0);
     }
-    LAUNCH(&tests_mixed, conv2d,
+    LAUNCH(&portable_mixed_base, conv2d,
            (i64)s.batches * s.groups * pieces(s.outs, MATMUL_ROWS) *
                pieces(plane, MATMUL_COLS),
            &a, y.at, x.at, w.at, type.bias ? bias.at : NULL);
@@ -410,7 +411,7 @@ static void attention_case(struct attention_shape s)
         };
         attention_row(&c, at, scores, want + row * s.value_dim);
     }
-    LAUNCH(&tests_mixed, attention,
+    LAUNCH(&portable_mixed_base, attention,
            s.batches * s.kv_heads * pieces(queries / s.kv_heads, ATTENTION_ROWS), &a, y.at,
            c.q.at, c.k.at, c.v.at, s.bias_type ? c.bias.at : NULL, c.slopes, c.sinks,
            s.batches > 1 ? lengths : NULL);

@@ -12,7 +12,7 @@ struct variant {
 };
 
 static const struct variant variants[] = {
-#define VARIANT(act, wgt) { STORAGE_##act, STORAGE_##wgt, &tests_##act##_##wgt },
+#define VARIANT(act, wgt) { STORAGE_##act, STORAGE_##wgt, &portable_##act##_##wgt##_base },
 #include "kernels.def"
 };
 
@@ -309,7 +309,8 @@ static void mixed_case(const int type[3], int kind, i64 cols, i64 b_cols)
         want[i] = combined(kind, get(a, r % 4 * cols + at),
                            get(b, (r / 8 * 2 + r % 2) * b_cols + at % b_cols));
     }
-    LAUNCH(&tests_mixed, binary, 24 * pieces(cols, ELEMENT_SPAN), &s, y.at, a.at, b.at);
+    LAUNCH(&portable_mixed_base, binary, 24 * pieces(cols, ELEMENT_SPAN), &s, y.at, a.at,
+           b.at);
     check("binary", y, want, 0);
     release();
 }
@@ -373,8 +374,9 @@ static void activation_and_glu_case(const struct variant *v, i64 cols, int kind)
         want[i] = activated(&f, get(x, i));
         gated[i] = activated(&f, get(gate, i)) * get(up, i);
     }
-    LAUNCH(&tests_mixed, activation, pieces(cols, ELEMENT_SPAN), &a, x.at, x.at);
-    LAUNCH(&tests_mixed, glu, pieces(cols, ELEMENT_SPAN), &g, up.at, gate.at, up.at);
+    LAUNCH(&portable_mixed_base, activation, pieces(cols, ELEMENT_SPAN), &a, x.at, x.at);
+    LAUNCH(&portable_mixed_base, glu, pieces(cols, ELEMENT_SPAN), &g, up.at, gate.at,
+           up.at);
     check("activation", x, want, 0);
     check("glu", up, gated, 0);
 }
@@ -485,7 +487,7 @@ static void dot_case(const struct variant *v, i64 cols, int kind)
     for (int r = 0; r < 6; r++)
         for (i64 i = 0; i < cols; i++)
             want[r] += get(a, r / 2 * cols + i) * get(b, r % 2 * cols + i);
-    LAUNCH(&tests_mixed, dot, 6, &s, y.at, a.at, b.at);
+    LAUNCH(&portable_mixed_base, dot, 6, &s, y.at, a.at, b.at);
     check("dot", y, want, 1e-5);
 }
 

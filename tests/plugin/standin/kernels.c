@@ -5,17 +5,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The forms, as tests/kernels compiles them. */
-extern const struct portable_kernels tests_mixed;
-#define VARIANT(act, wgt) extern const struct portable_kernels tests_##act##_##wgt;
+/* The forms, as plugins/cpu compiles them for its least processors. */
+extern const struct portable_kernels portable_mixed_base;
+#define VARIANT(act, wgt)                                                                  \
+    extern const struct portable_kernels portable_##act##_##wgt##_base;
 #include "kernels.def"
 
 static const struct {
     const char *suffix;
     const struct portable_kernels *kernels;
 } forms[FORM_COUNT] = {
-    { "", &tests_mixed },
-#define VARIANT(act, wgt) { "_" #act "_" #wgt, &tests_##act##_##wgt },
+    { "", &portable_mixed_base },
+#define VARIANT(act, wgt) { "_" #act "_" #wgt, &portable_##act##_##wgt##_base },
 #include "kernels.def"
 };
 
