@@ -8,6 +8,7 @@
 #define CPU_BLOCKS_H
 
 #include "lines.h"
+#include "panels.h"
 
 enum {
     PARTS = PACKED_ROWS / LANES,     /* vectors of a panel */
@@ -296,7 +297,7 @@ static inline void find_panels(const struct plan *plan, int64_t i, void *own,
             panel[p] = (const uint8_t *)from + row / PACKED_ROWS * bytes;
         } else {
             uint8_t *to = (uint8_t *)own + p * bytes;
-            packed_write(
+            write_panel(
                 &(struct packed_rows){ .rows = from + row * m->b.stride[2],
                                        .stride = m->b.stride[2],
                                        .count = left < PACKED_ROWS ? left : PACKED_ROWS,

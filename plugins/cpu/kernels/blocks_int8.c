@@ -13,6 +13,9 @@ DECLARE_PLAN(blocks_int8);
 /* The most rows of a that a tile has: as many as registers can hold sums of. */
 enum { TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
 
+/* Beside more rows, weights come faster if they are not asked for. */
+enum { MOST_FETCHING = TOKENS > 2 ? 2 : 1 };
+
 /* 32 neighbours of a row of a. */
 struct run {
     int8_t code[PACKED_RUN];
@@ -183,7 +186,7 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
             UNROLL
             for (int p = 0; p < panels; p++) {
                 codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
-                if (tokens < TOKENS)
+                if (tokens <= MOST_FETCHING)
                     fetch_run(at[p], run);
             }
             factors_of(type, vectors, &f, heads, at);
@@ -204,7 +207,7 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     }
 }
 
-/* Few rows of a take panel after panel: a single stream is what memory delivers fastest. */
+/* One or two rows of a take panel after panel: a single stream is what memory delivers fastest. */
 INLINE void multiply_few(int type, const int tokens, const struct tile *tile)
 {
     struct tile part = *tile;
@@ -236,7 +239,7 @@ struct tiles {
     }                                                                                      \
     static void four_##name(const struct tile *tile)                                       \
     {                                                                                      \
-        multiply_few(HW_##NAME, TOKENS < 4 ? TOKENS : 4, tile);                            \
+        multiply_tile(HW_##NAME, TOKENS < 4 ? TOKENS : 4, PANELS, tile);                   \
     }                                                                                      \
     static void most_##name(const struct tile *tile)                                       \
     {                                                                                      \

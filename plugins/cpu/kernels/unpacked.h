@@ -9,7 +9,6 @@
 
 enum {
     STRIP = 16,      /* rows of b: columns of c in a group */
-    MOST_ROWS = 8,   /* of a, beyond which packing b pays off */
     MOST_TOKENS = 4, /* rows of a that are multiplied at once */
     MOST_AT_ONCE = 4 /* rows of b that are: see rows_at_once() */
 };
@@ -344,9 +343,12 @@ static inline void multiply_group(const struct plan *plan, int64_t group,
         matmul_group(plan, group, multiply, thread);
 }
 
+/* The most rows of a for weights of a type: beyond, packing b pays off. */
+typedef int64_t rows_fn(int type);
+
 /* Fills in all but `run` and what it needs to be prepared. Returns NULL, or why not. */
 static inline const char *plan_unpacked(struct plan *plan, const struct kernel_row *row,
-                                        const void *args)
+                                        const void *args, rows_fn *most)
 {
     const char *why = plan_lowered(plan, row, args);
     if (why || plan->groups == 0)
@@ -360,7 +362,7 @@ static inline const char *plan_unpacked(struct plan *plan, const struct kernel_r
         return NULL;
     }
     const struct matrices all = matrices_of(plan);
-    if (all.count == 1 && all.rows > MOST_ROWS)
+    if (all.count == 1 && all.rows > most(l.b_type))
         return "rows of a that are worth packing for";
     plan->groups = all.count * strips_of(plan);
     return NULL;

@@ -44,10 +44,16 @@ static void run_groups(const struct plan *plan, int64_t group, int64_t end, uint
         multiply_group(plan, group, multiply, thread);
 }
 
+static int64_t most_rows(int type)
+{
+    (void)type;
+    return 8;
+}
+
 const char *PLAN(unpacked)(struct plan *plan, const struct kernel_row *row,
                            const void *args)
 {
-    const char *why = plan_unpacked(plan, row, args);
+    const char *why = plan_unpacked(plan, row, args, most_rows);
     if (why || plan->groups == 0)
         return why;
     plan->run = run_groups;

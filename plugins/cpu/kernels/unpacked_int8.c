@@ -223,10 +223,21 @@ static void run_groups(const struct plan *plan, int64_t group, int64_t end, uint
         multiply_group(plan, group, multiply, thread);
 }
 
+/* Where blocks_int8 has AVX-512 VNNI, packing pays off early; that of q6_K takes longer. */
+static int64_t most_rows(int type)
+{
+#if defined(__AVX512VNNI__)
+    return type == HW_Q8_0 ? 2 : type == HW_Q6_K ? 8 : 4;
+#else
+    (void)type;
+    return 8;
+#endif
+}
+
 const char *PLAN(unpacked_int8)(struct plan *plan, const struct kernel_row *row,
                                 const void *args)
 {
-    const char *why = plan_unpacked(plan, row, args);
+    const char *why = plan_unpacked(plan, row, args, most_rows);
     if (why || plan->groups == 0)
         return why;
     plan->run = run_groups;

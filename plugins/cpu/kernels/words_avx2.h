@@ -262,6 +262,22 @@ INLINE void vi_store(void *p, vi v)
     _mm256_storeu_si256((__m256i *)p, v);
 }
 
+INLINE vi vi_load_pieces(const void *p, int64_t stride)
+{
+    const __m128i *first = p, *second = (const void *)((const char *)p + stride);
+    return _mm256_set_m128i(_mm_loadu_si128(second), _mm_loadu_si128(first));
+}
+
+INLINE void vi_turn(vi v[4])
+{
+    const vi a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
+    const vi c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi64(a, c);
+    v[1] = _mm256_unpackhi_epi64(a, c);
+    v[2] = _mm256_unpacklo_epi64(b, d);
+    v[3] = _mm256_unpackhi_epi64(b, d);
+}
+
 INLINE vi vi_shr(vi v, int n)
 {
     return _mm256_srli_epi32(v, n);

@@ -274,6 +274,25 @@ INLINE void vi_store(void *p, vi v)
     _mm512_storeu_si512(p, v);
 }
 
+INLINE vi vi_load_pieces(const void *p, int64_t stride)
+{
+    const char *at = p;
+    vi v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + stride)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 2 * stride)), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 3 * stride)), 3);
+}
+
+INLINE void vi_turn(vi v[4])
+{
+    const vi a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
+    const vi c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm512_unpacklo_epi64(a, c);
+    v[1] = _mm512_unpackhi_epi64(a, c);
+    v[2] = _mm512_unpacklo_epi64(b, d);
+    v[3] = _mm512_unpackhi_epi64(b, d);
+}
+
 INLINE vi vi_shr(vi v, int n)
 {
     return _mm512_srli_epi32(v, (unsigned)n);

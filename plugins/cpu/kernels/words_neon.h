@@ -256,6 +256,24 @@ INLINE void vi_store(void *p, vi v)
     vst1q_u8(p, vreinterpretq_u8_s32(v));
 }
 
+INLINE vi vi_load_pieces(const void *p, int64_t stride)
+{
+    (void)stride;
+    return vi_load(p);
+}
+
+INLINE void vi_turn(vi v[4])
+{
+    const int64x2_t a = vreinterpretq_s64_s32(vtrn1q_s32(v[0], v[1]));
+    const int64x2_t b = vreinterpretq_s64_s32(vtrn2q_s32(v[0], v[1]));
+    const int64x2_t c = vreinterpretq_s64_s32(vtrn1q_s32(v[2], v[3]));
+    const int64x2_t d = vreinterpretq_s64_s32(vtrn2q_s32(v[2], v[3]));
+    v[0] = vreinterpretq_s32_s64(vtrn1q_s64(a, c));
+    v[1] = vreinterpretq_s32_s64(vtrn1q_s64(b, d));
+    v[2] = vreinterpretq_s32_s64(vtrn2q_s64(a, c));
+    v[3] = vreinterpretq_s32_s64(vtrn2q_s64(b, d));
+}
+
 /* Not by immediate numbers, which a compiler without optimisation does not see. */
 INLINE vi vi_shr(vi v, int n)
 {

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* panels.h - packing (pack.h) in vectors, for weights that are not packed yet: rows of GGML's
+ * blocks become a panel, in about the time that four rows of a are multiplied by it.
+ *
+ * Sixteen bytes of each row, four words of codes, are loaded at once and turned, so that the same
+ * word of all rows is a line. */
+#ifndef CPU_PANELS_H
+#define CPU_PANELS_H
+
+#include "blocktypes.h"
+
+enum {
+    LINE_PARTS = PACKED_ROWS / LANES,  /* vectors of a line */
+    PIECE = 4,                         /* words that are turned at once */
+    PIECE_BYTES = PIECE * PACKED_WORDS /* of a row */
+};
+
+/* A line: a word of each row. */
+struct words {
+    vi part[LINE_PARTS];
+};
+
+/* Blocks of 16 rows, `stride` bytes apart. */
+struct rows {
+    const uint8_t *at;
+    int64_t stride;
+};
+
+/* ---- lines ---- */
+
+/* The four words that begin at byte `at` of each block. */
+INLINE void load_lines(struct words *line, struct rows b, int at)
+{
+    EACH (p, LINE_PARTS) {
+        vi v[PIECE];
+        EACH (i, PIECE)
+            v[i] = vi_load_pieces(b.at + (p * LANES + i) * b.stride + at, PIECE * b.stride);
+        vi_turn(v);
+        EACH (i, PIECE)
+            line[i].part[p] = v[i];
+    }
+}
+
+INLINE uint8_t *put_line(uint8_t *to, const struct words *line)
+{
+    EACH (p, LINE_PARTS)
+        vi_store(to + p * LANES * PACKED_WORDS, line->part[p]);
+    return to + PACKED_LINE;
+}
+
+/* Byte `byte` of each row's word. */
+INLINE uint8_t *put_bytes(uint8_t *to, const struct words *line, int byte)
+{
+    EACH (p, LINE_PARTS)
+        vi_store_i8((int8_t *)to + p * LANES,
+                    vi_sra(vi_shl(line->part[p], 24 - 8 * byte), 24));
+    return to + PACKED_ROWS;
+}
+
+INLINE uint8_t *put_f16s(uint8_t *to, struct rows b, int at)
+{
+    EACH (r, PACKED_ROWS)
+        memcpy(to + 2 * r, b.at + r * b.stride + at, 2);
+    return to + PACKED_SCALES;
+}
+
+/* ---- codes of types whose runs are blocks ---- */
+
+/* Four words as they are, but for the bits of `flip`. */
+INLINE uint8_t *put_codes(uint8_t *to, struct rows b, int at, int flip)
+{
+    struct words line[PIECE];
+    load_lines(line, b, at);
+    EACH (i, PIECE) {
+        EACH (p, LINE_PARTS)
+            line[i].part[p] ^= vi_set(flip * 0x01010101);
+        to = put_line(to, &line[i]);
+    }
+    return to;
+}
+
+/* Bits 0, 4, 8 .. 28 of each word, next to each other. */
+INLINE vi every_fourth(vi word)
+{
+    word &= vi_set(0x11111111);
+    word = (word | vi_shr(word, 3)) & vi_set(0x03030303);
+    word = (word | vi_shr(word, 6)) & vi_set(0x000f000f);
+    return (word | vi_shr(word, 12)) & vi_set(0xff);
+}
+
+/* From a number of 32 bits, one for each element. */
+INLINE uint8_t *put_fifths(uint8_t *to, struct rows b, int at)
+{
+    struct words line[PIECE];
+    load_lines(line, b, at);
+    EACH (p, LINE_PARTS) {
+        const vi bits = line[0].part[p];
+        line[0].part[p] = vi_set(0);
+        EACH (j, PACKED_WORDS)
+            line[0].part[p] |= vi_shl(every_fourth(vi_shr(bits, j)), 8 * j);
+    }
+    return put_line(to, &line[0]);
+}
+
+/* ---- runs of K types: their codes lie beside those of other runs ---- */
+
+/* The eight words at `at` hold codes of 4 bits, from bit `shift` of a byte on. */
+INLINE uint8_t *put_halves(uint8_t *to, struct rows b, int at, int shift)
+{
+    const vi mask = vi_set(0x0f0f0f0f);
+    struct words first[PIECE], second[PIECE];
+    load_lines(first, b, at);
+    load_lines(second, b, at + PIECE_BYTES);
+    EACH (i, PIECE) {
+        EACH (p, LINE_PARTS)
+            first[i].part[p] = (vi_shr(first[i].part[p], shift) & mask) |
+                               vi_shl(vi_shr(second[i].part[p], shift) & mask, 4);
+        to = put_line(to, &first[i]);
+    }
+    return to;
+}
+
+/* Adds a piece of the words at `at` to a line of which each byte has `width` bits of 8 / width
+ * elements; `first` is the place of the piece in it. */
+INLINE void add_high_bits(struct words *to, struct rows b, int at, int shift, int width,
+                          int first)
+{
+    const vi mask = vi_set(0x01010101 * ((1 << width) - 1));
+    struct words line[PIECE];
+    load_lines(line, b, at);
+    EACH (i, PIECE)
+        EACH (p, LINE_PARTS)
+            to->part[p] |= vi_shl(vi_shr(line[i].part[p], shift) & mask,
+                                  (first + i) * width);
+}
+
+/* Those of one bit are a line, those of two bits two lines. */
+INLINE uint8_t *put_high_bits(uint8_t *to, struct rows b, int at, int shift, int width)
+{
+    struct words line[2];
+    EACH (l, 2)
+        EACH (p, LINE_PARTS)
+            line[l].part[p] = vi_set(0);
+    EACH (i, 2)
+        add_high_bits(&line[width == 1 ? 0 : i], b, at + i * PIECE_BYTES, shift, width,
+                      width == 1 ? i * PIECE : 0);
+    EACH (l, width)
+        to = put_line(to, &line[l]);
+    return to;
+}
+
+/* The shares of q4_K and q5_K, of 6 bits each, as bytes: of runs 0 to 3 and 4 to 7 in the scale,
+ * and in the minimum. The block begins with two f16, and its shares follow. */
+struct shares {
+    struct words scale[2], least[2];
+};
+
+INLINE void load_shares(struct shares *to, struct rows b)
+{
+    const vi six = vi_set(0x3f3f3f3f), four = vi_set(0x0f0f0f0f), two = vi_set(0x30303030);
+    struct words w[PIECE];
+    load_lines(w, b, 0);
+    EACH (p, LINE_PARTS) {
+        const vi scales = w[1].part[p], leasts = w[2].part[p], rest = w[3].part[p];
+        to->scale[0].part[p] = scales & six;
+        to->least[0].part[p] = leasts & six;
+        to->scale[1].part[p] = (rest & four) | (vi_shr(scales, 2) & two);
+        to->least[1].part[p] = (vi_shr(rest, 4) & four) | (vi_shr(leasts, 2) & two);
+    }
+}
+
+INLINE uint8_t *put_shares(uint8_t *to, const struct shares *s, int run)
+{
+    return put_bytes(put_bytes(to, &s->scale[run / 4], run % 4), &s->least[run / 4],
+                     run % 4);
+}
+
+/* ---- units ---- */
+
+INLINE void put_q8_0(uint8_t *to, struct rows b)
+{
+    to = put_f16s(to, b, 0);
+    put_codes(put_codes(to, b, 2, PACKED_FLIP), b, 2 + PIECE_BYTES, PACKED_FLIP);
+}
+
+INLINE void put_q4_0(uint8_t *to, struct rows b)
+{
+    put_codes(put_f16s(to, b, 0), b, 2, 0);
+}
+
+INLINE void put_q4_1(uint8_t *to, struct rows b)
+{
+    put_codes(put_f16s(put_f16s(to, b, 0), b, 2), b, 4, 0);
+}
+
+INLINE void put_q5_0(uint8_t *to, struct rows b)
+{
+    put_codes(put_fifths(put_f16s(to, b, 0), b, 2), b, 6, 0);
+}
+
+INLINE void put_q5_1(uint8_t *to, struct rows b)
+{
+    put_codes(put_fifths(put_f16s(put_f16s(to, b, 0), b, 2), b, 4), b, 8, 0);
+}
+
+INLINE void put_q4_K(uint8_t *to, struct rows b)
+{
+    struct shares s;
+    load_shares(&s, b);
+    to = put_f16s(put_f16s(to, b, 0), b, 2);
+    EACH (run, 8)
+        to = put_halves(put_shares(to, &s, run), b, 16 + run / 2 * 32, run % 2 * 4);
+}
+
+INLINE void put_q5_K(uint8_t *to, struct rows b)
+{
+    struct shares s;
+    load_shares(&s, b);
+    to = put_f16s(put_f16s(to, b, 0), b, 2);
+    EACH (run, 8) {
+        to = put_high_bits(put_shares(to, &s, run), b, 16, run, 1);
+        to = put_halves(to, b, 48 + run / 2 * 32, run % 2 * 4);
+    }
+}
+
+INLINE void put_q6_K(uint8_t *to, struct rows b)
+{
+    struct words share[PIECE]; /* of half a run each, a byte */
+    load_lines(share, b, 192);
+    to = put_f16s(to, b, 208);
+    EACH (run, 8) {
+        to = put_bytes(to, &share[run / 2], run % 2 * 2);
+        to = put_bytes(to, &share[run / 2], run % 2 * 2 + 1);
+        to = put_high_bits(to, b, 128 + run / 4 * 32, run % 4 * 2, 2);
+        to = put_halves(to, b, run / 4 * 64 + run % 2 * 32, run % 4 / 2 * 4);
+    }
+}
+
+/* ---- panels ---- */
+
+#define X(NAME, name, elements, head, run)                                                 \
+    static void write_##name(const struct packed_rows *from, uint8_t *panel)               \
+    {                                                                                      \
+        struct rows b = { from->rows, from->stride };                                      \
+        for (int64_t k = 0; k < from->k; k += (elements)) {                                \
+            put_##name(panel, b);                                                          \
+            b.at += hw_dtype_bytes(HW_##NAME);                                             \
+            panel += (head) + (elements) / PACKED_RUN * (run);                             \
+        }                                                                                  \
+    }
+PACKED_TYPES(X)
+#undef X
+
+/* The same bytes as packed_write() makes of blocks, which takes the last rows of a matrix. */
+static void write_panel(const struct packed_rows *from, uint8_t *panel)
+{
+    if (from->count < PACKED_ROWS) {
+        packed_write(from, panel);
+        return;
+    }
+    switch (from->dtype) {
+#define X(NAME, name, elements, head, run)                                                 \
+    case HW_##NAME:                                                                        \
+        write_##name(from, panel);                                                         \
+        break;
+        PACKED_TYPES(X)
+#undef X
+    default:
+        break;
+    }
+}
+
+#endif
