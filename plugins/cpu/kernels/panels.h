@@ -73,7 +73,7 @@ INLINE uint8_t *put_codes(uint8_t *to, struct rows b, int at, int flip)
     load_lines(line, b, at);
     EACH (i, PIECE) {
         EACH (p, LINE_PARTS)
-            line[i].part[p] ^= vi_set(flip * 0x01010101);
+            line[i].part[p] ^= vi_set((int32_t)((uint32_t)flip * 0x01010101u));
         to = put_line(to, &line[i]);
     }
     return to;
