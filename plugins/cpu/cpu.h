@@ -43,15 +43,17 @@ struct machine {
     char name[128];
     char vendor[64];
     char arch[64];
-    uint64_t features; /* HAS(AVX2) ... */
-    uint32_t cores;    /* that this process may run on (its affinity) */
-    /* how many cores' time the cgroup grants, rounded up; 0: no limit */
+    uint64_t features;   /* HAS(AVX2) ... */
+    uint32_t processors; /* that this process may run on (its affinity) */
+    /* how many processors' time the cgroup grants, rounded up; 0: no limit */
     uint32_t quota;
 };
 
 /* Reads the facts that do not change. `root` is put in front of /proc and /sys; only tests set
  * it to something other than "". */
 void machine_read(struct machine *machine, const char *root);
+/* The cores among the processors that this process may run on: threads of one core count once. */
+uint32_t machine_cores(const char *root);
 /* Reads the bytes of memory and how many are free now, both within the cgroup's limit; 0 if
  * not known. */
 void machine_memory(const char *root, uint64_t *total, uint64_t *free);
@@ -65,8 +67,8 @@ typedef void team_fn(void *user, int64_t first, int64_t end, uint32_t thread);
 struct team;
 
 /* Creates a team of `threads`, including the caller of team_run(), and starts none of them
- * yet. A team with more threads than `cores` never spins. Returns NULL if out of memory. */
-struct team *team_create(uint32_t threads, uint32_t cores);
+ * yet. A team with more threads than `processors` never spins. Returns NULL if out of memory. */
+struct team *team_create(uint32_t threads, uint32_t processors);
 /* Ends and joins the threads. Accepts NULL. */
 void team_destroy(struct team *team);
 /* What a team computes: fn for groups 0 .. count - 1, in pieces of at least `grain`. */

@@ -36,7 +36,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     struct hw_device_info facts = hw_no_facts();
     facts.kind = HW_DEVICE_CPU;
     facts.features = features_of(machine);
-    facts.units = machine->cores;
+    facts.units = machine->processors;
     memcpy(facts.name, machine->name, sizeof facts.name);
     memcpy(facts.vendor, machine->vendor, sizeof facts.vendor);
     memcpy(facts.arch, machine->arch, sizeof facts.arch);
@@ -48,11 +48,9 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 /* HW_THREADS; else one per core, or fewer if the cgroup grants less time. */
 static uint32_t threads_of(const struct plugin *plugin)
 {
-    const struct machine *machine = &plugin->machine;
-    if (plugin->host->threads)
-        return plugin->host->threads;
-    return machine->quota && machine->quota < machine->cores ? machine->quota
-                                                             : machine->cores;
+    const uint32_t quota = plugin->machine.quota, wanted = plugin->host->threads;
+    const uint32_t cores = wanted ? 0 : machine_cores("");
+    return wanted ? wanted : quota && quota < cores ? quota : cores;
 }
 
 static uint64_t allowed(const struct hw_host *host)
@@ -61,15 +59,15 @@ static uint64_t allowed(const struct hw_host *host)
            (host->precision >= HW_PRECISION_INT8 ? HAS(ALLOW_INT8) : 0);
 }
 
-static void log_device(const struct plugin *plugin)
+static void log_device(const struct plugin *plugin, uint32_t threads)
 {
     const struct machine *m = &plugin->machine;
     const struct hw_host *host = plugin->host;
     char line[384], quota[64] = "";
-    if (m->quota && m->quota < m->cores)
+    if (m->quota && m->quota < m->processors)
         snprintf(quota, sizeof quota, " (%u by the cgroup's quota)", (unsigned)m->quota);
-    snprintf(line, sizeof line, "%s, %s, %u cores%s, up to %u threads", m->name, m->arch,
-             (unsigned)m->cores, quota, (unsigned)threads_of(plugin));
+    snprintf(line, sizeof line, "%s, %s, %u processors%s, up to %u threads", m->name,
+             m->arch, (unsigned)m->processors, quota, (unsigned)threads);
     host->log(host->instance, HW_LOG_INFO, line);
 }
 
@@ -92,7 +90,8 @@ int32_t device_open(void *self, int32_t index, void **device)
     if (!dev)
         return hw_fail(plugin->host, status, "out of memory");
     dev->host = plugin->host;
-    dev->team = team_create(threads_of(plugin), plugin->machine.cores);
+    const uint32_t threads = threads_of(plugin);
+    dev->team = team_create(threads, plugin->machine.processors);
     dev->choice.table = &launch_kernels;
     dev->choice.features = plugin->machine.features | allowed(dev->host);
     status = dev->team ? kernel_choose(dev->host, dev->host->kernel, &dev->choice)
@@ -101,7 +100,7 @@ int32_t device_open(void *self, int32_t index, void **device)
         device_close(dev);
         return status;
     }
-    log_device(plugin);
+    log_device(plugin, threads);
     *device = dev;
     return HW_OK;
 }

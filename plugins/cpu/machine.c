@@ -328,7 +328,7 @@ static void quota_at(const char *directory, void *user)
     }
 }
 
-static uint32_t count_cores(void)
+static uint32_t count_processors(void)
 {
 #if defined(__linux__)
     cpu_set_t set;
@@ -339,11 +339,46 @@ static uint32_t count_cores(void)
     return online > 0 ? (uint32_t)online : 1;
 }
 
+#if defined(__linux__)
+/* The first of the processors that are threads of the same core, "3" of "3,7" or "3-4"; if the
+ * system does not say, itself. */
+static size_t first_thread(const char *root, size_t processor)
+{
+    char path[256];
+    uint64_t first;
+    snprintf(path, sizeof path,
+             "%s/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", root,
+             processor);
+    return read_number(path, &first) && first < CPU_SETSIZE ? (size_t)first : processor;
+}
+
+uint32_t machine_cores(const char *root)
+{
+    cpu_set_t set, first;
+    char path[256];
+    uint64_t active = 0;
+    snprintf(path, sizeof path, "%s/sys/devices/system/cpu/smt/active", root);
+    if (!read_number(path, &active) || !active || sched_getaffinity(0, sizeof set, &set))
+        return count_processors();
+    CPU_ZERO(&first);
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set))
+            CPU_SET(first_thread(root, i), &first);
+    return (uint32_t)CPU_COUNT(&first);
+}
+#else
+uint32_t machine_cores(const char *root)
+{
+    (void)root;
+    return count_processors();
+}
+#endif
+
 void machine_read(struct machine *machine, const char *root)
 {
     memset(machine, 0, sizeof *machine);
     read_processor(machine, root);
-    machine->cores = count_cores();
+    machine->processors = count_processors();
     cgroup_each(root, "cpu", quota_at, &machine->quota);
 }
 

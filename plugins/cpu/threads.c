@@ -461,7 +461,7 @@ static uint32_t within(uint32_t n, uint32_t least, uint32_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-struct team *team_create(uint32_t threads, uint32_t cores)
+struct team *team_create(uint32_t threads, uint32_t processors)
 {
     const uint32_t wanted = within(threads, 1, MOST_THREADS);
     const size_t bytes = sizeof(struct team) + wanted * sizeof(struct member);
@@ -471,7 +471,7 @@ struct team *team_create(uint32_t threads, uint32_t cores)
     memset(team, 0, bytes);
     team->wanted = wanted;
     team->patience = FIRST_MISSED;
-    team->spin = wanted <= cores;
+    team->spin = wanted <= processors;
 #if defined(__linux__)
     team->has_cores = sched_getaffinity(0, sizeof team->cores, &team->cores) == 0;
     team->others = team->cores;

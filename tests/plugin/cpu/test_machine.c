@@ -63,7 +63,7 @@ static void real_machine(void **state)
     (void)state;
     machine_read(&m, "");
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
-    assert_int_equal(m.cores, CPU_COUNT(&set));
+    assert_int_equal(m.processors, CPU_COUNT(&set));
     const uint64_t total = total_of("", &left);
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     assert_true(total > 0 && total <= (uint64_t)pages * (uint64_t)page);
@@ -158,6 +158,34 @@ static void quota_v1(void **state)
     assert_int_equal(m.quota, 0);
 }
 
+/* Says of each processor that the threads of its core are these. */
+static void put_threads(const char *list)
+{
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        char path[128];
+        snprintf(path, sizeof path,
+                 "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
+        put(path, list);
+    }
+}
+
+static void threads_of_one_core(void **state)
+{
+    struct machine m;
+    (void)state;
+    machine_read(&m, root);
+    assert_int_equal(machine_cores(root), m.processors); /* not told */
+    put_threads("0-1023\n");
+    put("/sys/devices/system/cpu/smt/active", "0\n");
+    assert_int_equal(machine_cores(root), m.processors);
+    put("/sys/devices/system/cpu/smt/active", "1\n");
+    assert_int_equal(machine_cores(root), 1);
+    put_threads("99999,5\n");
+    assert_int_equal(machine_cores(root), m.processors);
+    put_threads("none\n");
+    assert_int_equal(machine_cores(root), m.processors);
+}
+
 /* Files that say something else than they should. */
 static void nonsense(void **state)
 {
@@ -176,9 +204,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(real_machine),       TEST(nothing_readable),   TEST(memory_without_limits),
-        TEST(memory_of_group_v2), TEST(memory_of_group_v1), TEST(quota_v2),
-        TEST(quota_v1),           TEST(nonsense),
+        TEST(real_machine),       TEST(nothing_readable),    TEST(memory_without_limits),
+        TEST(memory_of_group_v2), TEST(memory_of_group_v1),  TEST(quota_v2),
+        TEST(quota_v1),           TEST(threads_of_one_core), TEST(nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
