@@ -42,16 +42,16 @@ KERNEL(add_rmsnorm)
 
     float unit = 1.0f, sum = add_rmsnorm_sum(residual, a.cols, unit, scratch, lid);
     if (!(sum < 1e37f) || sum < 1e-30f) {
-        unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+        unit = sum < 1.0f ? 1.099511627776e12f : 8.271806125530277e-25f;
         sum = add_rmsnorm_sum(residual, a.cols, unit, scratch, lid);
     }
     const float mean = sum / (float)a.cols;
-    const float scale = unit / sqrt_f32(mean + a.eps * unit * unit);
+    const float scale = 1.0f / sqrt_f32(mean + a.eps * unit * unit);
     if (a.has_weight) {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(ACT, y, i, load(ACT, residual, i) * scale * load(WGT, weight, i));
+            store(ACT, y, i, unit * load(ACT, residual, i) * scale * load(WGT, weight, i));
     } else {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(ACT, y, i, load(ACT, residual, i) * scale);
+            store(ACT, y, i, unit * load(ACT, residual, i) * scale);
     }
 }

@@ -8,7 +8,7 @@ struct layernorm_sums {
     float d, squares;
 };
 
-/* The sums of d and d^2 over a row, d = unit * (x - mean). */
+/* The sums of d and d^2 over a row, d = unit * x - mean. */
 LOCAL_FUNC struct layernorm_sums layernorm_sum(GLOBAL const u8 *x, i64 cols, float mean,
                                                float unit, LOCAL float *scratch, int lid)
 {
@@ -21,12 +21,12 @@ LOCAL_FUNC struct layernorm_sums layernorm_sum(GLOBAL const u8 *x, i64 cols, flo
     i64 i = (i64)lid * PIECE;
     for (; i + PIECE <= cols; i += GROUP * PIECE)
         for (int j = 0; j < PIECE; j++) {
-            const float d = unit * (load(ACT, x, i + j) - mean);
+            const float d = unit * load(ACT, x, i + j) - mean;
             part[j] += d;
             squares[j] += d * d;
         }
     for (; i < cols; i++) {
-        const float d = unit * (load(ACT, x, i) - mean);
+        const float d = unit * load(ACT, x, i) - mean;
         part[0] += d;
         squares[0] += d * d;
     }
@@ -50,22 +50,29 @@ KERNEL(layernorm)
     if (a.has_bias)
         bias += a.bias_offset;
 
+    /* Squares of huge values overflow and those of tiny deviations vanish: then the sums are
+     * computed again, in another unit. */
     float unit = 1.0f;
     struct layernorm_sums s = layernorm_sum(x, a.cols, 0.0f, unit, scratch, lid);
-    const float mean = s.d / (float)a.cols;
+    if (!(s.squares < 1e37f)) {
+        unit = 8.271806125530277e-25f;
+        s = layernorm_sum(x, a.cols, 0.0f, unit, scratch, lid);
+    }
+    float mean = s.d / (float)a.cols;
     s = layernorm_sum(x, a.cols, mean, unit, scratch, lid);
-    /* Squares of huge deviations overflow and those of tiny ones vanish: then the sums are
-     * computed again, in another unit. */
-    if (!(s.squares < 1e37f) || s.squares < 1e-30f) {
-        unit = s.squares < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+    if (s.squares < 1e-30f) {
+        unit *= 1.099511627776e12f;
+        mean *= 1.099511627776e12f;
         s = layernorm_sum(x, a.cols, mean, unit, scratch, lid);
     }
     const float rest = s.d / (float)a.cols;
-    const float variance = s.squares / (float)a.cols - rest * rest;
-    const float scale = 1.0f /
-                        sqrt_f32((variance < 0.0f ? 0.0f : variance) + a.eps * unit * unit);
+    /* Where all elements are equal, and eps vanishes beside them, this is what rounding left. */
+    const float squares = s.squares / (float)a.cols, variance = squares - rest * rest,
+                least = squares * 5.9604644775390625e-08f;
+    const float scale =
+        1.0f / sqrt_f32((variance < least ? least : variance) + a.eps * unit * unit);
     for (i64 i = lid; i < a.cols; i += GROUP) {
-        float v = (unit * (load(ACT, x, i) - mean) - rest) * scale;
+        float v = (unit * load(ACT, x, i) - mean - rest) * scale;
         if (a.has_weight)
             v *= load(WGT, weight, i);
         if (a.has_bias)

@@ -38,16 +38,16 @@ KERNEL(rmsnorm)
      * computed again, in another unit. */
     float unit = 1.0f, sum = rmsnorm_sum(x, a.cols, unit, scratch, lid);
     if (!(sum < 1e37f) || sum < 1e-30f) {
-        unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+        unit = sum < 1.0f ? 1.099511627776e12f : 8.271806125530277e-25f;
         sum = rmsnorm_sum(x, a.cols, unit, scratch, lid);
     }
     const float mean = sum / (float)a.cols;
-    const float scale = unit / sqrt_f32(mean + a.eps * unit * unit);
+    const float scale = 1.0f / sqrt_f32(mean + a.eps * unit * unit);
     if (a.has_weight) {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(ACT, y, i, load(ACT, x, i) * scale * load(WGT, weight, i));
+            store(ACT, y, i, unit * load(ACT, x, i) * scale * load(WGT, weight, i));
     } else {
         for (i64 i = lid; i < a.cols; i += GROUP)
-            store(ACT, y, i, load(ACT, x, i) * scale);
+            store(ACT, y, i, unit * load(ACT, x, i) * scale);
     }
 }

@@ -50,6 +50,12 @@ static double make_huge(uint64_t *state, const struct place *at)
     return (is_narrow(at->dtype) ? 6e4 : 1e18) * uniform(state);
 }
 
+/* The sum of two of them is finite, that of three is not. */
+static double make_vast(uint64_t *state, const struct place *at)
+{
+    return (is_narrow(at->dtype) ? 3e4 : 1.6e38) * uniform(state);
+}
+
 static double make_tiny(uint64_t *state, const struct place *at)
 {
     return (is_narrow(at->dtype) ? 1e-3 : 1e-15) * uniform(state);
@@ -136,11 +142,14 @@ struct data_kind {
 };
 
 static const struct data_kind kinds[] = {
-    { "uniform", make_uniform }, { "wide", make_wide },       { "huge", make_huge },
-    { "tiny", make_tiny },       { "mixed", make_mixed },     { "outlier", make_outlier },
-    { "nan", make_nan },         { "inf", make_inf },         { "neginf", make_neginf },
-    { "mask", make_mask },       { "zero", make_zero },       { "steps", make_steps },
-    { "factors", make_factors }, { "shifted", make_shifted }, { "raw", NULL },
+    { "uniform", make_uniform }, { "wide", make_wide },
+    { "huge", make_huge },       { "tiny", make_tiny },
+    { "mixed", make_mixed },     { "outlier", make_outlier },
+    { "nan", make_nan },         { "inf", make_inf },
+    { "neginf", make_neginf },   { "mask", make_mask },
+    { "zero", make_zero },       { "steps", make_steps },
+    { "factors", make_factors }, { "shifted", make_shifted },
+    { "vast", make_vast },       { "raw", NULL },
 };
 
 const struct data_kind *data_named(const char *name)

@@ -268,7 +268,7 @@ static inline enum hw_status hw_matmul(struct hw_queue *queue, const struct hw_m
  *
  * x, y: T float, same extents. weight: [cols], T or f32; absent means 1. May be in place.
  * eps has no default and must not be negative. With eps = 0, a row of zeros gives NaN (0/0),
- * and x whose root mean square is below 1e-30 may, too. Accurate for |x| up to 1e18. Zhang and
+ * and x whose root mean square is below 1e-30 may, too. Squares of x may overflow. Zhang and
  * Sennrich, 2019 (arXiv 1910.07467). */
 struct hw_rmsnorm {
     struct hw_tensor x, weight, y;
@@ -526,8 +526,8 @@ static inline enum hw_status hw_matmul_id(struct hw_queue *queue,
  *
  * x, y: T float, same extents. weight, bias: [cols], both T or both f32; absent means 1 and 0.
  * May be in place. eps has no default and must not be negative. With eps = 0, a row whose
- * elements are all equal has no defined result: it may be NaN (0/0). Accurate for |x| up to
- * 1e18, also where the mean is large beside the deviations. Ba et al., 2016 (arXiv
+ * elements are all equal has no defined result: it may be NaN (0/0). Accurate also where the
+ * mean is large beside the deviations, and where sums of x overflow. Ba et al., 2016 (arXiv
  * 1607.06450). */
 struct hw_layernorm {
     struct hw_tensor x, weight, bias, y;

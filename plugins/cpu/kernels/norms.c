@@ -63,21 +63,21 @@ INLINE float add_squares(int type, char *residual, const char *x, int64_t cols)
     return total(sum);
 }
 
-/* y = x * scale * weight, whose type is 0 if there is none. */
+/* y = unit * x * scale * weight, whose type is 0 if there is none. */
 INLINE void scale_row(int type, int weight_type, const struct row *r, const void *x,
-                      float scale)
+                      float unit, float scale)
 {
-    const vf s = vf_set(scale);
+    const vf u = vf_set(unit), s = vf_set(scale);
     int64_t i = 0;
     for (; i + LANES <= r->cols; i += LANES) {
-        vf v = vf_load_as(type, x, i) * s;
+        vf v = u * vf_load_as(type, x, i) * s;
         if (weight_type)
             v *= vf_load_as(weight_type, r->weight, i);
         vf_store_as(type, r->y, i, v);
     }
     if (i < r->cols) {
         const int64_t n = r->cols - i;
-        vf v = vf_load_part_as(type, x, i, n) * s;
+        vf v = u * vf_load_part_as(type, x, i, n) * s;
         if (weight_type)
             v *= vf_load_part_as(weight_type, r->weight, i, n);
         vf_store_part_as(type, r->y, i, v, n);
@@ -85,18 +85,18 @@ INLINE void scale_row(int type, int weight_type, const struct row *r, const void
 }
 
 /* Squares of huge values overflow and those of tiny ones vanish: then the sum is computed again,
- * in another unit. */
+ * in another unit, and the row is scaled in it, as 1/x of the largest x is not a normal number. */
 INLINE void norm_row(int type, int weight_type, const struct row *r)
 {
     const void *x = r->residual ? r->residual : r->x;
     float unit = 1.0f, sum = r->residual ? add_squares(type, r->residual, r->x, r->cols)
                                          : squares(type, x, r->cols, 1.0f);
     if (!(sum < 1e37f) || sum < 1e-30f) {
-        unit = sum < 1.0f ? 0x1p40f : 0x1p-66f;
+        unit = sum < 1.0f ? 0x1p40f : 0x1p-80f;
         sum = squares(type, x, r->cols, unit);
     }
     const float mean = sum / (float)r->cols;
-    scale_row(type, weight_type, r, x, unit / sqrtf(mean + r->eps * unit * unit));
+    scale_row(type, weight_type, r, x, unit, 1.0f / sqrtf(mean + r->eps * unit * unit));
 }
 
 /* The weight is of the same type, or f32, or there is none. */
@@ -193,7 +193,7 @@ struct centred_row {
     float eps;
 };
 
-/* The sums of d and d^2, d = unit * (x - mean). */
+/* The sums of d and d^2, d = unit * x - mean. */
 struct deviations {
     float sum, squares;
 };
@@ -207,13 +207,13 @@ INLINE struct deviations deviations(int type, const struct centred_row *r, float
     int64_t i = 0;
     for (; i + SUMS * LANES <= r->cols; i += SUMS * LANES)
         for (int k = 0; k < SUMS; k++) {
-            const vf d = u * (vf_load_as(type, r->x, i + k * LANES) - m);
+            const vf d = u * vf_load_as(type, r->x, i + k * LANES) - m;
             sum[k] += d;
             square[k] = vf_fma(d, d, square[k]);
         }
     for (; i < r->cols; i += LANES) {
         const int64_t n = r->cols - i < LANES ? r->cols - i : LANES;
-        const vf d = u * (vf_load_part_as(type, r->x, i, n) - m);
+        const vf d = u * vf_load_part_as(type, r->x, i, n) - m;
         const vf some = vf_part(d, n, vf_set(0));
         sum[0] += some;
         square[0] = vf_fma(some, some, square[0]);
@@ -221,7 +221,7 @@ INLINE struct deviations deviations(int type, const struct centred_row *r, float
     return (struct deviations){ total(sum), total(square) };
 }
 
-/* y = (unit * (x - mean) - rest) * scale * weight + bias. */
+/* y = (unit * x - mean - rest) * scale * weight + bias. */
 struct centring {
     float mean, unit, rest, scale;
 };
@@ -229,7 +229,7 @@ struct centring {
 INLINE vf centred(int weight_type, const struct centred_row *r, const struct centring *c,
                   vf x, int64_t i, int64_t n)
 {
-    vf v = (vf_set(c->unit) * (x - vf_set(c->mean)) - vf_set(c->rest)) * vf_set(c->scale);
+    vf v = (vf_set(c->unit) * x - vf_set(c->mean) - vf_set(c->rest)) * vf_set(c->scale);
     if (r->weight)
         v *= n == LANES ? vf_load_as(weight_type, r->weight, i)
                         : vf_load_part_as(weight_type, r->weight, i, n);
@@ -254,20 +254,29 @@ INLINE void centre_row(int type, int weight_type, const struct centred_row *r,
 }
 
 /* The sum of a row gives an estimate of the mean, which the mean of the deviations from it
- * corrects. Huge and tiny deviations are summed again, in another unit, as in norm_row(). */
+ * corrects. Huge values and tiny deviations are summed again, in another unit, as in norm_row(). */
 INLINE void layernorm_row(int type, int weight_type, const struct centred_row *r)
 {
     struct centring c = { .unit = 1.0f };
     const float cols = (float)r->cols;
-    c.mean = deviations(type, r, 0.0f, 1.0f).sum / cols;
-    struct deviations s = deviations(type, r, c.mean, 1.0f);
-    if (!(s.squares < 1e37f) || s.squares < 1e-30f) {
-        c.unit = s.squares < 1.0f ? 0x1p40f : 0x1p-66f;
+    struct deviations s = deviations(type, r, 0.0f, c.unit);
+    if (!(s.squares < 1e37f)) {
+        c.unit = 0x1p-80f;
+        s = deviations(type, r, 0.0f, c.unit);
+    }
+    c.mean = s.sum / cols;
+    s = deviations(type, r, c.mean, c.unit);
+    if (s.squares < 1e-30f) {
+        c.unit *= 0x1p40f;
+        c.mean *= 0x1p40f;
         s = deviations(type, r, c.mean, c.unit);
     }
     c.rest = s.sum / cols;
-    const float variance = s.squares / cols - c.rest * c.rest;
-    c.scale = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + r->eps * c.unit * c.unit);
+    /* Where all elements are equal, and eps vanishes beside them, this is what rounding left. */
+    const float squares = s.squares / cols, variance = squares - c.rest * c.rest,
+                least = squares * 0x1p-24f;
+    c.scale = 1.0f /
+              sqrtf((variance < least ? least : variance) + r->eps * c.unit * c.unit);
     centre_row(type, weight_type, r, &c);
 }
 

@@ -274,7 +274,7 @@ FUNC float norm_of(u64 row, const struct gemv_args &s, struct crew crew)
     }
     float unit = 1.0f, sum = squares_of(v, unit, scratch[0], crew);
     if (!(sum < 1e37f) || sum < 1e-30f) {
-        unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+        unit = sum < 1.0f ? 1.099511627776e12f : 8.271806125530277e-25f;
         sum = squares_of(v, unit, scratch[1], crew);
     }
     return unit / sqrt_f32(sum / (float)s.k + s.eps * unit * unit);

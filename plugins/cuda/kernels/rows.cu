@@ -133,7 +133,7 @@ FUNC void norm_row(u64 y, const struct in_registers &x, const struct weights<TYP
     SHARED float scratch[2][32];
     float unit = 1.0f, sum = squares<TYPE>(x, cols, unit, scratch[0]);
     if (!(sum < 1e37f) || sum < 1e-30f) {
-        unit = sum < 1.0f ? 1.099511627776e12f : 1.3552527156068805e-20f;
+        unit = sum < 1.0f ? 1.099511627776e12f : 8.271806125530277e-25f;
         sum = squares<TYPE>(x, cols, unit, scratch[1]);
     }
     const float scale = unit / sqrt_f32(sum / (float)cols + eps * unit * unit);

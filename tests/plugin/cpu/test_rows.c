@@ -469,6 +469,34 @@ static void rows_agree(void **state)
     assert_true(compared > 150);
 }
 
+/* layernorm of elements that are all equal, and so large that eps vanishes: nearly zeros, whatever
+ * rounding makes of their mean. */
+static void equal_elements_have_no_deviation(void **state)
+{
+    static const int32_t types[] = { HW_F32, HW_BF16 };
+    static float row[1000];
+    (void)state;
+    for (int portable = 0; portable < 2; portable++)
+        for (int i = 0; i < 400; i++) {
+            struct harness h;
+            const int32_t type = types[i % 2];
+            const int64_t cols = 2 + i * 5 / 2;
+            harness_open(&h, portable ? "portable" : "", 1);
+            for (int64_t k = 0; k < cols; k++)
+                row[k] = ldexpf(1.0f + (float)i / 400, i % 128);
+            struct hw_tensor x = TENSOR(a.bytes, type, cols),
+                             y = TENSOR(out.bytes, type, cols);
+            harness_convert(&h, x, TENSOR(row, HW_F32, cols));
+            const struct hw_layernorm op = { .x = x, .y = y, .eps = 1e-5f };
+            assert_int_equal(h.plugin.ops->layernorm(h.device, h.queue, &op), HW_OK);
+            harness_convert(&h, TENSOR(row, HW_F32, cols), y);
+            for (int64_t k = 0; k < cols; k++)
+                if (!(fabsf(row[k]) < 0.01f))
+                    fail_msg("portable %d, case %d: %g", portable, i, (double)row[k]);
+            harness_close(&h);
+        }
+}
+
 /* ---- blocks: the bits of GGML ---- */
 
 /* Returns false if the row does not convert these types. */
@@ -639,9 +667,13 @@ static void graph_replays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_agree),           cmocka_unit_test(blocks_are_those_of_ggml),
-        cmocka_unit_test(last_row_is_portable), cmocka_unit_test(unknown_row_is_refused),
-        cmocka_unit_test(unsupported_says_why), cmocka_unit_test(graph_replays),
+        cmocka_unit_test(rows_agree),
+        cmocka_unit_test(blocks_are_those_of_ggml),
+        cmocka_unit_test(last_row_is_portable),
+        cmocka_unit_test(unknown_row_is_refused),
+        cmocka_unit_test(unsupported_says_why),
+        cmocka_unit_test(graph_replays),
+        cmocka_unit_test(equal_elements_have_no_deviation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
