@@ -47,6 +47,8 @@ static const char *plan_with(lower_fn *lower_op, struct plan *plan,
                              const struct kernel_row *row, const void *args)
 {
     struct lowered *l = &plan->lowered;
+    plan->prepare = NULL; /* and what else a row before, which refused, may have set */
+    plan->shared_bytes = plan->own_bytes = 0;
     const char *why = lower_op(row->op, args, l);
     if (why)
         return why;
@@ -134,8 +136,6 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 static const char *plan_make(const struct kernel_choice *choice, uint32_t op,
                              const void *args, struct plan *plan)
 {
-    plan->prepare = NULL;
-    plan->shared_bytes = plan->own_bytes = 0;
     const char *why = kernel_plan(choice, op, args, plan);
     plan->grain = 1;
     if (why || plan->groups <= 1)

@@ -50,16 +50,20 @@ static int64_t most_rows(int type)
     return 8;
 }
 
-const char *PLAN(unpacked)(struct plan *plan, const struct kernel_row *row,
-                           const void *args)
+/* What both rows need besides; NULL. */
+static const char *plan_floats(struct plan *plan)
 {
-    const char *why = plan_unpacked(plan, row, args, most_rows);
-    if (why || plan->groups == 0)
-        return why;
     plan->run = run_groups;
     plan->work /= 2;
     plan_prepare(plan, prepare_floats, float_row_bytes(plan));
     return NULL;
+}
+
+const char *PLAN(unpacked)(struct plan *plan, const struct kernel_row *row,
+                           const void *args)
+{
+    const char *why = plan_unpacked(plan, row, args, most_rows);
+    return why || plan->groups == 0 ? why : plan_floats(plan);
 }
 
 /* Where more rows than these choose an expert, the portable kernel, which converts weights once for
@@ -68,9 +72,11 @@ enum { ROWS_OF_EXPERT = 24 };
 
 const char *PLAN(experts)(struct plan *plan, const struct kernel_row *row, const void *args)
 {
-    const char *why = PLAN(unpacked)(plan, row, args);
+    const char *why = plan_unpacked(plan, row, args, most_rows);
     const struct matmul_id_args *m = &plan->lowered.args.matmul_id;
-    if (!why && plan->groups && m->tokens * m->used / ROWS_OF_EXPERT > m->experts)
+    if (why || plan->groups == 0)
+        return why;
+    if (m->tokens * m->used / ROWS_OF_EXPERT > m->experts)
         return "many rows for each expert";
-    return why;
+    return plan_floats(plan);
 }

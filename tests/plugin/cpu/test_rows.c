@@ -469,6 +469,27 @@ static void rows_agree(void **state)
     assert_true(compared > 150);
 }
 
+/* A row that refuses a call leaves nothing behind for the row that takes it. The portable one needs
+ * no memory; the one for few rows of each expert would convert them first. */
+static void refusals_leave_nothing(void **state)
+{
+    enum { TOKENS = 512, USED = 8, EXPERTS = 64, K = 256, N = 32 };
+    struct harness h;
+    uint64_t scratch = 1;
+    (void)state;
+    harness_open(&h, "", 2);
+    const struct hw_matmul_id op = {
+        .a = TENSOR(a.bytes, HW_F32, TOKENS, USED, K),
+        .b = TENSOR(b.bytes, HW_Q8_0, EXPERTS, N, K),
+        .ids = TENSOR(c.bytes, HW_I32, TOKENS, USED),
+        .c = TENSOR(out.bytes, HW_F32, TOKENS, USED, N),
+    };
+    assert_int_equal(h.plugin.supports(h.device, HW_OP_MATMUL_ID, &op, NULL, 0, &scratch),
+                     HW_OK);
+    assert_int_equal(scratch, 0);
+    harness_close(&h);
+}
+
 /* layernorm of elements that are all equal, and so large that eps vanishes: nearly zeros, whatever
  * rounding makes of their mean. */
 static void equal_elements_have_no_deviation(void **state)
@@ -674,6 +695,7 @@ int main(void)
         cmocka_unit_test(unsupported_says_why),
         cmocka_unit_test(graph_replays),
         cmocka_unit_test(equal_elements_have_no_deviation),
+        cmocka_unit_test(refusals_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
