@@ -26,6 +26,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -51,6 +52,7 @@ struct job {
     int64_t pieces, threads;
     int64_t groups, longer; /* in each piece; the first `longer` ones have one more */
     int64_t units;          /* of work, see UNIT_NS */
+    uint32_t mode;          /* see float_mode() */
 };
 
 /* What says that there is a job: its number, and how many threads it is for. */
@@ -70,6 +72,7 @@ struct member {
     struct team *team;
     pthread_t thread;
     uint32_t number;
+    uint32_t mode; /* that the thread has, see float_mode() */
 };
 
 struct team {
@@ -133,6 +136,45 @@ static bool spin_once(struct spinner *spinner)
         spinner->until = now + SPIN_NS;
     return now < spinner->until;
 }
+
+/* ---- the floating-point mode ---- */
+
+/* How results are rounded, whether subnormal numbers count as 0, and what traps: each thread has
+ * its own, and a team computes in that of its caller. */
+#if defined(__x86_64__)
+#define FLAGS 0x3fu /* what has happened: no mode */
+static uint32_t float_mode(void)
+{
+    return __builtin_ia32_stmxcsr() & ~FLAGS;
+}
+
+static void set_float_mode(uint32_t mode)
+{
+    __builtin_ia32_ldmxcsr(mode);
+}
+#elif defined(__aarch64__)
+static uint32_t float_mode(void)
+{
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return (uint32_t)mode;
+}
+
+static void set_float_mode(uint32_t mode)
+{
+    __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)mode));
+}
+#else
+static uint32_t float_mode(void)
+{
+    return 0;
+}
+
+static void set_float_mode(uint32_t mode)
+{
+    (void)mode;
+}
+#endif
 
 /* ---- a job ---- */
 
@@ -203,8 +245,11 @@ static uint64_t visit(struct team *team, struct member *self)
 {
     atomic_store(&self->inside, true);
     const uint64_t open = atomic_load(&team->open);
-    if (self->number < threads_of(open))
+    if (self->number < threads_of(open)) {
+        if (self->mode != team->job.mode)
+            set_float_mode(self->mode = team->job.mode);
         take_pieces(team, open, self->number);
+    }
     atomic_store(&self->inside, false);
     if (atomic_load(&team->waiting)) {
         pthread_mutex_lock(&team->lock);
@@ -222,7 +267,7 @@ static bool has_job(const struct member *self, uint64_t seen)
 }
 
 #if defined(__linux__)
-/* A team of more threads than cores has none to spare, and is woken for each job. */
+/* A team of more threads than cores has no core to spare. */
 static bool bars(const struct team *team)
 {
     return team->has_cores && team->spin && team->wanted <= MOST_BARRED;
@@ -292,6 +337,7 @@ static void *thread_main(void *user)
     struct spinner spinner = { 0 };
     uint64_t seen = 0;
 
+    self->mode = float_mode();
     while (!atomic_load_explicit(&team->stop, memory_order_relaxed)) {
         if (has_job(self, seen)) {
             seen = visit(team, self);
@@ -304,10 +350,22 @@ static void *thread_main(void *user)
     return NULL;
 }
 
+/* Signals are for the application's threads, but for those that a thread causes itself. */
+static void block_signals(sigset_t *before)
+{
+    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&set, own[i]);
+    pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
 /* If the system refuses to start some of the threads, the team works with fewer. */
 static void start_threads(struct team *team)
 {
     pthread_attr_t attributes;
+    sigset_t signals;
     uint32_t started = 0;
 
     team->tried = true;
@@ -318,6 +376,7 @@ static void start_threads(struct team *team)
     if (team->has_cores)
         pthread_attr_setaffinity_np(&attributes, sizeof team->cores, &team->cores);
 #endif
+    block_signals(&signals); /* threads inherit what is blocked */
     while (started + 1 < team->wanted) {
         struct member *member = &team->members[started + 1];
         member->team = team;
@@ -326,6 +385,7 @@ static void start_threads(struct team *team)
             break;
         started++;
     }
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
     pthread_attr_destroy(&attributes);
     atomic_store(&team->started, started);
 }
@@ -428,6 +488,7 @@ static struct job divide(const struct team_work *work, int64_t threads)
         .groups = work->count / pieces,
         .longer = work->count % pieces,
         .units = units_of(work),
+        .mode = float_mode(),
     };
 }
 

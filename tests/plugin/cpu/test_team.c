@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -212,6 +213,99 @@ static void woken_for_few_long_groups(void **state)
     team_destroy(team);
 }
 
+/* Which signals the other thread blocks. */
+struct masks {
+    sigset_t other;
+    _Atomic bool seen;
+};
+
+static void look_at_mask(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    struct masks *masks = user;
+    (void)first, (void)end;
+    if (thread && !masks->seen) {
+        pthread_sigmask(SIG_SETMASK, NULL, &masks->other);
+        masks->seen = true;
+    }
+}
+
+/* The application's signals are for its own threads; what a thread does wrong, it learns itself. */
+static void threads_take_no_signals(void **state)
+{
+    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+    static const int others[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGALRM, SIGUSR1 };
+    struct masks masks = { .seen = false };
+    sigset_t before, after;
+    struct team *team = team_create(2, 2);
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    while (!masks.seen)
+        run(team, look_at_mask, &masks, GROUPS, 1);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        assert_false(sigismember(&masks.other, own[i]));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_true(sigismember(&masks.other, others[i]));
+        assert_int_equal(sigismember(&after, others[i]), sigismember(&before, others[i]));
+    }
+    team_destroy(team);
+}
+
+#if defined(__x86_64__) || defined(__aarch64__)
+/* The mode in which subnormal results are 0. */
+static void flush_to_zero(bool on)
+{
+#if defined(__x86_64__)
+    const unsigned flush = 1u << 15, mode = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(on ? mode | flush : mode & ~flush);
+#else
+    const uint64_t flush = UINT64_C(1) << 24;
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" ::"r"(on ? mode | flush : mode & ~flush));
+#endif
+}
+
+/* Subnormal numbers, and which thread has computed each. */
+struct quotients {
+    float of[GROUPS];
+    uint32_t by[GROUPS];
+    _Atomic bool other;
+};
+
+static void divide_smallest(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    struct quotients *q = user;
+    for (int64_t i = first; i < end; i++) {
+        volatile float x = 0x1p-126f;
+        q->of[i] = x / 2;
+        q->by[i] = thread;
+    }
+    if (thread)
+        q->other = true;
+}
+
+/* All threads compute in the mode of the caller, whoever started them. */
+static void mode_is_the_callers(void **state)
+{
+    static struct quotients q;
+    struct team *team = team_create(3, 3);
+    (void)state;
+    for (int turn = 0; turn < 4; turn++) {
+        const bool flushes = turn % 2;
+        q.other = false;
+        flush_to_zero(flushes);
+        while (!q.other)
+            run(team, divide_smallest, &q, GROUPS, 1);
+        flush_to_zero(false);
+        for (int i = 0; i < GROUPS; i++)
+            if (q.of[i] != (flushes ? 0.0f : 0x1p-127f))
+                fail_msg("turn %d: %g by thread %u", turn, (double)q.of[i], q.by[i]);
+    }
+    team_destroy(team);
+}
+#endif
+
 #if defined(__linux__)
 /* A team of two, on two cores. Its thread may be told to stay on one of them. */
 struct pair {
@@ -349,6 +443,10 @@ int main(void)
         cmocka_unit_test(affinity_is_kept),
 #endif
         cmocka_unit_test(idle_threads_sleep),
+        cmocka_unit_test(threads_take_no_signals),
+#if defined(__x86_64__) || defined(__aarch64__)
+        cmocka_unit_test(mode_is_the_callers),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
