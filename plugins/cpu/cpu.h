@@ -194,6 +194,8 @@ void launch_drop_workspace(struct queue *queue);
 /* Memory that is aligned to 256 bytes, on huge pages if it is large. NULL: there is none.
  * free() frees it. */
 void *memory_get(uint64_t bytes, bool zeroed);
+/* The bytes that memory_get() takes for so many. */
+uint64_t memory_whole(uint64_t bytes);
 
 /* ---- plans.c ------------------------------------------------------------------------------- */
 

@@ -198,7 +198,8 @@ void launch_drop_workspace(struct queue *queue)
 static int32_t grow_workspace(struct queue *queue, uint64_t bytes)
 {
     const struct hw_host *host = queue->device->host;
-    const uint64_t step = bytes / 4 + 65536, whole = (bytes + step) / 4096 * 4096;
+    const uint64_t step = bytes / 4 + 65536,
+                   whole = memory_whole((bytes + step) / 4096 * 4096);
     launch_drop_workspace(queue);
     const int32_t status = hw_count_memory(host, queue->device, (int64_t)whole);
     if (status)

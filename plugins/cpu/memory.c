@@ -28,14 +28,24 @@ static void ask_for_huge_pages(void *address, size_t bytes)
 #endif
 }
 
+static uint64_t alignment_of(uint64_t bytes)
+{
+    return bytes >= HUGE_BYTES ? HUGE_PAGE : ALIGNMENT;
+}
+
+uint64_t memory_whole(uint64_t bytes)
+{
+    const uint64_t alignment = alignment_of(bytes);
+    return bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
+}
+
 /* Rejects sizes that no allocator can serve; below them, rounding up cannot overflow. */
 void *memory_get(uint64_t bytes, bool zeroed)
 {
     if (bytes > SIZE_MAX / 4)
         return NULL;
-    const uint64_t alignment = bytes >= HUGE_BYTES ? HUGE_PAGE : ALIGNMENT;
-    const uint64_t whole = (bytes + alignment - 1) / alignment * alignment;
-    void *address = aligned_alloc((size_t)alignment, (size_t)(whole ? whole : alignment));
+    const uint64_t alignment = alignment_of(bytes), whole = memory_whole(bytes);
+    void *address = aligned_alloc((size_t)alignment, (size_t)whole);
     if (address && alignment == HUGE_PAGE)
         ask_for_huge_pages(address, (size_t)whole);
     if (address && zeroed)

@@ -490,6 +490,29 @@ static void refusals_leave_nothing(void **state)
     harness_close(&h);
 }
 
+/* What is taken is counted, also where large memory is rounded up to huge pages. */
+static void workspace_is_counted(void **state)
+{
+    enum { COLS = 1 << 21, HUGE_PAGE = 2 << 20 };
+    struct harness h;
+    uint64_t scratch = 0;
+    (void)state;
+    harness_open(&h, "", 1);
+    uint16_t *x = calloc(COLS, sizeof *x);
+    assert_non_null(x);
+    const struct hw_softmax op = { .x = TENSOR(x, HW_F16, 1, COLS),
+                                   .y = TENSOR(x, HW_F16, 1, COLS),
+                                   .scale = 1.0f };
+    assert_int_equal(h.plugin.supports(h.device, HW_OP_SOFTMAX, &op, NULL, 0, &scratch),
+                     HW_OK);
+    assert_int_equal(h.plugin.ops->softmax(h.device, h.queue, &op), HW_OK);
+    assert_true(h.memory >= (int64_t)scratch);
+    if (scratch) /* the portable row needs none */
+        assert_int_equal(h.memory % HUGE_PAGE, 0);
+    free(x);
+    harness_close(&h);
+}
+
 /* layernorm of elements that are all equal, and so large that eps vanishes: nearly zeros, whatever
  * rounding makes of their mean. */
 static void equal_elements_have_no_deviation(void **state)
@@ -696,6 +719,7 @@ int main(void)
         cmocka_unit_test(graph_replays),
         cmocka_unit_test(equal_elements_have_no_deviation),
         cmocka_unit_test(refusals_leave_nothing),
+        cmocka_unit_test(workspace_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
