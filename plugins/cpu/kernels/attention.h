@@ -170,9 +170,10 @@ static inline const char *plan_attention(struct plan *plan, const struct kernel_
 {
     const char *why = plan_lowered(plan, row, args);
     const struct attention_args *a = &plan->lowered.args.attention;
+    if (why)
+        return why;
     plan->work /= FASTER;
-    return why ? why
-           : is_cache_type(a->k_type) && is_cache_type(a->v_type)
+    return is_cache_type(a->k_type) && is_cache_type(a->v_type)
                ? NULL
                : "k and v: this row reads f32, f16, bf16, q8_0 and q4_0";
 }

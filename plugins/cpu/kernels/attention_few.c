@@ -191,15 +191,16 @@ static struct ahead next_tile(const struct division *d, const struct place *plac
 {
     const int64_t stride = place->stride[1];
     if (place->stride[2] == bytes && stride == bytes * d->together)
-        return (struct ahead){ k - n * bytes + next * stride + n * TILE * bytes, bytes,
-                               true };
-    return (struct ahead){ k + next * stride, stride, false };
+        return (struct ahead){
+            (uintptr_t)k + (uintptr_t)(next * stride + n * (TILE - 1) * bytes), bytes, true
+        };
+    return (struct ahead){ (uintptr_t)k + (uintptr_t)(next * stride), stride, false };
 }
 
 /* Fetches what is there already. */
 static struct ahead nothing(const char *k)
 {
-    return (struct ahead){ k, 0, true };
+    return (struct ahead){ (uintptr_t)k, 0, true };
 }
 
 static bool same(struct span a, struct span b)

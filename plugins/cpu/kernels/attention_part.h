@@ -34,9 +34,10 @@ struct row {
 };
 
 /* Memory that is fetched while a tile is read, since it is next. `packed`: all of it are
- * neighbours; then it is fetched in order. Else its keys are `step` bytes apart. */
+ * neighbours; then it is fetched in order. Else its keys are `step` bytes apart. There may be
+ * nothing: then C has no pointer to it. */
 struct ahead {
-    const char *base;
+    uintptr_t base;
     int64_t step;
     bool packed;
 };
@@ -60,10 +61,10 @@ INLINE int64_t place_of(int rows, int r, int64_t k)
     return k / keys * SUMS + r * keys + k % keys;
 }
 
-INLINE void fetch(const char *from, int64_t bytes)
+INLINE void fetch(uintptr_t from, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(from + i, 0, 2);
+        ASK_FOR(from, i, 2);
 }
 
 /* ---- products ---- */
@@ -82,7 +83,7 @@ INLINE void multiply_vector(int rows, int keys, vf *sum, const float *query, int
 /* sum[r][k] = query[r] . key[k], whose vectors are still to be added up. Meanwhile, as many
  * bytes of each key from `next` on are fetched. */
 INLINE void multiply_keys(int type, int rows, vf *sum, const struct part *p,
-                          const char *const *from, const char *next)
+                          const char *const *from, uintptr_t next)
 {
     const int keys = SUMS / rows;
     const int64_t dim = p->a->head_dim;
@@ -92,7 +93,7 @@ INLINE void multiply_keys(int type, int rows, vf *sum, const struct part *p,
     int64_t d = 0;
     for (int64_t at = 0; d + RUN <= dim; d += RUN, at += run_bytes(type)) {
         for (int k = 0; k < keys; k++) {
-            fetch(next + k * p->k_ahead.step + at, run_bytes(type));
+            fetch(next + (uintptr_t)(k * p->k_ahead.step + at), run_bytes(type));
             scale[k] = load_scale(type, from[k] + at);
         }
         for (int v = 0; v < RUN_VECTORS; v++) {
@@ -104,7 +105,7 @@ INLINE void multiply_keys(int type, int rows, vf *sum, const struct part *p,
     for (; d < dim && !has_scale(type); d += LANES) {
         const int64_t left = dim - d;
         for (int k = 0; k < keys; k++) {
-            fetch(next + k * p->k_ahead.step + d * run_bytes(type) / RUN,
+            fetch(next + (uintptr_t)(k * p->k_ahead.step + d * run_bytes(type) / RUN),
                   LANES * run_bytes(type) / RUN);
             key[k] = left < LANES ? vf_load_part_as(type, from[k], d, left)
                                   : vf_load_as(type, from[k], d);
@@ -123,7 +124,8 @@ INLINE void multiply(int type, int rows, const struct part *p)
         vf sum[SUMS];
         for (int i = 0; i < keys; i++)
             key[i] = p->k + least(t + i, p->n - 1) * stride;
-        multiply_keys(type, rows, sum, p, key, p->k_ahead.base + t * p->k_ahead.step);
+        multiply_keys(type, rows, sum, p, key,
+                      p->k_ahead.base + (uintptr_t)(t * p->k_ahead.step));
         for (int i = 0; i < SUMS; i += LANES)
             vf_store(p->score + t * rows + i, vf_sums(sum + i));
     }
@@ -254,7 +256,7 @@ INLINE void gather_columns(int type, int rows, int some, int r, int vectors,
     const struct ahead *ahead = &p->v_ahead;
     const int64_t skip = d * run_bytes(type) / RUN;
     const int64_t step = ahead->packed ? bytes : ahead->step;
-    const char *next = ahead->base + (ahead->packed ? skip * p->n : skip);
+    uintptr_t next = ahead->base + (uintptr_t)(ahead->packed ? skip * p->n : skip);
     const char *value = p->v;
     float *out = p->out + r * p->value_dim + d;
     vf sum[2 * SUMS], column[COLUMNS];
@@ -262,7 +264,7 @@ INLINE void gather_columns(int type, int rows, int some, int r, int vectors,
     for (int i = 0; i < some; i++)
         for (int v = 0; v < vectors; v++)
             sum[i * vectors + v] = vf_load(out + i * p->value_dim + v * LANES);
-    for (int64_t k = 0; k < p->n; k++, value += stride, next += step) {
+    for (int64_t k = 0; k < p->n; k++, value += stride, next += (uintptr_t)step) {
         const float *weights = p->score + place_of(rows, r, k);
         if (r == 0)
             fetch(next, bytes);

@@ -235,9 +235,11 @@ static void run_task(const struct plan *plan, const struct task *t, int64_t grou
                            const void *args)                                               \
     {                                                                                      \
         const char *why = plan_lowered(plan, row, args);                                   \
+        if (why)                                                                           \
+            return why;                                                                    \
         plan->run = run_##name;                                                            \
         plan->work /= 5; /* measured beside the portable kernel's estimate */              \
-        return why;                                                                        \
+        return NULL;                                                                       \
     }
 
 /* The members of a task that the arguments of all these ops have. */

@@ -267,9 +267,11 @@ const char *PLAN(softmax)(struct plan *plan, const struct kernel_row *row, const
 {
     const struct hw_softmax *op = args;
     const char *why = plan_lowered(plan, row, args);
+    if (why)
+        return why;
     plan->run = run_softmax;
     plan->work /= 8; /* measured beside the portable kernel's estimate */
-    if (!why && (op->x.dtype != HW_F32 || plan->lowered.args.softmax.mask_step))
+    if (op->x.dtype != HW_F32 || plan->lowered.args.softmax.mask_step)
         plan->own_bytes = (uint64_t)plan->lowered.args.softmax.cols * sizeof(float);
-    return why;
+    return NULL;
 }

@@ -25,16 +25,16 @@ static double exp_minus(double x)
     return exp(-x);
 }
 
-#define FUNCTIONS(X, isa, needs)                                                           \
-    X(vf_exp, exp, 1, isa, needs)                                                          \
-    X(vf_exp_minus, exp_minus, 1, isa, needs)
+#define FUNCTIONS(X, bound, isa, needs)                                                    \
+    X(vf_exp, exp, bound, isa, needs)                                                      \
+    X(vf_exp_minus, exp_minus, bound, isa, needs)
 
 #if defined(__x86_64__)
 #define SETS(X)                                                                            \
-    FUNCTIONS(X, avx2, HAS(TIER_V3))                                                       \
-    FUNCTIONS(X, avx512, HAS(TIER_V4))
+    FUNCTIONS(X, 1, avx2, HAS(TIER_V3))                                                    \
+    FUNCTIONS(X, 0.8, avx512, HAS(TIER_V4))
 #else
-#define SETS(X) FUNCTIONS(X, neon, 0)
+#define SETS(X) FUNCTIONS(X, 1, neon, 0)
 #endif
 
 #define X(name, truth, bound, isa, needs) sweep_fn sweep_##name##_##isa;
