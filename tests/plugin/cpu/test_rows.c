@@ -5,6 +5,7 @@
  * result; this program compares rows with each other. */
 #include "harness.h"
 
+#include "../../core/shortage.h"
 #include "../../verify/golden.h"
 
 #include <math.h>
@@ -350,6 +351,10 @@ CASE(matmul_id)
     X(GLU, glu, y, 27)                                                                     \
     X(CONV2D, conv2d, y, 9)
 
+/* Which allocation of a case's call fails, 0: none; and whether one did. */
+static unsigned shortage;
+static bool ran_short;
+
 /* Runs the i-th case of an op and returns its output; an absent tensor past the last case.
  * `*taken` is false if the row that `h` is confined to does not take the case. */
 static struct hw_tensor run_case(struct harness *h, uint32_t op, int i, bool *taken)
@@ -363,7 +368,9 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i, bool *ta
     case HW_OP_##NAME:                                                                     \
         if (i < (cases)) {                                                                 \
             const struct hw_##name args = name##_case(i, floats[i % 3]);                   \
+            shortage_begin(shortage);                                                      \
             status = h->plugin.ops->name(h->device, h->queue, &args);                      \
+            ran_short = shortage_end();                                                    \
             output = args.field;                                                           \
         }                                                                                  \
         break;
@@ -467,6 +474,41 @@ static void rows_agree(void **state)
     harness_close(&mover);
     harness_close(&h);
     assert_true(compared > 150);
+}
+
+/* Returns how many cases there are. */
+static int repeat_cases(struct harness *h, uint32_t op)
+{
+    bool taken;
+    int cases = 0;
+    for (;; cases++) {
+        shortage = 0;
+        if (run_case(h, op, cases, &taken).dtype == HW_NONE)
+            return cases;
+        shortage = 1;
+        run_case(h, op, cases, &taken);
+        shortage = 0;
+        if (ran_short)
+            fail_msg("op %u, case %d allocates again", (unsigned)op, cases);
+    }
+}
+
+/* A call takes no memory if the one before was like it: its plan is known and its workspace is
+ * there. */
+static void repeated_calls_allocate_nothing(void **state)
+{
+    (void)state;
+    harness_open(&mover, "portable", 1);
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        struct harness h;
+        int cases = 0;
+        harness_open(&h, "", threads);
+        for (uint32_t op = 0; op < HW_OP_COUNT; op++)
+            cases += repeat_cases(&h, op);
+        assert_true(cases > 150);
+        harness_close(&h);
+    }
+    harness_close(&mover);
 }
 
 /* A row that refuses a call leaves nothing behind for the row that takes it. The portable one needs
@@ -717,6 +759,7 @@ int main(void)
         cmocka_unit_test(unknown_row_is_refused),
         cmocka_unit_test(unsupported_says_why),
         cmocka_unit_test(graph_replays),
+        cmocka_unit_test(repeated_calls_allocate_nothing),
         cmocka_unit_test(equal_elements_have_no_deviation),
         cmocka_unit_test(refusals_leave_nothing),
         cmocka_unit_test(workspace_is_counted),
