@@ -350,10 +350,11 @@ static void *thread_main(void *user)
     return NULL;
 }
 
-/* Signals are for the application's threads, but for those that a thread causes itself. */
+/* Signals are for the application's threads, but for those that a thread causes itself, and that
+ * of profilers. */
 static void block_signals(sigset_t *before)
 {
-    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF };
     sigset_t set;
     sigfillset(&set);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)

@@ -232,7 +232,7 @@ static void look_at_mask(void *user, int64_t first, int64_t end, uint32_t thread
 /* The application's signals are for its own threads; what a thread does wrong, it learns itself. */
 static void threads_take_no_signals(void **state)
 {
-    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF };
     static const int others[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGALRM, SIGUSR1 };
     struct masks masks = { .seen = false };
     sigset_t before, after;
