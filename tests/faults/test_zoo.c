@@ -48,7 +48,18 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static char **built_names; /* ends with NULL */
 static int opened;         /* how often a context was opened on the zoo */
-static int started;        /* processes */
+static int started;        /* processes, but for those that may_change() */
+
+/* Plugins whose driver other tests replace, perhaps at this moment: then they are tried again. */
+static bool may_change(char *const arguments[])
+{
+    static const char *const names[] = { "/hw_tally.so", "/hw_late.so", "/hw_anew.so" };
+    bool may = false;
+    for (char *const *word = arguments; *word; word++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            may = may || strstr(*word, names[i]);
+    return may;
+}
 
 int posix_spawn(pid_t *restrict id, const char *restrict path,
                 const posix_spawn_file_actions_t *restrict actions,
@@ -58,7 +69,7 @@ int posix_spawn(pid_t *restrict id, const char *restrict path,
     static int (*next)(pid_t *, const char *, const posix_spawn_file_actions_t *,
                        const posix_spawnattr_t *, char *const[], char *const[]);
     *(void **)&next = dlsym(RTLD_NEXT, "posix_spawn");
-    started++;
+    started += !may_change(arguments);
     return next(id, path, actions, attributes, arguments, variables);
 }
 
