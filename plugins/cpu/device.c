@@ -48,9 +48,11 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
 /* HW_THREADS; else one per core, or fewer if the cgroup grants less time. */
 static uint32_t threads_of(const struct plugin *plugin)
 {
-    const uint32_t quota = plugin->machine.quota, wanted = plugin->host->threads;
-    const uint32_t cores = wanted ? 0 : machine_cores("");
-    return wanted ? wanted : quota && quota < cores ? quota : cores;
+    const uint32_t quota = plugin->machine.quota;
+    if (plugin->host->threads)
+        return plugin->host->threads;
+    const uint32_t cores = machine_cores("");
+    return quota && quota < cores ? quota : cores;
 }
 
 static uint64_t allowed(const struct hw_host *host)

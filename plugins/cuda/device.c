@@ -89,7 +89,8 @@ static uint64_t features_of(int capability)
 }
 
 /* A part of a card, which the driver names "NVIDIA H100 80GB HBM3 MIG 1g.10gb". It has a UUID of
- * its own, but the PCI address of the card, so that all parts would seem to be one device. */
+ * its own, but the PCI address of the card, so that all parts would seem to be one device. Tried
+ * on the stand-in alone. */
 static bool is_part(const char *name)
 {
     return strstr(name, " MIG ");

@@ -2,8 +2,8 @@
 /* panels.h - packing (pack.h) in vectors, for weights that are not packed yet: rows of GGML's
  * blocks become a panel, in about the time that four rows of a are multiplied by it.
  *
- * Sixteen bytes of each row, four words of codes, are loaded at once and turned, so that the same
- * word of all rows is a line. */
+ * Sixteen bytes of each row, four words of codes, are loaded at once and transposed, so that the
+ * same word of all rows is a line. */
 #ifndef CPU_PANELS_H
 #define CPU_PANELS_H
 
@@ -11,7 +11,7 @@
 
 enum {
     LINE_PARTS = PACKED_ROWS / LANES,  /* vectors of a line */
-    PIECE = 4,                         /* words that are turned at once */
+    PIECE = 4,                         /* words that are transposed at once */
     PIECE_BYTES = PIECE * PACKED_WORDS /* of a row */
 };
 
@@ -35,7 +35,7 @@ INLINE void load_lines(struct words *line, struct rows b, int at)
         vi v[PIECE];
         EACH (i, PIECE)
             v[i] = vi_load_pieces(b.at + (p * LANES + i) * b.stride + at, PIECE * b.stride);
-        vi_turn(v);
+        vi_transpose(v);
         EACH (i, PIECE)
             line[i].part[p] = v[i];
     }

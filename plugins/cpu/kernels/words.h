@@ -36,7 +36,7 @@
  *   vi_set(x)             all of them x
  *   vi_load(p) vi_store(p, v)   at any address
  *   vi_load_pieces(p, n)  LANES / 4 pieces of 16 bytes, which begin n bytes apart
- *   vi_turn(v)            of four vectors: in each 16 bytes, word j of v[i] becomes word i of v[j]
+ *   vi_transpose(v)       of four vectors: in each 16 bytes, word j of v[i] becomes word i of v[j]
  *   vi_shr(v, n) vi_shl(v, n)   by n bits, without a sign
  *   vi_sra(v, n)          by n bits, with a sign
  *   vf_of_vi(v)           as floats

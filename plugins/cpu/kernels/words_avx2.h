@@ -268,7 +268,7 @@ INLINE vi vi_load_pieces(const void *p, int64_t stride)
     return _mm256_set_m128i(_mm_loadu_si128(second), _mm_loadu_si128(first));
 }
 
-INLINE void vi_turn(vi v[4])
+INLINE void vi_transpose(vi v[4])
 {
     const vi a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
     const vi c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);

@@ -283,7 +283,7 @@ INLINE vi vi_load_pieces(const void *p, int64_t stride)
     return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 3 * stride)), 3);
 }
 
-INLINE void vi_turn(vi v[4])
+INLINE void vi_transpose(vi v[4])
 {
     const vi a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
     const vi c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);

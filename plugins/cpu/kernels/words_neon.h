@@ -262,16 +262,14 @@ INLINE vi vi_load_pieces(const void *p, int64_t stride)
     return vi_load(p);
 }
 
-INLINE void vi_turn(vi v[4])
+INLINE void vi_transpose(vi v[4])
 {
-    const int64x2_t a = vreinterpretq_s64_s32(vtrn1q_s32(v[0], v[1]));
-    const int64x2_t b = vreinterpretq_s64_s32(vtrn2q_s32(v[0], v[1]));
-    const int64x2_t c = vreinterpretq_s64_s32(vtrn1q_s32(v[2], v[3]));
-    const int64x2_t d = vreinterpretq_s64_s32(vtrn2q_s32(v[2], v[3]));
-    v[0] = vreinterpretq_s32_s64(vtrn1q_s64(a, c));
-    v[1] = vreinterpretq_s32_s64(vtrn1q_s64(b, d));
-    v[2] = vreinterpretq_s32_s64(vtrn2q_s64(a, c));
-    v[3] = vreinterpretq_s32_s64(vtrn2q_s64(b, d));
+    vf f[4];
+    for (int i = 0; i < 4; i++)
+        f[i] = vreinterpretq_f32_s32(v[i]);
+    vf_transpose(f);
+    for (int i = 0; i < 4; i++)
+        v[i] = vreinterpretq_s32_f32(f[i]);
 }
 
 /* Not by immediate numbers, which a compiler without optimisation does not see. */
