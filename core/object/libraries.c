@@ -83,8 +83,8 @@ static bool loaded(struct search *search)
         return false;
     void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
     if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
-        const char *path = __atomic_load_n(&map->l_name,
-                                           __ATOMIC_ACQUIRE); /* open/library.c */
+        /* Another thread may give the library another name: open/library.c. */
+        const char *path = __atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE);
         if (*path == '/')
             search->path = strdup(path);
     }

@@ -173,8 +173,9 @@ static void settle_own(struct hw_context *context, struct candidate *candidate)
     if (!candidate->passed || !is_own(candidate))
         return;
     if (candidate->reason == REASON_NO_HELPER) {
-        log_line(&context->log, HW_LOG_WARN, "%s is loaded without being tried: %s",
-                 candidate->path, message_of(candidate));
+        log_line(&context->log, HW_LOG_WARN,
+                 "%s is loaded without being tried: %s. Remedy: %s", candidate->path,
+                 message_of(candidate), remedy_of(candidate));
         forgive(candidate);
     }
     if (!candidate->reason && candidate->verdict && is_flawless(candidate->verdict)) {

@@ -2,12 +2,12 @@
 /* library.c - gives the file that was checked to the system's loader.
  *
  * That loader takes a name and opens it by itself; if the name is the file's path, another file may
- * be there by then, whose constructors would run. So the name is one of the open descriptor. Later
- * the library gets its path back as its name, for backtraces, debuggers and dladdr().
+ * be there by then, whose constructors would run. So the name is one of the open descriptor. Right
+ * afterwards the library gets its path as its name, for backtraces, debuggers and dladdr().
  *
  * The path is used where the library must know from the start where it lies, because it searches
- * for others beside it ($ORIGIN), and where /proc is missing. Then it is certain only afterwards
- * which file was loaded (open/mapped.c). */
+ * for others beside it ($ORIGIN), and where /proc does not show the descriptor. In either case,
+ * what was loaded is compared with the file before it is used (open/mapped.c). */
 #define _GNU_SOURCE
 #include "open/library.h"
 

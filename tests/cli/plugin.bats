@@ -383,7 +383,7 @@ section()
     hw explain --json
     json '{c["name"]: c["reason"] for c in d["candidates"]} == {"cpu": None, "null": "no-helper"}'
     HW_LOG=warn hw devices
-    [[ $stderr == *"hw_cpu.so is loaded without being tried: "*"hw-probe"* ]]
+    [[ $stderr == *"hw_cpu.so is loaded without being tried: "*"hw-probe"*". Remedy: Install the library again"* ]]
 }
 
 # Opens a context with the library of the path, in another directory; prints the reasons of the plugins.

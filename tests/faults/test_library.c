@@ -16,8 +16,8 @@
 
 /* ---- the system ---- */
 
-static char path[512],
-    another[512]; /* as the loader is called, the other file takes that path */
+/* As the system's loader is called, the other file takes the path. */
+static char path[512], another[512];
 static bool no_proc;
 static unsigned loaded; /* libraries */
 
