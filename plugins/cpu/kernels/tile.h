@@ -14,9 +14,9 @@ enum { PAIRS = 1 };
 #else
 enum { PAIRS = 0 };
 
-INLINE vf vf_add_pairs(vf sum, vf a, vf b)
+INLINE vf vf_add_pairs(vf sum, float x, vf v)
 {
-    return vf_fma(a, b, sum);
+    return vf_fma(vf_set(x), v, sum);
 }
 
 INLINE void vf_store_pairs(uint16_t *p, vf v)
@@ -133,7 +133,7 @@ INLINE void add_products(int type, int rows, int panels, const char *const *b, b
     EACH (v, vectors)
         w[v] = panel_vector(type, b[v / PARTS], v % PARTS, second);
     EACH (y, rows) {
-        const vf x = vf_set(a[y * TILE_PITCH]);
+        const float x = a[y * TILE_PITCH];
         EACH (v, vectors)
             sum[y * vectors + v] = vf_add_pairs(sum[y * vectors + v], x, w[v]);
     }
@@ -355,10 +355,11 @@ static void pair_rows(int type, const struct block *b, float *to, int64_t pitch)
     for (int64_t row = 0; row < b->rows; row++) {
         const char *from = b->from + row * b->stride;
         uint16_t *pairs = (uint16_t *)(void *)(to + row * pitch);
-        for (int64_t i = 0; i < b->cols; i += LANES) {
-            const int64_t n = b->cols - i < LANES ? b->cols - i : LANES;
-            vf_store_pairs(pairs + i, vf_load_part_as(type, from, i, n));
-        }
+        int64_t i = 0;
+        for (; i + LANES <= b->cols; i += LANES)
+            vf_store_pairs(pairs + i, vf_load_as(type, from, i));
+        if (i < b->cols)
+            vf_store_pairs(pairs + i, vf_load_part_as(type, from, i, b->cols - i));
     }
 }
 

@@ -63,7 +63,8 @@
  *   vf_pick(table, v)     of which the low 4 bits of each lane choose
  *
  * Products of pairs, if HAS_PAIRS: words of a vector are two bf16; subnormal ones count as 0.
- *   vf_add_pairs(sum, a, b)   sum + a.low * b.low + a.high * b.high in each lane
+ *   vf_add_pairs(sum, pair, v)   sum + pair.low * v.low + pair.high * v.high in each lane, where
+ *                         `pair` is a float of these bits
  *   vf_store_pairs(p, v)  LANES numbers as bf16, the neighbours of which are pairs
  *
  * Made of these, for all sets: vf_of_bits(v), vf_exp(v), vf_exp_minus(v), and loads and stores by

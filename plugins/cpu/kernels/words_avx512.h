@@ -242,12 +242,12 @@ INLINE void vf_store_part_bf16(uint16_t *p, vf v, int64_t n)
 #if defined(__AVX512BF16__)
 #define HAS_PAIRS 1
 
-INLINE vf vf_add_pairs(vf sum, vf a, vf b)
+INLINE vf vf_add_pairs(vf sum, float pair, vf v)
 {
-    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+    return _mm512_dpbf16_ps(sum, (__m512bh)vf_set(pair), (__m512bh)v);
 }
 
-/* To nearest even; subnormal numbers become 0, as vf_add_pairs takes them. */
+/* To nearest even; subnormal numbers become 0, as vf_add_pairs() takes them. */
 INLINE void vf_store_pairs(uint16_t *p, vf v)
 {
     const __m256bh pairs = _mm512_cvtneps_pbh(v);

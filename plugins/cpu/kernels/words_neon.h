@@ -384,3 +384,20 @@ INLINE vi dot_end(int bits, vi sum, int32_t start)
     (void)bits, (void)start;
     return sum;
 }
+
+/* ---- products of pairs ---- */
+
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define HAS_PAIRS 1
+
+INLINE vf vf_add_pairs(vf sum, float pair, vf v)
+{
+    const float32x2_t word = { pair };
+    return vbfdotq_lane_f32(sum, vreinterpretq_bf16_f32(v), vreinterpret_bf16_f32(word), 0);
+}
+
+INLINE void vf_store_pairs(uint16_t *p, vf v)
+{
+    vst1_u16(p, vreinterpret_u16_bf16(vcvt_bf16_f32(v)));
+}
+#endif
