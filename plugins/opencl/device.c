@@ -69,6 +69,7 @@ static const struct quirk {
     bool refused;        /* the device is left out */
     uint32_t group_most; /* work-items of a group; 0: as many as the device allows */
     uint64_t lacks;      /* of enum feature */
+    const char *options; /* for the compiler; NULL: none */
     const char *why;
 } quirks[] = {
     { .platform = "Portable Computing Language",
@@ -79,6 +80,10 @@ static const struct quirk {
       .driver = "5.",
       .lacks = RIGHT_MATMUL_ID,
       .why = "PoCL 5 compiles matmul_id wrong, so another device computes it" },
+    { .platform = "Intel(R) OpenCL",
+      .driver = "",
+      .options = " -DCONTRACTS",
+      .why = "its compiler contracts products and sums where it must not" },
     { .platform = "rusticl",
       .driver = "22.",
       .refused = true,
@@ -107,6 +112,8 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
         if (quirk->group_most && quirk->group_most < found->group_most)
             found->group_most = quirk->group_most;
         found->lacks |= quirk->lacks;
+        if (quirk->options)
+            found->options = quirk->options;
         snprintf(line, sizeof line, "%s needs care: %s", name, quirk->why);
         plugin->host->log(plugin->host->instance, HW_LOG_INFO, line);
     }
@@ -167,7 +174,9 @@ static const char *why_not(const struct plugin *plugin, void *device)
 static void find_device(struct plugin *plugin, const char *platform, uint32_t index,
                         void *handle)
 {
-    struct found found = { .handle = handle, .number = index, .group_most = MOST_GROUP };
+    struct found found = {
+        .handle = handle, .number = index, .group_most = MOST_GROUP, .options = ""
+    };
     char name[128];
     if (!is_wanted(plugin, handle))
         return;
@@ -487,7 +496,7 @@ int32_t device_open(void *self, int32_t index, void **out)
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->callback_lock, NULL);
     pthread_cond_init(&device->callback_done, NULL);
-    program_begin(device);
+    program_begin(device, plugin->device[index].options);
     int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
     if (!status)
         status = open_context(device);

@@ -75,7 +75,8 @@ struct found {
     char platform[128];
     uint32_t number;     /* on its platform */
     uint32_t group_most; /* work-items of a group */
-    uint64_t lacks;      /* of enum feature, because of quirks */
+    uint64_t lacks;      /* of enum feature, because of quirks, as is the next one */
+    const char *options; /* for the compiler */
 };
 
 struct plugin {
@@ -171,8 +172,8 @@ struct tuned {
 
 /* ---- program.c ----------------------------------------------------------------------------- */
 
-/* Sets up the device's builder and options. */
-void program_begin(struct device *device);
+/* Sets up the device's builder and options, of which the last are given. */
+void program_begin(struct device *device, const char *options);
 /* A kernel keeps its arguments until they are set anew. So there is one for each program that the
  * ops of a queue share, and one of its own for each node of a graph, which releases it. */
 enum sharing { SHARED_KERNEL, OWN_KERNEL };

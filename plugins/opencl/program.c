@@ -119,14 +119,15 @@ static int32_t load(void *user, const void *image, size_t bytes, void **program)
 
 /* Quotients and square roots that are rounded correctly, where the device has them: the
  * quantisers need them to agree bit for bit with others. */
-void program_begin(struct device *device)
+void program_begin(struct device *device, const char *options)
 {
     uint64_t config = 0;
     if (device->cl->device_info(device->handle, DEVICE_SINGLE_CONFIG, sizeof config,
                                 &config, NULL))
         config = 0;
-    snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s",
-             config & CORRECTLY_ROUNDED ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s%s",
+             config & CORRECTLY_ROUNDED ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+             options);
     device->builder.host = device->host;
     device->builder.device = device->name;
     device->builder.driver = device->driver;

@@ -83,6 +83,18 @@ END
     run ! grep 'needs care' "$BATS_TEST_TMPDIR/log"
 }
 
+@test "Intel's compiler is told that it contracts, others are not" {
+    built()
+    {
+        rm -rf "$BATS_TEST_TMPDIR/cache"
+        STANDIN_PLATFORM=$1 HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache "$HW" verify opencl:0 -c 'add(type=f32,shape=3x31)'
+        head -qn 2 "$BATS_TEST_TMPDIR"/cache/opencl/* | grep -qa -- "$2"
+    }
+    built 'Intel(R) OpenCL' '-cl-std=CL1.2 .*-DCONTRACTS'
+    built 'Intel(R) OpenCL Graphics' '-cl-std=CL1.2 '
+    run ! built 'Intel(R) OpenCL Graphics' -DCONTRACTS
+}
+
 @test "a device is known by its UUID and its place, or by its names" {
     export STANDIN_EXTENSIONS='cl_khr_pci_bus_info cl_khr_device_uuid'
     holds '[x["pci"] for x in d] == ["0000:40:03.1", "0000:41:03.1"]'

@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The OpenCL plugin on PoCL, with all its threads. $CHECKOPS and $HW are programs, $MODEL is a model, $GOLDEN its
-# expected output, $KERNELS the list of kernels; $OPENCL_GRAPH and $OPENCL_KERNEL are the programs test_graph.c and
-# test_kernel.c.
+# The OpenCL plugin on PoCL, or on what $HW_TEST_OPENCL names in the way of OCL_ICD_VENDORS, with all its threads.
+# $CHECKOPS and $HW are programs, $MODEL is a model, $GOLDEN its expected output, $KERNELS the list of kernels;
+# $OPENCL_GRAPH and $OPENCL_KERNEL are the programs test_graph.c and test_kernel.c.
 
 setup()
 {
     unset HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT POCL_DEVICES POCL_MAX_PTHREAD_COUNT
     export HW_BACKENDS=opencl HW_CACHE_DIR=$BATS_FILE_TMPDIR/cache POCL_CACHE_DIR=$BATS_FILE_TMPDIR/pocl
     mkdir -p "$POCL_CACHE_DIR"
-    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
+    export OCL_ICD_VENDORS=${HW_TEST_OPENCL:-/etc/OpenCL/vendors/pocl.icd}
     [ -e "$OCL_ICD_VENDORS" ] || skip "missing tool: PoCL (pocl-opencl-icd)"
 }
 
