@@ -402,30 +402,129 @@ static void affinity_is_kept(void **state)
 }
 #endif
 
-static double seconds_of(clockid_t clock)
+static int64_t now(clockid_t clock)
 {
     struct timespec t;
     assert_int_equal(clock_gettime(clock, &t), 0);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Sooner or later, there is a pause in which the process computes next to nothing. */
+/* The clocks of a team of three, which count the time that a thread has had on a processor. */
+struct clocks {
+    clockid_t of[3];
+    _Atomic bool known[3];
+};
+
+static void tell_clock(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    struct clocks *clocks = user;
+    (void)first, (void)end;
+    if (!clocks->known[thread])
+        pthread_getcpuclockid(pthread_self(), &clocks->of[thread]);
+    clocks->known[thread] = true;
+}
+
+static int64_t time_of_threads(const struct clocks *clocks)
+{
+    return now(clocks->of[1]) + now(clocks->of[2]);
+}
+
+/* Sooner or later, ten pauses follow each other in which the threads compute nothing at all: a look
+ * for work now and then would count. */
+static bool become_idle(const struct clocks *clocks)
+{
+    int idle = 0;
+    for (int i = 0; i < 500 && idle < 10; i++) {
+        const int64_t before = time_of_threads(clocks);
+        pause_ms(10);
+        idle = time_of_threads(clocks) == before ? idle + 1 : 0;
+    }
+    return idle == 10;
+}
+
+/* And work that is too small to be shared leaves them alone. */
 static void idle_threads_sleep(void **state)
 {
-    struct team *team = team_create(4, 4);
+    struct clocks clocks = { .known = { false } };
     struct tally tally = { .sum = 0 };
-    bool idle = false;
+    struct team *team = team_create(3, 3);
     (void)state;
-    run(team, count_groups, &tally, GROUPS, 1);
-    for (int i = 0; i < 200 && !idle; i++) {
-        const double from = seconds_of(CLOCK_MONOTONIC);
-        const double computed = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-        nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
-        idle = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - computed <
-               (seconds_of(CLOCK_MONOTONIC) - from) / 8;
-    }
-    assert_true(idle);
+    while (!clocks.known[1] || !clocks.known[2])
+        run(team, tell_clock, &clocks, GROUPS, 1);
+    assert_true(become_idle(&clocks));
+    const int64_t before = time_of_threads(&clocks);
+    for (int i = 0; i < 10000; i++)
+        run(team, count_groups, &tally, 10, 6);
+    assert_true(time_of_threads(&clocks) == before);
+    assert_int_equal(tally.by[0], 100000);
     team_destroy(team);
+}
+
+/* A team of two whose other thread is on a slow core: each of its pieces lasts until the caller has
+ * computed `slower` times as many groups, or all that are left. */
+struct pace {
+    struct tally tally;
+    int64_t slower;
+    int64_t pieces;       /* of the slow thread */
+    _Atomic int64_t fast; /* groups that the caller has computed */
+    bool stalled;         /* the caller waited for the slow thread */
+};
+
+/* If the caller does not come so far, it waits for this thread: a mistake, which is told late. */
+static void be_slow(struct pace *pace, int64_t groups)
+{
+    const int64_t left = GROUPS - pace->tally.by[1] - groups;
+    const int64_t more = pace->fast + pace->slower * groups;
+    const int64_t until = now(CLOCK_MONOTONIC) + INT64_C(20000000000);
+    while (!pace->stalled && pace->fast < (more < left ? more : left)) {
+        sched_yield();
+        pace->stalled = now(CLOCK_MONOTONIC) > until;
+    }
+    pace->pieces++;
+}
+
+static void keep_pace(void *user, int64_t first, int64_t end, uint32_t thread)
+{
+    struct pace *pace = user;
+    if (thread)
+        be_slow(pace, end - first);
+    count_groups(&pace->tally, first, end, thread);
+    if (!thread)
+        pace->fast += end - first;
+}
+
+/* Until the slow thread takes part. */
+static struct pace share_with_slow(int64_t slower)
+{
+    struct team *team = team_create(2, 2);
+    struct pace pace;
+    do {
+        pace = (struct pace){ .slower = slower };
+        run(team, keep_pace, &pace, GROUPS, 1);
+    } while (!pace.tally.by[1]);
+    team_destroy(team);
+    return pace;
+}
+
+/* As the cores of hybrid processors are. */
+static void slow_core_takes_less(void **state)
+{
+    const struct pace pace = share_with_slow(4);
+    (void)state;
+    assert_false(pace.stalled);
+    assert_int_equal(pace.tally.by[0] + pace.tally.by[1], GROUPS);
+    assert_true(pace.tally.by[0] >= 2 * pace.tally.by[1]);
+}
+
+/* Of another program, which takes the core at the thread's first piece, and keeps it. */
+static void other_work_holds_up_one_piece(void **state)
+{
+    const struct pace pace = share_with_slow(GROUPS);
+    (void)state;
+    assert_false(pace.stalled);
+    assert_int_equal(pace.tally.by[0] + pace.tally.by[1], GROUPS);
+    assert_int_equal(pace.pieces, 1);
+    assert_true(pace.tally.by[1] <= GROUPS / 7);
 }
 
 int main(void)
@@ -443,6 +542,8 @@ int main(void)
         cmocka_unit_test(affinity_is_kept),
 #endif
         cmocka_unit_test(idle_threads_sleep),
+        cmocka_unit_test(slow_core_takes_less),
+        cmocka_unit_test(other_work_holds_up_one_piece),
         cmocka_unit_test(threads_take_no_signals),
 #if defined(__x86_64__) || defined(__aarch64__)
         cmocka_unit_test(mode_is_the_callers),
