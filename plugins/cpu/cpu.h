@@ -52,8 +52,9 @@ struct machine {
 /* Reads the facts that do not change. `root` is put in front of /proc and /sys; only tests set
  * it to something other than "". */
 void machine_read(struct machine *machine, const char *root);
-/* The cores among the processors that this process may run on: threads of one core count once. */
-uint32_t machine_cores(const char *root);
+/* How many threads it is worth having: one for each core that this process may run on, of whatever
+ * speed, or fewer if the cgroup grants less time. Threads of one core count once. */
+uint32_t machine_threads(const struct machine *machine, const char *root);
 /* Reads the bytes of memory and how many are free now, both within the cgroup's limit; 0 if
  * not known. */
 void machine_memory(const char *root, uint64_t *total, uint64_t *free);

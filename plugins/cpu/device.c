@@ -45,16 +45,6 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     return HW_OK;
 }
 
-/* HW_THREADS; else one per core, or fewer if the cgroup grants less time. */
-static uint32_t threads_of(const struct plugin *plugin)
-{
-    const uint32_t quota = plugin->machine.quota;
-    if (plugin->host->threads)
-        return plugin->host->threads;
-    const uint32_t cores = machine_cores("");
-    return quota && quota < cores ? quota : cores;
-}
-
 static uint64_t allowed(const struct hw_host *host)
 {
     return (host->precision >= HW_PRECISION_FP16 ? HAS(ALLOW_FP16) : 0) |
@@ -92,7 +82,8 @@ int32_t device_open(void *self, int32_t index, void **device)
     if (!dev)
         return hw_fail(plugin->host, status, "out of memory");
     dev->host = plugin->host;
-    const uint32_t threads = threads_of(plugin);
+    const uint32_t threads = plugin->host->threads ? plugin->host->threads
+                                                   : machine_threads(&plugin->machine, "");
     dev->team = team_create(threads, plugin->machine.processors);
     dev->choice.table = &launch_kernels;
     dev->choice.features = plugin->machine.features | allowed(dev->host);

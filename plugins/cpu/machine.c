@@ -352,7 +352,7 @@ static size_t first_thread(const char *root, size_t processor)
     return read_number(path, &first) && first < CPU_SETSIZE ? (size_t)first : processor;
 }
 
-uint32_t machine_cores(const char *root)
+static uint32_t count_cores(const char *root)
 {
     cpu_set_t set, first;
     char path[256];
@@ -367,12 +367,18 @@ uint32_t machine_cores(const char *root)
     return (uint32_t)CPU_COUNT(&first);
 }
 #else
-uint32_t machine_cores(const char *root)
+static uint32_t count_cores(const char *root)
 {
     (void)root;
     return count_processors();
 }
 #endif
+
+uint32_t machine_threads(const struct machine *machine, const char *root)
+{
+    const uint32_t cores = count_cores(root);
+    return machine->quota && machine->quota < cores ? machine->quota : cores;
+}
 
 void machine_read(struct machine *machine, const char *root)
 {

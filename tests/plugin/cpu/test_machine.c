@@ -10,11 +10,39 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static char root[] = "/tmp/hw-machine-XXXXXX";
+
+/* The processors that this process may run on, if they are invented. */
+static struct {
+    cpu_set_t set;
+    bool is;
+} affinity;
+
+/* In front of the C library's. */
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    if (affinity.is) {
+        memcpy(set, &affinity.set, size);
+        return 0;
+    }
+    memset(set, 0, size);
+    return syscall(SYS_sched_getaffinity, pid, size, set) < 0 ? -1 : 0;
+}
+
+/* Lets the process run on the processors whose bits are set. */
+static void allow(uint64_t processors)
+{
+    CPU_ZERO(&affinity.set);
+    for (unsigned i = 0; i < 64; i++)
+        if (processors >> i & 1)
+            CPU_SET(i, &affinity.set);
+    affinity.is = true;
+}
 
 /* Writes a file below the root, and the directories that lead to it. */
 static void put(const char *path, const char *text)
@@ -37,6 +65,7 @@ static int setup(void **state)
 {
     (void)state;
     strcpy(root + sizeof root - 7, "XXXXXX");
+    affinity.is = false;
     return mkdtemp(root) ? 0 : -1;
 }
 
@@ -158,32 +187,137 @@ static void quota_v1(void **state)
     assert_int_equal(m.quota, 0);
 }
 
-/* Says of each processor that the threads of its core are these. */
-static void put_threads(const char *list)
-{
-    for (int i = 0; i < CPU_SETSIZE; i++) {
-        char path[128];
-        snprintf(path, sizeof path,
-                 "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
-        put(path, list);
-    }
-}
-
-static void threads_of_one_core(void **state)
+/* The limits of all groups above count, too. */
+static void quota_of_parents(void **state)
 {
     struct machine m;
     (void)state;
+    put("/proc/self/cgroup", "1:cpu:/x/y/z\n0::/a/b/c\n");
+    put("/sys/fs/cgroup/a/b/c/cpu.max", "800000 100000\n");
+    put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/a/cpu.max", "500000 100000\n");
     machine_read(&m, root);
-    assert_int_equal(machine_cores(root), m.processors); /* not told */
-    put_threads("0-1023\n");
-    put("/sys/devices/system/cpu/smt/active", "0\n");
-    assert_int_equal(machine_cores(root), m.processors);
-    put("/sys/devices/system/cpu/smt/active", "1\n");
-    assert_int_equal(machine_cores(root), 1);
-    put_threads("99999,5\n");
-    assert_int_equal(machine_cores(root), m.processors);
-    put_threads("none\n");
-    assert_int_equal(machine_cores(root), m.processors);
+    assert_int_equal(m.quota, 5);
+    put("/sys/fs/cgroup/cpu/x/y/z/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/x/y/z/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "400000\n");
+    put("/sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
+    machine_read(&m, root);
+    assert_int_equal(m.quota, 4);
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "30000\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "20000\n");
+    machine_read(&m, root);
+    assert_int_equal(m.quota, 2);
+}
+
+static uint32_t threads(void)
+{
+    struct machine m;
+    machine_read(&m, root);
+    return machine_threads(&m, root);
+}
+
+/* Says that the threads of a processor's core are these. */
+static void put_core(int processor, const char *list)
+{
+    char path[128];
+    snprintf(path, sizeof path,
+             "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", processor);
+    put(path, list);
+}
+
+static void put_smt(const char *active)
+{
+    put("/sys/devices/system/cpu/smt/active", active);
+}
+
+static void threads_within_affinity(void **state)
+{
+    (void)state;
+    allow(0xff);
+    assert_int_equal(threads(), 8);
+    allow(1 << 2 | 1 << 5 | 1 << 6);
+    assert_int_equal(threads(), 3);
+    allow(1 << 7);
+    assert_int_equal(threads(), 1);
+}
+
+/* Four cores of two threads: 0 and 4, 1 and 5, ... */
+static void threads_of_one_core_count_once(void **state)
+{
+    char list[16];
+    (void)state;
+    put_smt("1\n");
+    for (int i = 0; i < 8; i++) {
+        snprintf(list, sizeof list, "%d,%d\n", i % 4, i % 4 + 4);
+        put_core(i, list);
+    }
+    allow(0xff);
+    assert_int_equal(threads(), 4);
+    allow(1 << 1 | 1 << 5); /* one core */
+    assert_int_equal(threads(), 1);
+    allow(1 << 5 | 1 << 6 | 1 << 7); /* the second thread of each of three */
+    assert_int_equal(threads(), 3);
+    put_smt("0\n");
+    assert_int_equal(threads(), 3);
+}
+
+/* As of Intel: two fast cores of two threads, and four slow ones. */
+static void threads_of_hybrid_cores(void **state)
+{
+    static const char *const cores[] = { "0-1", "0-1", "2-3", "2-3", "4", "5", "6", "7" };
+    (void)state;
+    put_smt("1\n");
+    put("/sys/devices/cpu_core/cpus", "0-3\n");
+    put("/sys/devices/cpu_atom/cpus", "4-7\n");
+    for (int i = 0; i < 8; i++)
+        put_core(i, cores[i]);
+    allow(0xff);
+    assert_int_equal(threads(), 6);
+    allow(0x0f);
+    assert_int_equal(threads(), 2);
+    allow(0xf0);
+    assert_int_equal(threads(), 4);
+}
+
+/* As of Arm: each has a core of its own, and there is no file about threads of cores. Slow ones
+ * compute as well; how much, test_team.c shows. */
+static void threads_of_big_and_little_cores(void **state)
+{
+    char path[64];
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpu_capacity", i);
+        put(path, i < 4 ? "1024\n" : "446\n");
+    }
+    allow(0xff);
+    assert_int_equal(threads(), 8);
+}
+
+static void threads_within_quota(void **state)
+{
+    (void)state;
+    allow(0xff);
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/cpu.max", "250000 100000\n");
+    assert_int_equal(threads(), 3);
+    allow(0x3);
+    assert_int_equal(threads(), 2);
+    put("/sys/fs/cgroup/a/b/cpu.max", "50000 100000\n");
+    assert_int_equal(threads(), 1);
+}
+
+static void topology_that_makes_no_sense(void **state)
+{
+    (void)state;
+    allow(0xff);
+    put_smt("1\n");
+    for (int i = 0; i < 8; i++)
+        put_core(i, "99999,5\n");
+    assert_int_equal(threads(), 8);
+    for (int i = 0; i < 8; i++)
+        put_core(i, "none\n");
+    assert_int_equal(threads(), 8);
 }
 
 /* Files that say something else than they should. */
@@ -204,9 +338,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(real_machine),       TEST(nothing_readable),    TEST(memory_without_limits),
-        TEST(memory_of_group_v2), TEST(memory_of_group_v1),  TEST(quota_v2),
-        TEST(quota_v1),           TEST(threads_of_one_core), TEST(nonsense),
+        TEST(real_machine),
+        TEST(nothing_readable),
+        TEST(memory_without_limits),
+        TEST(memory_of_group_v2),
+        TEST(memory_of_group_v1),
+        TEST(quota_v2),
+        TEST(quota_v1),
+        TEST(quota_of_parents),
+        TEST(threads_within_affinity),
+        TEST(threads_of_one_core_count_once),
+        TEST(threads_of_hybrid_cores),
+        TEST(threads_of_big_and_little_cores),
+        TEST(threads_within_quota),
+        TEST(topology_that_makes_no_sense),
+        TEST(nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# How many threads the CPU plugin takes of this machine, as the system really limits it. $CHECKOPS is the program.
+
+setup()
+{
+    unset HW_THREADS OMP_NUM_THREADS
+    export HW_LOG=info HW_CACHE_DIR=off
+    [ "$(nproc)" -gt 1 ] || skip "not applicable: one processor"
+}
+
+# Makes a control group below this process's own and sets $group; fails if that is not possible here.
+make_group()
+{
+    local path
+    path=$(sed -n 's/^[0-9]*:\(.*,\)\?cpu\(,.*\)\?:\(.*\)/\/cpu\3/p; s/^0::\(.*\)/\1/p' /proc/self/cgroup)
+    for path in $path; do
+        group=/sys/fs/cgroup$path/hw-test-$$
+        mkdir "$group" || continue
+        [ ! -e "$group/cpu.cfs_quota_us" ] || return 0
+        [ ! -e "$group/cpu.max" ] || return 0
+        rmdir "$group"
+    done 2>/dev/null
+    return 1
+}
+
+# within MICROSECONDS COMMAND...: runs it in the group, which has so much of each 100 ms.
+within()
+{
+    if [ -e "$group/cpu.max" ]; then
+        echo "$1 100000" >"$group/cpu.max"
+    else
+        echo 100000 >"$group/cpu.cfs_period_us"
+        echo "$1" >"$group/cpu.cfs_quota_us"
+    fi
+    shift
+    (echo "$BASHPID" >"$group/cgroup.procs" && "$@")
+}
+
+teardown()
+{
+    [ -z "${group-}" ] || rmdir "$group"
+}
+
+@test "as many as the affinity allows" {
+    first=$(sed -n 's/^Cpus_allowed_list:\s*\([0-9]*\).*/\1/p' /proc/self/status)
+    run taskset -c "$first" "$CHECKOPS" -d cpu -p 'silu(shape=3x5)'
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ "$output" = *"1 processors, up to 1 threads"* ]]
+}
+
+@test "as many as the quota of the control group is worth" {
+    make_group || skip "not applicable: no control group can be made here"
+    run within 90000 "$CHECKOPS" -d cpu -p 'silu(shape=3x5)'
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ "$output" = *"(1 by the cgroup's quota), up to 1 threads"* ]]
+}
