@@ -10,47 +10,65 @@
 
 DECLARE_PLAN(blocks_int8);
 
-/* The most rows of a that a tile has: as many as registers can hold sums of. */
-enum { TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
+/* Rows of a that lie together, since one instruction takes them all, and the most that a tile has:
+ * as many as registers can hold sums of. Those of squares are in memory between runs. */
+#if defined(HAS_SQUARES)
+enum { TOGETHER = 2, TOKENS = 8 };
+#else
+enum { TOGETHER = 1, TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
+#endif
 
 /* Beside more rows, weights come faster if they are not asked for. */
 enum { MOST_FETCHING = TOKENS > 2 ? 2 : 1 };
 
-/* 32 neighbours of a row of a. */
+enum { SOME = 8 }; /* codes of a row before those of the next one */
+
+/* 32 neighbours of the rows of a that lie together. */
 struct run {
-    int8_t code[PACKED_RUN];
-    float scale;
-    int32_t
-        start[2]; /* what sums begin with, since codes of b are not signed, for each half */
-    float sum;    /* of the numbers that codes stand for: what minima are multiplied by */
+    int8_t code[PACKED_RUN / SOME][TOGETHER][SOME];
+    float scale[TOGETHER];
+    /* what sums begin with, since codes of b are not signed, for each half */
+    int32_t start[2][TOGETHER];
+    /* of the numbers that codes stand for: what minima are multiplied by */
+    float sum[TOGETHER];
 };
 
 /* ---- rows of a ---- */
 
-/* Rounds 32 numbers. Returns false if bytes cannot stand for them. */
-INLINE bool set_run(struct run *to, const float *x, int zero, bool halves)
+/* Rounds 32 numbers of row `row` of those together. Returns false if bytes cannot stand for
+ * them. */
+INLINE bool set_run(struct run *to, int row, const float *x, int zero, bool halves)
 {
-    const struct rounded_run run = round_run(to->code, x);
+    int8_t code[PACKED_RUN];
+    const struct rounded_run run = round_run(code, x);
     const int32_t all = run.sum[0] + run.sum[1];
-    to->scale = run.scale;
-    to->sum = run.scale * (float)all;
-    to->start[0] = -zero * (halves ? run.sum[0] : all);
-    to->start[1] = -zero * run.sum[1];
+    for (int i = 0; i < PACKED_RUN / SOME; i++)
+        memcpy(to->code[i][row], code + i * SOME, SOME);
+    to->scale[row] = run.scale;
+    to->sum[row] = run.scale * (float)all;
+    to->start[0][row] = -zero * (halves ? run.sum[0] : all);
+    to->start[1][row] = -zero * run.sum[1];
     return run.good;
 }
 
 /* Where the rounded rows are, and which of them are not. */
 struct rounded {
     struct run *runs;
-    int64_t stride; /* from row to row, in runs */
+    int64_t stride; /* from some rows to the next ones, in runs */
     uint8_t *wrong; /* by row */
 };
 
+static int64_t runs_of(const struct plan *plan)
+{
+    return (rows_of(plan) + TOGETHER - 1) / TOGETHER *
+           (plan->lowered.args.matmul.k / PACKED_RUN);
+}
+
 static struct rounded rounded_of(const struct plan *plan)
 {
-    const int64_t runs = plan->lowered.args.matmul.k / PACKED_RUN, rows = rows_of(plan);
     struct run *first = plan_shared(plan);
-    return (struct rounded){ first, runs, (uint8_t *)(first + runs * rows) };
+    return (struct rounded){ first, plan->lowered.args.matmul.k / PACKED_RUN,
+                             (uint8_t *)(first + runs_of(plan)) };
 }
 
 static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
@@ -66,22 +84,22 @@ static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
         for (int64_t i = 0; i < to.stride; i++) {
             float some[PACKED_RUN];
             run_floats(m->a_type, some, &x, i * PACKED_RUN);
-            good &= set_run(&to.runs[r * to.stride + i], some, zero,
-                            m->b_type == STORAGE_Q6_K);
+            good &= set_run(&to.runs[r / TOGETHER * to.stride + i], (int)(r % TOGETHER),
+                            some, zero, m->b_type == STORAGE_Q6_K);
         }
         to.wrong[r] = !good;
     }
 }
 
-/* ---- tiles ---- */
+/* ---- words: a code of a times those of a line ---- */
 
 struct tile {
     const uint8_t *panel[PANELS];
     int64_t units;
-    const struct run *x;
-    int64_t stride; /* of x, in runs */
-    int64_t last;   /* of x: rows beyond it are that again */
-    float *sums;    /* [tokens][TILE_ROWS] */
+    const struct run *x; /* the first rows that lie together */
+    int64_t stride;      /* of x, in runs */
+    int64_t last;        /* of x: rows beyond it are that again */
+    float *sums;         /* [tokens][TILE_ROWS] */
 };
 
 /* Adds to the sums of a tile what integers say about half a run, or about all of it. */
@@ -91,10 +109,11 @@ INLINE void add_integers(int bits, const int tokens, const int vectors, vf sum[]
 {
     UNROLL
     for (int t = 0; t < tokens; t++) {
-        const vf scale = vf_set(x[t]->scale);
+        const vf scale = vf_set(x[t]->scale[t % TOGETHER]);
         UNROLL
         for (int v = 0; v < vectors; v++) {
-            const vf dot = vf_of_vi(dot_end(bits, dots[t][v], x[t]->start[half]));
+            const int32_t start = x[t]->start[half][t % TOGETHER];
+            const vf dot = vf_of_vi(dot_end(bits, dots[t][v], start));
             sum[t][v] = vf_fma(dot, f->scale[v][half] * scale, sum[t][v]);
         }
     }
@@ -105,17 +124,18 @@ INLINE void add_minima(const int tokens, const int vectors, vf sum[][VECTORS],
 {
     UNROLL
     for (int t = 0; t < tokens; t++) {
-        const vf all = vf_set(x[t]->sum);
+        const vf all = vf_set(x[t]->sum[t % TOGETHER]);
         UNROLL
         for (int v = 0; v < vectors; v++)
             sum[t][v] = vf_fma(f->less[v], all, sum[t][v]);
     }
 }
 
-INLINE vi word_of(const struct run *x, int g)
+INLINE vi word_of(const struct run *x, int row, int g)
 {
     int32_t word;
-    memcpy(&word, x->code + g * PACKED_WORDS, sizeof word);
+    memcpy(&word, x->code[g * PACKED_WORDS / SOME][row] + g * PACKED_WORDS % SOME,
+           sizeof word);
     return vi_set(word);
 }
 
@@ -132,7 +152,7 @@ INLINE void multiply_run(int type, const int tokens, const int vectors, vf sum[]
         for (int t = 0; t < tokens; t++) {
             UNROLL
             for (int v = 0; v < vectors; v++)
-                dots[t][v] = dot_begin(bits, x[t]->start[half]);
+                dots[t][v] = dot_begin(bits, x[t]->start[half][t % TOGETHER]);
         }
         UNROLL
         for (int g = half * words; g < (half + 1) * words; g++) {
@@ -142,7 +162,7 @@ INLINE void multiply_run(int type, const int tokens, const int vectors, vf sum[]
                 code[v] = codes_of(type, codes[v / PARTS], g, v);
             UNROLL
             for (int t = 0; t < tokens; t++) {
-                const vi word = word_of(x[t], g);
+                const vi word = word_of(x[t], t % TOGETHER, g);
                 UNROLL
                 for (int v = 0; v < vectors; v++)
                     dots[t][v] = dot_add(bits, dots[t][v], code[v], word);
@@ -153,6 +173,97 @@ INLINE void multiply_run(int type, const int tokens, const int vectors, vf sum[]
     if (minimum(type))
         add_minima(tokens, vectors, sum, f, x);
 }
+
+/* ---- squares: two rows of b by two of a ---- */
+
+#if defined(HAS_SQUARES)
+enum { AT_ONCE = 2 }; /* vectors of a panel whose squares are in registers */
+
+/* Of rows of a t and t + 1, where t is even, dots[t] are the squares of the first two rows of each
+ * vector, and dots[t + 1] those of the last two; and so are sums. */
+INLINE void add_squares(int type, const int tokens, int half, int first, vi dots[][AT_ONCE],
+                        const uint8_t *codes, const struct run *const x[])
+{
+    const int steps = PACKED_RUN / SOME / (type == HW_Q6_K ? 2 : 1);
+    EACH (t, tokens)
+        EACH (v, AT_ONCE)
+            dots[t][v] = vi_set_two(x[t]->start[half]);
+    UNROLL
+    for (int i = half * steps; i < (half + 1) * steps; i++) {
+        vi rows[2][AT_ONCE];
+        STAY_IN_ORDER;
+        EACH (v, AT_ONCE) {
+            const vi word = codes_of(type, codes, 2 * i, first + v);
+            const vi next = codes_of(type, codes, 2 * i + 1, first + v);
+            rows[0][v] = vi_turns(word, next, false);
+            rows[1][v] = vi_turns(word, next, true);
+        }
+        EACH (t, tokens)
+            EACH (v, AT_ONCE)
+                dots[t][v] = square_add(dots[t][v], rows[t % 2][v], vi_load(x[t]->code[i]));
+    }
+}
+
+/* What multiply_run() does, with sums as squares. */
+INLINE void square_run(int type, const int tokens, vf sum[][VECTORS],
+                       const struct factors *f, const uint8_t *const codes[PANELS],
+                       const struct run *const x[])
+{
+    const int halves = type == HW_Q6_K ? 2 : 1;
+    UNROLL
+    for (int first = 0; first < VECTORS; first += AT_ONCE) {
+        UNROLL
+        for (int half = 0; half < halves; half++) {
+            vi dots[TOKENS][AT_ONCE];
+            add_squares(type, tokens, half, first, dots, codes[0], x);
+            EACH (t, tokens)
+                EACH (v, AT_ONCE) {
+                    const vf w = f->scale[first + v][half];
+                    const vf scale = vf_turns(w, w, t % 2) * vf_set_two(x[t]->scale);
+                    sum[t][first + v] = vf_fma(vf_of_vi(dots[t][v]), scale,
+                                               sum[t][first + v]);
+                }
+        }
+    }
+    if (minimum(type))
+        EACH (t, tokens)
+            EACH (v, VECTORS)
+                sum[t][v] = vf_fma(vf_turns(f->less[v], f->less[v], t % 2),
+                                   vf_set_two(x[t]->sum), sum[t][v]);
+}
+
+/* Squares become rows of c. */
+INLINE void end_squares(const int tokens, vf sum[][VECTORS])
+{
+    UNROLL
+    for (int t = 0; t < tokens; t += 2)
+        EACH (v, VECTORS) {
+            const vf first = vf_columns(sum[t][v], sum[t + 1][v], false);
+            sum[t + 1][v] = vf_columns(sum[t][v], sum[t + 1][v], true);
+            sum[t][v] = first;
+        }
+}
+#else
+INLINE void square_run(int type, const int tokens, vf sum[][VECTORS],
+                       const struct factors *f, const uint8_t *const codes[PANELS],
+                       const struct run *const x[])
+{
+    multiply_run(type, tokens, VECTORS, sum, f, codes, x);
+}
+
+INLINE void end_squares(const int tokens, vf sum[][VECTORS])
+{
+    (void)tokens, (void)sum;
+}
+#endif
+
+/* Squares pay off from three rows of a on: one or two have more to put in turns than to add. */
+INLINE bool as_squares(int tokens)
+{
+    return TOGETHER > 1 && tokens > 2;
+}
+
+/* ---- tiles ---- */
 
 INLINE void multiply_tile(int type, const int tokens, const int panels,
                           const struct tile *tile)
@@ -168,7 +279,9 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
         at[p] = tile->panel[p];
     UNROLL
     for (int t = 0; t < tokens; t++) {
-        x[t] = tile->x + (t < tile->last ? t : tile->last) * tile->stride;
+        const int64_t first = t / TOGETHER * TOGETHER;
+        x[t] = tile->x +
+               (first < tile->last ? first : tile->last) / TOGETHER * tile->stride;
         UNROLL
         for (int v = 0; v < vectors; v++)
             sum[t][v] = vf_set(0);
@@ -190,7 +303,10 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
                     fetch_run(at[p], run);
             }
             factors_of(type, vectors, &f, heads, at);
-            multiply_run(type, tokens, vectors, sum, &f, codes, x);
+            if (as_squares(tokens))
+                square_run(type, tokens, sum, &f, codes, x);
+            else
+                multiply_run(type, tokens, vectors, sum, &f, codes, x);
             UNROLL
             for (int p = 0; p < panels; p++)
                 at[p] += run;
@@ -199,6 +315,8 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
                 x[t]++;
         }
     }
+    if (as_squares(tokens))
+        end_squares(tokens, sum);
     UNROLL
     for (int t = 0; t < tokens; t++) {
         UNROLL
@@ -266,11 +384,12 @@ static struct tiles tiles_of(int type)
     }
 }
 
-/* Multiplies as many of `left` rows as one of the functions takes, and returns how many. 7 and 8
- * rows are two tiles of 4. */
+/* Multiplies as many of `left` rows as one of the functions takes, and returns how many. Where a
+ * tile has 6, 7 and 8 rows are two tiles of 4. */
 static int64_t some_rows(const struct tiles *tiles, struct tile *tile, int64_t left)
 {
-    const bool four = TOKENS > 4 && (left <= 4 || left == 7 || left == 8);
+    const bool four = TOKENS > 4 &&
+                      (left <= 4 || (TOKENS == 6 && (left == 7 || left == 8)));
     const int64_t most = left == 1 ? 1 : left == 2 ? 2 : four ? 4 : TOKENS;
     const int64_t n = left < most ? left : most;
     tile->last = n - 1;
@@ -303,7 +422,7 @@ static void multiply_rows(const struct plan *plan, struct tile *tile, int64_t co
     tile->sums = sums;
     tile->stride = x.stride;
     for (int64_t r = first, n; r < end; r += n) {
-        tile->x = x.runs + r * x.stride;
+        tile->x = x.runs + r / TOGETHER * x.stride;
         n = some_rows(&tiles, tile, end - r);
         for (int64_t t = 0; t < n; t++)
             if (!x.wrong[r + t])
@@ -324,7 +443,7 @@ static int64_t rows_of_group(const struct plan *plan)
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
     const int64_t rows = rows_of(plan),
-                  bytes = m->k / PACKED_RUN * (int64_t)sizeof(struct run);
+                  bytes = m->k / PACKED_RUN * (int64_t)sizeof(struct run) / TOGETHER;
     const int64_t most = bytes ? CACHE / bytes / TOKENS * TOKENS : rows;
     return !b->layout || rows <= most ? rows : most < 4 * TOKENS ? 4 * TOKENS : most;
 }
@@ -350,7 +469,6 @@ const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
     const char *why = plan_blocks(plan, row, args);
     if (why)
         return why;
-    const struct matmul_args *m = &plan->lowered.args.matmul;
     const int64_t rows = rows_of(plan);
     if (plan->groups == 0)
         return NULL;
@@ -358,7 +476,8 @@ const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
     plan->run = run_tiles;
     plan->groups = (rows + some - 1) / some * tiles_across(plan);
     plan->work /= 8;
-    plan_prepare(plan, prepare_rows, (uint64_t)m->k / PACKED_RUN * sizeof(struct run) + 1);
+    plan_prepare(plan, prepare_rows, 1);
+    plan->shared_bytes += (uint64_t)runs_of(plan) * sizeof(struct run);
     plan->own_bytes = own_panel_bytes(plan) + float_row_bytes(plan);
     return NULL;
 }

@@ -52,6 +52,15 @@
  * begins with dot_begin(bits, start), continues with up to 8 times sum = dot_add(bits, sum, codes,
  * bytes), and its integers are dot_end(bits, sum, start).
  *
+ * Products of squares, if HAS_SQUARES: two rows of 8 bytes from -127 to 127 are a vector, and two
+ * rows by two columns are a square of sums. For each of both, or of their rows, two numbers of a
+ * column, and in turns:
+ *   vi_set_two(p) vf_set_two(p)   the two numbers at p, twice
+ *   vi_turns(a, b, second) vf_turns(a, b, second)   words 0 and 1 of a and b in turns: a[0], b[0],
+ *                         a[1], b[1]; if `second`, words 2 and 3
+ *   square_add(sum, rows, columns)   adds a square: row by row, and in these column by column
+ *   vf_columns(a, b, second)   of two squares, one below the other, the first or second column
+ *
  * Runs of 32 codes of a byte each, in GGML's blocks, if LANES is 4 or 8: vector v of a run, which
  * is one of two halves for 4 lanes, and 0 for 8.
  *   vi_load_halves(p, v)  the low halves of the 16 bytes at p, then the high ones
@@ -94,6 +103,10 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 #define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
+
+/* What reads memory stays on its side: where a long text has no loop, compilers otherwise begin so
+ * much of it early that registers do not hold it. */
+#define STAY_IN_ORDER __asm__ volatile("" ::: "memory")
 
 /* Asks for the line that is `ahead` bytes from p, into the first cache (3) or the second (2, 1).
  * There may be nothing: then C has no pointer to it. */

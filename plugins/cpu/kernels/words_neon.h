@@ -385,6 +385,42 @@ INLINE vi dot_end(int bits, vi sum, int32_t start)
     return sum;
 }
 
+/* ---- products of squares ---- */
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define HAS_SQUARES 1
+
+INLINE vi vi_set_two(const int32_t *p)
+{
+    return vreinterpretq_s32_s64(vld1q_dup_s64((const int64_t *)(const void *)p));
+}
+
+INLINE vf vf_set_two(const float *p)
+{
+    return vreinterpretq_f32_f64(vld1q_dup_f64((const double *)(const void *)p));
+}
+
+INLINE vi vi_turns(vi a, vi b, bool second)
+{
+    return second ? vzip2q_s32(a, b) : vzip1q_s32(a, b);
+}
+
+INLINE vf vf_turns(vf a, vf b, bool second)
+{
+    return second ? vzip2q_f32(a, b) : vzip1q_f32(a, b);
+}
+
+INLINE vi square_add(vi sum, vi rows, vi columns)
+{
+    return vmmlaq_s32(sum, vreinterpretq_s8_s32(rows), vreinterpretq_s8_s32(columns));
+}
+
+INLINE vf vf_columns(vf a, vf b, bool second)
+{
+    return second ? vuzp2q_f32(a, b) : vuzp1q_f32(a, b);
+}
+#endif
+
 /* ---- products of pairs ---- */
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
