@@ -482,6 +482,8 @@ const char *PLAN(gemm)(struct plan *plan, const struct kernel_row *row, const vo
     const char *why = plan_lowered_packed(plan, row, args);
     if (!why && op->b.layout > PACKED_LAYOUT)
         why = "b: packed in a way that this row does not know";
+    if (!why && op->b.layout && !op->transpose_b)
+        why = "b: packed weights are stored [N,K], with transpose_b";
     if (why || !plan->groups)
         return why;
     const int64_t batches = batches_of(args);

@@ -638,6 +638,26 @@ static void other_layouts_are_refused(void **state)
     harness_close(&h);
 }
 
+/* Panels are of rows of [N,K]. As panels of [K,N], there would be too few of them. */
+static void packed_weights_are_transposed(void **state)
+{
+    static float b[ROWS * 96], room[(ROWS + 15) * 96], c[96];
+    struct hw_tensor packed = TENSOR(room, HW_F32, ROWS, 96);
+    struct harness h;
+    (void)state;
+    open_with(&h, HW_PRECISION_FP32, "");
+    const struct hw_tensor weights = TENSOR(b, HW_F32, ROWS, 96);
+    assert_int_equal(
+        h.plugin.pack_size(h.device, &weights, &(uint64_t){ 0 }, &packed.layout), HW_OK);
+    assert_int_equal(h.plugin.pack(h.queue, &packed, &weights), HW_OK);
+    const struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 1, ROWS),
+                                  .b = packed,
+                                  .c = TENSOR(c, HW_F32, 1, 96) };
+    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
+    assert_non_null(strstr(h.message, "packed"));
+    harness_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -652,6 +672,7 @@ int main(void)
         cmocka_unit_test(the_rest_is_refused),
         cmocka_unit_test(queues_without_a_row_are_refused),
         cmocka_unit_test(other_layouts_are_refused),
+        cmocka_unit_test(packed_weights_are_transposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
