@@ -81,7 +81,8 @@ enum hw_status verify_host_call(const char *test, bool data, struct verify_host_
     struct host_call *made = calloc(1, sizeof *made);
     void *memory = made ? aligned_alloc(ALIGNMENT, (size_t)bytes) : NULL;
     if (memory) {
-        made->call = (struct verify_host_call){ p.op, &made->args, memory };
+        made->call = (struct verify_host_call){ p.op, &made->args, memory,
+                                                data ? p.bytes : 0 };
         if (data)
             memcpy(memory, p.image, p.bytes);
         place(made, &p);
