@@ -5,7 +5,7 @@
  * have no use for threads.
  *
  * How threads share depends on the moment, and small ops are not shared at all. So there is a
- * second plugin, which differs in its threads: shuffled/threads.c divides everything, in any way. */
+ * second plugin, which differs in its threads: shuffled/threads.c divides all ops, in any way. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include <hw/hw.h>
 
