@@ -20,11 +20,54 @@ enum {
     AHEAD = 2048 /* bytes that memory is asked for before they are needed */
 };
 
+/* What is multiplied at once, of a row of b of `type` and of a row of a: floats or, where the
+ * instructions multiply f16, two vectors of these, which are all that such a row takes. The bits of
+ * the sums are the same. */
+#if defined(HAS_HALVES)
+enum { X_TYPE = HW_F16, STEP = 2 * LANES };
+typedef vh step;
+
+INLINE step load_step(int type, const void *row, int64_t i)
+{
+    (void)type;
+    return vh_load((const uint16_t *)row + i);
+}
+
+INLINE step load_part(int type, const void *row, int64_t i, int64_t n)
+{
+    (void)type;
+    return vh_load_part((const uint16_t *)row + i, n);
+}
+
+INLINE vf add_step(vf sum, step a, step b)
+{
+    return vf_add_halves(sum, a, b);
+}
+#else
+enum { X_TYPE = HW_F32, STEP = LANES };
+typedef vf step;
+
+INLINE step load_step(int type, const void *row, int64_t i)
+{
+    return vf_load_as(type, row, i);
+}
+
+INLINE step load_part(int type, const void *row, int64_t i, int64_t n)
+{
+    return vf_load_part_as(type, row, i, n);
+}
+
+INLINE vf add_step(vf sum, step a, step b)
+{
+    return vf_fma(a, b, sum);
+}
+#endif
+
 /* What a group computes: `cols` columns of all rows of one matrix. */
 struct strip {
     const char *b; /* the first of its rows, or of its columns */
     int64_t b_stride, k, cols;
-    const float *x; /* the rows of a */
+    const char *x; /* the rows of a, of X_TYPE */
     int64_t x_stride;
     int m;
     float out[MATMUL_VEC_ROWS][ACROSS * LANES > COLS ? ACROSS *LANES : COLS];
@@ -54,21 +97,21 @@ INLINE void ask_for(int type, const char *row, int64_t ahead)
         ASK_FOR(row, ahead, 2);
 }
 
-/* Adds the products of elements first .. end - 1, in whole vectors. */
+/* Adds the products of elements first .. end - 1, in whole steps. */
 INLINE void add_whole(int type, int m, const struct strip *s, const char *const *row,
                       int64_t first, int64_t end, int64_t ahead, vf *sum)
 {
     const int rows = rows_for(m);
-    for (int64_t i = first; i < end; i += LANES) {
-        vf w[AT_ONCE];
+    for (int64_t i = first; i < end; i += STEP) {
+        step w[AT_ONCE];
         EACH (r, rows) {
             ask_for(type, row[r], i * bytes_of(type) + ahead);
-            w[r] = vf_load_as(type, row[r], i);
+            w[r] = load_step(type, row[r], i);
         }
         EACH (y, m) {
-            const vf x = vf_load(s->x + y * s->x_stride + i);
+            const step x = load_step(X_TYPE, s->x + y * s->x_stride, i);
             EACH (r, rows)
-                sum[y * rows + r] = vf_fma(w[r], x, sum[y * rows + r]);
+                sum[y * rows + r] = add_step(sum[y * rows + r], w[r], x);
         }
     }
 }
@@ -79,10 +122,10 @@ INLINE void add_rest(int type, int m, const struct strip *s, const char *const *
     const int rows = rows_for(m);
     const int64_t n = s->k - first;
     for (int y = 0; y < m; y++) {
-        const vf x = vf_load_part(s->x + y * s->x_stride + first, n);
+        const step x = load_part(X_TYPE, s->x + y * s->x_stride, first, n);
         for (int r = 0; r < rows; r++)
-            sum[y * rows + r] = vf_fma(vf_load_part_as(type, row[r], first, n), x,
-                                       sum[y * rows + r]);
+            sum[y * rows + r] = add_step(sum[y * rows + r],
+                                         load_part(type, row[r], first, n), x);
     }
 }
 
@@ -90,7 +133,7 @@ INLINE void add_rest(int type, int m, const struct strip *s, const char *const *
 INLINE void dot_rows(int type, int m, struct strip *s, int64_t col)
 {
     const int rows = rows_for(m);
-    const int64_t whole = s->k / LANES * LANES, bytes = bytes_of(type);
+    const int64_t whole = s->k / STEP * STEP, bytes = bytes_of(type);
     /* near the end of a row, the bytes ahead are those of the rows that come next */
     const int64_t near = whole - AHEAD / bytes > 0 ? whole - AHEAD / bytes : 0;
     const char *row[AT_ONCE];
@@ -141,7 +184,7 @@ INLINE void across_strip(int type, int m, bool whole, struct strip *s)
                        : vf_load_part_as(type, row, left > 0 ? at : 0, left > 0 ? left : 0);
         }
         EACH (y, m) {
-            const vf x = vf_set(s->x[y * s->x_stride + k]);
+            const vf x = vf_set(((const float *)(const void *)(s->x + y * s->x_stride))[k]);
             EACH (v, width)
                 sum[y * width + v] = vf_fma(w[v], x, sum[y * width + v]);
         }
@@ -177,18 +220,22 @@ typedef void strip_fn(struct strip *);
     {                                                                                      \
         by_rows(type, across, s);                                                          \
     }
-STRIP(dot_f32, HW_F32, false)
 STRIP(dot_f16, HW_F16, false)
+#if defined(HAS_HALVES)
+static strip_fn *const strips[2][HW_BF16 + 1] = { { [HW_F16] = dot_f16 } };
+#else
+STRIP(dot_f32, HW_F32, false)
 STRIP(dot_bf16, HW_BF16, false)
 STRIP(across_f32, HW_F32, true)
 STRIP(across_f16, HW_F16, true)
 STRIP(across_bf16, HW_BF16, true)
-#undef STRIP
 
 static strip_fn *const strips[2][HW_BF16 + 1] = {
     { [HW_F32] = dot_f32, [HW_F16] = dot_f16, [HW_BF16] = dot_bf16 },
     { [HW_F32] = across_f32, [HW_F16] = across_f16, [HW_BF16] = across_bf16 },
 };
+#endif
+#undef STRIP
 
 /* Adds the bias and stores what a strip has computed, from column `col` of c on. */
 static void store_strip(const struct matmul_args *a, const struct strip *s, char *c,
@@ -204,7 +251,7 @@ static void store_strip(const struct matmul_args *a, const struct strip *s, char
         }
 }
 
-/* Rows of a that are not f32 are converted first, for each batch of c. */
+/* Rows of a that are not of X_TYPE become f32 first, for each batch of c. */
 static int64_t pitch_of(const struct matmul_args *a)
 {
     return (a->k + LANES - 1) / LANES * LANES;
@@ -251,13 +298,12 @@ static void run_gemv(const struct plan *plan, int64_t first, int64_t end, uint32
         s.b = matrix_of(plan->pointer[2], &a->b, batch, a->b_repeat0, a->b_repeat1) +
               col * (a->transpose_b ? a->b.stride[2] : bytes_of(a->b_type));
         s.cols = a->n - col < cols ? a->n - col : cols;
-        if (a->a_type == HW_F32) {
-            s.x = (const void *)matrix_of(plan->pointer[1], &a->a, batch, a->a_repeat0,
-                                          a->a_repeat1);
-            s.x_stride = a->a.stride[2] / (int64_t)sizeof(float);
+        if (a->a_type == X_TYPE) {
+            s.x = matrix_of(plan->pointer[1], &a->a, batch, a->a_repeat0, a->a_repeat1);
+            s.x_stride = a->a.stride[2];
         } else {
-            s.x = (const float *)plan_shared(plan) + matrix * a->m * pitch_of(a);
-            s.x_stride = pitch_of(a);
+            s.x_stride = pitch_of(a) * (int64_t)sizeof(float);
+            s.x = (const char *)plan_shared(plan) + matrix * a->m * s.x_stride;
         }
         strips[!a->transpose_b][a->b_type](&s);
         store_strip(a, &s, (char *)matrix_of(plan->pointer[0], &a->c, batch, 1, 1),
@@ -286,7 +332,7 @@ const char *PLAN(gemv)(struct plan *plan, const struct kernel_row *row, const vo
     plan->run = run_gemv;
     plan->groups = batches * ((a->n + cols - 1) / cols);
     plan->work /= 2; /* multiply-adds at the speed of a cache */
-    if (a->a_type != HW_F32 && a->k > 0) {
+    if (a->a_type != X_TYPE && a->k > 0) {
         plan->prepare = convert_rows;
         plan->prepare_groups = batches * a->m;
         plan->prepare_grain = 1 + 65536 / a->k;

@@ -76,6 +76,11 @@
  *                         `pair` is a float of these bits
  *   vf_store_pairs(p, v)  LANES numbers as bf16, the neighbours of which are pairs
  *
+ * Products of halves, if HAS_HALVES: vh has 2 LANES f16.
+ *   vh_load(p) vh_load_part(p, n)   as those of floats
+ *   vf_add_halves(sum, a, b)   adds to lane i the products of lanes i, and then those of lanes
+ *                         LANES + i, rounding each sum once
+ *
  * Made of these, for all sets: vf_of_bits(v), vf_exp(v), vf_exp_minus(v), and loads and stores by
  * type. */
 #ifndef CPU_WORDS_H

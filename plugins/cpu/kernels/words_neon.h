@@ -421,6 +421,30 @@ INLINE vf vf_columns(vf a, vf b, bool second)
 }
 #endif
 
+/* ---- products of halves ---- */
+
+#if defined(__ARM_FEATURE_FP16_FML)
+#define HAS_HALVES 1
+typedef float16x8_t vh;
+
+INLINE vh vh_load(const uint16_t *p)
+{
+    return vreinterpretq_f16_u16(vld1q_u16(p));
+}
+
+INLINE vh vh_load_part(const uint16_t *p, int64_t n)
+{
+    uint16_t some[2 * LANES] = { 0 };
+    memcpy(some, p, (size_t)n * sizeof *p);
+    return vh_load(some);
+}
+
+INLINE vf vf_add_halves(vf sum, vh a, vh b)
+{
+    return vfmlalq_high_f16(vfmlalq_low_f16(sum, a, b), a, b);
+}
+#endif
+
 /* ---- products of pairs ---- */
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)

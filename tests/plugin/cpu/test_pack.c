@@ -159,7 +159,7 @@ static void same(const float *got, const float *expected, int64_t n, double limi
 /* Rows that take few rows of a, with weights as they are. */
 static bool is_unpacked(const char *row)
 {
-    return strncmp(row, "unpacked", 8) == 0;
+    return strncmp(row, "unpacked", 8) == 0 || strncmp(row, "gemv", 4) == 0;
 }
 
 /* The most rows of a that are tested. */
@@ -201,6 +201,28 @@ static bool is_paired(const char *row)
     return strncmp(row, "gemm_bf16", 9) == 0;
 }
 
+/* A row that multiplies f16 by f16. */
+static bool is_halved(const char *row)
+{
+    return strcmp(row, "gemv_fhm") == 0;
+}
+
+/* The i-th form of a: floats[i % FLOATS]; some are turned. */
+static int form_of(const char *row, int i)
+{
+    return is_halved(row) ? 1 : i;
+}
+
+/* Whether a row is for these types, and for an a that is turned. */
+static bool is_for(const char *row, int32_t a, int32_t b, bool turned)
+{
+    if (is_paired(row))
+        return a != HW_F16 && b == HW_BF16 && !turned;
+    if (is_halved(row))
+        return b == HW_F16; /* so is a: form_of() */
+    return !turned || strncmp(row, "gemv", 4) != 0;
+}
+
 /* One type at each number of rows. */
 static void compare_type(struct row *row, int32_t type)
 {
@@ -216,9 +238,10 @@ static void compare_type(struct row *row, int32_t type)
     for (int i = 0; i < (int)(sizeof m / sizeof m[0]); i++) {
         if (m[i] > most_rows(row->name))
             break;
-        if (is_paired(row->name) && (i % 5 == 4 || floats[i % FLOATS] == HW_F16))
-            continue; /* a is turned, or f16 */
-        struct hw_matmul op = product(&row->portable, b, m[i], i);
+        const int form = form_of(row->name, i);
+        if (!is_for(row->name, floats[form % FLOATS], type, form % 5 == 4))
+            continue;
+        struct hw_matmul op = product(&row->portable, b, m[i], form);
         op.c = TENSOR(expected, HW_F32, m[i], ROWS);
         if (!takes(row, &op))
             break;
@@ -236,7 +259,8 @@ static void fill(void)
 }
 
 static const char *const of_blocks[] = { "blocks", "unpacked", NULL };
-static const char *const of_floats[] = { "gemm", NULL };
+static const char *const of_floats[] = { "gemm", "gemv", NULL };
+static const char *const of_packed_floats[] = { "gemm", NULL };
 static const char *const of_experts[] = { "experts", NULL };
 
 static void compare_blocks(struct row *row)
@@ -328,7 +352,61 @@ static void packed_floats_take_all_forms(void **state)
 {
     (void)state;
     fill();
-    each_row(HW_OP_MATMUL, of_floats, compare_forms);
+    each_row(HW_OP_MATMUL, of_packed_floats, compare_forms);
+}
+
+/* a [m,k] of a type by weights; the first row keeps the bits of MOST_SAME rows of a, which all must
+ * have, for any number of rows of a. */
+enum { MOST_SAME = 15 };
+static float kept[TYPES][MOST_SAME * ROWS];
+static bool any_kept;
+
+static void multiply_same(struct row *row, struct hw_tensor a, struct hw_tensor b,
+                          float *bits)
+{
+    static float got[MOST_SAME * ROWS];
+    const int64_t most = a.extent[0];
+    for (; a.extent[0] > 0; a.extent[0] /= 2) {
+        const int64_t count = a.extent[0] * ROWS;
+        multiply(&row->h, &(struct hw_matmul){ .a = a,
+                                               .b = b,
+                                               .c = TENSOR(got, HW_F32, a.extent[0], ROWS),
+                                               .transpose_b = 1 });
+        if (!any_kept && a.extent[0] == most)
+            memcpy(bits, got, sizeof got);
+        if (memcmp(bits, got, (size_t)count * sizeof(float)) != 0)
+            fail_msg("%s has other bits, with %lld rows by type %d", row->name,
+                     (long long)a.extent[0], b.dtype);
+    }
+}
+
+static void blocks_have_these_bits(struct row *row)
+{
+    for (int i = 0; i < TYPES; i++)
+        multiply_same(row, TENSOR(activations, HW_F32, MOST_SAME, SOME_K),
+                      weights_of(&row->portable, types[i], SOME_K), kept[i]);
+    any_kept = true;
+}
+
+static void halves_have_these_bits(struct row *row)
+{
+    const struct hw_tensor a = TENSOR(typed, HW_F16, 8, 397);
+    harness_convert(&row->portable, a, TENSOR(activations, HW_F32, 8, 397));
+    multiply_same(row, a, weights_of(&row->portable, HW_F16, 397), kept[0]);
+    any_kept = true;
+}
+
+/* Integers are exact, and the order of the sums of floats is that of the text. */
+static void sets_have_the_same_bits(void **state)
+{
+    static const char *const bytes[] = { "blocks_int8", NULL };
+    static const char *const halves[] = { "gemv_fhm", "gemv_neon", NULL };
+    (void)state;
+    fill();
+    any_kept = false;
+    each_row(HW_OP_MATMUL, bytes, blocks_have_these_bits);
+    any_kept = false;
+    each_row(HW_OP_MATMUL, halves, halves_have_these_bits);
 }
 
 /* Types whose codes are multiplied by a scale, and nothing is added; and where that is. */
@@ -663,6 +741,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_take_their_weights),
         cmocka_unit_test(packed_floats_take_all_forms),
+        cmocka_unit_test(sets_have_the_same_bits),
         cmocka_unit_test(infinite_scales_give_infinities),
         cmocka_unit_test(rows_are_the_same_beside_others),
         cmocka_unit_test(experts_take_blocks),
