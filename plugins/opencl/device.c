@@ -430,11 +430,26 @@ static bool shares_memory(const struct plugin *plugin, void *device)
            number(plugin, device, DEVICE_SVM) & SVM_FINE_BUFFER;
 }
 
+/* An instruction for dot products of four bytes with signs; OpenCL C 3.0 has a function for it. */
+static bool has_dots(const struct plugin *plugin, void *device)
+{
+    uint32_t accelerated[6] = { 0 }; /* the first: both with signs */
+    return version(plugin, device) >= 30 &&
+           has_extension(plugin, device, "cl_khr_integer_dot_product") &&
+           !plugin->cl.device_info(device, DEVICE_DOTS, sizeof accelerated, accelerated,
+                                   NULL) &&
+           accelerated[0];
+}
+
 static uint64_t features_of(const struct plugin *plugin, const struct found *found)
 {
     const uint64_t local = number(plugin, found->handle, DEVICE_LOCAL_MEMORY);
     const bool is_cpu = number(plugin, found->handle, DEVICE_TYPE) & TYPE_CPU;
     uint64_t features = RIGHT_MATMUL_ID;
+    if (plugin->host->precision >= HW_PRECISION_INT8)
+        features |= ALLOW_INT8;
+    if (is_cpu || has_dots(plugin, found->handle))
+        features |= DOTS;
     if (is_cpu && local >= 192 << 10)
         features |= ON_CPU;
     if (local >= 32 << 10 && group_of(plugin, found) >= 64)
@@ -490,6 +505,7 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->wide = wide_of(plugin, device->handle);
     device->alignment = alignment_of(plugin, device->handle);
     device->shares = shares_memory(plugin, device->handle);
+    device->dots = has_dots(plugin, device->handle);
     device->choice.features = features_of(plugin, &plugin->device[index]);
     text(plugin, device->handle, DEVICE_NAME, device->name, sizeof device->name);
     text(plugin, device->handle, DEVICE_DRIVER, device->driver, sizeof device->driver);

@@ -19,9 +19,11 @@ static const struct kernel_row rows[] = {
 
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s%s",
+    snprintf(text, size, "%s%s%s%s%s",
              needs & ON_CPU ? "a CPU with 192 KiB of group memory" : "",
              needs & LOCAL_32K ? "32 KiB of group memory" : "",
+             needs & DOTS ? ", dot products of bytes" : "",
+             needs & ALLOW_INT8 ? ", HW_PRECISION=int8" : "",
              needs & RIGHT_MATMUL_ID ? "not PoCL 5, which computes it wrong" : "");
 }
 

@@ -49,9 +49,11 @@ enum { LEAST_GROUP = 32 };
 
 /* What rows may need of a device, in kernels.def. */
 enum feature {
-    ON_CPU = 1,         /* it is a processor, with 192 KiB of group memory */
-    LOCAL_32K = 2,      /* 32 KiB of group memory */
-    RIGHT_MATMUL_ID = 4 /* the implementation computes matmul_id correctly */
+    ON_CPU = 1,          /* it is a processor, with 192 KiB of group memory */
+    LOCAL_32K = 2,       /* 32 KiB of group memory */
+    RIGHT_MATMUL_ID = 4, /* the implementation computes matmul_id correctly */
+    DOTS = 8,            /* dot products of bytes, or a processor, which imitates them */
+    ALLOW_INT8 = 16      /* HW_PRECISION allows bytes */
 };
 
 /* The programs of tuned kernels: those of a kernel have numbers from its own on, which its file in
@@ -61,11 +63,14 @@ enum {
     TUNED_MATMUL_GEMV,
     TUNED_MATMUL_STREAM = TUNED_MATMUL_GEMV + 18,
     STREAM_PROGRAMS = 21,
+    DOTS_PROGRAMS = 16,
     TUNED_MATMUL_TILE = TUNED_MATMUL_STREAM + STREAM_PROGRAMS,
     TUNED_ATTENTION_ROWS = TUNED_MATMUL_TILE + 288,
     TUNED_ATTENTION_SPLIT = TUNED_ATTENTION_ROWS + 16,
     TUNED_ATTENTION_MERGE = TUNED_ATTENTION_SPLIT + 16,
-    TUNED_PROGRAMS = TUNED_ATTENTION_MERGE + 1
+    TUNED_MATMUL_ROUND = TUNED_ATTENTION_MERGE + 1,
+    TUNED_MATMUL_DOTS = TUNED_MATMUL_ROUND + 1,
+    TUNED_PROGRAMS = TUNED_MATMUL_DOTS + DOTS_PROGRAMS
 };
 enum { PORTABLE_PROGRAMS = FORM_COUNT * PORTABLE_COUNT };
 
@@ -96,6 +101,7 @@ struct device {
     uint32_t wide;      /* floats in a vector: 4, 8 or 16 */
     uint32_t alignment; /* of buffers, in bytes */
     bool shares;        /* it has memory that the host sees at any time */
+    bool dots;          /* it has dot products of bytes, and OpenCL C 3.0 */
     struct kernel_choice choice;
     atomic_bool lost;
     _Atomic uint64_t workspaces; /* that queues have had */
@@ -159,6 +165,7 @@ struct launch {
     uint32_t program; /* its number among the tuned ones */
     uint32_t group;   /* work-items */
     int64_t groups;
+    bool dots; /* of bytes: its text is OpenCL C 3.0 where the device has them */
 };
 
 struct tuned {

@@ -7,6 +7,8 @@
 
 extern const struct embedded kernel_text[]; /* the portable kernels in OpenCL C */
 
+#define LANGUAGE "-cl-std=CL1.2"
+
 #define VARIANT_OPTIONS(act, wgt) "-DACT=" #act " -DWGT=" #wgt
 
 static const char *const form_options[FORM_COUNT] = {
@@ -125,7 +127,7 @@ void program_begin(struct device *device, const char *options)
     if (device->cl->device_info(device->handle, DEVICE_SINGLE_CONFIG, sizeof config,
                                 &config, NULL))
         config = 0;
-    snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s%s",
+    snprintf(device->options, sizeof device->options, LANGUAGE "%s%s",
              config & CORRECTLY_ROUNDED ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
              options);
     device->builder.host = device->host;
@@ -233,7 +235,9 @@ static int32_t find_tuned(struct device *device, const struct tuned *tuned,
     const struct recipe recipe = { tuned->name, entry, tuned->name, options };
     snprintf(entry, sizeof entry, "%s_kernel", tuned->name);
     tuned->describe(device, launch, own, sizeof own);
-    snprintf(options, sizeof options, "%s %s", device->options, own);
+    snprintf(options, sizeof options, "%s%s %s",
+             launch->dots && device->dots ? "-cl-std=CL3.0" : LANGUAGE,
+             device->options + sizeof LANGUAGE - 1, own);
     program->group = launch->group;
     return load_program(device, &recipe, program);
 }

@@ -47,8 +47,9 @@ static void describe(const struct device *device, const struct launch *launch,
 {
     const uint32_t number = launch->program - TUNED_MATMUL_STREAM;
     (void)device;
-    snprintf(options, size, "-DGROUP=%u -DB_TYPE=%s -DROWS=%u", (unsigned)launch->group,
-             types[number / ROW_COUNTS].name, 1u << number % ROW_COUNTS);
+    snprintf(options, size, "-DGROUP=%u -DUNITS_IN_GROUP=1 -DB_TYPE=%s -DROWS=%u",
+             (unsigned)launch->group, types[number / ROW_COUNTS].name,
+             1u << number % ROW_COUNTS);
 }
 
 static const struct tuned matmul_stream = { "matmul_stream", choose, describe };

@@ -26,6 +26,13 @@ FUNC float4 four_bf16(GLOBAL const u8 *row, i64 i)
     return as_float4(convert_uint4(*(GLOBAL const ushort4 *)(row + i * 2)) << 16);
 }
 
+FUNC float4 four_of(GLOBAL const u8 *row, int type, i64 i)
+{
+    return type == STORAGE_F32   ? four_f32(row, i)
+           : type == STORAGE_F16 ? four_f16(row, i)
+                                 : four_bf16(row, i);
+}
+
 /* Of blocks, where a row is aligned to them. */
 FUNC float4 four_q8_0(GLOBAL const u8 *row, i64 i)
 {

@@ -95,6 +95,22 @@ END
     run ! built 'Intel(R) OpenCL Graphics' -DCONTRACTS
 }
 
+@test "products of bytes are for devices with dot products in hardware, and OpenCL 3.0" {
+    row()
+    {
+        "$HW" devices --kernels | tee "$BATS_TEST_TMPDIR/rows"
+        grep -qE "matmul_dots$1: " "$BATS_TEST_TMPDIR/rows"
+    }
+    export HW_PRECISION=int8 STANDIN_DEVICES=3.0 STANDIN_EXTENSIONS=cl_khr_integer_dot_product \
+        STANDIN_NUMBERS='0x1075=1 0x1023=32768'
+    row ''
+    local no=' \(not for this device\)'
+    HW_PRECISION=fp16 row "$no"
+    STANDIN_DEVICES=2.0 row "$no"
+    STANDIN_EXTENSIONS=cl_khr_fp16 row "$no"
+    STANDIN_NUMBERS='0x1023=32768' row "$no"
+}
+
 @test "a device is known by its UUID and its place, or by its names" {
     export STANDIN_EXTENSIONS='cl_khr_pci_bus_info cl_khr_device_uuid'
     holds '[x["pci"] for x in d] == ["0000:40:03.1", "0000:41:03.1"]'

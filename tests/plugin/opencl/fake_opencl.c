@@ -214,10 +214,12 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         { 0x1019, 4, 1024 },              /* alignment, in bits */
         { 0x101B, 8, 0x80 },              /* f32: quotients are rounded correctly */
         { 0x101F, 8, FAKE_OPENCL_MEMORY },
-        { 0x1026, 4, 1 }, /* little-endian */
-        { 0x1027, 4, 1 }, /* available */
-        { 0x1028, 4, 1 }, /* has a compiler */
-        { 0x1035, 4, 0 }, /* memory of its own */
+        { 0x1023, 8, 0 },  /* group memory, for tuned kernels, which it cannot run */
+        { 0x1026, 4, 1 },  /* little-endian */
+        { 0x1027, 4, 1 },  /* available */
+        { 0x1028, 4, 1 },  /* has a compiler */
+        { 0x1035, 4, 0 },  /* memory of its own */
+        { 0x1075, 24, 0 }, /* six kinds of dot products that are fast: none */
     };
     const struct fake_device *device = handle;
     const uint32_t pci[] = { 0, 0x40 + (uint32_t)device->index, 3, 1 };
@@ -227,10 +229,10 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
     char text[64];
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].what == what) {
-            uint64_t number = numbers[i].value;
+            uint64_t number[3] = { numbers[i].value };
             if (device->index == (int)device_total - 1)
-                put_other(what, &number);
-            return reply(&number, numbers[i].bytes, room_for, value, size);
+                put_other(what, number);
+            return reply(number, numbers[i].bytes, room_for, value, size);
         }
     switch (what) {
     case 0x102B: /* name */

@@ -14,11 +14,11 @@ setup()
     export OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=10
 }
 
-# clean CASE...: each passes, and Oclgrind has nothing to say.
+# clean CASE...: each passes, and Oclgrind has nothing to say. $row: of this row alone.
 clean()
 {
     for case; do
-        "$CHECKOPS" -p "$case"
+        "$CHECKOPS" ${row+-k "$row"} -p "$case"
         if [ -s "$OCLGRIND_LOG" ]; then
             head -n 40 "$OCLGRIND_LOG"
             return 1
@@ -44,6 +44,11 @@ clean()
     clean 'matmul(m=36,n=68,k=40,b=f32,ta=0,tb=1)' 'matmul(m=36,n=68,k=40,b=f16,ta=1,tb=0)' \
         'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)' \
         'attention(kv=q8_0,tq=1,tmax=150,d=64,dv=32,hq=4,hkv=2,batch=2,lengths=mixed,window=70,causal=1)'
+}
+
+@test "products of bytes" {
+    export HW_PRECISION=int8
+    row=matmul_dots clean 'matmul(a=f32,b=q8_0,c=f32,tb=1,m=5,n=33,k=96)'
 }
 
 @test "kernels without group memory" {

@@ -44,6 +44,13 @@ setup()
     done
 }
 
+# Other types differ in how their units are read, which matmul_stream shares.
+@test "products of bytes are right" {
+    export HW_PRECISION=int8
+    "$CHECKOPS" --quick -o matmul -k matmul_dots -p b=q8_0
+    "$CHECKOPS" --quick -o matmul -k matmul_dots -p b=q5_K
+}
+
 @test "kernels of the application" {
     [ "$OPENCL_KERNEL" ] || skip "missing tool: cmocka (libcmocka-dev)"
     "$OPENCL_KERNEL"
