@@ -36,30 +36,52 @@ static void copy_trimmed(char *to, size_t size, const char *from)
 enum register_index { EAX, EBX, ECX, EDX };
 enum saved_state { STATE_AVX = 0x6, STATE_AVX512 = 0xe6, STATE_AMX = 0x60000 };
 
-/* The register state that the operating system saves (XCR0); 0 if that is not known. */
-static uint64_t saved_state(void)
+/* What cpuid says. A virtual machine takes microseconds to answer, so nothing is asked twice:
+ * cpu.def has the bits of a leaf side by side. */
+struct cpuid {
+    uint32_t first[4];  /* leaf 0: the last one, and the vendor */
+    uint32_t last_name; /* of the leaves from 0x80000000 on */
+    uint32_t leaf, subleaf, regs[4];
+};
+
+static void cpuid_begin(struct cpuid *id)
 {
-    uint32_t eax, ebx, ecx, edx;
-    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_OSXSAVE))
+    memset(id, 0, sizeof *id);
+    __cpuid(0, id->first[EAX], id->first[EBX], id->first[ECX], id->first[EDX]);
+    id->last_name = __get_cpuid_max(0x80000000u, NULL);
+}
+
+/* Four registers; zeros if there is no such leaf. */
+static const uint32_t *cpuid_leaf(struct cpuid *id, uint32_t leaf, uint32_t subleaf)
+{
+    if (leaf == id->leaf && subleaf == id->subleaf)
+        return id->regs;
+    id->leaf = leaf;
+    id->subleaf = subleaf;
+    memset(id->regs, 0, sizeof id->regs);
+    if (leaf <= (leaf < 0x80000000u ? id->first[EAX] : id->last_name))
+        __cpuid_count(leaf, subleaf, id->regs[EAX], id->regs[EBX], id->regs[ECX],
+                      id->regs[EDX]);
+    return id->regs;
+}
+
+/* The register state that the operating system saves (XCR0); 0 if that is not known. */
+static uint64_t saved_state(struct cpuid *id)
+{
+    uint32_t eax, edx;
+    if (!(cpuid_leaf(id, 1, 0)[ECX] & bit_OSXSAVE))
         return 0;
     __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
     return (uint64_t)edx << 32 | eax;
 }
 
-static bool cpuid_bit(uint32_t leaf, uint32_t subleaf, enum register_index index, int bit)
+static uint64_t read_features(struct cpuid *id)
 {
-    uint32_t regs[4] = { 0 };
-    if (!__get_cpuid_count(leaf, subleaf, &regs[0], &regs[1], &regs[2], &regs[3]))
-        return false;
-    return regs[index] >> bit & 1;
-}
-
-static uint64_t read_features(void)
-{
-    const uint64_t saved = saved_state();
+    const uint64_t saved = saved_state(id);
     uint64_t features = 0;
 #define X86(NAME, leaf, subleaf, register, bit, state)                                     \
-    if (((uint64_t)(state) & ~saved) == 0 && cpuid_bit(leaf, subleaf, register, bit))      \
+    if (((uint64_t)(state) & ~saved) == 0 &&                                               \
+        (cpuid_leaf(id, leaf, subleaf)[register] >> (bit)&1))                              \
         features |= HAS(NAME);
 #include "cpu.def"
     return features;
@@ -81,37 +103,37 @@ static uint64_t read_tiers(uint64_t features, char *arch, size_t size)
     return tiers;
 }
 
-static void read_names(struct machine *machine, const char *root)
+static void read_name(struct machine *machine, struct cpuid *id)
 {
-    uint32_t regs[12], leaf[4];
-    char text[sizeof regs + 1] = "";
-    (void)root;
+    char text[3 * sizeof id->regs + 1] = "";
+    for (uint32_t i = 0; i < 3; i++)
+        memcpy(text + i * sizeof id->regs, cpuid_leaf(id, 0x80000002u + i, 0),
+               sizeof id->regs);
+    copy_trimmed(machine->name, sizeof machine->name, text);
+}
 
-    if (__get_cpuid(0x80000004u, &leaf[0], &leaf[1], &leaf[2], &leaf[3])) {
-        for (uint32_t i = 0; i < 3; i++)
-            __get_cpuid(0x80000002u + i, &regs[4 * i], &regs[4 * i + 1], &regs[4 * i + 2],
-                        &regs[4 * i + 3]);
-        memcpy(text, regs, sizeof regs);
-        copy_trimmed(machine->name, sizeof machine->name, text);
-    }
-    if (__get_cpuid(0, &leaf[0], &leaf[1], &leaf[2], &leaf[3])) {
-        memcpy(text, &leaf[1], 4);
-        memcpy(text + 4, &leaf[3], 4);
-        memcpy(text + 8, &leaf[2], 4);
-        text[12] = '\0';
-        copy_trimmed(machine->vendor, sizeof machine->vendor,
-                     strcmp(text, "GenuineIntel") == 0   ? "Intel"
-                     : strcmp(text, "AuthenticAMD") == 0 ? "AMD"
-                                                         : text);
-    }
+static void read_vendor(struct machine *machine, const struct cpuid *id)
+{
+    char text[13] = "";
+    memcpy(text, &id->first[EBX], 4);
+    memcpy(text + 4, &id->first[EDX], 4);
+    memcpy(text + 8, &id->first[ECX], 4);
+    copy_trimmed(machine->vendor, sizeof machine->vendor,
+                 strcmp(text, "GenuineIntel") == 0   ? "Intel"
+                 : strcmp(text, "AuthenticAMD") == 0 ? "AMD"
+                                                     : text);
 }
 
 static void read_processor(struct machine *machine, const char *root)
 {
-    const uint64_t features = read_features();
+    struct cpuid id;
+    (void)root;
+    cpuid_begin(&id);
+    const uint64_t features = read_features(&id);
     machine->features = features |
                         read_tiers(features, machine->arch, sizeof machine->arch);
-    read_names(machine, root);
+    read_name(machine, &id);
+    read_vendor(machine, &id);
 }
 
 #else
