@@ -51,8 +51,23 @@ load common
     says ' +open, new process +[0-9]+ .*'
     hw bench open --repetitions=3 --json
     succeeds
-    json "[r['how'] for r in d['results']] == ['cold', 'new process', 'again']"
+    json "[r['how'] for r in d['results']] == ['plugin', 'cold', 'new process', 'again']"
     json "all(r['open']['median'] > 0 for r in d['results'])"
+}
+
+@test "open measures one plugin alone" {
+    needs_cpu
+    export HW_BACKENDS=cpu
+    hw bench open --repetitions=2 -d cpu:0
+    succeeds
+    says '  the plugin of cpu:0 alone, without the library,'
+    says ' +of this: dlopen of its file +[0-9]+ .*'
+    hw bench open --repetitions=2 -d cpu:0 --json
+    succeeds
+    json "d['results'][0]['device'] == 'cpu:0'"
+    json "d['results'][0]['load']['median'] > 0 and d['results'][0]['start']['median'] > 0"
+    hw bench open --repetitions=2 -d cpu:7
+    fails 1 'cpu:7'
 }
 
 @test "sizes are powers of two and say so" {

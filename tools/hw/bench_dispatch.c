@@ -10,15 +10,14 @@
 
 #include "bench.h"
 #include "command.h"
+#include "direct.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
 #include "report.h"
 
 #include <hw/hw.h>
-#include <hw/plugin.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,104 +32,44 @@ enum {
 
 /* ---- The plugin without the library -------------------------------------------------------- */
 
-struct direct {
-    struct hw_host host;
-    struct hw_plugin table;
-    void *library, *self, *device, *queue;
+/* The plugin, and memory for operands. The library has loaded it, too, so it stays loaded. */
+struct entered {
+    struct direct plugin;
     struct hw_buffer memory;
-    char why[512];
 };
 
-static void host_log(void *instance, int32_t level, const char *text)
+static void leave(struct entered *entered)
 {
-    (void)instance, (void)level, (void)text;
-}
-
-static int32_t host_fail(void *instance, int32_t status, const char *text)
-{
-    struct direct *direct = instance;
-    snprintf(direct->why, sizeof direct->why, "%s", text);
-    return status;
-}
-
-/* There is no limit. */
-static int32_t host_count(void *instance, void *device, int64_t bytes)
-{
-    (void)instance, (void)device, (void)bytes;
-    return HW_OK;
-}
-
-static void direct_close(struct direct *direct)
-{
-    if (direct->memory.impl)
-        direct->table.buffer_free(direct->device, &direct->memory);
-    if (direct->queue)
-        direct->table.queue_close(direct->queue);
-    if (direct->device)
-        direct->table.device_close(direct->device);
-    if (direct->self)
-        direct->table.close(direct->self);
-    /* The library has loaded it, too, so it stays loaded. */
-    if (direct->library)
-        dlclose(direct->library);
-}
-
-/* The symbol as a function. ISO C has no cast for this; POSIX guarantees that it works. */
-static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plugin *)
-{
-    int32_t (*entry)(const struct hw_host *, struct hw_plugin *) = NULL;
-    void *symbol = dlsym(library, "hw_plugin_entry");
-    memcpy(&entry, &symbol, sizeof entry);
-    return entry;
+    if (entered->memory.impl)
+        entered->plugin.table.buffer_free(entered->plugin.device, &entered->memory);
+    direct_close(&entered->plugin);
 }
 
 /* Gives both sides the same data, because leftover numbers may be slow ones. */
-static int32_t clear_memory(struct direct *direct)
+static int32_t clear_memory(struct entered *entered)
 {
     static char zeros[MEMORY];
     const struct hw_transfer transfer = { .size = sizeof transfer,
-                                          .dst = &direct->memory,
+                                          .dst = &entered->memory,
                                           .src_host = zeros,
                                           .bytes = sizeof zeros };
-    int32_t status = direct->table.transfer(direct->queue, &transfer);
-    return status ? status : direct->table.queue_wait(direct->queue);
+    const struct direct *plugin = &entered->plugin;
+    const int32_t status = plugin->table.transfer(plugin->queue, &transfer);
+    return status ? status : plugin->table.queue_wait(plugin->queue);
 }
 
 /* Enters the plugin at `path` and opens its device `index`. */
-static bool direct_open(struct direct *direct, const char *path, int32_t index)
+static bool enter(struct entered *entered, const char *path, int32_t index)
 {
-    int32_t (*entry)(const struct hw_host *, struct hw_plugin *);
-    const struct hw_queue_desc desc = { .size = sizeof desc };
-
-    *direct = (struct direct){
-        .host = { .size = sizeof direct->host,
-                  .abi_min = HW_ABI_OLDEST,
-                  .abi_max = HW_ABI_VERSION,
-                  .instance = direct,
-                  .log = host_log,
-                  .fail = host_fail,
-                  .cache_dir = "",
-                  .kernel = "",
-                  .threads = 1,
-                  .abi = HW_ABI_VERSION,
-                  .count_memory = host_count },
-        .table = { .size = sizeof direct->table },
-        .why = "the plugin gave no reason",
-    };
-    direct->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!direct->library || !(entry = entry_of(direct->library)) ||
-        entry(&direct->host, &direct->table) ||
-        direct->table.open(&direct->host, &direct->self) ||
-        direct->table.device_open(direct->self, index, &direct->device) ||
-        direct->table.queue_open(direct->device, &desc, &direct->queue) ||
-        direct->table.buffer_alloc(direct->device, MEMORY, 0, &direct->memory) ||
-        clear_memory(direct)) {
-        complain("dispatch: cannot enter %s directly: %s", path,
-                 direct->library ? direct->why : dlerror());
-        direct_close(direct);
-        return false;
-    }
-    return true;
+    struct direct *plugin = &entered->plugin;
+    entered->memory = (struct hw_buffer){ 0 };
+    if (direct_load(plugin, path) && direct_start(plugin, index, 1) &&
+        !plugin->table.buffer_alloc(plugin->device, MEMORY, 0, &entered->memory) &&
+        !clear_memory(entered))
+        return true;
+    complain("dispatch: cannot enter %s directly: %s", path, plugin->why);
+    leave(entered);
+    return false;
 }
 
 /* ---- One op, both ways --------------------------------------------------------------------- */
@@ -302,13 +241,13 @@ static bool wanted(const struct bench *bench, const char *name)
 
 /* Calls whose operands move do not touch the memory of each other. */
 static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
-                       struct direct *direct)
+                       struct entered *entered)
 {
     uint64_t most = 0;
     for (int i = 0; i < VERIFY_CALLS; i++) {
         uint64_t bytes = 0;
         if (!verify_call(op, i, buffer, &pair->ours.args[i], &bytes) ||
-            !verify_call(op, i, &direct->memory, &pair->theirs.args[i], &bytes) ||
+            !verify_call(op, i, &entered->memory, &pair->theirs.args[i], &bytes) ||
             bytes > MEMORY / (CALLS + 1)) {
             complain("dispatch: %s: no cases to measure, or out of memory", hw_op_name(op));
             return false;
@@ -342,20 +281,20 @@ static int run_subject(const struct bench *bench, const struct subject *subject,
 }
 
 static int run_subjects(const struct bench *bench, int repetitions, struct hw_queue *queue,
-                        struct hw_buffer *buffer, struct direct *direct)
+                        struct hw_buffer *buffer, struct entered *entered)
 {
-    struct pair pair = { .queue = queue, .direct = direct };
+    struct pair pair = { .queue = queue, .direct = &entered->plugin };
     int status = 0;
 
     for (uint32_t op = 0; op < HW_OP_COUNT && !status; op++) {
         if (!wanted(bench, subjects[op].name))
             continue;
-        if (!subjects[op].has(direct->table.ops)) {
+        if (!subjects[op].has(entered->plugin.table.ops)) {
             if (out_is_text())
                 say("  %-12s the plugin does not have it\n", subjects[op].name);
             continue;
         }
-        status = make_calls(&pair, op, buffer, direct)
+        status = make_calls(&pair, op, buffer, entered)
                      ? run_subject(bench, &subjects[op], &pair, repetitions)
                      : EXIT_FAILED;
     }
@@ -380,7 +319,7 @@ int measure_dispatch(const struct bench *bench)
     struct hw_queue *queue = NULL;
     struct hw_buffer *buffer = NULL;
     struct report report;
-    struct direct direct;
+    struct entered entered;
     int repetitions = bench->repetitions ? bench->repetitions : REPETITIONS;
     int status = EXIT_FAILED;
 
@@ -394,7 +333,7 @@ int measure_dispatch(const struct bench *bench)
         complain("dispatch: %s", hw_message());
         goto close;
     }
-    if (!direct_open(&direct, report_plugin_path(&report, device), device_index(device)))
+    if (!enter(&entered, report_plugin_path(&report, device), device_index(device)))
         goto close;
     if (out_is_text())
         say("\ndispatch on %s: nanoseconds per call on few elements, %d times %d calls each way,\n"
@@ -403,8 +342,8 @@ int measure_dispatch(const struct bench *bench)
             "  op          shapes  struct     library   direct     cost    p10    p90   cycles"
             "  ns@3GHz\n",
             hw_device_name(device), repetitions, CALLS, VERIFY_CALLS);
-    status = run_subjects(bench, repetitions, queue, buffer, &direct);
-    direct_close(&direct);
+    status = run_subjects(bench, repetitions, queue, buffer, &entered);
+    leave(&entered);
 close:
     hw_buffer_free(buffer);
     hw_queue_close(queue);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_open.c - the cost of opening a context: in a new process, with and without the
- * plugin files in the page cache, and again in the same process.
+ * plugin files in the page cache, and again in the same process; and that of one plugin alone.
  *
  * A forked child that has not opened anything is a new process. dlopen() of the same files
  * alone, also in new processes, is measured beside it. The difference is the library's own
@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "command.h"
+#include "direct.h"
 #include "measure.h"
 #include "output.h"
 #include "report.h"
@@ -123,6 +124,39 @@ static json_t *dlopen_once(const json_t *files)
         if (!dlopen(json_string_value(file), RTLD_NOW | RTLD_LOCAL))
             return json_pack("{s:s}", "error", dlerror());
     return json_pack("{s:f, s:f}", "open", now_ns() - start, "close", 0.0);
+}
+
+/* {"name", "path", "index"} of a device; {}, with a complaint, if there is none. */
+static json_t *find_device(const json_t *name)
+{
+    const char *word = json_string_value(name);
+    struct report report;
+    if (!report_open_for(&report, word, NULL))
+        return NULL;
+    struct hw_device *device = report_listed(&report, word);
+    json_t *found = device ? json_pack("{s:s, s:s, s:i}", "name", hw_device_name(device),
+                                       "path", report_plugin_path(&report, device), "index",
+                                       device_index(device))
+                           : json_object();
+    report_close(&report);
+    return found;
+}
+
+/* {"load", "start": ns} of the plugin of a device, or {"error"}. */
+static json_t *start_once(const json_t *device)
+{
+    struct direct plugin;
+    const double start = now_ns();
+    const bool loaded = direct_load(&plugin, text_of(device, "path"));
+    const double middle = now_ns();
+    const bool started = loaded &&
+                         direct_start(&plugin, (int32_t)number_of(device, "index"), 0);
+    const double end = now_ns();
+    json_t *reply = started ? json_pack("{s:f, s:f}", "load", middle - start, "start",
+                                        end - middle)
+                            : json_pack("{s:s}", "error", plugin.why);
+    direct_close(&plugin);
+    return reply;
 }
 
 /* The share of the pages of a file that are in memory; 0 if unknown. */
@@ -282,8 +316,6 @@ static int measure_all(const struct bench *bench, const json_t *first)
            measure_new(&fresh, first, false, &stayed, (size_t)count) &&
            measure_again(&again, (size_t)many);
     if (good) {
-        if (out_is_text())
-            say("  %-44s   median      min      p90\n", "");
         report_series(bench, &cold);
         report_series(bench, &fresh);
         report_series(bench, &again);
@@ -296,6 +328,65 @@ static int measure_all(const struct bench *bench, const json_t *first)
     free(again.open);
     return good ? 0 : EXIT_FAILED;
 }
+
+/* ---- One plugin alone ---------------------------------------------------------------------- */
+
+static void report_plugin(const struct bench *bench, const json_t *device, double *us,
+                          size_t count)
+{
+    const struct spread whole = spread_of(us, count), load = spread_of(us + count, count),
+                        start = spread_of(us + 2 * count, count);
+    json_array_append_new(bench->results,
+                          json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "bench",
+                                    "open", "how", "plugin", "device",
+                                    text_of(device, "name"), "unit", "us", "repetitions",
+                                    (int)count, "open", spread_json(whole), "load",
+                                    spread_json(load), "start", spread_json(start)));
+    if (!out_is_text())
+        return;
+    say("  %-44s   median      min      p90\n", "");
+    say("  the plugin of %s alone, without the library,\n", text_of(device, "name"));
+    print_row("  new process", whole);
+    print_row("  of this: dlopen of its file", load);
+    print_row("  of this: itself, its device, rows, a queue", start);
+}
+
+/* us: how long both take, loading, starting. */
+static bool measure_plugin(const struct bench *bench, const json_t *device, double *us,
+                           size_t count)
+{
+    bool good = true;
+    for (size_t i = 0; i < count && good; i++) {
+        json_t *reply = in_new_process(start_once, device);
+        good = reply && !json_object_get(reply, "error");
+        if (reply && !good)
+            complain("open: %s", text_of(reply, "error"));
+        us[count + i] = number_of(reply, "load") / 1000;
+        us[2 * count + i] = number_of(reply, "start") / 1000;
+        us[i] = us[count + i] + us[2 * count + i];
+        json_decref(reply);
+    }
+    if (good)
+        report_plugin(bench, device, us, count);
+    return good;
+}
+
+/* Before this process loads any: the new ones inherit what it has loaded. */
+static int measure_one_plugin(const struct bench *bench)
+{
+    const size_t count = (size_t)(bench->repetitions ? bench->repetitions : REPETITIONS);
+    json_t *name = bench->device ? json_string(bench->device) : NULL;
+    json_t *device = in_new_process(find_device, name);
+    double *us = calloc(3 * count, sizeof *us);
+    const bool good = us && json_object_get(device, "path") &&
+                      measure_plugin(bench, device, us, count);
+    free(us);
+    json_decref(device);
+    json_decref(name);
+    return good ? 0 : EXIT_FAILED;
+}
+
+/* ---- All of it ----------------------------------------------------------------------------- */
 
 int measure_open(const struct bench *bench)
 {
@@ -313,7 +404,9 @@ int measure_open(const struct bench *bench)
                 number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s",
                 json_array_size(files), json_array_size(files) == 1 ? "" : "s",
                 json_array_size(json_object_get(first, "loaded")));
-        status = measure_all(bench, first);
+        status = measure_one_plugin(bench);
+        if (!status)
+            status = measure_all(bench, first);
     }
     json_decref(first);
     return status;
