@@ -217,6 +217,17 @@ load common
     done
 }
 
+@test "threads measures what sharing an op costs" {
+    needs_cpu
+    hw bench threads --repetitions=2
+    succeeds
+    says ' +4096 +[0-9]+ +[0-9]+ +-?[0-9]+ +-?[0-9]+ +-?[0-9]+'
+    hw bench threads --repetitions=2 --json
+    succeeds
+    json "[r['elements'] for r in d['results']] == [4096, 8192, 16384]"
+    json "all(r['one'] > 0 and r['two'] > 0 and 'median' in r['cost'] for r in d['results'])"
+}
+
 @test "peaks measures the processor, its caches and memory" {
     HW_THREADS=2 hw bench peaks --seconds=0.002 --json
     succeeds

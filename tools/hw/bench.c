@@ -31,6 +31,7 @@ static const struct measurement {
     { "copy", measure_copies, takes_no_words, true },
     { "overhead", measure_overhead, takes_no_words, false },
     { "peaks", measure_peaks, takes_no_words, false },
+    { "threads", measure_threads, takes_no_words, false },
     { "ops", measure_ops, ops_accepts, false },
     { "products", measure_products, products_accepts, false },
     { "rival", measure_rival, rival_accepts, false },
@@ -50,6 +51,7 @@ static const struct manual manual = {
         "                    dispatch, compute, readback\n"
         "  peaks             what the host's processor does at best, on one thread and on all:\n"
         "                    arithmetic, and reads from its caches and memory\n"
+        "  threads           what it costs that two threads of the CPU plugin share an op\n"
         "  ops [OP...]       the ops\n"
         "  products [TYPE:MxNxK...]\n"
         "                    products on the host's processor with weights from memory, as\n"
@@ -62,7 +64,7 @@ static const struct manual manual = {
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
     .arguments =
-        "[OPTION...] [dispatch|open|copy|overhead|peaks|ops|products|rival [WORD...]]",
+        "[OPTION...] [dispatch|open|copy|overhead|peaks|threads|ops|products|rival [WORD...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
@@ -128,7 +130,8 @@ int cmd_bench(int argc, const char **argv)
         { "device", 'd', POPT_ARG_STRING, &device, 0,
           "the device to measure, or a plugin file (the recommended device)", "DEVICE" },
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
-          "dispatch, open, copy, overhead: how often to measure (2000, 25, 20, 50)", "N" },
+          "dispatch, open, copy, overhead, threads: how often (2000, 25, 20, 50, 200)",
+          "N" },
         { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
           "peaks, ops, products: how long to measure each (0.1, 0.2, 0.5)", "S" },
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,
