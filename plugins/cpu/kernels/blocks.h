@@ -272,23 +272,22 @@ static inline const char *plan_blocks(struct plan *plan, const struct kernel_row
     if (op->b.layout > PACKED_LAYOUT ||
         !packed_panel_bytes(op->b.dtype, PACKED_MOST_ELEMENTS))
         return "b: not blocks that this row knows";
-    for (int i = 0; i + 2 < op->b.rank; i++)
-        if (op->b.extent[i] != 1)
-            return "b: more than one matrix";
+    if (op->b.layout && plan->groups > 0 && matrices_of(plan).count > 1)
+        return "b: more than one packed matrix";
     if ((double)rows_of(plan) * (double)m->k > 0x1p42)
         return "too many rows to prepare at once";
     return NULL;
 }
 
-/* The panels of tile `i`; those that are not packed yet are written to `own`. A panel beyond the
- * last one is that again. */
-static inline void find_panels(const struct plan *plan, int64_t i, void *own,
-                               const uint8_t *panel[PANELS])
+/* The panels of tile `i` of a matrix; those that are not packed yet are written to `own`. A panel
+ * beyond the last one is that again. */
+static inline void find_panels(const struct plan *plan, int64_t matrix, int64_t i,
+                               void *own, const uint8_t *panel[PANELS])
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
     const int64_t bytes = (int64_t)packed_panel_bytes(b->dtype, m->k);
-    char *from = (char *)plan->pointer[2] + m->b.offset;
+    char *from = matrix_of_b(plan, matrix);
     for (int p = 0; p < PANELS; p++) {
         const int64_t row = (i * PANELS + p) * PACKED_ROWS, left = m->n - row;
         if (left <= 0) {

@@ -62,23 +62,25 @@ static int64_t some_rows(const struct tiles *tiles, const struct float_tile *til
     return n;
 }
 
-/* A group: all rows of c, in the columns of a tile of b. */
+/* A group: all rows of a matrix of c, in the columns of a tile of b. */
 static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const struct tiles tiles = tiles_of(m->b_type);
-    const int64_t rows = rows_of(plan);
+    const int64_t rows = matrices_of(plan).rows, across = tiles_across(plan);
     float sums[TOKENS * TILE_ROWS];
     for (int64_t i = first; i < end; i++) {
         struct float_tile tile = { .units = units_of(plan),
                                    .stride = float_pitch(plan),
                                    .sums = sums };
-        find_panels(plan, i, plan_own(plan, thread), tile.panel);
-        for (int64_t r = 0, n; r < rows; r += n) {
+        const int64_t matrix = i / across, col = i % across * TILE_ROWS;
+        const int64_t from = matrix * rows, to = from + rows;
+        find_panels(plan, matrix, i % across, plan_own(plan, thread), tile.panel);
+        for (int64_t r = from, n; r < to; r += n) {
             tile.x = row_of_x(plan, r);
-            n = some_rows(&tiles, &tile, rows - r);
+            n = some_rows(&tiles, &tile, to - r);
             for (int64_t t = 0; t < n; t++)
-                put_row(plan, r + t, i * TILE_ROWS, sums + t * TILE_ROWS);
+                put_row(plan, r + t, col, sums + t * TILE_ROWS);
         }
     }
 }
@@ -89,7 +91,7 @@ const char *PLAN(blocks)(struct plan *plan, const struct kernel_row *row, const 
     if (why || plan->groups == 0)
         return why;
     plan->run = run_tiles;
-    plan->groups = tiles_across(plan);
+    plan->groups = matrices_of(plan).count * tiles_across(plan);
     plan->work /= 2;
     plan_prepare(plan, prepare_floats, float_row_bytes(plan));
     plan->own_bytes = own_panel_bytes(plan);

@@ -442,7 +442,7 @@ static int64_t rows_of_group(const struct plan *plan)
     enum { CACHE = 384 << 10 };
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
-    const int64_t rows = rows_of(plan),
+    const int64_t rows = matrices_of(plan).rows,
                   bytes = m->k / PACKED_RUN * (int64_t)sizeof(struct run) / TOGETHER;
     const int64_t most = bytes ? CACHE / bytes / TOKENS * TOKENS : rows;
     return !b->layout || rows <= most ? rows : most < 4 * TOKENS ? 4 * TOKENS : most;
@@ -450,16 +450,17 @@ static int64_t rows_of_group(const struct plan *plan)
 
 static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
-    const int64_t across = tiles_across(plan), rows = rows_of(plan);
-    const int64_t some = rows_of_group(plan);
+    const int64_t across = tiles_across(plan), rows = matrices_of(plan).rows;
+    const int64_t some = rows_of_group(plan), down = (rows + some - 1) / some;
     float *own = plan_own(plan, thread);
     for (int64_t i = first; i < end; i++) {
-        const int64_t row = i / across * some, left = rows - row;
+        const int64_t matrix = i / across / down, row = i / across % down * some;
+        const int64_t left = rows - row, from = matrix * rows + row;
         struct tile tile = { .units = units_of(plan) };
-        find_panels(plan, i % across, own + float_pitch(plan),
+        find_panels(plan, matrix, i % across, own + float_pitch(plan),
                     tile.panel); /* after the floats of a row */
-        multiply_rows(plan, &tile, i % across * TILE_ROWS, row,
-                      row + (left < some ? left : some), own);
+        multiply_rows(plan, &tile, i % across * TILE_ROWS, from,
+                      from + (left < some ? left : some), own);
     }
 }
 
@@ -469,12 +470,14 @@ const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
     const char *why = plan_blocks(plan, row, args);
     if (why)
         return why;
-    const int64_t rows = rows_of(plan);
     if (plan->groups == 0)
         return NULL;
+    const struct matrices all = matrices_of(plan);
+    if (all.count > 1 && all.rows % TOGETHER)
+        return "rows of two matrices lie together";
     const int64_t some = rows_of_group(plan);
     plan->run = run_tiles;
-    plan->groups = (rows + some - 1) / some * tiles_across(plan);
+    plan->groups = all.count * ((all.rows + some - 1) / some) * tiles_across(plan);
     plan->work /= 8;
     plan_prepare(plan, prepare_rows, 1);
     plan->shared_bytes += (uint64_t)runs_of(plan) * sizeof(struct run);

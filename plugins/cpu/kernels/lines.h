@@ -41,6 +41,32 @@ static inline int64_t rows_of(const struct plan *plan)
     return (c->rank == 4 ? c->extent[0] : 1) * m->batch1 * m->m;
 }
 
+/* Where b is a single matrix, all rows of a are multiplied by it together. */
+struct matrices {
+    int64_t count, rows; /* of a and c, for each */
+};
+
+static inline struct matrices matrices_of(const struct plan *plan)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
+    int64_t several = 1;
+    for (int i = 0; i + 2 < b->rank; i++)
+        several *= b->extent[i];
+    return several == 1 ? (struct matrices){ 1, rows_of(plan) }
+                        : (struct matrices){ rows_of(plan) / m->m, m->m };
+}
+
+/* What matrix number `matrix` of c is multiplied by. */
+static inline char *matrix_of_b(const struct plan *plan, int64_t matrix)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const int64_t i0 = matrix / m->batch1 / m->b_repeat0,
+                  i1 = matrix % m->batch1 / m->b_repeat1;
+    return (char *)plan->pointer[2] + m->b.offset + i0 * m->b.stride[0] +
+           i1 * m->b.stride[1];
+}
+
 static inline struct lines lines_of(const struct plan *plan)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;

@@ -192,22 +192,6 @@ static inline void set_strip(struct square *q, const struct lines *l, int64_t co
 
 /* ---- matmul ---- */
 
-/* Where b is a single matrix, all rows of a are multiplied by it together. */
-struct matrices {
-    int64_t count, rows; /* of a and c, for each */
-};
-
-static inline struct matrices matrices_of(const struct plan *plan)
-{
-    const struct matmul_args *m = &plan->lowered.args.matmul;
-    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
-    int64_t several = 1;
-    for (int i = 0; i + 2 < b->rank; i++)
-        several *= b->extent[i];
-    return several == 1 ? (struct matrices){ 1, rows_of(plan) }
-                        : (struct matrices){ rows_of(plan) / m->m, m->m };
-}
-
 static inline void matmul_group(const struct plan *plan, int64_t group, square_fn *multiply,
                                 uint32_t thread)
 {
@@ -215,10 +199,7 @@ static inline void matmul_group(const struct plan *plan, int64_t group, square_f
     const struct lines l = lines_of(plan);
     const int64_t rows = matrices_of(plan).rows, across = strips_of(plan);
     const int64_t matrix = group / across, end = matrix * rows + rows;
-    const int64_t i0 = matrix / m->batch1 / m->b_repeat0,
-                  i1 = matrix % m->batch1 / m->b_repeat1;
-    const char *b = (const char *)plan->pointer[2] + m->b.offset + i0 * m->b.stride[0] +
-                    i1 * m->b.stride[1];
+    const char *b = matrix_of_b(plan, matrix);
     for (int64_t r = matrix * rows; r < end;) {
         struct square q;
         set_strip(&q, &l, group % across * STRIP, b, m->b.stride[2]);
@@ -362,7 +343,7 @@ static inline const char *plan_unpacked(struct plan *plan, const struct kernel_r
         return NULL;
     }
     const struct matrices all = matrices_of(plan);
-    if (all.count == 1 && all.rows > most(l.b_type))
+    if (all.rows > most(l.b_type))
         return "rows of a that are worth packing for";
     plan->groups = all.count * strips_of(plan);
     return NULL;
