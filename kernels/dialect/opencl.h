@@ -41,12 +41,12 @@ FUNC u32 bits_of_f32(float f)
 }
 
 /* a * b, rounded before it is added to anything. A compiler that contracts in spite of the pragma
- * (CONTRACTS: see the quirks of the plugin) cannot know that the bits added here are none: a launch
- * has at most three dimensions. */
+ * (HW_CONTRACTS: see the quirks of the plugin) cannot know that the bits added here are none: a
+ * launch has at most three dimensions. */
 FUNC float mul_exact(float a, float b)
 {
 #pragma OPENCL FP_CONTRACT OFF
-#ifdef CONTRACTS
+#ifdef HW_CONTRACTS
     return as_float(as_uint(a * b) | get_work_dim() >> 2);
 #else
     return a * b;

@@ -82,7 +82,7 @@ static const struct quirk {
       .why = "PoCL 5 compiles matmul_id wrong, so another device computes it" },
     { .platform = "Intel(R) OpenCL",
       .driver = "",
-      .options = " -DCONTRACTS",
+      .options = " -DHW_CONTRACTS",
       .why = "its compiler contracts products and sums where it must not" },
     { .platform = "rusticl",
       .driver = "22.",
@@ -448,10 +448,11 @@ static uint64_t features_of(const struct plugin *plugin, const struct found *fou
     uint64_t features = RIGHT_MATMUL_ID;
     if (plugin->host->precision >= HW_PRECISION_INT8)
         features |= ALLOW_INT8;
-    if (is_cpu || has_dots(plugin, found->handle))
-        features |= DOTS;
     if (is_cpu && local >= 192 << 10)
-        features |= ON_CPU;
+        features |= ON_CPU |
+                    DOTS; /* for tests: another row stands above the one with dots */
+    if (!is_cpu && has_dots(plugin, found->handle))
+        features |= DOTS;
     if (local >= 32 << 10 && group_of(plugin, found) >= 64)
         features |= LOCAL_32K;
     return features & ~found->lacks;

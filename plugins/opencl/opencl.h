@@ -80,8 +80,8 @@ struct found {
     char platform[128];
     uint32_t number;     /* on its platform */
     uint32_t group_most; /* work-items of a group */
-    uint64_t lacks;      /* of enum feature, because of quirks, as is the next one */
-    const char *options; /* for the compiler */
+    uint64_t lacks;      /* of enum feature, because of quirks */
+    const char *options; /* for the compiler, because of quirks */
 };
 
 struct plugin {

@@ -404,7 +404,10 @@ int measure_open(const struct bench *bench)
                 number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s",
                 json_array_size(files), json_array_size(files) == 1 ? "" : "s",
                 json_array_size(json_object_get(first, "loaded")));
-        status = measure_one_plugin(bench);
+        if (bench->device || number_of(first, "devices") > 0)
+            status = measure_one_plugin(bench);
+        else
+            status = 0;
         if (!status)
             status = measure_all(bench, first);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_threads.c - what it costs that two threads of the CPU plugin share an op: it wakes nobody,
- * as in a model, whose ops follow each other. An op on two threads takes as long as one of half the
- * size on one thread, and longer by the way to the other thread and back. */
+/* bench_threads.c - what it costs that two threads of the CPU plugin share an op. Calls follow each
+ * other, as in a model, so that no thread has to be woken. An op on two threads takes as long as
+ * one of half the size on one thread, and longer by the way to the other thread and back. */
 #include "bench.h"
 #include "command.h"
 #include "measure.h"
@@ -49,19 +49,22 @@ static void side_close(struct side *side)
     report_close(&side->report);
 }
 
-/* Nanoseconds of a call. */
-static double time_calls(const struct side *side, int64_t elements)
+/* Nanoseconds of a call; false, with a complaint, if calls fail. */
+static bool time_calls(const struct side *side, int64_t elements, double *ns)
 {
     static float x[MOST], y[MOST];
     const struct hw_silu op = { .x = hw_host_1d(x, HW_F32, elements),
                                 .y = hw_host_1d(y, HW_F32, elements) };
-    double start = 0;
-    for (int i = 0; i < WARMTH + CALLS; i++) {
-        if (i == WARMTH)
-            start = now_ns();
-        hw_silu(side->queue, &op);
-    }
-    return (now_ns() - start) / CALLS;
+    enum hw_status status = HW_OK;
+    for (int i = 0; i < WARMTH && !status; i++)
+        status = hw_silu(side->queue, &op);
+    const double start = now_ns();
+    for (int i = 0; i < CALLS && !status; i++)
+        status = hw_silu(side->queue, &op);
+    *ns = (now_ns() - start) / CALLS;
+    if (status)
+        complain("threads: %s", hw_message());
+    return !status;
 }
 
 /* The three are ns: of one thread, of two with twice as much, and their difference. */
@@ -83,18 +86,17 @@ static bool measure_half(const struct bench *bench, const struct side *one,
                          const struct side *two, int64_t half, size_t count)
 {
     double *ns = calloc(3 * count, sizeof *ns);
-    if (!ns) {
+    bool good = ns != NULL;
+    if (!ns)
         complain("threads: out of memory");
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        ns[i] = time_calls(one, half);
-        ns[count + i] = time_calls(two, 2 * half);
+    for (size_t i = 0; i < count && good; i++) {
+        good = time_calls(one, half, &ns[i]) && time_calls(two, 2 * half, &ns[count + i]);
         ns[2 * count + i] = ns[count + i] - ns[i];
     }
-    report_half(bench, half, ns, ns + count, ns + 2 * count, count);
+    if (good)
+        report_half(bench, half, ns, ns + count, ns + 2 * count, count);
     free(ns);
-    return true;
+    return good;
 }
 
 int measure_threads(const struct bench *bench)

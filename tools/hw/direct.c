@@ -39,6 +39,10 @@ static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plug
 bool direct_load(struct direct *direct, const char *path)
 {
     *direct = (struct direct){ .why = "the plugin gave no reason" };
+    if (!*path) { /* which would be this program */
+        snprintf(direct->why, sizeof direct->why, "the device is of no plugin file");
+        return false;
+    }
     direct->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!direct->library)
         snprintf(direct->why, sizeof direct->why, "%s", dlerror());
@@ -63,6 +67,8 @@ bool direct_start(struct direct *direct, int32_t index, uint32_t threads)
                                      .abi = HW_ABI_VERSION,
                                      .count_memory = host_count };
     direct->table = (struct hw_plugin){ .size = sizeof direct->table };
+    if (!entry)
+        snprintf(direct->why, sizeof direct->why, "the file has no hw_plugin_entry");
     return entry && !entry(&direct->host, &direct->table) &&
            !direct->table.open(&direct->host, &direct->self) &&
            !direct->table.device_open(direct->self, index, &direct->device) &&

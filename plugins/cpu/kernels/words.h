@@ -2,9 +2,10 @@
 /* words.h - vectors, for the texts of this folder: the same words for each instruction set.
  *
  * A text is compiled for each set that kernels.def names it for, with the compiler's options of
- * that set and ISA as its name. What a set has is read from the compiler's macros; WORDS_256 asks
- * for the words of AVX2 where there are instructions of AVX-512, too. Vectors of
- * floats are added, subtracted, multiplied and divided with the operators of C.
+ * that set and ISA as its name. What a set has is read from the compiler's macros, but for what
+ * changes a text, which meson.build asks for: WORDS_256 for the words of AVX2 where there are
+ * instructions of AVX-512, too, and on AArch64 WORDS_SQUARES, WORDS_HALVES and WORDS_PAIRS. Vectors
+ * of floats are added, subtracted, multiplied and divided with the operators of C.
  *
  *   LANES                 floats of a vector: 16, 8 or 4
  *   vf                    LANES floats

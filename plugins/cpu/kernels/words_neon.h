@@ -387,7 +387,7 @@ INLINE vi dot_end(int bits, vi sum, int32_t start)
 
 /* ---- products of squares ---- */
 
-#if defined(__ARM_FEATURE_MATMUL_INT8)
+#if defined(WORDS_SQUARES)
 #define HAS_SQUARES 1
 
 INLINE vi vi_set_two(const int32_t *p)
@@ -423,7 +423,7 @@ INLINE vf vf_columns(vf a, vf b, bool second)
 
 /* ---- products of halves ---- */
 
-#if defined(__ARM_FEATURE_FP16_FML)
+#if defined(WORDS_HALVES)
 #define HAS_HALVES 1
 typedef float16x8_t vh;
 
@@ -447,7 +447,7 @@ INLINE vf vf_add_halves(vf sum, vh a, vh b)
 
 /* ---- products of pairs ---- */
 
-#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#if defined(WORDS_PAIRS)
 #define HAS_PAIRS 1
 
 INLINE vf vf_add_pairs(vf sum, float pair, vf v)

@@ -44,11 +44,12 @@ setup()
     done
 }
 
-# Other types differ in how their units are read, which matmul_stream shares.
+# One type of each kind: with and without a minimum, blocks of 32 and of 256 in both orders.
 @test "products of bytes are right" {
     export HW_PRECISION=int8
-    "$CHECKOPS" --quick -o matmul -k matmul_dots -p b=q8_0
-    "$CHECKOPS" --quick -o matmul -k matmul_dots -p b=q5_K
+    for type in q8_0 q5_1 q5_K q6_K; do
+        "$CHECKOPS" --quick -o matmul -k matmul_dots -p "b=$type"
+    done
 }
 
 @test "kernels of the application" {
