@@ -15,11 +15,13 @@ make_group()
     local path
     path=$(sed -n 's/^[0-9]*:\(.*,\)\?cpu\(,.*\)\?:\(.*\)/\/cpu\3/p; s/^0::\(.*\)/\1/p' /proc/self/cgroup)
     for path in $path; do
-        group=/sys/fs/cgroup$path/hw-test-$$
-        mkdir "$group" || continue
-        [ ! -e "$group/cpu.cfs_quota_us" ] || return 0
-        [ ! -e "$group/cpu.max" ] || return 0
-        rmdir "$group"
+        path=/sys/fs/cgroup$path/hw-test-$$
+        mkdir "$path" || continue
+        if [ -e "$path/cpu.max" ] || [ -e "$path/cpu.cfs_quota_us" ]; then
+            group=$path
+            return 0
+        fi
+        rmdir "$path"
     done 2>/dev/null
     return 1
 }
@@ -39,7 +41,7 @@ within()
 
 teardown()
 {
-    [ -z "${group-}" ] || rmdir "$group"
+    [ -z "${group-}" ] || rmdir "$group" || true
 }
 
 @test "as many as the affinity allows" {
