@@ -48,7 +48,7 @@ static void cpuid_begin(struct cpuid *id)
 {
     memset(id, 0, sizeof *id);
     __cpuid(0, id->first[EAX], id->first[EBX], id->first[ECX], id->first[EDX]);
-    id->last_name = __get_cpuid_max(0x80000000u, NULL);
+    id->last_name = (uint32_t)__get_cpuid_max(0x80000000u, NULL);
 }
 
 /* Four registers; zeros if there is no such leaf. */
