@@ -58,9 +58,25 @@ struct rounded {
     uint8_t *wrong; /* by row */
 };
 
+/* Where a row is: which of those that lie together, and the number of these. No two matrices have
+ * rows that lie together. */
+struct whereabouts {
+    int64_t number;
+    int row;
+};
+
+static struct whereabouts where_is(const struct plan *plan, int64_t r)
+{
+    if (TOGETHER == 1)
+        return (struct whereabouts){ r, 0 };
+    const int64_t rows = matrices_of(plan).rows, some = (rows + TOGETHER - 1) / TOGETHER;
+    return (struct whereabouts){ r / rows * some + r % rows / TOGETHER,
+                                 (int)(r % rows % TOGETHER) };
+}
+
 static int64_t runs_of(const struct plan *plan)
 {
-    return (rows_of(plan) + TOGETHER - 1) / TOGETHER *
+    return (where_is(plan, rows_of(plan) - 1).number + 1) *
            (plan->lowered.args.matmul.k / PACKED_RUN);
 }
 
@@ -80,12 +96,13 @@ static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
     (void)thread;
     for (int64_t r = first; r < end; r++) {
         const struct line x = line_of_a(plan, r);
+        const struct whereabouts at = where_is(plan, r);
         bool good = true;
         for (int64_t i = 0; i < to.stride; i++) {
             float some[PACKED_RUN];
             run_floats(m->a_type, some, &x, i * PACKED_RUN);
-            good &= set_run(&to.runs[r / TOGETHER * to.stride + i], (int)(r % TOGETHER),
-                            some, zero, m->b_type == STORAGE_Q6_K);
+            good &= set_run(&to.runs[at.number * to.stride + i], at.row, some, zero,
+                            m->b_type == STORAGE_Q6_K);
         }
         to.wrong[r] = !good;
     }
@@ -422,7 +439,7 @@ static void multiply_rows(const struct plan *plan, struct tile *tile, int64_t co
     tile->sums = sums;
     tile->stride = x.stride;
     for (int64_t r = first, n; r < end; r += n) {
-        tile->x = x.runs + r / TOGETHER * x.stride;
+        tile->x = x.runs + where_is(plan, r).number * x.stride;
         n = some_rows(&tiles, tile, end - r);
         for (int64_t t = 0; t < n; t++)
             if (!x.wrong[r + t])
@@ -473,8 +490,6 @@ const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
     if (plan->groups == 0)
         return NULL;
     const struct matrices all = matrices_of(plan);
-    if (all.count > 1 && all.rows % TOGETHER)
-        return "rows of two matrices lie together";
     const int64_t some = rows_of_group(plan);
     plan->run = run_tiles;
     plan->groups = all.count * ((all.rows + some - 1) / some) * tiles_across(plan);
