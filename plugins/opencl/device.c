@@ -431,7 +431,7 @@ static bool shares_memory(const struct plugin *plugin, void *device)
 }
 
 /* An instruction for dot products of four bytes with signs; OpenCL C 3.0 has a function for it. */
-static bool has_dots(const struct plugin *plugin, void *device)
+static bool multiplies_bytes(const struct plugin *plugin, void *device)
 {
     uint32_t accelerated[6] = { 0 }; /* the first: both with signs */
     return version(plugin, device) >= 30 &&
@@ -441,7 +441,8 @@ static bool has_dots(const struct plugin *plugin, void *device)
            accelerated[0];
 }
 
-static uint64_t features_of(const struct plugin *plugin, const struct found *found)
+static uint64_t features_of(const struct plugin *plugin, const struct found *found,
+                            bool has_dots)
 {
     const uint64_t local = number(plugin, found->handle, DEVICE_LOCAL_MEMORY);
     const bool is_cpu = number(plugin, found->handle, DEVICE_TYPE) & TYPE_CPU;
@@ -449,9 +450,8 @@ static uint64_t features_of(const struct plugin *plugin, const struct found *fou
     if (plugin->host->precision >= HW_PRECISION_INT8)
         features |= ALLOW_INT8;
     if (is_cpu && local >= 192 << 10)
-        features |= ON_CPU |
-                    DOTS; /* for tests: another row stands above the one with dots */
-    if (!is_cpu && has_dots(plugin, found->handle))
+        features |= ON_CPU | DOTS; /* of both rows, the one for CPUs comes first */
+    if (!is_cpu && has_dots)
         features |= DOTS;
     if (local >= 32 << 10 && group_of(plugin, found) >= 64)
         features |= LOCAL_32K;
@@ -506,8 +506,8 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->wide = wide_of(plugin, device->handle);
     device->alignment = alignment_of(plugin, device->handle);
     device->shares = shares_memory(plugin, device->handle);
-    device->dots = has_dots(plugin, device->handle);
-    device->choice.features = features_of(plugin, &plugin->device[index]);
+    device->dots = multiplies_bytes(plugin, device->handle);
+    device->choice.features = features_of(plugin, &plugin->device[index], device->dots);
     text(plugin, device->handle, DEVICE_NAME, device->name, sizeof device->name);
     text(plugin, device->handle, DEVICE_DRIVER, device->driver, sizeof device->driver);
     pthread_mutex_init(&device->lock, NULL);

@@ -46,6 +46,26 @@ static inline uint32_t matmul_type(int dtype)
     return i;
 }
 
+/* The block types of b that are read in units (units.h). */
+static const struct {
+    int dtype;
+    const char *name;
+} matmul_blocks[] = {
+    { STORAGE_Q8_0, "q8_0" }, { STORAGE_Q4_0, "q4_0" }, { STORAGE_Q4_1, "q4_1" },
+    { STORAGE_Q5_0, "q5_0" }, { STORAGE_Q5_1, "q5_1" }, { STORAGE_Q5_K, "q5_K" },
+    { STORAGE_Q6_K, "q6_K" }, { STORAGE_Q4_K, "q4_K" },
+};
+enum { MATMUL_BLOCKS = sizeof matmul_blocks / sizeof matmul_blocks[0] };
+
+/* MATMUL_BLOCKS if it is none of them. */
+static inline uint32_t matmul_block_type(int dtype)
+{
+    uint32_t i = 0;
+    while (i < MATMUL_BLOCKS && matmul_blocks[i].dtype != dtype)
+        i++;
+    return i;
+}
+
 static inline bool matmul_is_aligned(struct place p, int64_t align)
 {
     return p.offset % align == 0 && p.stride[0] % align == 0 && p.stride[1] % align == 0 &&

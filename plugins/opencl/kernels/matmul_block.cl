@@ -88,10 +88,7 @@ KERNEL(matmul_block)
     const int cols = s.n - col < BLOCK_COLS ? (int)(s.n - col) : BLOCK_COLS;
     const int across = (cols + STRIP_COLS - 1) / STRIP_COLS * STRIP_COLS;
     const int down = (rows + STRIP_ROWS - 1) / STRIP_ROWS * STRIP_ROWS;
-    struct index batch;
-    batch.i0 = at.i0 / s.batch1;
-    batch.i1 = at.i0 % s.batch1;
-    batch.i2 = 0;
+    const struct index batch = batch_of(at.i0, s.batch1);
     struct lines ma, mb;
     ma.first = a + matmul_at(s.a, batch, s.a_repeat0, s.a_repeat1);
     ma.stride = s.a.stride[2];

@@ -5,28 +5,10 @@
 enum { LARGE = 64, SMALL = 32, ROUND_ITEMS = 64 };
 enum { UNIT = 32, UNIT_BYTES = 12 * sizeof(uint32_t) }; /* as in matmul_round.cl */
 
-/* Of what rows of a become, at most: others take longer than those that are not rounded. */
+/* What rows of a become may take so much memory; products of more rows are left to other rows. */
 static const int64_t most_workspace = 256 << 20;
 
-static const struct {
-    int dtype;
-    const char *name;
-} types[] = {
-    { STORAGE_Q8_0, "q8_0" }, { STORAGE_Q4_0, "q4_0" }, { STORAGE_Q4_1, "q4_1" },
-    { STORAGE_Q5_0, "q5_0" }, { STORAGE_Q5_1, "q5_1" }, { STORAGE_Q4_K, "q4_K" },
-    { STORAGE_Q5_K, "q5_K" }, { STORAGE_Q6_K, "q6_K" },
-};
-enum { TYPES = sizeof types / sizeof types[0] };
-_Static_assert(2 * TYPES == DOTS_PROGRAMS, "a program for each");
-
-/* TYPES if it is none of them. */
-static uint32_t type_of(int dtype)
-{
-    uint32_t i = 0;
-    while (i < TYPES && types[i].dtype != dtype)
-        i++;
-    return i;
-}
+_Static_assert(2 * MATMUL_BLOCKS == DOTS_PROGRAMS, "a program for each");
 
 /* ---- rounding ---- */
 
@@ -70,7 +52,7 @@ static void choose(const struct device *device, const struct lowered *l,
                        dots_groups(l, LARGE) >= device->units;
     const int tile = large ? LARGE : SMALL;
     *launch = (struct launch){
-        .program = TUNED_MATMUL_DOTS + 2 * type_of(l->args.matmul.b_type) + large,
+        .program = TUNED_MATMUL_DOTS + 2 * matmul_block_type(l->args.matmul.b_type) + large,
         .group = (uint32_t)(tile * tile / 16),
         .groups = dots_groups(l, tile),
         .dots = true,
@@ -82,8 +64,8 @@ static void describe(const struct device *device, const struct launch *launch,
 {
     const uint32_t number = launch->program - TUNED_MATMUL_DOTS;
     snprintf(options, size, "-DGROUP=%u -DUNITS_IN_GROUP=0 -DTILE=%d -DB_TYPE=%s%s",
-             (unsigned)launch->group, number % 2 ? LARGE : SMALL, types[number / 2].name,
-             device->dots ? " -DHAS_DOTS" : "");
+             (unsigned)launch->group, number % 2 ? LARGE : SMALL,
+             matmul_blocks[number / 2].name, device->dots ? " -DHAS_DOTS" : "");
 }
 
 static const struct tuned matmul_dots = { "matmul_dots", choose, describe };
@@ -96,7 +78,7 @@ const char *plan_matmul_dots(struct plan *plan, const struct kernel_row *row,
     const char *why = launch_lower(plan, row, args);
     if (why || !plan->lowered.groups)
         return why;
-    if (type_of(m->b_type) == TYPES)
+    if (matmul_block_type(m->b_type) == MATMUL_BLOCKS)
         return "b has a type that this row does not take";
     if (!m->k)
         return "k is 0";

@@ -60,10 +60,7 @@ KERNEL(matmul_dots)
     uint4 next_a[EACH][3];
     struct unit next_b[EACH];
     float4 sum[4];
-    struct index batch;
-    batch.i0 = at.i0 / s.batch1;
-    batch.i1 = at.i0 % s.batch1;
-    batch.i2 = 0;
+    const struct index batch = batch_of(at.i0, s.batch1);
 
     a += matmul_at(s.a, batch, s.a_repeat0, s.a_repeat1);
     b += matmul_at(s.b, batch, s.b_repeat0, s.b_repeat1);

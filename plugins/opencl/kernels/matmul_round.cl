@@ -31,10 +31,7 @@ KERNEL(matmul_round)
     const i64 units = s.k / BLOCK;
     const struct index at = index_of(group_id(), s.m, (units + GROUP - 1) / GROUP);
     const i64 unit = at.i2 * GROUP + local_id();
-    struct index batch;
-    batch.i0 = at.i0 / s.batch1;
-    batch.i1 = at.i0 % s.batch1;
-    batch.i2 = 0;
+    const struct index batch = batch_of(at.i0, s.batch1);
     if (unit >= units)
         return;
     a += matmul_at(s.a, batch, s.a_repeat0, s.a_repeat1) + at.i1 * s.a.stride[2];

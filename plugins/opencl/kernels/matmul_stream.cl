@@ -8,8 +8,8 @@
  * next step needs is read into registers meanwhile. docs/opencl.md has what it reaches; floats and
  * q4_K, whose blocks are aligned, take less time in matmul_gemv.cl.
  *
- * The plan defines B_TYPE (units.h) and ROWS. It takes care that rows of a are whole, aligned vectors of four,
- * and that rows of b are aligned to 2 bytes. */
+ * The plan defines B_TYPE (units.h) and ROWS. It takes care that rows of a are whole, aligned vectors
+ * of four, and that rows of b are aligned to 2 bytes. */
 #define TEAMS (GROUP / LANES)
 
 /* ---- the end ---- */

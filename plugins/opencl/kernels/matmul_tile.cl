@@ -84,10 +84,7 @@ KERNEL(matmul_tile)
     const struct index at = tile_of(group_id(), (s.m + TILE_ROWS - 1) / TILE_ROWS,
                                     (s.n + TILE_COLS - 1) / TILE_COLS);
     const i64 row0 = at.i1 * TILE_ROWS, col0 = at.i2 * TILE_COLS;
-    struct index batch;
-    batch.i0 = at.i0 / s.batch1;
-    batch.i1 = at.i0 % s.batch1;
-    batch.i2 = 0;
+    const struct index batch = batch_of(at.i0, s.batch1);
 
     a += matmul_at(s.a, batch, s.a_repeat0, s.a_repeat1);
     b += matmul_at(s.b, batch, s.b_repeat0, s.b_repeat1);

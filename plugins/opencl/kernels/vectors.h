@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vectors.h - four numbers at a time, for tuned kernels. Follows the headers of kernels/. */
+/* vectors.h - what tuned kernels share: four numbers at a time, and the matrices of a batch.
+ * Follows the headers of kernels/. */
 #ifndef VECTORS_H
 #define VECTORS_H
 
@@ -31,6 +32,16 @@ FUNC float4 four_of(GLOBAL const u8 *row, int type, i64 i)
     return type == STORAGE_F32   ? four_f32(row, i)
            : type == STORAGE_F16 ? four_f16(row, i)
                                  : four_bf16(row, i);
+}
+
+/* The place of matrix number `matrix` of c, whose last but two extent is `batch1`. */
+FUNC struct index batch_of(i64 matrix, i64 batch1)
+{
+    struct index batch;
+    batch.i0 = matrix / batch1;
+    batch.i1 = matrix % batch1;
+    batch.i2 = 0;
+    return batch;
 }
 
 /* Of blocks, where a row is aligned to them. */
