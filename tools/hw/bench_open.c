@@ -404,10 +404,8 @@ int measure_open(const struct bench *bench)
                 number_of(first, "devices"), number_of(first, "devices") == 1 ? "" : "s",
                 json_array_size(files), json_array_size(files) == 1 ? "" : "s",
                 json_array_size(json_object_get(first, "loaded")));
-        if (bench->device || number_of(first, "devices") > 0)
-            status = measure_one_plugin(bench);
-        else
-            status = 0;
+        const bool any = bench->device || number_of(first, "devices") > 0;
+        status = any ? measure_one_plugin(bench) : 0;
         if (!status)
             status = measure_all(bench, first);
     }
