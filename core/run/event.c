@@ -97,7 +97,7 @@ enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
                     event->device->name, queue->device->name);
     if (queue->recording)
         return fail(HW_INVALID, "hw_event_record: the queue is recording a graph");
-    if (pending_copies(queue) && (status = queue_settle(queue)))
+    if ((status = pending_in_order(queue)))
         return status;
     plugin_message_clear();
     status = event_result(

@@ -42,6 +42,7 @@ struct hw_graph {
     uint32_t count, room;
     struct segment *segments;
     uint32_t segment_count, built_count;
+    bool has_calls; /* of the application */
     struct hw_graph *next, *prev;
 };
 
@@ -145,6 +146,7 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
     struct hw_node_call *call = malloc(sizeof *call + length);
     if (call)
         *call = (struct hw_node_call){ memcpy(call + 1, kind, length), fn, user };
+    queue->recording->has_calls = true;
     return add(queue->recording, HW_NODE_CALL, call, 0);
 }
 
@@ -343,6 +345,8 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
         return fail(
             HW_INVALID,
             "hw_graph_launch: the queue is recording; a graph cannot contain graphs");
+    if (graph->has_calls && (status = queue_be_strict(queue)))
+        return status;
     queue->in_graph = true;
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
         status = launch(graph, &graph->segments[i], queue);

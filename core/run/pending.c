@@ -24,34 +24,64 @@ bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host
     return false;
 }
 
-bool pending_copies(const struct hw_queue *queue)
+static struct pending_write *reversed(struct pending_write *write)
 {
-    for (const struct pending_write *write = queue->pending; write; write = write->next)
-        if (write->from)
-            return true;
-    return false;
-}
-
-void pending_finish(struct hw_queue *queue, bool completed)
-{
-    struct pending_write *write = queue->pending, *turned = NULL;
-    queue->pending = NULL;
-    while (write) { /* reverses the list, so that the last write to a byte comes last */
+    struct pending_write *turned = NULL;
+    while (write) {
         struct pending_write *next = write->next;
         write->next = turned;
         turned = write;
         write = next;
     }
-    while (turned) {
-        struct pending_write *next = turned->next;
-        struct hw_tensor from = turned->to;
-        uint64_t bytes;
-        if (completed && turned->from && make_dense(&from, NULL, &bytes)) {
-            from.data = turned->from;
-            from.offset = 0;
-            host_move(&turned->to, &from);
-        }
-        free(turned);
-        turned = next;
+    return turned;
+}
+
+/* Its elements, contiguous; false for what the device writes itself. */
+static bool source_of(const struct pending_write *write, struct hw_tensor *from)
+{
+    uint64_t bytes;
+    *from = write->to;
+    if (!write->from || !make_dense(from, NULL, &bytes))
+        return false;
+    from->buffer = write->shared;
+    from->data = write->shared ? NULL : write->from;
+    from->offset = 0;
+    return true;
+}
+
+static bool has_scattered(const struct hw_queue *queue)
+{
+    bool any = false;
+    for (const struct pending_write *w = queue->pending; w && !any; w = w->next)
+        any = w->from && !w->shared;
+    return any;
+}
+
+enum hw_status pending_in_order(struct hw_queue *queue)
+{
+    if (has_scattered(queue))
+        return queue_settle(queue);
+    struct hw_tensor from;
+    enum hw_status status = HW_OK;
+    struct pending_write *oldest = reversed(queue->pending);
+    for (struct pending_write *write = oldest; write && !status; write = write->next)
+        if (source_of(write, &from) && !(status = queue_move(queue, &write->to, &from)))
+            write->from = NULL;
+    queue->pending = reversed(oldest);
+    return status;
+}
+
+void pending_finish(struct hw_queue *queue, bool completed)
+{
+    /* The last write to a byte comes last. */
+    struct pending_write *write = reversed(queue->pending);
+    queue->pending = NULL;
+    while (write) {
+        struct pending_write *next = write->next;
+        struct hw_tensor from;
+        if (completed && source_of(write, &from))
+            host_move(&write->to, &from);
+        free(write);
+        write = next;
     }
 }

@@ -203,6 +203,7 @@ static enum hw_status make_public(struct hw_device *device,
         return fail_in(status, "kernel (%s): ", kernel->source);
     if (status)
         return status;
+    made->strict = origin.kind;
     cost_route_begin(made, origin.kind);
     return publish(made, queue);
 }
@@ -228,6 +229,12 @@ enum hw_status hw_queue_import(struct hw_device *device,
 
 /* ---- export ---- */
 
+enum hw_status queue_be_strict(struct hw_queue *queue)
+{
+    queue->strict = true;
+    return pending_in_order(queue);
+}
+
 enum hw_status queue_handle(struct hw_queue *queue, const char *function, const char *kind,
                             void **handle)
 {
@@ -236,7 +243,7 @@ enum hw_status queue_handle(struct hw_queue *queue, const char *function, const 
     const int32_t answer = device->plugin->table.queue_export(queue->impl, kind, handle);
     return answer ? fail_in(device_result(device, answer), "%s on %s: ", function,
                             device->name)
-                  : HW_OK;
+                  : queue_be_strict(queue);
 }
 
 enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind, void **handle)

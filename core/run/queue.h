@@ -102,6 +102,7 @@ struct hw_queue {
     struct shadow *shadow; /* run/shadow.c; NULL: no call is compared */
     /* run/cost_route.c */
     const char *stays;    /* why no call is routed elsewhere; NULL: it may be */
+    bool strict;          /* queue_be_strict() */
     bool in_graph;        /* a graph is being launched */
     uint64_t settled;     /* the calls that it had when it last had nothing to do */
     enum hw_status error; /* of deferred work, kept until the next wait */
@@ -121,6 +122,9 @@ enum hw_status queue_settle(struct hw_queue *queue);
 /* The last step of every call that was accepted: waits if the queue is
  * HW_QUEUE_SYNCHRONOUS. */
 enum hw_status settle_synchronous(struct hw_queue *queue);
+/* The application may put work of its own between that of the queue: from now on, small results
+ * in host memory are written in the queue's order, not by the next wait. */
+enum hw_status queue_be_strict(struct hw_queue *queue);
 /* Waits after an error, whose message stays, because work in flight still uses memory that
  * is about to be freed. */
 void queue_drain(struct hw_queue *queue);

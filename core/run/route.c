@@ -33,6 +33,12 @@ struct call {
     bool shares;                          /* stage_shares() */
 };
 
+/* Whether it is from stage_shared(): no other scratch memory is pinned. */
+static bool is_shared(const struct buffer *scratch)
+{
+    return scratch->base.flags & HW_BUFFER_PINNED;
+}
+
 static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
                                 const struct hw_tensor *src, const struct hw_tensor *dense)
 {
@@ -57,17 +63,16 @@ static enum hw_status replace(struct call *call, uint32_t index)
     uint64_t bytes;
     struct buffer **scratch = &call->scratch[index];
     enum hw_status status = dense_like(t, operand->name, dense, &bytes);
-    if (!status && call->shares && !role_writes(operand->role))
-        status = stage_shared(call->queue, call->op, t, scratch);
-    const bool filled = *scratch;
-    if (!status && !filled)
+    if (!status && call->shares)
+        status = stage_shared(call->queue, call->op, operand->role, t, scratch);
+    if (!status && !*scratch)
         status = scratch_take(call->queue, bytes, 0, scratch);
     if (status)
         return status;
     dense->buffer = &(*scratch)->base;
     dense->data = NULL;
     dense->offset = 0;
-    if (filled || !role_reads(operand->role))
+    if (is_shared(*scratch) || !role_reads(operand->role))
         return HW_OK;
     return must_stage(call->queue->device, t) ? stage_in(call->queue, call->op, dense, t)
                                               : copy_view(call, dense, t, dense);
@@ -97,7 +102,9 @@ static enum hw_status write_back(struct call *call)
             continue;
         const struct hw_tensor *t = operand_at(&call->whole, &row->operands[i]);
         const struct hw_tensor *dense = operand_at(&call->args, &row->operands[i]);
-        status = must_stage(call->queue->device, t)
+        status = is_shared(call->scratch[i])
+                     ? stage_back(call->queue, call->op, t, call->scratch[i])
+                 : must_stage(call->queue->device, t)
                      ? stage_out(call->queue, call->op, t, dense)
                      : copy_view(call, t, dense, dense);
     }

@@ -80,20 +80,38 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
     return queue_move(queue, to, &gathered);
 }
 
+static struct pending_write *new_write(void)
+{
+    struct pending_write *write = calloc(1, sizeof *write);
+    if (!write)
+        fail(HW_NO_MEMORY, "out of memory for copying a tensor to the host");
+    return write;
+}
+
+static void write_later(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
+                        struct pending_write *write)
+{
+    write->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
+    write->end = write->begin + hw_tensor_bytes(host);
+    write->to = *host;
+    pending_add(queue, write);
+    count(&queue->calls[op].staged_bytes, dense_bytes(host));
+}
+
 enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
                          const struct hw_tensor *from)
 {
-    const uint64_t bytes = dense_bytes(host);
     const bool direct = move_count(host, from) <= DIRECT_RUNS || in_a_buffer(queue, host);
     enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
     if (status)
         return status;
     struct hw_buffer *pinned = NULL;
-    struct pending_write *write = calloc(1, sizeof *write);
-    void *memory = direct || !write ? NULL : scratch_host(queue, bytes, &pinned);
+    struct pending_write *write = new_write();
+    void *memory = direct || !write ? NULL
+                                    : scratch_host(queue, dense_bytes(host), &pinned);
     if (!write || (!direct && !memory)) {
         free(write);
-        return fail(HW_NO_MEMORY, "out of memory for copying a tensor to the host");
+        return HW_NO_MEMORY;
     }
     const struct hw_tensor scattered = direct ? *host
                                               : in_host_memory(host, memory, pinned);
@@ -101,12 +119,20 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
         free(write);
         return status;
     }
-    write->begin = (uint64_t)(uintptr_t)hw_tensor_address(host);
-    write->end = write->begin + hw_tensor_bytes(host);
-    write->to = *host;
     write->from = memory;
-    pending_add(queue, write);
-    count(&queue->calls[op].staged_bytes, bytes);
+    write_later(queue, op, host, write);
+    return HW_OK;
+}
+
+enum hw_status stage_back(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
+                          struct buffer *shared)
+{
+    struct pending_write *write = new_write();
+    if (!write)
+        return HW_NO_MEMORY;
+    write->from = shared->base.host;
+    write->shared = &shared->base;
+    write_later(queue, op, host, write);
     return HW_OK;
 }
 
@@ -122,18 +148,20 @@ bool stage_shares(const struct hw_device *device, uint32_t op, const void *args)
     return small;
 }
 
-enum hw_status stage_shared(struct hw_queue *queue, uint32_t op,
+enum hw_status stage_shared(struct hw_queue *queue, uint32_t op, enum hw_role role,
                             const struct hw_tensor *host, struct buffer **buffer)
 {
-    enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
     *buffer = NULL;
-    if (status || in_a_buffer(queue, host))
-        return status;
-    const uint64_t bytes = dense_bytes(host);
-    if (!(*buffer = scratch_pinned(queue, bytes)))
+    if ((role_writes(role) && queue->strict) || in_a_buffer(queue, host))
         return HW_OK;
+    enum hw_status status = HW_OK;
+    if (role_reads(role) && pending_overlaps(queue, host))
+        status = queue_settle(queue);
+    if (status || !(*buffer = scratch_pinned(queue, dense_bytes(host))) ||
+        !role_reads(role))
+        return status;
     const struct hw_tensor shared = in_host_memory(host, NULL, &(*buffer)->base);
     host_move(&shared, host);
-    count(&queue->calls[op].staged_bytes, bytes);
+    count(&queue->calls[op].staged_bytes, dense_bytes(host));
     return HW_OK;
 }

@@ -12,13 +12,16 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
 enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
                          const struct hw_tensor *from);
 
-/* Whether the op may read host tensors over the bus, in memory that both sides see, instead of from
- * a transfer: all its operands are small host tensors, so a kernel that reads one of them many
- * times does not do much. Results are transferred in any case, in the order of the queue. */
+/* Whether the op may read and write host tensors over the bus, in memory that both sides see,
+ * instead of by transfers: all its operands are small host tensors, so a kernel that reads one of
+ * them many times does not do much. */
 bool stage_shares(const struct hw_device *device, uint32_t op, const void *args);
-/* Copies an input to such memory, for scratch_give() after the op; `*buffer` is NULL if it must be
- * transferred. */
-enum hw_status stage_shared(struct hw_queue *queue, uint32_t op,
+/* Takes such memory for an operand, with its contents if the op reads them; scratch_give() takes it
+ * after the op. `*buffer` is NULL if the operand must be transferred. */
+enum hw_status stage_shared(struct hw_queue *queue, uint32_t op, enum hw_role role,
                             const struct hw_tensor *host, struct buffer **buffer);
+/* Writes a result from it to `host`, by the next wait at the latest; see pending_in_order(). */
+enum hw_status stage_back(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
+                          struct buffer *shared);
 
 #endif

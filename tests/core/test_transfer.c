@@ -75,8 +75,8 @@ static void pinned_memory_is_a_buffer(void **state)
                 y[(ROWS - 1) * 8 + 7] != 0.0f);
 }
 
-/* The device reads them in memory that the host sees, too. Results are transferred. */
-static void small_inputs_are_shared(void **state)
+/* The device reads and writes them in memory that the host sees, too. */
+static void small_tensors_are_shared(void **state)
 {
     enum { MOST = 2048 }; /* 8 KiB */
     static float x[MOST + 1], y[MOST + 1];
@@ -92,7 +92,7 @@ static void small_inputs_are_shared(void **state)
         ok(hw_queue_wait(w.on_near));
         close_to(y[1], silu(1.0f));
         close_to(y[MOST - 1], silu(MOST - 1.0f) + MOST - 1.0f);
-        assert_int_equal(asked.calls, more ? 5 : 2);
+        assert_int_equal(asked.calls, more ? 5 : 0);
         assert_int_equal(asked.from_pinned, more ? 3 : 0);
         memset(y, 0, sizeof y);
     }
@@ -152,17 +152,19 @@ static int32_t supports_all(void *device, uint32_t op, const void *args, char *w
 static int32_t set_no_rows(void *device, void *queue, const struct hw_set_rows *op)
 {
     (void)device, (void)queue;
+    float *table = hw_tensor_address(&op->table);
     asked.shared += !!(op->x.buffer->flags & HW_BUFFER_PINNED) +
                     !!(op->rows.buffer->flags & HW_BUFFER_PINNED) +
-                    100 * !!(op->table.buffer->flags & HW_BUFFER_PINNED);
+                    !!(op->table.buffer->flags & HW_BUFFER_PINNED);
+    table[3] = table[0] + table[7];
     return HW_OK;
 }
 
-/* What is read and written goes there and back. */
-static void small_tables_are_transferred(void **state)
+/* What is read and written is there before, and comes back. */
+static void small_tables_are_shared(void **state)
 {
     struct hw_plugin_ops ops = *w.near->plugin->table.ops;
-    float x[2] = { 5, 6 }, table[8] = { 0 };
+    float x[2] = { 5, 6 }, table[8] = { 7, 0, 0, 0, 0, 0, 0, 8 };
     int32_t row = 2;
     (void)state;
     ops.set_rows = w.on_near->ops.set_rows = set_no_rows;
@@ -173,8 +175,38 @@ static void small_tables_are_transferred(void **state)
                                     .table = host_f32(table, (int64_t)4, (int64_t)2, END) };
     ok(hw_set_rows(w.on_near, &op));
     ok(hw_queue_wait(w.on_near));
-    assert_int_equal(asked.shared, 2);
-    assert_int_equal(asked.calls, 2);
+    assert_int_equal(asked.shared, 3);
+    assert_int_equal(asked.calls, 0);
+    assert_true(table[0] == 7.0f && table[3] == 15.0f && table[7] == 8.0f);
+}
+
+/* Who has waited for an event sees the last result of what was submitted before it. */
+static void events_bring_results_into_order(void **state)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 }, z[8] = { 0 };
+    const struct hw_tensor a = host_f32(x, (int64_t)4, END),
+                           b = host_f32(y, (int64_t)4, END),
+                           d = host_f32(x, (int64_t)4, (int64_t)1, END);
+    struct hw_tensor c = host_f32(z, (int64_t)4, (int64_t)2, END);
+    struct hw_event *event;
+    (void)state;
+    ok(hw_tensor_slice(&c, &c, 1, 1, 2));
+    ok(hw_event_create(w.near, 0, &event));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = a, .b = a, .y = b }));
+    ok(hw_silu(w.on_near, &(struct hw_silu){ .x = a, .y = b }));
+    ok(hw_add(w.on_near, &(struct hw_add){ .a = d, .b = d, .y = c })); /* with gaps */
+    assert_int_equal(asked.calls, 0);
+    ok(hw_event_record(event, w.on_near));
+    ok(hw_event_sync(event));
+    close_to(y[0], silu(1.0f));
+    close_to(y[3], silu(4.0f));
+    assert_true(z[0] == 0.0f && z[1] == 2.0f && z[2] == 0.0f && z[7] == 8.0f);
+    const int once = asked.calls;
+    assert_int_equal(once, 3);
+    memset(y, 0, sizeof y);
+    ok(hw_queue_wait(w.on_near)); /* they were written already */
+    assert_int_equal(asked.calls, once);
+    assert_true(y[0] == 0.0f);
 }
 
 /* ---- rows ---- */
@@ -342,10 +374,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
         TEST(pinned_memory_is_a_buffer),
-        TEST(small_inputs_are_shared),
+        TEST(small_tensors_are_shared),
         TEST(small_views_are_shared),
         TEST(small_tensors_beside_large_ones_are_staged),
-        TEST(small_tables_are_transferred),
+        TEST(small_tables_are_shared),
+        TEST(events_bring_results_into_order),
         TEST(rows_are_transferred_in_one_call),
         TEST(repeated_rows_are_transferred_singly),
         TEST(empty_tensors_are_not_transferred),
