@@ -55,21 +55,25 @@ static void put_line(const char *const parts[])
 }
 
 /* Then the old handler runs: that of a sanitizer, or the default, which ends the process.
- * Threads of a plugin may crash together; only the first one prints. */
+ * Threads of a plugin may crash together: only the first one prints, and the others wait for it. */
 static void die(int number, siginfo_t *info, void *context)
 {
-    static atomic_flag spoken = ATOMIC_FLAG_INIT;
+    static atomic_flag taken = ATOMIC_FLAG_INIT;
+    static _Thread_local bool spoken; /* the old handler may raise another signal */
     (void)context;
+    while (doing[0] && !spoken && atomic_flag_test_and_set(&taken))
+        pause();
     for (int i = 0; i < DEADLY; i++) {
         if (deadly[i].number != number)
             continue;
         const bool cut = number == SIGBUS && mapped[0];
-        if (doing[0] && !atomic_flag_test_and_set(&spoken))
+        if (doing[0] && !spoken)
             put_line((const char *const[]){ complainer(), ": ", deadly[i].name, " while ",
                                             cut ? mapped : doing, cut ? "" : advice,
                                             NULL });
         sigaction(number, &before[i], NULL);
     }
+    spoken = true;
     if (info->si_code <= 0) /* sent by abort() or kill(); a fault repeats by itself */
         raise(number);
 }
