@@ -25,7 +25,8 @@ static struct hw_tensor by_head(struct hw_tensor tensor, int64_t heads)
     tensor.extent[2] = tensor.extent[1] / heads;
     tensor.extent[1] = heads;
     tensor.stride[2] = tensor.stride[1];
-    tensor.stride[1] = tensor.stride[0] / heads;
+    tensor.stride[1] = tensor.extent[2] / hw_dtype_block(tensor.dtype) *
+                       hw_dtype_bytes(tensor.dtype);
     return tensor;
 }
 
@@ -47,14 +48,47 @@ static struct hw_tensor best_of(const struct llama *l)
 }
 
 /* y = x . weight^T + bias */
-static enum hw_status project(struct llama *l, struct hw_tensor x,
-                              const struct hw_tensor *weight, const struct hw_tensor *bias,
-                              struct hw_tensor y)
+struct projection {
+    struct hw_tensor weight, bias, y;
+};
+
+static enum hw_status project(struct llama *l, struct hw_tensor x, struct projection p)
 {
-    struct hw_matmul op = { .a = x, .b = *weight, .c = y, .transpose_b = 1 };
-    if (bias)
-        op.bias = *bias;
+    const struct hw_matmul op = {
+        .a = x, .b = p.weight, .bias = p.bias, .c = p.y, .transpose_b = 1
+    };
     return hw_matmul(l->queue, &op);
+}
+
+/* Makes `next` part of `first` if both are neighbours in memory. */
+static bool join(struct projection *first, const struct projection *next)
+{
+    const struct hw_tensor *b = &first->weight, *c = &first->y;
+    const uint64_t rows = (uint64_t)(b->extent[0] * b->stride[0]);
+    const uint64_t cols = (uint64_t)(c->extent[1] * c->stride[1]);
+    if (b->buffer != next->weight.buffer || b->offset + rows != next->weight.offset ||
+        b->dtype != next->weight.dtype || b->layout || next->weight.layout ||
+        c->buffer != next->y.buffer || c->offset + cols != next->y.offset ||
+        first->bias.dtype || next->bias.dtype)
+        return false;
+    first->weight.extent[0] += next->weight.extent[0];
+    first->y.extent[1] += next->y.extent[1];
+    return true;
+}
+
+/* Projections of the same x. Of a prompt, those that join are one product; of a single row, graphs
+ * know how to combine them, also of different types. */
+static enum hw_status project_all(struct llama *l, struct hw_tensor x,
+                                  const struct projection *all, int count)
+{
+    enum hw_status status = HW_OK;
+    for (int i = 0; i < count && !status;) {
+        struct projection p = all[i++];
+        while (x.extent[0] > 1 && i < count && join(&p, &all[i]))
+            i++;
+        status = project(l, x, p);
+    }
+    return status;
 }
 
 /* Applies rope to queries or keys, [rows, heads * width], in place. */
@@ -115,17 +149,20 @@ static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t
         .window = s->window,
         .causal = 1,
     };
+    const struct projection inputs[] = {
+        { layer->q, layer->q_bias, q },
+        { layer->k, layer->k_bias, k },
+        { layer->v, layer->v_bias, v },
+    };
     enum hw_status status;
-    if ((status = project(l, x, &layer->q, &layer->q_bias, q)) ||
-        (status = project(l, x, &layer->k, &layer->k_bias, k)) ||
-        (status = project(l, x, &layer->v, &layer->v_bias, v)) ||
+    if ((status = project_all(l, x, inputs, 3)) ||
         (status = norm_heads(l, q, s->heads, layer->q_norm)) ||
         (status = norm_heads(l, k, s->kv_heads, layer->k_norm)) ||
         (status = rotate(l, q, s->heads)) || (status = rotate(l, k, s->kv_heads)) ||
         (status = cache(l, k, layer->keys)) || (status = cache(l, v, layer->values)) ||
         (status = hw_attention(l->queue, &op)))
         return status;
-    return project(l, y, &layer->output, NULL, x);
+    return project(l, y, (struct projection){ .weight = layer->output, .y = x });
 }
 
 /* residual += normed, and normed = rmsnorm of that. */
@@ -148,12 +185,14 @@ static enum hw_status feed_forward(struct llama *l, const struct layer *layer, i
     const struct hw_tensor x = rows_of(l->normed, 0, rows);
     const struct hw_tensor gate = rows_of(l->gate, 0, rows), up = rows_of(l->up, 0, rows);
     const struct hw_swiglu op = { .gate = gate, .up = up, .y = gate };
+    const struct projection inputs[] = {
+        { .weight = layer->gate, .y = gate },
+        { .weight = layer->up, .y = up },
+    };
     enum hw_status status;
-    if ((status = project(l, x, &layer->gate, NULL, gate)) ||
-        (status = project(l, x, &layer->up, NULL, up)) ||
-        (status = hw_swiglu(l->queue, &op)))
+    if ((status = project_all(l, x, inputs, 2)) || (status = hw_swiglu(l->queue, &op)))
         return status;
-    return project(l, gate, &layer->down, NULL, x);
+    return project(l, gate, (struct projection){ .weight = layer->down, .y = x });
 }
 
 /* residual = the embeddings of the ids; normed = their rmsnorm. */
@@ -191,8 +230,9 @@ static enum hw_status decode(struct llama *l, int64_t rows)
  * score_rows. */
 static enum hw_status score(struct llama *l, int64_t begin, int64_t count)
 {
-    return project(l, rows_of(l->normed, begin, count), &l->output, NULL,
-                   rows_of(l->scores, 0, count));
+    return project(
+        l, rows_of(l->normed, begin, count),
+        (struct projection){ .weight = l->output, .y = rows_of(l->scores, 0, count) });
 }
 
 enum hw_status llama_step(struct llama *l, int64_t rows)

@@ -32,8 +32,9 @@ enum extent {
     EXTENTS
 };
 
-/* Whether a file must have a weight. */
-enum need { REQUIRED, OPTIONAL, WITH_HEAD_NORM };
+/* Whether a file must have a weight. One that joins is required, too: it is multiplied by the same
+ * row as the one before, and lies behind it if the model joins matrices. */
+enum need { REQUIRED, JOINS, OPTIONAL, WITH_HEAD_NORM };
 
 struct weight {
     const char *name;
@@ -45,8 +46,8 @@ struct weight {
 static const struct weight layer_weights[] = {
     { "attn_norm.weight", offsetof(struct layer, attention_norm), ONE, WIDTH, REQUIRED },
     { "attn_q.weight", offsetof(struct layer, q), QUERIES, WIDTH, REQUIRED },
-    { "attn_k.weight", offsetof(struct layer, k), KEYS, WIDTH, REQUIRED },
-    { "attn_v.weight", offsetof(struct layer, v), VALUES, WIDTH, REQUIRED },
+    { "attn_k.weight", offsetof(struct layer, k), KEYS, WIDTH, JOINS },
+    { "attn_v.weight", offsetof(struct layer, v), VALUES, WIDTH, JOINS },
     { "attn_q.bias", offsetof(struct layer, q_bias), ONE, QUERIES, OPTIONAL },
     { "attn_k.bias", offsetof(struct layer, k_bias), ONE, KEYS, OPTIONAL },
     { "attn_v.bias", offsetof(struct layer, v_bias), ONE, VALUES, OPTIONAL },
@@ -55,7 +56,7 @@ static const struct weight layer_weights[] = {
     { "attn_output.weight", offsetof(struct layer, output), WIDTH, ATTENDED, REQUIRED },
     { "ffn_norm.weight", offsetof(struct layer, inner_norm), ONE, WIDTH, REQUIRED },
     { "ffn_gate.weight", offsetof(struct layer, gate), INNER, WIDTH, REQUIRED },
-    { "ffn_up.weight", offsetof(struct layer, up), INNER, WIDTH, REQUIRED },
+    { "ffn_up.weight", offsetof(struct layer, up), INNER, WIDTH, JOINS },
     { "ffn_down.weight", offsetof(struct layer, down), WIDTH, INNER, REQUIRED },
 };
 
@@ -89,15 +90,18 @@ static int64_t extent_of(const struct shape *s, enum extent extent)
     return extents[extent];
 }
 
-/* The name of a layer's weight in a file. */
+/* The name of a weight in a file: of a layer, or if that is -1, of the model. */
 struct weight_name {
     char text[GGUF_MAX_NAME + 1];
 };
 
-static struct weight_name name_in_layer(int64_t layer, const char *name)
+static struct weight_name name_of(int64_t layer, const char *name)
 {
     struct weight_name full;
-    snprintf(full.text, sizeof full.text, "blk.%" PRId64 ".%s", layer, name);
+    if (layer < 0)
+        snprintf(full.text, sizeof full.text, "%s", name);
+    else
+        snprintf(full.text, sizeof full.text, "blk.%" PRId64 ".%s", layer, name);
     return full;
 }
 
@@ -105,14 +109,14 @@ void llama_weights(const struct shape *s, llama_weight_fn *each, void *user)
 {
     for (size_t i = 0; i < MODEL_WEIGHTS; i++) {
         const struct weight *w = &model_weights[i];
-        if (w->need == REQUIRED || w->offset == offsetof(struct llama, output))
+        if (w->need <= JOINS || w->offset == offsetof(struct llama, output))
             each(user, w->name, extent_of(s, w->rows), extent_of(s, w->cols));
     }
     for (int64_t i = 0; i < s->layers; i++)
         for (size_t j = 0; j < LAYER_WEIGHTS; j++) {
             const struct weight *w = &layer_weights[j];
-            if (w->need == REQUIRED || (w->need == WITH_HEAD_NORM && s->head_norm))
-                each(user, name_in_layer(i, w->name).text, extent_of(s, w->rows),
+            if (w->need <= JOINS || (w->need == WITH_HEAD_NORM && s->head_norm))
+                each(user, name_of(i, w->name).text, extent_of(s, w->rows),
                      extent_of(s, w->cols));
         }
 }
@@ -166,6 +170,7 @@ static bool import_file(struct llama *l, const struct gguf *file, struct fault *
                                     .bytes = file->size };
     if (hw_device_info(l->device, &info))
         return failed("ask for facts about the device", why);
+    l->joins = !(info.features & HW_FEATURE_UNIFIED_MEMORY);
     if (file->bytes && info.features & HW_FEATURE_UNIFIED_MEMORY)
         (void)hw_buffer_import(l->device, &desc, &l->mapping);
     return true;
@@ -187,28 +192,94 @@ static bool use_in_place(struct llama *l, const struct gguf *file,
     return true;
 }
 
-/* Places a weight, in the file or in memory to upload it to; an optional one may be
- * absent. */
-static bool add_weight(struct llama *l, const struct gguf *file, const char *name,
-                       const struct weight *weight, void *owner, struct fault *why)
+/* The rows of a matrix of a layer, and of those behind it in the table that join it in memory, so
+ * that a prompt is multiplied by all of them at once. One of another type, or that would lie where
+ * a buffer may not begin, ends them. */
+static int64_t joined_rows(const struct llama *l, const struct gguf *file, int64_t layer,
+                           const struct weight *weight, const struct gguf_tensor *first)
 {
+    enum { ALIGNMENT = 256 };
+    const uint64_t bytes = first->bytes / first->extents[1];
+    int64_t rows = extent_of(&l->shape, weight->rows);
+    const struct weight *end = layer_weights + LAYER_WEIGHTS;
+    while (l->joins && ++weight < end && weight->need == JOINS &&
+           (uint64_t)rows * bytes % ALIGNMENT == 0) {
+        const struct gguf_tensor *from = gguf_tensor(file,
+                                                     name_of(layer, weight->name).text);
+        if (!from || from->type != first->type)
+            break;
+        rows += extent_of(&l->shape, weight->rows);
+    }
+    return rows;
+}
+
+/* Makes `to` a view of the memory behind the matrix before, if that was made with room for it. */
+static bool use_room(const struct hw_tensor *before, int32_t dtype, int64_t rows,
+                     int64_t cols, struct hw_tensor *to)
+{
+    const int64_t extents[] = { rows, cols };
+    const uint64_t at = before->offset + hw_tensor_bytes(before);
+    return before->dtype == dtype && at < hw_buffer_bytes(before->buffer) &&
+           !hw_tensor_view(to, before->buffer, at, dtype, 2, extents);
+}
+
+/* A weight of the file: of a layer, or if that is -1, of the model. */
+struct place {
+    const struct gguf *file;
+    int64_t layer;
+    const struct weight *weight;
+};
+
+static struct hw_tensor *tensor_at(struct llama *l, int64_t layer, size_t offset)
+{
+    char *owner = layer < 0 ? (char *)l : (char *)&l->layers[layer];
+    return (struct hw_tensor *)(owner + offset);
+}
+
+/* Allocates a weight that the device does not read in the file, or takes its part of what was
+ * allocated for the one before. Kernels may read it before the work in front of them is done. */
+static bool make_weight(struct llama *l, const struct place *place,
+                        const struct gguf_tensor *from, int32_t dtype, struct hw_tensor *to,
+                        struct fault *why)
+{
+    const struct weight *weight = place->weight;
     const int64_t rows = extent_of(&l->shape, weight->rows);
     const int64_t cols = extent_of(&l->shape, weight->cols);
-    const struct gguf_tensor *from = gguf_tensor(file, name);
-    struct hw_tensor *to = (struct hw_tensor *)((char *)owner + weight->offset);
+    if (weight->rows == ONE)
+        return make(l, HW_BUFFER_READ_ONLY, dtype, 0, cols, to, why);
+    if (weight->need == JOINS &&
+        use_room(tensor_at(l, place->layer, weight[-1].offset), dtype, rows, cols, to))
+        return true;
+    const int64_t all = place->layer < 0
+                            ? rows
+                            : joined_rows(l, place->file, place->layer, weight, from);
+    const bool good = make(l, HW_BUFFER_READ_ONLY, dtype, all, cols, to, why);
+    to->extent[0] = rows;
+    return good;
+}
+
+/* Places a weight, in the file or in memory to upload it to; an optional one may be
+ * absent. */
+static bool add_weight(struct llama *l, const struct place *place, struct fault *why)
+{
+    const struct gguf *file = place->file;
+    const struct weight *weight = place->weight;
+    const struct weight_name name = name_of(place->layer, weight->name);
+    const struct gguf_tensor *from = gguf_tensor(file, name.text);
+    struct hw_tensor *to = tensor_at(l, place->layer, weight->offset);
     if (weight->need == WITH_HEAD_NORM && !l->shape.head_norm)
         return true; /* if the file has it, none_is_left() finds it */
     if (!from)
         return weight->need == OPTIONAL ||
                fault(why, "%s: tensor '%s' is missing; convert the model again", file->path,
-                     name);
-    if (!check_weight(file, from, rows, cols, why))
+                     name.text);
+    if (!check_weight(file, from, extent_of(&l->shape, weight->rows),
+                      extent_of(&l->shape, weight->cols), why))
         return false;
     const bool vector = weight->rows == ONE;
     const int32_t dtype = vector ? HW_F32 : dtype_of(from->type);
-    /* Kernels may read it before the work in front of them is done. */
     if (!use_in_place(l, file, from, dtype, vector ? 1 : 2, to) &&
-        !make(l, HW_BUFFER_READ_ONLY, dtype, vector ? 0 : rows, cols, to, why))
+        !make_weight(l, place, from, dtype, to, why))
         return false;
     l->sources[l->source_count++] = (struct source){ *to, from };
     return true;
@@ -241,12 +312,11 @@ static bool add_weights(struct llama *l, const struct gguf *file, struct fault *
     if (!import_file(l, file, why))
         return false;
     for (size_t i = 0; i < MODEL_WEIGHTS; i++)
-        if (!add_weight(l, file, model_weights[i].name, &model_weights[i], l, why))
+        if (!add_weight(l, &(struct place){ file, -1, &model_weights[i] }, why))
             return false;
     for (int64_t i = 0; i < l->shape.layers; i++)
         for (size_t j = 0; j < LAYER_WEIGHTS; j++)
-            if (!add_weight(l, file, name_in_layer(i, layer_weights[j].name).text,
-                            &layer_weights[j], &l->layers[i], why))
+            if (!add_weight(l, &(struct place){ file, i, &layer_weights[j] }, why))
                 return false;
     if (!l->output.dtype)
         l->output = l->embedding; /* the embedding is also the output */
@@ -327,23 +397,44 @@ static bool add_cache(struct llama *l, const struct llama_settings *settings,
 static const struct row {
     size_t offset; /* of the tensor in struct llama */
     enum extent cols;
+    bool joins; /* the one before, if the matrices do whose products they are */
 } scratch_rows[] = {
-    { offsetof(struct llama, residual), WIDTH },
-    { offsetof(struct llama, normed), WIDTH },
-    { offsetof(struct llama, q), QUERIES },
-    { offsetof(struct llama, k), KEYS },
-    { offsetof(struct llama, v), VALUES },
-    { offsetof(struct llama, attended), ATTENDED },
-    { offsetof(struct llama, gate), INNER },
-    { offsetof(struct llama, up), INNER },
+    { offsetof(struct llama, residual), WIDTH, false },
+    { offsetof(struct llama, normed), WIDTH, false },
+    { offsetof(struct llama, q), QUERIES, false },
+    { offsetof(struct llama, k), KEYS, true },
+    { offsetof(struct llama, v), VALUES, true },
+    { offsetof(struct llama, attended), ATTENDED, false },
+    { offsetof(struct llama, gate), INNER, false },
+    { offsetof(struct llama, up), INNER, true },
 };
 enum { ROWS = sizeof scratch_rows / sizeof *scratch_rows };
 
+/* Makes the tensor of a row, or several that share their rows. Sets how many. */
+static bool add_rows(struct llama *l, const struct row *first, size_t *count,
+                     struct fault *why)
+{
+    const struct row *end = first + 1;
+    int64_t cols = extent_of(&l->shape, first->cols), begin = 0;
+    struct hw_tensor whole;
+    for (; l->joins && end < scratch_rows + ROWS && end->joins; end++)
+        cols += extent_of(&l->shape, end->cols);
+    if (!make(l, 0, HW_F32, l->batch, cols, &whole, why))
+        return false;
+    *count = (size_t)(end - first);
+    for (const struct row *row = first; row < end; row++) {
+        const int64_t own = extent_of(&l->shape, row->cols);
+        if (hw_tensor_slice(tensor_at(l, -1, row->offset), &whole, 1, begin, begin + own))
+            return failed("no room for the model", why);
+        begin += own;
+    }
+    return true;
+}
+
 static bool add_scratch(struct llama *l, struct fault *why)
 {
-    for (size_t i = 0; i < ROWS; i++)
-        if (!make(l, 0, HW_F32, l->batch, extent_of(&l->shape, scratch_rows[i].cols),
-                  (struct hw_tensor *)((char *)l + scratch_rows[i].offset), why))
+    for (size_t i = 0, count; i < ROWS; i += count)
+        if (!add_rows(l, &scratch_rows[i], &count, why))
             return false;
     const int64_t inputs = 1 + 2 * l->batch;
     for (int i = 0; i < STEPS; i++)

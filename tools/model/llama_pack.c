@@ -48,14 +48,25 @@ static void let_go(const struct llama *l, const struct hw_tensor *tensor, uint64
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
+/* Whether another tensor of the model lies in the memory of a matrix: one that joins it, or the
+ * embedding, which may be the same. */
+static bool is_shared(struct llama *l, const struct hw_tensor *of)
+{
+    bool shared = of->buffer == l->embedding.buffer && of->offset == l->embedding.offset;
+    for (int64_t i = 0; i < matrices(l) && !shared && of->buffer != l->mapping; i++) {
+        const struct hw_tensor *other = matrix(l, i);
+        shared = other != of && other->buffer == of->buffer;
+    }
+    return shared;
+}
+
 /* Puts a packed matrix in the place of the one that it was made from, which the graph uses. */
 static bool replace(struct llama *l, struct hw_tensor *matrix,
                     const struct hw_tensor *packed, struct fault *why)
 {
     const struct hw_tensor before = *matrix;
     const uint64_t bytes = hw_tensor_bytes(&before);
-    const bool shared = before.buffer == l->embedding.buffer &&
-                        before.offset == l->embedding.offset;
+    const bool shared = is_shared(l, matrix);
     size_t place = 0;
     if (hw_queue_wait(l->queue)) {
         hw_buffer_free(packed->buffer);

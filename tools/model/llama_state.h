@@ -33,6 +33,10 @@ struct llama {
     struct hw_tensor embedding, rope_factors, norm, output;
     struct layer *layers;
 
+    /* Matrices that are multiplied by the same row are one in memory, and so are the products. Not
+     * where the device shares the memory of the host: there, a matrix stays in the file, or is
+     * packed by itself. */
+    bool joins;
     struct hw_tensor residual, normed, q, k, v, attended, gate, up; /* [batch, ..] */
     struct hw_tensor scores; /* [score rows, vocabulary] */
     /* i32: the length of the cache, then positions, then ids. A step ends by writing the best
