@@ -45,16 +45,25 @@ struct machine {
     char arch[64];
     uint64_t features;   /* HAS(AVX2) ... */
     uint32_t processors; /* that this process may run on (its affinity) */
-    /* how many processors' time the cgroup grants, rounded up; 0: no limit */
-    uint32_t quota;
+};
+
+/* The processors that a thread may run on. */
+struct affinity {
+    uint64_t set[16]; /* bit i of them all: processor i; only if that is known */
+    bool known;
+    uint32_t count;
 };
 
 /* Reads the facts that do not change. `root` is put in front of /proc and /sys; only tests set
  * it to something other than "". */
 void machine_read(struct machine *machine, const char *root);
-/* How many threads it is worth having: one for each core that this process may run on, of whatever
- * speed, or fewer if the cgroup grants less time. Threads of one core count once. */
-uint32_t machine_threads(const struct machine *machine, const char *root);
+/* Those of the calling thread. */
+void machine_affinity(struct affinity *affinity);
+/* How many processors' time the cgroup grants, rounded up; 0: no limit. */
+uint32_t machine_quota(const char *root);
+/* How many threads it is worth having: one for each core of these processors, of whatever speed, or
+ * fewer if the cgroup grants less time. Threads of one core count once. */
+uint32_t machine_threads(const struct affinity *affinity, uint32_t quota, const char *root);
 /* Reads the bytes of memory and how many are free now, both within the cgroup's limit; 0 if
  * not known. */
 void machine_memory(const char *root, uint64_t *total, uint64_t *free);
@@ -70,6 +79,10 @@ struct team;
 /* Creates a team of `threads`, including the caller of team_run(), and starts none of them
  * yet. A team with more threads than `processors` never spins. Returns NULL if out of memory. */
 struct team *team_create(uint32_t threads, uint32_t processors);
+/* `threads` was the most that there may be. The first call that depends on it asks how many there
+ * should be; several at once may, and the first answer counts. */
+typedef uint32_t team_count_fn(void *user);
+void team_ask(struct team *team, team_count_fn *count, void *user);
 /* Ends and joins the threads. Accepts NULL. */
 void team_destroy(struct team *team);
 /* What a team computes: fn for groups 0 .. count - 1, in pieces of at least `grain`. */
@@ -86,7 +99,7 @@ void team_run(struct team *team, const struct team_work *work);
 /* The number of threads that run, including the caller: 1 until the first team_run(). */
 uint32_t team_size(const struct team *team);
 /* The most that ever run. */
-uint32_t team_limit(const struct team *team);
+uint32_t team_limit(struct team *team);
 
 /* ---- plugin.c ------------------------------------------------------------------------------ */
 
@@ -98,7 +111,9 @@ struct plugin {
 struct device {
     const struct hw_host *host;
     struct kernel_choice choice; /* HW_KERNEL's */
+    struct affinity affinity;    /* of the thread that opened it */
     struct team *team;
+    _Atomic bool told; /* the log has the number of threads */
 };
 
 struct queue {

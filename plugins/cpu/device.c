@@ -2,6 +2,7 @@
 /* The device: what it is, opening and closing it. */
 #include "cpu.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 int32_t device_count(void *self, int32_t *count)
@@ -51,16 +52,47 @@ static uint64_t allowed(const struct hw_host *host)
            (host->precision >= HW_PRECISION_INT8 ? HAS(ALLOW_INT8) : 0);
 }
 
-static void log_device(const struct plugin *plugin, uint32_t threads)
+/* `limit` is how many threads there may be; 0: that is not known yet. */
+static void log_device(const struct plugin *plugin, uint32_t limit)
 {
     const struct machine *m = &plugin->machine;
-    const struct hw_host *host = plugin->host;
-    char line[384], quota[64] = "";
-    if (m->quota && m->quota < m->processors)
-        snprintf(quota, sizeof quota, " (%u by the cgroup's quota)", (unsigned)m->quota);
-    snprintf(line, sizeof line, "%s, %s, %u processors%s, up to %u threads", m->name,
-             m->arch, (unsigned)m->processors, quota, (unsigned)threads);
-    host->log(host->instance, HW_LOG_INFO, line);
+    char line[384], threads[64] = "";
+    if (limit)
+        snprintf(threads, sizeof threads, ", up to %u threads", (unsigned)limit);
+    snprintf(line, sizeof line, "%s, %s, %u processors%s", m->name, m->arch,
+             (unsigned)m->processors, threads);
+    plugin->host->log(plugin->host->instance, HW_LOG_INFO, line);
+}
+
+/* Asked by the team: to read what limits the threads takes as long as all else of opening a device,
+ * which may never have any use for a second one. */
+static uint32_t count_threads(void *user)
+{
+    struct device *dev = user;
+    const uint32_t quota = machine_quota(""),
+                   threads = machine_threads(&dev->affinity, quota, "");
+    char line[96];
+    if (atomic_exchange(&dev->told, true))
+        return threads;
+    snprintf(line, sizeof line, "up to %u threads%s", (unsigned)threads,
+             quota == threads ? " (by the cgroup's quota)" : "");
+    dev->host->log(dev->host->instance, HW_LOG_INFO, line);
+    return threads;
+}
+
+/* How many threads there may be, if that takes no reading of files; 0: it does. */
+static uint32_t known_limit(const struct device *dev)
+{
+    return dev->host->threads ? dev->host->threads : dev->affinity.count == 1 ? 1 : 0;
+}
+
+static struct team *make_team(struct device *dev)
+{
+    const uint32_t limit = known_limit(dev), processors = dev->affinity.count;
+    struct team *team = team_create(limit ? limit : processors, processors);
+    if (team && !limit)
+        team_ask(team, count_threads, dev);
+    return team;
 }
 
 void device_close(void *device)
@@ -82,9 +114,8 @@ int32_t device_open(void *self, int32_t index, void **device)
     if (!dev)
         return hw_fail(plugin->host, status, "out of memory");
     dev->host = plugin->host;
-    const uint32_t threads = plugin->host->threads ? plugin->host->threads
-                                                   : machine_threads(&plugin->machine, "");
-    dev->team = team_create(threads, plugin->machine.processors);
+    machine_affinity(&dev->affinity);
+    dev->team = make_team(dev);
     dev->choice.table = &launch_kernels;
     dev->choice.features = plugin->machine.features | allowed(dev->host);
     status = dev->team ? kernel_choose(dev->host, dev->host->kernel, &dev->choice)
@@ -93,7 +124,7 @@ int32_t device_open(void *self, int32_t index, void **device)
         device_close(dev);
         return status;
     }
-    log_device(plugin, threads);
+    log_device(plugin, known_limit(dev));
     *device = dev;
     return HW_OK;
 }

@@ -224,7 +224,7 @@ uint64_t launch_workspace(const struct plan *plan, uint32_t threads)
 }
 
 /* What few groups need is computed by one thread, see team_run(). */
-static uint64_t workspace_of(const struct team *team, const struct plan *plan)
+static uint64_t workspace_of(struct team *team, const struct plan *plan)
 {
     const bool alone = plan->groups <= plan->grain &&
                        (!plan->prepare || plan->prepare_groups <= plan->prepare_grain);

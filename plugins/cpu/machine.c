@@ -5,7 +5,7 @@
 #include "cpu.h"
 
 #include <ctype.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,6 +15,71 @@
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
+
+/* ---- small files ---- */
+
+/* Reads the beginning of a file. False if that is not possible. Without stdio, which would take
+ * memory for each. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    size_t used = 0;
+    ssize_t got = -1;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    while (file >= 0 && used < size - 1 &&
+           (got = read(file, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    if (file >= 0)
+        close(file);
+    return used > 0 || got == 0;
+}
+
+/* Reads a number that may follow blanks, "max" as UINT64_MAX. Returns what is behind it; NULL if
+ * there is none. */
+static const char *number_at(const char *text, uint64_t *value)
+{
+    char *end;
+    text += strspn(text, " \t");
+    if (strncmp(text, "max", 3) == 0) {
+        *value = UINT64_MAX;
+        return text + 3;
+    }
+    const bool negative = *text == '-';
+    if (!isdigit((unsigned char)text[negative]))
+        return NULL;
+    *value = strtoull(text, &end, 10);
+    return end;
+}
+
+static bool read_number(const char *path, uint64_t *value)
+{
+    char text[64];
+    return read_text(path, text, sizeof text) && number_at(text, value) != NULL;
+}
+
+/* The line behind this one; NULL after the last. */
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end && end[1] ? end + 1 : NULL;
+}
+
+/* What is behind `key` and a blank or a colon at the start of a line: of "MemTotal:   23 kB",
+ * "inactive_file 42". NULL if there is no such line. */
+static const char *value_of(const char *text, const char *key)
+{
+    const size_t n = strlen(key);
+    for (const char *line = text; line; line = next_line(line))
+        if (strncmp(line, key, n) == 0 && line[n] && strchr(" :\t", line[n]))
+            return line + n + 1;
+    return NULL;
+}
+
+static bool number_of(const char *text, const char *key, uint64_t *value)
+{
+    const char *at = value_of(text, key);
+    return at && number_at(at, value);
+}
 
 /* ---- the processor ---- */
 
@@ -138,21 +203,14 @@ static void read_processor(struct machine *machine, const char *root)
 
 #else
 
-/* Reads the value of the first line "key : value" of /proc/cpuinfo; "" if there is none. */
-static void cpuinfo_value(const char *root, const char *key, char *value, size_t size)
+/* The value of the first line "key : value"; "" if there is none. */
+static void cpuinfo_value(const char *cpuinfo, const char *key, char *value, size_t size)
 {
-    char path[256], line[256];
-    value[0] = '\0';
-    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    while (!value[0] && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, key, strlen(key)) == 0 && colon)
-            copy_trimmed(value, size, colon + 1);
-    }
-    fclose(file);
+    char line[256];
+    const char *at = value_of(cpuinfo, key);
+    at = at ? at + strspn(at, " \t:") : "";
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    copy_trimmed(value, size, line);
 }
 
 static uint64_t read_features(void)
@@ -200,14 +258,16 @@ static const char *implementer(unsigned long code)
  * the codes. */
 static void read_processor(struct machine *machine, const char *root)
 {
-    char code[32], part[32];
+    char path[256], cpuinfo[8192], code[32], part[32];
     machine->features = read_features();
 #if defined(__aarch64__)
     copy_trimmed(machine->arch, sizeof machine->arch, "aarch64");
 #endif
-    cpuinfo_value(root, "model name", machine->name, sizeof machine->name);
-    cpuinfo_value(root, "CPU implementer", code, sizeof code);
-    cpuinfo_value(root, "CPU part", part, sizeof part);
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    read_text(path, cpuinfo, sizeof cpuinfo);
+    cpuinfo_value(cpuinfo, "model name", machine->name, sizeof machine->name);
+    cpuinfo_value(cpuinfo, "CPU implementer", code, sizeof code);
+    cpuinfo_value(cpuinfo, "CPU part", part, sizeof part);
     copy_trimmed(machine->vendor, sizeof machine->vendor,
                  implementer(strtoul(code, NULL, 16)));
     if (!machine->name[0] && machine->vendor[0] && part[0])
@@ -217,38 +277,6 @@ static void read_processor(struct machine *machine, const char *root)
 #endif
 
 /* ---- what the process may use ---- */
-
-/* Reads the number in a one-line file, UINT64_MAX for "max". False if there is none. */
-static bool read_number(const char *path, uint64_t *value)
-{
-    char text[64] = "";
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    bool found = fgets(text, sizeof text, file) != NULL;
-    fclose(file);
-    if (found && strncmp(text, "max", 3) == 0)
-        *value = UINT64_MAX;
-    else
-        found = found && sscanf(text, "%" SCNu64, value) == 1;
-    return found;
-}
-
-/* Reads the number after `key` at the start of a line: "MemTotal:   23 kB",
- * "inactive_file 42". False if there is no such line. */
-static bool read_key(const char *path, const char *key, uint64_t *value)
-{
-    char line[256];
-    bool found = false;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    while (!found && fgets(line, sizeof line, file))
-        found = strncmp(line, key, strlen(key)) == 0 && strchr(" :\t", line[strlen(key)]) &&
-                sscanf(line + strlen(key) + 1, "%" SCNu64, value) == 1;
-    fclose(file);
-    return found;
-}
 
 /* Where the files of the process's control group are: those of version 2 (`controller` is
  * ""), or those of one controller of version 1. In a container, the group's path as seen
@@ -268,32 +296,27 @@ static bool lists(const char *names, const char *name)
     return false;
 }
 
-static bool cgroup_find(const char *root, const char *controller, struct cgroup *group)
+/* Finds the group in what /proc/self/cgroup has: lines like "4:cpu,cpuacct:/a/b" and "0::/a/b". */
+static bool cgroup_find(struct cgroup *group, const char *list, const char *root,
+                        const char *controller)
 {
     char line[1024];
-    bool found = false;
-    snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
-    FILE *file = fopen(line, "re");
-    if (!file)
-        return false;
-    while (!found && fgets(line, sizeof line, file)) {
+    for (const char *at = list; at; at = next_line(at)) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
         char *names = strchr(line, ':');
         char *path = names ? strchr(names + 1, ':') : NULL;
         if (!path)
             continue;
         *path++ = '\0';
         names++;
-        path[strcspn(path, "\n")] = '\0';
-        found = controller[0] ? lists(names, controller) : names[0] == '\0';
-        if (found) {
-            snprintf(group->mount, sizeof group->mount, "%s/sys/fs/cgroup%s%s", root,
-                     controller[0] ? "/" : "", controller);
-            copy_trimmed(group->path, sizeof group->path,
-                         strcmp(path, "/") == 0 ? "" : path);
-        }
+        if (controller[0] ? !lists(names, controller) : names[0] != '\0')
+            continue;
+        snprintf(group->mount, sizeof group->mount, "%s/sys/fs/cgroup%s%s", root,
+                 controller[0] ? "/" : "", controller);
+        copy_trimmed(group->path, sizeof group->path, strcmp(path, "/") == 0 ? "" : path);
+        return true;
     }
-    fclose(file);
-    return found;
+    return false;
 }
 
 /* Calls fn for the group and for all its ancestors, whose limits apply to it as well. */
@@ -314,10 +337,14 @@ static void cgroup_climb(struct cgroup *group,
 static void cgroup_each(const char *root, const char *controller,
                         void (*fn)(const char *directory, void *user), void *user)
 {
+    char path[256], list[8192];
     struct cgroup group;
-    if (cgroup_find(root, "", &group))
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (!read_text(path, list, sizeof list))
+        return;
+    if (cgroup_find(&group, list, root, ""))
         cgroup_climb(&group, fn, user);
-    if (cgroup_find(root, controller, &group))
+    if (cgroup_find(&group, list, root, controller))
         cgroup_climb(&group, fn, user);
 }
 
@@ -325,40 +352,44 @@ static void cgroup_each(const char *root, const char *controller,
 static void quota_at(const char *directory, void *user)
 {
     uint32_t *cores = user;
-    char path[1100], text[64] = "";
+    char path[1100], text[64];
     uint64_t quota = 0, period = 0;
 
     snprintf(path, sizeof path, "%s/cpu.max", directory);
-    FILE *file = fopen(path, "re");
-    if (file) {
-        if (!fgets(text, sizeof text, file) ||
-            sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) != 2)
+    if (read_text(path, text, sizeof text)) {
+        const char *rest = number_at(text, &quota);
+        if (!rest || !number_at(rest, &period))
             quota = 0;
-        fclose(file);
     } else {
         snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
-        if (!read_number(path, &quota) || quota > INT64_MAX) /* -1: none */
-            quota = 0;
+        if (!read_number(path, &quota))
+            return;
         snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
         if (!read_number(path, &period))
-            period = 0;
+            return;
     }
-    if (quota && period) {
+    if (quota && quota <= INT64_MAX && period) { /* "max" and -1: none */
         const uint64_t whole = quota / period + (quota % period != 0);
         if (whole < UINT32_MAX && (*cores == 0 || whole < *cores))
             *cores = (uint32_t)whole;
     }
 }
 
-static uint32_t count_processors(void)
+void machine_affinity(struct affinity *affinity)
 {
+    memset(affinity, 0, sizeof *affinity);
 #if defined(__linux__)
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (uint32_t)CPU_COUNT(&set);
+    _Static_assert(sizeof set == sizeof affinity->set, "bits of cpu_set_t");
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
+        memcpy(affinity->set, &set, sizeof set);
+        affinity->known = true;
+        affinity->count = (uint32_t)CPU_COUNT(&set);
+        return;
+    }
 #endif
     const long online = sysconf(_SC_NPROCESSORS_ONLN); /* more than a cpu_set_t can hold */
-    return online > 0 ? (uint32_t)online : 1;
+    affinity->count = online > 0 ? (uint32_t)online : 1;
 }
 
 #if defined(__linux__)
@@ -374,14 +405,15 @@ static size_t first_thread(const char *root, size_t processor)
     return read_number(path, &first) && first < CPU_SETSIZE ? (size_t)first : processor;
 }
 
-static uint32_t count_cores(const char *root)
+static uint32_t count_cores(const struct affinity *affinity, const char *root)
 {
     cpu_set_t set, first;
     char path[256];
     uint64_t active = 0;
     snprintf(path, sizeof path, "%s/sys/devices/system/cpu/smt/active", root);
-    if (!read_number(path, &active) || !active || sched_getaffinity(0, sizeof set, &set))
-        return count_processors();
+    if (!affinity->known || !read_number(path, &active) || !active)
+        return affinity->count;
+    memcpy(&set, affinity->set, sizeof set);
     CPU_ZERO(&first);
     for (size_t i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &set))
@@ -389,25 +421,33 @@ static uint32_t count_cores(const char *root)
     return (uint32_t)CPU_COUNT(&first);
 }
 #else
-static uint32_t count_cores(const char *root)
+static uint32_t count_cores(const struct affinity *affinity, const char *root)
 {
     (void)root;
-    return count_processors();
+    return affinity->count;
 }
 #endif
 
-uint32_t machine_threads(const struct machine *machine, const char *root)
+uint32_t machine_quota(const char *root)
 {
-    const uint32_t cores = count_cores(root);
-    return machine->quota && machine->quota < cores ? machine->quota : cores;
+    uint32_t quota = 0;
+    cgroup_each(root, "cpu", quota_at, &quota);
+    return quota;
+}
+
+uint32_t machine_threads(const struct affinity *affinity, uint32_t quota, const char *root)
+{
+    const uint32_t cores = count_cores(affinity, root);
+    return quota && quota < cores ? quota : cores;
 }
 
 void machine_read(struct machine *machine, const char *root)
 {
+    struct affinity affinity;
     memset(machine, 0, sizeof *machine);
     read_processor(machine, root);
-    machine->processors = count_processors();
-    cgroup_each(root, "cpu", quota_at, &machine->quota);
+    machine_affinity(&affinity);
+    machine->processors = affinity.count;
 }
 
 /* ---- memory ---- */
@@ -420,7 +460,7 @@ struct memory {
 static void memory_at(const char *directory, void *user)
 {
     struct memory *memory = user;
-    char path[1100];
+    char path[1100], text[4096];
     uint64_t limit = 0, used = 0, cached = 0;
 
     snprintf(path, sizeof path, "%s/memory.max", directory);
@@ -438,7 +478,8 @@ static void memory_at(const char *directory, void *user)
     if (!read_number(path, &used))
         used = 0;
     snprintf(path, sizeof path, "%s/memory.stat", directory);
-    if (!read_key(path, "inactive_file", &cached) || cached > used)
+    if (!read_text(path, text, sizeof text) || !number_of(text, "inactive_file", &cached) ||
+        cached > used)
         cached = 0;
     used -= cached;
     const uint64_t left = limit > used ? limit - used : 0;
@@ -448,13 +489,14 @@ static void memory_at(const char *directory, void *user)
 
 void machine_memory(const char *root, uint64_t *total, uint64_t *free)
 {
-    char path[256];
+    char path[256], text[1024];
     struct memory memory = { 0 };
 
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    if (read_key(path, "MemTotal", &memory.total) && memory.total <= UINT64_MAX / 1024) {
+    if (read_text(path, text, sizeof text) && number_of(text, "MemTotal", &memory.total) &&
+        memory.total <= UINT64_MAX / 1024) {
         memory.total *= 1024;
-        if (read_key(path, "MemAvailable", &memory.free) &&
+        if (number_of(text, "MemAvailable", &memory.free) &&
             memory.free <= UINT64_MAX / 1024)
             memory.free *= 1024;
         cgroup_each(root, "memory", memory_at, &memory);

@@ -18,7 +18,7 @@ union op_args {
 };
 
 struct known_plan {
-    uint32_t hash, op;                 /* hash 0: none */
+    uint32_t op;
     uint16_t where[PORTABLE_POINTERS]; /* the kernel's operands in the op's struct */
     _Alignas(16) union op_args args;   /* without addresses */
     struct plan plan;
@@ -26,6 +26,8 @@ struct known_plan {
 
 struct plans {
     uint32_t next; /* which of its ways a new plan takes */
+    uint32_t
+        hash[PLANS]; /* of each plan; 0: there is none, and what is there has no value */
     struct known_plan known[PLANS];
 };
 
@@ -47,7 +49,10 @@ HW_OPS(X)
 
 struct plans *plans_create(void)
 {
-    return calloc(1, sizeof(struct plans));
+    struct plans *plans = malloc(sizeof *plans);
+    if (plans)
+        memset(plans, 0, offsetof(struct plans, known));
+    return plans;
 }
 
 void plans_destroy(struct plans *plans)
@@ -99,9 +104,9 @@ static uint32_t hash_of(uint32_t op, const void *args)
 }
 
 /* The place that is the way-th for plans with this hash. */
-static struct known_plan *place_of(struct plans *plans, uint32_t hash, uint32_t way)
+static uint32_t place_of(uint32_t hash, uint32_t way)
 {
-    return &plans->known[(hash / (UINT32_MAX / PLANS + 1) + way) % PLANS];
+    return (hash / (UINT32_MAX / PLANS + 1) + way) % PLANS;
 }
 
 /* ---- making ---- */
@@ -130,17 +135,19 @@ static void note_operands(struct known_plan *known)
 static struct known_plan *make(struct queue *queue, uint32_t op, const void *args,
                                uint32_t hash, const char **why)
 {
-    struct known_plan *known = place_of(queue->plans, hash, queue->plans->next++ % WAYS);
-    for (uint32_t way = 0; known->hash && way < WAYS; way++)
-        if (!place_of(queue->plans, hash, way)->hash)
-            known = place_of(queue->plans, hash, way);
-    known->hash = 0;
+    struct plans *plans = queue->plans;
+    uint32_t place = place_of(hash, plans->next++ % WAYS);
+    for (uint32_t way = 0; plans->hash[place] && way < WAYS; way++)
+        if (!plans->hash[place_of(hash, way)])
+            place = place_of(hash, way);
+    plans->hash[place] = 0;
+    struct known_plan *known = &plans->known[place];
     copy_without_addresses(known, op, args);
     if ((*why = launch_plan(queue, op, &known->args, &known->plan)))
         return NULL;
     note_operands(known);
     known->op = op;
-    known->hash = hash;
+    plans->hash[place] = hash;
     return known;
 }
 
@@ -156,11 +163,13 @@ struct plan *plans_find(struct queue *queue, uint32_t op, const void *args,
                         const char **why)
 {
     const uint32_t hash = hash_of(op, args);
+    struct plans *plans = queue->plans;
     struct known_plan *known = NULL;
     for (uint32_t way = 0; way < WAYS && !known; way++) {
-        struct known_plan *place = place_of(queue->plans, hash, way);
-        if (place->hash == hash && place->op == op && same_form(place, args))
-            known = place;
+        const uint32_t place = place_of(hash, way);
+        if (plans->hash[place] == hash && plans->known[place].op == op &&
+            same_form(&plans->known[place], args))
+            known = &plans->known[place];
     }
     if (!known && !(known = make(queue, op, args, hash, why)))
         return NULL;

@@ -91,9 +91,11 @@ struct team {
     int64_t patience;     /* what `missed` reaches until they are woken */
     pthread_mutex_t lock; /* held around sleeping and waking only */
     pthread_cond_t work, done;
-    uint32_t wanted;          /* threads, the caller among them */
-    _Atomic uint32_t started; /* of them, without the caller */
-    bool tried;               /* whether they were started */
+    _Atomic uint32_t wanted;        /* threads, the caller among them; at most, while... */
+    _Atomic(team_count_fn *) count; /* ...this is to be asked; with the lock */
+    void *user;                     /* its argument */
+    _Atomic uint32_t started;       /* of them, without the caller */
+    bool tried;                     /* whether they were started */
     bool spin;
     pid_t process; /* that started them: a forked child does not have them */
 #if defined(__linux__)
@@ -362,6 +364,26 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
+static uint32_t within(uint32_t n, uint32_t least, uint32_t most)
+{
+    return n < least ? least : n > most ? most : n;
+}
+
+/* Learns how many threads there should be, if that is not known yet. */
+static void ask(struct team *team)
+{
+    team_count_fn *const count = atomic_load(&team->count);
+    if (!count)
+        return;
+    const uint32_t wanted = within(count(team->user), 1, atomic_load(&team->wanted));
+    pthread_mutex_lock(&team->lock);
+    if (atomic_load(&team->count)) { /* the first answer counts: threads may run already */
+        atomic_store(&team->wanted, wanted);
+        atomic_store(&team->count, NULL);
+    }
+    pthread_mutex_unlock(&team->lock);
+}
+
 /* If the system refuses to start some of the threads, the team works with fewer. */
 static void start_threads(struct team *team)
 {
@@ -369,6 +391,7 @@ static void start_threads(struct team *team)
     sigset_t signals;
     uint32_t started = 0;
 
+    ask(team);
     team->tried = true;
     team->process = getpid();
     if (pthread_attr_init(&attributes))
@@ -511,17 +534,13 @@ void team_run(struct team *team, const struct team_work *work)
     atomic_store_explicit(&team->busy, false, memory_order_release);
 }
 
-uint32_t team_limit(const struct team *team)
+uint32_t team_limit(struct team *team)
 {
+    ask(team);
     return team->wanted;
 }
 
 /* ---- creating and destroying ---- */
-
-static uint32_t within(uint32_t n, uint32_t least, uint32_t most)
-{
-    return n < least ? least : n > most ? most : n;
-}
 
 struct team *team_create(uint32_t threads, uint32_t processors)
 {
@@ -542,6 +561,12 @@ struct team *team_create(uint32_t threads, uint32_t processors)
     pthread_cond_init(&team->work, NULL);
     pthread_cond_init(&team->done, NULL);
     return team;
+}
+
+void team_ask(struct team *team, team_count_fn *count, void *user)
+{
+    team->user = user;
+    atomic_store(&team->count, count);
 }
 
 void team_destroy(struct team *team)

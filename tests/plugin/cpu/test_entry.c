@@ -80,7 +80,41 @@ static void facts(void **state)
     void *device;
     assert_int_equal(h.plugin.device_info(h.self, 1, &info), HW_NO_DEVICE);
     assert_int_equal(h.plugin.device_open(h.self, -1, &device), HW_NO_DEVICE);
-    assert_non_null(strstr(h.log, "threads"));
+    assert_non_null(strstr(h.log, "processors"));
+    harness_close(&h);
+}
+
+/* What limits the threads is read when an op is worth a second one, and not again. */
+static void threads_are_counted_when_needed(void **state)
+{
+    enum { FEW = 64, MANY = 1 << 20 };
+    struct harness h;
+    (void)state;
+    float *x = calloc(MANY, sizeof *x);
+    assert_non_null(x);
+    harness_open(&h, "", 0);
+    const bool known = strstr(h.log, "up to 1 threads") != NULL; /* one processor */
+    const struct hw_silu few = { .x = TENSOR(x, HW_F32, FEW), .y = TENSOR(x, HW_F32, FEW) },
+                         many = { .x = TENSOR(x, HW_F32, MANY),
+                                  .y = TENSOR(x, HW_F32, MANY) };
+    assert_int_equal(h.plugin.ops->silu(h.device, h.queue, &few), HW_OK);
+    assert_true(known || !strstr(h.log, "threads"));
+    assert_int_equal(h.plugin.ops->silu(h.device, h.queue, &many), HW_OK);
+    const char *first = strstr(h.log, "up to ");
+    assert_non_null(first);
+    assert_int_equal(h.plugin.ops->silu(h.device, h.queue, &many), HW_OK);
+    assert_null(strstr(first + 1, "up to "));
+    harness_close(&h);
+    free(x);
+}
+
+/* Those that are asked for need no limit. */
+static void threads_that_are_given_are_not_counted(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_open(&h, "", 3);
+    assert_non_null(strstr(h.log, "up to 3 threads"));
     harness_close(&h);
 }
 
@@ -284,6 +318,8 @@ int main(void)
         cmocka_unit_test(table_is_cut),
         cmocka_unit_test(versions_that_do_not_meet),
         cmocka_unit_test(facts),
+        cmocka_unit_test(threads_are_counted_when_needed),
+        cmocka_unit_test(threads_that_are_given_are_not_counted),
         cmocka_unit_test(wrong_kernel_refuses_the_device),
         cmocka_unit_test(memory),
 #if defined(__GLIBC__)

@@ -116,11 +116,9 @@ static void real_machine(void **state)
 
 static void nothing_readable(void **state)
 {
-    struct machine m;
     uint64_t left = 1;
     (void)state;
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 0);
+    assert_int_equal(machine_quota(root), 0);
     assert_int_equal(total_of(root, &left), 0);
     assert_int_equal(left, 0);
 }
@@ -164,57 +162,48 @@ static void memory_of_group_v1(void **state)
 
 static void quota_v2(void **state)
 {
-    struct machine m;
     (void)state;
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
     put("/sys/fs/cgroup/a/cpu.max", "max 100000\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 3);
+    assert_int_equal(machine_quota(root), 3);
 }
 
 static void quota_v1(void **state)
 {
-    struct machine m;
     (void)state;
     put("/proc/self/cgroup", "3:cpuacct,cpu:/\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 1);
+    assert_int_equal(machine_quota(root), 1);
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 0);
+    assert_int_equal(machine_quota(root), 0);
 }
 
 /* The limits of all groups above count, too. */
 static void quota_of_parents(void **state)
 {
-    struct machine m;
     (void)state;
     put("/proc/self/cgroup", "1:cpu:/x/y/z\n0::/a/b/c\n");
     put("/sys/fs/cgroup/a/b/c/cpu.max", "800000 100000\n");
     put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
     put("/sys/fs/cgroup/a/cpu.max", "500000 100000\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 5);
+    assert_int_equal(machine_quota(root), 5);
     put("/sys/fs/cgroup/cpu/x/y/z/cpu.cfs_quota_us", "-1\n");
     put("/sys/fs/cgroup/cpu/x/y/z/cpu.cfs_period_us", "100000\n");
     put("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "400000\n");
     put("/sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 4);
+    assert_int_equal(machine_quota(root), 4);
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "30000\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "20000\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 2);
+    assert_int_equal(machine_quota(root), 2);
 }
 
 static uint32_t threads(void)
 {
-    struct machine m;
-    machine_read(&m, root);
-    return machine_threads(&m, root);
+    struct affinity allowed;
+    machine_affinity(&allowed);
+    return machine_threads(&allowed, machine_quota(root), root);
 }
 
 /* Says that the threads of a processor's core are these. */
@@ -323,14 +312,12 @@ static void topology_that_makes_no_sense(void **state)
 /* Files that say something else than they should. */
 static void nonsense(void **state)
 {
-    struct machine m;
     uint64_t left;
     (void)state;
     put("/proc/meminfo", "MemTotal: \nMemAvailable: 99999999999999999999 kB\n");
     put("/proc/self/cgroup", ":::::\n0\n\n0::no/slash/first\n7:cpu\n");
     put("/sys/fs/cgroup/cpu.max", "100000 0\n");
-    machine_read(&m, root);
-    assert_int_equal(m.quota, 0);
+    assert_int_equal(machine_quota(root), 0);
     assert_int_equal(total_of(root, &left), 0);
 }
 

@@ -131,6 +131,30 @@ static void small_work_starts_none(void **state)
     team_destroy(NULL);
 }
 
+static uint32_t two_threads(void *user)
+{
+    ++*(int *)user;
+    return 2;
+}
+
+/* How many threads there should be is asked once, and not for small work. */
+static void asks_for_the_number_when_needed(void **state)
+{
+    struct team *team = team_create(4, 4);
+    struct tally tally = { .sum = 0 };
+    int asked = 0;
+    (void)state;
+    team_ask(team, two_threads, &asked);
+    run(team, count_groups, &tally, 10, 10);
+    assert_int_equal(asked, 0);
+    assert_int_equal(stress(team), 0);
+    assert_int_equal(asked, 1);
+    assert_int_equal(team_size(team), 2);
+    assert_int_equal(team_limit(team), 2);
+    assert_int_equal(asked, 1);
+    team_destroy(team);
+}
+
 /* Threads asleep are woken, and those that still spin are ended. */
 static void sleeps_and_wakes(void **state)
 {
@@ -554,6 +578,7 @@ int main(void)
         cmocka_unit_test(oversubscribed),
         cmocka_unit_test(one_thread_starts_none),
         cmocka_unit_test(small_work_starts_none),
+        cmocka_unit_test(asks_for_the_number_when_needed),
         cmocka_unit_test(sleeps_and_wakes),
         cmocka_unit_test(not_shared_after_a_delay),
         cmocka_unit_test(woken_for_few_long_groups),

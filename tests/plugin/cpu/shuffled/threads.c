@@ -25,6 +25,11 @@ struct team *team_create(uint32_t threads, uint32_t processors)
     return team;
 }
 
+void team_ask(struct team *team, team_count_fn *count, void *user)
+{
+    team->threads = count(user);
+}
+
 void team_destroy(struct team *team)
 {
     free(team);
@@ -35,7 +40,7 @@ uint32_t team_size(const struct team *team)
     return team->threads;
 }
 
-uint32_t team_limit(const struct team *team)
+uint32_t team_limit(struct team *team)
 {
     return team->threads;
 }
