@@ -47,6 +47,31 @@ struct operand {
     bool exact, same_dtype;
 };
 
+/* The cost of rounding numbers x to 8 bits, `together` neighbours at a time, to integers times a
+ * step: an error of half a step each, at random, that y multiplies. */
+struct rounding {
+    int64_t together;
+    double half_steps;            /* of the largest of them */
+    double largest, squares, sum; /* of x, and of the squares of y; the squares of errors */
+};
+
+/* Integers of -127 .. 127. */
+#define ROUNDED_ACTIVATIONS                                                                \
+    {                                                                                      \
+        .together = 32, .half_steps = 2 * 127                                              \
+    }
+/* Weights of values in attention, times the largest number that they multiply: integers of
+ * 0 .. 255. */
+#define ROUNDED_WEIGHTS                                                                    \
+    {                                                                                      \
+        .together = 64, .half_steps = 2 * 255                                              \
+    }
+
+/* Adds number k. */
+void rounding_add(struct rounding *r, int64_t k, double x, double y);
+/* Of all numbers so far. */
+double rounding_cost(struct rounding *r);
+
 /* The struct of any op. */
 union op_args {
 #define X(NAME, name) struct hw_##name name;

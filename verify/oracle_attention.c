@@ -17,6 +17,14 @@ static struct shape shape_of(const struct operand *o)
     return (struct shape){ o->rank == 4 ? o->extent[0] : 1, e[0], e[1], e[2] };
 }
 
+/* The elements of a head of a token. */
+static const double *head_of(const struct operand *o, int64_t batch, int64_t token,
+                             int64_t head)
+{
+    const struct shape s = shape_of(o);
+    return o->value + ((batch * s.tokens + token) * s.heads + head) * s.depth;
+}
+
 static int64_t length_of(const struct hw_attention *op, const struct operand *operands,
                          int64_t batch)
 {
@@ -63,6 +71,11 @@ static double bias_at(const struct operand *operands, const int64_t at[4], int64
     return own == -(double)INFINITY ? own : slope * own;
 }
 
+static double scale_of(const struct hw_attention *op, int64_t depth)
+{
+    return op->scale != 0.0f ? (double)op->scale : depth ? 1 / sqrt((double)depth) : 1;
+}
+
 /* The scores of the keys in `span`, and the f32 error that each may have. */
 static void scores(const struct hw_attention *op, const struct operand *operands,
                    const int64_t at[3], struct span span, double *score, double *loss)
@@ -71,16 +84,12 @@ static void scores(const struct hw_attention *op, const struct operand *operands
                          *k = &operands[operand_attention_k];
     const struct shape qs = shape_of(q), ks = shape_of(k);
     const int64_t key_head = at[1] / (qs.heads / ks.heads);
-    const double *query = q->value +
-                          ((at[0] * qs.tokens + at[2]) * qs.heads + at[1]) * qs.depth;
-    const double scale = op->scale != 0.0f ? (double)op->scale
-                         : qs.depth        ? 1 / sqrt((double)qs.depth)
-                                           : 1;
+    const double *query = head_of(q, at[0], at[2], at[1]);
+    const double scale = scale_of(op, qs.depth);
     const double cap = (double)op->softcap;
 
     for (int64_t j = span.first; j < span.last; j++) {
-        const double *key = k->value +
-                            ((at[0] * ks.tokens + j) * ks.heads + key_head) * ks.depth;
+        const double *key = head_of(k, at[0], j, key_head);
         double sum = 0, magnitude = 0;
         for (int64_t d = 0; d < qs.depth; d++) {
             sum += query[d] * key[d];
@@ -97,9 +106,9 @@ static void scores(const struct hw_attention *op, const struct operand *operands
     }
 }
 
-/* One row of y: the values weighted by the softmax of the scores. */
+/* One row of y: the values weighted by the softmax of the scores, which become these weights. */
 static void weigh(const struct operand *operands, const int64_t at[3], struct span span,
-                  const double *score, const double *loss, struct operand *y)
+                  double *score, const double *loss, struct operand *y)
 {
     const struct operand *v = &operands[operand_attention_v];
     const struct shape ys = shape_of(y), vs = shape_of(v);
@@ -115,16 +124,19 @@ static void weigh(const struct operand *operands, const int64_t at[3], struct sp
         if (score[j] > largest)
             largest = score[j];
     }
-    if (nothing)
+    if (nothing) {
+        for (int64_t j = span.first; j < span.last; j++)
+            score[j] = 0;
         return;
+    }
     total = exp(sink - largest);
     for (int64_t j = span.first; j < span.last; j++) {
         const double p = exp(score[j] - largest);
-        const double *value = v->value +
-                              ((at[0] * vs.tokens + j) * vs.heads + value_head) * vs.depth;
+        const double *value = head_of(v, at[0], j, value_head);
         const double lost = sqrt((double)(span.last - span.first)) + loss[j] +
                             fabs(largest);
         total += p;
+        score[j] = p;
         for (int64_t d = 0; d < ys.depth; d++) {
             y->want[row + d] += p * value[d];
             y->noise[row + d] += p * value[d] * p * value[d];
@@ -136,6 +148,79 @@ static void weigh(const struct operand *operands, const int64_t at[3], struct sp
         y->noise[row + d] = sqrt(y->noise[row + d]) / total;
         y->drift[row + d] /= total;
     }
+    for (int64_t j = span.first; j < span.last; j++)
+        score[j] /= total;
+}
+
+/* What rounding a query costs in its product with key j, which has blocks. */
+static double query_cost(const struct hw_attention *op, const struct operand *operands,
+                         const int64_t at[3], int64_t j)
+{
+    const struct operand *q = &operands[operand_attention_q],
+                         *k = &operands[operand_attention_k];
+    const struct shape qs = shape_of(q);
+    const double *query = head_of(q, at[0], at[2], at[1]);
+    const double *key = head_of(k, at[0], j, at[1] / (qs.heads / shape_of(k).heads));
+    struct rounding rounding = ROUNDED_ACTIVATIONS;
+
+    for (int64_t d = 0; d < qs.depth; d++)
+        rounding_add(&rounding, d, query[d], key[d]);
+    return fabs(scale_of(op, qs.depth)) * rounding_cost(&rounding);
+}
+
+/* The largest magnitude of 32 neighbours, from the d-th number on. */
+static double largest_of(const double *x, int64_t d, int64_t n)
+{
+    double largest = 0;
+    for (int64_t i = d / 32 * 32; i < n && i < d / 32 * 32 + 32; i++)
+        largest = fabs(x[i]) > largest ? fabs(x[i]) : largest;
+    return largest;
+}
+
+/* The cost of rounding the weights of values that have blocks, each times the scale of a block. */
+static double weights_cost(const struct operand *operands, const int64_t at[3],
+                           struct span span, const double *weight, int64_t d)
+{
+    const struct operand *v = &operands[operand_attention_v];
+    const struct shape vs = shape_of(v);
+    const int64_t head = at[1] /
+                         (shape_of(&operands[operand_attention_q]).heads / vs.heads);
+    struct rounding rounding = ROUNDED_WEIGHTS;
+
+    for (int64_t j = span.first; j < span.last; j++) {
+        const double *value = head_of(v, at[0], j, head);
+        const double largest = largest_of(value, d, vs.depth);
+        rounding_add(&rounding, j, weight[j] * largest,
+                     largest > 0 ? value[d] / largest : 0);
+    }
+    return rounding_cost(&rounding);
+}
+
+/* What 8 bits may cost in a row of y: scores move the weights of values, and weights are rounded.
+ * Keys are thought to be unlike each other, so that what rounding a query costs is another number
+ * for each. */
+static void cost_of_codes(const struct hw_attention *op, const struct operand *operands,
+                          const int64_t at[3], struct span span, const double *weight,
+                          struct operand *y)
+{
+    const struct operand *v = &operands[operand_attention_v];
+    const struct shape ys = shape_of(y);
+    const int64_t row = ((at[0] * ys.tokens + at[2]) * ys.heads + at[1]) * ys.depth;
+    const int64_t head = at[1] / (ys.heads / shape_of(v).heads);
+    double *codes = y->codes + row;
+
+    if (hw_dtype_block(operands[operand_attention_k].dtype) == 1 ||
+        hw_dtype_block(v->dtype) == 1)
+        return;
+    for (int64_t j = span.first; j < span.last; j++) {
+        const double moved = weight[j] > 0 ? weight[j] * query_cost(op, operands, at, j)
+                                           : 0;
+        const double *value = head_of(v, at[0], j, head);
+        for (int64_t d = 0; d < ys.depth && moved > 0; d++)
+            codes[d] += pow(moved * (value[d] - y->want[row + d]), 2);
+    }
+    for (int64_t d = 0; d < ys.depth; d++)
+        codes[d] = hypot(sqrt(codes[d]), weights_cost(operands, at, span, weight, d));
 }
 
 bool oracle_attention(const struct hw_attention *op, struct operand *operands)
@@ -154,6 +239,7 @@ bool oracle_attention(const struct hw_attention *op, struct operand *operands)
         const struct span span = seen(op, length, ys.tokens, at[2]);
         scores(op, operands, at, span, score, loss);
         weigh(operands, at, span, score, loss, y);
+        cost_of_codes(op, operands, at, span, score, y);
     }
     free(score);
     free(loss);

@@ -40,26 +40,6 @@ static int64_t terms_of(const struct hw_matmul *op, const struct operand *a)
     return a->extent[a->rank - (op->transpose_a ? 2 : 1)];
 }
 
-/* The cost of rounding x to 8 bits, CODES neighbours at a time to integers of at most 127 times a
- * scale: an error of half a step each, at random, that y multiplies. */
-struct rounding {
-    double largest, squares,
-        sum; /* of x, and of the squares of y, in CODES; the errors' squares */
-};
-
-enum { CODES = 32, MOST_CODE = 127 };
-
-static void rounding_add(struct rounding *r, int64_t k, double x, double y)
-{
-    r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
-    r->squares += y * y;
-    if ((k + 1) % CODES)
-        return;
-    const double half_step = r->largest / (2 * MOST_CODE);
-    r->sum += half_step * half_step * r->squares;
-    r->largest = r->squares = 0;
-}
-
 bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
 {
     const struct operand *a = &operands[operand_matmul_a], *b = &operands[operand_matmul_b];
@@ -74,7 +54,7 @@ bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
         const struct matrix x = matrix_of(a, batch_of(a, c, batch), op->transpose_a != 0);
         const struct matrix y = matrix_of(b, batch_of(b, c, batch), op->transpose_b != 0);
         double sum = 0, squares = 0, magnitude = 0;
-        struct rounding rounding = { 0 };
+        struct rounding rounding = ROUNDED_ACTIVATIONS;
         for (int64_t k = 0; k < terms; k++) {
             const double xk = x.first[row * x.row + k * x.column];
             const double yk = y.first[k * y.row + col * y.column];
@@ -89,7 +69,7 @@ bool oracle_matmul(const struct hw_matmul *op, struct operand *operands)
         c->want[out] = sum + offset;
         c->noise[out] = sqrt(squares);
         c->drift[out] = sqrt((double)terms) * magnitude + fabs(offset);
-        c->codes[out] = sqrt(rounding.sum);
+        c->codes[out] = rounding_cost(&rounding);
     }
     return true;
 }
@@ -117,7 +97,7 @@ bool oracle_matmul_id(const struct hw_matmul_id *op, struct operand *operands)
             const double id = ids->value[row];
             const int64_t at = row * n + col;
             double squares = 0, magnitude = 0;
-            struct rounding rounding = { 0 };
+            struct rounding rounding = ROUNDED_ACTIVATIONS;
             c->want[at] = 0;
             if (id < 0 || id >= (double)experts)
                 continue;
@@ -136,7 +116,7 @@ bool oracle_matmul_id(const struct hw_matmul_id *op, struct operand *operands)
             c->want[at] += offset;
             c->noise[at] = sqrt(squares);
             c->drift[at] = sqrt((double)terms) * magnitude + fabs(offset);
-            c->codes[at] = sqrt(rounding.sum);
+            c->codes[at] = rounding_cost(&rounding);
         }
     return true;
 }

@@ -67,7 +67,7 @@ extern "C" {
 enum hw_precision {
     HW_PRECISION_FP32 = 0, /* f32 inputs stay f32 (default) */
     HW_PRECISION_FP16 = 1, /* f32 inputs may be computed in 16-bit or TF32 units */
-    HW_PRECISION_INT8 = 2  /* activations may be quantised where weights are */
+    HW_PRECISION_INT8 = 2  /* activations may be quantised where what they multiply is */
 };
 
 /* What the host provides to a plugin. There is one per open context; it is valid until the

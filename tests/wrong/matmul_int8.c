@@ -10,9 +10,12 @@ static void round_a(float *a, int64_t count, int64_t cols)
 
 static int32_t matmul(void *device, void *queue, const struct hw_matmul *op)
 {
+    struct hw_matmul changed = *op;
+
     (void)device;
     (void)queue;
-    return hw_dtype_block(op->b.dtype) == 1 ? reference(HW_OP_MATMUL, op)
-                                            : reference_matmul_of(op, round_a);
+    return hw_dtype_block(op->b.dtype) == 1
+               ? reference(HW_OP_MATMUL, op)
+               : reference_of(HW_OP_MATMUL, &changed, &changed.a, round_a);
 }
 WRONG("matmul_int8", matmul)

@@ -70,27 +70,26 @@ int32_t reference(uint32_t op, const void *args)
     return ok ? HW_OK : HW_NO_MEMORY;
 }
 
-int32_t reference_matmul_of(const struct hw_matmul *op,
-                            void (*change)(float *a, int64_t count, int64_t cols))
+int32_t reference_of(uint32_t op, const void *args, struct hw_tensor *field,
+                     void (*change)(float *x, int64_t count, int64_t cols))
 {
-    struct hw_matmul changed = *op;
-    struct hw_tensor *a = &changed.a;
-    const int64_t count = storage_count(a);
-    if (a->dtype != HW_F32 || count == 0)
-        return reference(HW_OP_MATMUL, op);
+    const struct hw_tensor was = *field;
+    const int64_t count = storage_count(&was);
+    if (was.dtype != HW_F32 || count == 0)
+        return reference(op, args);
     float *copy = malloc((size_t)count * sizeof *copy);
     if (!copy)
         return HW_NO_MEMORY;
-    storage_gather(a, hw_tensor_address(a), (unsigned char *)copy);
-    change(copy, count, a->extent[a->rank - 1]);
-    *a = (struct hw_tensor){ .data = copy, .dtype = HW_F32, .rank = op->a.rank };
+    storage_gather(&was, hw_tensor_address(&was), (unsigned char *)copy);
+    change(copy, count, was.extent[was.rank - 1]);
+    *field = (struct hw_tensor){ .data = copy, .dtype = HW_F32, .rank = was.rank };
     int64_t step = sizeof *copy;
-    for (int32_t axis = a->rank - 1; axis >= 0; axis--) {
-        a->extent[axis] = op->a.extent[axis];
-        a->stride[axis] = step;
-        step *= a->extent[axis];
+    for (int32_t axis = was.rank - 1; axis >= 0; axis--) {
+        field->extent[axis] = was.extent[axis];
+        field->stride[axis] = step;
+        step *= was.extent[axis];
     }
-    const int32_t status = reference(HW_OP_MATMUL, &changed);
+    const int32_t status = reference(op, args);
     free(copy);
     return status;
 }

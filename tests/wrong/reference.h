@@ -16,10 +16,10 @@
 /* Computes the op, all of whose operands are host addresses; `args` is its struct. */
 int32_t reference(uint32_t op, const void *args);
 
-/* The same for a matmul, whose `a`, if it is f32, `change` has changed: `count` numbers in rows of
+/* The same, after `change` has changed a tensor of `args`, if it is f32: `count` numbers in rows of
  * `cols`. */
-int32_t reference_matmul_of(const struct hw_matmul *op,
-                            void (*change)(float *a, int64_t count, int64_t cols));
+int32_t reference_of(uint32_t op, const void *args, struct hw_tensor *field,
+                     void (*change)(float *x, int64_t count, int64_t cols));
 /* Makes 32 neighbours integers of at most `most` times a scale. */
 void round_to_codes(float *values, int64_t count, int most);
 

@@ -6,7 +6,7 @@
  *
  * Caches are split into chunks of keys, whose number depends on the shape alone: first every
  * chunk is attended to by itself, then the chunks of a row are merged in order. */
-#include "attention_part.h"
+#include "attention_bytes.h"
 
 DECLARE_PLAN(attention_few);
 
@@ -61,6 +61,8 @@ struct head {
     struct row *row;
     float *query; /* scale * q */
     float *out;   /* weighted values */
+    char *bytes;  /* queries, rounded */
+    bool rounded; /* all of them */
 };
 
 /* What the heads of a group share. */
@@ -78,7 +80,8 @@ struct group {
 static uint64_t rows_bytes(const struct division *d)
 {
     const int64_t floats = ROWS * d->dim + (d->chunks > 1 ? 1 : ROWS) * d->value_dim;
-    return in_lines(ROWS * sizeof(struct row)) + (uint64_t)floats * sizeof(float);
+    return in_lines(ROWS * sizeof(struct row)) + (uint64_t)floats * sizeof(float) +
+           in_lines((uint64_t)(ROWS * bytes_of_query(d->dim)));
 }
 
 static uint64_t heads_bytes(const struct division *d)
@@ -118,8 +121,10 @@ static struct head *set_head(const struct group *g, int64_t n, int64_t number,
         .first_row = first_row,
         .rows = (int)least(g->d->rows - first_row, ROWS),
         .row = (struct row *)(void *)own,
-        .query = (float *)(void *)(own + in_lines(ROWS * sizeof(struct row))),
+        .bytes = own + in_lines(ROWS * sizeof(struct row)),
     };
+    h->query = (float *)(void *)(h->bytes +
+                                 in_lines((uint64_t)(ROWS * bytes_of_query(g->d->dim))));
     h->out = h->query + ROWS * g->d->dim;
     return h;
 }
@@ -150,11 +155,15 @@ static void load_query(const struct group *g, const struct row *row, float *to)
     }
 }
 
-static void begin_head(const struct group *g, const struct head *h)
+static void begin_head(const struct group *g, struct head *h)
 {
+    const int64_t dim = g->d->dim;
+    h->rounded = true;
     for (int r = 0; r < h->rows; r++) {
         h->row[r] = row_at(g, h, r);
-        load_query(g, &h->row[r], h->query + r * g->d->dim);
+        load_query(g, &h->row[r], h->query + r * dim);
+        h->rounded &= round_query(h->query + r * dim, dim,
+                                  h->bytes + r * bytes_of_query(dim));
     }
 }
 
@@ -236,6 +245,7 @@ static void attend_tile(const struct group *g, int64_t n, struct span tile, int6
         p.k = h->k + p.first * a->k.stride[1];
         p.v = h->v + p.first * a->v.stride[1];
         p.query = h->query + r * d->dim;
+        p.bytes = h->rounded ? h->bytes + r * bytes_of_query(d->dim) : NULL;
         p.out = h->out + r * d->value_dim;
         p.row = h->row + r;
         if (p.n > 0) {
@@ -243,7 +253,7 @@ static void attend_tile(const struct group *g, int64_t n, struct span tile, int6
                 p.k_ahead = nothing(p.k);
                 p.v_ahead = nothing(p.v);
             }
-            attend_part(&p, rows);
+            attend_in_bytes(&p, rows);
         }
         r += rows;
     }
@@ -407,6 +417,8 @@ const char *PLAN(attention_few)(struct plan *plan, const struct kernel_row *row,
     const struct attention_args *a = &plan->lowered.args.attention;
     const struct division d = divide(a);
     const int64_t heads = heads_of(plan, d.rows);
+    if (bytes_of_query(RUN) && (a->k_type != HW_Q8_0 || a->v_type != HW_Q8_0))
+        return "k and v: this row reads q8_0";
     plan->own_bytes = own_bytes(&d);
     plan->run = run_whole;
     plan->groups = heads * d.groups;

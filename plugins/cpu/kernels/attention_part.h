@@ -14,8 +14,12 @@
 
 enum {
     BLOCK = 4, /* rows that are computed together */
+#if defined(HAS_PIECES)
+    TILE = 64, /* of a type of 8 bits at most */
+#else
     TILE = 32, /* keys between two looks at the maximum; this tile and the next one, of all
                 * heads, have to stay in the second-level cache */
+#endif
 #if defined(__AVX512F__) || defined(__aarch64__)
     SUMS = 16, /* numbers of vectors of sums that stay in registers */
 #else
@@ -49,6 +53,7 @@ struct part {
     struct ahead k_ahead, v_ahead;
     int64_t dim, value_dim; /* floats from row to row of `query`, of `out` */
     const float *query;     /* scale * q */
+    const char *bytes;      /* the same, rounded (attention_bytes.h); NULL: not */
     float *out;             /* weighted values, relative to `top` */
     float *score;           /* [SCORES] */
     struct row *row;
@@ -356,15 +361,21 @@ static part_fn *const gathers[CACHE_TYPE_END][BLOCK] = { CACHE_TYPES(X) };
 #undef BY_ROWS
 #undef BY_ROWS_OF
 
-/* Adds the keys of a part of 1, 2 or 4 rows to what its rows have seen. */
-static void attend_part(const struct part *p, int rows)
+/* Products become weights. */
+static void weigh_part(const struct part *p, int rows)
 {
     const struct attention_args *a = p->a;
-    multiplies[a->k_type][rows - 1](p);
     if (a->softcap > 0.0f || a->bias_type || a->has_slopes)
         adjusts[rows - 1](p);
     weighs[rows - 1](p);
-    gathers[a->v_type][rows - 1](p);
+}
+
+/* Adds the keys of a part of 1, 2 or 4 rows to what its rows have seen. */
+static void attend_part(const struct part *p, int rows)
+{
+    multiplies[p->a->k_type][rows - 1](p);
+    weigh_part(p, rows);
+    gathers[p->a->v_type][rows - 1](p);
 }
 
 #endif

@@ -53,6 +53,15 @@
  * begins with dot_begin(bits, start), continues with up to 8 times sum = dot_add(bits, sum, codes,
  * bytes), and its integers are dot_end(bits, sum, start).
  *
+ * Pieces of 16 bytes, if HAS_PIECES; a vector has four, and DOT_ZERO is 128:
+ *   vf_set_piece(p)       the piece at p in each
+ *   vi_load_two(p, n)     two halves of a vector, which begin n bytes apart
+ *   vi_set_halves(low, high)   all words of the first half `low`, of the other one `high`
+ *   vi_turn_bytes(v)      of four vectors: byte i of a piece of v[j] becomes byte j of word i % 4
+ *                         of that piece of v[i / 4]
+ *   vf_turn_pieces(v)     of four vectors: piece j of v[i] becomes piece i of v[j]
+ *   vf_greatest_of_pieces(v)   in all lanes of each piece
+ *
  * Products of squares, if HAS_SQUARES: two rows of 8 bytes from -127 to 127 are a vector, and two
  * rows by two columns are a square of sums. For each of both, or of their rows, two numbers of a
  * column, and in turns:
@@ -102,11 +111,13 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* Before a loop of constant length whose arrays are to be registers; EACH is such a loop over
- * 0 .. n - 1. */
+ * 0 .. n - 1. ROLLED stands before one that is to stay a loop. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#define ROLLED _Pragma("GCC unroll 1")
 #endif
 #define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
 

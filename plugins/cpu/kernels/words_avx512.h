@@ -283,6 +283,51 @@ INLINE vi vi_load_pieces(const void *p, int64_t stride)
     return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 3 * stride)), 3);
 }
 
+INLINE vf vf_set_piece(const float *p)
+{
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
+}
+
+INLINE vi vi_load_two(const void *p, int64_t stride)
+{
+    const char *at = p;
+    const __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256(p));
+    return _mm512_inserti64x4(v, _mm256_loadu_si256((const void *)(at + stride)), 1);
+}
+
+INLINE vi vi_set_halves(int32_t low, int32_t high)
+{
+    return _mm512_mask_set1_epi32(_mm512_set1_epi32(low), 0xff00, high);
+}
+
+INLINE void vi_turn_bytes(vi v[4])
+{
+    const vi a = _mm512_unpacklo_epi8(v[0], v[1]), b = _mm512_unpackhi_epi8(v[0], v[1]);
+    const vi c = _mm512_unpacklo_epi8(v[2], v[3]), d = _mm512_unpackhi_epi8(v[2], v[3]);
+    v[0] = _mm512_unpacklo_epi16(a, c);
+    v[1] = _mm512_unpackhi_epi16(a, c);
+    v[2] = _mm512_unpacklo_epi16(b, d);
+    v[3] = _mm512_unpackhi_epi16(b, d);
+}
+
+INLINE void vf_turn_pieces(vf v[4])
+{
+    const vf a = _mm512_shuffle_f32x4(v[0], v[1], 0x44);
+    const vf b = _mm512_shuffle_f32x4(v[2], v[3], 0x44);
+    const vf c = _mm512_shuffle_f32x4(v[0], v[1], 0xee);
+    const vf d = _mm512_shuffle_f32x4(v[2], v[3], 0xee);
+    v[0] = _mm512_shuffle_f32x4(a, b, 0x88);
+    v[1] = _mm512_shuffle_f32x4(a, b, 0xdd);
+    v[2] = _mm512_shuffle_f32x4(c, d, 0x88);
+    v[3] = _mm512_shuffle_f32x4(c, d, 0xdd);
+}
+
+INLINE vf vf_greatest_of_pieces(vf v)
+{
+    const vf two = _mm512_max_ps(v, _mm512_permute_ps(v, 0xb1));
+    return _mm512_max_ps(two, _mm512_permute_ps(two, 0x4e));
+}
+
 INLINE void vi_transpose(vi v[4])
 {
     const vi a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
@@ -348,7 +393,8 @@ INLINE vf vf_pick(const float table[16], vi index)
 }
 
 #if defined(__AVX512VNNI__)
-#define HAS_DOTS 1
+#define HAS_DOTS   1
+#define HAS_PIECES 1
 enum { DOT_ZERO = 128 };
 
 INLINE vi dot_begin(int bits, int32_t start)
@@ -359,8 +405,9 @@ INLINE vi dot_begin(int bits, int32_t start)
 
 INLINE vi dot_add(int bits, vi sum, vi codes, vi bytes)
 {
-    (void)bits;
-    return _mm512_dpbusd_epi32(sum, codes, bytes);
+    (void)bits; /* gcc 12 copies the sums of the intrinsic function in loops */
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(bytes));
+    return sum;
 }
 
 INLINE vi dot_end(int bits, vi sum, int32_t start)
