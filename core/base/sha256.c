@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sha256.c - SHA-256, FIPS 180-4. The names are the standard's. */
-#define _POSIX_C_SOURCE 200809L
 #include "base/sha256.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint32_t K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
@@ -108,26 +105,4 @@ void sha256_end(struct sha256 *hash, uint8_t digest[SHA256_BYTES])
     sha256_add(hash, length, sizeof length);
     for (int i = 0; i < SHA256_BYTES; i++)
         digest[i] = (uint8_t)(hash->state[i / 4] >> (24 - i % 4 * 8));
-}
-
-int sha256_file(int fd, uint64_t limit, char text[SHA256_TEXT + 1])
-{
-    uint8_t bytes[4096], digest[SHA256_BYTES];
-    struct sha256 hash;
-
-    sha256_begin(&hash);
-    for (ssize_t count; (count = pread(fd, bytes, sizeof bytes, (off_t)hash.bytes)) != 0;) {
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return errno;
-        sha256_add(&hash, bytes, (size_t)count);
-        if (hash.bytes > limit)
-            return EFBIG;
-    }
-    sha256_end(&hash, digest);
-    for (int i = 0; i < SHA256_TEXT; i++)
-        text[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
-    text[SHA256_TEXT] = '\0';
-    return 0;
 }

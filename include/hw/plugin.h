@@ -396,7 +396,9 @@ HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *
 
 /* Formats the thread's message and returns `status`, so that a function can end with
  * return hw_fail(host, HW_DRIVER, "cannot open %s", name); */
-#if defined(__GNUC__)
+#if defined(__MINGW_PRINTF_FORMAT)
+__attribute__((format(__MINGW_PRINTF_FORMAT, 3, 4))) /* of the vsnprintf() that is used */
+#elif defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 static inline int32_t

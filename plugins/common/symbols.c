@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* symbols.c - opening a vendor's library and finding its functions. */
-#define _GNU_SOURCE /* dladdr() */
 #include "symbols.h"
 
-/* ---- the system's loader: the one part that differs between systems ---- */
+#include "library.h"
 
-#include <dlfcn.h>
-
-static void *library_open(const char *file)
-{
-    return dlopen(file, RTLD_NOW | RTLD_LOCAL);
-}
-
-static const char *library_error(void)
-{
-    const char *text = dlerror();
-    return text ? text : "no reason given";
-}
-
-static void *library_symbol(void *library, const char *name)
-{
-    return dlsym(library, name);
-}
-
-/* The file that a symbol of the library is in; NULL if the system does not say. */
-static const char *library_path(void *symbol)
-{
-    Dl_info info;
-    return symbol && dladdr(symbol, &info) ? info.dli_fname : NULL;
-}
-
-/* ---- everywhere ---- */
-
-enum { NAME_BYTES = 128, REASON_BYTES = 512 };
+enum { NAME_BYTES = 128, REASON_BYTES = 512, PATH_BYTES = 1024 };
 
 /* Copies the first of the names in `*list` and moves `*list` behind it; false at the end. */
 static bool next_name(const char **list, char name[NAME_BYTES])
@@ -64,11 +36,12 @@ static void *open_first(const char *files, char file[NAME_BYTES],
     size_t used = 0;
 
     while (next_name(&files, file)) {
-        void *library = library_open(file);
+        char why[REASON_BYTES];
+        void *library = library_open(file, why, sizeof why);
         if (library)
             return library;
         const int n = snprintf(reasons + used, REASON_BYTES - used, "%s%s",
-                               used ? "; " : "", library_error());
+                               used ? "; " : "", why);
         used += n > 0 ? (size_t)n : 0;
         used = used < REASON_BYTES ? used : REASON_BYTES - 1;
     }
@@ -87,7 +60,7 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
     void *handle = open_first(library->files, file, reasons);
     const char *remedy = library->remedy ? library->remedy : "";
     const struct symbol *missing = NULL;
-    const char *path = NULL;
+    char path[PATH_BYTES] = "";
 
     for (uint32_t i = 0; i < library->count; i++) {
         const struct symbol *symbol = &library->symbols[i];
@@ -95,8 +68,8 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
         store(functions, symbol, address);
         if (!address && symbol->required && !missing)
             missing = symbol;
-        if (!path)
-            path = library_path(address);
+        if (address && !*path)
+            library_path(address, path, sizeof path);
     }
     if (handle && !missing)
         return HW_OK;
@@ -107,5 +80,5 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
                        reasons, remedy);
     return hw_fail(host, HW_NO_DEVICE,
                    "%s has no function %s, so it is too old for this plugin%s",
-                   path ? path : file, missing->names, remedy);
+                   *path ? path : file, missing->names, remedy);
 }

@@ -13,8 +13,14 @@ static const struct symbol symbols[] = {
 #include "nvrtc.def"
 };
 
+#if defined(_WIN32)
+#define LIBRARIES "nvrtc64_130_0.dll|nvrtc64_120_0.dll|nvrtc64_112_0.dll"
+#else
+#define LIBRARIES "libnvrtc.so.13|libnvrtc.so.12|libnvrtc.so.11.2|libnvrtc.so"
+#endif
+
 static const struct symbol_library library = {
-    .files = "libnvrtc.so.13|libnvrtc.so.12|libnvrtc.so.11.2|libnvrtc.so",
+    .files = LIBRARIES,
     .symbols = symbols,
     .count = sizeof symbols / sizeof symbols[0],
     .remedy = "; kernels in source text need NVRTC 11.2 or later, a library of the CUDA "

@@ -12,8 +12,14 @@ static const struct symbol symbols[] = {
 
 #define REMEDY "install the NVIDIA driver, version 470 or later"
 
+#if defined(_WIN32)
+#define LIBRARY "nvcuda.dll"
+#else
+#define LIBRARY "libcuda.so.1"
+#endif
+
 static const struct symbol_library library = {
-    .files = "libcuda.so.1",
+    .files = LIBRARY,
     .symbols = symbols,
     .count = sizeof symbols / sizeof symbols[0],
 };
@@ -74,7 +80,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 HW_PLUGIN(
     "cuda",
     "title=CUDA\nvendor=NVIDIA\nrank=10\nmatch=pci:10de:*\nmatch=node:/dev/nvidiactl\n"
-    "match=node:/dev/nvhost-ctrl-gpu\nmatch=node:/dev/dxg\nneeds=libcuda.so.1\n"
+    "match=node:/dev/nvhost-ctrl-gpu\nmatch=node:/dev/dxg\nneeds=" LIBRARY "\n"
     "driver=/sys/module/nvidia/version\nvariable=CUDA_*\n"
     "remedy=" REMEDY "\nbuild=" HW_BUILD_STAMP "\n",
     fill)

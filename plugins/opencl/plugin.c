@@ -12,8 +12,16 @@ static const struct symbol symbols[] = {
 
 #define REMEDY "install the OpenCL driver of your device's vendor"
 
+#if defined(_WIN32)
+#define LIBRARY "OpenCL.dll"
+#elif defined(__APPLE__)
+#define LIBRARY "/System/Library/Frameworks/OpenCL.framework/OpenCL"
+#else
+#define LIBRARY "libOpenCL.so.1"
+#endif
+
 static const struct symbol_library library = {
-    .files = "libOpenCL.so.1",
+    .files = LIBRARY,
     .symbols = symbols,
     .count = sizeof symbols / sizeof symbols[0],
 };
@@ -62,7 +70,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 #endif
 
 HW_PLUGIN(NAME,
-          "title=" TITLE "\nrank=60\nneeds=libOpenCL.so.1\n"
+          "title=" TITLE "\nrank=60\nneeds=" LIBRARY "\n"
           "driver=/etc/OpenCL/vendors\ndriver=/sys/module/nvidia/version\n"
           "variable=OCL_*\nvariable=OPENCL_*\nvariable=CL_*\nvariable=POCL_*\n"
           "variable=RUSTICL_*\nvariable=CUDA_*\nvariable=ROCR_*\nvariable=GPU_*\n"
