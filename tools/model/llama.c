@@ -132,16 +132,23 @@ static enum hw_status cache(struct llama *l, struct hw_tensor x, struct hw_tenso
     return hw_set_rows(l->queue, &op);
 }
 
-/* normed = attention(normed) . output^T */
-static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t rows)
+/* The last rows of a batch: those whose output is wanted. */
+struct last {
+    int64_t begin, count;
+};
+
+/* normed = attention(normed) . output^T, for the last of a batch of `rows`. All of them leave their
+ * keys and values. */
+static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t rows,
+                             struct last last)
 {
     const struct shape *s = &l->shape;
     const struct hw_tensor x = rows_of(l->normed, 0, rows),
-                           y = rows_of(l->attended, 0, rows);
+                           y = rows_of(l->attended, last.begin, last.count);
     const struct hw_tensor q = rows_of(l->q, 0, rows), k = rows_of(l->k, 0, rows);
     const struct hw_tensor v = rows_of(l->v, 0, rows);
     const struct hw_attention op = {
-        .q = by_head(q, s->heads),
+        .q = by_head(rows_of(q, last.begin, last.count), s->heads),
         .k = by_head(layer->keys, s->kv_heads),
         .v = by_head(layer->values, s->kv_heads),
         .lengths = rows_of(l->inputs, 0, 1),
@@ -162,15 +169,18 @@ static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t
         (status = cache(l, k, layer->keys)) || (status = cache(l, v, layer->values)) ||
         (status = hw_attention(l->queue, &op)))
         return status;
-    return project(l, y, (struct projection){ .weight = layer->output, .y = x });
+    return project(l, y,
+                   (struct projection){ .weight = layer->output,
+                                        .y = rows_of(l->normed, last.begin, last.count) });
 }
 
 /* residual += normed, and normed = rmsnorm of that. */
-static enum hw_status add_and_norm(struct llama *l, struct hw_tensor weight, int64_t rows)
+static enum hw_status add_and_norm(struct llama *l, struct hw_tensor weight,
+                                   struct last last)
 {
-    const struct hw_tensor x = rows_of(l->normed, 0, rows);
+    const struct hw_tensor x = rows_of(l->normed, last.begin, last.count);
     const struct hw_add_rmsnorm op = {
-        .residual = rows_of(l->residual, 0, rows),
+        .residual = rows_of(l->residual, last.begin, last.count),
         .x = x,
         .weight = weight,
         .y = x,
@@ -180,10 +190,12 @@ static enum hw_status add_and_norm(struct llama *l, struct hw_tensor weight, int
 }
 
 /* normed = (silu(normed . gate^T) * (normed . up^T)) . down^T */
-static enum hw_status feed_forward(struct llama *l, const struct layer *layer, int64_t rows)
+static enum hw_status feed_forward(struct llama *l, const struct layer *layer,
+                                   struct last last)
 {
-    const struct hw_tensor x = rows_of(l->normed, 0, rows);
-    const struct hw_tensor gate = rows_of(l->gate, 0, rows), up = rows_of(l->up, 0, rows);
+    const struct hw_tensor x = rows_of(l->normed, last.begin, last.count);
+    const struct hw_tensor gate = rows_of(l->gate, 0, last.count),
+                           up = rows_of(l->up, 0, last.count);
     const struct hw_swiglu op = { .gate = gate, .up = up, .y = gate };
     const struct projection inputs[] = {
         { .weight = layer->gate, .y = gate },
@@ -210,18 +222,21 @@ static enum hw_status embed(struct llama *l, int64_t rows)
     return status ? status : hw_rmsnorm(l->queue, &norm);
 }
 
-/* From ids to the normed output of the last layer, for a batch of `rows`. */
-static enum hw_status decode(struct llama *l, int64_t rows)
+/* From ids to the normed output of the last layer, for a batch of `rows`: that of the last `wanted`
+ * of them. In the last layer, the others only leave their keys and values. */
+static enum hw_status decode(struct llama *l, int64_t rows, int64_t wanted)
 {
     enum hw_status status = embed(l, rows);
     for (int64_t i = 0; i < l->shape.layers && !status; i++) {
         const struct layer *layer = &l->layers[i];
-        const bool last = i + 1 == l->shape.layers;
-        if ((status = attend(l, layer, rows)) ||
-            (status = add_and_norm(l, layer->inner_norm, rows)) ||
-            (status = feed_forward(l, layer, rows)))
+        const bool at_end = i + 1 == l->shape.layers;
+        const int64_t count = at_end ? wanted : rows;
+        const struct last last = { rows - count, count };
+        if ((status = attend(l, layer, rows, last)) ||
+            (status = add_and_norm(l, layer->inner_norm, last)) ||
+            (status = feed_forward(l, layer, last)))
             return status;
-        status = add_and_norm(l, last ? l->norm : layer[1].attention_norm, rows);
+        status = add_and_norm(l, at_end ? l->norm : layer[1].attention_norm, last);
     }
     return status;
 }
@@ -239,7 +254,7 @@ enum hw_status llama_step(struct llama *l, int64_t rows)
 {
     const struct hw_argmax op = { .x = rows_of(l->scores, 0, 1), .y = best_of(l) };
     enum hw_status status;
-    if ((status = decode(l, rows)) || (status = score(l, rows - 1, 1)))
+    if ((status = decode(l, rows, 1)) || (status = score(l, rows - 1, 1)))
         return status;
     return hw_argmax(l->queue, &op);
 }
@@ -393,7 +408,7 @@ bool llama_score(struct llama *l, const int32_t *tokens, int64_t count,
     bool good = true;
     for (int64_t rows; good && count > 0; tokens += rows, count -= rows) {
         rows = at_most(count, l->batch);
-        good = send_inputs(l, tokens, rows) || decode(l, rows) || finish_step(l)
+        good = send_inputs(l, tokens, rows) || decode(l, rows, rows) || finish_step(l)
                    ? failed("run the model", why)
                    : score_batch(l, rows, scores, row, user, why);
     }
