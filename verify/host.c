@@ -15,13 +15,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum {
-    HUGE_PAGE = 2 << 20,
-    MOST_THREADS = 1024,
-    LEAST_ROUNDS = 3,
-    MOST_ROUNDS = 1000,
-    LEVELS = 4
-};
+enum { HUGE_PAGE = 2 << 20, MOST_THREADS = 1024, LEAST_ROUNDS = 3, MOST_ROUNDS = 1000 };
 static const char *const cores_folder = "/sys/devices/system/cpu";
 static const uint64_t memory_least = UINT64_C(128) << 20, memory_most = UINT64_C(1) << 30;
 
@@ -224,7 +218,7 @@ static int read_peaks(uint32_t threads, double seconds, struct host_peak *peaks)
     int count = 0;
     if (!loop)
         return 0;
-    for (int level = 1; level <= LEVELS; level++) {
+    for (int level = 1; level <= HOST_LEVELS; level++) {
         struct data_cache cache;
         char what[8];
         if (!cache_of_level(cores_folder, level, &cache))
@@ -237,6 +231,22 @@ static int read_peaks(uint32_t threads, double seconds, struct host_peak *peaks)
              : memory > memory_most ? memory_most
                                     : memory;
     peaks[count++] = read_peak("memory", loop, memory, memory / threads, threads, seconds);
+    return count;
+}
+
+int host_caches(uint32_t threads, double seconds, struct host_cache caches[HOST_LEVELS])
+{
+    const struct host_loop *loop = loop_for(HOST_READ);
+    int count = 0;
+    for (int level = 1; level <= HOST_LEVELS && loop; level++) {
+        struct data_cache cache;
+        if (!cache_of_level(cores_folder, level, &cache) || !cache.cores)
+            continue;
+        const uint32_t groups = (threads + cache.cores - 1) / cache.cores;
+        const struct work work = reading(loop, part_of(&cache, threads), seconds);
+        caches[count++] = (struct host_cache){ .bytes = cache.bytes * groups,
+                                               .rate = rate_of(&work, threads) };
+    }
     return count;
 }
 

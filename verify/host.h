@@ -25,6 +25,15 @@ int host_peaks(uint32_t threads, double seconds, struct host_peak peaks[HOST_PEA
 /* Operations a second of `what` ("f32", "bf16" or "int8") by `threads`; 0: it has no such unit. */
 double host_rate(const char *what, uint32_t threads, double seconds);
 
+/* What each level of cache holds of the data of so many threads together, the smallest first, and
+ * how many of these bytes a second they read. */
+enum { HOST_LEVELS = 4 };
+struct host_cache {
+    double bytes, rate;
+};
+/* Returns how many levels there are that can be measured. */
+int host_caches(uint32_t threads, double seconds, struct host_cache caches[HOST_LEVELS]);
+
 /* The threads that the processor is used with: HW_THREADS, else the cores that this process may
  * run on. */
 uint32_t host_threads(void);

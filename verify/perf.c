@@ -238,6 +238,15 @@ static bool host_flops(double flops[HW_DTYPE_END])
     return f32 > 0;
 }
 
+static void host_reads(struct verify_cache cache[VERIFY_CACHES])
+{
+    struct host_cache found[HOST_LEVELS];
+    const int count = host_caches(host_threads(), 0.05, found);
+    _Static_assert(VERIFY_CACHES >= (int)HOST_LEVELS, "levels");
+    for (int i = 0; i < count; i++)
+        cache[i] = (struct verify_cache){ found[i].bytes, found[i].rate };
+}
+
 static bool is_host(struct hw_device *device)
 {
     struct hw_device_info info = { .size = sizeof info };
@@ -248,6 +257,8 @@ enum hw_status verify_peaks(struct hw_device *device, struct verify_peaks *peaks
 {
     *peaks = (struct verify_peaks){ 0 };
     peaks->copy = copy_rate(device);
+    if (is_host(device))
+        host_reads(peaks->cache);
     if (is_host(device) && host_flops(peaks->flops))
         return HW_OK;
     peaks->flops[HW_F32] = flops_of(device, "f32");
@@ -271,17 +282,32 @@ struct timer {
     bool measured; /* the last one could be */
 };
 
-/* The memory peak is that of a copy that exceeds all caches. A warm case that is limited by
- * memory has nothing to be compared with. */
+/* Bytes a second from where the operands are; 0: not measured. Memory's rate is that of a copy that
+ * exceeds all caches. */
+static double rate_of_bytes(const struct verify_peaks *peaks,
+                            const struct verify_timing *timing)
+{
+    if (timing->cold)
+        return peaks->copy;
+    for (int i = 0; i < VERIFY_CACHES && peaks->cache[i].rate > 0; i++)
+        if (timing->bytes <= peaks->cache[i].bytes)
+            return peaks->cache[i].rate;
+    return peaks->cache[0].rate > 0 ? peaks->copy : 0;
+}
+
+/* 0: not known. Where caches were not measured, what computing takes counts only if copies between
+ * memory would not take longer. */
 static double least_seconds(const struct timer *t, const struct verify_timing *timing)
 {
     const double peak_flops = t->peaks->flops[t->problem->operand[0].dtype];
-    const double moving = t->peaks->copy > 0 ? timing->bytes / t->peaks->copy : 0;
+    const double known = rate_of_bytes(t->peaks, timing);
+    const double rate = known > 0 ? known : t->peaks->copy;
+    const double moving = rate > 0 ? timing->bytes / rate : 0;
     const double computing = peak_flops > 0 ? timing->flops / peak_flops : 0;
 
     if (computing >= moving)
         return computing;
-    return timing->cold ? moving : 0;
+    return known > 0 ? moving : 0;
 }
 
 static void add_rates(const struct timer *t, struct verify_timing *timing)

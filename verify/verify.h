@@ -97,12 +97,20 @@ bool verify_dtypes(const char *test, int32_t dtypes[VERIFY_OPERANDS]);
 
 /* ---- How fast is it? ----------------------------------------------------------------------- */
 
+/* A level of the caches: the bytes that it holds, and that can be read from it per second. */
+struct verify_cache {
+    double bytes, rate;
+};
+
 /* The peaks of the device, measured in the same run; 0: not measured. */
+enum { VERIFY_CACHES = 4 };
 struct verify_peaks {
     double copy; /* bytes read plus written per second, by a large copy */
     /* per second, of f32, f16 and bf16: what the host's processor does at best (host.h); by large
      * products on other devices */
     double flops[HW_DTYPE_END];
+    struct verify_cache
+        cache[VERIFY_CACHES]; /* of the host's processor, the smallest first */
 };
 
 struct verify_timing {
@@ -115,8 +123,8 @@ struct verify_timing {
     double low, high;    /* the 10th and the 90th percentile */
     double flops, bytes; /* the minimum that the op must compute and move */
     /* the time that computing `flops` or moving `bytes` takes at the peaks, whichever is
-     * longer, divided by the median; 0: unknown. A warm case that memory limits has none.
-     */
+     * longer, divided by the median; 0: unknown. Bytes of a warm case come from the smallest cache
+     * that holds them all; where no caches were measured, a case that they limit has no share. */
     double peak;
     const char *text; /* "", or why there are no figures: unsupported, out of memory */
 };

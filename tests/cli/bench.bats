@@ -132,6 +132,16 @@ load common
     [[ ${lines[0]} == bench,op,kernel,case,*time.median* ]]
 }
 
+@test "ops compares what a cache holds with how fast it is read" {
+    needs_cpu
+    hw bench ops silu --kernel silu --seconds=0.002 --case 'silu(type=f32,shape=3x129)' --json
+    succeeds
+    json "all(c['bytes'] > 0 and c['read'] > 0 for c in d['results'][0]['caches'])"
+    # Linux may not say what caches there are.
+    json "all((r['peak'] or 0) > 0 for r in d['results'][1:] if r['cold'] or d['results'][0]['caches'])"
+    json "any(not r['cold'] for r in d['results'][1:])"
+}
+
 @test "ops measures calls of a graph" {
     needs_cpu
     hw bench ops silu --kernel silu --graph --no-peaks --seconds=0.002 --case 'silu(type=f32,shape=32x1024)' --json

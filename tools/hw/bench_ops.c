@@ -20,18 +20,28 @@ static void report_peaks(const struct bench *bench, const struct verify_peaks *p
         if (peaks->flops[dtype] > 0)
             json_object_set_new(flops, hw_dtype_name(dtype),
                                 json_real(peaks->flops[dtype] / 1e9));
+    json_t *caches = json_array();
+    for (int i = 0; i < VERIFY_CACHES && peaks->cache[i].rate > 0; i++)
+        json_array_append_new(caches,
+                              json_pack("{s:f, s:f}", "bytes", peaks->cache[i].bytes,
+                                        "read", peaks->cache[i].rate / 1e9));
     json_array_append_new(bench->results,
-                          json_pack("{s:s, s:s, s:f, s:O}", "bench", "peaks", "unit",
+                          json_pack("{s:s, s:s, s:f, s:O, s:O}", "bench", "peaks", "unit",
                                     "GB/s, GFLOP/s", "copy", peaks->copy / 1e9, "matmul",
-                                    flops));
+                                    flops, "caches", caches));
     if (out_is_text()) {
         const char *dtype;
         json_t *rate;
         say("peaks: copy %.1f GB/s (read and written)", peaks->copy / 1e9);
+        for (size_t i = 0; i < json_array_size(caches); i++)
+            say("; cache of %s read %.1f GB/s",
+                size_text((uint64_t)peaks->cache[i].bytes).text,
+                peaks->cache[i].rate / 1e9);
         json_object_foreach (flops, dtype, rate)
             say("; %s %.1f GFLOP/s", dtype, json_real_value(rate));
         say("\n");
     }
+    json_decref(caches);
     json_decref(flops);
 }
 
