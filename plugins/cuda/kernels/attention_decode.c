@@ -84,10 +84,10 @@ static int64_t whole_sets(int64_t splits)
  * them idle at the end. */
 static int64_t splits_of(const struct attention_args *a, int64_t groups, int64_t at_a_time)
 {
-    const int64_t rounds = (a->keys_max + DECODE_ROUND - 1) / DECODE_ROUND;
+    const int64_t useful = (a->keys_max + DECODE_FEW - 1) / DECODE_FEW;
     int64_t best = 1, most = MOST_SPLIT / groups;
     double busiest = 0;
-    most = most < rounds ? most : rounds;
+    most = most < useful ? most : useful;
     if (at_a_time / groups >= 4)
         return whole_sets(at_a_time / groups < most ? at_a_time / groups
                           : most > 0                ? most
@@ -103,18 +103,24 @@ static int64_t splits_of(const struct attention_args *a, int64_t groups, int64_t
     return best;
 }
 
-/* Bytes of shared memory of a group. */
+/* Bytes of shared memory of a group, and its warps. */
 static unsigned shared_of(const struct attention_args *a)
 {
     return (unsigned)DECODE_SHARED(a->k_type, padded_of(a));
 }
 
-/* Groups that the device runs at a time: where registers suffice for three of a unit. */
-static int64_t at_a_time(const struct device *device, unsigned shared)
+static int warps_of(const struct attention_args *a)
 {
-    enum { RESERVED = 1024, MOST = 3 };
-    const int64_t fit = device->shared_most / (int64_t)(shared + RESERVED);
-    return device->units * (fit < 1 ? 1 : fit < MOST ? fit : MOST);
+    return DECODE_WARPS(a->k_type, padded_of(a));
+}
+
+/* Groups that the device runs at a time. */
+static int64_t at_a_time(const struct device *device, const struct attention_args *a)
+{
+    enum { RESERVED = 1024 };
+    const int64_t fit = device->shared_most / (int64_t)(shared_of(a) + RESERVED);
+    const int64_t most = DECODE_GROUPS(a->k_type, padded_of(a));
+    return device->units * (fit < 1 ? 1 : fit < most ? fit : most);
 }
 
 static struct decode_args args_of(const struct launcher *at, const struct plan *plan,
@@ -134,7 +140,7 @@ static struct decode_args args_of(const struct launcher *at, const struct plan *
         .partial = at->workspace,
         .counters = at->workspace - WORKSPACE_COUNTERS,
         .heads_each = (int)(a->heads / a->kv_heads),
-        .splits = (int)splits_of(a, groups, at_a_time(at->device, shared_of(a))),
+        .splits = (int)splits_of(a, groups, at_a_time(at->device, a)),
         .runs = (int)runs_of(a),
     };
     if (a->window >= a->keys_max)
@@ -149,7 +155,7 @@ static struct launch launch_of(enum tuned kernel, const struct decode_args *args
         .kernel = kernel,
         .groups = { (unsigned)args->splits, (unsigned)(args->a.kv_heads * args->runs),
                     (unsigned)batches },
-        .threads = DECODE_WARPS * 32,
+        .threads = (unsigned)warps_of(&args->a) * 32,
         .shared = shared_of(&args->a),
         .early = true,
     };

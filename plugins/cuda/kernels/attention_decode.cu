@@ -55,22 +55,25 @@ FUNC bool attend(u8 *memory, const struct decode_args &s, const struct share &sh
     struct kept<DIM> my = {
         row_of(s, share.run, local_id() % 32 / 4), 0.0f, NEG_INFINITY, 0.0f
     };
-    struct warps<DIM> *left = (struct warps<DIM> *)memory;
+    struct warps<TYPE, DIM> *left = (struct warps<TYPE, DIM> *)memory;
     if (s.a.has_slopes && local_id() % 32 / 4 < share.run.rows)
         my.slope = ((GLOBAL const float *)s.slopes)[my.row.head];
+    if (share.split > 0)
+        launch_next();
     take_part<TYPE>(my, part, s, share, fresh);
     leave<TYPE>(left, my);
     BARRIER();
-    add_warps<DIM>(left, s, share);
-    return share.splits == 1 || merge<DIM>(s, share);
+    add_warps<TYPE, DIM>(left, s, share);
+    return share.splits == 1 || merge<TYPE, DIM>(s, share);
 }
 
 /* A group: a split, a run of rows, a batch. */
 template <int TYPE, int DIM> FUNC void decode(const struct decode_args &s)
 {
     extern SHARED struct quad memory[];
-    struct part_of_q<DIM> q;
-    take_turn();
+    struct part_of_q<TYPE, DIM> q;
+    launch_next_if_first();
+    wait_for_previous();
     load_q(q, s, own_run(s));
     const struct share share = share_of(s);
     struct part<TYPE, DIM> part = part_of<TYPE, DIM>((u8 *)memory, s, share);
@@ -85,12 +88,9 @@ template <int TYPE, int DIM> FUNC void decode(const struct decode_args &s)
 
 /* ---- the kernels ---- */
 
-/* Groups that a multiprocessor has room for, so far as shared memory counts. */
-#define RESIDENT(TYPE, DIM) (DECODE_SHARED(TYPE, DIM) < 76 << 10 ? 3 : 2)
-
 #define DECODE_AS(name, args, body, TYPE, DIM)                                             \
-    extern "C" __attribute__((global, launch_bounds(DECODE_WARPS * 32,                     \
-                                                    RESIDENT(TYPE, DIM)))) void            \
+    extern "C" __attribute__((global, launch_bounds(DECODE_WARPS(TYPE, DIM) * 32,          \
+                                                    DECODE_GROUPS(TYPE, DIM)))) void       \
     name(ARGS(struct args) s)                                                              \
     {                                                                                      \
         body<TYPE, DIM>(s);                                                                \

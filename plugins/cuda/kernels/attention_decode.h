@@ -5,10 +5,8 @@
 #define ATTENTION_DECODE_H
 
 enum {
-    DECODE_WARPS = 4, /* of a group */
     DECODE_ROWS = 8, /* of a group: queries times the heads that read one head of k and v */
     DECODE_KEYS = 16, /* of a step of a warp */
-    DECODE_ROUND = DECODE_WARPS * DECODE_KEYS,
     DECODE_FEW = 128, /* keys that are not split */
     DECODE_SET = 32   /* splits whose results are added up at a time */
 };
@@ -50,8 +48,12 @@ struct decode_step_args {
                               : (dim)*2)
 #define DECODE_PITCH(type, dim) (((DECODE_ROW(type, dim) + 15) / 16 | 1) * 16)
 
+/* Warps of a group, and groups whose registers a multiprocessor has. */
+#define DECODE_WARPS(type, dim)  (DECODE_ROW(type, dim) > 256 ? 4 : 8)
+#define DECODE_GROUPS(type, dim) (8 / DECODE_WARPS(type, dim))
+
 /* Steps in a warp's ring, and bytes of one: heads of k, then of v. */
-#define DECODE_STAGES(type, dim) (DECODE_ROW(type, dim) > 256 ? 2 : 3)
+#define DECODE_STAGES(type, dim) (DECODE_ROW(type, dim) > 160 ? 2 : 3)
 #define DECODE_STEP(type, dim)   (2 * DECODE_KEYS * DECODE_PITCH(type, dim))
 
 /* Shared memory: q as operands of products; a row of zeros, a key and a value to be stored; the
@@ -60,6 +62,6 @@ struct decode_step_args {
 #define DECODE_RING(type, dim) (DECODE_Q(dim) + 3 * DECODE_PITCH(type, dim))
 #define DECODE_SHARED(type, dim)                                                           \
     (DECODE_RING(type, dim) +                                                              \
-     DECODE_WARPS * DECODE_STAGES(type, dim) * DECODE_STEP(type, dim))
+     DECODE_WARPS(type, dim) * DECODE_STAGES(type, dim) * DECODE_STEP(type, dim))
 
 #endif

@@ -55,13 +55,14 @@ FUNC struct span keys_of(const struct decode_args &s, struct run run)
     return span;
 }
 
-/* The keys of each split, but perhaps the last that has any: whole rounds of a group. Adding up
- * takes longer than a few rounds. */
+/* The keys of each split, but perhaps the last that has any: whole steps. Adding up takes longer
+ * than a few. */
 FUNC int split_keys(const struct decode_args &s, struct span all)
 {
-    const u32 keys = (u32)(all.end - all.first);
-    const u32 each = keys <= DECODE_FEW ? keys : (keys + s.splits - 1) / (u32)s.splits;
-    return (int)(each + DECODE_ROUND - 1) / DECODE_ROUND * DECODE_ROUND;
+    const int keys = all.end - all.first;
+    const int each = (int)((u32)(keys + s.splits - 1) / (u32)s.splits);
+    return each < DECODE_FEW ? DECODE_FEW
+                             : (each + DECODE_KEYS - 1) / DECODE_KEYS * DECODE_KEYS;
 }
 
 /* What a group computes: a run of rows, and a split of the keys that they see. */
@@ -92,6 +93,15 @@ FUNC struct share share_of(const struct decode_args &s)
     return my;
 }
 
+/* The next kernel begins when all groups have let it. What it copies ahead delays what splits load
+ * and leave, so all but the first let it when their keys are on their way. Where keys are not
+ * split, there are only first ones, which do not even wait for the arguments to say so. */
+FUNC void launch_next_if_first()
+{
+    if (group_id() == 0)
+        launch_next();
+}
+
 /* The number of a run's split, among all. */
 FUNC i64 number_of(const struct decode_args &s, const struct run &run, int split)
 {
@@ -110,16 +120,18 @@ FUNC float *records_of(const struct decode_args &s, const struct run &run, int s
 /* ---- q ---- */
 
 /* What a work-item loads of q. */
-template <int DIM> struct part_of_q {
-    u32 raw[DECODE_ROWS * DIM / (DECODE_WARPS * 32)];
+template <int TYPE, int DIM> struct part_of_q {
+    enum { APART = DECODE_WARPS(TYPE, DIM) * 32, COUNT = DECODE_ROWS * DIM / APART };
+    u32 raw[COUNT];
 };
 
-template <int DIM>
-FUNC void load_q(struct part_of_q<DIM> &part, const struct decode_args &s, struct run run)
+template <int TYPE, int DIM>
+FUNC void load_q(struct part_of_q<TYPE, DIM> &part, const struct decode_args &s,
+                 struct run run)
 {
-    UNROLL for (int i = 0; i < DECODE_ROWS * DIM / (DECODE_WARPS * 32); i++)
+    UNROLL for (int i = 0; i < part.COUNT; i++)
     {
-        const int n = i * DECODE_WARPS * 32 + local_id(), row = n / DIM, d = n % DIM;
+        const int n = i * part.APART + local_id(), row = n / DIM, d = n % DIM;
         const struct row r = row_of(s, run, row);
         GLOBAL const u8 *from = (GLOBAL const u8 *)s.q + run.batch * s.a.q.stride[0] +
                                 r.query * s.a.q.stride[1] + r.head * s.a.q.stride[2];
@@ -142,12 +154,12 @@ template <int TYPE> FUNC void put_q(struct quad *query, int row, int d, float v)
 
 /* Puts scale q there. */
 template <int TYPE, int DIM>
-FUNC void stage_q(struct quad *query, const struct part_of_q<DIM> &part,
+FUNC void stage_q(struct quad *query, const struct part_of_q<TYPE, DIM> &part,
                   const struct decode_args &s)
 {
-    UNROLL for (int i = 0; i < DECODE_ROWS * DIM / (DECODE_WARPS * 32); i++)
+    UNROLL for (int i = 0; i < part.COUNT; i++)
     {
-        const int n = i * DECODE_WARPS * 32 + local_id(), row = n / DIM, d = n % DIM;
+        const int n = i * part.APART + local_id(), row = n / DIM, d = n % DIM;
         put_q<TYPE>(query, row, d, s.a.scale * float_of(part.raw[i], s.a.q_type));
     }
 }

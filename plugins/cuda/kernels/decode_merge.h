@@ -64,11 +64,12 @@ FUNC struct sums add_parts(float *v, const struct parts<DIM, PARTS, ROWS> *parts
     return all;
 }
 
-template <int DIM> struct warps {
-    struct parts<DIM, DECODE_WARPS, DECODE_ROWS> parts;
+template <int TYPE, int DIM> struct warps {
+    struct parts<DIM, DECODE_WARPS(TYPE, DIM), DECODE_ROWS> parts;
 };
 
-template <int TYPE, int DIM> FUNC void leave(struct warps<DIM> *to, struct kept<DIM> &my)
+template <int TYPE, int DIM>
+FUNC void leave(struct warps<TYPE, DIM> *to, struct kept<DIM> &my)
 {
     const int lane = local_id() % 32, warp = local_id() / 32;
     my.sum += of_lane(my.sum, lane ^ 1);
@@ -100,11 +101,12 @@ FUNC void put_record(float *record, int sums_at, int d, const float *v, struct s
 }
 
 /* Adds up what the warps have: the result, or the records of a split. */
-template <int DIM>
-FUNC void add_warps(const struct warps<DIM> *warps, const struct decode_args &s,
+template <int TYPE, int DIM>
+FUNC void add_warps(const struct warps<TYPE, DIM> *warps, const struct decode_args &s,
                     const struct share &my)
 {
-    LOOP for (int i = local_id() * 4; i < my.run.rows * DIM; i += DECODE_WARPS * 32 * 4)
+    enum { AT_A_TIME = DECODE_WARPS(TYPE, DIM) * 32 * 4 };
+    LOOP for (int i = local_id() * 4; i < my.run.rows * DIM; i += AT_A_TIME)
     {
         const int row = i / DIM, d = i % DIM;
         float v[4] = { 0.0f };
@@ -181,12 +183,13 @@ FUNC int count_of(const struct set &set)
 }
 
 /* Adds their records up: to the result, if these are all, or to records of the first one. */
-template <int DIM>
+template <int TYPE, int DIM>
 FUNC void add_splits(const struct decode_args &s, const struct share &my,
                      const struct set &set)
 {
+    enum { AT_A_TIME = DECODE_WARPS(TYPE, DIM) * 32 * 4 };
     const i64 step = (i64)set.apart * DECODE_ROWS * DECODE_RECORD(DIM);
-    LOOP for (int i = local_id() * 4; i < my.run.rows * DIM; i += DECODE_WARPS * 32 * 4)
+    LOOP for (int i = local_id() * 4; i < my.run.rows * DIM; i += AT_A_TIME)
     {
         const int row = i / DIM, d = i % DIM;
         float *record = records_of(s, my.run, set.first, DIM) + row * DECODE_RECORD(DIM);
@@ -202,7 +205,8 @@ FUNC void add_splits(const struct decode_args &s, const struct share &my,
 
 /* The last of a set adds its records up, and the last of a set of sets theirs. Returns whether this
  * group has stored the result. */
-template <int DIM> FUNC bool merge(const struct decode_args &s, const struct share &my)
+template <int TYPE, int DIM>
+FUNC bool merge(const struct decode_args &s, const struct share &my)
 {
     struct set set = { 0, 1 };
     LOOP for (;; set.apart *= DECODE_SET, set.level++)
@@ -213,7 +217,7 @@ template <int DIM> FUNC bool merge(const struct decode_args &s, const struct sha
         if (!is_last(s.counters + (u64)(number_of(s, my.run, set.first) + set.level) * 4,
                      count_of(set)))
             return false;
-        add_splits<DIM>(s, my, set);
+        add_splits<TYPE, DIM>(s, my, set);
         if (set.end - set.first == my.splits)
             return true;
     }

@@ -247,8 +247,10 @@ struct fresh {
     const u8 *k, *v;
 };
 
-/* A warp's part of a split: every DECODE_ROUND keys, a step. */
+/* A warp's part of a split: every ROUND keys, a step. */
 template <int TYPE, int DIM> struct part {
+    enum { STAGES = DECODE_STAGES(TYPE, DIM), STEP = DECODE_STEP(TYPE, DIM) };
+    enum { WARPS = DECODE_WARPS(TYPE, DIM), ROUND = WARPS * DECODE_KEYS };
     struct cache k, v;
     u8 *ring;
     struct span ahead; /* keys that are still to be copied */
@@ -267,8 +269,7 @@ FUNC struct part<TYPE, DIM> part_of(u8 *memory, const struct decode_args &s,
     part.v = { (GLOBAL const u8 *)s.v + run.batch * s.a.v.stride[0] +
                    run.kv_head * s.a.v.stride[2],
                s.a.v.stride[1], bytes_of(TYPE, s.a.value_dim) };
-    part.ring = memory + DECODE_RING(TYPE, DIM) +
-                warp * DECODE_STAGES(TYPE, DIM) * DECODE_STEP(TYPE, DIM);
+    part.ring = memory + DECODE_RING(TYPE, DIM) + warp * part.STAGES * part.STEP;
     part.ahead = { my.keys.first + warp * DECODE_KEYS, my.keys.end };
     part.at = { .zeros = memory + DECODE_Q(DIM),
                 .query = (const struct quad *)memory,
@@ -277,19 +278,20 @@ FUNC struct part<TYPE, DIM> part_of(u8 *memory, const struct decode_args &s,
     return part;
 }
 
+/* Begins to copy the next step to a place of the ring. */
 template <int TYPE, int DIM>
-FUNC void copy_ahead(struct part<TYPE, DIM> &part, int slot)
+FUNC void copy_ahead(struct part<TYPE, DIM> &part, int place)
 {
-    fetch<TYPE, DIM>(part.ring + slot * DECODE_STEP(TYPE, DIM), part.k, part.v, part.ahead,
+    fetch<TYPE, DIM>(part.ring + place * part.STEP, part.k, part.v, part.ahead,
                      part.at.lane);
-    part.ahead.first += DECODE_ROUND;
+    part.ahead.first += part.ROUND;
 }
 
-/* Begins to copy, and clears the row of zeros. */
+/* Begins to fill the ring, and clears the row of zeros. */
 template <int TYPE, int DIM> FUNC void begin_part(struct part<TYPE, DIM> &part, u8 *memory)
 {
-    LOOP for (int i = 0; i < DECODE_STAGES(TYPE, DIM) - 1; i++) copy_ahead(part, i);
-    LOOP for (int i = local_id(); i < DECODE_PITCH(TYPE, DIM); i += DECODE_WARPS * 32)
+    LOOP for (int i = 0; i < part.STAGES; i++) copy_ahead(part, i);
+    LOOP for (int i = local_id(); i < DECODE_PITCH(TYPE, DIM); i += part.WARPS * 32)
         memory[DECODE_Q(DIM) + i] = 0;
 }
 
@@ -313,21 +315,20 @@ FUNC void take_part(struct kept<DIM> &my, struct part<TYPE, DIM> &part,
                     const struct decode_args &s, const struct share &share,
                     const struct fresh &fresh)
 {
-    enum { STAGES = DECODE_STAGES(TYPE, DIM), STEP = DECODE_STEP(TYPE, DIM) };
     struct step &at = part.at;
     BARRIER();
-    for (int slot = 0; at.key < share.keys.end; at.key += DECODE_ROUND) {
-        u8 *now = part.ring + slot * STEP;
-        copy_ahead(part, slot ? slot - 1 : STAGES - 1);
-        copies_wait<STAGES - 1>();
+    for (int place = 0; at.key < share.keys.end; at.key += part.ROUND) {
+        u8 *now = part.ring + place * part.STEP;
+        copies_wait<part.STAGES - 1>();
         warp_barrier();
         if (fresh.key >= at.key && fresh.key < at.key + DECODE_KEYS)
             put_fresh(now, part, fresh);
         at.k = now;
-        at.v = now + STEP / 2;
+        at.v = now + part.STEP / 2;
         take_step<TYPE>(my, at, part.k, part.v, s, share.run);
         warp_barrier();
-        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        copy_ahead(part, place);
+        place = place + 1 == part.STAGES ? 0 : place + 1;
     }
     copies_wait<0>();
     BARRIER();

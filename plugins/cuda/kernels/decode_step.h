@@ -7,15 +7,19 @@
 /* For 9.0 alone, where heads are rotated by tuned kernels. The hash of the sources counts it. */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
+/* Pieces of 64 pairs of a head. */
+#define PIECES_OF(dim) (((dim) / 2 + 63) / 64)
+
 /* What a lane has of the rows of q that its warp rotates; of k or v, that the first warps do. */
-template <int DIM> struct rotated {
-    enum { PIECES = (DIM / 2 + 63) / 64, ROWS = DECODE_ROWS / DECODE_WARPS };
+template <int TYPE, int DIM> struct rotated {
+    enum { WARPS = DECODE_WARPS(TYPE, DIM), ROWS = DECODE_ROWS / WARPS };
+    enum { PIECES = PIECES_OF(DIM) };
     struct four q[ROWS][PIECES], fresh[PIECES];
     struct angles angles[PIECES];
 };
 
-template <int DIM>
-FUNC void find_angles(struct rotated<DIM> &my, const struct heads_job &job)
+template <int TYPE, int DIM>
+FUNC void find_angles(struct rotated<TYPE, DIM> &my, const struct heads_job &job)
 {
     const i64 position = position_of(job, 0);
     UNROLL for (int p = 0; p < my.PIECES; p++)
@@ -28,7 +32,7 @@ FUNC u64 kept_angles(u64 all, int piece)
     return all + (u64)(piece * 32 + local_id() % 32) * sizeof(struct angles);
 }
 
-template <int DIM> FUNC void load_angles(struct rotated<DIM> &my, u64 from)
+template <int TYPE, int DIM> FUNC void load_angles(struct rotated<TYPE, DIM> &my, u64 from)
 {
     UNROLL for (int p = 0; p < my.PIECES; p++)
     {
@@ -38,7 +42,8 @@ template <int DIM> FUNC void load_angles(struct rotated<DIM> &my, u64 from)
     }
 }
 
-template <int DIM> FUNC void keep_angles(const struct rotated<DIM> &my, u64 to)
+template <int TYPE, int DIM>
+FUNC void keep_angles(const struct rotated<TYPE, DIM> &my, u64 to)
 {
     UNROLL for (int p = 0; p < my.PIECES; p++)
     {
@@ -53,7 +58,7 @@ template <int DIM> FUNC void keep_angles(const struct rotated<DIM> &my, u64 to)
 template <int DIM>
 FUNC void load_head(struct four *to, const struct heads_job &job, int head)
 {
-    UNROLL for (int p = 0; p < rotated<DIM>::PIECES; p++)
+    UNROLL for (int p = 0; p < PIECES_OF(DIM); p++)
     {
         const int i = local_id() % 32 * 2 + p * 64;
         to[p] = { { 0.0f } };
@@ -65,14 +70,14 @@ FUNC void load_head(struct four *to, const struct heads_job &job, int head)
 
 /* Of k and v it may be too late, which are rotated in place: only a group that stores them uses
  * what it has loaded, and no other writes there. */
-template <int DIM>
-FUNC void load_heads(struct rotated<DIM> &my, const struct decode_step_args &s,
+template <int TYPE, int DIM>
+FUNC void load_heads(struct rotated<TYPE, DIM> &my, const struct decode_step_args &s,
                      const struct run &run)
 {
     const int warp = local_id() / 32;
     UNROLL for (int n = 0; n < my.ROWS; n++)
     {
-        const int row = n * DECODE_WARPS + warp;
+        const int row = n * my.WARPS + warp;
         const int head = run.kv_head * s.decode.heads_each + row;
         UNROLL for (int p = 0; p < my.PIECES; p++) my.q[n][p] = { { 0.0f } };
         if (row < run.rows)
@@ -84,14 +89,14 @@ FUNC void load_heads(struct rotated<DIM> &my, const struct decode_step_args &s,
 
 /* Rotates the rows of q, and puts scale q into shared memory. */
 template <int TYPE, int DIM>
-FUNC void rotate_q(struct rotated<DIM> &my, struct quad *query,
+FUNC void rotate_q(struct rotated<TYPE, DIM> &my, struct quad *query,
                    const struct decode_step_args &s)
 {
     enum { HALF = DIM / 2 };
     const int lane = local_id() % 32, warp = local_id() / 32;
     UNROLL for (int n = 0; n < my.ROWS; n++) UNROLL for (int p = 0; p < my.PIECES; p++)
     {
-        const int row = n * DECODE_WARPS + warp, i = lane * 2 + p * 64;
+        const int row = n * my.WARPS + warp, i = lane * 2 + p * 64;
         struct four &x = my.q[n][p];
         rotate_four(x, my.angles[p], s.q.rope.interleaved);
         UNROLL for (int e = 0; e < 4 && i < HALF; e++)
@@ -104,7 +109,7 @@ template <int DIM>
 FUNC void store_head(const struct four *x, const struct heads_job &job, int head)
 {
     const u64 y = job.y + (u64)(head * job.rope.y.stride[2]);
-    UNROLL for (int p = 0; p < rotated<DIM>::PIECES; p++)
+    UNROLL for (int p = 0; p < PIECES_OF(DIM); p++)
     {
         const int i = local_id() % 32 * 2 + p * 64;
         if (i < DIM / 2) {
@@ -115,13 +120,13 @@ FUNC void store_head(const struct four *x, const struct heads_job &job, int head
 }
 
 /* Stores what rotate_q() has rotated. All groups of the run have read what may lie there. */
-template <int DIM>
-FUNC void store_q(const struct rotated<DIM> &my, const struct decode_step_args &s,
+template <int TYPE, int DIM>
+FUNC void store_q(const struct rotated<TYPE, DIM> &my, const struct decode_step_args &s,
                   const struct share &share)
 {
     UNROLL for (int n = 0; n < my.ROWS; n++)
     {
-        const int row = n * DECODE_WARPS + local_id() / 32;
+        const int row = n * my.WARPS + local_id() / 32;
         if (row < share.run.rows)
             store_head<DIM>(my.q[n], s.q, share.run.kv_head * s.decode.heads_each + row);
     }
@@ -129,8 +134,8 @@ FUNC void store_q(const struct rotated<DIM> &my, const struct decode_step_args &
 
 /* A warp puts a head of k or v into shared memory as the cache stores it, and stores it in a row; k
  * is rotated before. Row -1: nowhere. */
-template <int DIM>
-FUNC void make_fresh(u8 *fresh, struct rotated<DIM> &my, const struct heads_job &job,
+template <int TYPE, int DIM>
+FUNC void make_fresh(u8 *fresh, struct rotated<TYPE, DIM> &my, const struct heads_job &job,
                      const struct cache &cache, i64 row)
 {
     const int lane = local_id() % 32;
@@ -167,8 +172,8 @@ template <int TYPE, int DIM> FUNC void decode_step(const struct decode_step_args
     extern SHARED struct quad memory[];
     u8 *k = (u8 *)memory + DECODE_Q(DIM) + DECODE_PITCH(TYPE, DIM);
     u8 *v = k + DECODE_PITCH(TYPE, DIM);
-    struct rotated<DIM> my;
-    launch_next();
+    struct rotated<TYPE, DIM> my;
+    launch_next_if_first();
     if (!s.decode.constant) {
         wait_for_previous();
         load_heads(my, s, own_run(s.decode));
