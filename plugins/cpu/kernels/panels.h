@@ -102,51 +102,47 @@ INLINE uint8_t *put_fifths(uint8_t *to, struct rows b, int at)
     return put_line(to, &line[0]);
 }
 
-/* ---- runs of K types: their codes lie beside those of other runs ---- */
+/* ---- runs of K types: their codes lie beside those of other runs, and turn with them ---- */
 
-/* The eight words at `at` hold codes of 4 bits, from bit `shift` of a byte on. */
-INLINE uint8_t *put_halves(uint8_t *to, struct rows b, int at, int shift)
+enum { EIGHT = 2 * PIECE }; /* words of 32 codes that are beside each other */
+
+INLINE void load_eight(struct words *line, struct rows b, int at)
 {
-    const vi mask = vi_set(0x0f0f0f0f);
-    struct words first[PIECE], second[PIECE];
-    load_lines(first, b, at);
-    load_lines(second, b, at + PIECE_BYTES);
+    load_lines(line, b, at);
+    load_lines(line + PIECE, b, at + PIECE_BYTES);
+}
+
+/* Codes of 4 bits of eight words, from bit `shift` of a byte on, 0 or 4. */
+INLINE uint8_t *put_halves(uint8_t *to, const struct words *line, int shift)
+{
+    const vi low = vi_set(0x0f0f0f0f), high = vi_set((int32_t)0xf0f0f0f0);
     EACH (i, PIECE) {
-        EACH (p, LINE_PARTS)
-            first[i].part[p] = (vi_shr(first[i].part[p], shift) & mask) |
-                               vi_shl(vi_shr(second[i].part[p], shift) & mask, 4);
-        to = put_line(to, &first[i]);
+        struct words both;
+        EACH (p, LINE_PARTS) {
+            const vi first = line[i].part[p], second = line[PIECE + i].part[p];
+            both.part[p] = shift ? (vi_shr(first, 4) & low) | (second & high)
+                                 : (first & low) | (vi_shl(second, 4) & high);
+        }
+        to = put_line(to, &both);
     }
     return to;
 }
 
-/* Adds a piece of the words at `at` to a line of which each byte has `width` bits of 8 / width
- * elements; `first` is the place of the piece in it. */
-INLINE void add_high_bits(struct words *to, struct rows b, int at, int shift, int width,
-                          int first)
+/* Bytes have n fields, of as many runs: field j of line i becomes field i of line j. Fields are
+ * exchanged by halves of the lines, then by quarters. */
+INLINE void turn_fields(struct words *line, int n)
 {
-    const vi mask = vi_set(0x01010101 * ((1 << width) - 1));
-    struct words line[PIECE];
-    load_lines(line, b, at);
-    EACH (i, PIECE)
-        EACH (p, LINE_PARTS)
-            to->part[p] |= vi_shl(vi_shr(line[i].part[p], shift) & mask,
-                                  (first + i) * width);
-}
-
-/* Those of one bit are a line, those of two bits two lines. */
-INLINE uint8_t *put_high_bits(uint8_t *to, struct rows b, int at, int shift, int width)
-{
-    struct words line[2];
-    EACH (l, 2)
-        EACH (p, LINE_PARTS)
-            line[l].part[p] = vi_set(0);
-    EACH (i, 2)
-        add_high_bits(&line[width == 1 ? 0 : i], b, at + i * PIECE_BYTES, shift, width,
-                      width == 1 ? i * PIECE : 0);
-    EACH (l, width)
-        to = put_line(to, &line[l]);
-    return to;
+    UNROLL
+    for (int step = n / 2, bits = 4; step > 0; step /= 2, bits /= 2)
+        EACH (i, n)
+            EACH (p, LINE_PARTS)
+                if (!(i & step)) {
+                    vi *a = &line[i].part[p], *b = &line[i + step].part[p];
+                    const vi mask = vi_set(0x01010101 * (255 / ((1 << bits) + 1)));
+                    const vi other = (vi_shr(*a, bits) ^ *b) & mask;
+                    *b ^= other;
+                    *a ^= vi_shl(other, bits);
+                }
 }
 
 /* The shares of q4_K and q5_K, of 6 bits each, as bytes: of runs 0 to 3 and 4 to 7 in the scale,
@@ -208,18 +204,29 @@ INLINE void put_q4_K(uint8_t *to, struct rows b)
     struct shares s;
     load_shares(&s, b);
     to = put_f16s(put_f16s(to, b, 0), b, 2);
-    EACH (run, 8)
-        to = put_halves(put_shares(to, &s, run), b, 16 + run / 2 * 32, run % 2 * 4);
+    EACH (two, 4) {
+        struct words low[EIGHT];
+        load_eight(low, b, 16 + two * 32);
+        EACH (r, 2)
+            to = put_halves(put_shares(to, &s, two * 2 + r), low, r * 4);
+    }
 }
 
 INLINE void put_q5_K(uint8_t *to, struct rows b)
 {
+    struct words fifth[EIGHT];
     struct shares s;
     load_shares(&s, b);
+    load_eight(fifth, b, 16);
+    turn_fields(fifth, 8);
     to = put_f16s(put_f16s(to, b, 0), b, 2);
-    EACH (run, 8) {
-        to = put_high_bits(put_shares(to, &s, run), b, 16, run, 1);
-        to = put_halves(to, b, 48 + run / 2 * 32, run % 2 * 4);
+    EACH (two, 4) {
+        struct words low[EIGHT];
+        load_eight(low, b, 48 + two * 32);
+        EACH (r, 2) {
+            to = put_line(put_shares(to, &s, two * 2 + r), &fifth[two * 2 + r]);
+            to = put_halves(to, low, r * 4);
+        }
     }
 }
 
@@ -228,21 +235,43 @@ INLINE void put_q6_K(uint8_t *to, struct rows b)
     struct words share[PIECE]; /* of half a run each, a byte */
     load_lines(share, b, 192);
     to = put_f16s(to, b, 208);
-    EACH (run, 8) {
-        to = put_bytes(to, &share[run / 2], run % 2 * 2);
-        to = put_bytes(to, &share[run / 2], run % 2 * 2 + 1);
-        to = put_high_bits(to, b, 128 + run / 4 * 32, run % 4 * 2, 2);
-        to = put_halves(to, b, run / 4 * 64 + run % 2 * 32, run % 4 / 2 * 4);
+    EACH (four, 2) {
+        struct words high[EIGHT], low[2][EIGHT];
+        load_eight(high, b, 128 + four * 32);
+        EACH (i, 2) {
+            turn_fields(high + i * PIECE, PIECE);
+            load_eight(low[i], b, four * 64 + i * 32);
+        }
+        EACH (r, 4) {
+            EACH (i, 2)
+                to = put_bytes(to, &share[four * 2 + r / 2], r % 2 * 2 + i);
+            EACH (i, 2)
+                to = put_line(to, &high[i * PIECE + r]);
+            to = put_halves(to, low[r % 2], r / 2 * 4);
+        }
     }
 }
 
 /* ---- panels ---- */
+
+/* Asks for the blocks of the next panel, which are below: sixteen rows are more streams than
+ * processors fetch ahead of. Of blocks that are shorter than a line, for each few. */
+INLINE void fetch_below(struct rows b, int bytes, int64_t block)
+{
+    enum { LINE = 64, TO_SECOND_CACHE = 2 };
+    if (bytes < LINE && block % (LINE / bytes))
+        return;
+    EACH (r, PACKED_ROWS)
+        for (int at = 0; at < bytes; at += LINE)
+            ASK_FOR(b.at, (PACKED_ROWS + r) * b.stride + at, TO_SECOND_CACHE);
+}
 
 #define X(NAME, name, elements, head, run)                                                 \
     static void write_##name(const struct packed_rows *from, uint8_t *panel)               \
     {                                                                                      \
         struct rows b = { from->rows, from->stride };                                      \
         for (int64_t k = 0; k < from->k; k += (elements)) {                                \
+            fetch_below(b, (int)hw_dtype_bytes(HW_##NAME), k / (elements));                \
             put_##name(panel, b);                                                          \
             b.at += hw_dtype_bytes(HW_##NAME);                                             \
             panel += (head) + (elements) / PACKED_RUN * (run);                             \

@@ -223,11 +223,14 @@ static void run_groups(const struct plan *plan, int64_t group, int64_t end, uint
         multiply_group(plan, group, multiply, thread);
 }
 
-/* Where blocks_int8 has AVX-512 VNNI, packing pays off early; that of q6_K takes longer. */
+/* More are multiplied by panels (blocks_int8), as measured for each type: those of q6_K take
+ * longest to make. With NEON, nothing was timed. */
 static int64_t most_rows(int type)
 {
 #if defined(__AVX512VNNI__)
-    return type == HW_Q8_0 ? 2 : type == HW_Q6_K ? 8 : 4;
+    return type == HW_Q6_K ? 4 : 2;
+#elif defined(__AVX2__)
+    return type == HW_Q6_K ? 8 : 2;
 #else
     (void)type;
     return 8;
