@@ -58,17 +58,24 @@ static int64_t quads_of(const struct hw_tensor *t, int64_t cols)
     return cols % width ? 0 : cols / width;
 }
 
-static int32_t launch_rows(const struct launcher *at, const struct plan *plan,
-                           const void *op)
+static int32_t launch_with(const struct launcher *at, const struct plan *plan,
+                           unsigned shared)
 {
-    (void)op;
     return launch_as_portable(
         at,
         &(struct launch){ .kernel = kernel_of(plan),
                           .groups = { (unsigned)plan->lowered.groups, 1, 1 },
                           .threads = plan->threads,
+                          .shared = shared,
                           .early = true },
         plan);
+}
+
+static int32_t launch_rows(const struct launcher *at, const struct plan *plan,
+                           const void *op)
+{
+    (void)op;
+    return launch_with(at, plan, 0);
 }
 
 /* ---- a group for each row ---- */
@@ -81,6 +88,18 @@ static int64_t quads_each(int64_t rows)
     return rows <= FEW ? 1 : rows <= MANY ? 2 : ROWS_QUADS;
 }
 
+/* Where there are about as many rows as multiprocessors, or twice as many, two groups fit on each,
+ * and no third: those of a launch that begins early would gather where the launch before it has
+ * left room, and that multiprocessor would finish last. */
+static int32_t launch_whole_rows(const struct launcher *at, const struct plan *plan,
+                                 const void *op)
+{
+    const int64_t rows = plan->lowered.groups, units = at->device->units;
+    const bool few = rows > units / 4 && rows <= 2 * units;
+    (void)op;
+    return launch_with(at, plan, few ? (unsigned)at->device->shared_most / 3 : 0);
+}
+
 static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_t cols)
 {
     enum { WARP = 32 };
@@ -90,7 +109,7 @@ static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_
     const int64_t each = quads_each(plan->lowered.groups);
     const int64_t threads = ((quads + each - 1) / each + WARP - 1) / WARP * WARP;
     plan->threads = (unsigned)(threads < ROWS_THREADS ? threads : ROWS_THREADS);
-    plan->launch = launch_rows;
+    plan->launch = launch_whole_rows;
     plan->workspace = 0;
     return NULL;
 }
