@@ -171,11 +171,12 @@ static int64_t most_rows(const char *row)
     return is_unpacked(row) ? 8 : getenv("HW_TEST_QUICK") ? 15 : SOME_M;
 }
 
-/* Whether it takes an op; those for few rows take two at least. */
+/* Whether it takes an op; those for few rows take two at least with floats and with q6_K, whose
+ * panels take longest to make. */
 static bool takes(const struct row *row, const struct hw_matmul *op)
 {
-    const int64_t rows = op->c.extent[0];
-    return !is_unpacked(row->name) || rows <= 2 ||
+    const bool two = op->b.dtype == HW_Q6_K || hw_dtype_block(op->b.dtype) == 1;
+    return !is_unpacked(row->name) || (two && op->c.extent[0] <= 2) ||
            row->h.plugin.supports(row->h.device, HW_OP_MATMUL, op, NULL, 0, NULL) == HW_OK;
 }
 
