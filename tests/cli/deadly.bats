@@ -92,6 +92,29 @@ install_plugin()
     [[ $stderr == *"hw status: interrupted while starting $directory/hw_deadly.so. HW_DISABLE=deadly leaves it out"* ]]
 }
 
+@test "Ctrl-C at a terminal ends the wait, the first time" {
+    install_plugin
+    DEADLY=open:hang HW_PROBE_TIMEOUT=1 python3 - "$COMMAND" <<'END'
+import os, pty, signal, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], ["hw", "status"])
+shown = b""
+while b"Ctrl-C ends this" not in shown:
+    shown += os.read(terminal, 4096)
+os.write(terminal, b"\x03")
+try:
+    while more := os.read(terminal, 4096): # it ends with the process
+        shown += more
+except OSError:
+    pass
+status = os.waitpid(child, 0)[1]
+print(shown, status)
+assert b"hw status: interrupted while starting " in shown
+assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, status
+END
+}
+
 @test "a plugin that is slow is waited for" {
     install_plugin
     DEADLY=open:sleep HW_PROBE_TIMEOUT=1 hw status

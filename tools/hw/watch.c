@@ -54,27 +54,35 @@ static void put_line(const char *const parts[])
     (void)!write(STDERR_FILENO, line, used);
 }
 
-/* Then the old handler runs: that of a sanitizer, or the default, which ends the process.
- * Threads of a plugin may crash together: only the first one prints, and the others wait for it. */
+/* A fault repeats by itself when its handler returns; what somebody has sent does not. */
+static bool repeats(int number, const siginfo_t *info)
+{
+    return number != SIGINT && number != SIGABRT && info->si_code > 0;
+}
+
+/* Then the old handler runs: that of a sanitizer, or the default, which ends the process. Threads
+ * of a plugin may crash together: the first one speaks, and the others wait for their end. */
 static void die(int number, siginfo_t *info, void *context)
 {
     static atomic_flag taken = ATOMIC_FLAG_INIT;
-    static _Thread_local bool spoken; /* the old handler may raise another signal */
+    static _Thread_local bool mine; /* the old handler may raise another signal */
+    const bool first = !atomic_flag_test_and_set(&taken);
     (void)context;
-    while (doing[0] && !spoken && atomic_flag_test_and_set(&taken))
-        pause();
+    mine |= first;
+    if (!mine && number != SIGINT)
+        for (;;)
+            pause();
     for (int i = 0; i < DEADLY; i++) {
         if (deadly[i].number != number)
             continue;
         const bool cut = number == SIGBUS && mapped[0];
-        if (doing[0] && !spoken)
+        if (doing[0] && first)
             put_line((const char *const[]){ complainer(), ": ", deadly[i].name, " while ",
                                             cut ? mapped : doing, cut ? "" : advice,
                                             NULL });
         sigaction(number, &before[i], NULL);
     }
-    spoken = true;
-    if (info->si_code <= 0) /* sent by abort() or kill(); a fault repeats by itself */
+    if (!repeats(number, info))
         raise(number);
 }
 
