@@ -34,8 +34,9 @@ struct host_cache {
 /* Returns how many levels there are that can be measured. */
 int host_caches(uint32_t threads, double seconds, struct host_cache caches[HOST_LEVELS]);
 
-/* The threads that the processor is used with: HW_THREADS, else the cores that this process may
- * run on. */
+/* The threads that the processor is measured with: HW_THREADS, else as many as the processors that
+ * this process may run on, which are more than the CPU plugin uses where two share a core or a
+ * quota limits it. */
 uint32_t host_threads(void);
 
 #endif

@@ -61,9 +61,13 @@ void machine_read(struct machine *machine, const char *root);
 void machine_affinity(struct affinity *affinity);
 /* How many processors' time the cgroup grants, rounded up; 0: no limit. */
 uint32_t machine_quota(const char *root);
-/* How many threads it is worth having: one for each core of these processors, of whatever speed, or
- * fewer if the cgroup grants less time. Threads of one core count once. */
-uint32_t machine_threads(const struct affinity *affinity, uint32_t quota, const char *root);
+/* How many cores these processors are, of whatever speed: threads of one core count once. */
+uint32_t machine_cores(const struct affinity *affinity, const char *root);
+/* How many threads it is worth having: one for each core, fewer if the cgroup grants less time. */
+static inline uint32_t machine_threads(uint32_t cores, uint32_t quota)
+{
+    return quota && quota < cores ? quota : cores;
+}
 /* Reads the bytes of memory and how many are free now, both within the cgroup's limit; 0 if
  * not known. */
 void machine_memory(const char *root, uint64_t *total, uint64_t *free);

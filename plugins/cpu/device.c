@@ -69,13 +69,13 @@ static void log_device(const struct plugin *plugin, uint32_t limit)
 static uint32_t count_threads(void *user)
 {
     struct device *dev = user;
-    const uint32_t quota = machine_quota(""),
-                   threads = machine_threads(&dev->affinity, quota, "");
+    const uint32_t quota = machine_quota(""), cores = machine_cores(&dev->affinity, "");
+    const uint32_t threads = machine_threads(cores, quota);
     char line[96];
     if (atomic_exchange(&dev->told, true))
         return threads;
     snprintf(line, sizeof line, "up to %u threads%s", (unsigned)threads,
-             quota == threads ? " (by the cgroup's quota)" : "");
+             threads < cores ? " (by the cgroup's quota)" : "");
     dev->host->log(dev->host->instance, HW_LOG_INFO, line);
     return threads;
 }

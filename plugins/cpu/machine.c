@@ -405,7 +405,7 @@ static size_t first_thread(const char *root, size_t processor)
     return read_number(path, &first) && first < CPU_SETSIZE ? (size_t)first : processor;
 }
 
-static uint32_t count_cores(const struct affinity *affinity, const char *root)
+uint32_t machine_cores(const struct affinity *affinity, const char *root)
 {
     cpu_set_t set, first;
     char path[256];
@@ -421,7 +421,7 @@ static uint32_t count_cores(const struct affinity *affinity, const char *root)
     return (uint32_t)CPU_COUNT(&first);
 }
 #else
-static uint32_t count_cores(const struct affinity *affinity, const char *root)
+uint32_t machine_cores(const struct affinity *affinity, const char *root)
 {
     (void)root;
     return affinity->count;
@@ -433,12 +433,6 @@ uint32_t machine_quota(const char *root)
     uint32_t quota = 0;
     cgroup_each(root, "cpu", quota_at, &quota);
     return quota;
-}
-
-uint32_t machine_threads(const struct affinity *affinity, uint32_t quota, const char *root)
-{
-    const uint32_t cores = count_cores(affinity, root);
-    return quota && quota < cores ? quota : cores;
 }
 
 void machine_read(struct machine *machine, const char *root)

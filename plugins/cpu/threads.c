@@ -91,8 +91,8 @@ struct team {
     int64_t patience;     /* what `missed` reaches until they are woken */
     pthread_mutex_t lock; /* held around sleeping and waking only */
     pthread_cond_t work, done;
-    _Atomic uint32_t wanted;        /* threads, the caller among them; at most, while... */
-    _Atomic(team_count_fn *) count; /* ...this is to be asked; with the lock */
+    _Atomic uint32_t wanted; /* threads, the caller among them; `count` may lower it */
+    _Atomic(team_count_fn *) count; /* still to be asked for that, with the lock; or NULL */
     void *user;                     /* its argument */
     _Atomic uint32_t started;       /* of them, without the caller */
     bool tried;                     /* whether they were started */

@@ -111,7 +111,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* Before a loop of constant length whose arrays are to be registers; EACH is such a loop over
- * 0 .. n - 1. ROLLED stands before one that is to stay a loop. */
+ * 0 .. n - 1. ROLLED stands before a loop that must not be unrolled. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define ROLLED _Pragma("clang loop unroll(disable)")

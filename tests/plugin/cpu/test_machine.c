@@ -203,7 +203,7 @@ static uint32_t threads(void)
 {
     struct affinity allowed;
     machine_affinity(&allowed);
-    return machine_threads(&allowed, machine_quota(root), root);
+    return machine_threads(machine_cores(&allowed, root), machine_quota(root));
 }
 
 /* Says that the threads of a processor's core are these. */
