@@ -151,7 +151,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
         return status;
     struct buffer *made = calloc(1, sizeof *made);
     if (!made)
-        return fail(HW_NO_MEMORY, "buffer of memory for a buffer");
+        return fail(HW_NO_MEMORY, "out of memory for a buffer");
     struct hw_import known = *desc;
     known.size = sizeof known;
     plugin_message_clear();

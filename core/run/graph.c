@@ -146,8 +146,9 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
     struct hw_node_call *call = malloc(sizeof *call + length);
     if (call)
         *call = (struct hw_node_call){ memcpy(call + 1, kind, length), fn, user };
-    queue->recording->has_calls = true;
-    return add(queue->recording, HW_NODE_CALL, call, 0);
+    status = add(queue->recording, HW_NODE_CALL, call, 0);
+    queue->recording->has_calls |= !status;
+    return status;
 }
 
 /* ---- contents that are not needed any more ---- */

@@ -36,7 +36,7 @@ static struct pending_write *reversed(struct pending_write *write)
     return turned;
 }
 
-/* Its elements, contiguous; false for what the device writes itself. */
+/* Sets `from` to the elements, contiguous; false if the device writes them itself. */
 static bool source_of(const struct pending_write *write, struct hw_tensor *from)
 {
     uint64_t bytes;

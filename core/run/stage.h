@@ -14,7 +14,7 @@ enum hw_status stage_out(struct hw_queue *queue, uint32_t op, const struct hw_te
 
 /* Whether the op may read and write host tensors over the bus, in memory that both sides see,
  * instead of by transfers: all its operands are small host tensors, so a kernel that reads one of
- * them many times does not do much. */
+ * them many times cannot take long. */
 bool stage_shares(const struct hw_device *device, uint32_t op, const void *args);
 /* Takes such memory for an operand, with its contents if the op reads them; scratch_give() takes it
  * after the op. `*buffer` is NULL if the operand must be transferred. */

@@ -258,6 +258,7 @@ enum hw_status llama_step(struct llama *l, int64_t rows)
         return status;
     return hw_argmax(l->queue, &op);
 }
+
 /* ---- Running ------------------------------------------------------------------------- */
 
 static bool check_room(const struct llama *l, int64_t count, struct fault *why)

@@ -33,7 +33,7 @@ enum extent {
 };
 
 /* Whether a file must have a weight. One that joins is required, too: it is multiplied by the same
- * row as the one before, and lies behind it if the model joins matrices. */
+ * row as the one before it in the table, and lies behind that if the model joins matrices. */
 enum need { REQUIRED, JOINS, OPTIONAL, WITH_HEAD_NORM };
 
 struct weight {
@@ -73,6 +73,11 @@ enum {
     SCRATCH_TENSORS = 10
 };
 
+static bool is_required(const struct weight *weight)
+{
+    return weight->need == REQUIRED || weight->need == JOINS;
+}
+
 static int64_t extent_of(const struct shape *s, enum extent extent)
 {
     const int64_t extents[EXTENTS] = {
@@ -109,13 +114,13 @@ void llama_weights(const struct shape *s, llama_weight_fn *each, void *user)
 {
     for (size_t i = 0; i < MODEL_WEIGHTS; i++) {
         const struct weight *w = &model_weights[i];
-        if (w->need <= JOINS || w->offset == offsetof(struct llama, output))
+        if (is_required(w) || w->offset == offsetof(struct llama, output))
             each(user, w->name, extent_of(s, w->rows), extent_of(s, w->cols));
     }
     for (int64_t i = 0; i < s->layers; i++)
         for (size_t j = 0; j < LAYER_WEIGHTS; j++) {
             const struct weight *w = &layer_weights[j];
-            if (w->need <= JOINS || (w->need == WITH_HEAD_NORM && s->head_norm))
+            if (is_required(w) || (w->need == WITH_HEAD_NORM && s->head_norm))
                 each(user, name_of(i, w->name).text, extent_of(s, w->rows),
                      extent_of(s, w->cols));
         }
