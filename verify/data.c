@@ -136,20 +136,58 @@ static double make_steps(uint64_t *state, const struct place *at)
     return (double)(data_random(state) % 5) - 2;
 }
 
+/* Of 64 rows one, whose numbers are 0 except a large one in each 32. Others are 1. */
+static double make_loud(uint64_t *state, const struct place *at)
+{
+    (void)state;
+    if (at->i / at->cols % 64 != 5)
+        return 1;
+    return at->i % 32 == 31 ? 5e4 : 0;
+}
+
+/* The same, with nothing but zeros in that row; blocks keep its scale, see silence(). */
+static double make_hollow(uint64_t *state, const struct place *at)
+{
+    const double x = make_loud(state, at);
+    return x > 1 && at->dtype != HW_Q8_0 ? 0 : x;
+}
+
+/* Makes the codes of blocks of large scales 0, which no encoder does. */
+static void silence(struct operand *o)
+{
+    const size_t block = (size_t)hw_dtype_bytes(HW_Q8_0), scale = 2;
+    const size_t bytes = storage_bytes(o->dtype, o->count);
+
+    for (size_t i = 0; o->dtype == HW_Q8_0 && i < bytes; i += block)
+        if (storage_read(HW_F16, o->bytes + i, 0) > 1)
+            memset(o->bytes + i + scale, 0, block - scale);
+}
+
 struct data_kind {
     const char *name;
     double (*make)(uint64_t *state, const struct place *at); /* NULL: random bits */
+    void (*change)(struct operand *o);                       /* what was made; or NULL */
 };
 
 static const struct data_kind kinds[] = {
-    { "uniform", make_uniform }, { "wide", make_wide },
-    { "huge", make_huge },       { "tiny", make_tiny },
-    { "mixed", make_mixed },     { "outlier", make_outlier },
-    { "nan", make_nan },         { "inf", make_inf },
-    { "neginf", make_neginf },   { "mask", make_mask },
-    { "zero", make_zero },       { "steps", make_steps },
-    { "factors", make_factors }, { "shifted", make_shifted },
-    { "vast", make_vast },       { "raw", NULL },
+    { "uniform", make_uniform, NULL },
+    { "wide", make_wide, NULL },
+    { "huge", make_huge, NULL },
+    { "tiny", make_tiny, NULL },
+    { "mixed", make_mixed, NULL },
+    { "outlier", make_outlier, NULL },
+    { "nan", make_nan, NULL },
+    { "inf", make_inf, NULL },
+    { "neginf", make_neginf, NULL },
+    { "mask", make_mask, NULL },
+    { "zero", make_zero, NULL },
+    { "steps", make_steps, NULL },
+    { "factors", make_factors, NULL },
+    { "shifted", make_shifted, NULL },
+    { "vast", make_vast, NULL },
+    { "loud", make_loud, NULL },
+    { "raw", NULL, NULL },
+    { "hollow", make_hollow, silence },
 };
 
 const struct data_kind *data_named(const char *name)
@@ -210,5 +248,7 @@ void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)
         }
         storage_write(o->dtype, bytes, piece, count);
     }
+    if (kind->change)
+        kind->change(o);
     free(piece);
 }

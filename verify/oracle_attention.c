@@ -177,7 +177,21 @@ static double largest_of(const double *x, int64_t d, int64_t n)
     return largest;
 }
 
-/* The cost of rounding the weights of values that have blocks, each times the scale of a block. */
+/* The least number that largest_of() has of the keys of a group, not counting zeros. */
+static double least_of(const struct operand *v, const int64_t at[3], int64_t head,
+                       struct span keys, int64_t d)
+{
+    double least = INFINITY;
+    for (int64_t j = keys.first; j < keys.last; j++) {
+        const double largest = largest_of(head_of(v, at[0], j, head), d, shape_of(v).depth);
+        least = largest > 0 && largest < least ? largest : least;
+    }
+    return least;
+}
+
+/* The cost of rounding the weights of values that have blocks, each times the scale of a block.
+ * Keys whose scales are far apart are not to be rounded to one step: a large one does not excuse
+ * that others are lost. */
 static double weights_cost(const struct operand *operands, const int64_t at[3],
                            struct span span, const double *weight, int64_t d)
 {
@@ -185,12 +199,19 @@ static double weights_cost(const struct operand *operands, const int64_t at[3],
     const struct shape vs = shape_of(v);
     const int64_t head = at[1] /
                          (shape_of(&operands[operand_attention_q]).heads / vs.heads);
+    const double most_ratio = 16;
     struct rounding rounding = ROUNDED_WEIGHTS;
+    double least = 0;
 
     for (int64_t j = span.first; j < span.last; j++) {
         const double *value = head_of(v, at[0], j, head);
         const double largest = largest_of(value, d, vs.depth);
-        rounding_add(&rounding, j, weight[j] * largest,
+        if (j == span.first || j % rounding.together == 0) {
+            const int64_t end = (j / rounding.together + 1) * rounding.together;
+            const struct span keys = { j, end < span.last ? end : span.last, 0 };
+            least = least_of(v, at, head, keys, d);
+        }
+        rounding_add(&rounding, j, weight[j] * fmin(largest, most_ratio * least),
                      largest > 0 ? value[d] / largest : 0);
     }
     return rounding_cost(&rounding);

@@ -111,6 +111,117 @@ void round_to_codes(float *values, int64_t count, int most)
         round_block(&values[i], count - i < CODES ? count - i : CODES, most);
 }
 
+/* ---- attention with rounded weights ---- */
+
+enum { TOGETHER = 64, BLOCK = 32, MOST_RATIO = 16 };
+
+/* Rank 4, of which rank 3 has one batch. */
+static void extents_of(const struct hw_tensor *t, int64_t extent[4])
+{
+    extent[0] = 1;
+    memcpy(extent + 4 - t->rank, t->extent, (size_t)t->rank * sizeof *extent);
+}
+
+/* Writes the weights of all keys in each row of y: what attention makes of values that are rows of
+ * the identity. */
+static int32_t weights_of(const struct hw_attention *op, int64_t keys, float *weight)
+{
+    struct hw_attention changed = *op;
+    struct hw_tensor *v = &changed.v, *y = &changed.y;
+    float *identity = calloc((size_t)(keys * keys) + 1, sizeof *identity);
+    int64_t step = sizeof *weight;
+
+    if (!identity)
+        return HW_NO_MEMORY;
+    for (int64_t i = 0; i < keys; i++)
+        identity[i * keys + i] = 1;
+    *v = (struct hw_tensor){ .data = identity, .dtype = HW_F32, .rank = op->v.rank };
+    memcpy(v->extent, op->v.extent, sizeof v->extent);
+    v->extent[v->rank - 1] = keys;
+    v->stride[v->rank - 1] = (int64_t)sizeof *identity;
+    v->stride[v->rank - 3] = keys * (int64_t)sizeof *identity;
+    *y = (struct hw_tensor){ .data = weight, .dtype = HW_F32, .rank = op->y.rank };
+    memcpy(y->extent, op->y.extent, sizeof y->extent);
+    y->extent[y->rank - 1] = keys;
+    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
+        y->stride[axis] = step;
+        step *= y->extent[axis];
+    }
+    const int32_t status = reference(HW_OP_ATTENTION, &changed);
+    free(identity);
+    return status;
+}
+
+/* The sum of column d of `n` values, `pitch` apart. Those that are not seen may be anything. */
+static double sum_of_codes(const float *weight, const double *value, int64_t n,
+                           int64_t pitch, int64_t d, int most)
+{
+    double largest[TOGETHER], greatest = 0, least = INFINITY, step = 0, sum = 0;
+
+    for (int64_t j = 0; j < n; j++) {
+        largest[j] = 0;
+        if (weight[j] == 0)
+            continue;
+        for (int64_t i = d / BLOCK * BLOCK; i < (d / BLOCK + 1) * BLOCK; i++)
+            largest[j] = fmax(largest[j], fabs(value[j * pitch + i]));
+        greatest = fmax(greatest, largest[j]);
+        least = largest[j] > 0 ? fmin(least, largest[j]) : least;
+        step = fmax(step, (double)weight[j] * largest[j] / most);
+    }
+    const bool round = step > 0 && greatest <= MOST_RATIO * least;
+    for (int64_t j = 0; j < n; j++) {
+        if (weight[j] == 0)
+            continue;
+        const double scale = round && largest[j] > 0 ? step / largest[j] : 0;
+        const double code = scale > 0 ? rint((double)weight[j] / scale) : (double)weight[j];
+        sum += (scale > 0 ? code * scale : code) * value[j * pitch + d];
+    }
+    return sum;
+}
+
+static void sum_values(const struct hw_attention *op, const float *weight,
+                       const struct operand *v, int most)
+{
+    int64_t ve[4], ye[4];
+
+    extents_of(&op->v, ve);
+    extents_of(&op->y, ye);
+    const int64_t keys = ve[1], pitch = ve[2] * ve[3];
+    for (int64_t i = 0; i < storage_count(&op->y); i++) {
+        const int64_t d = i % ye[3], row = i / ye[3], head = row % ye[2];
+        const int64_t batch = row / ye[2] / ye[1];
+        const double *value = v->value + batch * keys * pitch +
+                              head / (ye[2] / ve[2]) * ve[3];
+        double sum = 0;
+        for (int64_t j = 0; j < keys; j += TOGETHER)
+            sum += sum_of_codes(weight + row * keys + j, value + j * pitch,
+                                keys - j < TOGETHER ? keys - j : TOGETHER, pitch, d, most);
+        set(&op->y, i, sum);
+    }
+}
+
+int32_t attention_of_codes(const struct hw_attention *op, int most)
+{
+    struct operand v = { .name = "v" };
+    int64_t ve[4];
+
+    if (op->k.dtype != HW_Q8_0 || op->v.dtype != HW_Q8_0)
+        return reference(HW_OP_ATTENTION, op);
+    extents_of(&op->v, ve);
+    const int64_t rows = storage_count(&op->y) / ve[3];
+    float *weight = calloc((size_t)(rows * ve[1]) + 1, sizeof *weight);
+    int32_t status = weight && load(&op->v, &v) ? HW_OK : HW_NO_MEMORY;
+    if (!status)
+        status = weights_of(op, ve[1], weight);
+    if (!status)
+        sum_values(op, weight, &v, most);
+    operand_clear(&v);
+    free(weight);
+    return status;
+}
+
+/* ---- the table of ops ---- */
+
 #define X(NAME, name)                                                                      \
     static int32_t name##_op(void *device, void *queue, const struct hw_##name *op)        \
     {                                                                                      \

@@ -23,6 +23,10 @@ int32_t reference_of(uint32_t op, const void *args, struct hw_tensor *field,
 /* Makes 32 neighbours integers of at most `most` times a scale. */
 void round_to_codes(float *values, int64_t count, int most);
 
+/* Attention to blocks of q8_0. Its weights, times the largest of 32 neighbours of a value, become
+ * integers of at most `most` times a scale, those of 64 keys together. */
+int32_t attention_of_codes(const struct hw_attention *op, int most);
+
 /* One function per op that calls reference(). */
 extern const struct hw_plugin_ops reference_ops;
 

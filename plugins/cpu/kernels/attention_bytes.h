@@ -119,6 +119,38 @@ static bool read_scales(struct source *s, int64_t runs)
     return !wrong;
 }
 
+/* How many times as large a scale may be as another one of its run's column in a tile. Weights
+ * times scales are rounded to one step, MOST_WEIGHT of which are the largest of them: where weights
+ * are alike, half a step is MOST_RATIO / 2 / MOST_WEIGHT = 3 % of the least. Without a bound, a
+ * large scale would make nothing of all other values, also one whose own codes are 0. */
+static const float most_ratio = 16.0f;
+
+/* Whether one step can stand for all scales of `runs` runs. Those that are 0 need none, which is
+ * respected if `zeros`; else they say no. */
+INLINE bool within_ratio(const struct source *s, int64_t first, int64_t runs, bool zeros)
+{
+    const vf zero = vf_set(0), endless = vf_set(INFINITY);
+    vf most = zero, least = endless;
+    for (int64_t r = first; r < first + runs; r++)
+        for (int64_t k = 0; k < s->n; k += LANES) {
+            const vf v = vf_load(&s->scale[r][k]);
+            most = vf_max(v, most);
+            least = vf_clamp(zeros ? vf_if_less(zero, v, v, endless) : v, zero, least);
+        }
+    return !vf_any_above(vf_set(vf_greatest(most)), least * vf_set(most_ratio));
+}
+
+/* Whether that is so for each run; mostly it is for all of them together. */
+static bool scales_are_alike(const struct source *s, int64_t runs)
+{
+    if (within_ratio(s, 0, runs, false))
+        return true;
+    bool alike = true;
+    for (int64_t r = 0; r < runs; r++)
+        alike &= within_ratio(s, r, 1, true);
+    return alike;
+}
+
 /* Of as many runs. Returns false if integers cannot stand for them. */
 static bool open_source(struct source *s, const char *from, int64_t stride, int64_t n,
                         int64_t runs)
@@ -324,7 +356,8 @@ static void attend_in_bytes(const struct part *p, int rows)
     struct source k, v;
     if (rows < BLOCK || !p->bytes || k_runs > MOST_RUNS || v_runs > MOST_RUNS ||
         v_runs % TOGETHER || !open_source(&k, p->k, p->a->k.stride[1], p->n, k_runs) ||
-        !open_source(&v, p->v, p->a->v.stride[1], p->n, v_runs)) {
+        !open_source(&v, p->v, p->a->v.stride[1], p->n, v_runs) ||
+        !scales_are_alike(&v, v_runs)) {
         attend_part(p, rows);
         return;
     }

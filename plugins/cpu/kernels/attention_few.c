@@ -417,8 +417,6 @@ const char *PLAN(attention_few)(struct plan *plan, const struct kernel_row *row,
     const struct attention_args *a = &plan->lowered.args.attention;
     const struct division d = divide(a);
     const int64_t heads = heads_of(plan, d.rows);
-    if (bytes_of_query(RUN) && (a->k_type != HW_Q8_0 || a->v_type != HW_Q8_0))
-        return "k and v: this row reads q8_0";
     plan->own_bytes = own_bytes(&d);
     plan->run = run_whole;
     plan->groups = heads * d.groups;
