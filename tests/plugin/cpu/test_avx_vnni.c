@@ -320,10 +320,11 @@ static bool is_turn(int of)
     return turn++ % of == 0;
 }
 
+/* Every seventh: cases are listed by powers of two, and every eighth is mostly of one kind. */
 static bool takes_part(void *user, uint32_t op, const char *test)
 {
     (void)user, (void)op, (void)test;
-    return is_turn(getenv("HW_TEST_QUICK") ? 8 : 1);
+    return is_turn(getenv("HW_TEST_QUICK") ? 7 : 1);
 }
 
 /* Of a mistake, the first failure is enough. */
@@ -357,7 +358,7 @@ static void conforms(const struct row *row)
     print_message("%s: %llu cases, %lu instructions\n", row->name,
                   (unsigned long long)verify_reached(&counts), avx_vnni_count - before);
     assert_int_equal(counts.failed, 0);
-    assert_true(verify_reached(&counts) > 0);
+    assert_true(verify_reached(&counts) > 10);
     assert_true(avx_vnni_count > before);
 }
 
