@@ -313,8 +313,10 @@ HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
 /* Wraps memory that the application allocated by other means, or part of it, in a buffer.
  * Nothing is copied. The memory still belongs to the application and must outlive the
- * buffer. Memory that must not be written, such as a file mapped for reading, needs
- * HW_BUFFER_READ_ONLY; it cannot be the destination of a copy.
+ * buffer. Host memory must not be that of a host tensor of a call whose queue has not been
+ * waited for: small results are written there by the wait. Memory that must not be written,
+ * such as a file mapped for reading, needs HW_BUFFER_READ_ONLY; it cannot be the destination
+ * of a copy.
  *
  * Returns HW_UNSUPPORTED if the backend cannot wrap memory of this kind or at this offset,
  * and HW_INVALID if the handle is not valid or the memory is too small. */
