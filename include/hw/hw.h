@@ -620,7 +620,8 @@ HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, uint32_t flag
 HW_EXPORT void hw_event_free(struct hw_event *event);
 /* Makes the event complete when the work submitted to `queue` so far has completed. The
  * queue must belong to the event's device. An event may be recorded again; waits that were
- * issued earlier still refer to the earlier record. */
+ * issued earlier still refer to the earlier record. Results in host memory are there with the
+ * event; if the host has to put one in place piece by piece, the call waits for the queue. */
 HW_EXPORT enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue);
 /* Makes work that is submitted to `queue` from now on start after the event. The queue may
  * belong to any device of the context. Between backends, or if the backend cannot order two
