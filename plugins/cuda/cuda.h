@@ -103,6 +103,31 @@ enum feature {
     X(matmul_gemv, gemv_tall_q6_K)                                                         \
     X(matmul_gemv, gemv_mixed_q4_K)                                                        \
     X(matmul_gemv, gemv_mixed_q5_K)                                                        \
+    X(matmul_tiles, tiles_round)                                                           \
+    X(matmul_tiles, tiles_8_q8_0)                                                          \
+    X(matmul_tiles, tiles_16_q8_0)                                                         \
+    X(matmul_tiles, tiles_32_q8_0)                                                         \
+    X(matmul_tiles, tiles_8_q4_0)                                                          \
+    X(matmul_tiles, tiles_16_q4_0)                                                         \
+    X(matmul_tiles, tiles_32_q4_0)                                                         \
+    X(matmul_tiles, tiles_8_q4_1)                                                          \
+    X(matmul_tiles, tiles_16_q4_1)                                                         \
+    X(matmul_tiles, tiles_32_q4_1)                                                         \
+    X(matmul_tiles, tiles_8_q5_0)                                                          \
+    X(matmul_tiles, tiles_16_q5_0)                                                         \
+    X(matmul_tiles, tiles_32_q5_0)                                                         \
+    X(matmul_tiles, tiles_8_q5_1)                                                          \
+    X(matmul_tiles, tiles_16_q5_1)                                                         \
+    X(matmul_tiles, tiles_32_q5_1)                                                         \
+    X(matmul_tiles, tiles_8_q4_K)                                                          \
+    X(matmul_tiles, tiles_16_q4_K)                                                         \
+    X(matmul_tiles, tiles_32_q4_K)                                                         \
+    X(matmul_tiles, tiles_8_q5_K)                                                          \
+    X(matmul_tiles, tiles_16_q5_K)                                                         \
+    X(matmul_tiles, tiles_32_q5_K)                                                         \
+    X(matmul_tiles, tiles_8_q6_K)                                                          \
+    X(matmul_tiles, tiles_16_q6_K)                                                         \
+    X(matmul_tiles, tiles_32_q6_K)                                                         \
     X(rows, rows_rmsnorm_f32_f32)                                                          \
     X(rows, rows_add_rmsnorm_f32_f32)                                                      \
     X(rows, rows_rmsnorm_f16_f16)                                                          \
@@ -191,6 +216,7 @@ enum feature {
 /* Their images: X(name). */
 #define TUNED_IMAGES(X)                                                                    \
     X(matmul_gemv)                                                                         \
+    X(matmul_tiles)                                                                        \
     X(rows)                                                                                \
     X(heads)                                                                               \
     X(matmul_wgmma)                                                                        \

@@ -464,9 +464,12 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
         { "int8", HW_F16, 1, "gemv_f16" },
         { "int8", HW_Q8_0, 1, "gemv_int8_q8_0" },
         { "int8", HW_Q8_0, 2, "gemv_int8_few_q8_0" },
-        { "int8", HW_Q4_K, GEMV_TOKENS, "gemv_int8_few_q4_K" },
-        { "int8", HW_Q4_K, GEMV_TOKENS + 1, "gemv_int8_few_q4_K gemv_int8_few_q4_K" },
-        { "int8", HW_Q4_K, GEMV_MOST + 1, "convert_round_f16 convert_f16 wgmma_f16_" },
+        { "int8", HW_Q4_K, 4, "gemv_int8_few_q4_K" },
+        { "int8", HW_Q4_K, 5, "tiles_round tiles_8_q4_K" },
+        { "int8", HW_Q6_K, 9, "tiles_round tiles_16_q6_K" },
+        { "int8", HW_Q4_0, 17, "tiles_round tiles_32_q4_0" },
+        { "int8", HW_Q8_0, 64, "tiles_round tiles_32_q8_0 tiles_round tiles_32_q8_0" },
+        { "int8", HW_Q4_K, 65, "convert_round_f16 convert_f16 wgmma_f16_" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         close_all(state);
@@ -521,7 +524,8 @@ static void rows_are_where_they_should_be(void **state)
     assert_int_equal(seen[0].gemv.tokens, TOKENS);
     assert_int_equal(seen[0].gemv.a_stride, COLS * 4);
     assert_int_equal(seen[0].gemv.c_stride, ROWS * 4);
-    const struct hw_matmul more = product(HW_Q8_0, 2 * GEMV_TOKENS + 1);
+    struct hw_matmul more = product(HW_Q8_0, 2 * GEMV_TOKENS + 1);
+    more.a.extent[1] = more.b.extent[1] = COLS - 32; /* which tiles do not take */
     count = 0;
     ok(hw_matmul(queue, &more));
     assert_int_equal(count, 3);
@@ -532,6 +536,89 @@ static void rows_are_where_they_should_be(void **state)
         assert_int_equal(seen[i].gemv.part[0].c,
                          address_of(&more.c) + (uint64_t)(i * 6 * ROWS * 4));
     }
+}
+
+/* ---- tiles of rows ---- */
+
+static void open_rounding(void **state)
+{
+    close_all(state);
+    open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
+                                    .backends = "cuda",
+                                    .fallback = "error",
+                                    .precision = "int8" });
+}
+
+/* As many rows of a as a launch takes, then the others: each time they are rounded first. */
+static void tiles_take_rows_in_turn(void **state)
+{
+    enum { TOKENS = 40 };
+    static const int tokens[] = { 32, 8 };
+    open_rounding(state);
+    const struct hw_matmul op = product(HW_Q4_0, TOKENS);
+    ok(hw_matmul(queue, &op));
+    assert_int_equal(count, 4);
+    for (int i = 0; i < 4; i++) {
+        const struct tiles_args *args = &seen[i].tiles;
+        assert_int_equal(args->tokens, tokens[i / 2]);
+        assert_int_equal(args->eights, tokens[i / 2] / 8);
+        assert_int_equal(args->a, address_of(&op.a) + (uint64_t)(i / 2 * 32 * COLS * 4));
+        assert_int_equal(args->c, address_of(&op.c) + (uint64_t)(i / 2 * 32 * ROWS * 4));
+        assert_int_equal(args->b, address_of(&op.b));
+        assert_int_equal(args->x, seen[0].tiles.x);
+        assert_true(args->constant);
+        assert_true(seen[i].early);
+    }
+    launched("tiles_round tiles_32_q4_0 tiles_round tiles_8_q4_0");
+}
+
+/* Groups keep sums of some tiles: where b has more rows, several launches share them. */
+static void tiles_of_many_rows_are_several_launches(void **state)
+{
+    enum { UNITS = 132, ALL = UNITS * TILES_MOST * TILES_ROWS, TOKENS = 16 };
+    open_rounding(state);
+    struct hw_matmul op = product(HW_Q8_0, TOKENS);
+    op.b = tensor(hopper, 0, HW_Q8_0, ALL + 17, 256);
+    op.a = tensor(hopper, 0, HW_F16, TOKENS, 256);
+    op.c = tensor(hopper, 0, HW_F16, TOKENS, ALL + 17);
+    op.bias = hw_view_1d(tensor(hopper, 0, HW_F32, 1, ALL + 17).buffer, 0, HW_F32,
+                         ALL + 17);
+    ok(hw_matmul(queue, &op));
+    const struct tiles_args *args = &seen[1].tiles, *rest = &seen[2].tiles;
+    assert_int_equal(args->rows, ALL);
+    assert_int_equal(seen[1].groups[0], UNITS);
+    assert_false(args->constant);
+    assert_int_equal(rest->rows, 17);
+    assert_int_equal(seen[2].groups[0], 2);
+    assert_int_equal(rest->b, args->b + (uint64_t)ALL * 272);
+    assert_int_equal(rest->c, args->c + (uint64_t)ALL * 2);
+    assert_int_equal(rest->bias, args->bias + (uint64_t)ALL * 4);
+    assert_true(seen[1].shared <= 227 << 10 && seen[2].shared < seen[1].shared);
+    launched("tiles_round tiles_16_q8_0 tiles_16_q8_0");
+}
+
+/* What tiles do not take is left to the other rows. */
+static void tiles_need_whole_cells_and_room(void **state)
+{
+    open_rounding(state);
+    struct hw_matmul op = product(HW_Q8_0, 8);
+    op.a.extent[1] = op.b.extent[1] = COLS - 32;
+    ok(hw_matmul(queue, &op));
+    launched("gemv_int8_few_q8_0");
+    op = product(HW_Q8_0, 8);
+    op.b.offset = 34; /* rows begin at even addresses */
+    op.b.extent[0]--;
+    op.c.extent[1]--;
+    ok(hw_matmul(queue, &op));
+    launched("gemv_int8_few_q8_0");
+    struct hw_queue *small; /* 99 KB of shared memory */
+    ok(hw_queue_open(blackwell, NULL, &small));
+    op.a = tensor(blackwell, 0, HW_F32, 8, COLS);
+    op.b = tensor(blackwell, 0, HW_Q8_0, ROWS, COLS);
+    op.c = tensor(blackwell, 0, HW_F32, 8, ROWS);
+    ok(hw_matmul(small, &op));
+    launched("gemv_int8_few_q8_0");
+    hw_queue_close(small);
 }
 
 /* ---- workspaces ---- */
@@ -684,6 +771,9 @@ int main(void)
         TEST(precision_type_and_rows_choose_the_kernel),
         TEST(paired_blocks_are_even_in_number),
         TEST(rows_are_where_they_should_be),
+        TEST(tiles_take_rows_in_turn),
+        TEST(tiles_of_many_rows_are_several_launches),
+        TEST(tiles_need_whole_cells_and_room),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
         TEST(failed_launches_are_told),

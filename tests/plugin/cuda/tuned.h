@@ -13,6 +13,7 @@
 #include "kernels/attention_decode.h"
 #include "kernels/matmul_gemv.h"
 #include "kernels/matmul_ring.h"
+#include "kernels/matmul_tiles.h"
 #include "objects.h"
 
 #include <hw/hw.h>
@@ -44,6 +45,7 @@ static struct seen {
     struct heads_args heads;
     struct decode_step_args step; /* step_... */
     struct ring_args ring;        /* mma_... */
+    struct tiles_args tiles;      /* tiles_... */
 } seen[MOST_LAUNCHES];
 
 static inline void see(const struct fake_launch *launch)
@@ -64,6 +66,8 @@ static inline void see(const struct fake_launch *launch)
         memcpy(&s->step, launch->arguments[0], sizeof s->step);
     if (!strncmp(launch->kernel, "mma_", 4))
         memcpy(&s->ring, launch->arguments[0], sizeof s->ring);
+    if (!strncmp(launch->kernel, "tiles_", 6))
+        memcpy(&s->tiles, launch->arguments[0], sizeof s->tiles);
 }
 
 /* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
