@@ -284,16 +284,31 @@ struct few {
 
 enum { FEW_SLABS = 4, SLAB_FLOATS = TILE_ROWS * TILE_PITCH };
 
+/* Rows of a beside which more panels at once are faster: they bring more sums for each number of a.
+ * What they need comes from memory while the first rows of a are multiplied, too much for f32. */
+static int64_t wide_rows(const struct matmul_args *a)
+{
+    return LANES == 16 && a->b_type != HW_F32 ? 96 : WIDE_ROWS;
+}
+
+/* Rows of a that are few. */
+static int64_t few_rows(const struct matmul_args *a)
+{
+    const int64_t rows = FEW_SLABS * TILE_ROWS;
+    return wide_rows(a) > rows ? wide_rows(a) : rows;
+}
+
 static struct few few_of(const struct matmul_args *a)
 {
-    const int64_t slabs = divided(a->m, TILE_ROWS);
+    const bool wide = a->m <= wide_rows(a);
+    const int64_t slabs = divided(a->m, wide ? WIDE_ROWS : TILE_ROWS);
     const struct division d = divide(a, 1);
     return (struct few){
         .slabs = slabs,
         .rows = divided(a->m, slabs),
         .steps = divided(a->k, d.step),
         .step = d.step,
-        .panels = a->m <= WIDE_ROWS ? WIDE_PANELS : TILE_PANELS,
+        .panels = wide ? WIDE_PANELS : TILE_PANELS,
         .in_place = !PAIRS && a->m == 1 && a->a_type == HW_F32 && !a->transpose_a,
     };
 }
@@ -325,21 +340,38 @@ static void copy_few(const struct plan *plan, int64_t first, int64_t end, uint32
     }
 }
 
+/* What wide tiles ask for while slab `slab` is multiplied: if it is the only one, what comes soon;
+ * else its share of the next step, or of the next panels. */
+static void set_soon(struct tile *t, const struct few *few, const struct matmul_args *a,
+                     int64_t slab, int64_t next)
+{
+    t->soon = WIDE_SOON;
+    t->later = 0;
+    if (few->slabs > 1) {
+        t->soon = next + t->depth * panel_step(a->b_type) / few->slabs * slab;
+        t->later = PACKED_LINE / few->slabs - PACKED_LINE;
+    }
+}
+
 /* The columns of a tile. */
 static void multiply_few(const struct piece *p, const struct few *few, const float *slabs,
                          float *sums)
 {
     const struct matmul_args *a = p->args;
+    const int64_t bytes = panel_step(a->b_type);
     struct tile t = { .stride = few->panels * PANEL_COLS };
     for (int64_t step = 0; step < few->steps; step++) {
         const int64_t k = step * few->step;
-        set_panels(&t, few->panels, p->b + k * panel_step(a->b_type), p->packed, p->cols);
+        set_panels(&t, few->panels, p->b + k * bytes, p->packed, p->cols);
         t.depth = at_most(a->k - k, few->step);
         t.more = step > 0;
+        const int64_t next = step + 1 < few->steps ? t.depth * bytes
+                                                   : few->panels * p->packed - k * bytes;
         for (int64_t slab = 0; slab < few->slabs; slab++) {
             const int64_t row = slab * few->rows;
             t.rows = (int)at_most(a->m - row, few->rows);
             t.cold = slab == 0;
+            set_soon(&t, few, a, slab, next);
             t.a = few->in_place ? (const float *)(const void *)p->a + k
                                 : slabs + (slab * few->steps + step) * SLAB_FLOATS;
             t.c = sums + row * t.stride;
@@ -487,7 +519,7 @@ const char *PLAN(gemm)(struct plan *plan, const struct kernel_row *row, const vo
     if (why || !plan->groups)
         return why;
     const int64_t batches = batches_of(args);
-    if (op->b.layout && batches == 1 && a->m <= FEW_SLABS * TILE_ROWS) {
+    if (op->b.layout && batches == 1 && a->m <= few_rows(a)) {
         plan_few(plan);
         return NULL;
     }

@@ -83,8 +83,11 @@ struct tile {
     float *c;                   /* floats of each row, `stride` floats apart */
     int64_t depth, stride;
     int rows;
-    bool more;          /* adds to c */
-    bool cold;          /* panels come from memory */
+    bool more; /* adds to c */
+    bool cold; /* panels come from memory */
+    int64_t soon,
+        later; /* WIDE_PANELS: how many bytes ahead is asked for, at first, and how many
+                            more after each line */
     struct ahead *next; /* NULL: nothing that has to be asked for */
 };
 
@@ -145,7 +148,7 @@ INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
     const int64_t words = (t->depth + IN_WORD - 1) / IN_WORD;
     const char *b[WIDE_PANELS];
     vf sum[(WIDE_ROWS * 2 > TILE_ROWS ? WIDE_ROWS * 2 : TILE_ROWS) * TILE_VECS];
-    int64_t k = 0;
+    int64_t k = 0, soon = t->soon;
     EACH (i, rows * vectors)
         sum[i] = vf_set(0);
     EACH (p, panels)
@@ -159,7 +162,7 @@ INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
         for (; k + steps <= end; k += steps) {
             EACH (p, panels)
                 if (panels == WIDE_PANELS)
-                    ASK_FOR(b[p], WIDE_SOON, 2);
+                    ASK_FOR(b[p], soon, 2);
                 else if (type == HW_F32 && t->cold)
                     ASK_FOR(b[p], COLD_SOON, 2);
                 else
@@ -168,6 +171,7 @@ INLINE void tile_rows(int type, int rows, int panels, const struct tile *t)
                 add_products(type, rows, panels, b, step, t->a + k + step, sum);
             EACH (p, panels)
                 b[p] += PACKED_LINE;
+            soon += t->later;
         }
     }
     if (k < words)
