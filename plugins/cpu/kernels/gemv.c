@@ -2,27 +2,41 @@
 /* c = a . b + bias for few rows of a (decoding), all of floats. Each number of b is read from
  * memory once and used for all rows of a. A row of c has the same bits, however many there are.
  *
- * If b is stored [n,k], as weights are, these are dot products with several rows of b at once. If
- * it is stored [k,n], its rows, scaled by the numbers of a, are added up. */
+ * If b is stored [n,k], as weights are, these are dot products with several rows of b at once.
+ * Weights need no copy for that, so some tens of rows of a take less time than with panels
+ * (gemm.c): as many as registers have sums for take a strip of b, which stays in the cache, after
+ * each other. If b is stored [k,n], its rows, scaled by the numbers of a, are added up. */
 #include "words.h"
 
 DECLARE_PLAN(gemv);
 
 enum {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-    SUMS = 12, /* that stay in registers */
+    SUMS = 12,    /* that stay in registers */
+    DOT_ROWS = 4, /* rows of a that dot products are made of at once */
+    ONCE_ROWS =
+        6, /* more if these are all and b has 16 bits, which are converted each time */
 #else
     SUMS = 24,
+    DOT_ROWS = 8,
+#if defined(HAS_PAIRS)
+    ONCE_ROWS = 4, /* more are two halves: in one go, they would wait for memory */
+#else
+    ONCE_ROWS = DOT_ROWS,
+#endif
 #endif
     AT_ONCE = 4, /* rows of b: more are more streams than the processor follows */
     COLS = 24,   /* of c in a group: whole steps of 1, 2, 3 and 4 rows of b */
     ACROSS = 6, /* vectors of columns at once: as many as SUMS allows, of even fewer rows */
-    AHEAD = 2048 /* bytes that memory is asked for before they are needed */
+    AHEAD = 2048, /* bytes that memory is asked for before they are needed */
+    LINE = 64,
+    SAME_PLACES =
+        1024 /* rows that are a multiple of this apart share few places of a cache */
 };
 
 /* What is multiplied at once, of a row of b of `type` and of a row of a: floats or, where the
- * instructions multiply f16, two vectors of these, which are all that such a row takes. The bits of
- * the sums are the same. */
+ * instructions multiply f16 or pairs of bf16, two vectors of these, which are all that such a row
+ * takes. With f16, the bits of the sums are the same. */
 #if defined(HAS_HALVES)
 enum { X_TYPE = HW_F16, STEP = 2 * LANES };
 typedef vh step;
@@ -42,6 +56,27 @@ INLINE step load_part(int type, const void *row, int64_t i, int64_t n)
 INLINE vf add_step(vf sum, step a, step b)
 {
     return vf_add_halves(sum, a, b);
+}
+#elif defined(HAS_PAIRS)
+enum { X_TYPE = HW_BF16, STEP = 2 * LANES };
+typedef vf step;
+
+INLINE step load_step(int type, const void *row, int64_t i)
+{
+    (void)type;
+    return vf_load((const float *)(const void *)((const uint16_t *)row + i));
+}
+
+INLINE step load_part(int type, const void *row, int64_t i, int64_t n)
+{
+    uint16_t some[STEP] = { 0 };
+    memcpy(some, (const uint16_t *)row + i, (size_t)n * sizeof *some);
+    return load_step(type, some, 0);
+}
+
+INLINE vf add_step(vf sum, step a, step b)
+{
+    return vf_dot_pairs(sum, a, b);
 }
 #else
 enum { X_TYPE = HW_F32, STEP = LANES };
@@ -63,13 +98,15 @@ INLINE vf add_step(vf sum, step a, step b)
 }
 #endif
 
-/* What a group computes: `cols` columns of all rows of one matrix. */
+/* What is computed at once: `cols` columns of `m` rows of one matrix. */
 struct strip {
     const char *b; /* the first of its rows, or of its columns */
     int64_t b_stride, k, cols;
     const char *x; /* the rows of a, of X_TYPE */
     int64_t x_stride;
     int m;
+    int time,
+        times; /* the rows of a that are multiplied now, and how many such there are */
     float out[MATMUL_VEC_ROWS][ACROSS * LANES > COLS ? ACROSS *LANES : COLS];
 };
 
@@ -88,28 +125,43 @@ INLINE int rows_for(int m)
 
 /* Asks for a line that is needed soon, into the cache of the second level: what waits for memory
  * on its way to the first is less than it takes to read at full speed. A request is dropped if too
- * many wait, so numbers of 16 bits, where there are fewer steps in a line, ask twice in each: 65 %
- * of the speed of reading became 85 % (AMD EPYC Zen 4, AVX-512, f16). */
-INLINE void ask_for(int type, const char *row, int64_t ahead)
+ * many wait, so with AVX-512 each line is asked for twice, but for f32 beside few rows of a: 65 %
+ * of the speed of reading became 85 % (AMD EPYC Zen 4, f16). */
+INLINE void ask_for(int type, int m, const char *row, int64_t ahead)
 {
     ASK_FOR(row, ahead, 2);
-    if (type != HW_F32 && LANES == 16)
+    if (LANES == 16 && (type != HW_F32 || m > 4))
         ASK_FOR(row, ahead, 2);
 }
 
+/* What is asked for, in bytes from the beginning of a row of b: with the first step, and how much
+ * more with each one after it. */
+struct ahead {
+    int64_t from, each;
+};
+
+/* Two pointers and multiples of a stride reach all rows of a. Compilers would make a pointer of
+ * each, and find no registers for them. */
+#define IN_REGISTER(pointer) __asm__("" : "+r"(pointer))
+
 /* Adds the products of elements first .. end - 1, in whole steps. */
 INLINE void add_whole(int type, int m, const struct strip *s, const char *const *row,
-                      int64_t first, int64_t end, int64_t ahead, vf *sum)
+                      int64_t first, int64_t end, struct ahead ahead, vf *sum)
 {
     const int rows = rows_for(m);
-    for (int64_t i = first; i < end; i += STEP) {
+    const int64_t stride = s->x_stride;
+    const char *x0 = s->x, *x4 = x0 + 4 * stride;
+    for (int64_t i = first; i < end; i += STEP, ahead.from += ahead.each) {
         step w[AT_ONCE];
+        IN_REGISTER(x0);
+        IN_REGISTER(x4);
         EACH (r, rows) {
-            ask_for(type, row[r], i * bytes_of(type) + ahead);
+            ask_for(type, m, row[r], ahead.from);
             w[r] = load_step(type, row[r], i);
         }
         EACH (y, m) {
-            const step x = load_step(X_TYPE, s->x + y * s->x_stride, i);
+            const char *at = y < 4 ? x0 + y * stride : x4 + (y - 4) * stride;
+            const step x = load_step(X_TYPE, at, i);
             EACH (r, rows)
                 sum[y * rows + r] = add_step(sum[y * rows + r], w[r], x);
         }
@@ -133,17 +185,28 @@ INLINE void add_rest(int type, int m, const struct strip *s, const char *const *
 INLINE void dot_rows(int type, int m, struct strip *s, int64_t col)
 {
     const int rows = rows_for(m);
-    const int64_t whole = s->k / STEP * STEP, bytes = bytes_of(type);
-    /* near the end of a row, the bytes ahead are those of the rows that come next */
-    const int64_t near = whole - AHEAD / bytes > 0 ? whole - AHEAD / bytes : 0;
+    const int64_t whole = s->k / STEP * STEP, bytes = bytes_of(type), each = STEP * bytes;
     const char *row[AT_ONCE];
     vf sum[SUMS];
     EACH (r, rows)
         row[r] = s->b + (col + r < s->cols ? col + r : s->cols - 1) * s->b_stride;
     EACH (i, m * rows)
         sum[i] = vf_set(0);
-    add_whole(type, m, s, row, 0, near, AHEAD, sum);
-    add_whole(type, m, s, row, near, whole, rows * s->b_stride - near * bytes, sum);
+    if (s->times > 1) {
+        /* each time, a part of the strip that comes next */
+        const struct ahead below = {
+            s->cols * s->b_stride + whole * bytes / s->times * s->time, each / s->times
+        };
+        add_whole(type, m, s, row, 0, whole, below, sum);
+    } else {
+        /* near the end of a row, the bytes ahead are those of the rows that come next */
+        const int64_t near = whole - AHEAD / bytes > 0
+                                 ? (whole - AHEAD / bytes) / STEP * STEP
+                                 : 0;
+        add_whole(type, m, s, row, 0, near, (struct ahead){ AHEAD, each }, sum);
+        add_whole(type, m, s, row, near, whole, (struct ahead){ rows * s->b_stride, each },
+                  sum);
+    }
     if (whole < s->k)
         add_rest(type, m, s, row, whole, sum);
     EACH (y, m)
@@ -178,7 +241,7 @@ INLINE void across_strip(int type, int m, bool whole, struct strip *s)
         vf w[ACROSS];
         EACH (v, width) {
             const int64_t at = v * LANES, left = s->cols - at;
-            ask_for(type, row, soon + at * bytes_of(type));
+            ask_for(type, m, row, soon + at * bytes_of(type));
             w[v] = whole || left >= LANES
                        ? vf_load_as(type, row, at)
                        : vf_load_part_as(type, row, left > 0 ? at : 0, left > 0 ? left : 0);
@@ -201,7 +264,7 @@ INLINE void by_rows(int type, bool across, struct strip *s)
 {
 #define ROWS(m)                                                                            \
     case m:                                                                                \
-        if (!across)                                                                       \
+        if (!across && m <= (DOT_ROWS > ONCE_ROWS ? DOT_ROWS : ONCE_ROWS))                 \
             dot_strip(type, m, s);                                                         \
         else if (s->cols == across_for(m) * LANES)                                         \
             across_strip(type, m, true, s);                                                \
@@ -220,11 +283,17 @@ typedef void strip_fn(struct strip *);
     {                                                                                      \
         by_rows(type, across, s);                                                          \
     }
-STRIP(dot_f16, HW_F16, false)
 #if defined(HAS_HALVES)
+STRIP(dot_f16, HW_F16, false)
+
 static strip_fn *const strips[2][HW_BF16 + 1] = { { [HW_F16] = dot_f16 } };
+#elif defined(HAS_PAIRS)
+STRIP(dot_bf16, HW_BF16, false)
+
+static strip_fn *const strips[2][HW_BF16 + 1] = { { [HW_BF16] = dot_bf16 } };
 #else
 STRIP(dot_f32, HW_F32, false)
+STRIP(dot_f16, HW_F16, false)
 STRIP(dot_bf16, HW_BF16, false)
 STRIP(across_f32, HW_F32, true)
 STRIP(across_f16, HW_F16, true)
@@ -251,10 +320,35 @@ static void store_strip(const struct matmul_args *a, const struct strip *s, char
         }
 }
 
-/* Rows of a that are not of X_TYPE become f32 first, for each batch of c. */
-static int64_t pitch_of(const struct matmul_args *a)
+/* Rows of a that are not of X_TYPE become f32 first or, beside pairs, bf16, for each batch of c.
+ * Rows whose elements k lie in the same places of the first cache are copied, too: it has no room
+ * there for many of them beside rows of b, which may go along the same places. Copies are an odd
+ * number of lines apart. */
+#if defined(HAS_PAIRS)
+enum { COPY_BYTES = 2 };
+
+INLINE void store_copy(void *to, vf v)
 {
-    return (a->k + LANES - 1) / LANES * LANES;
+    vf_store_pairs(to, v);
+}
+#else
+enum { COPY_BYTES = 4 };
+
+INLINE void store_copy(void *to, vf v)
+{
+    vf_store(to, v);
+}
+#endif
+
+static bool copies_rows(const struct matmul_args *a)
+{
+    return a->a_type != X_TYPE || (a->transpose_b && a->m > 2 && a->b_type == a->a_type &&
+                                   a->a.stride[2] % SAME_PLACES == 0);
+}
+
+static int64_t copied_bytes(const struct matmul_args *a)
+{
+    return ((a->k * COPY_BYTES + LINE - 1) / LINE | 1) * LINE;
 }
 
 static const char *matrix_of(const char *base, const struct place *p, const int64_t *batch,
@@ -264,8 +358,7 @@ static const char *matrix_of(const char *base, const struct place *p, const int6
            batch[1] / repeat1 * p->stride[1];
 }
 
-static void convert_rows(const struct plan *plan, int64_t first, int64_t end,
-                         uint32_t thread)
+static void copy_rows(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
     const struct matmul_args *a = &plan->lowered.args.matmul;
     (void)thread;
@@ -274,23 +367,51 @@ static void convert_rows(const struct plan *plan, int64_t first, int64_t end,
         const char *from = matrix_of(plan->pointer[1], &a->a, batch, a->a_repeat0,
                                      a->a_repeat1) +
                            i % a->m * a->a.stride[2];
-        float *to = (float *)plan_shared(plan) + i * pitch_of(a);
-        for (int64_t k = 0; k < a->k; k += LANES)
-            vf_store(to + k, vf_load_part_as(a->a_type, from, k,
-                                             a->k - k < LANES ? a->k - k : LANES));
+        char *to = (char *)plan_shared(plan) + i * copied_bytes(a);
+        int64_t k = 0;
+        for (; k + LANES <= a->k; k += LANES)
+            store_copy(to + k * COPY_BYTES, vf_load_as(a->a_type, from, k));
+        if (k < a->k)
+            store_copy(to + k * COPY_BYTES, vf_load_part_as(a->a_type, from, k, a->k - k));
     }
 }
 
+/* How often rows of a take a strip. */
+static int64_t times_of(const struct matmul_args *a)
+{
+    const int64_t once = a->b_type == HW_F32 ? DOT_ROWS : ONCE_ROWS;
+    if (!a->transpose_b || a->m <= once)
+        return 1;
+    return a->m > 2 * DOT_ROWS ? (a->m + DOT_ROWS - 1) / DOT_ROWS : 2;
+}
+
+/* The next strip is in the cache, too, if it is needed often. */
 static int64_t cols_of(const struct matmul_args *a)
 {
-    return a->transpose_b ? COLS : across_for((int)a->m) * LANES;
+    if (a->transpose_b)
+        return times_of(a) > 1 ? COLS / 2 : COLS;
+    return across_for((int)a->m) * LANES;
+}
+
+/* All rows of a, some at a time. */
+static void multiply_strip(const struct matmul_args *a, struct strip *s, char *c,
+                           const char *bias, int64_t col)
+{
+    const int64_t rows = (a->m + s->times - 1) / s->times;
+    s->time = 0;
+    for (int64_t row = 0; row < a->m; row += rows, s->time++) {
+        s->m = (int)(a->m - row < rows ? a->m - row : rows);
+        strips[!a->transpose_b][a->b_type](s);
+        store_strip(a, s, c + row * a->c.stride[2], bias, col);
+        s->x += rows * s->x_stride;
+    }
 }
 
 static void run_gemv(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
     const struct matmul_args *a = &plan->lowered.args.matmul;
     const int64_t cols = cols_of(a), across = (a->n + cols - 1) / cols;
-    struct strip s = { .k = a->k, .b_stride = a->b.stride[2], .m = (int)a->m };
+    struct strip s = { .k = a->k, .b_stride = a->b.stride[2], .times = (int)times_of(a) };
     (void)thread;
     for (int64_t i = first; i < end; i++) {
         const int64_t matrix = i / across, col = i % across * cols;
@@ -298,16 +419,15 @@ static void run_gemv(const struct plan *plan, int64_t first, int64_t end, uint32
         s.b = matrix_of(plan->pointer[2], &a->b, batch, a->b_repeat0, a->b_repeat1) +
               col * (a->transpose_b ? a->b.stride[2] : bytes_of(a->b_type));
         s.cols = a->n - col < cols ? a->n - col : cols;
-        if (a->a_type == X_TYPE) {
+        if (!copies_rows(a)) {
             s.x = matrix_of(plan->pointer[1], &a->a, batch, a->a_repeat0, a->a_repeat1);
             s.x_stride = a->a.stride[2];
         } else {
-            s.x_stride = pitch_of(a) * (int64_t)sizeof(float);
+            s.x_stride = copied_bytes(a);
             s.x = (const char *)plan_shared(plan) + matrix * a->m * s.x_stride;
         }
-        strips[!a->transpose_b][a->b_type](&s);
-        store_strip(a, &s, (char *)matrix_of(plan->pointer[0], &a->c, batch, 1, 1),
-                    (const char *)plan->pointer[3] + a->bias_offset, col);
+        multiply_strip(a, &s, (char *)matrix_of(plan->pointer[0], &a->c, batch, 1, 1),
+                       (const char *)plan->pointer[3] + a->bias_offset, col);
     }
 }
 
@@ -331,12 +451,12 @@ const char *PLAN(gemv)(struct plan *plan, const struct kernel_row *row, const vo
     const int64_t batches = batches_of(&op->c), cols = cols_of(a);
     plan->run = run_gemv;
     plan->groups = batches * ((a->n + cols - 1) / cols);
-    plan->work /= 2; /* multiply-adds at the speed of a cache */
-    if (a->a_type != X_TYPE && a->k > 0) {
-        plan->prepare = convert_rows;
+    plan->work /= times_of(a) > 1 ? 6 : 2; /* multiply-adds at the speed of a cache */
+    if (copies_rows(a) && a->k > 0) {
+        plan->prepare = copy_rows;
         plan->prepare_groups = batches * a->m;
         plan->prepare_grain = 1 + 65536 / a->k;
-        plan->shared_bytes = (uint64_t)(batches * a->m * pitch_of(a)) * sizeof(float);
+        plan->shared_bytes = (uint64_t)(batches * a->m * copied_bytes(a));
     }
     return NULL;
 }

@@ -84,6 +84,7 @@
  * Products of pairs, if HAS_PAIRS: words of a vector are two bf16; subnormal ones count as 0.
  *   vf_add_pairs(sum, pair, v)   sum + pair.low * v.low + pair.high * v.high in each lane, where
  *                         `pair` is a float of these bits
+ *   vf_dot_pairs(sum, a, b)   the same, of the words of two vectors
  *   vf_store_pairs(p, v)  LANES numbers as bf16, the neighbours of which are pairs
  *
  * Products of halves, if HAS_HALVES: vh has 2 LANES f16.

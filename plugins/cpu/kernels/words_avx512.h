@@ -247,6 +247,11 @@ INLINE vf vf_add_pairs(vf sum, float pair, vf v)
     return _mm512_dpbf16_ps(sum, (__m512bh)vf_set(pair), (__m512bh)v);
 }
 
+INLINE vf vf_dot_pairs(vf sum, vf a, vf b)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+
 /* To nearest even; subnormal numbers become 0, as vf_add_pairs() takes them. */
 INLINE void vf_store_pairs(uint16_t *p, vf v)
 {

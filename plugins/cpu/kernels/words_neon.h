@@ -456,6 +456,11 @@ INLINE vf vf_add_pairs(vf sum, float pair, vf v)
     return vbfdotq_lane_f32(sum, vreinterpretq_bf16_f32(v), vreinterpret_bf16_f32(word), 0);
 }
 
+INLINE vf vf_dot_pairs(vf sum, vf a, vf b)
+{
+    return vbfdotq_f32(sum, vreinterpretq_bf16_f32(a), vreinterpretq_bf16_f32(b));
+}
+
 INLINE void vf_store_pairs(uint16_t *p, vf v)
 {
     vst1_u16(p, vreinterpret_u16_bf16(vcvt_bf16_f32(v)));

@@ -13,6 +13,8 @@
 enum { ROWS = 67, SOME_K = 512, SOME_M = 60, PACKED_BYTES = 1 << 19, RUN = 32 };
 /* Kernels take 256 elements of short blocks at once: so many, and a part of that. */
 enum { SHORT_K = 256 + 5 * RUN };
+/* From 512 on, rows for few rows of a take more of them. */
+enum { FLOATS_K = 525 };
 /* More rows of a than the cache of a core holds beside weights: they are multiplied in blocks. */
 enum { MOST_K = 4096, MOST_M = 70, WIDE = 300 };
 
@@ -168,15 +170,23 @@ static bool is_unpacked(const char *row)
 /* The most rows of a that are tested. */
 static int64_t most_rows(const char *row)
 {
-    return is_unpacked(row) ? 8 : getenv("HW_TEST_QUICK") ? 15 : SOME_M;
+    return strncmp(row, "unpacked", 8) == 0 ? 8 : getenv("HW_TEST_QUICK") ? 15 : SOME_M;
 }
 
-/* Whether it takes an op; those for few rows take two at least with floats and with q6_K, whose
+/* The fewest that it takes: pairs are for more, which take longer in f32. */
+static int64_t fewest_rows(const char *row)
+{
+    return strncmp(row, "gemv_bf16", 9) == 0 ? 5 : 1;
+}
+
+/* Whether it takes an op; those for few rows take 40 at least with floats, and two with q6_K, whose
  * panels take longest to make. */
 static bool takes(const struct row *row, const struct hw_matmul *op)
 {
-    const bool two = op->b.dtype == HW_Q6_K || hw_dtype_block(op->b.dtype) == 1;
-    return !is_unpacked(row->name) || (two && op->c.extent[0] <= 2) ||
+    const int64_t sure = hw_dtype_block(op->b.dtype) == 1 ? 40
+                         : op->b.dtype == HW_Q6_K         ? 2
+                                                          : 0;
+    return !is_unpacked(row->name) || op->c.extent[0] <= sure ||
            row->h.plugin.supports(row->h.device, HW_OP_MATMUL, op, NULL, 0, NULL) == HW_OK;
 }
 
@@ -202,7 +212,7 @@ static void compare_product(struct row *row, struct hw_matmul op,
 /* A row that rounds a to bf16. */
 static bool is_paired(const char *row)
 {
-    return strncmp(row, "gemm_bf16", 9) == 0;
+    return strncmp(row, "gemm_bf16", 9) == 0 || strncmp(row, "gemv_bf16", 9) == 0;
 }
 
 /* A row that multiplies f16 by f16. */
@@ -234,7 +244,7 @@ static void compare_type(struct row *row, int32_t type)
     static float expected[SOME_M * ROWS];
     const int64_t k = hw_dtype_block(type) > 32  ? SOME_K
                       : hw_dtype_block(type) > 1 ? SHORT_K
-                                                 : 397;
+                                                 : FLOATS_K;
     const struct hw_tensor b = weights_of(&row->portable, type, k);
     struct hw_tensor packed;
     assert_int_equal(pack(&row->h, &b, &packed),
@@ -242,6 +252,8 @@ static void compare_type(struct row *row, int32_t type)
     for (int i = 0; i < (int)(sizeof m / sizeof m[0]); i++) {
         if (m[i] > most_rows(row->name))
             break;
+        if (m[i] < fewest_rows(row->name))
+            continue;
         const int form = form_of(row->name, i);
         if (!is_for(row->name, floats[form % FLOATS], type, form % 5 == 4))
             continue;
