@@ -237,6 +237,32 @@ static bool share_norm(struct group *before, struct group *behind,
     return true;
 }
 
+/* ---- what is read ahead ---- */
+
+static int64_t weights_in(const struct gemv_args *args)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < args->parts; i++)
+        bytes += args->part[i].rows * args->part[i].stride;
+    return bytes;
+}
+
+/* A launch reads ahead for a larger one behind it: the first rows of two parts. */
+static void read_ahead(struct gemv_args *args, const struct gemv_args *behind)
+{
+    enum { MOST = 8 << 20 };
+    const struct gemv_part *part = behind->part;
+    if (behind->parts < 2 || weights_in(behind) <= weights_in(args))
+        return;
+    int64_t each = MOST;
+    for (int i = 0; i < 2; i++) {
+        const int64_t all = part[i].rows * part[i].stride;
+        each = all < each ? all : each;
+        args->ahead[i] = part[i].b;
+    }
+    args->ahead_bytes = (int)(each / GEMV_AHEAD_PIECE * GEMV_AHEAD_PIECE);
+}
+
 int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
                           const struct hw_node *nodes, uint32_t count, uint32_t *taken)
 {
@@ -246,6 +272,8 @@ int32_t gemv_launch_nodes(const struct launcher *at, const struct queue *queue,
     if (first.nodes < 2 && !normed)
         return HW_OK;
     *taken = first.nodes + (normed ? 1 + second.nodes : 0);
+    if (normed)
+        read_ahead(&first.args, &second.args);
     const int32_t status = gemv_launch_parts(at, &first.kind, &first.args);
     return status || !normed ? status : gemv_launch_parts(at, &second.kind, &second.args);
 }

@@ -282,6 +282,16 @@ static enum tuned kernel_of(const struct gemv_kind *kind, const struct shape *sh
                                            : exact_kernel(kind->type);
 }
 
+/* Whether all rows of b are on their way before a is there. */
+static bool fits_rings(const struct gemv_kind *kind, const struct shape *shape,
+                       int64_t rows, int64_t units)
+{
+    const int64_t pass = units * shape->warps * shape->rows;
+    const int64_t steps = (kind->k + GEMV_STEP_NUMBERS(kind->type) - 1) /
+                          GEMV_STEP_NUMBERS(kind->type);
+    return (rows + pass - 1) / pass * steps <= shape->stages;
+}
+
 int32_t gemv_launch_parts(const struct launcher *at, const struct gemv_kind *kind,
                           struct gemv_args *args)
 {
@@ -292,6 +302,8 @@ int32_t gemv_launch_parts(const struct launcher *at, const struct gemv_kind *kin
     const int pieces = kind->last ? units : args->rows / (args->gated ? 2 : 1);
     args->stages = shape.stages;
     args->groups = kind->last ? units - groups_of_last(args, units) : 0;
+    if (kind->last || !fits_rings(kind, &shape, args->rows, units))
+        args->ahead_bytes = 0;
     return launch_kernel(
         at,
         &(struct launch){

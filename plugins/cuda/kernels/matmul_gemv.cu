@@ -33,6 +33,8 @@
 /* Each follows the one before. */
 #include "gemv_ring.h"
 
+#include "gemv_ahead.h"
+
 #include "gemv_row.h"
 
 #include "gemv_codes.h"
@@ -302,6 +304,9 @@ FUNC void gemv(const struct gemv_args &s, const struct sharers &of)
     fill<TYPE, ROWS>(s, run, &next, a_is_there, lane);
     bool finite;
     if (STAGERS) {
+        if (ROWS == GEMV_ROWS && warp < AHEAD_WARPS && s.ahead_bytes)
+            read_ahead(s.ahead[lane & 1], warp * group_count() + group_id(), s.ahead_bytes,
+                       a_is_there, lane);
         wait_for(a_is_there, 0);
         finite = !meeting.infinite;
     } else {

@@ -13,6 +13,7 @@ enum {
     GEMV_TOKENS = 8,    /* rows of a in a launch, at most */
     GEMV_MOST = 20,     /* rows of a that are rounded, in as few launches, at most */
     GEMV_PARTS = 3,     /* products of one a that a launch computes, at most */
+    GEMV_AHEAD_PIECE = 1024, /* bytes that a warp reads ahead at a time */
     GEMV_NORM_QUADS =
         2 /* pieces of 16 bytes that a thread has of a row that is normed, at most */
 };
@@ -40,6 +41,8 @@ struct gemv_args {
     int aligned;  /* all rows of b begin at multiples of 16 */
     int constant; /* no kernel writes b: it may be read before what precedes has completed */
     int groups;   /* that have all parts but the last, if that has another type */
+    int ahead_bytes, reserved;
+    u64 ahead[2]; /* the launch behind this one begins with so many bytes of each */
 };
 
 /* Of a row, in a step: numbers of b and their bytes; the bytes of a slot of the ring, which begins

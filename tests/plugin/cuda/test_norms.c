@@ -179,6 +179,48 @@ static void large_products_take_more_rows_at_a_time(void **state)
     }
 }
 
+/* ---- what is read ahead ---- */
+
+static struct layer layer_with(int64_t rows)
+{
+    struct layer l = layer_of(COLS);
+    for (int i = 0; i < 2; i++) {
+        l.behind[i].b = weights(rows, COLS);
+        l.behind[i].c = floats(rows);
+    }
+    l.swiglu = (struct hw_swiglu){ .gate = l.behind[0].c,
+                                   .up = l.behind[1].c,
+                                   .y = l.behind[0].c };
+    return l;
+}
+
+static void a_small_launch_reads_ahead_for_a_large_one(void **state)
+{
+    const struct layer l = layer_with(10 * ROWS); /* 10 MiB each, and 2 before */
+    (void)state;
+    record_layer(&l);
+    built("gemv_ gemv_");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(seen[0].gemv.ahead[i], address_of(&l.behind[i].b));
+    assert_int_equal(seen[0].gemv.ahead_bytes, 8 << 20);
+    assert_int_equal(seen[1].gemv.ahead_bytes, 0);
+}
+
+static void nothing_is_read_ahead_while_memory_is_busy(void **state)
+{
+    struct layer l = layer_with(ROWS); /* as many weights as before it */
+    (void)state;
+    record_layer(&l);
+    built("gemv_ gemv_");
+    assert_int_equal(seen[0].gemv.ahead_bytes, 0);
+    l = layer_with(6 * ROWS);
+    l.before.a = floats(4 * COLS); /* more weights than the rings hold */
+    l.before.b = weights(COLS, 4 * COLS);
+    record_layer(&l);
+    built("gemv_ gemv_");
+    assert_int_equal(seen[0].gemv.ahead_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +231,8 @@ int main(void)
         TEST(an_op_between_stays_between),
         TEST(a_row_that_is_asked_for_is_launched),
         TEST(large_products_take_more_rows_at_a_time),
+        TEST(a_small_launch_reads_ahead_for_a_large_one),
+        TEST(nothing_is_read_ahead_while_memory_is_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
