@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cache.c - a directory of compiled programs. POSIX: a system without openat() needs a
  * file of its own beside this one. */
-#define _POSIX_C_SOURCE 200809L
+#define _POSIX_C_SOURCE  200809L
+#define _DARWIN_C_SOURCE /* O_NOFOLLOW */
 #include "cache.h"
 
 #include "base/whole.h"
@@ -25,6 +26,13 @@ struct header {
 };
 
 static const char magic[8] = "hwprog1";
+
+/* When a file was written. */
+#if defined(__APPLE__)
+#define WRITTEN st_mtimespec
+#else
+#define WRITTEN st_mtim
+#endif
 
 enum { KEY_CHARS = 2 * SHA256_BYTES, NAME_BYTES = KEY_CHARS + 32 };
 
@@ -122,9 +130,9 @@ static uint64_t survey(int directory, struct entry *oldest)
             S_ISDIR(file.st_mode)) /* which unlinkat() would not remove */
             continue;
         bytes += (uint64_t)file.st_size;
-        if (!oldest->name[0] || is_older(&file.st_mtim, &oldest->written)) {
+        if (!oldest->name[0] || is_older(&file.WRITTEN, &oldest->written)) {
             strcpy(oldest->name, item->d_name);
-            oldest->written = file.st_mtim;
+            oldest->written = file.WRITTEN;
         }
     }
     closedir(list);

@@ -72,7 +72,7 @@ enum {
     TUNED_MATMUL_DOTS = TUNED_MATMUL_ROUND + 1,
     TUNED_PROGRAMS = TUNED_MATMUL_DOTS + DOTS_PROGRAMS
 };
-enum { PORTABLE_PROGRAMS = FORM_COUNT * PORTABLE_COUNT };
+enum { PORTABLE_PROGRAMS = (int)FORM_COUNT * (int)PORTABLE_COUNT };
 
 /* A device that can run the kernels. */
 struct found {
