@@ -18,7 +18,10 @@ enum { TOGETHER = 2, TOKENS = 8 };
 enum { TOGETHER = 1, TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
 #endif
 
-/* Beside more rows, weights come faster if they are not asked for. */
+/* As many rows of a have sums in registers beside a single panel. */
+enum { TOKENS_OF_PANEL = LANES == 16 ? 8 : TOKENS };
+
+/* Beside more rows, weights come faster if they are not asked for as beside one. */
 enum { MOST_FETCHING = TOKENS > 2 ? 2 : 1 };
 
 enum { SOME = 8 }; /* codes of a row before those of the next one */
@@ -116,6 +119,7 @@ struct tile {
     const struct run *x; /* the first rows that lie together */
     int64_t stride;      /* of x, in runs */
     int64_t last;        /* of x: rows beyond it are that again */
+    bool far;            /* panels come from memory */
     float *sums;         /* [tokens][TILE_ROWS] */
 };
 
@@ -164,7 +168,7 @@ INLINE void multiply_run(int type, const int tokens, const int vectors, vf sum[]
     const int words = PACKED_RUN / PACKED_WORDS / halves;
     UNROLL
     for (int half = 0; half < halves; half++) {
-        vi dots[TOKENS][VECTORS];
+        vi dots[TOKENS_OF_PANEL][VECTORS];
         UNROLL
         for (int t = 0; t < tokens; t++) {
             UNROLL
@@ -282,6 +286,23 @@ INLINE bool as_squares(int tokens)
 
 /* ---- tiles ---- */
 
+/* Whether tiles of more rows than MOST_FETCHING ask for lines of panels that are in memory. A run
+ * takes so long there that the processor does not see the next ones in time, and rows of a that
+ * leave the first cache disturb what it fetches by itself. Lines of q8_0 come faster without. With
+ * other sets than AVX-512, nothing was timed. */
+INLINE bool asks_for_lines(int type)
+{
+    return LANES == 16 && type != HW_Q8_0;
+}
+
+INLINE void fetch_lines(const uint8_t *run, int bytes)
+{
+    enum { AHEAD = 3072, TO_FIRST_CACHE = 3 };
+    UNROLL
+    for (int i = 0; i < bytes; i += PACKED_LINE)
+        ASK_FOR(run, AHEAD + i, TO_FIRST_CACHE);
+}
+
 INLINE void multiply_tile(int type, const int tokens, const int panels,
                           const struct tile *tile)
 {
@@ -289,8 +310,8 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     const int head = head_bytes(type), run = run_bytes(type);
     const int runs = unit_elements(type) / PACKED_RUN;
     const uint8_t *at[PANELS];
-    const struct run *x[TOKENS];
-    vf sum[TOKENS][VECTORS];
+    const struct run *x[TOKENS_OF_PANEL];
+    vf sum[TOKENS_OF_PANEL][VECTORS];
     UNROLL
     for (int p = 0; p < panels; p++)
         at[p] = tile->panel[p];
@@ -318,6 +339,8 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
                 codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
                 if (tokens <= MOST_FETCHING)
                     fetch_run(at[p], run);
+                else if (asks_for_lines(type) && tile->far)
+                    fetch_lines(at[p], run);
             }
             factors_of(type, vectors, &f, heads, at);
             if (as_squares(tokens))
@@ -357,9 +380,10 @@ INLINE void multiply_few(int type, const int tokens, const struct tile *tile)
 
 typedef void tile_fn(const struct tile *tile);
 
-/* Tiles of one type, for 1, 2, 4 (if that is less) and TOKENS rows of a, and one row in floats. */
+/* Tiles of one type, for 1, 2, 4 (if that is less) and TOKENS rows of a, for 8 that take panel
+ * after panel, if these are faster, and one row in floats. */
 struct tiles {
-    tile_fn *one, *two, *four, *most;
+    tile_fn *one, *two, *four, *most, *eight;
     float_tile_fn *floats;
 };
 
@@ -375,6 +399,10 @@ struct tiles {
     static void four_##name(const struct tile *tile)                                       \
     {                                                                                      \
         multiply_tile(HW_##NAME, TOKENS < 4 ? TOKENS : 4, PANELS, tile);                   \
+    }                                                                                      \
+    static void eight_##name(const struct tile *tile)                                      \
+    {                                                                                      \
+        multiply_few(HW_##NAME, TOKENS_OF_PANEL, tile);                                    \
     }                                                                                      \
     static void most_##name(const struct tile *tile)                                       \
     {                                                                                      \
@@ -392,7 +420,11 @@ static struct tiles tiles_of(int type)
     switch (type) {
 #define X(NAME, name, elements, head, run)                                                 \
     case HW_##NAME:                                                                        \
-        return (struct tiles){ one_##name, two_##name, four_##name, most_##name,           \
+        return (struct tiles){ one_##name,                                                 \
+                               two_##name,                                                 \
+                               four_##name,                                                \
+                               most_##name,                                                \
+                               asks_for_lines(HW_##NAME) ? eight_##name : NULL,            \
                                floats_##name };
         PACKED_TYPES(X)
 #undef X
@@ -402,18 +434,21 @@ static struct tiles tiles_of(int type)
 }
 
 /* Multiplies as many of `left` rows as one of the functions takes, and returns how many. Where a
- * tile has 6, 7 and 8 rows are two tiles of 4. */
+ * tile has 6, 7 and 8 rows are one of 8, if panels are in memory, or two of 4. */
 static int64_t some_rows(const struct tiles *tiles, struct tile *tile, int64_t left)
 {
-    const bool four = TOKENS > 4 &&
-                      (left <= 4 || (TOKENS == 6 && (left == 7 || left == 8)));
-    const int64_t most = left == 1 ? 1 : left == 2 ? 2 : four ? 4 : TOKENS;
+    const bool both = TOKENS == 6 && (left == 7 || left == 8);
+    const bool eight = both && tile->far && tiles->eight;
+    const bool four = TOKENS > 4 && (left <= 4 || (both && !eight));
+    const int64_t most = left == 1 ? 1 : left == 2 ? 2 : four ? 4 : eight ? 8 : TOKENS;
     const int64_t n = left < most ? left : most;
     tile->last = n - 1;
     (left == 1   ? tiles->one
      : left == 2 ? tiles->two
      : four      ? tiles->four
+     : eight     ? tiles->eight
                  : tiles->most)(tile);
+    tile->far = false;
     return n;
 }
 
@@ -435,7 +470,7 @@ static void multiply_rows(const struct plan *plan, struct tile *tile, int64_t co
 {
     const struct tiles tiles = tiles_of(plan->lowered.args.matmul.b_type);
     const struct rounded x = rounded_of(plan);
-    float sums[TOKENS * TILE_ROWS];
+    float sums[TOKENS_OF_PANEL * TILE_ROWS];
     tile->sums = sums;
     tile->stride = x.stride;
     for (int64_t r = first, n; r < end; r += n) {
@@ -469,11 +504,12 @@ static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint3
 {
     const int64_t across = tiles_across(plan), rows = matrices_of(plan).rows;
     const int64_t some = rows_of_group(plan), down = (rows + some - 1) / some;
+    const bool is_packed = ((const struct hw_matmul *)plan->op)->b.layout != 0;
     float *own = plan_own(plan, thread);
     for (int64_t i = first; i < end; i++) {
         const int64_t matrix = i / across / down, row = i / across % down * some;
         const int64_t left = rows - row, from = matrix * rows + row;
-        struct tile tile = { .units = units_of(plan) };
+        struct tile tile = { .units = units_of(plan), .far = is_packed };
         find_panels(plan, matrix, i % across, own + float_pitch(plan),
                     tile.panel); /* after the floats of a row */
         multiply_rows(plan, &tile, i % across * TILE_ROWS, from,
