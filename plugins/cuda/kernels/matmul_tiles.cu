@@ -230,6 +230,63 @@ template <int TYPE> FUNC int skipped(u64 begin)
     return TYPE == STORAGE_Q6_K ? (int)(begin % 16) : 0;
 }
 
+/* Begins to copy the first rows of a cell, whole pieces of 16 bytes: the copy engine where there is
+ * one. */
+#if __CUDA_ARCH__ >= 900
+#define TILES_ARRIVALS 1
+
+/* Whether it is this lane. The compiler knows that there is one: else it would ask all lanes for
+ * their copies, one by one. */
+FUNC bool is_elected()
+{
+    u32 is;
+    asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(is));
+    return is != 0;
+}
+
+template <int TYPE> FUNC void copy_row(u32 to, u64 begin, u32 arrived)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+                 "l"(begin - (u64)skipped<TYPE>(begin)), "r"(TILES_ROW_PIECES(TYPE) * 16),
+                 "r"(arrived), "l"(READ_ONCE)
+                 : "memory");
+}
+
+/* Most often, all rows are there: then there is no branch between copies. */
+template <int TYPE>
+FUNC void copy_cell(u32 to, u64 begin, i64 stride, int rows, u32 arrived, int)
+{
+    if (!is_elected())
+        return;
+    expect_bytes(arrived, (u32)(rows * TILES_ROW_PIECES(TYPE) * 16));
+    if (rows == TILES_ROWS)
+        UNROLL for (int r = 0; r < TILES_ROWS; r++) copy_row<TYPE>(
+            to + (u32)(r * TILES_ROW_APART(TYPE)), begin + (u64)(r * stride), arrived);
+    else
+        LOOP for (int r = 0; r < rows; r++) copy_row<TYPE>(
+            to + (u32)(r * TILES_ROW_APART(TYPE)), begin + (u64)(r * stride), arrived);
+}
+#else
+#define TILES_ARRIVALS 32
+
+template <int TYPE>
+FUNC void copy_cell(u32 to, u64 from, i64 stride, int rows, u32 arrived, int lane)
+{
+    LOOP for (int r = 0; r < rows; r++)
+    {
+        const u64 begin = from + (u64)(r * stride);
+        if (lane < TILES_ROW_PIECES(TYPE))
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                             to + (u32)(r * TILES_ROW_APART(TYPE) + lane * 16)),
+                         "l"(begin - (u64)skipped<TYPE>(begin) + (u64)(lane * 16))
+                         : "memory");
+    }
+    arrive_after_copies(arrived);
+}
+#endif
+
 /* Begins to copy the next cell to a stage. Rows behind the last one are not copied, their products
  * are dropped. */
 template <int TYPE, int EIGHTS>
@@ -238,15 +295,11 @@ FUNC void fetch_cell(const struct tiles_args &s, const struct share &own, struct
 {
     if (next->part >= own.parts || own.rounds <= 0)
         return;
-    const int row = tile_of<EIGHTS>(own.tile, next->round) * TILES_ROWS + lane % TILES_ROWS;
-    const u64 begin = begin_of<TYPE, EIGHTS>(s, own, row, next->part);
-    const struct piece piece = {
-        own.ring + (u32)(stage * TILES_STAGE_BYTES(TYPE) +
-                         lane % TILES_ROWS * TILES_ROW_APART(TYPE)),
-        begin - (u64)skipped<TYPE>(begin),
-        row < s.rows ? TILES_ROW_PIECES(TYPE) * 16 : 0,
-    };
-    copy_begin<TILES_ROWS>(piece, own.arrived + (u32)stage * 8, lane);
+    const int row = tile_of<EIGHTS>(own.tile, next->round) * TILES_ROWS;
+    copy_cell<TYPE>(own.ring + (u32)(stage * TILES_STAGE_BYTES(TYPE)),
+                    begin_of<TYPE, EIGHTS>(s, own, row, next->part), s.b_stride,
+                    s.rows - row < TILES_ROWS ? s.rows - row : TILES_ROWS,
+                    own.arrived + (u32)stage * 8, lane);
     if (++next->round == own.rounds) {
         next->round = 0;
         next->part++;
@@ -392,7 +445,7 @@ template <int TYPE, int EIGHTS> FUNC void multiply_tiles(const struct tiles_args
     own.arrived = shared_address(arrived[warp]);
     if (lane == 0)
         LOOP for (int i = 0; i < s.stages; i++)
-            barrier_init(own.arrived + (u32)i * 8, ARRIVALS(TILES_ROWS));
+            barrier_init(own.arrived + (u32)i * 8, TILES_ARRIVALS);
     barriers_ready();
     warp_barrier();
     if (!s.constant)
