@@ -764,6 +764,43 @@ static void last_row_is_portable(void **state)
     harness_close(&h);
 }
 
+/* Whether a processor and a precision that have what `row` needs have what `other` does, too. */
+static bool needs_all_of(const struct hw_kernel_info *row,
+                         const struct hw_kernel_info *other)
+{
+    char words[sizeof other->needs];
+    char *rest = NULL;
+    (void)snprintf(words, sizeof words, "%s", other->needs);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (!strstr(row->needs, word))
+            return false;
+    return true;
+}
+
+/* A few rows of a are multiplied by weights as they lie: wherever there is a row that makes panels
+ * of them, one above it needs no more. */
+static void panels_are_no_first_choice(void **state)
+{
+    struct hw_kernel_info panels = { .size = sizeof panels };
+    struct harness h;
+    (void)state;
+    harness_open(&h, "", 1);
+    for (uint32_t i = 0; h.plugin.kernel_info(h.device, HW_OP_MATMUL, i, &panels) == HW_OK;
+         i++) {
+        struct hw_kernel_info above = { .size = sizeof above };
+        bool found = strncmp(panels.name, "blocks", 6) != 0;
+        for (uint32_t j = 0; !found && j < i; j++) {
+            assert_int_equal(h.plugin.kernel_info(h.device, HW_OP_MATMUL, j, &above),
+                             HW_OK);
+            found = !strncmp(above.name, "unpacked", 8) && needs_all_of(&panels, &above);
+        }
+        if (!found)
+            fail_msg("%s: no row for unpacked weights above needs only \"%s\"", panels.name,
+                     panels.needs);
+    }
+    harness_close(&h);
+}
+
 /* A name that no op has is refused and the message lists those there are. */
 static void unknown_row_is_refused(void **state)
 {
@@ -847,6 +884,7 @@ int main(void)
         cmocka_unit_test(integers_fall_back_to_floats),
         cmocka_unit_test(blocks_are_those_of_ggml),
         cmocka_unit_test(last_row_is_portable),
+        cmocka_unit_test(panels_are_no_first_choice),
         cmocka_unit_test(unknown_row_is_refused),
         cmocka_unit_test(unsupported_says_why),
         cmocka_unit_test(graph_replays),
