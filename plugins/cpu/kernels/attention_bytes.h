@@ -267,24 +267,58 @@ static const float least_weight = 1e-30f;
 
 enum { TOGETHER = 2, MOST_WEIGHT = 255 }; /* runs whose values are summed up together */
 
-/* `rounder` makes the last bits of a sum with it the number itself. */
-INLINE void round_weights(const struct part *p, const float (*scale)[TILE],
+/* By how much, of itself, rounding may change the sum of a row's weights in a tile. Many that are
+ * less than half a step beside a large one would be lost. */
+static const float most_loss = 0.01f;
+
+/* Whether rounding changed a row's by more: what the weights times a run's scales are in steps, and
+ * their sum when rounded, which is a sum that begins with `rounder`. */
+static bool loses_weight(const struct part *p, const float *scale, vf inverse)
+{
+    const vf rounder = vf_set(0x1p23f);
+    vf steps = rounder, exact = vf_set(0);
+    for (int64_t k = 0; k < p->n; k += KEYS) {
+        const vf product = vf_load(p->score + k * BLOCK) * vf_set_piece(&scale[k]);
+        steps = vf_fma(product, inverse, steps);
+        exact = vf_fma(product, inverse, exact);
+    }
+    exact = vf_sum_of_pieces(exact);
+    return vf_any_above(vf_abs(exact - vf_sum_of_pieces(steps - rounder)),
+                        exact * vf_set(most_loss));
+}
+
+/* Whether the sum of a row's may be so small that TILE halves of a step are more than that of it,
+ * which is rare. */
+INLINE bool may_lose_weight(vf most, vf sum)
+{
+    const float halves = (float)TILE / 2 / MOST_WEIGHT;
+    return vf_any_above(most * vf_set(halves), vf_sum_of_pieces(sum) * vf_set(most_loss));
+}
+
+/* `rounder` makes the last bits of a sum with it the number itself. Returns false if bytes cannot
+ * stand for the weights. */
+INLINE bool round_weights(const struct part *p, const float (*scale)[TILE],
                           struct weights *to)
 {
     const vf rounder = vf_set(0x1p23f), highest = vf_set(MOST_WEIGHT);
-    vf most[TOGETHER], inverse[TOGETHER];
+    vf most[TOGETHER], inverse[TOGETHER], sum[TOGETHER];
     EACH (r, TOGETHER)
-        most[r] = vf_set(0);
+        most[r] = sum[r] = vf_set(0);
     for (int64_t k = 0; k < p->n; k += KEYS) {
         const vf weight = vf_load(p->score + k * BLOCK);
-        EACH (r, TOGETHER)
-            most[r] = vf_max(weight * vf_set_piece(&scale[r][k]), most[r]);
+        EACH (r, TOGETHER) {
+            const vf scaled = vf_set_piece(&scale[r][k]);
+            most[r] = vf_max(weight * scaled, most[r]);
+            sum[r] = vf_fma(weight, scaled, sum[r]);
+        }
     }
     EACH (r, TOGETHER) {
         most[r] = vf_greatest_of_pieces(most[r]);
         inverse[r] = vf_if_less(vf_set(least_weight), most[r], highest / most[r],
                                 vf_set(0));
         vf_store(to[r].step, most[r] / highest);
+        if (may_lose_weight(most[r], sum[r]) && loses_weight(p, scale[r], inverse[r]))
+            return false;
     }
     for (int64_t k = 0; k < p->n; k += KEYS) {
         const vf weight = vf_load(p->score + k * BLOCK);
@@ -293,6 +327,7 @@ INLINE void round_weights(const struct part *p, const float (*scale)[TILE],
                 (int8_t *)&to[r].word[k],
                 (vi)vf_fma(weight * vf_set_piece(&scale[r][k]), inverse[r], rounder));
     }
+    return true;
 }
 
 /* Adds the weighted codes of KEYS values, whose runs begin at `from`. */
@@ -326,12 +361,21 @@ INLINE void add_integers(const struct part *p, int64_t d, const struct weights *
     }
 }
 
+/* The values of TOGETHER runs in floats, from column d on. */
+static void gather_floats(const struct part *p, int64_t d)
+{
+    gather_columns(HW_Q8_0, BLOCK, BLOCK, 0, TOGETHER * RUN_VECTORS, p, d, LANES);
+}
+
 static void gather_bytes(const struct part *p, const struct source *v)
 {
     for (int64_t run = 0; run < p->value_dim / RUN; run += TOGETHER) {
         struct weights w[TOGETHER];
         vi sum[4 * BLOCK];
-        round_weights(p, &v->scale[run], w);
+        if (!round_weights(p, &v->scale[run], w)) {
+            gather_floats(p, run * RUN);
+            continue;
+        }
         EACH (i, 4 * BLOCK)
             sum[i] = vi_set(0);
         for (int64_t k = 0; k < p->n; k += LANES) {

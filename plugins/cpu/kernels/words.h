@@ -60,7 +60,7 @@
  *   vi_turn_bytes(v)      of four vectors: byte i of a piece of v[j] becomes byte j of word i % 4
  *                         of that piece of v[i / 4]
  *   vf_turn_pieces(v)     of four vectors: piece j of v[i] becomes piece i of v[j]
- *   vf_greatest_of_pieces(v)   in all lanes of each piece
+ *   vf_greatest_of_pieces(v) vf_sum_of_pieces(v)   in all lanes of each piece
  *
  * Products of squares, if HAS_SQUARES: two rows of 8 bytes from -127 to 127 are a vector, and two
  * rows by two columns are a square of sums. For each of both, or of their rows, two numbers of a

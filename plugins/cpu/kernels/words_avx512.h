@@ -333,6 +333,12 @@ INLINE vf vf_greatest_of_pieces(vf v)
     return _mm512_max_ps(two, _mm512_permute_ps(two, 0x4e));
 }
 
+INLINE vf vf_sum_of_pieces(vf v)
+{
+    const vf two = v + _mm512_permute_ps(v, 0xb1);
+    return two + _mm512_permute_ps(two, 0x4e);
+}
+
 INLINE void vi_transpose(vi v[4])
 {
     const vi a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);

@@ -587,6 +587,8 @@ static void equal_elements_have_no_deviation(void **state)
 
 enum { Q8_0_BYTES = 34, Q8_0_KEYS = 50, Q8_0_HEADS = 4 }; /* one tile, which falls back */
 
+static const char in_bytes[] = "attention_few_vnni512";
+
 /* The scale of the first run of a key or value, of `runs` runs. */
 static uint16_t *scale_of(struct operand *o, int64_t runs, int64_t key)
 {
@@ -643,33 +645,83 @@ static double distance(const float *x, const float *y, int64_t n)
     return most;
 }
 
-/* What integers cannot stand for is computed in floats, and has their error. */
-static void integers_fall_back_to_floats(void **state)
+/* Whether the processor has the row for int8. */
+static bool has_attention_in_bytes(void)
 {
-    static const char row[] = "attention_few_vnni512";
-    static float expected[Q8_0_HEADS * 96], got[Q8_0_HEADS * 96];
     struct hw_kernel_info info = { .size = sizeof info };
     struct harness h;
-    (void)state;
     harness_host(&h, "", 1);
     h.host.precision = HW_PRECISION_INT8;
     harness_start(&h);
-    for (uint32_t i = 0; strcmp(info.name, row) != 0; i++)
+    for (uint32_t i = 0; strcmp(info.name, in_bytes) != 0; i++)
         if (h.plugin.kernel_info(h.device, HW_OP_ATTENTION, i, &info) != HW_OK)
             break;
     harness_close(&h);
-    if (strcmp(info.name, row) != 0 || !info.eligible)
+    return strcmp(info.name, in_bytes) == 0 && info.eligible;
+}
+
+/* What integers cannot stand for is computed in floats, and has their error. */
+static void integers_fall_back_to_floats(void **state)
+{
+    static float expected[Q8_0_HEADS * 96], got[Q8_0_HEADS * 96];
+    (void)state;
+    if (!has_attention_in_bytes())
         skip();
     harness_open(&mover, "portable", 1);
     for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {
         const struct fallback *f = &fallbacks[i];
         attend_to(f, "portable", HW_PRECISION_FP32, expected);
-        attend_to(f, row, HW_PRECISION_INT8, got);
+        attend_to(f, in_bytes, HW_PRECISION_INT8, got);
         const double apart = distance(expected, got, Q8_0_HEADS * f->value_dim);
         const bool integers = i == 0;
         if (integers ? !(apart > 1e-4 && apart < 1e-2) : !(apart < 1e-5))
             fail_msg("%s: %g from the portable row", f->name, apart);
     }
+    harness_close(&mover);
+}
+
+/* One as q8_0 or f32 in each element. */
+static struct hw_tensor ones(struct operand *o, struct hw_tensor t)
+{
+    const int64_t extents[] = { t.extent[0], t.extent[1], t.extent[2], t.extent[3], 0 };
+    t.data = o->bytes;
+    for (int64_t i = 0; i < count(&t); i++)
+        plain[i] = 1.0f;
+    harness_convert(&mover, t, harness_tensor(plain, HW_F32, extents));
+    return t;
+}
+
+/* Keys of 0 beside one whose weight is 545 times theirs, which is 255 steps: what they weigh
+ * together, 8 % of all, is there nevertheless. */
+static void small_weights_are_not_lost(void **state)
+{
+    enum { DIM = 64, HEAVY = 5 };
+    const float score = 6.3f;
+    static float y[Q8_0_HEADS * DIM];
+    struct harness h;
+    (void)state;
+    if (!has_attention_in_bytes())
+        skip();
+    harness_open(&mover, "portable", 1);
+    harness_host(&h, in_bytes, 1);
+    h.host.precision = HW_PRECISION_INT8;
+    harness_start(&h);
+    struct hw_tensor key = ones(&b, TENSOR(NULL, HW_Q8_0, Q8_0_KEYS, 1, DIM));
+    for (int64_t i = 0; i < Q8_0_KEYS * DIM / 32; i++)
+        if (i / (DIM / 32) != HEAVY)
+            memset(b.bytes + i * Q8_0_BYTES, 0, Q8_0_BYTES);
+    const struct hw_attention op = {
+        .q = ones(&a, TENSOR(NULL, HW_F32, 1, Q8_0_HEADS, DIM)),
+        .k = key,
+        .v = ones(&c, TENSOR(NULL, HW_Q8_0, Q8_0_KEYS, 1, DIM)),
+        .y = TENSOR(y, HW_F32, 1, Q8_0_HEADS, DIM),
+        .scale = score / DIM,
+    };
+    assert_int_equal(h.plugin.ops->attention(h.device, h.queue, &op), HW_OK);
+    for (int i = 0; i < Q8_0_HEADS * DIM; i++)
+        if (!(fabsf(y[i] - 1.0f) < 0.01f))
+            fail_msg("the average of ones is %g", (double)y[i]);
+    harness_close(&h);
     harness_close(&mover);
 }
 
@@ -882,6 +934,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_agree),
         cmocka_unit_test(integers_fall_back_to_floats),
+        cmocka_unit_test(small_weights_are_not_lost),
         cmocka_unit_test(blocks_are_those_of_ggml),
         cmocka_unit_test(last_row_is_portable),
         cmocka_unit_test(panels_are_no_first_choice),
