@@ -16,6 +16,8 @@ struct gemv_kind {
     int32_t last; /* the type of the last part, if that is another one; else HW_NONE */
 };
 
+/* Rows of c, or 0 if it has several batches. */
+int64_t gemv_rows(const struct hw_tensor *c);
 struct gemv_kind gemv_kind_of(const struct hw_matmul *op, const struct plan *plan);
 
 /* Whether the last part of a launch may have this type, too. */

@@ -144,8 +144,7 @@ static struct shape shape_of(const struct device *device, const struct gemv_kind
 
 /* ---- what fits ---- */
 
-/* Rows of c, or 0 if it has several batches. */
-static int64_t rows_of(const struct hw_tensor *c)
+int64_t gemv_rows(const struct hw_tensor *c)
 {
     for (int i = 0; i < c->rank - 2; i++)
         if (c->extent[i] != 1)
@@ -346,7 +345,8 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
     plan->rounds = row->needs & BYTES;
     if (!op->b.buffer)
         return "b is not in device memory";
-    if (rows_of(&op->c) < 1 || rows_of(&op->c) > (plan->rounds ? GEMV_MOST : GEMV_TOKENS))
+    const int64_t rows = gemv_rows(&op->c);
+    if (rows < 1 || rows > (plan->rounds ? GEMV_MOST : GEMV_TOKENS))
         return "c must have one batch and 1 to 8 rows, or 20 beside blocks in int8";
     if (plan->rounds && GEMV_IS_FLOAT(m->b_type))
         return "b has no blocks";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans and launches matmul_tiles.cu: a few rows of a that are rounded to 8 bits, and blocks of b
  * stored [n,k]. */
-#include "../cuda.h"
+#include "gemv_plan.h"
 
 #include "matmul_tiles.h"
 
@@ -11,7 +11,7 @@ enum {
     EIGHTS_MOST = 4
 };
 
-/* For 8, 16 and 32 rows of a. */
+/* For 8, 16 and 32 rows of a: 1, 2 and 4 eights. */
 static enum tuned kernel_of(int32_t type, int eights)
 {
 #define KERNELS(name)                                                                      \
@@ -24,7 +24,7 @@ static enum tuned kernel_of(int32_t type, int eights)
         [HW_Q5_K] = KERNELS(q5_K), [HW_Q6_K] = KERNELS(q6_K),
     };
 #undef KERNELS
-    return kernels[type][eights / 2];
+    return kernels[type][eights / 2]; /* 0, 1, 2 */
 }
 
 /* Times 8 rows of a that a launch has, if there are so many left. */
@@ -57,18 +57,19 @@ static struct shape shape_of(const struct device *device, int32_t type, int eigh
     return (struct shape){ (int)stages, (unsigned)(fixed + stages * stage) };
 }
 
+/* Whether each launch for so many rows of a has room: the last one may have fewer eights than the
+ * others, and need more. */
+static bool has_room(const struct device *device, int32_t type, int64_t rows)
+{
+    for (int64_t left = rows; left > 0; left -= EIGHTS_MOST * 8)
+        if (!shape_of(device, type, eights_for(left), TILES_MOST).stages)
+            return false;
+    return true;
+}
+
 static bool is_block(int32_t type)
 {
     return type != HW_F32 && type != HW_F16 && type != HW_BF16;
-}
-
-/* Rows of c, or 0 if it has several batches. */
-static int64_t rows_of(const struct hw_tensor *c)
-{
-    for (int i = 0; i < c->rank - 2; i++)
-        if (c->extent[i] != 1)
-            return 0;
-    return c->extent[c->rank - 2];
 }
 
 static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)
@@ -113,6 +114,9 @@ static int32_t launch_tiles(const struct launcher *at, const struct tiles_args *
         const int64_t groups = tiles < units ? tiles : units;
         const int64_t each = (tiles + groups - 1) / groups;
         const struct shape shape = shape_of(at->device, type, eights, each);
+        if (!shape.stages)
+            return hw_fail(at->device->host, HW_INTERNAL,
+                           "rings of %d rows do not fit into shared memory", eights * 8);
         args.stages = shape.stages;
         status = launch_kernel(at,
                                &(struct launch){
@@ -169,7 +173,7 @@ const char *plan_matmul_tiles(struct plan *plan, const struct kernel_row *row,
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    const int64_t rows = rows_of(&op->c);
+    const int64_t rows = gemv_rows(&op->c);
     const int eights = eights_for(rows);
     const int64_t parts = (m->k / TILES_NUMBERS + TILES_PART(eights) - 1) /
                           TILES_PART(eights);
@@ -183,7 +187,7 @@ const char *plan_matmul_tiles(struct plan *plan, const struct kernel_row *row,
         return "k must be a multiple of 256, and n and k not too large";
     if (!is_aligned(op, m))
         return "a or b is not aligned";
-    if (!shape_of(op->b.buffer->device, op->b.dtype, eights, TILES_MOST).stages)
+    if (!has_room(op->b.buffer->device, op->b.dtype, rows))
         return "a group has not enough shared memory";
     return NULL;
 }

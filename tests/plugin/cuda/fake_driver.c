@@ -189,11 +189,15 @@ static bool has_tuned_kernels(int device)
     return capabilities[device] >= 80;
 }
 
-/* As on such cards; those of 8.0 have less than here. */
+/* As on such cards. */
 static int shared_most(int device)
 {
-    const bool is_small = capabilities[device] / 10 == 12;
-    return (!has_tuned_kernels(device) ? 64 : is_small ? 99 : 227) << 10;
+    const int capability = capabilities[device];
+    const int kib = capability < 80         ? 64
+                    : capability == 80      ? 163
+                    : capability / 10 == 12 ? 99
+                                            : 227;
+    return kib << 10;
 }
 
 int capability_of_context(void)

@@ -621,6 +621,63 @@ static void tiles_need_whole_cells_and_room(void **state)
     hw_queue_close(small);
 }
 
+/* The launches of tiles of `rows` rows of a and many of b, all of which have rings; or none. */
+static int tiles_of(struct hw_device *device, struct hw_queue *on,
+                    const struct hw_tensor *b, int64_t rows)
+{
+    const struct hw_matmul op = { .a = tensor(device, 0, HW_F16, rows, b->extent[1]),
+                                  .b = *b,
+                                  .c = tensor(device, 0, HW_F16, rows, b->extent[0]),
+                                  .transpose_b = 1 };
+    int tiles = 0;
+    count = 0;
+    ok(hw_matmul(on, &op));
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++)
+        if (strncmp(seen[i].kernel, "tiles_", 6) == 0 &&
+            strcmp(seen[i].kernel, "tiles_round") != 0) {
+            assert_in_range(seen[i].tiles.stages, 2, TILES_STAGES);
+            assert_true(seen[i].shared > 0);
+            tiles++;
+        }
+    hw_buffer_free(op.a.buffer);
+    hw_buffer_free(op.c.buffer);
+    return tiles;
+}
+
+/* With 163 KB, some numbers of rows have no room; of 33 to 64, the second launch may need more than
+ * the first. */
+static void every_launch_of_tiles_has_rings(void **state)
+{
+    enum { MANY = 132 * TILES_MOST * TILES_ROWS, SIZES = 7 };
+    static const int64_t rows[SIZES] = { 8, 16, 32, 33, 41, 48, 57 };
+    static const struct {
+        int32_t dtype;
+        int tiles[SIZES];
+    } cases[] = {
+        { HW_Q8_0, { 0 } },
+        { HW_Q6_K, { 0 } },
+        { HW_Q5_1, { 0, 0, 1, 0, 0, 0, 2 } },
+        { HW_Q4_1, { 1, 0, 1, 2, 0, 0, 2 } },
+        { HW_Q5_0, { 1, 0, 1, 2, 0, 0, 2 } },
+        { HW_Q5_K, { 1, 0, 1, 2, 0, 0, 2 } },
+        { HW_Q4_0, { 1, 1, 1, 2, 2, 2, 2 } },
+        { HW_Q4_K, { 1, 1, 1, 2, 2, 2, 2 } },
+    };
+    struct hw_queue *small;
+    open_rounding(state);
+    ok(hw_queue_open(ampere, NULL, &small));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct hw_tensor most = tensor(hopper, 0, cases[i].dtype, MANY, 256);
+        const struct hw_tensor less = tensor(ampere, 0, cases[i].dtype, MANY, 256);
+        for (int k = 0; k < SIZES; k++) {
+            assert_int_equal(tiles_of(hopper, queue, &most, rows[k]), k < 3 ? 1 : 2);
+            assert_int_equal(tiles_of(ampere, small, &less, rows[k]), cases[i].tiles[k]);
+        }
+    }
+    hw_queue_close(small);
+}
+
 /* ---- workspaces ---- */
 
 static uint64_t held(void)
@@ -774,6 +831,7 @@ int main(void)
         TEST(tiles_take_rows_in_turn),
         TEST(tiles_of_many_rows_are_several_launches),
         TEST(tiles_need_whole_cells_and_room),
+        TEST(every_launch_of_tiles_has_rings),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
         TEST(failed_launches_are_told),
