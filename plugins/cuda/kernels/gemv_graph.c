@@ -247,18 +247,27 @@ static int64_t weights_in(const struct gemv_args *args)
     return bytes;
 }
 
+/* What may be read ahead of a part: from a multiple of 16 on, which the instruction needs, all rows
+ * but the last one, which may end before its stride does. */
+static struct range rows_ahead(const struct gemv_part *part)
+{
+    const uint64_t end = part->b + (uint64_t)((part->rows - 1) * part->stride);
+    const uint64_t begin = (part->b + 15) & ~UINT64_C(15);
+    return (struct range){ begin, end > begin ? end : begin };
+}
+
 /* A launch reads ahead for a larger one behind it: the first rows of two parts. */
 static void read_ahead(struct gemv_args *args, const struct gemv_args *behind)
 {
     enum { MOST = 8 << 20 };
-    const struct gemv_part *part = behind->part;
     if (behind->parts < 2 || weights_in(behind) <= weights_in(args))
         return;
-    int64_t each = MOST;
+    uint64_t each = MOST;
     for (int i = 0; i < 2; i++) {
-        const int64_t all = part[i].rows * part[i].stride;
+        const struct range rows = rows_ahead(&behind->part[i]);
+        const uint64_t all = rows.end - rows.begin;
         each = all < each ? all : each;
-        args->ahead[i] = part[i].b;
+        args->ahead[i] = rows.begin;
     }
     args->ahead_bytes = (int)(each / GEMV_AHEAD_PIECE * GEMV_AHEAD_PIECE);
 }

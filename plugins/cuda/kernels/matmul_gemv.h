@@ -41,7 +41,7 @@ struct gemv_args {
     int aligned;  /* all rows of b begin at multiples of 16 */
     int constant; /* no kernel writes b: it may be read before what precedes has completed */
     int groups;   /* that have all parts but the last, if that has another type */
-    int ahead_bytes, reserved;
+    int ahead_bytes, reserved; /* the second one pads */
     u64 ahead[2]; /* the launch behind this one begins with so many bytes of each */
 };
 

@@ -221,6 +221,51 @@ static void nothing_is_read_ahead_while_memory_is_busy(void **state)
     assert_int_equal(seen[0].gemv.ahead_bytes, 0);
 }
 
+/* What the instruction can read, and nothing outside of the part. */
+static void reads_ahead_within_parts(const struct layer *l)
+{
+    record_layer(l);
+    built("gemv_ gemv_");
+    const struct gemv_args *args = &seen[0].gemv;
+    assert_true(args->ahead_bytes > 0);
+    for (int i = 0; i < 2; i++) {
+        const struct hw_tensor *b = &l->behind[i].b;
+        assert_int_equal(args->ahead[i] % 16, 0);
+        assert_true(args->ahead[i] >= address_of(b));
+        assert_true(args->ahead[i] + (uint64_t)args->ahead_bytes <=
+                    address_of(b) + hw_tensor_bytes(b));
+    }
+}
+
+static void blocks_at_any_address_are_read_ahead(void **state)
+{
+    enum { MANY = 2 * ROWS, BLOCK = 34 };
+    struct layer l = layer_with(MANY);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        l.behind[i].b = tensor(hopper, HW_BUFFER_READ_ONLY, HW_Q8_0, MANY + 1, COLS);
+        l.behind[i].b.extent[0] = MANY;
+        l.behind[i].b.offset = BLOCK;
+    }
+    reads_ahead_within_parts(&l);
+}
+
+/* Gate and up in one buffer: a row of each in turns. */
+static void rows_in_turns_are_read_ahead(void **state)
+{
+    enum { MANY = 3 * ROWS };
+    struct layer l = layer_with(MANY);
+    const struct hw_tensor both = weights(2 * MANY, COLS);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        l.behind[i].b = both;
+        l.behind[i].b.extent[0] = MANY;
+        l.behind[i].b.offset += (uint64_t)(i * both.stride[0]);
+        l.behind[i].b.stride[0] *= 2;
+    }
+    reads_ahead_within_parts(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +278,8 @@ int main(void)
         TEST(large_products_take_more_rows_at_a_time),
         TEST(a_small_launch_reads_ahead_for_a_large_one),
         TEST(nothing_is_read_ahead_while_memory_is_busy),
+        TEST(blocks_at_any_address_are_read_ahead),
+        TEST(rows_in_turns_are_read_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
