@@ -3,7 +3,7 @@
 # The images in plugins/cuda/images: the kernels compiled, for a build without the compilers. Each PTX begins with the
 # compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same. A build
 # with that compiler takes a cubin from there, too: to make it again would take minutes, and give the same.
-#   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv"
+#   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv.sm_90a"
 #   images.sh stale               succeeds if images were made from other sources than these, and prints their names
 #   images.sh compile COMPILER COMMAND...  compiles a cubin, or takes that of images; fails where ptxas lets the matrix
 #                                 units wait for each other (C75xx)
@@ -20,12 +20,13 @@ portable()
     grep -E '^(MIXED|PLAIN|WEIGHTED|VARIANT)\(' kernels.def
 }
 
-# Of what the preprocessor leaves, without blanks: no comment counts, and no other language's part.
+# Of what the preprocessor leaves, without blanks: no comment counts, and no other language's or architecture's part.
 hash()
 {
-    source=$root/plugins/cuda/kernels/$1.cu
+    source=$root/plugins/cuda/kernels/${1%%.*}.cu
+    arch=$(echo "$1" | sed -nE 's/.*\.sm_([0-9]+).*/\1/p')
     if [ -f "$source" ]; then
-        ${CC:-cc} -E -P -x c -I "$root/kernels" "$source"
+        ${CC:-cc} -E -P -x c ${arch:+"-D__CUDA_ARCH__=${arch}0"} -I "$root/kernels" "$source"
     else
         (portable) | ${CC:-cc} -E -P -x c -
     fi | tr -d '[:space:]' | sha256sum | cut -d ' ' -f 1
@@ -37,10 +38,9 @@ stale()
     status=1
     for file in "$root"/plugins/cuda/images/*.ptx "$root"/plugins/cuda/images/*.txt; do
         [ -f "$file" ] || continue
-        image=$(basename "$file")
-        image=${image%%.*}
+        image=$(basename "${file%.*}")
         now=$portable
-        [ ! -f "$root/plugins/cuda/kernels/$image.cu" ] || now=$(hash "$image")
+        [ ! -f "$root/plugins/cuda/kernels/${image%%.*}.cu" ] || now=$(hash "$image")
         grep -q "^// sources: $now\$" "$file" || { echo "$image" && status=0; }
     done
     return $status
@@ -64,7 +64,7 @@ compile()
         previous=$word
     done
     name=$(basename "$output" .cubin)
-    if made "$root/plugins/cuda/images/$name.txt" "${name%%.*}" "$compiler"; then
+    if made "$root/plugins/cuda/images/$name.txt" "$name" "$compiler"; then
         cp "$root/plugins/cuda/images/$name.cubin" "$output"
         ${CC:-cc} -E -M -MT "$output" -MF "$depfile" -x c -I "$root/kernels" "$root/plugins/cuda/kernels/${name%%.*}.cu"
         return
@@ -90,7 +90,7 @@ write()
     shift
     for file; do
         name=$(basename "$file")
-        image=${name%%.*}
+        image=${name%.*}
         case $name in
         *.ptx)
             {
@@ -99,10 +99,10 @@ write()
             } >"$to/$name"
             ;;
         *.cubin)
-            ! made "$to/${name%.cubin}.txt" "$image" "$CUBIN_COMPILER" || continue
+            ! made "$to/$image.txt" "$image" "$CUBIN_COMPILER" || continue
             cp "$file" "$to/$name"
             chmod 644 "$to/$name"
-            header "$image" "$CUBIN_COMPILER" >"$to/${name%.cubin}.txt"
+            header "$image" "$CUBIN_COMPILER" >"$to/$image.txt"
             ;;
         esac
     done

@@ -30,6 +30,15 @@ mend()
     "$BATS_TEST_TMPDIR/plugins/cuda/images.sh" stale
 }
 
+@test "what one architecture has for itself counts for its image alone" {
+    mkdir "$BATS_TEST_TMPDIR/plugins"
+    cp -r kernels "$BATS_TEST_TMPDIR"
+    cp -r plugins/cuda "$BATS_TEST_TMPDIR/plugins"
+    printf '#if __CUDA_ARCH__ == 900\nint more;\n#endif\n' >>"$BATS_TEST_TMPDIR/plugins/cuda/kernels/matmul_gemv.cu"
+    run -0 "$BATS_TEST_TMPDIR/plugins/cuda/images.sh" stale
+    [ "$output" = matmul_gemv.sm_90a ]
+}
+
 # compiled NAME COMPILER: makes this cubin by a compiler that always fails.
 compiled()
 {
