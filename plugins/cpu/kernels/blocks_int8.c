@@ -22,7 +22,7 @@ enum { TOGETHER = 1, TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
 enum { TOKENS_OF_PANEL = LANES == 16 ? 8 : TOKENS };
 
 /* Beside more rows, weights come faster if they are not asked for as beside one. */
-enum { MOST_FETCHING = TOKENS > 2 ? 2 : 1 };
+enum { MOST_FETCHING = 1 };
 
 enum { SOME = 8 }; /* codes of a row before those of the next one */
 
@@ -365,7 +365,8 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     }
 }
 
-/* One or two rows of a take panel after panel: a single stream is what memory delivers fastest. */
+/* Panel after panel, for one or two rows of a: a single stream is what memory delivers fastest. So
+ * do 8, whose sums fill the registers. */
 INLINE void multiply_few(int type, const int tokens, const struct tile *tile)
 {
     struct tile part = *tile;

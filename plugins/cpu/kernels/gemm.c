@@ -284,11 +284,13 @@ struct few {
 
 enum { FEW_SLABS = 4, SLAB_FLOATS = TILE_ROWS * TILE_PITCH };
 
-/* Rows of a beside which more panels at once are faster: they bring more sums for each number of a.
- * What they need comes from memory while the first rows of a are multiplied, too much for f32. */
+/* Rows of a beside which more panels at once are faster, since they bring more sums for each number
+ * of a. Of f32, that would need more than memory delivers; and where there are few columns, some
+ * threads would have none. */
 static int64_t wide_rows(const struct matmul_args *a)
 {
-    return LANES == 16 && a->b_type != HW_F32 ? 96 : WIDE_ROWS;
+    const bool many = a->n >= GROUPS * WIDE_PANELS * PANEL_COLS;
+    return LANES == 16 && a->b_type != HW_F32 && many ? 96 : WIDE_ROWS;
 }
 
 /* Rows of a that are few. */

@@ -25,6 +25,7 @@ enum {
     ONCE_ROWS = DOT_ROWS,
 #endif
 #endif
+    MOST_DOTS = DOT_ROWS > ONCE_ROWS ? DOT_ROWS : ONCE_ROWS,
     AT_ONCE = 4, /* rows of b: more are more streams than the processor follows */
     COLS = 24,   /* of c in a group: whole steps of 1, 2, 3 and 4 rows of b */
     ACROSS = 6, /* vectors of columns at once: as many as SUMS allows, of even fewer rows */
@@ -38,8 +39,13 @@ enum {
  * instructions multiply f16 or pairs of bf16, two vectors of these, which are all that such a row
  * takes. With f16, the bits of the sums are the same. */
 #if defined(HAS_HALVES)
-enum { X_TYPE = HW_F16, STEP = 2 * LANES };
+enum { X_TYPE = HW_F16, X_BYTES = 2, STEP = 2 * LANES };
 typedef vh step;
+
+INLINE void store_x(void *to, vf v)
+{
+    vf_store_f16(to, v);
+}
 
 INLINE step load_step(int type, const void *row, int64_t i)
 {
@@ -58,8 +64,13 @@ INLINE vf add_step(vf sum, step a, step b)
     return vf_add_halves(sum, a, b);
 }
 #elif defined(HAS_PAIRS)
-enum { X_TYPE = HW_BF16, STEP = 2 * LANES };
+enum { X_TYPE = HW_BF16, X_BYTES = 2, STEP = 2 * LANES };
 typedef vf step;
+
+INLINE void store_x(void *to, vf v)
+{
+    vf_store_pairs(to, v);
+}
 
 INLINE step load_step(int type, const void *row, int64_t i)
 {
@@ -79,8 +90,13 @@ INLINE vf add_step(vf sum, step a, step b)
     return vf_dot_pairs(sum, a, b);
 }
 #else
-enum { X_TYPE = HW_F32, STEP = LANES };
+enum { X_TYPE = HW_F32, X_BYTES = 4, STEP = LANES };
 typedef vf step;
+
+INLINE void store_x(void *to, vf v)
+{
+    vf_store(to, v);
+}
 
 INLINE step load_step(int type, const void *row, int64_t i)
 {
@@ -264,11 +280,11 @@ INLINE void by_rows(int type, bool across, struct strip *s)
 {
 #define ROWS(m)                                                                            \
     case m:                                                                                \
-        if (!across && m <= (DOT_ROWS > ONCE_ROWS ? DOT_ROWS : ONCE_ROWS))                 \
+        if (!across && m <= MOST_DOTS)                                                     \
             dot_strip(type, m, s);                                                         \
-        else if (s->cols == across_for(m) * LANES)                                         \
+        if (across && s->cols == across_for(m) * LANES)                                    \
             across_strip(type, m, true, s);                                                \
-        else                                                                               \
+        else if (across)                                                                   \
             across_strip(type, m, false, s);                                               \
         return;
     switch (s->m) {
@@ -324,22 +340,6 @@ static void store_strip(const struct matmul_args *a, const struct strip *s, char
  * Rows whose elements k lie in the same places of the first cache are copied, too: it has no room
  * there for many of them beside rows of b, which may go along the same places. Copies are an odd
  * number of lines apart. */
-#if defined(HAS_PAIRS)
-enum { COPY_BYTES = 2 };
-
-INLINE void store_copy(void *to, vf v)
-{
-    vf_store_pairs(to, v);
-}
-#else
-enum { COPY_BYTES = 4 };
-
-INLINE void store_copy(void *to, vf v)
-{
-    vf_store(to, v);
-}
-#endif
-
 static bool copies_rows(const struct matmul_args *a)
 {
     return a->a_type != X_TYPE || (a->transpose_b && a->m > 2 && a->b_type == a->a_type &&
@@ -348,7 +348,7 @@ static bool copies_rows(const struct matmul_args *a)
 
 static int64_t copied_bytes(const struct matmul_args *a)
 {
-    return ((a->k * COPY_BYTES + LINE - 1) / LINE | 1) * LINE;
+    return ((a->k * X_BYTES + LINE - 1) / LINE | 1) * LINE;
 }
 
 static const char *matrix_of(const char *base, const struct place *p, const int64_t *batch,
@@ -370,9 +370,9 @@ static void copy_rows(const struct plan *plan, int64_t first, int64_t end, uint3
         char *to = (char *)plan_shared(plan) + i * copied_bytes(a);
         int64_t k = 0;
         for (; k + LANES <= a->k; k += LANES)
-            store_copy(to + k * COPY_BYTES, vf_load_as(a->a_type, from, k));
+            store_x(to + k * X_BYTES, vf_load_as(a->a_type, from, k));
         if (k < a->k)
-            store_copy(to + k * COPY_BYTES, vf_load_part_as(a->a_type, from, k, a->k - k));
+            store_x(to + k * X_BYTES, vf_load_part_as(a->a_type, from, k, a->k - k));
     }
 }
 

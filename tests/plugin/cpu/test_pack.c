@@ -10,13 +10,14 @@
 #include <sys/auxv.h>
 #endif
 
-enum { ROWS = 67, SOME_K = 512, SOME_M = 60, PACKED_BYTES = 1 << 19, RUN = 32 };
+enum { ROWS = 67, SOME_K = 512, SOME_M = 97, PACKED_BYTES = 1 << 19, RUN = 32 };
 /* Kernels take 256 elements of short blocks at once: so many, and a part of that. */
 enum { SHORT_K = 256 + 5 * RUN };
-/* From 512 on, rows for few rows of a take more of them. */
-enum { FLOATS_K = 525 };
+/* From 512 on, rows for few rows of a take more of them. Some of 512 begin in the same places of a
+ * cache. */
+static const int64_t floats_k[] = { 525, 512 };
 /* More rows of a than the cache of a core holds beside weights: they are multiplied in blocks. */
-enum { MOST_K = 4096, MOST_M = 70, WIDE = 300 };
+enum { MOST_K = 4096, MOST_M = 97, WIDE = 300 };
 
 static const int32_t types[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
                                  HW_Q5_1, HW_Q4_K, HW_Q5_K, HW_Q6_K };
@@ -170,7 +171,11 @@ static bool is_unpacked(const char *row)
 /* The most rows of a that are tested. */
 static int64_t most_rows(const char *row)
 {
-    return strncmp(row, "unpacked", 8) == 0 ? 8 : getenv("HW_TEST_QUICK") ? 15 : SOME_M;
+    const bool of_floats_alone = strncmp(row, "gem", 3) == 0;
+    return strncmp(row, "unpacked", 8) == 0 ? 8
+           : getenv("HW_TEST_QUICK")        ? 15
+           : of_floats_alone                ? SOME_M
+                                            : 60;
 }
 
 /* The fewest that it takes: pairs are for more, which take longer in f32. */
@@ -179,11 +184,11 @@ static int64_t fewest_rows(const char *row)
     return strncmp(row, "gemv_bf16", 9) == 0 ? 5 : 1;
 }
 
-/* Whether it takes an op; those for few rows take 40 at least with floats, and two with q6_K, whose
+/* Whether it takes an op; those for few rows take 48 at least with floats, and two with q6_K, whose
  * panels take longest to make. */
 static bool takes(const struct row *row, const struct hw_matmul *op)
 {
-    const int64_t sure = hw_dtype_block(op->b.dtype) == 1 ? 40
+    const int64_t sure = hw_dtype_block(op->b.dtype) == 1 ? 48
                          : op->b.dtype == HW_Q6_K         ? 2
                                                           : 0;
     return !is_unpacked(row->name) || op->c.extent[0] <= sure ||
@@ -238,13 +243,10 @@ static bool is_for(const char *row, int32_t a, int32_t b, bool turned)
 }
 
 /* One type at each number of rows. */
-static void compare_type(struct row *row, int32_t type)
+static void compare_type(struct row *row, int32_t type, int64_t k)
 {
-    static const int64_t m[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 40, 60 };
+    static const int64_t m[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 40, 48, 49, 60, 96, 97 };
     static float expected[SOME_M * ROWS];
-    const int64_t k = hw_dtype_block(type) > 32  ? SOME_K
-                      : hw_dtype_block(type) > 1 ? SHORT_K
-                                                 : FLOATS_K;
     const struct hw_tensor b = weights_of(&row->portable, type, k);
     struct hw_tensor packed;
     assert_int_equal(pack(&row->h, &b, &packed),
@@ -282,13 +284,14 @@ static const char *const of_experts[] = { "experts", NULL };
 static void compare_blocks(struct row *row)
 {
     for (int i = 0; i < TYPES; i++)
-        compare_type(row, types[i]);
+        compare_type(row, types[i], hw_dtype_block(types[i]) > RUN ? SOME_K : SHORT_K);
 }
 
 static void compare_floats(struct row *row)
 {
     for (int i = is_paired(row->name) ? FLOATS - 1 : 0; i < FLOATS; i++)
-        compare_type(row, floats[i]);
+        for (int k = 0; k < 2; k++)
+            compare_type(row, floats[i], floats_k[k]);
 }
 
 static void rows_take_their_weights(void **state)
@@ -373,7 +376,7 @@ static void packed_floats_take_all_forms(void **state)
 
 /* a [m,k] of a type by weights; the first row keeps the bits of MOST_SAME rows of a, which all must
  * have, for any number of rows of a. */
-enum { MOST_SAME = 15 };
+enum { MOST_SAME = 48 };
 static float kept[TYPES][MOST_SAME * ROWS];
 static bool any_kept;
 
@@ -382,7 +385,7 @@ static void multiply_same(struct row *row, struct hw_tensor a, struct hw_tensor 
 {
     static float got[MOST_SAME * ROWS];
     const int64_t most = a.extent[0];
-    for (; a.extent[0] > 0; a.extent[0] /= 2) {
+    for (; a.extent[0] >= fewest_rows(row->name); a.extent[0] /= 2) {
         const int64_t count = a.extent[0] * ROWS;
         multiply(&row->h, &(struct hw_matmul){ .a = a,
                                                .b = b,
@@ -406,10 +409,24 @@ static void blocks_have_these_bits(struct row *row)
 
 static void halves_have_these_bits(struct row *row)
 {
-    const struct hw_tensor a = TENSOR(typed, HW_F16, 8, 397);
-    harness_convert(&row->portable, a, TENSOR(activations, HW_F32, 8, 397));
-    multiply_same(row, a, weights_of(&row->portable, HW_F16, 397), kept[0]);
+    for (int i = 0; i < 2; i++) {
+        const int64_t k = floats_k[i];
+        const struct hw_tensor a = TENSOR(typed, HW_F16, MOST_SAME, k);
+        harness_convert(&row->portable, a, TENSOR(activations, HW_F32, MOST_SAME, k));
+        multiply_same(row, a, weights_of(&row->portable, HW_F16, k), kept[i]);
+    }
     any_kept = true;
+}
+
+/* A row of c beside 47 others, 23, and so on. */
+static void floats_have_the_same_bits(struct row *row)
+{
+    for (int i = is_paired(row->name) ? FLOATS - 1 : 0; i < FLOATS; i++)
+        for (int k = 0; k < 2; k++) {
+            any_kept = false;
+            multiply_same(row, TENSOR(activations, HW_F32, MOST_SAME, floats_k[k]),
+                          weights_of(&row->portable, floats[i], floats_k[k]), kept[0]);
+        }
 }
 
 /* Whether the processor has two rows of a kind for certain: the baseline's, and an extension's. */
@@ -440,12 +457,14 @@ static void sets_have_the_same_bits(void **state)
 {
     static const char *const bytes[] = { "blocks_int8", NULL };
     static const char *const halves[] = { "gemv_fhm", "gemv_neon", NULL };
+    static const char *const few[] = { "gemv_avx", "gemv_bf16", "gemv_neon", NULL };
     (void)state;
     fill();
     any_kept = false;
     const int of_bytes = each_row(HW_OP_MATMUL, bytes, blocks_have_these_bits);
     any_kept = false;
     const int of_halves = each_row(HW_OP_MATMUL, halves, halves_have_these_bits);
+    each_row(HW_OP_MATMUL, few, floats_have_the_same_bits);
     assert_true(of_bytes >= 2 || !has_two_of_bytes());
     assert_true(of_halves >= 2 || !has_two_of_halves());
 }
