@@ -21,8 +21,9 @@ enum { TOGETHER = 1, TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
 /* As many rows of a have sums in registers beside a single panel. */
 enum { TOKENS_OF_PANEL = LANES == 16 ? 8 : TOKENS };
 
-/* Beside more rows, weights come faster if they are not asked for as beside one. */
-enum { MOST_FETCHING = 1 };
+/* Beside more rows, weights come faster if they are not asked for as beside one. With AVX-512, that
+ * begins with two. */
+enum { MOST_FETCHING = LANES < 16 && TOKENS > 2 ? 2 : 1 };
 
 enum { SOME = 8 }; /* codes of a row before those of the next one */
 

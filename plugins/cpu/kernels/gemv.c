@@ -14,8 +14,8 @@ enum {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     SUMS = 12,    /* that stay in registers */
     DOT_ROWS = 4, /* rows of a that dot products are made of at once */
-    ONCE_ROWS =
-        6, /* more if these are all and b has 16 bits, which are converted each time */
+    /* more, if these are all and b has 16 bits, which are converted each time */
+    ONCE_ROWS = 6,
 #else
     SUMS = 24,
     DOT_ROWS = 8,
@@ -31,8 +31,8 @@ enum {
     ACROSS = 6, /* vectors of columns at once: as many as SUMS allows, of even fewer rows */
     AHEAD = 2048, /* bytes that memory is asked for before they are needed */
     LINE = 64,
-    SAME_PLACES =
-        1024 /* rows that are a multiple of this apart share few places of a cache */
+    /* rows that are a multiple of this apart share few places of a cache */
+    SAME_PLACES = 1024
 };
 
 /* What is multiplied at once, of a row of b of `type` and of a row of a: floats or, where the
@@ -121,8 +121,8 @@ struct strip {
     const char *x; /* the rows of a, of X_TYPE */
     int64_t x_stride;
     int m;
-    int time,
-        times; /* the rows of a that are multiplied now, and how many such there are */
+    /* which part of the rows of a is multiplied now, from 0 on, and how many parts there are */
+    int time, times;
     float out[MATMUL_VEC_ROWS][ACROSS * LANES > COLS ? ACROSS *LANES : COLS];
 };
 

@@ -85,9 +85,8 @@ struct tile {
     int rows;
     bool more; /* adds to c */
     bool cold; /* panels come from memory */
-    int64_t soon,
-        later; /* WIDE_PANELS: how many bytes ahead is asked for, at first, and how many
-                            more after each line */
+    /* WIDE_PANELS: how many bytes ahead is asked for, and how many more after each line */
+    int64_t soon, later;
     struct ahead *next; /* NULL: nothing that has to be asked for */
 };
 
