@@ -393,19 +393,24 @@ static void gather_bytes(const struct part *p, const struct source *v)
 
 /* ---- parts ---- */
 
-/* attend_part(), in bytes where they can stand for all. */
+/* attend_part(), in bytes where they can stand for all. Values are opened after the products, which
+ * are in vain if bytes cannot stand for values: so these are still in the first-level cache when
+ * they are summed up. */
 static void attend_in_bytes(const struct part *p, int rows)
 {
     const int64_t k_runs = p->dim / RUN, v_runs = p->value_dim / RUN;
     struct source k, v;
     if (rows < BLOCK || !p->bytes || k_runs > MOST_RUNS || v_runs > MOST_RUNS ||
-        v_runs % TOGETHER || !open_source(&k, p->k, p->a->k.stride[1], p->n, k_runs) ||
-        !open_source(&v, p->v, p->a->v.stride[1], p->n, v_runs) ||
-        !scales_are_alike(&v, v_runs)) {
+        v_runs % TOGETHER || !open_source(&k, p->k, p->a->k.stride[1], p->n, k_runs)) {
         attend_part(p, rows);
         return;
     }
     multiply_bytes(p, &k);
+    if (!open_source(&v, p->v, p->a->v.stride[1], p->n, v_runs) ||
+        !scales_are_alike(&v, v_runs)) {
+        attend_part(p, rows);
+        return;
+    }
     weigh_part(p, rows);
     gather_bytes(p, &v);
 }
