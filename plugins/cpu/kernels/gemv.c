@@ -20,11 +20,21 @@ enum {
     SUMS = 24,
     DOT_ROWS = 8,
 #if defined(HAS_PAIRS)
-    ONCE_ROWS = 4, /* more are two halves: in one go, they would wait for memory */
+    ONCE_ROWS = 4,   /* more are two halves: in one go, they would wait for memory */
 #else
     ONCE_ROWS = DOT_ROWS,
 #endif
 #endif
+#if defined(__AVX512F__)
+    HALVES_FROM = 4, /* to HALVES_TO rows of a: see in_halves() */
+    HALVES_TO = 5,
+#else
+    HALVES_FROM = 1, /* none */
+    HALVES_TO = 0,
+#endif
+    UNCACHED = 32 << 20, /* bytes of b that caches are taken not to hold */
+    /* bytes of b that are in the second-level cache together, at most, beside halves */
+    TWO_STRIPS = 768 << 10,
     MOST_DOTS = DOT_ROWS > ONCE_ROWS ? DOT_ROWS : ONCE_ROWS,
     AT_ONCE = 4, /* rows of b: more are more streams than the processor follows */
     COLS = 24,   /* of c in a group: whole steps of 1, 2, 3 and 4 rows of b */
@@ -376,11 +386,20 @@ static void copy_rows(const struct plan *plan, int64_t first, int64_t end, uint3
     }
 }
 
+/* Whether rows of a that could be multiplied in one go are two halves. If b is f32 in memory, that
+ * takes 6 to 25 % less time; from a cache, half as long again (AMD EPYC Zen 4). */
+static bool in_halves(const struct matmul_args *a)
+{
+    const double row = (double)a->k * sizeof(float);
+    return a->b_type == HW_F32 && a->m >= HALVES_FROM && a->m <= HALVES_TO &&
+           (double)a->n * row >= UNCACHED && COLS * row <= TWO_STRIPS;
+}
+
 /* How often rows of a take a strip. */
 static int64_t times_of(const struct matmul_args *a)
 {
     const int64_t once = a->b_type == HW_F32 ? DOT_ROWS : ONCE_ROWS;
-    if (!a->transpose_b || a->m <= once)
+    if (!a->transpose_b || (a->m <= once && !in_halves(a)))
         return 1;
     return a->m > 2 * DOT_ROWS ? (a->m + DOT_ROWS - 1) / DOT_ROWS : 2;
 }

@@ -583,6 +583,40 @@ static void equal_elements_have_no_deviation(void **state)
         }
 }
 
+/* Weights that no cache holds: rows of a that are multiplied in two halves then have the bits of
+ * each row by itself. */
+static void halves_have_the_bits_of_single_rows(void **state)
+{
+    enum { ROWS = 5, N = 8192, K = 1024 };
+    static float c[ROWS][N], single[N];
+    float *x = malloc(sizeof *x * ROWS * K), *w = malloc(sizeof *w * N * K);
+    struct harness h;
+    uint32_t seed = 1;
+    (void)state;
+    assert_true(x && w);
+    for (int64_t i = 0; i < ROWS * K; i++)
+        x[i] = harness_noise(&seed);
+    for (int64_t i = 0; i < (int64_t)N * K; i++)
+        w[i] = harness_noise(&seed);
+    harness_open(&h, "", 2);
+    for (int64_t rows = 4; rows <= ROWS; rows++) {
+        struct hw_matmul op = { .a = TENSOR(x, HW_F32, rows, K),
+                                .b = TENSOR(w, HW_F32, N, K),
+                                .c = TENSOR(c, HW_F32, rows, N),
+                                .transpose_b = 1 };
+        assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_OK);
+        for (int64_t r = 0; r < rows; r++) {
+            op.a = TENSOR(x + r * K, HW_F32, 1, K);
+            op.c = TENSOR(single, HW_F32, 1, N);
+            assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_OK);
+            assert_memory_equal(c[r], single, sizeof single);
+        }
+    }
+    harness_close(&h);
+    free(w);
+    free(x);
+}
+
 /* ---- attention in integers ---- */
 
 enum { Q8_0_BYTES = 34, Q8_0_KEYS = 50, Q8_0_HEADS = 4 }; /* one tile, which falls back */
@@ -933,6 +967,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_agree),
+        cmocka_unit_test(halves_have_the_bits_of_single_rows),
         cmocka_unit_test(integers_fall_back_to_floats),
         cmocka_unit_test(small_weights_are_not_lost),
         cmocka_unit_test(blocks_are_those_of_ggml),
