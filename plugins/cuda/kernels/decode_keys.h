@@ -200,7 +200,7 @@ FUNC void fetch_keys(u8 *to, struct cache c, struct span keys, int lane)
     {
         const int before = before_of<TYPE>(from);
         if (keys.first + i * AT_ONCE < keys.end && n < before + c.bytes)
-            copy_16(to + i * AT_ONCE * PITCH, from - before);
+            copy_16<TYPE>(to + i * AT_ONCE * PITCH, from - before);
         from += step;
     }
 }

@@ -38,14 +38,20 @@ FUNC float exp2_f32(float x)
     return y;
 }
 
-FUNC void copy_16(u8 *to, GLOBAL const u8 *from)
+/* Of whole rows of 128 bytes, the L2 cache is to fetch all at once. */
+template <int TYPE> FUNC void copy_16(u8 *to, GLOBAL const u8 *from)
 {
     u32 at;
     asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }"
         : "=r"(at)
         : "l"(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from)
-                 : "memory");
+    if (TYPE == STORAGE_Q8_0)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from)
+                     : "memory");
+    else
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(at),
+                     "l"(from)
+                     : "memory");
 }
 
 FUNC void copies_commit()
