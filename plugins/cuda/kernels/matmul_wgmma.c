@@ -119,7 +119,8 @@ static int32_t multiply(const struct launcher *at, const struct product *p)
             .kernel = p->type == HW_F16 ? tile->f16 : tile->bf16,
             .groups = { (unsigned)smaller(groups, at->device->units), 1, 1 },
             .threads = (unsigned)WGMMA_THREADS(tile->rows),
-            .shared = (unsigned)WGMMA_SHARED(tile->rows, tile->cols, tile->steps) },
+            .shared = (unsigned)WGMMA_SHARED(tile->rows, tile->cols, tile->steps),
+            .early = true },
         &args);
 }
 

@@ -134,8 +134,6 @@ template <int ROWS, int COLS, int STEPS>
 FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
 {
     struct turn turn = { 0, 1 };
-    map_prefetch(&s->a);
-    map_prefetch(&s->b);
     for (int tile = group_id(); tile < g->tiles.down * g->tiles.across; tile += group_count()) {
         const struct corner at = corner_of<ROWS, COLS>(g->tiles, tile);
         for (int i = 0; i < g->steps; i++) {
@@ -293,6 +291,8 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
     g.steps = (s->k + WGMMA_STEP - 1) / WGMMA_STEP;
     g.tiles = tiling_of<ROWS, COLS>(s->m, s->n, s->band);
     if (local_id() == 0) {
+        map_prefetch(&s->a);
+        map_prefetch(&s->b);
         for (int i = 0; i < STEPS; i++) {
             barrier_init(g.full + i * 8, 1);
             barrier_init(g.empty + i * 8, ROWS / 64);
@@ -301,6 +301,7 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
         fence_async();
     }
     BARRIER();
+    take_turn();
     if (local_id() < 128) {
         if (ROWS == 128)
             asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");

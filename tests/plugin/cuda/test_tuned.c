@@ -384,6 +384,7 @@ static void launch_many(const struct many *m)
     ok(hw_queue_open(*m->device, NULL, &on));
     count = 0;
     ok(hw_matmul(on, &op));
+    assert_int_equal(seen[count - 1].early, strstr(m->launches, "wgmma_") != NULL);
     launched(m->launches);
     ok(hw_queue_wait(on));
 }
