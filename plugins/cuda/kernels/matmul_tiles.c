@@ -5,11 +5,7 @@
 
 #include "matmul_tiles.h"
 
-enum {
-    FEWEST = 5, /* rows of a: with fewer, matmul_gemv_int8 is faster */
-    MOST = 64,
-    EIGHTS_MOST = 4
-};
+enum { MOST = 64, EIGHTS_MOST = 4 };
 
 /* For 8, 16 and 32 rows of a: 1, 2 and 4 eights. */
 static enum tuned kernel_of(int32_t type, int eights)
@@ -25,6 +21,13 @@ static enum tuned kernel_of(int32_t type, int eights)
     };
 #undef KERNELS
     return kernels[type][eights / 2]; /* 0, 1, 2 */
+}
+
+/* With fewer rows of a, matmul_gemv_int8 is faster, which multiplies one after the other. Tiles
+ * take as long with one as with eight: that pays the sooner, the less they have to unpack. */
+static int64_t fewest_of(int32_t type)
+{
+    return type == HW_Q8_0 ? 3 : type == HW_Q4_0 ? 4 : 5;
 }
 
 /* Times 8 rows of a that a launch has, if there are so many left. */
@@ -181,8 +184,8 @@ const char *plan_matmul_tiles(struct plan *plan, const struct kernel_row *row,
     plan->workspace = (uint64_t)(parts * TILES_PART_BYTES(eights));
     if (!op->b.buffer || !is_block(op->b.dtype))
         return "b has no blocks, or is not in device memory";
-    if (rows < FEWEST || rows > MOST)
-        return "c must have one batch and 5 to 64 rows";
+    if (rows < fewest_of(op->b.dtype) || rows > MOST)
+        return "c must have one batch and 5 to 64 rows, or 4 beside q4_0, or 3 beside q8_0";
     if (m->k == 0 || m->k % TILES_NUMBERS || m->k > INT32_MAX / 64 || m->n > INT32_MAX / 64)
         return "k must be a multiple of 256, and n and k not too large";
     if (!is_aligned(op, m))

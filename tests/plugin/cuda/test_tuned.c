@@ -465,6 +465,9 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
         { "int8", HW_F16, 1, "gemv_f16" },
         { "int8", HW_Q8_0, 1, "gemv_int8_q8_0" },
         { "int8", HW_Q8_0, 2, "gemv_int8_few_q8_0" },
+        { "int8", HW_Q8_0, 3, "tiles_round tiles_8_q8_0" },
+        { "int8", HW_Q4_0, 3, "gemv_int8_few_q4_0" },
+        { "int8", HW_Q4_0, 4, "tiles_round tiles_8_q4_0" },
         { "int8", HW_Q4_K, 4, "gemv_int8_few_q4_K" },
         { "int8", HW_Q4_K, 5, "tiles_round tiles_8_q4_K" },
         { "int8", HW_Q6_K, 9, "tiles_round tiles_16_q6_K" },
@@ -520,7 +523,7 @@ static void rows_are_where_they_should_be(void **state)
     close_all(state);
     open_with(&(struct hw_options){
         .size = sizeof(struct hw_options), .backends = "cuda", .precision = "int8" });
-    const struct hw_matmul few = product(HW_Q8_0, TOKENS);
+    const struct hw_matmul few = product(HW_Q4_K, TOKENS);
     ok(hw_matmul(queue, &few));
     assert_int_equal(seen[0].gemv.tokens, TOKENS);
     assert_int_equal(seen[0].gemv.a_stride, COLS * 4);
