@@ -252,6 +252,43 @@ static void multiply_bytes(const struct part *p, const struct source *k)
     }
 }
 
+/* ---- weights ---- */
+
+/* As much of weigh() as BLOCK rows need, each of which has a piece of a vector of scores: nothing
+ * waits for a vector of numbers that were stored one by one. */
+static void weigh_pieces(const struct part *p)
+{
+    const int64_t all = whole(p->n, KEYS) * BLOCK;
+    float apart[3][LANES];
+    for (int64_t k = p->n; k % KEYS; k++)
+        for (int r = 0; r < BLOCK; r++)
+            p->score[place_of(BLOCK, r, k)] = -INFINITY;
+    vf most = vf_set(-INFINITY), sum = vf_set(0);
+    for (int64_t i = 0; i < all; i += LANES)
+        most = vf_max(vf_load(p->score + i), most);
+    const vf before = vf_set_pieces(&p->row->top, sizeof *p->row);
+    const vf top = vf_max(vf_greatest_of_pieces(most), before);
+    const vf from = vf_if_less(vf_set(-INFINITY), top, top, vf_set(0));
+    const vf shrink = vf_exp(vf_if_less(before, top, before - from, vf_set(0)));
+    for (int64_t i = 0; i < all; i += LANES) {
+        const vf weight = vf_exp(vf_load(p->score + i) - from);
+        vf_store(p->score + i, weight);
+        sum += weight;
+    }
+    sum = vf_fma(vf_set_pieces(&p->row->sum, sizeof *p->row), shrink,
+                 vf_sum_of_pieces(sum));
+    vf_store(apart[0], top);
+    vf_store(apart[1], sum);
+    vf_store(apart[2], shrink);
+    for (int r = 0; r < BLOCK; r++) {
+        const float factor = apart[2][r * KEYS];
+        p->row[r].top = apart[0][r * KEYS];
+        p->row[r].sum = apart[1][r * KEYS];
+        if (factor != 1.0f)
+            rescale(p->out + r * p->value_dim, p->value_dim, factor);
+    }
+}
+
 /* ---- weighted values ---- */
 
 /* The weights of a run's codes, as bytes, and the step that they count, in the lanes of each row's
@@ -411,7 +448,8 @@ static void attend_in_bytes(const struct part *p, int rows)
         attend_part(p, rows);
         return;
     }
-    weigh_part(p, rows);
+    adjust_part(p, rows);
+    weigh_pieces(p);
     gather_bytes(p, &v);
 }
 #else

@@ -361,20 +361,20 @@ static part_fn *const gathers[CACHE_TYPE_END][BLOCK] = { CACHE_TYPES(X) };
 #undef BY_ROWS
 #undef BY_ROWS_OF
 
-/* Products become weights. */
-static void weigh_part(const struct part *p, int rows)
+/* Products become scores. */
+static void adjust_part(const struct part *p, int rows)
 {
     const struct attention_args *a = p->a;
     if (a->softcap > 0.0f || a->bias_type || a->has_slopes)
         adjusts[rows - 1](p);
-    weighs[rows - 1](p);
 }
 
 /* Adds the keys of a part of 1, 2 or 4 rows to what its rows have seen. */
 static void attend_part(const struct part *p, int rows)
 {
     multiplies[p->a->k_type][rows - 1](p);
-    weigh_part(p, rows);
+    adjust_part(p, rows);
+    weighs[rows - 1](p);
     gathers[p->a->v_type][rows - 1](p);
 }
 

@@ -55,6 +55,7 @@
  *
  * Pieces of 16 bytes, if HAS_PIECES; a vector has four, and DOT_ZERO is 128:
  *   vf_set_piece(p)       the piece at p in each
+ *   vf_set_pieces(p, n)   one of four numbers in each, which are n bytes apart
  *   vi_load_two(p, n)     two halves of a vector, which begin n bytes apart
  *   vi_set_halves(low, high)   all words of the first half `low`, of the other one `high`
  *   vi_turn_bytes(v)      of four vectors: byte i of a piece of v[j] becomes byte j of word i % 4

@@ -293,6 +293,18 @@ INLINE vf vf_set_piece(const float *p)
     return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
 }
 
+INLINE vf vf_set_pieces(const float *p, int64_t stride)
+{
+    const char *at = (const char *)p;
+    vf v = _mm512_setzero_ps();
+    EACH (i, 4) {
+        float x;
+        __builtin_memcpy(&x, at + i * stride, sizeof x);
+        v = _mm512_mask_mov_ps(v, (__mmask16)(15 << 4 * i), vf_set(x));
+    }
+    return v;
+}
+
 INLINE vi vi_load_two(const void *p, int64_t stride)
 {
     const char *at = p;
