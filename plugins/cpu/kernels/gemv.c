@@ -20,21 +20,27 @@ enum {
     SUMS = 24,
     DOT_ROWS = 8,
 #if defined(HAS_PAIRS)
-    ONCE_ROWS = 4,   /* more are two halves: in one go, they would wait for memory */
+    ONCE_ROWS = 4, /* more are two halves: in one go, they would wait for memory */
 #else
     ONCE_ROWS = DOT_ROWS,
 #endif
 #endif
+/* HALVES_FROM to HALVES_TO rows of a are two halves, if two strips have at most so many bytes,
+ * which the second-level cache holds beside these: see in_halves() */
 #if defined(__AVX512F__)
-    HALVES_FROM = 4, /* to HALVES_TO rows of a: see in_halves() */
+    HALVES_FROM = 4,
     HALVES_TO = 5,
+    TWO_STRIPS = 768 << 10,
+#elif defined(__AVX2__)
+    HALVES_FROM = 3,
+    HALVES_TO = 4,
+    TWO_STRIPS = 640 << 10,
 #else
     HALVES_FROM = 1, /* none */
     HALVES_TO = 0,
+    TWO_STRIPS = 0,
 #endif
     UNCACHED = 32 << 20, /* bytes of b that caches are taken not to hold */
-    /* bytes of b that are in the second-level cache together, at most, beside halves */
-    TWO_STRIPS = 768 << 10,
     MOST_DOTS = DOT_ROWS > ONCE_ROWS ? DOT_ROWS : ONCE_ROWS,
     AT_ONCE = 4, /* rows of b: more are more streams than the processor follows */
     COLS = 24,   /* of c in a group: whole steps of 1, 2, 3 and 4 rows of b */
@@ -387,7 +393,7 @@ static void copy_rows(const struct plan *plan, int64_t first, int64_t end, uint3
 }
 
 /* Whether rows of a that could be multiplied in one go are two halves. If b is f32 in memory, that
- * takes 6 to 25 % less time; from a cache, half as long again (AMD EPYC Zen 4). */
+ * takes 3 to 25 % less time; from a cache, half as long again (AMD EPYC Zen 4). */
 static bool in_halves(const struct matmul_args *a)
 {
     const double row = (double)a->k * sizeof(float);
