@@ -5,8 +5,8 @@
  * A group computes one tile of c after the other. One thread of its first warpgroup keeps a ring of
  * steps along k filled (TMA); each of the other warpgroups multiplies 64 rows of the tile. A warp
  * stores its part of c through shared memory (TMA, too), while the ring fills for the next tile.
- * The copies fill with zeros what is outside of a and b, and write nothing outside of c. Where a has
- * fewer rows than a tile, the other rows of the tile are whatever was in shared memory.
+ * Where c is smaller than a tile, copies fill with zeros what is outside of b, and write nothing
+ * outside of c; rows outside of a are whatever was in shared memory.
  *
  * matmul_convert.cu makes 16 bits of other types first.
  *
@@ -130,12 +130,25 @@ template <int STEPS> FUNC void next(struct turn *t)
     }
 }
 
+/* A tile that would reach beyond c begins sooner, where c has room for it: copies of what is outside
+ * of a and b take longer, and what two tiles compute is the same, bit for bit. */
+template <int ROWS, int COLS>
+FUNC struct corner corner_inside(const struct wgmma_args *s, const struct group *g, int tile)
+{
+    struct corner at = corner_of<ROWS, COLS>(g->tiles, tile);
+    if (at.row > s->m - ROWS && s->m > ROWS)
+        at.row = s->m - ROWS;
+    if (at.col > s->n - COLS && s->n > COLS)
+        at.col = s->n - COLS;
+    return at;
+}
+
 template <int ROWS, int COLS, int STEPS>
 FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
 {
     struct turn turn = { 0, 1 };
     for (int tile = group_id(); tile < g->tiles.down * g->tiles.across; tile += group_count()) {
-        const struct corner at = corner_of<ROWS, COLS>(g->tiles, tile);
+        const struct corner at = corner_inside<ROWS, COLS>(s, g, tile);
         for (int i = 0; i < g->steps; i++) {
             const u32 a = g->ring + turn.step * WGMMA_STEP_BYTES(ROWS, COLS);
             const u32 full = g->full + turn.step * 8;
@@ -270,7 +283,7 @@ FUNC void compute_tiles(const struct wgmma_args *s, const struct group *g)
     float sum[COLS / 2];
     int used = 0;
     for (int tile = group_id(); tile < g->tiles.down * g->tiles.across; tile += group_count()) {
-        struct corner at = corner_of<ROWS, COLS>(g->tiles, tile);
+        struct corner at = corner_inside<ROWS, COLS>(s, g, tile);
         multiply_tile<TYPE, ROWS, COLS, STEPS>(sum, g, &turn, warpgroup * 64 * WGMMA_STEP * 2,
                                                thread % 128 == 0);
         at.row += warp * WGMMA_STORE_ROWS;
