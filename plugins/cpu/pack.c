@@ -222,6 +222,18 @@ uint64_t packed_panel_bytes(int32_t dtype, int64_t k)
     return (uint64_t)bytes;
 }
 
+struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels)
+{
+    const struct form form = form_of(dtype);
+    const int64_t all = k / form.elements, units = PACKED_PART / form.elements,
+                  count = (all + units - 1) / units;
+    return (struct packed_parts){ .panels = panels,
+                                  .count = count,
+                                  .units = units,
+                                  .last_units = all - (count - 1) * units,
+                                  .unit_bytes = form.bytes };
+}
+
 enum { NEAR = 16 }; /* words that are moved of one row before the next */
 
 /* Words first .. first + count - 1 of each row, of `size` bytes: 2 or 4, a constant. */
@@ -350,8 +362,34 @@ int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
 struct packing {
     struct packed_rows all; /* of the whole matrix */
     char *to;
-    uint64_t panel_bytes;
+    int64_t panels, panel_bytes;
 };
+
+/* Panel `number` of a group of blocks. */
+static void pack_parts(const struct packed_rows *from, char *group,
+                       const struct packed_parts *parts, int64_t number)
+{
+    const int64_t block = hw_dtype_bytes(from->dtype);
+    for (int64_t part = 0; part < parts->count; part++) {
+        struct packed_rows some = *from;
+        some.rows = (const char *)from->rows + part * parts->units * block;
+        some.k = packed_units(parts, part) * hw_dtype_block(from->dtype);
+        packed_write(&some, group + packed_at(parts, part, number));
+    }
+}
+
+static void pack_panel(const struct packing *packing, const struct packed_rows *from,
+                       int64_t i)
+{
+    const int64_t number = i % PACKED_GROUP, left = packing->panels - (i - number);
+    if (float_bytes(from->dtype)) {
+        packed_write(from, packing->to + i * packing->panel_bytes);
+        return;
+    }
+    const struct packed_parts parts =
+        packed_parts_of(from->dtype, from->k, left < PACKED_GROUP ? left : PACKED_GROUP);
+    pack_parts(from, packing->to + (i - number) * packing->panel_bytes, &parts, number);
+}
 
 static void pack_panels(void *user, int64_t first, int64_t end, uint32_t thread)
 {
@@ -362,7 +400,7 @@ static void pack_panels(void *user, int64_t first, int64_t end, uint32_t thread)
         const int64_t left = some.count - i * PACKED_ROWS;
         some.rows = (const char *)some.rows + i * PACKED_ROWS * some.stride;
         some.count = left < PACKED_ROWS ? left : PACKED_ROWS;
-        packed_write(&some, packing->to + (uint64_t)i * packing->panel_bytes);
+        pack_panel(packing, &some, i);
     }
 }
 
@@ -381,10 +419,11 @@ int32_t pack_weights(void *queue, const struct hw_tensor *dst, const struct hw_t
                  .k = src->extent[1],
                  .dtype = src->dtype },
         .to = hw_tensor_address(dst),
-        .panel_bytes = packed_panel_bytes(src->dtype, src->extent[1]),
+        .panels = panels_of(src),
+        .panel_bytes = (int64_t)packed_panel_bytes(src->dtype, src->extent[1]),
     };
     const struct team_work work = {
-        .fn = pack_panels, .user = &packing, .count = panels_of(src), .grain = 4
+        .fn = pack_panels, .user = &packing, .count = packing.panels, .grain = 4
     };
     team_run(team, &work);
     return HW_OK;

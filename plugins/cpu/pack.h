@@ -7,8 +7,13 @@
  * A panel of f32 or f16 is [K][16]. One of bf16 is [K/2][16][2]: words of 4 bytes have two
  * neighbours along K, as instructions for bf16 take them; an odd K is filled up with zeros.
  *
- * A panel of a block type is a sequence of units along K, which are GGML's blocks: of 32 elements,
- * or of 256 in 8 runs of 32. A unit is a head and its runs. Numbers of all rows are neighbours
+ * Panels of a block type are cut along K into parts of PACKED_PART elements, and PACKED_GROUP
+ * neighbouring panels are a group: the first parts of all of them, then the second ones, and so
+ * on. The last part may be shorter, and the last group may have fewer panels. A core that reads a
+ * group reads one stream, and uses what is in its first cache of each row of a for all panels.
+ *
+ * A part of a panel is a sequence of units along K, which are GGML's blocks: of 32 elements, or of
+ * 256 in 8 runs of 32. A unit is a head and its runs. Numbers of all rows are neighbours
  * everywhere:
  *
  *   head  16 scales (f16); where the type has minima, 16 of these
@@ -37,6 +42,8 @@ enum {
     PACKED_ROWS = 16,           /* of a panel */
     PACKED_RUN = 32,            /* elements of a run along K */
     PACKED_MOST_ELEMENTS = 256, /* of a unit */
+    PACKED_PART = 512,          /* elements of a part along K: whole units of each type */
+    PACKED_GROUP = 8,           /* panels whose parts lie together */
     PACKED_WORDS = 4,           /* bytes of a word */
     PACKED_LINE = 64,           /* bytes of a line */
     PACKED_SCALES = 32,         /* bytes of 16 scales */
@@ -65,10 +72,31 @@ enum {
  * not below 2^63. */
 uint64_t packed_panel_bytes(int32_t dtype, int64_t k);
 
-/* The layout id of hw_tensor.layout. */
-#define PACKED_LAYOUT 1
+/* The parts of panels that are a group: `count` of each, of `units` units, but for the last one. */
+struct packed_parts {
+    int64_t panels, count, units, last_units;
+    int64_t unit_bytes;
+};
+struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels);
 
-/* What is packed into a panel: `count` rows (1 to 16), which begin `stride` bytes apart. */
+static inline int64_t packed_units(const struct packed_parts *parts, int64_t part)
+{
+    return part + 1 < parts->count ? parts->units : parts->last_units;
+}
+
+/* Where a part of panel `number` begins, in bytes from the start of the group. */
+static inline int64_t packed_at(const struct packed_parts *parts, int64_t part,
+                                int64_t number)
+{
+    return (part * parts->units * parts->panels + number * packed_units(parts, part)) *
+           parts->unit_bytes;
+}
+
+/* The layout id of hw_tensor.layout. */
+#define PACKED_LAYOUT 2
+
+/* What is packed into a panel, or into a part of one: `count` rows (1 to 16), which begin `stride`
+ * bytes apart. */
 struct packed_rows {
     const void *rows;
     int64_t stride, count, k;

@@ -122,12 +122,23 @@ INLINE void fetch_run(const uint8_t *run, int bytes)
         ASK_FOR(run, AHEAD + i, TO_SECOND_CACHE);
 }
 
+/* Asks for the lines of a run that will be needed in its place, `ahead` bytes later, into the first
+ * cache. */
+INLINE void fetch_lines(const uint8_t *run, int bytes, int64_t ahead)
+{
+    enum { TO_FIRST_CACHE = 3 };
+    UNROLL
+    for (int i = 0; i < bytes; i += PACKED_LINE)
+        ASK_FOR(run, ahead + i, TO_FIRST_CACHE);
+}
+
 /* ---- products in floats ---- */
 
-/* TILE_ROWS x `tokens` sums: rows of b, of `units` units, times rows of floats. */
+/* Adds to TILE_ROWS x `tokens` sums: rows of b, of `units` units, times rows of floats. */
 struct float_tile {
     const uint8_t *panel[PANELS];
     int64_t units;
+    int64_t ahead; /* how far ahead lines of panels are asked for, in bytes; 0: not */
     const float *x;
     int64_t stride; /* of x, in floats */
     float *sums;    /* [tokens][TILE_ROWS] */
@@ -145,16 +156,23 @@ INLINE vf numbers_of(int type, vi words, int j)
     return vf_of_vi(vi_shr(words, 8 * j) & vi_set(255));
 }
 
-INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
+/* A single sum would wait for itself: where there is room, two are added up in turns. */
+INLINE int float_sums(const int tokens, const int vectors)
+{
+    return vectors < VECTORS && tokens <= 2 ? 2 : 1;
+}
+
+INLINE void float_run(int type, const int tokens, const int vectors, vf sum[][VECTORS],
                       const struct factors *f, const uint8_t *const codes[PANELS],
                       const float *const x[])
 {
     const uint32_t zero = (uint32_t)zero_code(type, PACKED_FLIP);
+    const int sums = float_sums(tokens, vectors);
     UNROLL
     for (int g = 0; g < PACKED_RUN / PACKED_WORDS; g++) {
         vi words[VECTORS];
         UNROLL
-        for (int v = 0; v < VECTORS; v++) {
+        for (int v = 0; v < vectors; v++) {
             words[v] = codes_of(type, codes[v / PARTS], g, v);
             if (zero)
                 words[v] ^= vi_set((int32_t)(zero * 0x01010101u));
@@ -163,7 +181,7 @@ INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
         for (int j = 0; j < PACKED_WORDS; j++) {
             vf w[VECTORS];
             UNROLL
-            for (int v = 0; v < VECTORS; v++) {
+            for (int v = 0; v < vectors; v++) {
                 const vf numbers = numbers_of(type, words[v], j),
                          scale = f->scale[v][g / 4];
                 w[v] = numbers * scale;
@@ -174,46 +192,57 @@ INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
             for (int t = 0; t < tokens; t++) {
                 const vf a = vf_set(x[t][g * PACKED_WORDS + j]);
                 UNROLL
-                for (int v = 0; v < VECTORS; v++)
-                    sum[t][v] = vf_fma(w[v], a, sum[t][v]);
+                for (int v = 0; v < vectors; v++) {
+                    vf *to = &sum[t][v + j % sums * vectors];
+                    *to = vf_fma(w[v], a, *to);
+                }
             }
         }
     }
 }
 
-INLINE void float_tile(int type, const int tokens, const struct float_tile *tile)
+INLINE void float_tile(int type, const int tokens, const int panels,
+                       const struct float_tile *tile)
 {
+    const int vectors = panels * PARTS, sums = float_sums(tokens, vectors);
     const int head = head_bytes(type), run = run_bytes(type);
     const int runs = unit_elements(type) / PACKED_RUN;
     const uint8_t *at[PANELS];
     const float *x[8];
     vf sum[8][VECTORS];
-    for (int p = 0; p < PANELS; p++)
+    UNROLL
+    for (int p = 0; p < panels; p++)
         at[p] = tile->panel[p];
     UNROLL
     for (int t = 0; t < tokens; t++) {
         x[t] = tile->x + t * tile->stride;
         UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            sum[t][v] = vf_set(0);
+        for (int v = 0; v < vectors * sums; v++)
+            sum[t][v] = v < vectors ? vf_load(tile->sums + t * TILE_ROWS + v * LANES)
+                                    : vf_set(0);
     }
     for (int64_t u = 0; u < tile->units; u++) {
         const uint8_t *heads[PANELS];
-        for (int p = 0; p < PANELS; p++) {
+        UNROLL
+        for (int p = 0; p < panels; p++) {
             heads[p] = at[p];
             at[p] += head;
         }
         for (int r = 0; r < runs; r++) {
             const uint8_t *codes[PANELS];
             struct factors f;
-            for (int p = 0; p < PANELS; p++) {
+            UNROLL
+            for (int p = 0; p < panels; p++) {
                 codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
-                if (tokens == 1)
+                if (tokens <= 2)
                     fetch_run(at[p], run);
+                else if (tile->ahead)
+                    fetch_lines(at[p], run, tile->ahead);
             }
-            factors_of(type, VECTORS, &f, heads, at);
-            float_run(type, tokens, sum, &f, codes, x);
-            for (int p = 0; p < PANELS; p++)
+            factors_of(type, vectors, &f, heads, at);
+            float_run(type, tokens, vectors, sum, &f, codes, x);
+            UNROLL
+            for (int p = 0; p < panels; p++)
                 at[p] += run;
             UNROLL
             for (int t = 0; t < tokens; t++)
@@ -223,8 +252,22 @@ INLINE void float_tile(int type, const int tokens, const struct float_tile *tile
     UNROLL
     for (int t = 0; t < tokens; t++) {
         UNROLL
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++) {
+            if (sums > 1)
+                sum[t][v] += sum[t][vectors + v];
             vf_store(tile->sums + t * TILE_ROWS + v * LANES, sum[t][v]);
+        }
+    }
+}
+
+/* Panel after panel, for one or two rows of a: a single stream is what memory delivers fastest. */
+INLINE void few_floats(int type, const int tokens, const struct float_tile *tile)
+{
+    struct float_tile part = *tile;
+    for (int p = 0; p < PANELS; p++) {
+        part.panel[0] = tile->panel[p];
+        part.sums = tile->sums + p * PACKED_ROWS;
+        float_tile(type, tokens, 1, &part);
     }
 }
 
@@ -240,24 +283,111 @@ static inline void put_row(const struct plan *plan, int64_t r, int64_t col,
     put_sums(&to, col, TILE_ROWS, sums);
 }
 
-static inline int64_t tiles_across(const struct plan *plan)
+static inline bool is_packed(const struct plan *plan)
 {
-    const int64_t n = plan->lowered.args.matmul.n;
-    return n / TILE_ROWS + (n % TILE_ROWS != 0);
+    return ((const struct hw_matmul *)plan->op)->b.layout != 0;
 }
 
-static inline int64_t units_of(const struct plan *plan)
+/* The rows of b that a thread multiplies by rows of a: a packed group, or those of a tile, of which
+ * it makes panels, in a single part. */
+struct strip {
+    const char *at; /* packed, or the first row */
+    struct packed_parts parts;
+    int64_t tiles, col, cols; /* the first column, and how many there are */
+};
+
+static inline int64_t strip_panels(const struct plan *plan)
+{
+    return is_packed(plan) ? PACKED_GROUP : PANELS;
+}
+
+/* How many strips a matrix has. */
+static inline int64_t strips_across(const struct plan *plan)
+{
+    const int64_t n = plan->lowered.args.matmul.n, cols = strip_panels(plan) * PACKED_ROWS;
+    return n / cols + (n % cols != 0);
+}
+
+/* Strip `i` of a matrix. */
+static inline struct strip find_strip(const struct plan *plan, int64_t matrix, int64_t i)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    return m->k / hw_dtype_block(m->b_type);
+    const int64_t most = strip_panels(plan) * PACKED_ROWS, col = i * most,
+                  cols = m->n - col < most ? m->n - col : most,
+                  panels = (cols + PACKED_ROWS - 1) / PACKED_ROWS;
+    const char *b = matrix_of_b(plan, matrix);
+    struct strip strip = { .at = b + col * m->b.stride[2],
+                           .parts = packed_parts_of(m->b_type, m->k, panels),
+                           .tiles = (panels + PANELS - 1) / PANELS,
+                           .col = col,
+                           .cols = cols };
+    if (is_packed(plan)) {
+        strip.at = b + col / PACKED_ROWS * (int64_t)packed_panel_bytes(m->b_type, m->k);
+    } else {
+        strip.parts.units = strip.parts.last_units = m->k / hw_dtype_block(m->b_type);
+        strip.parts.count = 1;
+    }
+    return strip;
 }
 
-/* The bytes of the panels of a tile that a thread has to pack. */
+/* The bytes of the panels that a thread has to make. */
 static inline uint64_t own_panel_bytes(const struct plan *plan)
 {
-    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
-    return b->layout ? 0
-                     : PANELS * packed_panel_bytes(b->dtype, plan->lowered.args.matmul.k);
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    return is_packed(plan) ? 0 : PANELS * packed_panel_bytes(m->b_type, m->k);
+}
+
+/* `count` parts of equal size of the panels of a strip, one after the other. */
+struct parts {
+    const uint8_t *at;
+    int64_t panels, count, units, bytes; /* units, bytes: of a part of one panel */
+};
+
+static inline struct parts find_parts(const struct strip *strip, int64_t first,
+                                      int64_t count)
+{
+    const int64_t units = packed_units(&strip->parts, first);
+    return (struct parts){ .at = (const uint8_t *)strip->at +
+                                 packed_at(&strip->parts, first, 0),
+                           .panels = strip->parts.panels,
+                           .count = count,
+                           .units = units,
+                           .bytes = units * strip->parts.unit_bytes };
+}
+
+/* Makes the panels of a strip. */
+static inline struct parts make_parts(const struct plan *plan, const struct strip *strip,
+                                      uint8_t *own)
+{
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    const int64_t bytes = strip->parts.units * strip->parts.unit_bytes;
+    struct packed_rows from = {
+        .rows = strip->at, .stride = m->b.stride[2], .k = m->k, .dtype = m->b_type
+    };
+    uint8_t *to = own;
+    for (int64_t left = strip->cols; left > 0; left -= PACKED_ROWS, to += bytes) {
+        from.count = left < PACKED_ROWS ? left : PACKED_ROWS;
+        write_panel(&from, to);
+        from.rows = (const char *)from.rows + PACKED_ROWS * from.stride;
+    }
+    return (struct parts){ own, strip->parts.panels, 1, strip->parts.units, bytes };
+}
+
+/* The panels of tile `i`. A panel beyond the last one is that again. */
+static inline void find_panels(const struct parts *parts, int64_t i,
+                               const uint8_t *panel[PANELS])
+{
+    for (int p = 0; p < PANELS; p++) {
+        const int64_t number = i * PANELS + p;
+        panel[p] = parts->at +
+                   (number < parts->panels ? number : i * PANELS) * parts->bytes;
+    }
+}
+
+/* From the end of a part of a panel to its next one. */
+static inline int64_t part_gap(const struct parts *parts)
+{
+    return (parts->panels - 1) * parts->bytes;
 }
 
 /* Fills in all but `run`, `groups` and what these need. Returns NULL, or why not. */
@@ -269,7 +399,7 @@ static inline const char *plan_blocks(struct plan *plan, const struct kernel_row
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;
-    if (op->b.layout > PACKED_LAYOUT ||
+    if ((op->b.layout && op->b.layout != PACKED_LAYOUT) ||
         !packed_panel_bytes(op->b.dtype, PACKED_MOST_ELEMENTS))
         return "b: not blocks that this row knows";
     if (op->b.layout && plan->groups > 0 && matrices_of(plan).count > 1)
@@ -277,35 +407,6 @@ static inline const char *plan_blocks(struct plan *plan, const struct kernel_row
     if ((double)rows_of(plan) * (double)m->k > 0x1p42)
         return "too many rows to prepare at once";
     return NULL;
-}
-
-/* The panels of tile `i` of a matrix; those that are not packed yet are written to `own`. A panel
- * beyond the last one is that again. */
-static inline void find_panels(const struct plan *plan, int64_t matrix, int64_t i,
-                               void *own, const uint8_t *panel[PANELS])
-{
-    const struct matmul_args *m = &plan->lowered.args.matmul;
-    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
-    const int64_t bytes = (int64_t)packed_panel_bytes(b->dtype, m->k);
-    char *from = matrix_of_b(plan, matrix);
-    for (int p = 0; p < PANELS; p++) {
-        const int64_t row = (i * PANELS + p) * PACKED_ROWS, left = m->n - row;
-        if (left <= 0) {
-            panel[p] = panel[0];
-        } else if (b->layout) {
-            panel[p] = (const uint8_t *)from + row / PACKED_ROWS * bytes;
-        } else {
-            uint8_t *to = (uint8_t *)own + p * bytes;
-            write_panel(
-                &(struct packed_rows){ .rows = from + row * m->b.stride[2],
-                                       .stride = m->b.stride[2],
-                                       .count = left < PACKED_ROWS ? left : PACKED_ROWS,
-                                       .k = m->k,
-                                       .dtype = b->dtype },
-                to);
-            panel[p] = to;
-        }
-    }
 }
 
 #endif

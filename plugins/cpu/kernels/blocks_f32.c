@@ -35,23 +35,23 @@ struct tiles {
 #define X(NAME, name, elements, head, run)                                                 \
     static void one_##name(const struct float_tile *tile)                                  \
     {                                                                                      \
-        float_tile(HW_##NAME, 1, tile);                                                    \
+        few_floats(HW_##NAME, 1, tile);                                                    \
     }                                                                                      \
     static void two_##name(const struct float_tile *tile)                                  \
     {                                                                                      \
-        float_tile(HW_##NAME, 2, tile);                                                    \
+        few_floats(HW_##NAME, 2, tile);                                                    \
     }                                                                                      \
     static void three_##name(const struct float_tile *tile)                                \
     {                                                                                      \
-        float_tile(HW_##NAME, 3, tile);                                                    \
+        float_tile(HW_##NAME, 3, PANELS, tile);                                            \
     }                                                                                      \
     static void four_##name(const struct float_tile *tile)                                 \
     {                                                                                      \
-        float_tile(HW_##NAME, 4, tile);                                                    \
+        float_tile(HW_##NAME, 4, PANELS, tile);                                            \
     }                                                                                      \
     static void most_##name(const struct float_tile *tile)                                 \
     {                                                                                      \
-        float_tile(HW_##NAME, TOKENS, tile);                                               \
+        float_tile(HW_##NAME, TOKENS, PANELS, tile);                                       \
     }
 PACKED_TYPES(X)
 #undef X
@@ -84,26 +84,64 @@ static int64_t some_rows(const struct tiles *tiles, const struct float_tile *til
     return n;
 }
 
-/* A group: all rows of a matrix of c, in the columns of a tile of b. */
-static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+enum { ROWS_OF_GROUP = 64 * TOKENS }; /* of a */
+
+/* Adds up the sums of rows first .. end - 1 in a strip: [tile][rows][TILE_ROWS]. */
+static void multiply_strip(const struct plan *plan, const struct strip *strip,
+                           int64_t first, int64_t end, float *sums, uint8_t *panels)
 {
-    const struct matmul_args *m = &plan->lowered.args.matmul;
-    const struct tiles tiles = tiles_of(m->b_type);
-    const int64_t rows = matrices_of(plan).rows, across = tiles_across(plan);
-    float sums[TOKENS * TILE_ROWS];
-    for (int64_t i = first; i < end; i++) {
-        struct float_tile tile = { .units = units_of(plan),
-                                   .stride = float_pitch(plan),
-                                   .sums = sums };
-        const int64_t matrix = i / across, col = i % across * TILE_ROWS;
-        const int64_t from = matrix * rows, to = from + rows;
-        find_panels(plan, matrix, i % across, plan_own(plan, thread), tile.panel);
-        for (int64_t r = from, n; r < to; r += n) {
-            tile.x = row_of_x(plan, r);
-            n = some_rows(&tiles, &tile, to - r);
-            for (int64_t t = 0; t < n; t++)
-                put_row(plan, r + t, col, sums + t * TILE_ROWS);
+    const struct tiles tiles = tiles_of(plan->lowered.args.matmul.b_type);
+    const int64_t sums_of_tile = (end - first) * TILE_ROWS;
+    memset(sums, 0, (size_t)(strip->tiles * sums_of_tile) * sizeof *sums);
+    for (int64_t i = 0; i < strip->parts.count; i++) {
+        const struct parts part = is_packed(plan) ? find_parts(strip, i, 1)
+                                                  : make_parts(plan, strip, panels);
+        for (int64_t t = 0; t < strip->tiles; t++) {
+            struct float_tile tile = { .units = part.units, .stride = float_pitch(plan) };
+            find_panels(&part, t, tile.panel);
+            for (int64_t r = first; r < end;) {
+                tile.ahead = is_packed(plan) && r == first ? PANELS * part.bytes : 0;
+                tile.x = row_of_x(plan, r) + i * PACKED_PART;
+                tile.sums = sums + t * sums_of_tile + (r - first) * TILE_ROWS;
+                r += some_rows(&tiles, &tile, end - r);
+            }
         }
+    }
+}
+
+static int64_t rows_of_group(const struct plan *plan)
+{
+    const int64_t rows = matrices_of(plan).rows;
+    return rows < ROWS_OF_GROUP ? rows : ROWS_OF_GROUP;
+}
+
+static uint64_t sums_bytes(const struct plan *plan)
+{
+    return (uint64_t)(rows_of_group(plan) * strip_panels(plan) * PACKED_ROWS) *
+           sizeof(float);
+}
+
+/* Rows first .. end - 1 of c, in the columns of a strip. */
+static void multiply_rows(const struct plan *plan, const struct strip *strip, int64_t first,
+                          int64_t end, uint32_t thread)
+{
+    float *sums = plan_own(plan, thread);
+    multiply_strip(plan, strip, first, end, sums, (uint8_t *)sums + sums_bytes(plan));
+    for (int64_t t = 0; t < strip->tiles; t++)
+        for (int64_t r = first; r < end; r++, sums += TILE_ROWS)
+            put_row(plan, r, strip->col + t * TILE_ROWS, sums);
+}
+
+/* A group: some rows of a matrix of c, in the columns of a strip of b. */
+static void run_strips(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+{
+    const int64_t across = strips_across(plan), rows = matrices_of(plan).rows,
+                  some = rows_of_group(plan), down = (rows + some - 1) / some;
+    for (int64_t i = first; i < end; i++) {
+        const int64_t matrix = i / across / down, row = i / across % down * some,
+                      left = rows - row, from = matrix * rows + row;
+        const struct strip strip = find_strip(plan, matrix, i % across);
+        multiply_rows(plan, &strip, from, from + (left < some ? left : some), thread);
     }
 }
 
@@ -112,10 +150,12 @@ const char *PLAN(blocks)(struct plan *plan, const struct kernel_row *row, const 
     const char *why = plan_blocks(plan, row, args);
     if (why || plan->groups == 0)
         return why;
-    plan->run = run_tiles;
-    plan->groups = matrices_of(plan).count * tiles_across(plan);
+    const struct matrices all = matrices_of(plan);
+    const int64_t some = rows_of_group(plan);
+    plan->run = run_strips;
+    plan->groups = all.count * ((all.rows + some - 1) / some) * strips_across(plan);
     plan->work /= 2;
     plan_prepare(plan, prepare_floats, float_row_bytes(plan));
-    plan->own_bytes = own_panel_bytes(plan);
+    plan->own_bytes = sums_bytes(plan) + own_panel_bytes(plan);
     return NULL;
 }

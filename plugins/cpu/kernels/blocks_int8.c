@@ -18,7 +18,7 @@ enum { TOGETHER = 2, TOKENS = 8 };
 enum { TOGETHER = 1, TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
 #endif
 
-/* As many rows of a have sums in registers beside a single panel. */
+/* As many have sums in registers beside a single panel. */
 enum { TOKENS_OF_PANEL = LANES == 16 ? 8 : TOKENS };
 
 /* Beside more rows, weights come faster if they are not asked for as beside one. With AVX-512, that
@@ -55,13 +55,6 @@ INLINE bool set_run(struct run *to, int row, const float *x, int zero, bool halv
     return run.good;
 }
 
-/* Where the rounded rows are, and which of them are not. */
-struct rounded {
-    struct run *runs;
-    int64_t stride; /* from some rows to the next ones, in runs */
-    uint8_t *wrong; /* by row */
-};
-
 /* Where a row is: which of those that lie together, and the number of these. No two matrices have
  * rows that lie together. */
 struct whereabouts {
@@ -84,6 +77,13 @@ static int64_t runs_of(const struct plan *plan)
            (plan->lowered.args.matmul.k / PACKED_RUN);
 }
 
+/* Where the rounded rows are, and which of them are not. */
+struct rounded {
+    struct run *runs;
+    int64_t stride; /* from some rows to the next ones, in runs */
+    uint8_t *wrong; /* by row */
+};
+
 static struct rounded rounded_of(const struct plan *plan)
 {
     struct run *first = plan_shared(plan);
@@ -91,37 +91,54 @@ static struct rounded rounded_of(const struct plan *plan)
                              (uint8_t *)(first + runs_of(plan)) };
 }
 
+enum { PART_RUNS = PACKED_PART / PACKED_RUN };
+
+/* Rounds up to PART_RUNS runs of a row, from the k-th element on. Returns false if bytes cannot
+ * stand for all of them. */
+static bool set_part(struct run *to, const struct matmul_args *m, const struct line *x,
+                     int row, int64_t k)
+{
+    const int zero = zero_code(m->b_type, DOT_ZERO);
+    const bool halves = m->b_type == STORAGE_Q6_K;
+    const int64_t left = (m->k - k) / PACKED_RUN, n = left < PART_RUNS ? left : PART_RUNS;
+    _Alignas(64) float part[PACKED_PART];
+    bool good = true;
+    for (int64_t i = 0; i < n; i++)
+        run_floats(m->a_type, part + i * PACKED_RUN, x, k + i * PACKED_RUN);
+    for (int64_t i = 0; i < n; i++)
+        good &= set_run(&to[i], row, part + i * PACKED_RUN, zero, halves);
+    return good;
+}
+
 static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
                          uint32_t thread)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const struct rounded to = rounded_of(plan);
-    const int zero = zero_code(m->b_type, DOT_ZERO);
     (void)thread;
     for (int64_t r = first; r < end; r++) {
         const struct line x = line_of_a(plan, r);
         const struct whereabouts at = where_is(plan, r);
+        struct run *runs = to.runs + at.number * to.stride;
         bool good = true;
-        for (int64_t i = 0; i < to.stride; i++) {
-            float some[PACKED_RUN];
-            run_floats(m->a_type, some, &x, i * PACKED_RUN);
-            good &= set_run(&to.runs[at.number * to.stride + i], at.row, some, zero,
-                            m->b_type == STORAGE_Q6_K);
-        }
+        for (int64_t k = 0; k < m->k; k += PACKED_PART, runs += PART_RUNS)
+            good &= set_part(runs, m, &x, at.row, k);
         to.wrong[r] = !good;
     }
 }
 
 /* ---- words: a code of a times those of a line ---- */
 
+/* Parts of TILE_ROWS rows of b times those of some rows of a. */
 struct tile {
     const uint8_t *panel[PANELS];
-    int64_t units;
-    const struct run *x; /* the first rows that lie together */
-    int64_t stride;      /* of x, in runs */
-    int64_t last;        /* of x: rows beyond it are that again */
-    bool far;            /* panels come from memory */
-    float *sums;         /* [tokens][TILE_ROWS] */
+    int64_t parts, units, gap; /* of a panel; units: of a part; gap: see part_gap() */
+    const struct run *x;       /* the first rows that lie together */
+    int64_t stride;            /* of x, in runs */
+    int64_t last;              /* of x: rows beyond it are that again */
+    bool far;                  /* panels come from memory */
+    bool ends;                 /* there are no more parts */
+    float *sums;               /* [tokens][TILE_ROWS], to which this is added */
 };
 
 /* Adds to the sums of a tile what integers say about half a run, or about all of it. */
@@ -287,29 +304,55 @@ INLINE bool as_squares(int tokens)
 
 /* ---- tiles ---- */
 
-/* Whether tiles of more rows than MOST_FETCHING ask for lines of panels that are in memory. A run
- * takes so long there that the processor does not see the next ones in time, and rows of a that
- * leave the first cache disturb what it fetches by itself. Lines of q8_0 come faster without. With
- * other sets than AVX-512, nothing was timed. */
-INLINE bool asks_for_lines(int type)
+/* How far ahead tiles of more rows than MOST_FETCHING ask for lines of panels that are in memory,
+ * in bytes: a run takes so long there that the processor does not see the next ones in time. 0: not
+ * at all, since lines of q8_0 come faster so, and nothing was timed on AArch64. */
+INLINE int64_t ahead_of(int type)
 {
-    return LANES == 16 && type != HW_Q8_0;
+    return LANES > 4 && type != HW_Q8_0 ? 3072 : 0;
 }
 
-INLINE void fetch_lines(const uint8_t *run, int bytes)
+/* A unit of the panels of a tile, which begins at `at`. */
+INLINE void multiply_unit(int type, const int tokens, const int panels, vf sum[][VECTORS],
+                          const uint8_t *at[PANELS], const struct run *x[], bool far)
 {
-    enum { AHEAD = 3072, TO_FIRST_CACHE = 3 };
+    const int vectors = panels * PARTS;
+    const int head = head_bytes(type), run = run_bytes(type);
+    const uint8_t *heads[PANELS];
     UNROLL
-    for (int i = 0; i < bytes; i += PACKED_LINE)
-        ASK_FOR(run, AHEAD + i, TO_FIRST_CACHE);
+    for (int p = 0; p < panels; p++) {
+        heads[p] = at[p];
+        at[p] += head;
+    }
+    for (int r = 0; r < unit_elements(type) / PACKED_RUN; r++) {
+        const uint8_t *codes[PANELS];
+        struct factors f;
+        UNROLL
+        for (int p = 0; p < panels; p++) {
+            codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
+            if (tokens <= MOST_FETCHING)
+                fetch_run(at[p], run);
+            else if (far && ahead_of(type))
+                fetch_lines(at[p], run, ahead_of(type));
+        }
+        factors_of(type, vectors, &f, heads, at);
+        if (as_squares(tokens))
+            square_run(type, tokens, sum, &f, codes, x);
+        else
+            multiply_run(type, tokens, vectors, sum, &f, codes, x);
+        UNROLL
+        for (int p = 0; p < panels; p++)
+            at[p] += run;
+        UNROLL
+        for (int t = 0; t < tokens; t++)
+            x[t]++;
+    }
 }
 
 INLINE void multiply_tile(int type, const int tokens, const int panels,
                           const struct tile *tile)
 {
     const int vectors = panels * PARTS;
-    const int head = head_bytes(type), run = run_bytes(type);
-    const int runs = unit_elements(type) / PACKED_RUN;
     const uint8_t *at[PANELS];
     const struct run *x[TOKENS_OF_PANEL];
     vf sum[TOKENS_OF_PANEL][VECTORS];
@@ -323,40 +366,16 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
                (first < tile->last ? first : tile->last) / TOGETHER * tile->stride;
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[t][v] = vf_set(0);
+            sum[t][v] = vf_load(tile->sums + t * TILE_ROWS + v * LANES);
     }
-    for (int64_t u = 0; u < tile->units; u++) {
-        const uint8_t *heads[PANELS];
+    for (int64_t part = 0; part < tile->parts; part++) {
+        for (int64_t u = 0; u < tile->units; u++)
+            multiply_unit(type, tokens, panels, sum, at, x, tile->far);
         UNROLL
-        for (int p = 0; p < panels; p++) {
-            heads[p] = at[p];
-            at[p] += head;
-        }
-        for (int r = 0; r < runs; r++) {
-            const uint8_t *codes[PANELS];
-            struct factors f;
-            UNROLL
-            for (int p = 0; p < panels; p++) {
-                codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
-                if (tokens <= MOST_FETCHING)
-                    fetch_run(at[p], run);
-                else if (asks_for_lines(type) && tile->far)
-                    fetch_lines(at[p], run);
-            }
-            factors_of(type, vectors, &f, heads, at);
-            if (as_squares(tokens))
-                square_run(type, tokens, sum, &f, codes, x);
-            else
-                multiply_run(type, tokens, vectors, sum, &f, codes, x);
-            UNROLL
-            for (int p = 0; p < panels; p++)
-                at[p] += run;
-            UNROLL
-            for (int t = 0; t < tokens; t++)
-                x[t]++;
-        }
+        for (int p = 0; p < panels; p++)
+            at[p] += tile->gap;
     }
-    if (as_squares(tokens))
+    if (as_squares(tokens) && tile->ends)
         end_squares(tokens, sum);
     UNROLL
     for (int t = 0; t < tokens; t++) {
@@ -366,9 +385,8 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     }
 }
 
-/* Panel after panel, for one or two rows of a: a single stream is what memory delivers fastest. So
- * do 8, whose sums fill the registers. */
-INLINE void multiply_few(int type, const int tokens, const struct tile *tile)
+/* Panel after panel: a single stream is what memory delivers fastest. */
+INLINE void multiply_panels(int type, const int tokens, const struct tile *tile)
 {
     struct tile part = *tile;
     for (int p = 0; p < PANELS; p++) {
@@ -380,54 +398,73 @@ INLINE void multiply_few(int type, const int tokens, const struct tile *tile)
 
 /* ---- which tile ---- */
 
-typedef void tile_fn(const struct tile *tile);
+enum { FOUR = TOKENS < 4 ? TOKENS : 4, SIX = TOKENS_OF_PANEL < 6 ? TOKENS_OF_PANEL : 6 };
 
-/* Tiles of one type, for 1, 2, 4 (if that is less) and TOKENS rows of a, for 8 that take panel
- * after panel, if these are faster, and one row in floats. */
+/* A tile, and how many rows of a it has. */
+struct tile_of {
+    void (*multiply)(const struct tile *tile);
+    int64_t rows;
+};
+
+enum { STREAMS = 5 };
+
+/* Tiles of one type that take panel after panel, those that take PANELS at once, and one row in
+ * floats. */
 struct tiles {
-    tile_fn *one, *two, *four, *most, *eight;
+    struct tile_of stream[STREAMS], four, most;
     float_tile_fn *floats;
 };
 
+#define STREAM(NAME, name, size, tokens)                                                   \
+    static void size##_##name(const struct tile *tile)                                     \
+    {                                                                                      \
+        multiply_panels(HW_##NAME, tokens, tile);                                          \
+    }
 #define X(NAME, name, elements, head, run)                                                 \
-    static void one_##name(const struct tile *tile)                                        \
+    STREAM(NAME, name, one, 1)                                                             \
+    STREAM(NAME, name, two, 2)                                                             \
+    STREAM(NAME, name, four, FOUR)                                                         \
+    STREAM(NAME, name, six, SIX)                                                           \
+    STREAM(NAME, name, eight, TOKENS_OF_PANEL)                                             \
+    static void wide_four_##name(const struct tile *tile)                                  \
     {                                                                                      \
-        multiply_few(HW_##NAME, 1, tile);                                                  \
+        multiply_tile(HW_##NAME, FOUR, PANELS, tile);                                      \
     }                                                                                      \
-    static void two_##name(const struct tile *tile)                                        \
-    {                                                                                      \
-        multiply_few(HW_##NAME, 2, tile);                                                  \
-    }                                                                                      \
-    static void four_##name(const struct tile *tile)                                       \
-    {                                                                                      \
-        multiply_tile(HW_##NAME, TOKENS < 4 ? TOKENS : 4, PANELS, tile);                   \
-    }                                                                                      \
-    static void eight_##name(const struct tile *tile)                                      \
-    {                                                                                      \
-        multiply_few(HW_##NAME, TOKENS_OF_PANEL, tile);                                    \
-    }                                                                                      \
-    static void most_##name(const struct tile *tile)                                       \
+    static void wide_most_##name(const struct tile *tile)                                  \
     {                                                                                      \
         multiply_tile(HW_##NAME, TOKENS, PANELS, tile);                                    \
     }                                                                                      \
     static void floats_##name(const struct float_tile *tile)                               \
     {                                                                                      \
-        float_tile(HW_##NAME, 1, tile);                                                    \
+        few_floats(HW_##NAME, 1, tile);                                                    \
     }
 PACKED_TYPES(X)
 #undef X
+#undef STREAM
+
+/* Where registers have room for fewer rows, two of them are the same. */
+#define TILES(name)                                                                        \
+    {                                                                                      \
+        { { one_##name, 1 },                                                               \
+          { two_##name, 2 },                                                               \
+          { four_##name, FOUR },                                                           \
+          { (int)SIX > (int)FOUR ? six_##name : four_##name, SIX },                        \
+          { (int)TOKENS_OF_PANEL > (int)FOUR ? eight_##name : four_##name,                 \
+            TOKENS_OF_PANEL } },                                                           \
+            { PANELS > 1 ? wide_four_##name : four_##name, FOUR },                         \
+            { PANELS > 1                ? wide_most_##name                                 \
+              : (int)TOKENS > (int)FOUR ? eight_##name                                     \
+                                        : four_##name,                                     \
+              TOKENS },                                                                    \
+            floats_##name                                                                  \
+    }
 
 static struct tiles tiles_of(int type)
 {
     switch (type) {
 #define X(NAME, name, elements, head, run)                                                 \
     case HW_##NAME:                                                                        \
-        return (struct tiles){ one_##name,                                                 \
-                               two_##name,                                                 \
-                               four_##name,                                                \
-                               most_##name,                                                \
-                               asks_for_lines(HW_##NAME) ? eight_##name : NULL,            \
-                               floats_##name };
+        return (struct tiles)TILES(name);
         PACKED_TYPES(X)
 #undef X
     default:
@@ -435,87 +472,184 @@ static struct tiles tiles_of(int type)
     }
 }
 
-/* Multiplies as many of `left` rows as one of the functions takes, and returns how many. Where a
- * tile has 6, 7 and 8 rows are one of 8, if panels are in memory, or two of 4. */
-static int64_t some_rows(const struct tiles *tiles, struct tile *tile, int64_t left)
+/* The tile for the first of `left` rows. From memory, and for one or two rows, panels are a stream.
+ * Where a tile has 6 rows, 7 and 8 are two of 4. */
+static struct tile_of tile_for(const struct tiles *tiles, int64_t left, bool far)
 {
-    const bool both = TOKENS == 6 && (left == 7 || left == 8);
-    const bool eight = both && tile->far && tiles->eight;
-    const bool four = TOKENS > 4 && (left <= 4 || (both && !eight));
-    const int64_t most = left == 1 ? 1 : left == 2 ? 2 : four ? 4 : eight ? 8 : TOKENS;
-    const int64_t n = left < most ? left : most;
-    tile->last = n - 1;
-    (left == 1   ? tiles->one
-     : left == 2 ? tiles->two
-     : four      ? tiles->four
-     : eight     ? tiles->eight
-                 : tiles->most)(tile);
-    tile->far = false;
-    return n;
+    int i = 0;
+    if (!far && left > 2)
+        return left <= 4 || (TOKENS == 6 && (left == 7 || left == 8)) ? tiles->four
+                                                                      : tiles->most;
+    while (i + 1 < STREAMS && tiles->stream[i].rows < left)
+        i++;
+    return tiles->stream[i];
 }
 
 /* ---- groups ---- */
 
-/* A row that was not rounded, as floats, which are in `x`. */
-static void row_in_floats(const struct plan *plan, const struct tiles *tiles,
-                          const struct tile *tile, int64_t r, float *x)
+/* Tiles add up sums of no more than so many rows of a beyond the last one. */
+enum { MORE_ROWS = TOKENS_OF_PANEL - 1 };
+
+/* Where the sums of rows first .. end - 1 in a strip are: [tile][rows + MORE_ROWS][TILE_ROWS]. */
+struct sums {
+    const struct plan *plan;
+    const struct strip *strip;
+    int64_t first, end;
+    float *at;
+};
+
+static int64_t sums_of_tile(const struct sums *to)
 {
-    struct float_tile floats = { .units = tile->units, .x = x, .sums = tile->sums };
-    memcpy(floats.panel, tile->panel, sizeof floats.panel);
-    floats_of_row(plan, r, x);
-    tiles->floats(&floats);
+    return (to->end - to->first + MORE_ROWS) * TILE_ROWS;
 }
 
-/* Rows first .. end - 1 of c, in the columns of a tile of b. */
-static void multiply_rows(const struct plan *plan, struct tile *tile, int64_t col,
-                          int64_t first, int64_t end, float *own)
+/* Adds some parts, from number `first` of the strip on, times rows of a from the r-th on: as many
+ * as a tile takes, whose number is returned. `far`: the parts come from memory. */
+static int64_t add_parts(const struct sums *to, const struct parts *parts, int64_t first,
+                         int64_t r, bool far)
 {
-    const struct tiles tiles = tiles_of(plan->lowered.args.matmul.b_type);
-    const struct rounded x = rounded_of(plan);
-    float sums[TOKENS_OF_PANEL * TILE_ROWS];
-    tile->sums = sums;
-    tile->stride = x.stride;
-    for (int64_t r = first, n; r < end; r += n) {
-        tile->x = x.runs + where_is(plan, r).number * x.stride;
-        n = some_rows(&tiles, tile, end - r);
-        for (int64_t t = 0; t < n; t++)
-            if (!x.wrong[r + t])
-                put_row(plan, r + t, col, sums + t * TILE_ROWS);
-        for (int64_t t = 0; t < n; t++)
-            if (x.wrong[r + t]) {
-                row_in_floats(plan, &tiles, tile, r + t, own);
-                put_row(plan, r + t, col, sums);
-            }
+    const struct rounded x = rounded_of(to->plan);
+    const struct tiles tiles = tiles_of(to->plan->lowered.args.matmul.b_type);
+    const struct tile_of some = tile_for(&tiles, to->end - r, far);
+    const int64_t left = to->end - r, n = left < some.rows ? left : some.rows;
+    struct tile tile = { .parts = parts->count,
+                         .units = parts->units,
+                         .gap = part_gap(parts),
+                         .x = x.runs + where_is(to->plan, r).number * x.stride +
+                              first * PART_RUNS,
+                         .stride = x.stride,
+                         .last = n - 1,
+                         .far = far,
+                         .ends = first + parts->count == to->strip->parts.count,
+                         .sums = to->at + (r - to->first) * TILE_ROWS };
+    for (int64_t i = 0; i < to->strip->tiles; i++, tile.sums += sums_of_tile(to)) {
+        find_panels(parts, i, tile.panel);
+        some.multiply(&tile);
+    }
+    return n;
+}
+
+/* Adds packed parts of equal size. The first rows of a take them in the order in which they lie in
+ * memory. Then they are in a cache for the other rows. */
+static void add_packed(const struct sums *to, int64_t first, int64_t count)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const struct parts part = find_parts(to->strip, first + i, 1);
+        n = add_parts(to, &part, first + i, to->first, true);
+    }
+    const struct parts parts = find_parts(to->strip, first, count);
+    for (int64_t r = to->first + n; r < to->end; r += n)
+        n = add_parts(to, &parts, first, r, false);
+}
+
+/* How many parts of a strip, from `first` on, stay in the cache while rows of a pass by: all of
+ * them have the same size. */
+static int64_t parts_at_once(const struct strip *strip, int64_t first)
+{
+    enum { CACHE = 384 << 10 };
+    const struct packed_parts *all = &strip->parts;
+    const int64_t most = CACHE / (all->panels * all->units * all->unit_bytes) + 1,
+                  whole = all->count - (all->last_units < all->units);
+    return first >= whole ? 1 : whole - first < most ? whole - first : most;
+}
+
+static void make_sums(const struct sums *to, uint8_t *own)
+{
+    const struct strip *strip = to->strip;
+    memset(to->at, 0, (size_t)(strip->tiles * sums_of_tile(to)) * sizeof *to->at);
+    if (is_packed(to->plan)) {
+        for (int64_t i = 0, n; i < strip->parts.count; i += n) {
+            n = parts_at_once(strip, i);
+            add_packed(to, i, n);
+        }
+    } else {
+        const struct parts parts = make_parts(to->plan, strip, own);
+        for (int64_t r = to->first; r < to->end;)
+            r += add_parts(to, &parts, 0, r, false);
     }
 }
 
-/* The rows of a that a group multiplies: few enough that they stay in the cache while tiles of b
- * pass by. If tiles have to be packed first, all rows. */
-static int64_t rows_of_group(const struct plan *plan)
+/* A row that was not rounded, as floats, which are written to `x`. */
+static void row_in_floats(const struct plan *plan, const struct strip *strip, int64_t r,
+                          float *x, uint8_t *panels)
 {
-    enum { CACHE = 384 << 10 };
-    const struct matmul_args *m = &plan->lowered.args.matmul;
-    const struct hw_tensor *b = &((const struct hw_matmul *)plan->op)->b;
-    const int64_t rows = matrices_of(plan).rows,
-                  bytes = m->k / PACKED_RUN * (int64_t)sizeof(struct run) / TOGETHER;
-    const int64_t most = bytes ? CACHE / bytes / TOKENS * TOKENS : rows;
-    return !b->layout || rows <= most ? rows : most < 4 * TOKENS ? 4 * TOKENS : most;
+    float_tile_fn *multiply = tiles_of(plan->lowered.args.matmul.b_type).floats;
+    float sums[PACKED_GROUP * PACKED_ROWS] = { 0 };
+    floats_of_row(plan, r, x);
+    for (int64_t i = 0; i < strip->parts.count; i++) {
+        const struct parts part = is_packed(plan) ? find_parts(strip, i, 1)
+                                                  : make_parts(plan, strip, panels);
+        struct float_tile tile = { .units = part.units, .x = x + i * PACKED_PART };
+        for (int64_t t = 0; t < strip->tiles; t++) {
+            tile.sums = sums + t * TILE_ROWS;
+            find_panels(&part, t, tile.panel);
+            multiply(&tile);
+        }
+    }
+    for (int64_t t = 0; t < strip->tiles; t++)
+        put_row(plan, r, strip->col + t * TILE_ROWS, sums + t * TILE_ROWS);
 }
 
-static void run_tiles(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+/* The rows of a that a group multiplies: few enough that they stay in the cache while strips of b
+ * pass by. If panels have to be made first, they are for more rows. */
+static int64_t rows_of_group(const struct plan *plan)
 {
-    const int64_t across = tiles_across(plan), rows = matrices_of(plan).rows;
-    const int64_t some = rows_of_group(plan), down = (rows + some - 1) / some;
-    const bool is_packed = ((const struct hw_matmul *)plan->op)->b.layout != 0;
-    float *own = plan_own(plan, thread);
+    enum { CACHE = 384 << 10, LEAST = 4 * TOKENS, MOST = 512 / TOKENS * TOKENS };
+    const int64_t rows = matrices_of(plan).rows,
+                  bytes = plan->lowered.args.matmul.k / PACKED_RUN *
+                          (int64_t)sizeof(struct run) / TOGETHER;
+    const int64_t some = bytes && is_packed(plan) ? CACHE / bytes / TOKENS * TOKENS : MOST;
+    const int64_t most = some < LEAST ? LEAST : some < MOST ? some : MOST;
+    return rows < most ? rows : most;
+}
+
+/* The memory of a thread. */
+struct own {
+    float *x;    /* a row in floats */
+    float *sums; /* of the rows of a group, in a strip */
+    uint8_t *panels;
+};
+
+static uint64_t sums_bytes(const struct plan *plan)
+{
+    return (uint64_t)((rows_of_group(plan) + MORE_ROWS) * strip_panels(plan) *
+                      PACKED_ROWS) *
+           sizeof(float);
+}
+
+static struct own own_of(const struct plan *plan, uint32_t thread)
+{
+    float *x = plan_own(plan, thread), *sums = x + float_pitch(plan);
+    return (struct own){ x, sums, (uint8_t *)sums + sums_bytes(plan) };
+}
+
+/* Rows first .. end - 1 of c, in the columns of a strip. */
+static void multiply_rows(const struct plan *plan, const struct strip *strip, int64_t first,
+                          int64_t end, const struct own *own)
+{
+    const uint8_t *wrong = rounded_of(plan).wrong;
+    const struct sums sums = { plan, strip, first, end, own->sums };
+    make_sums(&sums, own->panels);
+    for (int64_t r = first; r < end; r++)
+        if (wrong[r])
+            row_in_floats(plan, strip, r, own->x, own->panels);
+        else
+            for (int64_t t = 0; t < strip->tiles; t++)
+                put_row(plan, r, strip->col + t * TILE_ROWS,
+                        own->sums + t * sums_of_tile(&sums) + (r - first) * TILE_ROWS);
+}
+
+static void run_strips(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+{
+    const int64_t across = strips_across(plan), rows = matrices_of(plan).rows,
+                  some = rows_of_group(plan), down = (rows + some - 1) / some;
+    const struct own own = own_of(plan, thread);
     for (int64_t i = first; i < end; i++) {
-        const int64_t matrix = i / across / down, row = i / across % down * some;
-        const int64_t left = rows - row, from = matrix * rows + row;
-        struct tile tile = { .units = units_of(plan), .far = is_packed };
-        find_panels(plan, matrix, i % across, own + float_pitch(plan),
-                    tile.panel); /* after the floats of a row */
-        multiply_rows(plan, &tile, i % across * TILE_ROWS, from,
-                      from + (left < some ? left : some), own);
+        const int64_t matrix = i / across / down, row = i / across % down * some,
+                      left = rows - row, from = matrix * rows + row;
+        const struct strip strip = find_strip(plan, matrix, i % across);
+        multiply_rows(plan, &strip, from, from + (left < some ? left : some), &own);
     }
 }
 
@@ -529,11 +663,11 @@ const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
         return NULL;
     const struct matrices all = matrices_of(plan);
     const int64_t some = rows_of_group(plan);
-    plan->run = run_tiles;
-    plan->groups = all.count * ((all.rows + some - 1) / some) * tiles_across(plan);
+    plan->run = run_strips;
+    plan->groups = all.count * ((all.rows + some - 1) / some) * strips_across(plan);
     plan->work /= 8;
     plan_prepare(plan, prepare_rows, 1);
     plan->shared_bytes += (uint64_t)runs_of(plan) * sizeof(struct run);
-    plan->own_bytes = own_panel_bytes(plan) + float_row_bytes(plan);
+    plan->own_bytes = float_row_bytes(plan) + sums_bytes(plan) + own_panel_bytes(plan);
     return NULL;
 }

@@ -104,24 +104,32 @@ static struct hw_tensor weights_of(struct harness *h, int32_t type, int64_t k)
     return b;
 }
 
-static int32_t pack(struct harness *h, const struct hw_tensor *from, struct hw_tensor *to)
+/* Packs into a buffer, whose memory has room for `room` bytes. */
+static int32_t pack_into(struct harness *h, const struct hw_tensor *from,
+                         struct hw_tensor *to, struct hw_buffer *buffer, uint64_t room)
 {
+    unsigned char *memory = buffer->host;
     uint64_t bytes = 0;
     *to = *from;
     const int32_t status = h->plugin.pack_size(h->device, from, &bytes, &to->layout);
     if (status)
         return status;
     assert_true(to->layout != 0);
-    assert_true(bytes <= PACKED_BYTES);
-    memset(packed_memory, 0xa5, sizeof packed_memory);
-    packed_buffer.bytes = bytes;
+    assert_true(bytes <= room);
+    memset(memory, 0xa5, room);
+    buffer->bytes = bytes;
     to->data = NULL;
-    to->buffer = &packed_buffer;
+    to->buffer = buffer;
     memset(to->stride, 0, sizeof to->stride);
     assert_int_equal(h->plugin.pack(h->queue, to, from), HW_OK);
-    for (uint64_t i = bytes; i < PACKED_BYTES; i++)
-        assert_int_equal(packed_memory[i], 0xa5);
+    for (uint64_t i = bytes; i < room; i++)
+        assert_int_equal(memory[i], 0xa5);
     return HW_OK;
+}
+
+static int32_t pack(struct harness *h, const struct hw_tensor *from, struct hw_tensor *to)
+{
+    return pack_into(h, from, to, &packed_buffer, PACKED_BYTES);
 }
 
 /* What 8 bits and bf16 stand for without an error: multiples of 1 / 128, of which the first of
@@ -300,6 +308,81 @@ static void rows_take_their_weights(void **state)
     fill();
     const int compared = each_row(HW_OP_MATMUL, of_blocks, compare_blocks) +
                          each_row(HW_OP_MATMUL, of_floats, compare_floats);
+#if defined(__aarch64__)
+    assert_true(compared > 0);
+#endif
+    print_message("%d rows\n", compared);
+}
+
+/* ---- groups and parts ---- */
+
+/* More panels than a group has, and more than a part along K, the last of both smaller; at last so
+ * many parts that a cache does not hold a group. */
+enum { GROUPED_N = 197, GROUPED_K = 3616, GROUPED_M = 70 };
+static const struct grouped {
+    int32_t type;
+    int64_t n, k, m;
+} grouped[] = {
+    { HW_Q8_0, GROUPED_N, 1184, 9 }, { HW_Q4_0, GROUPED_N, 1184, 5 },
+    { HW_Q4_1, 145, 544, 17 },       { HW_Q5_0, GROUPED_N, 1184, 2 },
+    { HW_Q5_1, 129, 1056, 3 },       { HW_Q4_K, GROUPED_N, 1280, 8 },
+    { HW_Q5_K, 145, 768, 11 },       { HW_Q6_K, GROUPED_N, 1280, 23 },
+    { HW_Q8_0, 128, 512, 4 },        { HW_Q4_0, 133, 608, GROUPED_M },
+    { HW_Q8_0, 133, GROUPED_K, 9 },  { HW_Q4_0, 130, GROUPED_K, 1 },
+};
+
+/* The last row of a is too large for bytes: it is multiplied in floats. */
+static const float too_large = 0x1p115f;
+
+static void shrink(float *c, const struct grouped *g)
+{
+    for (int64_t i = (g->m - 1) * g->n; i < g->m * g->n; i++)
+        c[i] /= too_large;
+}
+
+static void compare_grouped(struct row *row)
+{
+    static float b_floats[GROUPED_N * GROUPED_K], a[GROUPED_M * GROUPED_K],
+        expected[GROUPED_M * GROUPED_N], got[GROUPED_M * GROUPED_N];
+    static unsigned char b_blocks[GROUPED_N * GROUPED_K * 2];
+    static _Alignas(256) unsigned char memory[GROUPED_N * GROUPED_K * 2];
+    for (int i = 0; i < GROUPED_N * GROUPED_K; i++)
+        b_floats[i] = noise();
+    for (int i = 0; i < (int)(sizeof grouped / sizeof grouped[0]); i++) {
+        const struct grouped *g = &grouped[i];
+        struct hw_buffer buffer = { .host = memory };
+        struct hw_tensor packed;
+        const double limit = g->k > SOME_K * 4 ? 2 * another_order : another_order;
+        char what[128];
+        fill_exactly(g->m, g->k, false);
+        for (int64_t j = 0; j < g->m * g->k; j++)
+            a[j] = activations[j] * (j / g->k == g->m - 1 ? too_large : 1);
+        struct hw_matmul op = { .a = TENSOR(a, HW_F32, g->m, g->k),
+                                .b = TENSOR(b_blocks, g->type, g->n, g->k),
+                                .c = TENSOR(expected, HW_F32, g->m, g->n),
+                                .transpose_b = 1 };
+        harness_convert(&row->portable, op.b, TENSOR(b_floats, HW_F32, g->n, g->k));
+        multiply(&row->portable, &op);
+        shrink(expected, g);
+        pack_into(&row->h, &op.b, &packed, &buffer, sizeof memory);
+        snprintf(what, sizeof what, "%s, type %d, %lld x %lld x %lld", row->name, g->type,
+                 (long long)g->m, (long long)g->n, (long long)g->k);
+        for (int times = 0; times < 2; times++) {
+            memset(got, 0xff, sizeof got);
+            op.b = times ? packed : op.b;
+            op.c.data = got;
+            multiply(&row->h, &op);
+            shrink(got, g);
+            same(got, expected, g->m * g->n, limit, what);
+        }
+    }
+}
+
+static void groups_of_panels_have_parts(void **state)
+{
+    static const char *const of_panels[] = { "blocks", NULL };
+    (void)state;
+    const int compared = each_row(HW_OP_MATMUL, of_panels, compare_grouped);
 #if defined(__aarch64__)
     assert_true(compared > 0);
 #endif
@@ -800,6 +883,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_take_their_weights),
+        cmocka_unit_test(groups_of_panels_have_parts),
         cmocka_unit_test(packed_floats_take_all_forms),
         cmocka_unit_test(sets_have_the_same_bits),
         cmocka_unit_test(infinite_scales_give_infinities),
