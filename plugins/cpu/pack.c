@@ -225,8 +225,9 @@ uint64_t packed_panel_bytes(int32_t dtype, int64_t k)
 struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels)
 {
     const struct form form = form_of(dtype);
-    const int64_t all = k / form.elements, units = PACKED_PART / form.elements,
-                  count = (all + units - 1) / units;
+    const int64_t all = k / form.elements,
+                  units = packed_in_parts(dtype) ? PACKED_PART / form.elements : all,
+                  count = units ? (all + units - 1) / units : 0;
     return (struct packed_parts){ .panels = panels,
                                   .count = count,
                                   .units = units,

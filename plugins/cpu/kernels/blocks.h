@@ -156,23 +156,16 @@ INLINE vf numbers_of(int type, vi words, int j)
     return vf_of_vi(vi_shr(words, 8 * j) & vi_set(255));
 }
 
-/* A single sum would wait for itself: where there is room, two are added up in turns. */
-INLINE int float_sums(const int tokens, const int vectors)
-{
-    return vectors < VECTORS && tokens <= 2 ? 2 : 1;
-}
-
-INLINE void float_run(int type, const int tokens, const int vectors, vf sum[][VECTORS],
+INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
                       const struct factors *f, const uint8_t *const codes[PANELS],
                       const float *const x[])
 {
     const uint32_t zero = (uint32_t)zero_code(type, PACKED_FLIP);
-    const int sums = float_sums(tokens, vectors);
     UNROLL
     for (int g = 0; g < PACKED_RUN / PACKED_WORDS; g++) {
         vi words[VECTORS];
         UNROLL
-        for (int v = 0; v < vectors; v++) {
+        for (int v = 0; v < VECTORS; v++) {
             words[v] = codes_of(type, codes[v / PARTS], g, v);
             if (zero)
                 words[v] ^= vi_set((int32_t)(zero * 0x01010101u));
@@ -181,7 +174,7 @@ INLINE void float_run(int type, const int tokens, const int vectors, vf sum[][VE
         for (int j = 0; j < PACKED_WORDS; j++) {
             vf w[VECTORS];
             UNROLL
-            for (int v = 0; v < vectors; v++) {
+            for (int v = 0; v < VECTORS; v++) {
                 const vf numbers = numbers_of(type, words[v], j),
                          scale = f->scale[v][g / 4];
                 w[v] = numbers * scale;
@@ -192,57 +185,48 @@ INLINE void float_run(int type, const int tokens, const int vectors, vf sum[][VE
             for (int t = 0; t < tokens; t++) {
                 const vf a = vf_set(x[t][g * PACKED_WORDS + j]);
                 UNROLL
-                for (int v = 0; v < vectors; v++) {
-                    vf *to = &sum[t][v + j % sums * vectors];
-                    *to = vf_fma(w[v], a, *to);
-                }
+                for (int v = 0; v < VECTORS; v++)
+                    sum[t][v] = vf_fma(w[v], a, sum[t][v]);
             }
         }
     }
 }
 
-INLINE void float_tile(int type, const int tokens, const int panels,
-                       const struct float_tile *tile)
+INLINE void float_tile(int type, const int tokens, const struct float_tile *tile)
 {
-    const int vectors = panels * PARTS, sums = float_sums(tokens, vectors);
     const int head = head_bytes(type), run = run_bytes(type);
     const int runs = unit_elements(type) / PACKED_RUN;
     const uint8_t *at[PANELS];
     const float *x[8];
     vf sum[8][VECTORS];
-    UNROLL
-    for (int p = 0; p < panels; p++)
+    for (int p = 0; p < PANELS; p++)
         at[p] = tile->panel[p];
     UNROLL
     for (int t = 0; t < tokens; t++) {
         x[t] = tile->x + t * tile->stride;
         UNROLL
-        for (int v = 0; v < vectors * sums; v++)
-            sum[t][v] = v < vectors ? vf_load(tile->sums + t * TILE_ROWS + v * LANES)
-                                    : vf_set(0);
+        for (int v = 0; v < VECTORS; v++)
+            sum[t][v] = vf_load(tile->sums + t * TILE_ROWS + v * LANES);
     }
     for (int64_t u = 0; u < tile->units; u++) {
         const uint8_t *heads[PANELS];
-        UNROLL
-        for (int p = 0; p < panels; p++) {
+        for (int p = 0; p < PANELS; p++) {
             heads[p] = at[p];
             at[p] += head;
         }
         for (int r = 0; r < runs; r++) {
             const uint8_t *codes[PANELS];
             struct factors f;
-            UNROLL
-            for (int p = 0; p < panels; p++) {
+            for (int p = 0; p < PANELS; p++) {
                 codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
-                if (tokens <= 2)
-                    fetch_run(at[p], run);
-                else if (tile->ahead)
+                if (tile->ahead)
                     fetch_lines(at[p], run, tile->ahead);
+                else if (tokens == 1)
+                    fetch_run(at[p], run);
             }
-            factors_of(type, vectors, &f, heads, at);
-            float_run(type, tokens, vectors, sum, &f, codes, x);
-            UNROLL
-            for (int p = 0; p < panels; p++)
+            factors_of(type, VECTORS, &f, heads, at);
+            float_run(type, tokens, sum, &f, codes, x);
+            for (int p = 0; p < PANELS; p++)
                 at[p] += run;
             UNROLL
             for (int t = 0; t < tokens; t++)
@@ -252,22 +236,8 @@ INLINE void float_tile(int type, const int tokens, const int panels,
     UNROLL
     for (int t = 0; t < tokens; t++) {
         UNROLL
-        for (int v = 0; v < vectors; v++) {
-            if (sums > 1)
-                sum[t][v] += sum[t][vectors + v];
+        for (int v = 0; v < VECTORS; v++)
             vf_store(tile->sums + t * TILE_ROWS + v * LANES, sum[t][v]);
-        }
-    }
-}
-
-/* Panel after panel, for one or two rows of a: a single stream is what memory delivers fastest. */
-INLINE void few_floats(int type, const int tokens, const struct float_tile *tile)
-{
-    struct float_tile part = *tile;
-    for (int p = 0; p < PANELS; p++) {
-        part.panel[0] = tile->panel[p];
-        part.sums = tile->sums + p * PACKED_ROWS;
-        float_tile(type, tokens, 1, &part);
     }
 }
 
@@ -288,17 +258,22 @@ static inline bool is_packed(const struct plan *plan)
     return ((const struct hw_matmul *)plan->op)->b.layout != 0;
 }
 
-/* The rows of b that a thread multiplies by rows of a: a packed group, or those of a tile, of which
- * it makes panels, in a single part. */
+/* The rows of b that a thread multiplies by rows of a: a packed group whose panels are in parts, or
+ * those of a tile, packed or not, whose panels are whole, a single part. */
 struct strip {
     const char *at; /* packed, or the first row */
     struct packed_parts parts;
     int64_t tiles, col, cols; /* the first column, and how many there are */
 };
 
+static inline bool is_in_parts(const struct plan *plan)
+{
+    return is_packed(plan) && packed_in_parts(plan->lowered.args.matmul.b_type);
+}
+
 static inline int64_t strip_panels(const struct plan *plan)
 {
-    return is_packed(plan) ? PACKED_GROUP : PANELS;
+    return is_in_parts(plan) ? PACKED_GROUP : PANELS;
 }
 
 /* How many strips a matrix has. */
@@ -355,22 +330,31 @@ static inline struct parts find_parts(const struct strip *strip, int64_t first,
                            .bytes = units * strip->parts.unit_bytes };
 }
 
-/* Makes the panels of a strip. */
-static inline struct parts make_parts(const struct plan *plan, const struct strip *strip,
-                                      uint8_t *own)
+/* The panels of a strip that are a single part; those that are not packed are in `own`. */
+static inline struct parts whole_panels(const struct plan *plan, const struct strip *strip,
+                                        const uint8_t *own)
+{
+    struct parts parts = find_parts(strip, 0, 1);
+    if (!is_packed(plan))
+        parts.at = own;
+    return parts;
+}
+
+/* Makes these, if they are not packed. */
+static inline void make_panels(const struct plan *plan, const struct strip *strip,
+                               uint8_t *own)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const int64_t bytes = strip->parts.units * strip->parts.unit_bytes;
     struct packed_rows from = {
         .rows = strip->at, .stride = m->b.stride[2], .k = m->k, .dtype = m->b_type
     };
-    uint8_t *to = own;
-    for (int64_t left = strip->cols; left > 0; left -= PACKED_ROWS, to += bytes) {
+    for (int64_t left = is_packed(plan) ? 0 : strip->cols; left > 0; left -= PACKED_ROWS) {
         from.count = left < PACKED_ROWS ? left : PACKED_ROWS;
-        write_panel(&from, to);
+        write_panel(&from, own);
         from.rows = (const char *)from.rows + PACKED_ROWS * from.stride;
+        own += bytes;
     }
-    return (struct parts){ own, strip->parts.panels, 1, strip->parts.units, bytes };
 }
 
 /* The panels of tile `i`. A panel beyond the last one is that again. */

@@ -35,23 +35,23 @@ struct tiles {
 #define X(NAME, name, elements, head, run)                                                 \
     static void one_##name(const struct float_tile *tile)                                  \
     {                                                                                      \
-        few_floats(HW_##NAME, 1, tile);                                                    \
+        float_tile(HW_##NAME, 1, tile);                                                    \
     }                                                                                      \
     static void two_##name(const struct float_tile *tile)                                  \
     {                                                                                      \
-        few_floats(HW_##NAME, 2, tile);                                                    \
+        float_tile(HW_##NAME, 2, tile);                                                    \
     }                                                                                      \
     static void three_##name(const struct float_tile *tile)                                \
     {                                                                                      \
-        float_tile(HW_##NAME, 3, PANELS, tile);                                            \
+        float_tile(HW_##NAME, 3, tile);                                                    \
     }                                                                                      \
     static void four_##name(const struct float_tile *tile)                                 \
     {                                                                                      \
-        float_tile(HW_##NAME, 4, PANELS, tile);                                            \
+        float_tile(HW_##NAME, 4, tile);                                                    \
     }                                                                                      \
     static void most_##name(const struct float_tile *tile)                                 \
     {                                                                                      \
-        float_tile(HW_##NAME, TOKENS, PANELS, tile);                                       \
+        float_tile(HW_##NAME, TOKENS, tile);                                               \
     }
 PACKED_TYPES(X)
 #undef X
@@ -93,14 +93,15 @@ static void multiply_strip(const struct plan *plan, const struct strip *strip,
     const struct tiles tiles = tiles_of(plan->lowered.args.matmul.b_type);
     const int64_t sums_of_tile = (end - first) * TILE_ROWS;
     memset(sums, 0, (size_t)(strip->tiles * sums_of_tile) * sizeof *sums);
+    make_panels(plan, strip, panels);
     for (int64_t i = 0; i < strip->parts.count; i++) {
-        const struct parts part = is_packed(plan) ? find_parts(strip, i, 1)
-                                                  : make_parts(plan, strip, panels);
+        const struct parts part = is_in_parts(plan) ? find_parts(strip, i, 1)
+                                                    : whole_panels(plan, strip, panels);
         for (int64_t t = 0; t < strip->tiles; t++) {
             struct float_tile tile = { .units = part.units, .stride = float_pitch(plan) };
             find_panels(&part, t, tile.panel);
             for (int64_t r = first; r < end;) {
-                tile.ahead = is_packed(plan) && r == first ? PANELS * part.bytes : 0;
+                tile.ahead = is_in_parts(plan) && r == first ? PANELS * part.bytes : 0;
                 tile.x = row_of_x(plan, r) + i * PACKED_PART;
                 tile.sums = sums + t * sums_of_tile + (r - first) * TILE_ROWS;
                 r += some_rows(&tiles, &tile, end - r);

@@ -304,12 +304,12 @@ INLINE bool as_squares(int tokens)
 
 /* ---- tiles ---- */
 
-/* How far ahead tiles of more rows than MOST_FETCHING ask for lines of panels that are in memory,
- * in bytes: a run takes so long there that the processor does not see the next ones in time. 0: not
- * at all, since lines of q8_0 come faster so, and nothing was timed on AArch64. */
+/* How far ahead tiles of more rows than MOST_FETCHING ask for lines of parts that are in memory, in
+ * bytes: a run takes so long there that the processor does not see the next ones in time. 0: not at
+ * all, since nothing was timed on AArch64. */
 INLINE int64_t ahead_of(int type)
 {
-    return LANES > 4 && type != HW_Q8_0 ? 3072 : 0;
+    return LANES > 4 && packed_in_parts(type) ? 3072 : 0;
 }
 
 /* A unit of the panels of a tile, which begins at `at`. */
@@ -436,7 +436,7 @@ struct tiles {
     }                                                                                      \
     static void floats_##name(const struct float_tile *tile)                               \
     {                                                                                      \
-        few_floats(HW_##NAME, 1, tile);                                                    \
+        float_tile(HW_##NAME, 1, tile);                                                    \
     }
 PACKED_TYPES(X)
 #undef X
@@ -529,9 +529,9 @@ static int64_t add_parts(const struct sums *to, const struct parts *parts, int64
     return n;
 }
 
-/* Adds packed parts of equal size. The first rows of a take them in the order in which they lie in
+/* Adds parts of equal size. The first rows of a take them in the order in which they lie in
  * memory. Then they are in a cache for the other rows. */
-static void add_packed(const struct sums *to, int64_t first, int64_t count)
+static void add_in_turns(const struct sums *to, int64_t first, int64_t count)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -558,13 +558,14 @@ static void make_sums(const struct sums *to, uint8_t *own)
 {
     const struct strip *strip = to->strip;
     memset(to->at, 0, (size_t)(strip->tiles * sums_of_tile(to)) * sizeof *to->at);
-    if (is_packed(to->plan)) {
+    if (is_in_parts(to->plan)) {
         for (int64_t i = 0, n; i < strip->parts.count; i += n) {
             n = parts_at_once(strip, i);
-            add_packed(to, i, n);
+            add_in_turns(to, i, n);
         }
     } else {
-        const struct parts parts = make_parts(to->plan, strip, own);
+        const struct parts parts = whole_panels(to->plan, strip, own);
+        make_panels(to->plan, strip, own);
         for (int64_t r = to->first; r < to->end;)
             r += add_parts(to, &parts, 0, r, false);
     }
@@ -578,8 +579,8 @@ static void row_in_floats(const struct plan *plan, const struct strip *strip, in
     float sums[PACKED_GROUP * PACKED_ROWS] = { 0 };
     floats_of_row(plan, r, x);
     for (int64_t i = 0; i < strip->parts.count; i++) {
-        const struct parts part = is_packed(plan) ? find_parts(strip, i, 1)
-                                                  : make_parts(plan, strip, panels);
+        const struct parts part = is_in_parts(plan) ? find_parts(strip, i, 1)
+                                                    : whole_panels(plan, strip, panels);
         struct float_tile tile = { .units = part.units, .x = x + i * PACKED_PART };
         for (int64_t t = 0; t < strip->tiles; t++) {
             tile.sums = sums + t * TILE_ROWS;
