@@ -843,19 +843,23 @@ static void queues_without_a_row_are_refused(void **state)
     harness_close(&h);
 }
 
-/* A layout that the plugin did not make. */
+/* Layouts that the plugin does not make: an earlier one, and one that nobody has. */
 static void other_layouts_are_refused(void **state)
 {
+    static const uint32_t others[] = { 1, 77 };
+    static const int32_t of[] = { HW_Q8_0, HW_F32 };
     static float c[ROWS];
     struct harness h;
     (void)state;
     open_with(&h, HW_PRECISION_FP32, "");
-    struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 1, 32),
-                            .b = TENSOR(blocks, HW_Q8_0, ROWS, 32),
-                            .c = TENSOR(c, HW_F32, 1, ROWS),
-                            .transpose_b = 1 };
-    op.b.layout = 77;
-    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
+    for (int i = 0; i < 4; i++) {
+        struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 1, 32),
+                                .b = TENSOR(blocks, of[i / 2], ROWS, 32),
+                                .c = TENSOR(c, HW_F32, 1, ROWS),
+                                .transpose_b = 1 };
+        op.b.layout = others[i % 2];
+        assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
+    }
     harness_close(&h);
 }
 
