@@ -1,173 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* test_pack.c - weights in the CPU plugin, of block types and of floats, packed and as they are:
  * every row of matmul for them computes what the portable row does, for every type, for as many
- * rows of a as tiles have and more, at every precision; and what cannot be packed is refused. */
-#include "harness.h"
+ * rows of a as tiles have and more, at every precision. */
+#include "weights.h"
 
-#include <math.h>
-#include <stdbool.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
-enum { ROWS = 67, SOME_K = 512, SOME_M = 97, PACKED_BYTES = 1 << 19, RUN = 32 };
 /* Kernels take 256 elements of short blocks at once: so many, and a part of that. */
 enum { SHORT_K = 256 + 5 * RUN };
 /* From 512 on, rows for few rows of a take more of them. Some of 512 begin in the same places of a
  * cache. */
 static const int64_t floats_k[] = { 525, 512 };
-/* More rows of a than the cache of a core holds beside weights: they are multiplied in blocks. */
-enum { MOST_K = 4096, MOST_M = 97, WIDE = 300 };
-
-static const int32_t types[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
-                                 HW_Q5_1, HW_Q4_K, HW_Q5_K, HW_Q6_K };
-enum { TYPES = sizeof types / sizeof types[0], FLOATS = 3 };
-static const int32_t floats[FLOATS] = { HW_F32, HW_F16, HW_BF16 };
-
-static float noise(void)
-{
-    static uint32_t state = 1;
-    return harness_noise(&state);
-}
-
-/* Operands: b in floats, as blocks, and packed; a in floats, and in its type. */
-static float plain[ROWS * MOST_K], activations[MOST_M * MOST_K];
-static _Alignas(64) unsigned char blocks[ROWS * MOST_K * 4], typed[MOST_M * MOST_K * 4];
-static _Alignas(256) unsigned char packed_memory[PACKED_BYTES];
-static struct hw_buffer packed_buffer = { .host = packed_memory };
-
-static void multiply(struct harness *h, const struct hw_matmul *op)
-{
-    if (h->plugin.ops->matmul(h->device, h->queue, op))
-        fail_msg("%s: %s", h->host.kernel, h->message);
-}
+/* Columns of products that have more than a thread takes at once. */
+enum { WIDE = 300 };
 
 static void multiply_id(struct harness *h, const struct hw_matmul_id *op)
 {
     if (h->plugin.ops->matmul_id(h->device, h->queue, op))
         fail_msg("%s: %s", h->host.kernel, h->message);
-}
-
-/* What a context with HW_PRECISION and HW_KERNEL has. */
-static void open_with(struct harness *h, uint32_t precision, const char *kernel)
-{
-    harness_host(h, kernel, 3);
-    h->host.precision = precision;
-    harness_start(h);
-}
-
-/* Of a row: `h` is confined to it, `portable` to the last row. */
-struct row {
-    struct harness h, portable;
-    const char *name;
-};
-typedef void row_fn(struct row *row);
-
-/* How far a row may be from the portable one: only the order of sums differs, since rounding
- * does not change what fill_exactly() makes. */
-static const double another_order = 2e-5;
-
-/* Calls fn for each row of an op that this processor can run and whose name begins with one of
- * the words. Returns for how many. */
-static int each_row(uint32_t op, const char *const *words, row_fn *fn)
-{
-    struct harness all;
-    int rows = 0;
-    open_with(&all, HW_PRECISION_INT8, "");
-    for (uint32_t i = 0;; i++) {
-        struct hw_kernel_info info = { .size = sizeof info };
-        const char *const *word = words;
-        if (all.plugin.kernel_info(all.device, op, i, &info) != HW_OK)
-            break;
-        while (*word && strncmp(info.name, *word, strlen(*word)) != 0)
-            word++;
-        if (!info.eligible || !*word)
-            continue;
-        static struct row row;
-        row.name = info.name;
-        open_with(&row.h, HW_PRECISION_INT8, info.name);
-        open_with(&row.portable, HW_PRECISION_FP32, "portable");
-        fn(&row);
-        harness_close(&row.h);
-        harness_close(&row.portable);
-        rows++;
-    }
-    harness_close(&all);
-    return rows;
-}
-
-/* The original weights, [ROWS,k]. */
-static struct hw_tensor weights_of(struct harness *h, int32_t type, int64_t k)
-{
-    const struct hw_tensor b = TENSOR(blocks, type, ROWS, k);
-    harness_convert(h, b, TENSOR(plain, HW_F32, ROWS, k));
-    return b;
-}
-
-/* Packs into a buffer, whose memory has room for `room` bytes. */
-static int32_t pack_into(struct harness *h, const struct hw_tensor *from,
-                         struct hw_tensor *to, struct hw_buffer *buffer, uint64_t room)
-{
-    unsigned char *memory = buffer->host;
-    uint64_t bytes = 0;
-    *to = *from;
-    const int32_t status = h->plugin.pack_size(h->device, from, &bytes, &to->layout);
-    if (status)
-        return status;
-    assert_true(to->layout != 0);
-    assert_true(bytes <= room);
-    memset(memory, 0xa5, room);
-    buffer->bytes = bytes;
-    to->data = NULL;
-    to->buffer = buffer;
-    memset(to->stride, 0, sizeof to->stride);
-    assert_int_equal(h->plugin.pack(h->queue, to, from), HW_OK);
-    for (uint64_t i = bytes; i < room; i++)
-        assert_int_equal(memory[i], 0xa5);
-    return HW_OK;
-}
-
-static int32_t pack(struct harness *h, const struct hw_tensor *from, struct hw_tensor *to)
-{
-    return pack_into(h, from, to, &packed_buffer, PACKED_BYTES);
-}
-
-/* What 8 bits and bf16 stand for without an error: multiples of 1 / 128, of which the first of
- * each run of 32 along k is 127. Rounding to 8 bits would hide mistakes that are smaller. */
-static void fill_exactly(int64_t rows, int64_t cols, bool turned)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < cols; c++)
-            activations[r * cols + c] = (turned ? r : c) % RUN
-                                            ? truncf(127.0f * noise()) / 128
-                                            : 127.0f / 128;
-}
-
-/* a [m,k] of a type, or [k,m]. */
-static struct hw_matmul product(struct harness *h, struct hw_tensor b, int64_t m, int i)
-{
-    const int32_t type = floats[i % FLOATS];
-    const bool turned = i % 5 == 4;
-    const int64_t k = b.extent[1], rows = turned ? k : m, cols = turned ? m : k;
-    const struct hw_tensor a = TENSOR(typed, type, rows, cols);
-    fill_exactly(rows, cols, turned);
-    harness_convert(h, a, TENSOR(activations, HW_F32, rows, cols));
-    return (struct hw_matmul){ .a = a,
-                               .b = b,
-                               .bias = TENSOR(plain, HW_F32, ROWS),
-                               .transpose_a = turned,
-                               .transpose_b = 1 };
-}
-
-static void same(const float *got, const float *expected, int64_t n, double limit,
-                 const char *what)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const double allowed = limit * (1.0 + fabs((double)expected[i]));
-        if (!(fabs((double)got[i] - (double)expected[i]) <= allowed))
-            fail_msg("%s, element %lld: %g, the portable row says %g", what, (long long)i,
-                     (double)got[i], (double)expected[i]);
-    }
 }
 
 /* Rows that take few rows of a, with weights as they are. */
@@ -276,14 +128,6 @@ static void compare_type(struct row *row, int32_t type, int64_t k)
     }
 }
 
-static void fill(void)
-{
-    for (int i = 0; i < ROWS * MOST_K; i++)
-        plain[i] = noise();
-    for (int i = 0; i < MOST_M * MOST_K; i++)
-        activations[i] = noise();
-}
-
 static const char *const of_blocks[] = { "blocks", "unpacked", NULL };
 static const char *const of_floats[] = { "gemm", "gemv", NULL };
 static const char *const of_packed_floats[] = { "gemm", NULL };
@@ -308,81 +152,6 @@ static void rows_take_their_weights(void **state)
     fill();
     const int compared = each_row(HW_OP_MATMUL, of_blocks, compare_blocks) +
                          each_row(HW_OP_MATMUL, of_floats, compare_floats);
-#if defined(__aarch64__)
-    assert_true(compared > 0);
-#endif
-    print_message("%d rows\n", compared);
-}
-
-/* ---- groups and parts ---- */
-
-/* More panels than a group has, and more than a part along K, the last of both smaller; at last so
- * many parts that a cache does not hold a group. */
-enum { GROUPED_N = 197, GROUPED_K = 3616, GROUPED_M = 70 };
-static const struct grouped {
-    int32_t type;
-    int64_t n, k, m;
-} grouped[] = {
-    { HW_Q8_0, GROUPED_N, 1184, 9 }, { HW_Q4_0, GROUPED_N, 1184, 5 },
-    { HW_Q4_1, 145, 544, 17 },       { HW_Q5_0, GROUPED_N, 1184, 2 },
-    { HW_Q5_1, 129, 1056, 3 },       { HW_Q4_K, GROUPED_N, 1280, 8 },
-    { HW_Q5_K, 145, 768, 11 },       { HW_Q6_K, GROUPED_N, 1280, 23 },
-    { HW_Q8_0, 128, 512, 4 },        { HW_Q4_0, 133, 608, GROUPED_M },
-    { HW_Q8_0, 133, GROUPED_K, 9 },  { HW_Q4_0, 130, GROUPED_K, 1 },
-};
-
-/* The last row of a is too large for bytes: it is multiplied in floats. */
-static const float too_large = 0x1p115f;
-
-static void shrink(float *c, const struct grouped *g)
-{
-    for (int64_t i = (g->m - 1) * g->n; i < g->m * g->n; i++)
-        c[i] /= too_large;
-}
-
-static void compare_grouped(struct row *row)
-{
-    static float b_floats[GROUPED_N * GROUPED_K], a[GROUPED_M * GROUPED_K],
-        expected[GROUPED_M * GROUPED_N], got[GROUPED_M * GROUPED_N];
-    static unsigned char b_blocks[GROUPED_N * GROUPED_K * 2];
-    static _Alignas(256) unsigned char memory[GROUPED_N * GROUPED_K * 2];
-    for (int i = 0; i < GROUPED_N * GROUPED_K; i++)
-        b_floats[i] = noise();
-    for (int i = 0; i < (int)(sizeof grouped / sizeof grouped[0]); i++) {
-        const struct grouped *g = &grouped[i];
-        struct hw_buffer buffer = { .host = memory };
-        struct hw_tensor packed;
-        const double limit = another_order * (1 + (double)g->k / 1024); /* longer sums */
-        char what[128];
-        fill_exactly(g->m, g->k, false);
-        for (int64_t j = 0; j < g->m * g->k; j++)
-            a[j] = activations[j] * (j / g->k == g->m - 1 ? too_large : 1);
-        struct hw_matmul op = { .a = TENSOR(a, HW_F32, g->m, g->k),
-                                .b = TENSOR(b_blocks, g->type, g->n, g->k),
-                                .c = TENSOR(expected, HW_F32, g->m, g->n),
-                                .transpose_b = 1 };
-        harness_convert(&row->portable, op.b, TENSOR(b_floats, HW_F32, g->n, g->k));
-        multiply(&row->portable, &op);
-        shrink(expected, g);
-        assert_int_equal(pack_into(&row->h, &op.b, &packed, &buffer, sizeof memory), HW_OK);
-        snprintf(what, sizeof what, "%s, type %d, %lld x %lld x %lld", row->name, g->type,
-                 (long long)g->m, (long long)g->n, (long long)g->k);
-        for (int times = 0; times < 2; times++) {
-            memset(got, 0xff, sizeof got);
-            op.b = times ? packed : op.b;
-            op.c.data = got;
-            multiply(&row->h, &op);
-            shrink(got, g);
-            same(got, expected, g->m * g->n, limit, what);
-        }
-    }
-}
-
-static void groups_of_panels_have_parts(void **state)
-{
-    static const char *const of_panels[] = { "blocks", NULL };
-    (void)state;
-    const int compared = each_row(HW_OP_MATMUL, of_panels, compare_grouped);
 #if defined(__aarch64__)
     assert_true(compared > 0);
 #endif
@@ -800,94 +569,10 @@ static void nan_stays_in_its_row(void **state)
     harness_close(&h);
 }
 
-static void refuses(struct harness *h, struct hw_tensor weights, const char *why)
-{
-    uint64_t bytes;
-    uint32_t layout;
-    assert_int_equal(h->plugin.pack_size(h->device, &weights, &bytes, &layout),
-                     HW_UNSUPPORTED);
-    assert_non_null(strstr(h->message, why));
-}
-
-static void the_rest_is_refused(void **state)
-{
-    struct harness h;
-    (void)state;
-    open_with(&h, HW_PRECISION_FP32, "");
-    refuses(&h, TENSOR(blocks, HW_I32, 16, 32), "floats or block types");
-    refuses(&h, TENSOR(blocks, HW_Q8_0, 2, 16, 32), "rank 2");
-    struct hw_tensor gaps = TENSOR(blocks, HW_Q8_0, 16, 64);
-    gaps.stride[1] *= 2;
-    refuses(&h, gaps, "contiguous");
-    harness_close(&h);
-    open_with(&h, HW_PRECISION_FP32, "portable");
-    refuses(&h, TENSOR(blocks, HW_Q8_0, 16, 32), "no row of matmul");
-    harness_close(&h);
-}
-
-/* The rows of a queue may be others than those of its device. */
-static void queues_without_a_row_are_refused(void **state)
-{
-    static unsigned char room[1 << 16];
-    const struct hw_queue_desc desc = { .size = sizeof desc, .kernel = "portable" };
-    const struct hw_tensor weights = TENSOR(blocks, HW_Q8_0, 16, 32);
-    struct hw_tensor packed = TENSOR(room, HW_Q8_0, 16, 32);
-    struct harness h;
-    void *queue;
-    (void)state;
-    open_with(&h, HW_PRECISION_FP32, "");
-    assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
-    assert_int_equal(h.plugin.pack(queue, &packed, &weights), HW_UNSUPPORTED);
-    assert_non_null(strstr(h.message, "on this queue"));
-    h.plugin.queue_close(queue);
-    harness_close(&h);
-}
-
-/* Layouts that the plugin does not make: an earlier one, and one that nobody has. */
-static void other_layouts_are_refused(void **state)
-{
-    static const uint32_t others[] = { 1, 77 };
-    static const int32_t of[] = { HW_Q8_0, HW_F32 };
-    static float c[ROWS];
-    struct harness h;
-    (void)state;
-    open_with(&h, HW_PRECISION_FP32, "");
-    for (int i = 0; i < 4; i++) {
-        struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 1, 32),
-                                .b = TENSOR(blocks, of[i / 2], ROWS, 32),
-                                .c = TENSOR(c, HW_F32, 1, ROWS),
-                                .transpose_b = 1 };
-        op.b.layout = others[i % 2];
-        assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
-    }
-    harness_close(&h);
-}
-
-/* Panels are of rows of [N,K]. As panels of [K,N], there would be too few of them. */
-static void packed_weights_are_transposed(void **state)
-{
-    static float b[ROWS * 96], room[(ROWS + 15) * 96], c[96];
-    struct hw_tensor packed = TENSOR(room, HW_F32, ROWS, 96);
-    struct harness h;
-    (void)state;
-    open_with(&h, HW_PRECISION_FP32, "");
-    const struct hw_tensor weights = TENSOR(b, HW_F32, ROWS, 96);
-    assert_int_equal(
-        h.plugin.pack_size(h.device, &weights, &(uint64_t){ 0 }, &packed.layout), HW_OK);
-    assert_int_equal(h.plugin.pack(h.queue, &packed, &weights), HW_OK);
-    const struct hw_matmul op = { .a = TENSOR(activations, HW_F32, 1, ROWS),
-                                  .b = packed,
-                                  .c = TENSOR(c, HW_F32, 1, 96) };
-    assert_int_equal(h.plugin.ops->matmul(h.device, h.queue, &op), HW_UNSUPPORTED);
-    assert_non_null(strstr(h.message, "packed"));
-    harness_close(&h);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_take_their_weights),
-        cmocka_unit_test(groups_of_panels_have_parts),
         cmocka_unit_test(packed_floats_take_all_forms),
         cmocka_unit_test(sets_have_the_same_bits),
         cmocka_unit_test(infinite_scales_give_infinities),
@@ -896,10 +581,6 @@ int main(void)
         cmocka_unit_test(many_rows),
         cmocka_unit_test(nan_stays_in_its_row),
         cmocka_unit_test(nan_stays_with_its_choice),
-        cmocka_unit_test(the_rest_is_refused),
-        cmocka_unit_test(queues_without_a_row_are_refused),
-        cmocka_unit_test(other_layouts_are_refused),
-        cmocka_unit_test(packed_weights_are_transposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
