@@ -222,12 +222,11 @@ uint64_t packed_panel_bytes(int32_t dtype, int64_t k)
     return (uint64_t)bytes;
 }
 
-struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels)
+struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels, bool cut)
 {
     const struct form form = form_of(dtype);
-    const int64_t all = k / form.elements,
-                  units = packed_in_parts(dtype) ? PACKED_PART / form.elements : all,
-                  count = units ? (all + units - 1) / units : 0;
+    const int64_t all = k / form.elements, units = cut ? PACKED_PART / form.elements : all,
+                  count = cut ? (all + units - 1) / units : 1;
     return (struct packed_parts){ .panels = panels,
                                   .count = count,
                                   .units = units,
@@ -388,7 +387,8 @@ static void pack_panel(const struct packing *packing, const struct packed_rows *
         return;
     }
     const struct packed_parts parts =
-        packed_parts_of(from->dtype, from->k, left < PACKED_GROUP ? left : PACKED_GROUP);
+        packed_parts_of(from->dtype, from->k, left < PACKED_GROUP ? left : PACKED_GROUP,
+                        packed_in_parts(from->dtype));
     pack_parts(from, packing->to + (i - number) * packing->panel_bytes, &parts, number);
 }
 

@@ -73,17 +73,21 @@ enum {
  * not below 2^63. */
 uint64_t packed_panel_bytes(int32_t dtype, int64_t k);
 
+/* Whether panels of a block type are cut into parts. */
 static inline bool packed_in_parts(int32_t dtype)
 {
     return dtype != HW_Q8_0;
 }
 
-/* The parts of panels that are a group: `count` of each, of `units` units, but for the last one. */
+/* The parts of panels of a block type that lie together: `count` of each panel, of `units` units of
+ * `unit_bytes` bytes, but for the last one. */
 struct packed_parts {
     int64_t panels, count, units, last_units;
     int64_t unit_bytes;
 };
-struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels);
+/* Of panels of k elements along K, which are whole blocks. If they are not `cut`, they are a single
+ * part. */
+struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels, bool cut);
 
 static inline int64_t packed_units(const struct packed_parts *parts, int64_t part)
 {

@@ -430,9 +430,9 @@ static void gather_bytes(const struct part *p, const struct source *v)
 
 /* ---- parts ---- */
 
-/* attend_part(), in bytes where they can stand for all. Values are opened after the products, which
- * are in vain if bytes cannot stand for values: so these are still in the first-level cache when
- * they are summed up. */
+/* attend_part(), in bytes where they can stand for all. Values are opened after the products, so
+ * that their scales are still in the first-level cache when values are summed up. Where bytes
+ * cannot stand for values, the products are made again, in floats. */
 static void attend_in_bytes(const struct part *p, int rows)
 {
     const int64_t k_runs = p->dim / RUN, v_runs = p->value_dim / RUN;

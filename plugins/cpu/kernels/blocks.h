@@ -192,10 +192,38 @@ INLINE void float_run(int type, const int tokens, vf sum[][VECTORS],
     }
 }
 
-INLINE void float_tile(int type, const int tokens, const struct float_tile *tile)
+/* A unit of the panels of a tile, which begins at `at`. */
+INLINE void float_unit(int type, const int tokens, vf sum[][VECTORS],
+                       const uint8_t *at[PANELS], const float *x[], int64_t ahead)
 {
     const int head = head_bytes(type), run = run_bytes(type);
-    const int runs = unit_elements(type) / PACKED_RUN;
+    const uint8_t *heads[PANELS];
+    for (int p = 0; p < PANELS; p++) {
+        heads[p] = at[p];
+        at[p] += head;
+    }
+    for (int r = 0; r < unit_elements(type) / PACKED_RUN; r++) {
+        const uint8_t *codes[PANELS];
+        struct factors f;
+        for (int p = 0; p < PANELS; p++) {
+            codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
+            if (ahead)
+                fetch_lines(at[p], run, ahead);
+            else if (tokens == 1)
+                fetch_run(at[p], run);
+        }
+        factors_of(type, VECTORS, &f, heads, at);
+        float_run(type, tokens, sum, &f, codes, x);
+        for (int p = 0; p < PANELS; p++)
+            at[p] += run;
+        UNROLL
+        for (int t = 0; t < tokens; t++)
+            x[t] += PACKED_RUN;
+    }
+}
+
+INLINE void float_tile(int type, const int tokens, const struct float_tile *tile)
+{
     const uint8_t *at[PANELS];
     const float *x[8];
     vf sum[8][VECTORS];
@@ -208,31 +236,8 @@ INLINE void float_tile(int type, const int tokens, const struct float_tile *tile
         for (int v = 0; v < VECTORS; v++)
             sum[t][v] = vf_load(tile->sums + t * TILE_ROWS + v * LANES);
     }
-    for (int64_t u = 0; u < tile->units; u++) {
-        const uint8_t *heads[PANELS];
-        for (int p = 0; p < PANELS; p++) {
-            heads[p] = at[p];
-            at[p] += head;
-        }
-        for (int r = 0; r < runs; r++) {
-            const uint8_t *codes[PANELS];
-            struct factors f;
-            for (int p = 0; p < PANELS; p++) {
-                codes[p] = at[p] + (has_shares(type) ? 2 * PACKED_SHARES : 0);
-                if (tile->ahead)
-                    fetch_lines(at[p], run, tile->ahead);
-                else if (tokens == 1)
-                    fetch_run(at[p], run);
-            }
-            factors_of(type, VECTORS, &f, heads, at);
-            float_run(type, tokens, sum, &f, codes, x);
-            for (int p = 0; p < PANELS; p++)
-                at[p] += run;
-            UNROLL
-            for (int t = 0; t < tokens; t++)
-                x[t] += PACKED_RUN;
-        }
-    }
+    for (int64_t u = 0; u < tile->units; u++)
+        float_unit(type, tokens, sum, at, x, tile->ahead);
     UNROLL
     for (int t = 0; t < tokens; t++) {
         UNROLL
@@ -291,18 +296,38 @@ static inline struct strip find_strip(const struct plan *plan, int64_t matrix, i
                   cols = m->n - col < most ? m->n - col : most,
                   panels = (cols + PACKED_ROWS - 1) / PACKED_ROWS;
     const char *b = matrix_of_b(plan, matrix);
-    struct strip strip = { .at = b + col * m->b.stride[2],
-                           .parts = packed_parts_of(m->b_type, m->k, panels),
-                           .tiles = (panels + PANELS - 1) / PANELS,
-                           .col = col,
-                           .cols = cols };
-    if (is_packed(plan)) {
-        strip.at = b + col / PACKED_ROWS * (int64_t)packed_panel_bytes(m->b_type, m->k);
-    } else {
-        strip.parts.units = strip.parts.last_units = m->k / hw_dtype_block(m->b_type);
-        strip.parts.count = 1;
-    }
-    return strip;
+    const int64_t panel = (int64_t)packed_panel_bytes(m->b_type, m->k);
+    return (struct strip){
+        .at = b + (is_packed(plan) ? col / PACKED_ROWS * panel : col * m->b.stride[2]),
+        .parts = packed_parts_of(m->b_type, m->k, panels, is_in_parts(plan)),
+        .tiles = (panels + PANELS - 1) / PANELS,
+        .col = col,
+        .cols = cols
+    };
+}
+
+/* A group of the work: `rows` rows of a at most, in the columns of a strip. */
+struct block_group {
+    int64_t first, end; /* rows of c */
+    struct strip strip;
+};
+
+/* How many groups there are. */
+static inline int64_t block_groups(const struct plan *plan, int64_t rows)
+{
+    const struct matrices all = matrices_of(plan);
+    return all.count * ((all.rows + rows - 1) / rows) * strips_across(plan);
+}
+
+static inline struct block_group find_group(const struct plan *plan, int64_t rows,
+                                            int64_t i)
+{
+    const int64_t all = matrices_of(plan).rows, down = (all + rows - 1) / rows,
+                  across = strips_across(plan), matrix = i / across / down,
+                  row = i / across % down * rows, left = all - row,
+                  first = matrix * all + row;
+    return (struct block_group){ first, first + (left < rows ? left : rows),
+                                 find_strip(plan, matrix, i % across) };
 }
 
 /* The bytes of the panels that a thread has to make. */

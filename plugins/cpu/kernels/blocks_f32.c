@@ -133,16 +133,12 @@ static void multiply_rows(const struct plan *plan, const struct strip *strip, in
             put_row(plan, r, strip->col + t * TILE_ROWS, sums);
 }
 
-/* A group: some rows of a matrix of c, in the columns of a strip of b. */
-static void run_strips(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+static void run_groups(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
-    const int64_t across = strips_across(plan), rows = matrices_of(plan).rows,
-                  some = rows_of_group(plan), down = (rows + some - 1) / some;
+    const int64_t rows = rows_of_group(plan);
     for (int64_t i = first; i < end; i++) {
-        const int64_t matrix = i / across / down, row = i / across % down * some,
-                      left = rows - row, from = matrix * rows + row;
-        const struct strip strip = find_strip(plan, matrix, i % across);
-        multiply_rows(plan, &strip, from, from + (left < some ? left : some), thread);
+        const struct block_group g = find_group(plan, rows, i);
+        multiply_rows(plan, &g.strip, g.first, g.end, thread);
     }
 }
 
@@ -151,10 +147,8 @@ const char *PLAN(blocks)(struct plan *plan, const struct kernel_row *row, const 
     const char *why = plan_blocks(plan, row, args);
     if (why || plan->groups == 0)
         return why;
-    const struct matrices all = matrices_of(plan);
-    const int64_t some = rows_of_group(plan);
-    plan->run = run_strips;
-    plan->groups = all.count * ((all.rows + some - 1) / some) * strips_across(plan);
+    plan->run = run_groups;
+    plan->groups = block_groups(plan, rows_of_group(plan));
     plan->work /= 2;
     plan_prepare(plan, prepare_floats, float_row_bytes(plan));
     plan->own_bytes = sums_bytes(plan) + own_panel_bytes(plan);

@@ -641,16 +641,13 @@ static void multiply_rows(const struct plan *plan, const struct strip *strip, in
                         own->sums + t * sums_of_tile(&sums) + (r - first) * TILE_ROWS);
 }
 
-static void run_strips(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
+static void run_groups(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
-    const int64_t across = strips_across(plan), rows = matrices_of(plan).rows,
-                  some = rows_of_group(plan), down = (rows + some - 1) / some;
+    const int64_t rows = rows_of_group(plan);
     const struct own own = own_of(plan, thread);
     for (int64_t i = first; i < end; i++) {
-        const int64_t matrix = i / across / down, row = i / across % down * some,
-                      left = rows - row, from = matrix * rows + row;
-        const struct strip strip = find_strip(plan, matrix, i % across);
-        multiply_rows(plan, &strip, from, from + (left < some ? left : some), &own);
+        const struct block_group g = find_group(plan, rows, i);
+        multiply_rows(plan, &g.strip, g.first, g.end, &own);
     }
 }
 
@@ -662,10 +659,8 @@ const char *PLAN(blocks_int8)(struct plan *plan, const struct kernel_row *row,
         return why;
     if (plan->groups == 0)
         return NULL;
-    const struct matrices all = matrices_of(plan);
-    const int64_t some = rows_of_group(plan);
-    plan->run = run_strips;
-    plan->groups = all.count * ((all.rows + some - 1) / some) * strips_across(plan);
+    plan->run = run_groups;
+    plan->groups = block_groups(plan, rows_of_group(plan));
     plan->work /= 8;
     plan_prepare(plan, prepare_rows, 1);
     plan->shared_bytes += (uint64_t)runs_of(plan) * sizeof(struct run);
