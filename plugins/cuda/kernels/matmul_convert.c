@@ -8,7 +8,7 @@ enum {
     FEWEST_ROWS = 2,
     FEWEST_OF_CONVERTED = 9, /* with fewer, it takes longer to convert b */
     MOST_ROUNDED = 1 << 14,  /* rows of a that are in the workspace at a time */
-    EXPANDED = 128 << 20,    /* bytes of b in the workspace, about */
+    EXPANDED = 256 << 20,    /* bytes of b in the workspace, about */
     COLS = 256,              /* a multiple of the columns of most tiles */
     LEAST_OF_BATCH =
         1 << 24, /* products of numbers, so that a launch for each batch is worth it */
@@ -62,13 +62,13 @@ static bool converts(const struct problem *p, const struct matrix *x)
     return x->type != p->type;
 }
 
-/* Where f32 becomes 16 bits. */
+/* Where a becomes 16 bits, or others. */
 static bool rounds(const struct problem *p)
 {
-    return p->a.type == HW_F32 && p->type != HW_F32;
+    return converts(p, &p->a) && p->type != HW_F32;
 }
 
-/* Where rows of a f32 are scaled to the range of f16. */
+/* Where rows of a are scaled to the range of f16. */
 static bool scales(const struct problem *p)
 {
     return rounds(p) && p->type == HW_F16;
@@ -107,9 +107,11 @@ static struct matrix matrix_of(const struct hw_tensor *t, const struct place *p)
     return (struct matrix){ launch_base(t) + (uint64_t)p->offset, p->stride[2], t->dtype };
 }
 
+/* Blocks become f16, which has three bits more than bf16, unless c has no use for these. */
 static int32_t half_of(const struct hw_matmul *op)
 {
-    return is_half(op->b.dtype) ? op->b.dtype : is_half(op->a.dtype) ? op->a.dtype : HW_F16;
+    const bool rough = op->a.dtype == HW_BF16 && op->c.dtype == HW_BF16;
+    return is_half(op->b.dtype) ? op->b.dtype : rough ? HW_BF16 : HW_F16;
 }
 
 static struct problem problem_of(const struct hw_matmul *op, const struct matmul_args *m,
@@ -169,12 +171,6 @@ static bool is_precise(const struct problem *p, bool may_round)
                                : !converts(p, &p->b) || p->c.type == p->type;
 }
 
-static bool go_together(const struct problem *p)
-{
-    return p->type == HW_F32 ||
-           (p->b.type != HW_F32 && (p->a.type == HW_F32 || p->a.type == p->type));
-}
-
 static const char *refusal(const struct problem *p, const struct matmul_args *m,
                            bool may_round)
 {
@@ -185,8 +181,8 @@ static const char *refusal(const struct problem *p, const struct matmul_args *m,
         return "k is 0, or an extent is too large";
     if (p->batches[0] * p->batches[1] != 1 && s->m * s->n < LEAST_OF_BATCH / s->k)
         return "a batch is too small for a launch of its own";
-    if (!go_together(p))
-        return "a and b have types that do not go together";
+    if (p->b.type == HW_F32 && p->type != HW_F32)
+        return "b is f32";
     if (!is_precise(p, may_round))
         return "16-bit units are not precise enough";
     if ((converts(p, &p->a) || converts(p, &p->b)) && s->k % CONVERT_NUMBERS)
@@ -278,7 +274,7 @@ static int32_t convert(const struct launcher *at, const struct problem *p,
     if (!converts(p, rows->x))
         return HW_OK;
     *out = (struct matrix){ to, k * bytes_of(p->type), p->type };
-    const bool round = from.type == HW_F32;
+    const bool round = rounds(p) && !is_block(from.type);
     const int64_t threads = round ? pieces(k, 4 * ROUND_QUADS * 32) * 32
                                   : smaller(pieces(k, CONVERT_NUMBERS * 32) * 32,
                                             CONVERT_GROUP);

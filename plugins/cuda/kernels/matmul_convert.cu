@@ -18,7 +18,7 @@
 
 #include "matmul_convert.h"
 
-/* ---- 16 bits from f32 ---- */
+/* ---- 16 bits from f32, or from others ---- */
 
 struct __attribute__((aligned(16))) four {
     float v[4];
@@ -61,14 +61,29 @@ FUNC float range_row(const struct four *x, float *scale)
     return f32_of_bits((254 - range) << 23);
 }
 
+/* Numbers 4 i to 4 i + 3 of a row. */
+FUNC struct four four_of(u64 row, int type, int i)
+{
+    if (type == STORAGE_F32)
+        return ((const struct four *)row)[i];
+    const struct pairs p = ((const struct pairs *)row)[i];
+    struct four x;
+    UNROLL for (int j = 0; j < 4; j++)
+    {
+        const u16 half = (u16)(p.v[j / 2] >> j % 2 * 16);
+        x.v[j] = type == STORAGE_F16 ? f32_of_f16(half) : f32_of_bf16(half);
+    }
+    return x;
+}
+
 template <int TYPE> FUNC void round_row(const struct convert_args *s)
 {
-    const struct four *from = (const struct four *)(s->from + group_id() * s->from_stride);
+    const u64 from = s->from + group_id() * s->from_stride;
     struct pairs *to = (struct pairs *)(s->to + group_id() * s->to_stride);
     const int count = s->k / 4, step = local_count();
     struct four x[ROUND_QUADS];
     UNROLL for (int q = 0; q < ROUND_QUADS; q++)
-        x[q] = local_id() + q * step < count ? from[local_id() + q * step]
+        x[q] = local_id() + q * step < count ? four_of(from, s->type, local_id() + q * step)
                                              : (struct four){ { 0.0f, 0.0f, 0.0f, 0.0f } };
     const float factor = TYPE == STORAGE_F16 ? range_row(x, (float *)s->scale) : 1.0f;
     UNROLL for (int q = 0; q < ROUND_QUADS; q++) if (local_id() + q * step < count)

@@ -487,6 +487,33 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
     }
 }
 
+static void a_becomes_the_type_of_the_products(void **state)
+{
+    enum { TOKENS = 65 };
+    static const struct {
+        int32_t a, b;
+        const char *kernels;
+    } cases[] = {
+        { HW_BF16, HW_BF16, "wgmma_bf16_" },
+        { HW_F16, HW_BF16, "convert_round_bf16 wgmma_bf16_" },
+        { HW_BF16, HW_F16, "convert_round_f16 wgmma_f16_" },
+        { HW_F16, HW_Q4_K, "convert_f16 wgmma_f16_" },
+        { HW_BF16, HW_Q4_K, "convert_round_f16 convert_f16 wgmma_f16_" },
+    };
+    close_all(state);
+    open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
+                                    .backends = "cuda",
+                                    .fallback = "error",
+                                    .precision = "fp16" });
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hw_matmul op = product(cases[i].b, TOKENS);
+        op.a = tensor(hopper, 0, cases[i].a, TOKENS, COLS);
+        count = 0;
+        ok(hw_matmul(queue, &op));
+        launched(cases[i].kernels);
+    }
+}
+
 /* A lane has two neighbouring blocks of these types: without a second one, it would multiply what
  * is behind the row. */
 static void paired_blocks_are_even_in_number(void **state)
@@ -830,6 +857,7 @@ int main(void)
         TEST(products_of_many_rows),
         TEST(products_of_batches),
         TEST(precision_type_and_rows_choose_the_kernel),
+        TEST(a_becomes_the_type_of_the_products),
         TEST(paired_blocks_are_even_in_number),
         TEST(rows_are_where_they_should_be),
         TEST(tiles_take_rows_in_turn),
