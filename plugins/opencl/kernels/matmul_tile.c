@@ -98,8 +98,6 @@ const char *plan_matmul_tile(struct plan *plan, const struct kernel_row *row,
         return "b has a type that this row does not take";
     if (blocks && !m->transpose_b)
         return "blocks of b do not lie along k";
-    if (blocks && m->a_type != STORAGE_F32)
-        return "a is not f32, and b has blocks";
     if (!matmul_has_fours(m->a, m->a_type, m->transpose_a ? m->m : m->k) ||
         (!blocks && !matmul_has_fours(m->b, m->b_type, m->transpose_b ? m->k : m->n)))
         return "rows of a or b are not of whole, aligned vectors";
