@@ -329,6 +329,48 @@ static void test_batches(void **state)
     }
 }
 
+enum { LARGE = 128 }; /* tokens of a large batch */
+
+/* The scores after `count` tokens, the text again and again. */
+static void score_batch(const struct llama_settings *settings, int64_t count, float *scores)
+{
+    int32_t tokens[LARGE];
+    for (int64_t i = 0; i < count; i++)
+        tokens[i] = text[i % TEXT];
+    struct llama *llama = load(model, settings);
+    feed(llama, tokens, count);
+    scores_of(llama, scores);
+    llama_free(llama);
+}
+
+/* Of what the settings allow, large batches have activations in 16 bits; others have none. */
+static void test_short_activations(void **state)
+{
+    (void)state;
+    const struct llama_settings plain = { .context = LARGE };
+    static const struct {
+        struct llama_settings settings;
+        double bound;
+    } rows[] = {
+        { { .context = LARGE, .heads_type = HW_F16 }, 1e-3 },
+        { { .context = LARGE, .heads_type = HW_BF16 }, 8e-3 },
+        { { .context = LARGE, .short_inner = 1u << HW_Q8_0 }, 8e-3 },
+    };
+    const struct llama_settings others = { .context = LARGE, .short_inner = 1u << HW_BF16 };
+    float wanted[VOCABULARY], smaller[VOCABULARY], scores[VOCABULARY];
+    score_batch(&plain, LARGE, wanted);
+    score_batch(&plain, LARGE - 1, smaller);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        score_batch(&rows[i].settings, LARGE, scores);
+        assert_near(scores, wanted, rows[i].bound, "a large batch");
+        assert_true(distance(scores, wanted) > 0);
+        score_batch(&rows[i].settings, LARGE - 1, scores);
+        assert_near(scores, smaller, 0, "a smaller batch");
+    }
+    score_batch(&others, LARGE, scores); /* the weights are q8_0 */
+    assert_near(scores, wanted, 0, "beside weights of another type");
+}
+
 /* ---- Perplexity ---- */
 
 static void test_likelihood(void **state)
@@ -412,6 +454,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_short_activations),
         cmocka_unit_test(test_likelihood),
         cmocka_unit_test(test_perplexity),
     };

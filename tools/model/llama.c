@@ -18,6 +18,40 @@ static struct hw_tensor rows_of(struct hw_tensor tensor, int64_t begin, int64_t 
     return tensor;
 }
 
+/* A tensor of f32, from the start of its buffer or beside others in its rows, as one of another
+ * type in the same memory. */
+static struct hw_tensor stored_as(int32_t dtype, struct hw_tensor tensor)
+{
+    const uint64_t bytes = (uint64_t)hw_dtype_bytes(dtype);
+    tensor.dtype = dtype;
+    tensor.offset = tensor.offset / sizeof(float) * bytes;
+    for (int32_t i = 0; i < tensor.rank; i++)
+        tensor.stride[i] = tensor.stride[i] / (int64_t)sizeof(float) * (int64_t)bytes;
+    return tensor;
+}
+
+/* Large batches may have activations in 16 bits, which take half as long to write and to read. Few
+ * rows have none: devices combine ops of f32, and round a row to 8 bits once. */
+static bool is_large(int64_t rows)
+{
+    enum { LARGE = 128 };
+    return rows >= LARGE;
+}
+
+/* Of queries, keys, values and what attention makes of them. */
+static int32_t heads_type(const struct llama *l, int64_t rows)
+{
+    return is_large(rows) ? l->heads_type : HW_F32;
+}
+
+/* Of gate and up. */
+static int32_t inner_type(const struct llama *l, const struct layer *layer, int64_t rows)
+{
+    const uint32_t types = 1u << layer->gate.dtype | 1u << layer->up.dtype |
+                           1u << layer->down.dtype;
+    return is_large(rows) && (types & ~l->short_inner) == 0 ? HW_BF16 : HW_F32;
+}
+
 /* [rows, heads * width] as [rows, heads, width]. */
 static struct hw_tensor by_head(struct hw_tensor tensor, int64_t heads)
 {
@@ -143,10 +177,13 @@ static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t
                              struct last last)
 {
     const struct shape *s = &l->shape;
+    const int32_t type = heads_type(l, last.count);
     const struct hw_tensor x = rows_of(l->normed, 0, rows),
-                           y = rows_of(l->attended, last.begin, last.count);
-    const struct hw_tensor q = rows_of(l->q, 0, rows), k = rows_of(l->k, 0, rows);
-    const struct hw_tensor v = rows_of(l->v, 0, rows);
+                           y = rows_of(stored_as(type, l->attended), last.begin,
+                                       last.count);
+    const struct hw_tensor q = rows_of(stored_as(type, l->q), 0, rows),
+                           k = rows_of(stored_as(type, l->k), 0, rows),
+                           v = rows_of(stored_as(type, l->v), 0, rows);
     const struct hw_attention op = {
         .q = by_head(rows_of(q, last.begin, last.count), s->heads),
         .k = by_head(layer->keys, s->kv_heads),
@@ -193,9 +230,10 @@ static enum hw_status add_and_norm(struct llama *l, struct hw_tensor weight,
 static enum hw_status feed_forward(struct llama *l, const struct layer *layer,
                                    struct last last)
 {
+    const int32_t type = inner_type(l, layer, last.count);
     const struct hw_tensor x = rows_of(l->normed, last.begin, last.count);
-    const struct hw_tensor gate = rows_of(l->gate, 0, last.count),
-                           up = rows_of(l->up, 0, last.count);
+    const struct hw_tensor gate = rows_of(stored_as(type, l->gate), 0, last.count);
+    const struct hw_tensor up = rows_of(stored_as(type, l->up), 0, last.count);
     const struct hw_swiglu op = { .gate = gate, .up = up, .y = gate };
     const struct projection inputs[] = {
         { .weight = layer->gate, .y = gate },

@@ -2,9 +2,10 @@
 /* llama.h - the LLaMA decoder on one device: weights as in the file, a KV cache, and the
  * ops that turn tokens into scores for the next one. Written on <hw/hw.h> alone.
  *
- * Activations are f32. Everything that changes from token to token (ids, positions, the
- * length of the cache) is in device memory, so one recorded graph serves every decode step, and
- * the device need not wait for the host between greedy ones.
+ * Activations are f32, but for what llama_settings allows in large batches. Everything that
+ * changes from token to token (ids, positions, the length of the cache) is in device
+ * memory, so one recorded graph serves every decode step, and the device need not wait for
+ * the host between greedy ones.
  * Only one thread at a time may use a struct llama. */
 #ifndef HW_MODEL_LLAMA_H
 #define HW_MODEL_LLAMA_H
@@ -22,6 +23,11 @@ void llama_weights(const struct shape *shape, llama_weight_fn *each, void *user)
 
 struct llama_settings {
     int32_t key_type, value_type; /* of the cache, see hw_attention(); default HW_F32 */
+    /* Of batches of 128 tokens or more: the type of queries, keys, values and what attention makes
+     * of them; default HW_F32. And beside weights of which types gate and up are bf16, as bits
+     * 1 << dtype; default: none. */
+    int32_t heads_type;
+    uint32_t short_inner;
     /* tokens that the cache has room for; the default and the limit is that of the model */
     int64_t context;
     int64_t batch; /* tokens of a long text that are processed at once; default: 2048 if the
