@@ -11,7 +11,7 @@
  * neighbouring panels are a group: the first parts of all of them, then the second ones, and so
  * on. The last part may be shorter, and the last group may have fewer panels. A core that reads a
  * group reads one stream, and uses what is in its first cache of each row of a for all panels.
- * Panels of q8_0 are whole: two of them at once, two streams, come faster beside 9 to 24 rows of a.
+ * Panels of q8_0 are whole: few rows of a take four of them at once, which are as many streams.
  *
  * A part of a panel is a sequence of units along K, which are GGML's blocks: of 32 elements, or of
  * 256 in 8 runs of 32. A unit is a head and its runs. Numbers of all rows are neighbours

@@ -13,6 +13,7 @@
 enum {
     PARTS = PACKED_ROWS / LANES,     /* vectors of a panel */
     PANELS = LANES == 16 ? 2 : 1,    /* panels of a tile */
+    BESIDE = LANES > 4 ? 4 : PANELS, /* whole panels of a strip: see strip_panels() */
     VECTORS = PANELS * PARTS,        /* vectors of a tile */
     TILE_ROWS = PANELS * PACKED_ROWS /* rows of b */
 };
@@ -264,7 +265,7 @@ static inline bool is_packed(const struct plan *plan)
 }
 
 /* The rows of b that a thread multiplies by rows of a: a packed group whose panels are in parts, or
- * those of a tile, packed or not, whose panels are whole, a single part. */
+ * some panels that are whole, a single part. */
 struct strip {
     const char *at; /* packed, or the first row */
     struct packed_parts parts;
@@ -276,9 +277,20 @@ static inline bool is_in_parts(const struct plan *plan)
     return is_packed(plan) && packed_in_parts(plan->lowered.args.matmul.b_type);
 }
 
+/* Whole panels that are packed are BESIDE each other for the first rows of a. If there are more
+ * than these few, the others need the panels to stay in the second cache. */
 static inline int64_t strip_panels(const struct plan *plan)
 {
-    return is_in_parts(plan) ? PACKED_GROUP : PANELS;
+    enum { FEW = LANES == 16 ? 6 : 3, CACHE = 1 << 20 };
+    const struct matmul_args *m = &plan->lowered.args.matmul;
+    if (is_in_parts(plan))
+        return PACKED_GROUP;
+    if (!is_packed(plan))
+        return PANELS;
+    return matrices_of(plan).rows <= FEW ||
+                   packed_panel_bytes(m->b_type, m->k) <= CACHE / BESIDE
+               ? BESIDE
+               : PANELS;
 }
 
 /* How many strips a matrix has. */

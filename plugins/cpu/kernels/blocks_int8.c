@@ -131,14 +131,15 @@ static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
 
 /* Parts of TILE_ROWS rows of b times those of some rows of a. */
 struct tile {
-    const uint8_t *panel[PANELS];
-    int64_t parts, units, gap; /* of a panel; units: of a part; gap: see part_gap() */
-    const struct run *x;       /* the first rows that lie together */
-    int64_t stride;            /* of x, in runs */
-    int64_t last;              /* of x: rows beyond it are that again */
-    bool far;                  /* panels come from memory */
-    bool ends;                 /* there are no more parts */
-    float *sums;               /* [tokens][TILE_ROWS], to which this is added */
+    const uint8_t *panel[BESIDE]; /* PANELS, or all of tiles that are beside each other */
+    int64_t parts, units, gap;    /* of a panel; units: of a part; gap: see part_gap() */
+    const struct run *x;          /* the first rows that lie together */
+    int64_t stride;               /* of x, in runs */
+    int64_t last;                 /* of x: rows beyond it are that again */
+    bool far;                     /* parts come from memory */
+    bool ends;                    /* there are no more parts */
+    float *sums;                  /* [tokens][TILE_ROWS], to which this is added */
+    int64_t pitch;                /* from the sums of a tile to those of the next one */
 };
 
 /* Adds to the sums of a tile what integers say about half a run, or about all of it. */
@@ -349,6 +350,38 @@ INLINE void multiply_unit(int type, const int tokens, const int panels, vf sum[]
     }
 }
 
+/* Where the rows of a of a tile begin. */
+INLINE void find_rows(const int tokens, const struct tile *tile, const struct run *x[])
+{
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        const int64_t first = t / TOGETHER * TOGETHER;
+        x[t] = tile->x +
+               (first < tile->last ? first : tile->last) / TOGETHER * tile->stride;
+    }
+}
+
+INLINE void load_sums(const int tokens, const int vectors, vf sum[][VECTORS],
+                      const float *from)
+{
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[t][v] = vf_load(from + t * TILE_ROWS + v * LANES);
+    }
+}
+
+INLINE void store_sums(const int tokens, const int vectors, vf sum[][VECTORS], float *to)
+{
+    UNROLL
+    for (int t = 0; t < tokens; t++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            vf_store(to + t * TILE_ROWS + v * LANES, sum[t][v]);
+    }
+}
+
 INLINE void multiply_tile(int type, const int tokens, const int panels,
                           const struct tile *tile)
 {
@@ -359,15 +392,8 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     UNROLL
     for (int p = 0; p < panels; p++)
         at[p] = tile->panel[p];
-    UNROLL
-    for (int t = 0; t < tokens; t++) {
-        const int64_t first = t / TOGETHER * TOGETHER;
-        x[t] = tile->x +
-               (first < tile->last ? first : tile->last) / TOGETHER * tile->stride;
-        UNROLL
-        for (int v = 0; v < vectors; v++)
-            sum[t][v] = vf_load(tile->sums + t * TILE_ROWS + v * LANES);
-    }
+    find_rows(tokens, tile, x);
+    load_sums(tokens, vectors, sum, tile->sums);
     for (int64_t part = 0; part < tile->parts; part++) {
         for (int64_t u = 0; u < tile->units; u++)
             multiply_unit(type, tokens, panels, sum, at, x, tile->far);
@@ -377,12 +403,7 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     }
     if (as_squares(tokens) && tile->ends)
         end_squares(tokens, sum);
-    UNROLL
-    for (int t = 0; t < tokens; t++) {
-        UNROLL
-        for (int v = 0; v < vectors; v++)
-            vf_store(tile->sums + t * TILE_ROWS + v * LANES, sum[t][v]);
-    }
+    store_sums(tokens, vectors, sum, tile->sums);
 }
 
 /* Panel after panel: a single stream is what memory delivers fastest. */
@@ -394,6 +415,36 @@ INLINE void multiply_panels(int type, const int tokens, const struct tile *tile)
         part.sums = tile->sums + p * PACKED_ROWS;
         multiply_tile(type, tokens, 1, &part);
     }
+}
+
+/* The whole panels of some tiles, a unit of each in turns, so that they are as many streams:
+ * processors fetch ahead in each of them. Where registers do not hold all sums, those of one tile
+ * at a time are enough. */
+INLINE void multiply_beside(int type, const int tokens, const struct tile *tile)
+{
+    const uint8_t *at[BESIDE / PANELS][PANELS];
+    const struct run *x[TOKENS_OF_PANEL];
+    vf sum[BESIDE / PANELS][TOKENS_OF_PANEL][VECTORS];
+    find_rows(tokens, tile, x);
+    EACH (i, BESIDE / PANELS) {
+        EACH (p, PANELS)
+            at[i][p] = tile->panel[i * PANELS + p];
+        load_sums(tokens, VECTORS, sum[i], tile->sums + i * tile->pitch);
+    }
+    for (int64_t u = 0; u < tile->units; u++) {
+        EACH (i, BESIDE / PANELS) {
+            const struct run *same[TOKENS_OF_PANEL];
+            EACH (t, tokens)
+                same[t] = x[t];
+            if (i && tokens > 2)
+                STAY_IN_ORDER;
+            multiply_unit(type, tokens, PANELS, sum[i], at[i], same, false);
+        }
+        EACH (t, tokens)
+            x[t] += unit_elements(type) / PACKED_RUN;
+    }
+    EACH (i, BESIDE / PANELS)
+        store_sums(tokens, VECTORS, sum[i], tile->sums + i * tile->pitch);
 }
 
 /* ---- which tile ---- */
@@ -485,6 +536,29 @@ static struct tile_of tile_for(const struct tiles *tiles, int64_t left, bool far
     return tiles->stream[i];
 }
 
+/* Of tiles that are beside each other. Panels that are packed and whole are those of q8_0. */
+#define BESIDE_TILE(size, tokens)                                                          \
+    static void beside_##size(const struct tile *tile)                                     \
+    {                                                                                      \
+        multiply_beside(HW_Q8_0, tokens, tile);                                            \
+    }
+BESIDE_TILE(one, 1)
+BESIDE_TILE(two, 2)
+BESIDE_TILE(four, FOUR)
+BESIDE_TILE(most, TOKENS)
+#undef BESIDE_TILE
+
+static struct tile_of tile_beside(int64_t left)
+{
+    static const struct tile_of tiles[] = {
+        { beside_one, 1 }, { beside_two, 2 }, { beside_four, FOUR }, { beside_most, TOKENS }
+    };
+    int i = 0;
+    while (i < 3 && tiles[i].rows < left)
+        i++;
+    return tiles[i];
+}
+
 /* ---- groups ---- */
 
 /* Tiles add up sums of no more than so many rows of a beyond the last one. */
@@ -503,25 +577,34 @@ static int64_t sums_of_tile(const struct sums *to)
     return (to->end - to->first + MORE_ROWS) * TILE_ROWS;
 }
 
-/* Adds some parts, from number `first` of the strip on, times rows of a from the r-th on: as many
- * as a tile takes, whose number is returned. `far`: the parts come from memory. */
+/* Some parts, from number `first` of the strip on, times n rows of a from the r-th on: all of a
+ * tile but its panels. */
+static struct tile make_tile(const struct sums *to, const struct parts *parts,
+                             int64_t first, int64_t r, int64_t n)
+{
+    const struct rounded x = rounded_of(to->plan);
+    return (struct tile){ .parts = parts->count,
+                          .units = parts->units,
+                          .gap = part_gap(parts),
+                          .x = x.runs + where_is(to->plan, r).number * x.stride +
+                               first * PART_RUNS,
+                          .stride = x.stride,
+                          .last = n - 1,
+                          .ends = first + parts->count == to->strip->parts.count,
+                          .sums = to->at + (r - to->first) * TILE_ROWS,
+                          .pitch = sums_of_tile(to) };
+}
+
+/* Adds these for as many rows as a tile takes, whose number is returned. `far`: the parts come from
+ * memory. */
 static int64_t add_parts(const struct sums *to, const struct parts *parts, int64_t first,
                          int64_t r, bool far)
 {
-    const struct rounded x = rounded_of(to->plan);
     const struct tiles tiles = tiles_of(to->plan->lowered.args.matmul.b_type);
     const struct tile_of some = tile_for(&tiles, to->end - r, far);
     const int64_t left = to->end - r, n = left < some.rows ? left : some.rows;
-    struct tile tile = { .parts = parts->count,
-                         .units = parts->units,
-                         .gap = part_gap(parts),
-                         .x = x.runs + where_is(to->plan, r).number * x.stride +
-                              first * PART_RUNS,
-                         .stride = x.stride,
-                         .last = n - 1,
-                         .far = far,
-                         .ends = first + parts->count == to->strip->parts.count,
-                         .sums = to->at + (r - to->first) * TILE_ROWS };
+    struct tile tile = make_tile(to, parts, first, r, n);
+    tile.far = far;
     for (int64_t i = 0; i < to->strip->tiles; i++, tile.sums += sums_of_tile(to)) {
         find_panels(parts, i, tile.panel);
         some.multiply(&tile);
@@ -554,6 +637,39 @@ static int64_t parts_at_once(const struct strip *strip, int64_t first)
     return first >= whole ? 1 : whole - first < most ? whole - first : most;
 }
 
+/* Whether the first rows of a take the panels of a strip beside each other. For one or two rows and
+ * short panels, a single stream comes faster. */
+static bool are_beside(const struct sums *to)
+{
+    enum { LEAST = 32 << 10 };
+    const struct strip *strip = to->strip;
+    return BESIDE > PANELS && is_packed(to->plan) && strip->tiles == BESIDE / PANELS &&
+           (to->end - to->first > 2 ||
+            strip->parts.units * strip->parts.unit_bytes > LEAST);
+}
+
+/* The same as add_parts() for the first rows of a. */
+static int64_t add_beside(const struct sums *to, const struct parts *panels)
+{
+    const int64_t left = to->end - to->first;
+    const struct tile_of some = tile_beside(left);
+    const int64_t n = left < some.rows ? left : some.rows;
+    struct tile tile = make_tile(to, panels, 0, to->first, n);
+    for (int i = 0; i < BESIDE / PANELS; i++)
+        find_panels(panels, i, tile.panel + i * PANELS);
+    some.multiply(&tile);
+    return n;
+}
+
+static void add_whole(const struct sums *to, const struct parts *panels)
+{
+    int64_t r = to->first;
+    if (are_beside(to))
+        r += add_beside(to, panels);
+    while (r < to->end)
+        r += add_parts(to, panels, 0, r, false);
+}
+
 static void make_sums(const struct sums *to, uint8_t *own)
 {
     const struct strip *strip = to->strip;
@@ -566,8 +682,7 @@ static void make_sums(const struct sums *to, uint8_t *own)
     } else {
         const struct parts parts = whole_panels(to->plan, strip, own);
         make_panels(to->plan, strip, own);
-        for (int64_t r = to->first; r < to->end;)
-            r += add_parts(to, &parts, 0, r, false);
+        add_whole(to, &parts);
     }
 }
 
