@@ -4,8 +4,9 @@
 #include "weights.h"
 
 /* More panels than a group has, and more than a part along K, the last of both smaller; at last so
- * many parts that a cache does not hold a group. */
-enum { GROUPED_N = 197, GROUPED_K = 3616, GROUPED_M = 70 };
+ * many parts that a cache does not hold a group. Panels of q8_0 are whole: strips of one to four,
+ * and panels so long that a cache does not hold four. */
+enum { GROUPED_N = 197, GROUPED_K = 3616, GROUPED_M = 70, LONG_K = 15456 };
 static const struct grouped {
     int32_t type;
     int64_t n, k, m;
@@ -16,15 +17,20 @@ static const struct grouped {
     { HW_Q5_K, 145, 768, 11 },       { HW_Q6_K, GROUPED_N, 1280, 23 },
     { HW_Q8_0, 128, 512, 4 },        { HW_Q4_0, 133, 608, GROUPED_M },
     { HW_Q8_0, 133, GROUPED_K, 9 },  { HW_Q4_0, 130, GROUPED_K, 1 },
+    { HW_Q8_0, 49, 2080, 1 },        { HW_Q8_0, 97, 1056, 2 },
+    { HW_Q8_0, 113, 608, 6 },        { HW_Q8_0, 49, LONG_K, 7 },
 };
 
-/* The last row of a is too large for bytes: it is multiplied in floats. */
-static const float too_large = 0x1p115f;
+/* The last of several rows of a is too large for bytes: it is multiplied in floats. */
+static float last_factor(const struct grouped *g)
+{
+    return g->m > 1 ? 0x1p115f : 1;
+}
 
 static void shrink(float *c, const struct grouped *g)
 {
     for (int64_t i = (g->m - 1) * g->n; i < g->m * g->n; i++)
-        c[i] /= too_large;
+        c[i] /= last_factor(g);
 }
 
 static void compare_grouped(struct row *row)
@@ -43,7 +49,7 @@ static void compare_grouped(struct row *row)
         char what[128];
         fill_exactly(g->m, g->k, false);
         for (int64_t j = 0; j < g->m * g->k; j++)
-            a[j] = activations[j] * (j / g->k == g->m - 1 ? too_large : 1);
+            a[j] = activations[j] * (j / g->k == g->m - 1 ? last_factor(g) : 1);
         struct hw_matmul op = { .a = TENSOR(a, HW_F32, g->m, g->k),
                                 .b = TENSOR(b_blocks, g->type, g->n, g->k),
                                 .c = TENSOR(expected, HW_F32, g->m, g->n),
