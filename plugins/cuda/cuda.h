@@ -256,6 +256,7 @@ struct device {
     int capability;  /* 90 for compute capability 9.0 */
     int units;       /* multiprocessors */
     int shared_most; /* bytes of shared memory that a group may have */
+    uint64_t memory; /* bytes that the device has */
     void *context;   /* the primary one, which the application may share */
     void *stream;    /* for what belongs to no queue */
     struct kernel_choice choice;

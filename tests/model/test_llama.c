@@ -329,7 +329,7 @@ static void test_batches(void **state)
     }
 }
 
-enum { LARGE = 128 }; /* tokens of a large batch */
+enum { LARGE = LLAMA_LARGE };
 
 /* The scores after `count` tokens, the text again and again. */
 static void score_batch(const struct llama_settings *settings, int64_t count, float *scores)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_tiny.c - a tiny random model of each kind, on every device present: the scores after
  * every token of a text, fed at once and token by token, against those that
- * tiny_models.py computed in double precision. */
+ * tiny_models.py computed in double precision. And which of them may have heads in 16 bits. */
 #include "llama.h"
 
 #include <math.h>
@@ -153,6 +153,45 @@ static void test_golden(void **state)
     assert_true(checked >= 9);
 }
 
+/* The scores after a large batch whose heads may be `heads_type`. */
+static void score_large(const char *name, int32_t heads_type, float *scores)
+{
+    struct gguf *file = open_model(name);
+    struct fault why = { "" };
+    struct shape shape;
+    int32_t tokens[LLAMA_LARGE];
+    if (!shape_read(file, &shape, &why))
+        fail_msg("%s", why.text);
+    shape.context = LLAMA_LARGE;
+    for (int64_t i = 0; i < LLAMA_LARGE; i++)
+        tokens[i] = (int32_t)(i * 7 % shape.vocabulary);
+    struct llama *llama = llama_load(file, &shape, hw_device_at(context, 0),
+                                     &(struct llama_settings){ .heads_type = heads_type },
+                                     &why);
+    if (!llama || !llama_feed(llama, tokens, LLAMA_LARGE, &why) ||
+        !llama_scores(llama, scores, &why))
+        fail_msg("%s", why.text);
+    assert_in_range(shape.vocabulary, 2, MOST);
+    llama_free(llama);
+    gguf_close(file);
+}
+
+/* Before their norm, elements of heads may be too large for f16. */
+static void test_normed_heads_stay_f32(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        bool normed;
+    } rows[] = { { "qwen3", true }, { "qwen2", false } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        float wide[MOST] = { 0 }, narrow[MOST] = { 0 };
+        score_large(rows[i].model, HW_F32, wide);
+        score_large(rows[i].model, HW_F16, narrow);
+        assert_int_equal(memcmp(wide, narrow, sizeof wide) == 0, rows[i].normed);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -160,6 +199,7 @@ int main(int argc, char **argv)
         return 2;
     }
     directory = argv[1];
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_golden) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_golden),
+                                        cmocka_unit_test(test_normed_heads_stay_f32) };
     return cmocka_run_group_tests_name("tiny", tests, open_all, close_all);
 }

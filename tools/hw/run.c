@@ -448,7 +448,7 @@ static bool shortens(const struct run *run)
            !(info.features & HW_FEATURE_UNIFIED_MEMORY);
 }
 
-/* Queries, keys and values in the type of the cache lose nothing but where they are rotated. */
+/* Keys and values are rounded to the type of the cache in any case. */
 static int32_t heads_type(const struct run *run)
 {
     const bool in_cache = run->key_type == HW_F16 && run->value_type == HW_F16;

@@ -21,11 +21,13 @@ struct llama;
 typedef void llama_weight_fn(void *user, const char *name, int64_t rows, int64_t cols);
 void llama_weights(const struct shape *shape, llama_weight_fn *each, void *user);
 
+enum { LLAMA_LARGE = 128 };
+
 struct llama_settings {
     int32_t key_type, value_type; /* of the cache, see hw_attention(); default HW_F32 */
-    /* Of batches of 128 tokens or more: the type of queries, keys, values and what attention makes
-     * of them; default HW_F32. And beside weights of which types gate and up are bf16, as bits
-     * 1 << dtype; default: none. */
+    /* Of batches of LLAMA_LARGE tokens or more: the type of queries, keys, values and what
+     * attention makes of them, unless their heads are normed; default HW_F32. And beside weights
+     * of which types gate and up are bf16, as bits 1 << dtype; default: none. */
     int32_t heads_type;
     uint32_t short_inner;
     /* tokens that the cache has room for; the default and the limit is that of the model */

@@ -8,8 +8,9 @@ enum {
     FEWEST_ROWS = 2,
     FEWEST_OF_CONVERTED = 9, /* with fewer, it takes longer to convert b */
     MOST_ROUNDED = 1 << 14,  /* rows of a that are in the workspace at a time */
-    EXPANDED = 256 << 20,    /* bytes of b in the workspace, about */
-    COLS = 256,              /* a multiple of the columns of most tiles */
+    EXPANDED = 256 << 20,    /* bytes of b in the workspace, at most, */
+    EXPANDED_SHARE = 64, /* and the share of the device's memory, but at least COLS rows */
+    COLS = 256,          /* a multiple of the columns of most tiles */
     LEAST_OF_BATCH =
         1 << 24, /* products of numbers, so that a launch for each batch is worth it */
     /* The matrix units round each sum down: after so many steps along k, it is not f32 any more. */
@@ -40,6 +41,7 @@ struct problem {
     uint64_t bias;
     int32_t bias_type, type; /* of bias, of the products */
     int64_t batches[2];
+    int64_t expanded; /* bytes of b in the workspace, about */
 };
 
 static int64_t bytes_of(int32_t type)
@@ -62,13 +64,13 @@ static bool converts(const struct problem *p, const struct matrix *x)
     return x->type != p->type;
 }
 
-/* Where a becomes 16 bits, or others. */
+/* Whether a is rounded to the type of the products. */
 static bool rounds(const struct problem *p)
 {
     return converts(p, &p->a) && p->type != HW_F32;
 }
 
-/* Where rows of a are scaled to the range of f16. */
+/* Whether rows of a are scaled to the range of f16. */
 static bool scales(const struct problem *p)
 {
     return rounds(p) && p->type == HW_F16;
@@ -110,8 +112,16 @@ static struct matrix matrix_of(const struct hw_tensor *t, const struct place *p)
 /* Blocks become f16, which has three bits more than bf16, unless c has no use for these. */
 static int32_t half_of(const struct hw_matmul *op)
 {
-    const bool rough = op->a.dtype == HW_BF16 && op->c.dtype == HW_BF16;
-    return is_half(op->b.dtype) ? op->b.dtype : rough ? HW_BF16 : HW_F16;
+    const bool bf16_is_enough = op->a.dtype == HW_BF16 && op->c.dtype == HW_BF16;
+    return is_half(op->b.dtype) ? op->b.dtype : bf16_is_enough ? HW_BF16 : HW_F16;
+}
+
+/* A card with little memory may have none left for a large workspace. */
+static int64_t expanded_of(const struct hw_matmul *op)
+{
+    const struct device *device = op->b.buffer ? op->b.buffer->device : NULL;
+    const uint64_t share = device ? device->memory / EXPANDED_SHARE : 0;
+    return share < EXPANDED ? (int64_t)share : EXPANDED;
 }
 
 static struct problem problem_of(const struct hw_matmul *op, const struct matmul_args *m,
@@ -128,6 +138,7 @@ static struct problem problem_of(const struct hw_matmul *op, const struct matmul
         .bias_type = m->bias_type,
         .type = type ? type : half_of(op),
         .batches = { one ? 1 : batches / larger(m->batch1, 1), one ? 1 : m->batch1 },
+        .expanded = expanded_of(op),
     };
 }
 
@@ -215,7 +226,7 @@ static struct share share_of(const struct problem *p)
     if (a)
         share.rows = smaller(s->m, MOST_ROUNDED);
     if (b)
-        share.cols = smaller(s->n, larger(EXPANDED / row / COLS, 1) * COLS);
+        share.cols = smaller(s->n, larger(p->expanded / row / COLS, 1) * COLS);
     share.scale = a ? round_up(share.rows * row) : 0;
     share.b = share.scale + (scales(p) ? round_up(share.rows * 4) : 0);
     share.bytes = share.b + (b ? round_up(share.cols * row) : 0);

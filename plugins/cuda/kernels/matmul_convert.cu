@@ -18,7 +18,7 @@
 
 #include "matmul_convert.h"
 
-/* ---- 16 bits from f32, or from others ---- */
+/* ---- 16 bits from f32, f16 or bf16 ---- */
 
 struct __attribute__((aligned(16))) four {
     float v[4];

@@ -13,9 +13,9 @@ enum {
 
 /* to = the numbers of `from` in another type, row by row. A group: one row.
  *
- * convert_round_<type>: 16 bits from f32, or from others. For f16, each row is divided by a power
- * of two, so that it is in range; that goes to `scale`. k is a multiple of 4, and each thread has
- * at most ROUND_QUADS times 4 of a row.
+ * convert_round_<type>: 16 bits from f32, f16 or bf16. For f16, each row is divided by a power of
+ * two, so that it is in range; that goes to `scale`. k is a multiple of 4, and each thread has at
+ * most ROUND_QUADS times 4 of a row.
  *
  * convert_<type>: from blocks, or from 16 bits in rows that begin at multiples of 16 bytes. */
 struct convert_args {
