@@ -6,7 +6,14 @@
 /* More panels than a group has, and more than a part along K, the last of both smaller; at last so
  * many parts that a cache does not hold a group. Panels of q8_0 are whole: strips of one to four,
  * and panels so long that a cache does not hold four. */
-enum { GROUPED_N = 197, GROUPED_K = 3616, GROUPED_M = 70, LONG_K = 15456 };
+enum {
+    GROUPED_N = 197,
+    GROUPED_K = 3616,
+    GROUPED_M = 70,
+    LONG_K = 15456,
+    MOST_OF_B = 64 * LONG_K /* elements, as many as any of these */
+};
+_Static_assert(MOST_OF_B >= GROUPED_N * GROUPED_K, "each has room");
 static const struct grouped {
     int32_t type;
     int64_t n, k, m;
@@ -35,11 +42,11 @@ static void shrink(float *c, const struct grouped *g)
 
 static void compare_grouped(struct row *row)
 {
-    static float b_floats[GROUPED_N * GROUPED_K], a[GROUPED_M * GROUPED_K],
+    static float b_floats[MOST_OF_B], a[GROUPED_M * GROUPED_K],
         expected[GROUPED_M * GROUPED_N], got[GROUPED_M * GROUPED_N];
-    static unsigned char b_blocks[GROUPED_N * GROUPED_K * 2];
-    static _Alignas(256) unsigned char memory[GROUPED_N * GROUPED_K * 2];
-    for (int i = 0; i < GROUPED_N * GROUPED_K; i++)
+    static unsigned char b_blocks[MOST_OF_B * 2];
+    static _Alignas(256) unsigned char memory[MOST_OF_B * 2];
+    for (int i = 0; i < MOST_OF_B; i++)
         b_floats[i] = noise();
     for (int i = 0; i < (int)(sizeof grouped / sizeof grouped[0]); i++) {
         const struct grouped *g = &grouped[i];
