@@ -344,7 +344,7 @@ static void score_batch(const struct llama_settings *settings, int64_t count, fl
 }
 
 /* Of what the settings allow, large batches have activations in 16 bits; others have none. */
-static void test_short_activations(void **state)
+static void test_16_bit_activations(void **state)
 {
     (void)state;
     const struct llama_settings plain = { .context = LARGE };
@@ -354,9 +354,9 @@ static void test_short_activations(void **state)
     } rows[] = {
         { { .context = LARGE, .heads_type = HW_F16 }, 1e-3 },
         { { .context = LARGE, .heads_type = HW_BF16 }, 8e-3 },
-        { { .context = LARGE, .short_inner = 1u << HW_Q8_0 }, 8e-3 },
+        { { .context = LARGE, .inner_bf16 = 1u << HW_Q8_0 }, 8e-3 },
     };
-    const struct llama_settings others = { .context = LARGE, .short_inner = 1u << HW_BF16 };
+    const struct llama_settings others = { .context = LARGE, .inner_bf16 = 1u << HW_BF16 };
     float wanted[VOCABULARY], smaller[VOCABULARY], scores[VOCABULARY];
     score_batch(&plain, LARGE, wanted);
     score_batch(&plain, LARGE - 1, smaller);
@@ -454,7 +454,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_short_activations),
+        cmocka_unit_test(test_16_bit_activations),
         cmocka_unit_test(test_likelihood),
         cmocka_unit_test(test_perplexity),
     };

@@ -80,14 +80,18 @@ static struct gguf *open_model(const char *name)
     return file;
 }
 
-static struct llama *load(const struct gguf *file, struct hw_device *device)
+/* `context_tokens` of the model; 0: as its file says. */
+static struct llama *load(const struct gguf *file, struct hw_device *device,
+                          int64_t context_tokens, const struct llama_settings *settings)
 {
     struct fault why = { "" };
     struct shape shape;
     struct llama *llama = NULL;
-    if (shape_read(file, &shape, &why))
-        llama = llama_load(file, &shape, device,
-                           &(struct llama_settings){ .score_rows = 4 }, &why);
+    if (shape_read(file, &shape, &why)) {
+        if (context_tokens)
+            shape.context = context_tokens;
+        llama = llama_load(file, &shape, device, settings, &why);
+    }
     if (!llama)
         fail_msg("%s", why.text);
     return llama;
@@ -120,7 +124,8 @@ static void check_model(const char *name, const json_t *entry, struct hw_device 
 {
     const json_t *ids = json_object_get(entry, "tokens");
     struct gguf *file = open_model(name);
-    struct llama *llama = load(file, device);
+    struct llama *llama = load(file, device, 0,
+                               &(struct llama_settings){ .score_rows = 4 });
     struct check check = { .rows = json_object_get(entry, "scores"),
                            .vocabulary = llama_vocabulary(llama) };
     const int64_t count = (int64_t)json_array_size(ids);
@@ -157,21 +162,15 @@ static void test_golden(void **state)
 static void score_large(const char *name, int32_t heads_type, float *scores)
 {
     struct gguf *file = open_model(name);
+    struct llama *llama = load(file, hw_device_at(context, 0), LLAMA_LARGE,
+                               &(struct llama_settings){ .heads_type = heads_type });
     struct fault why = { "" };
-    struct shape shape;
     int32_t tokens[LLAMA_LARGE];
-    if (!shape_read(file, &shape, &why))
-        fail_msg("%s", why.text);
-    shape.context = LLAMA_LARGE;
+    assert_in_range(llama_vocabulary(llama), 2, MOST);
     for (int64_t i = 0; i < LLAMA_LARGE; i++)
-        tokens[i] = (int32_t)(i * 7 % shape.vocabulary);
-    struct llama *llama = llama_load(file, &shape, hw_device_at(context, 0),
-                                     &(struct llama_settings){ .heads_type = heads_type },
-                                     &why);
-    if (!llama || !llama_feed(llama, tokens, LLAMA_LARGE, &why) ||
-        !llama_scores(llama, scores, &why))
+        tokens[i] = (int32_t)(i * 7 % llama_vocabulary(llama));
+    if (!llama_feed(llama, tokens, LLAMA_LARGE, &why) || !llama_scores(llama, scores, &why))
         fail_msg("%s", why.text);
-    assert_in_range(shape.vocabulary, 2, MOST);
     llama_free(llama);
     gguf_close(file);
 }

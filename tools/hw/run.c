@@ -441,7 +441,7 @@ static bool starts_soon(const struct run *run)
 
 /* Large batches have activations in 16 bits if the precision allows that, on devices that have
  * memory of their own: what is not a product takes as long as its bytes there. */
-static bool shortens(const struct run *run)
+static bool uses_16_bits(const struct run *run)
 {
     struct hw_device_info info = { .size = sizeof info };
     return strcmp(run->precision, "fp32") != 0 && !hw_device_info(run->device, &info) &&
@@ -452,19 +452,19 @@ static bool shortens(const struct run *run)
 static int32_t heads_type(const struct run *run)
 {
     const bool in_cache = run->key_type == HW_F16 && run->value_type == HW_F16;
-    return shortens(run) && in_cache ? HW_F16 : HW_F32;
+    return uses_16_bits(run) && in_cache ? HW_F16 : HW_F32;
 }
 
 /* Gate and up are bf16 beside weights that are, and beside blocks if activations may be rounded to
  * 8 bits. */
-static uint32_t short_inner(const struct run *run)
+static uint32_t inner_bf16(const struct run *run)
 {
     const bool blocks = strcmp(run->precision, "int8") == 0;
     uint32_t types = 1u << HW_BF16;
     for (int32_t type = 1; type < HW_DTYPE_END; type++)
         if (blocks && hw_dtype_block(type) > 1)
             types |= 1u << type;
-    return shortens(run) ? types : 0;
+    return uses_16_bits(run) ? types : 0;
 }
 
 /* The cache has room for what this run can fill, at most the model's context. */
@@ -494,7 +494,7 @@ static bool load(struct run *run, struct fault *why)
         .key_type = run->key_type,
         .value_type = run->value_type,
         .heads_type = heads_type(run),
-        .short_inner = short_inner(run),
+        .inner_bf16 = inner_bf16(run),
         .context = context,
         .score_rows = run->words->perplexity && rows > 0 ? rows : 1,
         .pack = !run->words->no_pack,

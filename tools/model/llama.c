@@ -33,7 +33,7 @@ static struct hw_tensor stored_as(int32_t dtype, struct hw_tensor tensor)
 /* Large batches may have activations in 16 bits, which take half as long to write and to read. Few
  * rows have none: devices combine ops of f32, and round a row to 8 bits once. Tuned kernels need
  * rows of whole pieces of 16 bytes. */
-static bool may_be_short(int64_t rows, int64_t cols)
+static bool fits_16_bits(int64_t rows, int64_t cols)
 {
     return rows >= LLAMA_LARGE && cols % 8 == 0;
 }
@@ -43,8 +43,8 @@ static bool may_be_short(int64_t rows, int64_t cols)
 static int32_t heads_type(const struct llama *l, int64_t rows)
 {
     const struct shape *s = &l->shape;
-    const bool fits = may_be_short(rows, s->key_width) &&
-                      may_be_short(rows, s->value_width);
+    const bool fits = fits_16_bits(rows, s->key_width) &&
+                      fits_16_bits(rows, s->value_width);
     return fits && !s->head_norm ? l->heads_type : HW_F32;
 }
 
@@ -53,8 +53,8 @@ static int32_t inner_type(const struct llama *l, const struct layer *layer, int6
 {
     const uint32_t types = 1u << layer->gate.dtype | 1u << layer->up.dtype |
                            1u << layer->down.dtype;
-    const bool fits = may_be_short(rows, l->shape.inner);
-    return fits && (types & ~l->short_inner) == 0 ? HW_BF16 : HW_F32;
+    const bool fits = fits_16_bits(rows, l->shape.inner);
+    return fits && (types & ~l->inner_bf16) == 0 ? HW_BF16 : HW_F32;
 }
 
 /* [rows, heads * width] as [rows, heads, width]. */

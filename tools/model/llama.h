@@ -29,7 +29,7 @@ struct llama_settings {
      * attention makes of them, unless their heads are normed; default HW_F32. And beside weights
      * of which types gate and up are bf16, as bits 1 << dtype; default: none. */
     int32_t heads_type;
-    uint32_t short_inner;
+    uint32_t inner_bf16;
     /* tokens that the cache has room for; the default and the limit is that of the model */
     int64_t context;
     int64_t batch; /* tokens of a long text that are processed at once; default: 2048 if the

@@ -565,7 +565,7 @@ struct llama *llama_load(const struct gguf *file, const struct shape *shape,
     l->device = device;
     l->file = file;
     l->heads_type = settings->heads_type ? settings->heads_type : HW_F32;
-    l->short_inner = settings->short_inner;
+    l->inner_bf16 = settings->inner_bf16;
     if (hw_queue_open(device, NULL, &l->queue))
         failed("open a queue", why);
     else if (choose_context(l, settings, why) && add_tables(l, file, why) &&

@@ -39,7 +39,7 @@ struct llama {
     bool joins;
     struct hw_tensor residual, normed, q, k, v, attended, gate, up; /* [batch, ..] */
     int32_t heads_type;                                             /* see llama_settings */
-    uint32_t short_inner;
+    uint32_t inner_bf16;
     struct hw_tensor scores; /* [score rows, vocabulary] */
     /* i32: the length of the cache, then positions, then ids. A step ends by writing the best
      * token where the next step of one token has its id. */
