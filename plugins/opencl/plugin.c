@@ -63,11 +63,13 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
 /* A module for one vendor is built from the same files. */
 #ifdef OPENCL_VENDOR
 #define NAME  "opencl_" OPENCL_VENDOR
-#define TITLE "OpenCL, devices of " OPENCL_VENDOR " alone"
+#define TITLE "OpenCL, devices of " OPENCL_VENDOR
 #else
 #define NAME  "opencl"
 #define TITLE "OpenCL"
 #endif
+
+_Static_assert(sizeof TITLE <= 32, "hw refuses a manifest with a longer title");
 
 HW_PLUGIN(NAME,
           "title=" TITLE "\nrank=60\nneeds=" LIBRARY "\n"

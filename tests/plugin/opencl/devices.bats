@@ -149,7 +149,7 @@ END
     [ -e "$HW_PLUGIN_PATH_ONLY/hw_opencl_amd.so" ] || skip "not applicable: built without -Dopencl_vendors=amd"
     export STANDIN_NUMBERS='0x1001=4098' HW_BACKENDS='opencl*'
     says 'OpenCL (opencl) [0] Stand-in 0: 4 GiB [1] Stand-in 1: 4 GiB ' \
-        'OpenCL, devices of amd alone (opencl_amd) [0] Stand-in 1: 4 GiB (not used: ' \
+        'OpenCL, devices of amd (opencl_amd) [0] Stand-in 1: 4 GiB (not used: ' \
         'no OpenCL device of intel can be used'
-    HW_BACKENDS=opencl_amd says 'OpenCL, devices of amd alone (opencl_amd) [0] Stand-in 1: 4 GiB '
+    HW_BACKENDS=opencl_amd says 'OpenCL, devices of amd (opencl_amd) [0] Stand-in 1: 4 GiB '
 }
