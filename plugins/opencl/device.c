@@ -125,21 +125,30 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
 #ifdef OPENCL_VENDOR
 #define NOTHING_FOUND "no OpenCL device of " OPENCL_VENDOR " can be used"
 
-/* Numbers of the PCI Special Interest Group; processors have those of their makers, too. */
+/* Numbers of the PCI Special Interest Group; processors have those of their makers, too. The text
+ * is how the vendor's name begins. Mali GPUs have a number of each model's own, and only the text
+ * in common. */
 static const struct {
-    const char *name;
+    const char *name, *text;
     uint32_t number;
 } vendors[] = {
-    { "amd", 0x1002 },   { "amd", 0x1022 },    { "arm", 0x13B5 },
-    { "intel", 0x8086 }, { "nvidia", 0x10DE }, { "qualcomm", 0x5143 },
+    { "amd", "Advanced Micro Devices", 0x1002 },
+    { "amd", "AMD", 0x1022 },
+    { "arm", "ARM", 0x13B5 },
+    { "intel", "Intel", 0x8086 },
+    { "nvidia", "NVIDIA", 0x10DE },
+    { "qualcomm", "QUALCOMM", 0x5143 },
 };
 
 /* Whether a module for one vendor shows the device. */
 static bool is_wanted(const struct plugin *plugin, void *device)
 {
     const uint64_t maker = number(plugin, device, DEVICE_VENDOR_NUMBER);
+    char words[64];
+    text(plugin, device, DEVICE_VENDOR, words, sizeof words);
     for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
-        if (strcmp(vendors[i].name, OPENCL_VENDOR) == 0 && vendors[i].number == maker)
+        if (strcmp(vendors[i].name, OPENCL_VENDOR) == 0 &&
+            (vendors[i].number == maker || begins_with(words, vendors[i].text)))
             return true;
     return false;
 }

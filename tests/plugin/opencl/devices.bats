@@ -153,3 +153,11 @@ END
         'no OpenCL device of intel can be used'
     HW_BACKENDS=opencl_amd says 'OpenCL, devices of amd (opencl_amd) [0] Stand-in 1: 4 GiB '
 }
+
+@test "a module for one vendor shows devices of the vendor's name, whatever their number" {
+    [ -e "$HW_PLUGIN_PATH_ONLY/hw_opencl_amd.so" ] || skip "not applicable: built without -Dopencl_vendors=amd"
+    export STANDIN_NUMBERS='0x1001=1620049922' HW_BACKENDS=opencl_amd
+    STANDIN_VENDOR='Advanced Micro Devices, Inc.' says '[0] Stand-in 0' '[1] Stand-in 1'
+    STANDIN_VENDOR=AMD says '[0] Stand-in 0' '[1] Stand-in 1'
+    STANDIN_VENDOR=ARM says 'no OpenCL device of amd can be used'
+}
