@@ -18,13 +18,18 @@ static bool next_name(const char **list, char name[NAME_BYTES])
     return true;
 }
 
-static void *find_symbol(void *library, const char *names)
+static void *find_symbol(const struct symbol_library *library, void *handle,
+                         const char *names)
 {
     char name[NAME_BYTES];
     void *symbol = NULL;
 
-    while (!symbol && next_name(&names, name))
-        symbol = library_symbol(library, name);
+    while (!symbol && next_name(&names, name)) {
+        if (library->find)
+            symbol = library->find(handle, name);
+        if (!symbol)
+            symbol = library_symbol(handle, name);
+    }
     return symbol;
 }
 
@@ -64,7 +69,7 @@ int32_t symbols_load(const struct hw_host *host, const struct symbol_library *li
 
     for (uint32_t i = 0; i < library->count; i++) {
         const struct symbol *symbol = &library->symbols[i];
-        void *address = handle ? find_symbol(handle, symbol->names) : NULL;
+        void *address = handle ? find_symbol(library, handle, symbol->names) : NULL;
         store(functions, symbol, address);
         if (!address && symbol->required && !missing)
             missing = symbol;

@@ -48,6 +48,9 @@ struct symbol_library {
     const struct symbol *symbols;
     uint32_t count;
     const char *remedy; /* for the message: "; install ..."; NULL: none */
+    /* The vendor's own way to find a function, asked first for each name; NULL, or an answer of
+     * NULL: by what the library exports. */
+    void *(*find)(void *library, const char *name);
 };
 
 /* Opens the first of `files` that can be opened and stores the address of each symbol in

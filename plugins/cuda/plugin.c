@@ -2,6 +2,8 @@
 /* The instance, and the table of what the plugin does. */
 #include "cuda.h"
 
+#include "common/library.h"
+
 #include <stdlib.h>
 
 static const struct symbol symbols[] = {
@@ -18,10 +20,34 @@ static const struct symbol symbols[] = {
 #define LIBRARY "libcuda.so.1"
 #endif
 
+/* The version of CUDA whose prototypes cuda.def has. Of what it lists, all that came later has had
+ * one form since. */
+enum { LISTED_VERSION = 12000 };
+
+/* The driver is asked for "cuMemAlloc" of that version, where the list has "cuMemAlloc_v2". What
+ * came later it does not answer. */
+static void *find_function(void *driver, const char *name)
+{
+    void *symbol = library_symbol(driver, "cuGetProcAddress_v2"), *found = NULL;
+    struct driver cuda;
+    char base[64];
+    int status;
+    snprintf(base, sizeof base, "%s", name);
+    char *form = strstr(base, "_v");
+    if (form)
+        *form = '\0';
+    memcpy(&cuda.find_function, &symbol, sizeof symbol);
+    if (!symbol ||
+        cuda.find_function(base, &found, LISTED_VERSION, FIND_LEGACY_STREAM, &status))
+        return NULL;
+    return found;
+}
+
 static const struct symbol_library library = {
     .files = LIBRARY,
     .symbols = symbols,
     .count = sizeof symbols / sizeof symbols[0],
+    .find = find_function,
 };
 
 static int32_t start(struct plugin *plugin)

@@ -66,6 +66,40 @@ static void the_first_file_that_opens(void **state)
     assert_int_equal(vendor.version(), 3);
 }
 
+static int thrice(int value)
+{
+    return 3 * value;
+}
+
+static int asked;
+
+/* It knows one function, which no library exports, and is asked for all. */
+static void *find_thrice(void *opened, const char *name)
+{
+    int (*function)(int) = thrice;
+    void *symbol = NULL;
+    assert_non_null(opened);
+    asked++;
+    if (strcmp(name, "vendorThrice") == 0)
+        memcpy(&symbol, &function, sizeof symbol);
+    return symbol;
+}
+
+static void the_vendors_own_way(void **state)
+{
+    const struct symbol_library library = { .files = "./vendor2.so",
+                                            .symbols = symbols,
+                                            .count = sizeof symbols / sizeof *symbols,
+                                            .find = find_thrice };
+    struct vendor vendor;
+    (void)state;
+    test_host_init(&host, "");
+    assert_int_equal(symbols_load(&host.host, &library, &vendor), HW_OK);
+    assert_int_equal(vendor.twice(21), 42);
+    assert_int_equal(vendor.thrice(5), 15);
+    assert_int_equal(asked, 4); /* one has two names */
+}
+
 static void a_missing_function(void **state)
 {
     (void)state;
@@ -107,6 +141,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_functions),
         cmocka_unit_test(an_older_name_and_no_optional_function),
         cmocka_unit_test(the_first_file_that_opens),
+        cmocka_unit_test(the_vendors_own_way),
         cmocka_unit_test(a_missing_function),
         cmocka_unit_test(a_missing_library),
         cmocka_unit_test(a_file_that_is_not_a_library),

@@ -39,6 +39,11 @@ says()
         "Install the NVIDIA driver, version 470 or later"
 }
 
+@test "the driver finds no function by its version" {
+    sed 's/cuGetProcAddress_v2/cuGetProcAddress_v0/g' "$STANDIN/libcuda.so.1" >"$BATS_TEST_TMPDIR/libcuda.so.1"
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH says "CUDA (cuda) [0] Stand-in 0: 4 GiB"
+}
+
 @test "the driver does not start" {
     STANDIN_FAIL=init:1:803,init:2:803 says \
         "cannot start the driver: system has unsupported display driver / cuda driver combination" \

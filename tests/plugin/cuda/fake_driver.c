@@ -13,6 +13,7 @@
  *
  * STANDIN_DEVICES lists the compute capabilities of its devices: "7.5 7.5 7.5 3.7" if unset.
  * STANDIN_PART is what the names of devices end with. */
+#define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "fake_driver.h"
 
 #include "driver_state.h"
@@ -20,6 +21,8 @@
 #include "faults.h"
 #include "objects.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static const struct {
@@ -126,6 +129,33 @@ int fake_init(unsigned flags)
 int fake_driver_version(int *version)
 {
     *version = 13000;
+    return SUCCESS;
+}
+
+static atomic_uint found;
+
+unsigned fake_driver_found(void)
+{
+    return found;
+}
+
+/* The forms of all functions here have been there since CUDA 12.0. */
+int fake_find_function(const char *name, void **function, int version, uint64_t flags,
+                       int *status)
+{
+    enum { FIRST = 12000, MOST = 13000, LEGACY_STREAM = 1, NO_SUCH_FUNCTION = 1 };
+    void *self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    char second[64];
+    if (version < FIRST || version > MOST || flags != LEGACY_STREAM || strstr(name, "_v"))
+        return INVALID_VALUE;
+    snprintf(second, sizeof second, "%s_v2", name);
+    *function = self ? dlsym(self, second) : NULL;
+    if (!*function)
+        *function = self ? dlsym(self, name) : NULL;
+    *status = *function ? 0 : NO_SUCH_FUNCTION;
+    found += *function != NULL;
+    if (self)
+        dlclose(self);
     return SUCCESS;
 }
 

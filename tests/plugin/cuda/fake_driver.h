@@ -27,4 +27,7 @@ int fake_driver_depth(void);
 /* Bytes of device memory that are allocated. */
 uint64_t fake_driver_used(int device);
 
+/* How many functions were found by their version of CUDA. */
+unsigned fake_driver_found(void);
+
 #endif

@@ -79,10 +79,11 @@ static void import(struct walk *w)
 }
 
 /* Facts that cannot be read stay empty; the error of the walk is what says that a kernel has no
- * more parameters. */
-static const char *const facts[] = { "device_name",        "device_uuid",
-                                     "device_memory",      "device_attribute",
-                                     "function_parameter", NULL };
+ * more parameters; and a function that the driver does not find is found by what it exports. */
+static const char *const facts[] = {
+    "find_function",    "device_name",        "device_uuid", "device_memory",
+    "device_attribute", "function_parameter", NULL
+};
 
 static const struct vendor cuda = {
     .backend = "cuda",
@@ -177,6 +178,22 @@ static void the_cpu_needs_no_context(void **state)
     assert_int_equal(faults_count("init"), 0);
 }
 
+/* All that cuda.def lists is there. */
+static void functions_are_found_by_their_version(void **state)
+{
+    enum {
+        LISTED = 0
+#define REQUIRED(result, name, arguments, names) +1
+#define OPTIONAL(result, name, arguments, names) +1
+#include "cuda.def"
+    };
+    const unsigned before = fake_driver_found();
+    open_device(state);
+    assert_int_equal(faults_count("find_function"), LISTED);
+    assert_int_equal(fake_driver_found() - before, LISTED);
+    walk_close(&walk);
+}
+
 static void every_call(void **state)
 {
     (void)state;
@@ -187,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call),
+        cmocka_unit_test(functions_are_found_by_their_version),
         cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(errors_without_a_name_have_a_number),
         cmocka_unit_test(the_cpu_needs_no_context),
