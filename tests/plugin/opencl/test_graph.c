@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -19,14 +20,20 @@ enum { DIM = 64, HEADS = 4, KEYS = 300, MORE_KEYS = 700, LAUNCHES = 20 };
 static struct hw_context *context;
 static struct hw_device *device;
 
-static int open_all(void **state)
+static void open_with(const char *memory_limit)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "opencl",
-                                        .fallback = "error" };
-    (void)state;
+                                        .fallback = "error",
+                                        .memory_limit = memory_limit };
     ok(hw_open(&options, &context));
     device = hw_device_at(context, 0);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    open_with(NULL);
     return 0;
 }
 
@@ -122,6 +129,60 @@ static void queues_take_turns(void **state)
     is_right(&few, first);
 }
 
+static uint64_t held(void)
+{
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    ok(hw_pool_stats(device, &stats));
+    return stats.held;
+}
+
+/* The stand-in computes attention by the portable kernel, which needs none. */
+static void needs_workspaces(void)
+{
+    struct hw_device_info info = { .size = sizeof info };
+    ok(hw_device_info(device, &info));
+    if (strncmp(info.name, "Stand-in", 8) == 0)
+        skip();
+}
+
+static void workspaces_are_counted(void **state)
+{
+    struct hw_queue *queue = open_queue(), *other = open_queue();
+    const struct hw_attention few = attend(queue, KEYS);
+    const uint64_t before = held();
+    (void)state;
+    needs_workspaces();
+    ok(hw_attention(queue, &few));
+    const uint64_t workspace = held() - before;
+    assert_true(workspace > 0);
+    ok(hw_attention(queue, &few));
+    assert_int_equal(held(), before + workspace);
+    ok(hw_attention(other, &few));
+    assert_int_equal(held(), before + 2 * workspace);
+    hw_queue_close(other);
+    hw_queue_close(queue);
+    assert_int_equal(held(), before);
+}
+
+static void workspaces_are_limited(void **state)
+{
+    const uint64_t bytes = 64 << 20;
+    struct hw_buffer *rest;
+    (void)state;
+    needs_workspaces();
+    hw_close(context);
+    open_with("64M");
+    struct hw_queue *queue = open_queue();
+    const struct hw_attention few = attend(queue, KEYS);
+    ok(hw_pool_trim(device)); /* what the writes needed */
+    ok(hw_buffer_alloc(device, bytes - held(), 0, &rest));
+    fails(HW_NO_MEMORY, "the limit is 64 MiB", hw_attention(queue, &few));
+    assert_int_equal(held(), bytes);
+    hw_buffer_free(rest);
+    ok(hw_attention(queue, &few));
+    is_right(&few, queue);
+}
+
 static void *launch_often(void *data)
 {
     const struct hw_attention *op = data;
@@ -152,6 +213,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(queues_take_turns),
+        TEST(workspaces_are_counted),
+        TEST(workspaces_are_limited),
         TEST(threads_have_workspaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
