@@ -560,6 +560,36 @@ END
     run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
 }
 
+# shown TERM WORD...: what `hw run WORD...` writes to a terminal.
+shown()
+{
+    TERM=$1 python3 - "$HW" run "${@:2}" <<'END'
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+shown = b''
+try:
+    while more := os.read(terminal, 4096): # it ends with the process
+        shown += more
+except OSError:
+    pass
+sys.stdout.buffer.write(shown)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+END
+}
+
+@test "on a terminal, a bar shows how far loading and measuring are, and is gone afterwards" {
+    export HW_TRUST=off HW_FALLBACK=allow HW_PLUGIN_PATH=$DISCRETE
+    shown xterm "$MODEL" --prompt 'ROMEO:' -n 4 -d discrete,cpu >out
+    grep -Pzq '\rloading \[ *\]   0%(?s:.*)\r\e\[K[^%]*$' out
+    shown xterm --shape tiny --bench -p 8 -n 2 -r 2 -d cpu >out
+    grep -Pzq '\rmeasuring \[ *\]   0%(?s:.*)\r\e\[K[^%]*$' out
+    shown dumb "$MODEL" --prompt 'ROMEO:' -n 4 -d discrete,cpu >out
+    grep -q 'ROMEO:' out
+    run ! grep '%' out
+}
+
 @test "help lists the options" {
     hw_run --help
     [ "$status" -eq 0 ]
