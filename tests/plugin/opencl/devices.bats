@@ -6,7 +6,7 @@
 setup()
 {
     unset HW_DISABLE HW_REQUIRE STANDIN_FAIL STANDIN_PLATFORM STANDIN_VENDOR STANDIN_DRIVER STANDIN_EXTENSIONS \
-        STANDIN_NUMBERS
+        STANDIN_NUMBERS STANDIN_SECOND
     export HW_BACKENDS=opencl STANDIN_DEVICES='3.0 3.0'
     export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
 }
@@ -64,6 +64,19 @@ END
     export STANDIN_PLATFORM=rusticl
     STANDIN_DRIVER=22.3.6 says 'rusticl of Mesa 22 damages the memory of the process; install Mesa 23 or later'
     STANDIN_DRIVER=23.1.0 says '[0] Stand-in 0' '[1] Stand-in 1'
+}
+
+@test "devices of all implementations are shown, whatever becomes of one" {
+    export STANDIN_SECOND=rusticl
+    STANDIN_DRIVER=23.1.0 says '[0] Stand-in 0' '[1] Stand-in 1'
+    STANDIN_DRIVER=22.3.6 says '[0] Stand-in 0' '[-] Stand-in 1 (not used: rusticl of Mesa 22 damages'
+    # The plugin is opened twice.
+    STANDIN_FAIL=get_devices:1:-6,get_devices:3:-6 says '[0] Stand-in 1' \
+        '[-] Stand-in (not used: cannot list its devices: CL_OUT_OF_HOST_MEMORY (-6))'
+    STANDIN_FAIL=get_devices:2:-1,get_devices:4:-1 says '[0] Stand-in 0' \
+        '[-] rusticl (not used: the implementation lists no device)'
+    STANDIN_FAIL=platform_info:1:-6,platform_info:3:-6 says '[0] Stand-in 1' \
+        '[-] a platform (not used: cannot read its name: CL_OUT_OF_HOST_MEMORY (-6))'
 }
 
 @test "PoCL 5 is not given matmul_id, others are" {

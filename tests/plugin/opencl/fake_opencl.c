@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_opencl.c - a stand-in for libOpenCL.so.1 with one implementation: what plugins/opencl calls,
+/* fake_opencl.c - a stand-in for libOpenCL.so.1 and an implementation: what plugins/opencl calls,
  * on the host. A queue is a thread; compiling a program keeps its text and options, and a launch
  * runs the portable kernel that it names as plain C. Of the application's kernels it knows two.
  *
  * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset.
  * STANDIN_PLATFORM, STANDIN_VENDOR, STANDIN_DRIVER and STANDIN_EXTENSIONS are what these are,
- * STANDIN_NUMBERS other answers about the last device: "0x1028=0 0x1004=16". */
+ * STANDIN_NUMBERS other answers about the last device: "0x1028=0 0x1004=16". STANDIN_SECOND is the
+ * name of a second implementation, which has the last device. */
 #include "opencl.h"
 
 #include "fake.h"
@@ -121,7 +122,7 @@ struct fake_device {
 static struct fake_device devices[MOST_STANDIN_DEVICES];
 static uint32_t device_total;
 static pthread_once_t started = PTHREAD_ONCE_INIT;
-static char platform;
+static char platform[2];
 
 static void start(void)
 {
@@ -138,22 +139,30 @@ static void start(void)
 
 int fake_get_platforms(uint32_t room_for, void **platforms, uint32_t *count)
 {
+    *count = getenv("STANDIN_SECOND") ? 2 : 1;
     if (!room_for)
         return INVALID_VALUE;
-    platforms[0] = &platform;
-    *count = 1;
+    for (uint32_t i = 0; i < *count && i < room_for; i++)
+        platforms[i] = &platform[i];
     return device_total ? SUCCESS : NO_PLATFORM;
+}
+
+static char *platform_of(const struct fake_device *device)
+{
+    const bool second = getenv("STANDIN_SECOND") && device->index == (int)device_total - 1;
+    return &platform[second];
 }
 
 int fake_get_devices(void *of, uint64_t type, uint32_t room_for, void **found,
                      uint32_t *count)
 {
     (void)type;
-    if (of != &platform)
+    if (of != &platform[0] && of != &platform[1])
         return INVALID_VALUE;
-    for (uint32_t i = 0; i < device_total && i < room_for; i++)
-        found[i] = &devices[i];
-    *count = device_total;
+    *count = 0;
+    for (uint32_t i = 0; i < device_total; i++)
+        if (platform_of(&devices[i]) == of && (*count)++ < room_for)
+            found[*count - 1] = &devices[i];
     return SUCCESS;
 }
 
@@ -182,8 +191,9 @@ static const char *chosen(const char *variable, const char *usual)
 
 int fake_platform_info(void *of, uint32_t what, size_t room_for, void *value, size_t *size)
 {
-    (void)of, (void)what;
-    return reply_text(chosen("STANDIN_PLATFORM", "Stand-in"), room_for, value, size);
+    const char *name = of == &platform[1] ? "STANDIN_SECOND" : "STANDIN_PLATFORM";
+    (void)what;
+    return reply_text(chosen(name, "Stand-in"), room_for, value, size);
 }
 
 /* Changes the number to what STANDIN_NUMBERS answers, if anything. */
@@ -225,7 +235,7 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
     const uint32_t pci[] = { 0, 0x40 + (uint32_t)device->index, 3, 1 };
     const uint8_t uuid[16] = { 0xAB, (uint8_t)device->index };
     const size_t left[] = { (size_t)((FAKE_OPENCL_MEMORY - fake_opencl_used()) >> 10), 4 };
-    const void *itself = &platform;
+    const void *itself = platform_of(device);
     char text[64];
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].what == what) {
