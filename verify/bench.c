@@ -125,7 +125,7 @@ static bool is_constant(const struct problem *p, int operand)
     for (int i = 0; i < p->count; i++)
         if (p->layout[i].same_as == operand)
             return false;
-    return p->operand[operand].role == ROLE_IN && p->layout[operand].same_as < 0;
+    return !role_is_output(p->operand[operand].role) && p->layout[operand].same_as < 0;
 }
 
 union op_args bench_args(const struct bench *b)

@@ -2,8 +2,11 @@
 /* test_cases.c - the cases of the admission test: a faulty one would be blamed on a plugin, and an
  * op without any would never be tested there. Nor is a plugin blamed where memory runs out: the
  * linker puts the functions below in front of the system's (--wrap). */
+#include "bench.h"
 #include "problem.h"
 #include "verify.h"
+
+#include <hw/plugin.h> /* struct hw_buffer */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,6 +60,40 @@ static void test_admission(void **state)
             fail_msg("%s has no case with f32, with f16 or with bf16", hw_op_name(op));
 }
 
+/* Where ops are measured as a graph, all that they only read is in a buffer that says so, as
+ * weights of a model are: kernels may read it early. */
+static void test_constants(void **state)
+{
+    static const char *const texts[] = {
+        "matmul(m=1,n=3,k=4,a=f32,b=bf16,c=f32,tb=1)",
+        "rmsnorm(type=f32,weight=f32,shape=2x4)",
+        "add_rmsnorm(type=f32,weight=f32,shape=2x4)",
+    };
+    (void)state;
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        struct hw_buffer arena = { 0 }, constants = { 0 };
+        char error[VERIFY_ERROR_TEXT];
+        struct problem problem;
+        struct test_case test;
+        if (!case_parse(texts[t], &test, error, sizeof error) ||
+            !problem_make(&problem, &test, DETAIL_SHAPES))
+            fail_msg("%s", texts[t]);
+        const struct bench bench = { .problem = &problem,
+                                     .buffer = &arena,
+                                     .constants = &constants };
+        const union op_args args = bench_args(&bench);
+        for (int i = 0; i < problem.count; i++) {
+            struct hw_tensor tensor;
+            memcpy(&tensor, (const char *)&args + problem.field[i], sizeof tensor);
+            if (problem.operand[i].dtype != HW_NONE)
+                assert_ptr_equal(tensor.buffer, role_is_output(problem.operand[i].role)
+                                                    ? &arena
+                                                    : &constants);
+        }
+        problem_clear(&problem);
+    }
+}
+
 /* Each allocation fails once. */
 static void test_memory(void **state)
 {
@@ -89,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission),
+        cmocka_unit_test(test_constants),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
