@@ -104,9 +104,9 @@ static int64_t splits_of(const struct attention_args *a, int64_t groups, int64_t
 }
 
 /* Bytes of shared memory of a group, and its warps. */
-static unsigned shared_of(const struct attention_args *a)
+static unsigned shared_of(const struct device *device, const struct attention_args *a)
 {
-    return (unsigned)DECODE_SHARED(a->k_type, padded_of(a));
+    return (unsigned)DECODE_SHARED(a->k_type, padded_of(a), device->capability);
 }
 
 static int warps_of(const struct attention_args *a)
@@ -118,7 +118,7 @@ static int warps_of(const struct attention_args *a)
 static int64_t at_a_time(const struct device *device, const struct attention_args *a)
 {
     enum { RESERVED = 1024 };
-    const int64_t fit = device->shared_most / (int64_t)(shared_of(a) + RESERVED);
+    const int64_t fit = device->shared_most / (int64_t)(shared_of(device, a) + RESERVED);
     const int64_t most = DECODE_GROUPS(a->k_type, padded_of(a));
     return device->units * (fit < 1 ? 1 : fit < most ? fit : most);
 }
@@ -148,17 +148,30 @@ static struct decode_args args_of(const struct launcher *at, const struct plan *
     return args;
 }
 
-static struct launch launch_of(enum tuned kernel, const struct decode_args *args,
-                               int64_t batches)
+static struct launch launch_of(const struct device *device, enum tuned kernel,
+                               const struct decode_args *args, int64_t batches)
 {
     return (struct launch){
         .kernel = kernel,
         .groups = { (unsigned)args->splits, (unsigned)(args->a.kv_heads * args->runs),
                     (unsigned)batches },
         .threads = (unsigned)warps_of(&args->a) * 32,
-        .shared = shared_of(&args->a),
+        .shared = shared_of(device, &args->a),
         .early = true,
     };
+}
+
+/* Whether all of a graph only reads keys, values and lengths. */
+static bool has_constant_keys(const struct launcher *at, const struct hw_attention *op)
+{
+    const struct range read[] = { launch_range(&op->k), launch_range(&op->v),
+                                  launch_range(&op->lengths) };
+    if (!at->nodes)
+        return false;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (graph_writes(at, at->nodes, 0, read[i]))
+            return false;
+    return true;
 }
 
 static int32_t launch_decode(const struct launcher *at, const struct plan *plan,
@@ -166,9 +179,10 @@ static int32_t launch_decode(const struct launcher *at, const struct plan *plan,
 {
     const struct attention_args *a = &plan->lowered.args.attention;
     const struct hw_attention *op = op_args;
-    const struct decode_args args = args_of(at, plan, op);
-    const struct launch launch = launch_of(kernels_of(a->k_type)->decode[size_of(a)], &args,
-                                           extent_of(&op->q, 3));
+    struct decode_args args = args_of(at, plan, op);
+    args.constant = has_constant_keys(at, op);
+    const enum tuned kernel = kernels_of(a->k_type)->decode[size_of(a)];
+    const struct launch launch = launch_of(at->device, kernel, &args, extent_of(&op->q, 3));
     return launch_kernel(at, &launch, &args);
 }
 
@@ -339,7 +353,8 @@ int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
     if (step.decode.constant && plan.workspace)
         share_angles(&step, at);
     *taken = count + 1;
-    const struct launch launch = launch_of(
-        kernels_of(step.decode.a.k_type)->step[size_of(&step.decode.a)], &step.decode, 1);
+    const enum tuned kernel =
+        kernels_of(step.decode.a.k_type)->step[size_of(&step.decode.a)];
+    const struct launch launch = launch_of(at->device, kernel, &step.decode, 1);
     return launch_kernel(at, &launch, &step);
 }

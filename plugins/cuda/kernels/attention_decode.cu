@@ -73,13 +73,19 @@ template <int TYPE, int DIM> FUNC void decode(const struct decode_args &s)
     extern SHARED struct quad memory[];
     struct part_of_q<TYPE, DIM> q;
     launch_next_if_first();
-    wait_for_previous();
-    load_q(q, s, own_run(s));
+    if (!s.constant) {
+        wait_for_previous();
+        load_q(q, s, own_run(s));
+    }
     const struct share share = share_of(s);
     struct part<TYPE, DIM> part = part_of<TYPE, DIM>((u8 *)memory, s, share);
     if (share.split >= share.splits)
         return;
     begin_part(part, (u8 *)memory);
+    if (s.constant) {
+        wait_for_previous();
+        load_q(q, s, share.run);
+    }
     stage_q<TYPE>(memory, q, s);
     attend((u8 *)memory, s, share, part, { -1 });
 }

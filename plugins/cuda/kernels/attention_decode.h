@@ -19,8 +19,9 @@ struct decode_args {
     u64 y, q, k, v, slopes, sinks, lengths, partial, counters;
     int heads_each, runs; /* that read one head of k and v */
     int splits;
-    int constant; /* of a decoding step: no other launch of its graph writes what says where it is,
-                     nor keys and values: they may be read before what precedes has completed */
+    int constant; /* no other launch of the graph writes keys, values and lengths, nor what says
+                     where a decoding step is: they may be read before what precedes has
+                     completed */
 };
 
 /* One query of one batch, with a run for each head of k and v, whose jobs come first: q = rope(x),
@@ -52,16 +53,19 @@ struct decode_step_args {
 #define DECODE_WARPS(type, dim)  (DECODE_ROW(type, dim) > 256 ? 4 : 8)
 #define DECODE_GROUPS(type, dim) (8 / DECODE_WARPS(type, dim))
 
-/* Steps in a warp's ring, and bytes of one: heads of k, then of v. */
-#define DECODE_STAGES(type, dim) (DECODE_ROW(type, dim) > 160 ? 2 : 3)
-#define DECODE_STEP(type, dim)   (2 * DECODE_KEYS * DECODE_PITCH(type, dim))
+/* Steps in a warp's ring, of which multiprocessors of 9.0 have room for more, and bytes of one:
+ * heads of k, then of v. `capability`: 80 to 90. */
+#define DECODE_STAGES(type, dim, capability)                                               \
+    (DECODE_ROW(type, dim) > ((capability) < 90 ? 160 : 256) ? 2 : 3)
+#define DECODE_STEP(type, dim) (2 * DECODE_KEYS * DECODE_PITCH(type, dim))
 
 /* Shared memory: q as operands of products; a row of zeros, a key and a value to be stored; the
  * rings. */
 #define DECODE_Q(dim)          ((dim)*DECODE_ROWS * 8)
 #define DECODE_RING(type, dim) (DECODE_Q(dim) + 3 * DECODE_PITCH(type, dim))
-#define DECODE_SHARED(type, dim)                                                           \
-    (DECODE_RING(type, dim) +                                                              \
-     DECODE_WARPS(type, dim) * DECODE_STAGES(type, dim) * DECODE_STEP(type, dim))
+#define DECODE_SHARED(type, dim, capability)                                               \
+    (DECODE_RING(type, dim) + DECODE_WARPS(type, dim) *                                    \
+                                  DECODE_STAGES(type, dim, capability) *                   \
+                                  DECODE_STEP(type, dim))
 
 #endif

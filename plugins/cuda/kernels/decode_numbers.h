@@ -6,6 +6,13 @@
 
 /* ---- the machine ---- */
 
+/* nvcc also reads this without an architecture. */
+#ifdef __CUDA_ARCH__
+#define CAPABILITY (__CUDA_ARCH__ / 10)
+#else
+#define CAPABILITY 90
+#endif
+
 struct place3 {
     int x, y, z;
 };
@@ -38,7 +45,7 @@ FUNC float exp2_f32(float x)
     return y;
 }
 
-/* Of whole rows of 128 bytes, the L2 cache is to fetch all at once. */
+/* Of whole rows of 128 bytes, the L2 cache is to fetch all at once, and to keep none. */
 template <int TYPE> FUNC void copy_16(u8 *to, GLOBAL const u8 *from)
 {
     u32 at;
@@ -49,9 +56,17 @@ template <int TYPE> FUNC void copy_16(u8 *to, GLOBAL const u8 *from)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from)
                      : "memory");
     else
+#if __CUDA_ARCH__ >= 900
+        asm volatile(
+            "cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                at),
+            "l"(from), "l"(READ_ONCE)
+            : "memory");
+#else
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(at),
                      "l"(from)
                      : "memory");
+#endif
 }
 
 FUNC void copies_commit()

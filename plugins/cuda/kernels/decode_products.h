@@ -249,7 +249,7 @@ struct fresh {
 
 /* A warp's part of a split: every ROUND keys, a step. */
 template <int TYPE, int DIM> struct part {
-    enum { STAGES = DECODE_STAGES(TYPE, DIM), STEP = DECODE_STEP(TYPE, DIM) };
+    enum { STAGES = DECODE_STAGES(TYPE, DIM, CAPABILITY), STEP = DECODE_STEP(TYPE, DIM) };
     enum { WARPS = DECODE_WARPS(TYPE, DIM), ROUND = WARPS * DECODE_KEYS };
     struct cache k, v;
     u8 *ring;

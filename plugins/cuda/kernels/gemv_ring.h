@@ -25,9 +25,6 @@ struct piece {
 #if __CUDA_ARCH__ >= 900
 #define ARRIVALS(rows) (rows)
 
-/* What createpolicy.fractional.L2::evict_first makes: what is read again stays longer. */
-#define READ_ONCE 0x12f0000000000000ull
-
 template <int ROWS> FUNC void copy_begin(const struct piece &piece, u32 arrived, int lane)
 {
     if (lane >= ROWS)

@@ -732,6 +732,32 @@ static struct hw_attention attention(void)
     return op;
 }
 
+/* Keys are read before what precedes has completed, if all of a graph only reads them. */
+static void constant_keys_are_read_early(void **state)
+{
+    const struct hw_attention op = attention();
+    const struct hw_tensor *written[] = { &op.k, &op.v };
+    struct hw_graph *graph;
+    (void)state;
+    ok(hw_attention(queue, &op));
+    assert_false(seen[0].decode.constant);
+    launched("decode_f16_128");
+    record();
+    ok(hw_attention(queue, &op));
+    ok(hw_attention(queue, &op));
+    built("decode_f16_128 decode_f16_128");
+    assert_true(seen[0].decode.constant);
+    assert_true(seen[1].decode.constant);
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        record();
+        ok(hw_attention(queue, &op));
+        ok(hw_silu(queue, &(struct hw_silu){ .x = *written[i], .y = *written[i] }));
+        ok(hw_queue_end(queue, &graph));
+        hw_graph_free(graph);
+        assert_false(seen[0].decode.constant);
+    }
+}
+
 static void workspaces_are_counted(void **state)
 {
     const struct hw_attention op = attention();
@@ -864,6 +890,7 @@ int main(void)
         TEST(tiles_of_many_rows_are_several_launches),
         TEST(tiles_need_whole_cells_and_room),
         TEST(every_launch_of_tiles_has_rings),
+        TEST(constant_keys_are_read_early),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
         TEST(failed_launches_are_told),

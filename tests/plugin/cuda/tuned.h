@@ -43,6 +43,7 @@ static struct seen {
     unsigned groups[3], shared;
     struct gemv_args gemv; /* of a kernel gemv_... */
     struct heads_args heads;
+    struct decode_args decode;    /* decode_... */
     struct decode_step_args step; /* step_... */
     struct ring_args ring;        /* mma_... */
     struct tiles_args tiles;      /* tiles_... */
@@ -62,6 +63,8 @@ static inline void see(const struct fake_launch *launch)
         memcpy(&s->gemv, launch->arguments[0], sizeof s->gemv);
     if (!strcmp(launch->kernel, "heads_move"))
         memcpy(&s->heads, launch->arguments[0], sizeof s->heads);
+    if (!strncmp(launch->kernel, "decode_", 7))
+        memcpy(&s->decode, launch->arguments[0], sizeof s->decode);
     if (!strncmp(launch->kernel, "step_", 5))
         memcpy(&s->step, launch->arguments[0], sizeof s->step);
     if (!strncmp(launch->kernel, "mma_", 4))
