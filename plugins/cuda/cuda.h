@@ -174,6 +174,30 @@ enum feature {
     X(matmul_wgmma, wgmma_bf16_64x128)                                                     \
     X(matmul_wgmma, wgmma_bf16_64x64)                                                      \
     X(matmul_wgmma, wgmma_bf16_64x32)                                                      \
+    X(matmul_blocks, blocks_q8_0_64)                                                       \
+    X(matmul_blocks, blocks_q8_0_128)                                                      \
+    X(matmul_blocks, blocks_q8_0_256)                                                      \
+    X(matmul_blocks, blocks_q4_0_64)                                                       \
+    X(matmul_blocks, blocks_q4_0_128)                                                      \
+    X(matmul_blocks, blocks_q4_0_256)                                                      \
+    X(matmul_blocks, blocks_q4_1_64)                                                       \
+    X(matmul_blocks, blocks_q4_1_128)                                                      \
+    X(matmul_blocks, blocks_q4_1_256)                                                      \
+    X(matmul_blocks, blocks_q5_0_64)                                                       \
+    X(matmul_blocks, blocks_q5_0_128)                                                      \
+    X(matmul_blocks, blocks_q5_0_256)                                                      \
+    X(matmul_blocks, blocks_q5_1_64)                                                       \
+    X(matmul_blocks, blocks_q5_1_128)                                                      \
+    X(matmul_blocks, blocks_q5_1_256)                                                      \
+    X(matmul_blocks, blocks_q4_K_64)                                                       \
+    X(matmul_blocks, blocks_q4_K_128)                                                      \
+    X(matmul_blocks, blocks_q4_K_256)                                                      \
+    X(matmul_blocks, blocks_q5_K_64)                                                       \
+    X(matmul_blocks, blocks_q5_K_128)                                                      \
+    X(matmul_blocks, blocks_q5_K_256)                                                      \
+    X(matmul_blocks, blocks_q6_K_64)                                                       \
+    X(matmul_blocks, blocks_q6_K_128)                                                      \
+    X(matmul_blocks, blocks_q6_K_256)                                                      \
     X(matmul_mma, mma_f16_128x128)                                                         \
     X(matmul_mma, mma_f16_64x64)                                                           \
     X(matmul_mma, mma_bf16_128x128)                                                        \
@@ -182,6 +206,7 @@ enum feature {
     X(matmul_f32, f32_64x64)                                                               \
     X(matmul_convert, convert_round_f16)                                                   \
     X(matmul_convert, convert_round_bf16)                                                  \
+    X(matmul_convert, convert_round_mixed)                                                 \
     X(matmul_convert, convert_f32)                                                         \
     X(matmul_convert, convert_f16)                                                         \
     X(matmul_convert, convert_bf16)                                                        \
@@ -220,6 +245,7 @@ enum feature {
     X(rows)                                                                                \
     X(heads)                                                                               \
     X(matmul_wgmma)                                                                        \
+    X(matmul_blocks)                                                                       \
     X(matmul_mma) X(matmul_f32) X(matmul_convert) X(attention_decode) X(attention_prefill)
 
 enum tuned {

@@ -76,7 +76,19 @@ FUNC struct four four_of(u64 row, int type, int i)
     return x;
 }
 
-template <int TYPE> FUNC void round_row(const struct convert_args *s)
+/* Quad i of a row; `mixed`: in the order of block_halves.h. */
+template <int TYPE> FUNC void put_four(struct pairs *row, int i, const float *v, bool mixed)
+{
+    if (!mixed) {
+        row[i] = { { pair_of<TYPE>(v[0], v[1]), pair_of<TYPE>(v[2], v[3]) } };
+        return;
+    }
+    u32 *words = (u32 *)(row + i / 4 * 4) + i % 4;
+    words[0] = pair_of<TYPE>(v[0], v[2]);
+    words[4] = pair_of<TYPE>(v[1], v[3]);
+}
+
+template <int TYPE, bool MIXED> FUNC void round_row(const struct convert_args *s)
 {
     const u64 from = s->from + group_id() * s->from_stride;
     struct pairs *to = (struct pairs *)(s->to + group_id() * s->to_stride);
@@ -87,20 +99,26 @@ template <int TYPE> FUNC void round_row(const struct convert_args *s)
                                              : (struct four){ { 0.0f, 0.0f, 0.0f, 0.0f } };
     const float factor = TYPE == STORAGE_F16 ? range_row(x, (float *)s->scale) : 1.0f;
     UNROLL for (int q = 0; q < ROUND_QUADS; q++) if (local_id() + q * step < count)
-        to[local_id() + q * step] = {
-            { pair_of<TYPE>(x[q].v[0] * factor, x[q].v[1] * factor),
-              pair_of<TYPE>(x[q].v[2] * factor, x[q].v[3] * factor) }
-        };
+    {
+        UNROLL for (int i = 0; i < 4; i++) x[q].v[i] *= factor;
+        put_four<TYPE>(to, local_id() + q * step, x[q].v, MIXED);
+    }
 }
 
 KERNEL(convert_round_f16)(struct convert_args s)
 {
-    round_row<STORAGE_F16>(&s);
+    round_row<STORAGE_F16, false>(&s);
+}
+
+KERNEL(convert_round_mixed)(struct convert_args s)
+{
+    take_turn();
+    round_row<STORAGE_F16, true>(&s);
 }
 
 KERNEL(convert_round_bf16)(struct convert_args s)
 {
-    round_row<STORAGE_BF16>(&s);
+    round_row<STORAGE_BF16, false>(&s);
 }
 
 /* ---- blocks, 16 bits ---- */

@@ -17,6 +17,8 @@ enum {
  * two, so that it is in range; that goes to `scale`. k is a multiple of 4, and each thread has at
  * most ROUND_QUADS times 4 of a row.
  *
+ * convert_round_mixed: convert_round_f16 in the order of block_halves.h; k is a multiple of 16.
+ *
  * convert_<type>: from blocks, or from 16 bits in rows that begin at multiples of 16 bytes. */
 struct convert_args {
     u64 to, from, scale;

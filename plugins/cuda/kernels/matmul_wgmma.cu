@@ -25,25 +25,13 @@
 
 #include "wgmma.h"
 
+#include "boxes.h"
+
 #include "matmul_wgmma.h"
 
 #include "tiles.h"
 
 /* ---- the machine: shared memory has addresses of 32 bits ---- */
-
-FUNC void map_prefetch(const struct tensor_map *map)
-{
-    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
-
-/* Begins to copy a box of a matrix to shared memory; its bytes count for `barrier`. */
-FUNC void box_load(u32 to, const struct tensor_map *map, int col, int row, u32 barrier)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
-                 "l"(map), "r"(col), "r"(row), "r"(barrier)
-                 : "memory");
-}
 
 FUNC void box_store(const struct tensor_map *map, int col, int row, u32 from)
 {
@@ -101,12 +89,6 @@ MATRIX_UNITS(224, 112, 113, 114, R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6,
 MATRIX_UNITS(256, 128, 129, 130, R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6 "," R7,
              S16(0), S16(16), S16(32), S16(48), S16(64), S16(80), S16(96), S16(112))
 /* clang-format on */
-
-/* Rows of 128 bytes in shared memory, swizzled by 128 bytes: eight of them are 1024 bytes. */
-FUNC u64 descriptor(u32 at)
-{
-    return (u64)(at >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
 
 /* ---- the ring ---- */
 
@@ -170,7 +152,8 @@ FUNC void multiply_tile(float *sum, const struct group *g, struct turn *turn, u3
     int before = -1;
     for (int i = 0; i < g->steps; i++) {
         const u32 step = g->ring + turn->step * WGMMA_STEP_BYTES(ROWS, COLS);
-        const u64 a = descriptor(step + offset), b = descriptor(step + ROWS * WGMMA_STEP * 2);
+        const u64 a = box_descriptor(step + offset);
+        const u64 b = box_descriptor(step + ROWS * WGMMA_STEP * 2);
         wait_for(g->full + turn->step * 8, turn->phase);
         products_begin();
         UNROLL for (int k = 0; k < WGMMA_STEP / 16; k++)

@@ -471,9 +471,12 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
         { "int8", HW_Q4_K, 4, "gemv_int8_few_q4_K" },
         { "int8", HW_Q4_K, 5, "tiles_round tiles_8_q4_K" },
         { "int8", HW_Q6_K, 9, "tiles_round tiles_16_q6_K" },
-        { "int8", HW_Q4_0, 17, "tiles_round tiles_32_q4_0" },
-        { "int8", HW_Q8_0, 64, "tiles_round tiles_32_q8_0 tiles_round tiles_32_q8_0" },
-        { "int8", HW_Q4_K, 65, "convert_round_f16 convert_f16 wgmma_f16_" },
+        { "int8", HW_Q4_0, 16, "tiles_round tiles_16_q4_0" },
+        { "int8", HW_Q4_0, 17, "convert_round_mixed blocks_q4_0_64" },
+        { "fp16", HW_Q8_0, 64, "convert_round_mixed blocks_q8_0_64" },
+        { "fp16", HW_Q4_K, 2048, "convert_round_mixed blocks_q4_K_" },
+        { "int8", HW_Q4_K, 2049, "convert_round_f16 convert_f16 wgmma_f16_" },
+        { "fp32", HW_Q4_K, 64, "convert_f32 f32_" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         close_all(state);
@@ -497,8 +500,8 @@ static void a_becomes_the_type_of_the_products(void **state)
         { HW_BF16, HW_BF16, "wgmma_bf16_" },
         { HW_F16, HW_BF16, "convert_round_bf16 wgmma_bf16_" },
         { HW_BF16, HW_F16, "convert_round_f16 wgmma_f16_" },
-        { HW_F16, HW_Q4_K, "convert_f16 wgmma_f16_" },
-        { HW_BF16, HW_Q4_K, "convert_round_f16 convert_f16 wgmma_f16_" },
+        { HW_F16, HW_Q4_K, "convert_round_mixed blocks_q4_K_" },
+        { HW_BF16, HW_Q4_K, "convert_round_mixed blocks_q4_K_" },
     };
     close_all(state);
     open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
@@ -571,12 +574,14 @@ static void rows_are_where_they_should_be(void **state)
 
 /* ---- tiles of rows ---- */
 
-static void open_rounding(void **state)
+/* `kernel`: the row to take, or NULL: what suits. */
+static void open_rounding(void **state, const char *kernel)
 {
     close_all(state);
     open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
                                     .backends = "cuda",
                                     .fallback = "error",
+                                    .kernel = kernel,
                                     .precision = "int8" });
 }
 
@@ -585,7 +590,7 @@ static void tiles_take_rows_in_turn(void **state)
 {
     enum { TOKENS = 40 };
     static const int tokens[] = { 32, 8 };
-    open_rounding(state);
+    open_rounding(state, "matmul=matmul_tiles_int8");
     const struct hw_matmul op = product(HW_Q4_0, TOKENS);
     ok(hw_matmul(queue, &op));
     assert_int_equal(count, 4);
@@ -607,7 +612,7 @@ static void tiles_take_rows_in_turn(void **state)
 static void tiles_of_many_rows_are_several_launches(void **state)
 {
     enum { UNITS = 132, ALL = UNITS * TILES_MOST * TILES_ROWS, TOKENS = 16 };
-    open_rounding(state);
+    open_rounding(state, NULL);
     struct hw_matmul op = product(HW_Q8_0, TOKENS);
     op.b = tensor(hopper, 0, HW_Q8_0, ALL + 17, 256);
     op.a = tensor(hopper, 0, HW_F16, TOKENS, 256);
@@ -631,7 +636,7 @@ static void tiles_of_many_rows_are_several_launches(void **state)
 /* What tiles do not take is left to the other rows. */
 static void tiles_need_whole_cells_and_room(void **state)
 {
-    open_rounding(state);
+    open_rounding(state, NULL);
     struct hw_matmul op = product(HW_Q8_0, 8);
     op.a.extent[1] = op.b.extent[1] = COLS - 32;
     ok(hw_matmul(queue, &op));
@@ -695,18 +700,89 @@ static void every_launch_of_tiles_has_rings(void **state)
         { HW_Q4_0, { 1, 1, 1, 2, 2, 2, 2 } },
         { HW_Q4_K, { 1, 1, 1, 2, 2, 2, 2 } },
     };
-    struct hw_queue *small;
-    open_rounding(state);
+    struct hw_queue *small, *large;
+    const struct hw_queue_options tiles = { .size = sizeof tiles,
+                                            .kernel = "matmul=matmul_tiles_int8" };
+    open_rounding(state, NULL);
     ok(hw_queue_open(ampere, NULL, &small));
+    ok(hw_queue_open(hopper, &tiles, &large));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct hw_tensor most = tensor(hopper, 0, cases[i].dtype, MANY, 256);
         const struct hw_tensor less = tensor(ampere, 0, cases[i].dtype, MANY, 256);
         for (int k = 0; k < SIZES; k++) {
-            assert_int_equal(tiles_of(hopper, queue, &most, rows[k]), k < 3 ? 1 : 2);
+            assert_int_equal(tiles_of(hopper, large, &most, rows[k]), k < 3 ? 1 : 2);
             assert_int_equal(tiles_of(ampere, small, &less, rows[k]), cases[i].tiles[k]);
         }
     }
     hw_queue_close(small);
+    hw_queue_close(large);
+}
+
+/* ---- blocks ---- */
+
+static int64_t pieces_of(int64_t of, int64_t size)
+{
+    return (of + size - 1) / size;
+}
+
+/* The product of `rows` rows of 1024 numbers, what it is divided into, and its room. */
+static void divides(int32_t dtype, int64_t rows, int64_t n)
+{
+    const struct hw_tensor b = tensor(hopper, HW_BUFFER_READ_ONLY, dtype, n, COLS);
+    const struct hw_matmul op = { .a = tensor(hopper, 0, HW_BF16, rows, COLS),
+                                  .b = b,
+                                  .c = tensor(hopper, 0, HW_F16, rows, n),
+                                  .transpose_b = 1 };
+    count = 0;
+    ok(hw_matmul(queue, &op));
+    const struct blocks_args *args = &seen[1].blocks;
+    const int tokens = atoi(strrchr(seen[1].kernel, '_') + 1);
+    const int64_t cells = pieces_of(n, BLOCKS_TILE) * args->cells;
+    launched("convert_round_mixed blocks_");
+    assert_true(seen[0].early && seen[1].early && args->constant);
+    assert_int_equal(args->c, address_of(&op.c));
+    assert_int_equal(args->across, pieces_of(rows, tokens));
+    assert_in_range(args->parts, 1, cells);
+    assert_int_equal(seen[1].groups[0], BLOCKS_PAIR * args->across * args->parts);
+    assert_true(seen[1].groups[0] <= 132 && seen[1].shared <= BLOCKS_SHARED);
+    assert_true(BLOCKS_PAIR * args->a_rows <= tokens && args->a_rows % 8 == 0);
+    assert_true(BLOCKS_PAIR * args->a_rows >= (rows < tokens ? rows : tokens));
+    hw_buffer_free(op.a.buffer);
+    hw_buffer_free(b.buffer);
+    hw_buffer_free(op.c.buffer);
+}
+
+static void blocks_are_divided_among_all_groups(void **state)
+{
+    static const int32_t dtypes[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
+                                      HW_Q5_1, HW_Q4_K, HW_Q5_K };
+    static const int64_t rows[] = { 17, 33, 64, 65, 128, 129, 257, 1000, 2048 };
+    static const int64_t ns[] = { 2, 256, 1000, 4096, 28672 };
+    open_rounding(state, NULL);
+    for (size_t type = 0; type < sizeof dtypes / sizeof *dtypes; type++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t j = 0; j < sizeof ns / sizeof *ns; j++)
+                divides(dtypes[type], rows[i], ns[j]);
+}
+
+/* Blocks that the kernel does not take are converted. */
+static void blocks_need_whole_cells_and_aligned_rows(void **state)
+{
+    enum { TOKENS = 128 };
+    open_rounding(state, NULL);
+    struct hw_matmul op = product(HW_Q8_0, TOKENS);
+    op.a.extent[1] = op.b.extent[1] = COLS - 32;
+    ok(hw_matmul(queue, &op));
+    launched("convert_round_f16 convert_f16 wgmma_f16_");
+    op = product(HW_Q8_0, TOKENS);
+    op.b.offset = 34;
+    op.b.extent[0] -= 4;
+    op.c.extent[1] -= 4;
+    ok(hw_matmul(queue, &op));
+    launched("convert_round_f16 convert_f16 wgmma_f16_");
+    op = product(HW_Q6_K, TOKENS); /* rows of 4 * 210 bytes */
+    ok(hw_matmul(queue, &op));
+    launched("convert_round_f16 convert_f16 wgmma_f16_");
 }
 
 /* ---- workspaces ---- */
@@ -891,6 +967,8 @@ int main(void)
         TEST(tiles_need_whole_cells_and_room),
         TEST(every_launch_of_tiles_has_rings),
         TEST(constant_keys_are_read_early),
+        TEST(blocks_are_divided_among_all_groups),
+        TEST(blocks_need_whole_cells_and_aligned_rows),
         TEST(workspaces_are_counted),
         TEST(workspaces_are_limited),
         TEST(failed_launches_are_told),

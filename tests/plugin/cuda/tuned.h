@@ -11,6 +11,7 @@
 #include "kernels/heads.h"
 
 #include "kernels/attention_decode.h"
+#include "kernels/matmul_blocks.h"
 #include "kernels/matmul_gemv.h"
 #include "kernels/matmul_ring.h"
 #include "kernels/matmul_tiles.h"
@@ -47,6 +48,7 @@ static struct seen {
     struct decode_step_args step; /* step_... */
     struct ring_args ring;        /* mma_... */
     struct tiles_args tiles;      /* tiles_... */
+    struct blocks_args blocks;    /* blocks_... */
 } seen[MOST_LAUNCHES];
 
 static inline void see(const struct fake_launch *launch)
@@ -71,6 +73,8 @@ static inline void see(const struct fake_launch *launch)
         memcpy(&s->ring, launch->arguments[0], sizeof s->ring);
     if (!strncmp(launch->kernel, "tiles_", 6))
         memcpy(&s->tiles, launch->arguments[0], sizeof s->tiles);
+    if (!strncmp(launch->kernel, "blocks_", 7))
+        memcpy(&s->blocks, launch->arguments[0], sizeof s->blocks);
 }
 
 /* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
