@@ -30,10 +30,25 @@
 #define ENTERED(save, bottom, size) ((void)(save))
 #endif
 
+/* AddressSanitizer forgets what it knows of a whole stack whenever longjmp() leaves it, because frames may
+ * end by that. Here none does, and the marks of all of them are worth keeping: the compiler's own jumps, in
+ * functions without instrumentation, keep them. It also saves three system calls a jump. */
+#if ASAN && defined(__x86_64__)
+typedef void *point[5];
+#define MARK(at) __builtin_setjmp(at)
+#define JUMP(at) __builtin_longjmp(at, 1)
+#define BARE     __attribute__((noinline, no_sanitize("address")))
+#else
+typedef jmp_buf point;
+#define MARK(at) setjmp(at)
+#define JUMP(at) longjmp(at, 1)
+#define BARE
+#endif
+
 enum { STACK = 64 * 1024, ENDED = -1 };
 
 struct stack {
-    jmp_buf at;
+    point at;
     const void *bottom;
     size_t size;
 };
@@ -50,13 +65,13 @@ static struct {
     void *const *pointers;
 } work;
 
-static void change(struct stack *from, struct stack *to)
+static BARE void change(struct stack *from, struct stack *to)
 {
     void *save = NULL;
 
     LEAVING(&save, to);
-    if (!setjmp(from->at))
-        longjmp(to->at, 1);
+    if (!MARK(from->at))
+        JUMP(to->at);
     ENTERED(save, NULL, NULL);
 }
 
@@ -92,7 +107,7 @@ static void start(int i)
     item[i].size = STACK;
     group_item = i;
     LEAVING(&save, &item[i]);
-    if (!setjmp(caller.at)) {
+    if (!MARK(caller.at)) {
         setcontext(&first);
         abort();
     }
