@@ -30,9 +30,10 @@
 #define ENTERED(save, bottom, size) ((void)(save))
 #endif
 
-/* AddressSanitizer forgets what it knows of a whole stack whenever longjmp() leaves it, because frames may
- * end by that. Here none does, and the marks of all of them are worth keeping: the compiler's own jumps, in
- * functions without instrumentation, keep them. It also saves three system calls a jump. */
+/* AddressSanitizer forgets what it knows of a whole stack whenever longjmp() leaves it,
+ * because frames may end by that. Here none does, and the marks of all of them are worth
+ * keeping: the compiler's own jumps, in functions without instrumentation, keep them. It also
+ * saves three system calls a jump. */
 #if ASAN && defined(__x86_64__)
 typedef void *point[5];
 #define MARK(at) __builtin_setjmp(at)
