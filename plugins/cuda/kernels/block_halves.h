@@ -6,7 +6,7 @@
  * matmul_convert.cu).
  *
  * Each number is what convert_f16 makes of it: (code - less) * scale + offset, rounded once.
- * Rows begin at whole words of shared memory. Follows device.h and pairs.h. */
+ * Rows begin at whole words of shared memory. Follows cell_words.h and pairs.h. */
 #ifndef CUDA_KERNELS_BLOCK_HALVES_H
 #define CUDA_KERNELS_BLOCK_HALVES_H
 
@@ -38,11 +38,6 @@ FUNC u32 multiply_add_halves(u32 a, u32 b, u32 c)
     return v;
 }
 
-FUNC float half_of(u32 word)
-{
-    return f32_of_f16((u16)word);
-}
-
 FUNC u32 low_twice(u32 word)
 {
     u32 v;
@@ -70,28 +65,6 @@ FUNC u32 masked_with(u32 word, u32 mask, u32 set)
 }
 
 /* ---- codes ---- */
-
-/* The word that begins in the middle of words[0]. */
-FUNC u32 straddling(const u32 *words)
-{
-    return permute(words[0], words[1], 0x5432);
-}
-
-FUNC u32 low_nibbles(u32 codes)
-{
-    return codes & 0x0f0f0f0fu;
-}
-
-FUNC u32 high_nibbles(u32 codes)
-{
-    return codes >> 4 & 0x0f0f0f0fu;
-}
-
-/* Four of 32 fifth bits, from bit `first` on, where codes of four bits lack them. */
-FUNC u32 fifths_of(u32 bits, int first)
-{
-    return ((bits >> first & 15) * 0x00204081u & 0x01010101u) << 4;
-}
 
 /* ---- codes times a scale of f16: exact but for that product ---- */
 
@@ -250,13 +223,6 @@ FUNC void halves_of_q5_K(struct halves *to, const u32 *row, int pair, int t)
         expand_bytes(to->v[1][half], high_nibbles(codes) | (two & 0x02020202u) << 3, 0.0f,
                      scale[1], offset[1]);
     }
-}
-
-/* Four bytes from an even address on. */
-FUNC u32 word_at(const u8 *from)
-{
-    const u32 *words = (const u32 *)(from - (u64)from % 4);
-    return permute(words[0], words[1], (u64)from % 4 ? 0x5432 : 0x3210);
 }
 
 /* 128 bytes with the low 4 bits of codes, 64 with the high 2 bits, 16 scales of 8 bits, and an f16

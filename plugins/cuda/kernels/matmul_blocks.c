@@ -95,11 +95,6 @@ struct places {
     uint64_t scale, sums, bytes;
 };
 
-static uint64_t round_up(int64_t bytes)
-{
-    return ((uint64_t)bytes + 255) / 256 * 256;
-}
-
 static struct places places_of(const struct size *s, const struct division *d)
 {
     const int64_t sums = (int64_t)d->parts * d->across * BLOCKS_PAIR * 2 *
@@ -111,11 +106,6 @@ static struct places places_of(const struct size *s, const struct division *d)
 }
 
 /* ---- the plan ---- */
-
-static bool is_block(int32_t type)
-{
-    return type != HW_F32 && type != HW_F16 && type != HW_BF16;
-}
 
 static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)
 {
@@ -175,43 +165,24 @@ static int32_t launch_round(const struct launcher *at, const struct hw_matmul *o
         &args);
 }
 
-struct box {
-    int type; /* of an element */
-    int64_t rows, cols, stride;
-    int box_rows, box_cols, swizzle;
-};
-
-static int32_t describe(const struct launcher *at, uint64_t address, const struct box *box,
-                        struct tensor_map *map)
-{
-    const uint64_t extents[2] = { (uint64_t)box->cols, (uint64_t)box->rows };
-    const uint64_t strides[1] = { (uint64_t)box->stride };
-    const uint32_t size[2] = { (uint32_t)box->box_cols, (uint32_t)box->box_rows };
-    const uint32_t steps[2] = { 1, 1 };
-    return answer(at->device,
-                  at->device->cuda->tensor_map_encode(
-                      map, box->type, 2, (void *)(uintptr_t)address, extents, strides, size,
-                      steps, 0, box->swizzle, PROMOTE_256, 0),
-                  "describe a matrix to the copy engine");
-}
-
 /* Of a: rows of f16 in the workspace. Of b: blocks as words. */
 static int32_t describe_both(const struct launcher *at, const struct hw_matmul *op,
                              const struct matmul_args *m, struct blocks_args *args)
 {
     const int64_t blocks = m->k / hw_dtype_block(op->b.dtype);
-    const int32_t status = describe(at, at->workspace,
-                                    &(struct box){ TENSOR_F16, m->m, m->k, m->k * 2,
-                                                   args->a_rows, BLOCKS_STEP, SWIZZLE_128 },
-                                    &args->a);
+    const int32_t status = describe_box(at, at->workspace,
+                                        &(struct box){ TENSOR_F16, m->m, m->k, m->k * 2,
+                                                       args->a_rows, BLOCKS_STEP,
+                                                       SWIZZLE_128 },
+                                        &args->a);
     if (status)
         return status;
-    return describe(at, launch_base(&op->b) + (uint64_t)m->b.offset,
-                    &(struct box){ TENSOR_U32, m->n,
-                                   blocks * hw_dtype_bytes(op->b.dtype) / 4, m->b.stride[2],
-                                   BLOCKS_ROWS, BLOCKS_ROW_APART(op->b.dtype) / 4,
-                                   SWIZZLE_NONE },
-                    &args->b);
+    return describe_box(at, launch_base(&op->b) + (uint64_t)m->b.offset,
+                        &(struct box){ TENSOR_U32, m->n,
+                                       blocks * hw_dtype_bytes(op->b.dtype) / 4,
+                                       m->b.stride[2], BLOCKS_ROWS,
+                                       BLOCKS_ROW_APART(op->b.dtype) / 4, SWIZZLE_NONE },
+                        &args->b);
 }
 
 static int32_t launch(const struct launcher *at, const struct plan *plan, const void *given)

@@ -31,6 +31,8 @@
 
 #include "matmul_blocks.h"
 
+#include "cell_words.h"
+
 #include "block_halves.h"
 
 /* ---- the matrix units ---- */
@@ -178,7 +180,7 @@ FUNC void load_cells(const struct blocks_args *s, const struct group *g)
         wait_for(g->empty_cells + turn.place * 8, turn.phase);
         expect_bytes(full, BLOCKS_CELL_BYTES(TYPE));
         box_load(shared_address(g->cells) + turn.place * BLOCKS_CELL_BYTES(TYPE), &s->b,
-                 cell * BLOCKS_ROW_BYTES(TYPE) / 16 * 4, first_row_of(g, tile), full);
+                 cell * CELL_ROW_BYTES(TYPE) / 16 * 4, first_row_of(g, tile), full);
         next<CELLS>(&turn);
     }
 }
@@ -243,7 +245,7 @@ FUNC void multiply_cells(float *sum, const struct group *g, struct rings *at,
         const u32 full = g->full_steps + panel * 8, empty = g->empty_steps + panel * 8;
         const u32 steps = g->steps + panel * BLOCKS_STEP_BYTES(TOKENS);
         const u8 *row = rows + at->cell.place * BLOCKS_CELL_BYTES(TYPE) +
-                        cell * BLOCKS_ROW_BYTES(TYPE) % 16;
+                        cell * CELL_ROW_BYTES(TYPE) % 16;
         wait_for(g->full_cells + at->cell.place * 8, at->cell.phase);
         UNROLL for (int pair = 0; pair < BLOCKS_STEPS_OF_CELL; pair++)
         {

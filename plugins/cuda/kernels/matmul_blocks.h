@@ -5,6 +5,8 @@
 #ifndef MATMUL_BLOCKS_H
 #define MATMUL_BLOCKS_H
 
+#include "cells.h"
+
 /* X(TYPE, type): the types of b. */
 #define BLOCKS_TYPES(X)                                                                    \
     X(Q8_0, q8_0)                                                                          \
@@ -31,16 +33,9 @@ enum {
 
 /* The bytes of a row in a cell, and those from row to row in shared memory, with which eight rows
  * lie in different banks: what is between them is copied, too, and not used. */
-#define BLOCKS_ROW_BYTES(type)                                                             \
-    ((type) == STORAGE_Q8_0                             ? 272                              \
-     : (type) == STORAGE_Q4_0 || (type) == STORAGE_Q4_K ? 144                              \
-     : (type) == STORAGE_Q4_1                           ? 160                              \
-     : (type) == STORAGE_Q5_0 || (type) == STORAGE_Q5_K ? 176                              \
-     : (type) == STORAGE_Q5_1                           ? 192                              \
-                                                        : 210)
 #define BLOCKS_SKEWED(type) ((type) == STORAGE_Q6_K) /* cells begin anywhere in 16 bytes */
 #define BLOCKS_ROW_APART(type)                                                             \
-    (((BLOCKS_ROW_BYTES(type) + (BLOCKS_SKEWED(type) ? 14 : 0) + 15) / 16 | 1) * 16)
+    (((CELL_ROW_BYTES(type) + (BLOCKS_SKEWED(type) ? 14 : 0) + 15) / 16 | 1) * 16)
 #define BLOCKS_CELL_BYTES(type) (BLOCKS_ROWS * BLOCKS_ROW_APART(type))
 /* How many steps of a are in shared memory: those of one or two cells. */
 #define BLOCKS_STEPS(tokens)      ((tokens) <= 128 ? 8 : 4)

@@ -32,6 +32,20 @@ int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+int32_t describe_box(const struct launcher *at, uint64_t address, const struct box *box,
+                     struct tensor_map *map)
+{
+    const uint64_t extents[2] = { (uint64_t)box->cols, (uint64_t)box->rows };
+    const uint64_t strides[1] = { (uint64_t)box->stride };
+    const uint32_t size[2] = { (uint32_t)box->box_cols, (uint32_t)box->box_rows };
+    const uint32_t steps[2] = { 1, 1 };
+    return answer(at->device,
+                  at->device->cuda->tensor_map_encode(
+                      map, box->type, 2, (void *)(uintptr_t)address, extents, strides, size,
+                      steps, 0, box->swizzle, PROMOTE_256, 0),
+                  "describe a matrix to the copy engine");
+}
+
 /* ---- what is computed ---- */
 
 /* One matrix of each operand; there may be more of them. */
@@ -54,7 +68,7 @@ static bool is_half(int32_t type)
     return type == HW_F16 || type == HW_BF16;
 }
 
-static bool is_block(int32_t type)
+bool is_block(int32_t type)
 {
     return type != HW_F32 && !is_half(type);
 }
@@ -212,7 +226,7 @@ struct share {
     uint64_t a, scale, b, bytes; /* offsets in the workspace; its size */
 };
 
-static uint64_t round_up(int64_t bytes)
+uint64_t round_up(int64_t bytes)
 {
     return ((uint64_t)bytes + 255) / 256 * 256;
 }

@@ -35,6 +35,21 @@ typedef int32_t multiply_fn(const struct launcher *at, const struct product *pro
 int64_t pieces(int64_t of, int64_t size);
 int64_t larger(int64_t a, int64_t b);
 int64_t smaller(int64_t a, int64_t b);
+/* To a multiple of 256, where parts of a workspace begin. */
+uint64_t round_up(int64_t bytes);
+
+bool is_block(int32_t type);
+
+/* A matrix in device memory for the copy engine, and boxes of it. */
+struct box {
+    int type;                   /* of an element: TENSOR_F16 .. */
+    int64_t rows, cols, stride; /* elements; bytes from row to row */
+    int box_rows, box_cols, swizzle;
+};
+
+/* Describes it to the copy engine. Returns what failed as a status, with a message. */
+int32_t describe_box(const struct launcher *at, uint64_t address, const struct box *box,
+                     struct tensor_map *map);
 
 /* Plans an op whose products are in `type`; 0: in f16 or bf16, what suits a and b. Returns NULL, or
  * the reason why it cannot be computed so. */

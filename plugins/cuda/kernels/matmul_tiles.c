@@ -2,6 +2,7 @@
 /* Plans and launches matmul_tiles.cu: a few rows of a that are rounded to 8 bits, and blocks of b
  * stored [n,k]. */
 #include "gemv_plan.h"
+#include "matmul_plan.h"
 
 #include "matmul_tiles.h"
 
@@ -68,11 +69,6 @@ static bool has_room(const struct device *device, int32_t type, int64_t rows)
         if (!shape_of(device, type, eights_for(left), TILES_MOST).stages)
             return false;
     return true;
-}
-
-static bool is_block(int32_t type)
-{
-    return type != HW_F32 && type != HW_F16 && type != HW_BF16;
 }
 
 static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)

@@ -29,6 +29,8 @@
 
 #include "gemv_row.h"
 
+#include "cell_words.h"
+
 #include "tile_codes.h"
 
 /* 1.5 * 2^23: integers that are added to its bits are the fraction of a float, exact to 22 bits. */
@@ -221,7 +223,7 @@ template <int TYPE, int EIGHTS>
 FUNC u64 begin_of(const struct tiles_args &s, const struct share &own, int row, int part)
 {
     return s.b + (u64)(row * s.b_stride) +
-           (u64)((part * TILES_PART(EIGHTS) + own.cell) * TILES_ROW_BYTES(TYPE));
+           (u64)((part * TILES_PART(EIGHTS) + own.cell) * CELL_ROW_BYTES(TYPE));
 }
 
 /* How far that is from the begin of a piece of 16 bytes. */

@@ -4,6 +4,8 @@
 #ifndef MATMUL_TILES_H
 #define MATMUL_TILES_H
 
+#include "cells.h"
+
 enum {
     TILES_ROWS = 16,     /* of b, in a tile */
     TILES_NUMBERS = 256, /* of a row, that a warp has of a tile: a cell */
@@ -33,14 +35,7 @@ enum {
 
 /* The bytes of a row in a cell, and those from row to row in shared memory, with which eight rows
  * lie in different banks. */
-#define TILES_ROW_BYTES(type)                                                              \
-    ((type) == STORAGE_Q8_0                             ? 272                              \
-     : (type) == STORAGE_Q4_0 || (type) == STORAGE_Q4_K ? 144                              \
-     : (type) == STORAGE_Q4_1                           ? 160                              \
-     : (type) == STORAGE_Q5_0 || (type) == STORAGE_Q5_K ? 176                              \
-     : (type) == STORAGE_Q5_1                           ? 192                              \
-                                                        : 210)
-#define TILES_ROW_PIECES(type)  ((TILES_ROW_BYTES(type) + 15) / 16)
+#define TILES_ROW_PIECES(type)  ((CELL_ROW_BYTES(type) + 15) / 16)
 #define TILES_ROW_APART(type)   ((TILES_ROW_PIECES(type) | 1) * 16)
 #define TILES_STAGE_BYTES(type) (TILES_ROWS * TILES_ROW_APART(type))
 

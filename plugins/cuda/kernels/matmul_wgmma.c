@@ -51,44 +51,35 @@ static const struct tile *best_tile(const struct size *s, int units)
 
 /* ---- the launch ---- */
 
-struct box {
-    int64_t rows, cols; /* of the matrix */
-    int box_rows, box_cols;
-};
-
-/* Describes a matrix to the copy engine. Boxes have at most 128 bytes in a row: the swizzle that
- * their width allows. */
-static int32_t describe(const struct launcher *at, const struct matrix *x,
-                        const struct box *box, struct tensor_map *map)
+/* Boxes of so many rows and columns have at most 128 bytes in a row: the swizzle that their width
+ * allows. */
+static int32_t describe(const struct launcher *at, const struct matrix *x, int64_t rows,
+                        int64_t cols, int box_rows, int box_cols, struct tensor_map *map)
 {
     const int bytes = x->type == HW_F32 ? 4 : 2;
-    const int type = x->type == HW_F32   ? TENSOR_F32
-                     : x->type == HW_F16 ? TENSOR_F16
-                                         : TENSOR_BF16;
-    const uint64_t extents[2] = { (uint64_t)box->cols, (uint64_t)box->rows };
-    const uint64_t strides[1] = { (uint64_t)x->stride };
-    const uint32_t size[2] = { (uint32_t)box->box_cols, (uint32_t)box->box_rows };
-    const uint32_t steps[2] = { 1, 1 };
-    const int swizzle = box->box_cols * bytes == 128 ? SWIZZLE_128 : SWIZZLE_64;
-    return answer(at->device,
-                  at->device->cuda->tensor_map_encode(
-                      map, type, 2, (void *)(uintptr_t)x->address, extents, strides, size,
-                      steps, 0, swizzle, PROMOTE_256, 0),
-                  "describe a matrix to the copy engine");
+    const struct box box = {
+        .type = x->type == HW_F32   ? TENSOR_F32
+                : x->type == HW_F16 ? TENSOR_F16
+                                    : TENSOR_BF16,
+        .rows = rows,
+        .cols = cols,
+        .stride = x->stride,
+        .box_rows = box_rows,
+        .box_cols = box_cols,
+        .swizzle = box_cols * bytes == 128 ? SWIZZLE_128 : SWIZZLE_64,
+    };
+    return describe_box(at, x->address, &box, map);
 }
 
 static int32_t describe_all(const struct launcher *at, const struct product *p,
                             const struct tile *tile, struct wgmma_args *args)
 {
     const struct size *s = &p->size;
-    int32_t status = describe(
-        at, &p->a, &(struct box){ s->m, s->k, args->a_rows, WGMMA_STEP }, &args->a);
+    int32_t status = describe(at, &p->a, s->m, s->k, args->a_rows, WGMMA_STEP, &args->a);
     if (!status)
-        status = describe(at, &p->b, &(struct box){ s->n, s->k, tile->cols, WGMMA_STEP },
-                          &args->b);
+        status = describe(at, &p->b, s->n, s->k, tile->cols, WGMMA_STEP, &args->b);
     if (!status)
-        status = describe(at, &p->c,
-                          &(struct box){ s->m, s->n, WGMMA_STORE_ROWS, WGMMA_STORE_COLS },
+        status = describe(at, &p->c, s->m, s->n, WGMMA_STORE_ROWS, WGMMA_STORE_COLS,
                           &args->c);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tile_codes.h - codes of a row of b as operands of the matrix units: of 32 numbers, a lane has
  * four from 4 * t on, and four from 16 + 4 * t on, t being its place among four lanes that share
- * the row. Follows gemv_row.h. */
+ * the row. Follows gemv_row.h and cell_words.h. */
 #ifndef CUDA_KERNELS_TILE_CODES_H
 #define CUDA_KERNELS_TILE_CODES_H
 
@@ -23,33 +23,6 @@ struct codes {
      : (type) == STORAGE_Q5_0 ? 0.125f                                                     \
      : (type) == STORAGE_Q6_K ? 0.25f                                                      \
                               : 1.0f)
-
-FUNC float half_of(u32 word)
-{
-    return f32_of_f16((u16)word);
-}
-
-/* The word that begins in the middle of words[0]. */
-FUNC u32 straddling(const u32 *words)
-{
-    return permute(words[0], words[1], 0x5432);
-}
-
-FUNC u32 low_nibbles(u32 codes)
-{
-    return codes & 0x0f0f0f0fu;
-}
-
-FUNC u32 high_nibbles(u32 codes)
-{
-    return codes >> 4 & 0x0f0f0f0fu;
-}
-
-/* Four of 32 fifth bits, from bit `first` on, where codes of four bits lack them. */
-FUNC u32 fifths_of(u32 bits, int first)
-{
-    return ((bits >> first & 15) * 0x00204081u & 0x01010101u) << 4;
-}
 
 /* Two blocks of 34 bytes; the second one's codes begin at a whole word. */
 FUNC void take_q8_0(struct codes *c, const u8 *row, int pair, int t)
@@ -164,13 +137,6 @@ FUNC void take_q5_K(struct codes *c, const u8 *row, int pair, int t)
         c->code[1][half] = high_nibbles(codes) | (two & 0x02020202u) << 3;
     }
     take_shares(c, row, pair);
-}
-
-/* Four bytes from an even address on. */
-FUNC u32 word_at(const u8 *from)
-{
-    const u32 *words = (const u32 *)(from - (u64)from % 4);
-    return permute(words[0], words[1], (u64)from % 4 ? 0x5432 : 0x3210);
 }
 
 /* 128 bytes with the low 4 bits of codes, 64 with the high 2 bits, 16 scales of 8 bits, and an f16
