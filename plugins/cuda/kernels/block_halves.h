@@ -5,7 +5,7 @@
  * + 9. Rows of a have their numbers in that order, too (convert_round_mixed of
  * matmul_convert.cu).
  *
- * Each number is what convert_f16 makes of it: (code - less) * scale + offset, rounded once.
+ * Each number is computed as convert_f16 does it: (code - less) * scale + offset, rounded once.
  * Rows begin at whole words of shared memory. Follows cell_words.h and pairs.h. */
 #ifndef CUDA_KERNELS_BLOCK_HALVES_H
 #define CUDA_KERNELS_BLOCK_HALVES_H
