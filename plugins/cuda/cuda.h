@@ -287,7 +287,8 @@ struct device {
     void *stream;    /* for what belongs to no queue */
     struct kernel_choice choice;
     atomic_bool lost;
-    pthread_mutex_t lock; /* of modules and functions, until they are loaded */
+    atomic_bool reached[MOST_DEVICES]; /* by number; see reach() in memory.c */
+    pthread_mutex_t lock;              /* of modules and functions, until they are loaded */
     void *module[IMAGE_COUNT];
     _Atomic(void *) function[FORM_COUNT][PORTABLE_COUNT], tuned[TUNED_COUNT];
 };

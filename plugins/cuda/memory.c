@@ -183,6 +183,23 @@ static uint64_t address_of(const struct hw_buffer *buffer, const void *host,
                  : (uint64_t)(uintptr_t)host + offset;
 }
 
+/* Lets a device access another one's memory, so that the driver copies over the link between them;
+ * without that, it copies through the host. The application may have done so before. Access stays:
+ * the application may use it from now on. */
+static void reach(struct device *device, const struct device *other)
+{
+    const struct driver *cuda = device->cuda;
+    int can = 0;
+    if (other == device || other->number >= MOST_DEVICES ||
+        atomic_exchange(&device->reached[other->number], true))
+        return;
+    int result = cuda->peer_can(&can, device->number, other->number);
+    if (!result && can)
+        result = cuda->context_reach(other->context, 0);
+    if (result != PEER_ENABLED)
+        note(device, result, "access another device's memory; copies go through the host");
+}
+
 /* The driver copies rows within one context, and limits their pitch. */
 static bool can_copy_rows(const struct queue *queue, const struct hw_transfer *t)
 {
@@ -218,6 +235,8 @@ int32_t memory_transfer(void *self, const struct hw_transfer *t)
     int result = 0;
     if (status)
         return status;
+    reach(queue->device, t->dst ? t->dst->device : queue->device);
+    reach(queue->device, t->src ? t->src->device : queue->device);
     if (t->rows <= 1)
         result = t->bytes ? cuda->copy(to, from, t->bytes, queue->stream) : 0;
     else if (t->bytes && can_copy_rows(queue, t))

@@ -14,6 +14,7 @@ enum {
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
+    PEER_UNSUPPORTED = 217,
     NOT_FOUND = 500,
     SYSTEM_DRIVER_MISMATCH = 803,
 };
@@ -22,6 +23,7 @@ struct context {
     int retained;
     int lost; /* the error that it did not survive */
     uint64_t used;
+    unsigned reached; /* bits: the devices whose memory it may access */
 };
 
 /* Guards contexts, the list of streams and the watcher of launches. */

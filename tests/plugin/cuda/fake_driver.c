@@ -37,6 +37,8 @@ static const struct {
     { INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid" },
     { INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context" },
     { INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle" },
+    { PEER_UNSUPPORTED, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+      "peer access is not supported between these two devices" },
     { NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
     { NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready" },
     { ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
@@ -284,9 +286,35 @@ int fake_context_release(int device)
     if (--context->retained == 0) {
         context->lost = 0;
         context->used = 0;
+        context->reached = 0;
     }
     pthread_mutex_unlock(&driver_lock);
     return SUCCESS;
+}
+
+/* Those with tuned kernels have a link. */
+int fake_peer_can(int *can, int device, int peer)
+{
+    *can = device != peer && has_tuned_kernels(device) && has_tuned_kernels(peer);
+    return SUCCESS;
+}
+
+int fake_context_reach(void *peer, unsigned flags)
+{
+    const int of_peer = (int)((struct context *)peer - contexts);
+    const int device = (int)(current() - contexts);
+    const unsigned bit = 1u << of_peer;
+    int can;
+    fake_peer_can(&can, device, of_peer);
+    if (flags)
+        return INVALID_VALUE;
+    if (!can)
+        return PEER_UNSUPPORTED;
+    pthread_mutex_lock(&driver_lock);
+    const bool before = contexts[device].reached & bit;
+    contexts[device].reached |= bit;
+    pthread_mutex_unlock(&driver_lock);
+    return before ? PEER_ENABLED : SUCCESS;
 }
 
 int fake_context_push(void *context)
