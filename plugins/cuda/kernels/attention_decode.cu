@@ -20,7 +20,7 @@
  * In a fragment, a lane has the column lane % 4 of the row lane / 4. Which numbers of a head
  * these are is free, as long as both factors agree, so lanes read neighbours, 16 bytes at a time.
  *
- * Needs compute capability 8.0. docs/cuda.md has what it reaches on an H200. */
+ * Needs compute capability 8.0. docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -12,7 +12,7 @@
  * rounded to 16 bits. Numbers in a tile of v count in all rows of a group, if only as zero times
  * themselves: where they are not finite, so may be rows that do not see them.
  *
- * docs/cuda.md has what it reaches on an H200. */
+ * docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -4,8 +4,8 @@
  *
  * A warp takes a head of a token, or some of many tokens.
  *
- * A launch may begin early, while the kernel before it ends. docs/cuda.md has what it takes on an
- * H200. */
+ * A launch may begin early, while the kernel before it ends. docs/cuda-kernels.md has what it
+ * takes on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -12,7 +12,7 @@
  * same order.
  *
  * Two warps keep rings of cells of b and of steps of a filled (TMA); the other eight multiply.
- * docs/cuda.md has what it reaches on an H100. */
+ * docs/cuda-kernels.md has what it reaches on an H100. */
 #include "dialect/cuda.h"
 
 #include "args.h"

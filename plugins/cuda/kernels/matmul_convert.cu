@@ -3,7 +3,7 @@
  * 16 bits, and all types in f32 for products that are as exact as that. They aim at the rate of
  * memory: 16 bytes in each store, and few instructions for each number.
  *
- * docs/cuda.md has what it reaches on an H200. */
+ * docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

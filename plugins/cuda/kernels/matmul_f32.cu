@@ -7,7 +7,7 @@
  * lanes of a warp read at a time lie in different banks. Each sum is along k from the first to the
  * last product.
  *
- * docs/cuda.md has what it reaches on an H200. */
+ * docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

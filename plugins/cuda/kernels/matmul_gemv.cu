@@ -16,8 +16,8 @@
  * the products. Where a has a NaN or an infinity, all is done in floats.
  *
  * There is never more than one group on a multiprocessor. A launch may begin early on those that
- * the kernel before it leaves room on: then what is constant is copied ahead. docs/cuda.md has what
- * it reaches on an H200. */
+ * the kernel before it leaves room on: then what is constant is copied ahead.
+ * docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -4,7 +4,7 @@
  *
  * A group computes one tile of c, each of its four warps a quarter of that.
  *
- * docs/cuda.md has what it reaches on an H200, which has faster instructions of its own. */
+ * docs/cuda-kernels.md has what it reaches on an H200, which has faster instructions of its own. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -9,7 +9,7 @@
  * then those of all warps. Of a, a part along k is in shared memory, and all tiles of the group are
  * multiplied with it before the next part.
  *
- * A result that is not finite is computed again in floats. docs/cuda.md has what it reaches. */
+ * A result that is not finite is computed again in floats. docs/cuda-kernels.md has what it reaches. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -10,7 +10,7 @@
  *
  * matmul_convert.cu makes 16 bits of other types first.
  *
- * docs/cuda.md has what it reaches on an H200. */
+ * docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"

@@ -5,7 +5,7 @@
  * those of the portable kernels.
  *
  * A launch may begin early, while the kernel before it ends: in a decoding step these are short.
- * docs/cuda.md has what they reach on an H200. */
+ * docs/cuda-kernels.md has what they reach on an H200. */
 #include "dialect/cuda.h"
 
 #include "args.h"
