@@ -238,7 +238,7 @@ FUNC void halves_of_q6_K(struct halves *to, const u8 *row, int pair, int t)
         UNROLL for (int run = 0; run < 2; run++)
         {
             const u32 four = word_at(low + run * 32 + half * 16) >> (pair % 2 * 4);
-            const u32 codes = (four & 0x0f0f0f0fu) | (two >> (run * 2) & 0x03030303u) << 4;
+            const u32 codes = low_nibbles(four) | (two >> (run * 2) & 0x03030303u) << 4;
             expand_bytes(to->v[run][half], codes, 32.0f,
                          scale * byte_of(shares, run * 2 + half, 128.0f), 0.0f);
         }

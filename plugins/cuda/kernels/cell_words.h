@@ -38,4 +38,18 @@ FUNC u32 word_at(const u8 *from)
     return permute(words[0], words[1], (u64)from % 4 ? 0x5432 : 0x3210);
 }
 
+/* `count` words from an even address on. */
+FUNC void words_at(u32 *to, const u8 *from, int count)
+{
+    const u32 *words = (const u32 *)(from - (u64)from % 4);
+    const u32 bytes = (u64)from % 4 ? 0x5432 : 0x3210;
+    u32 word = words[0];
+    UNROLL for (int i = 0; i < count; i++)
+    {
+        const u32 next = words[i + 1];
+        to[i] = permute(word, next, bytes);
+        word = next;
+    }
+}
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gemv_codes.h - codes, scales and offsets of blocks in shared memory, as GGML stores them. Follows
- * gemv_row.h. */
+ * gemv_row.h and cell_words.h. */
 #ifndef CUDA_KERNELS_GEMV_CODES_H
 #define CUDA_KERNELS_GEMV_CODES_H
 
@@ -14,25 +14,6 @@ struct unit {
     float scale, offset[2];
 };
 
-FUNC float half_of(u32 word)
-{
-    return f32_of_f16((u16)word);
-}
-
-/* `count` words from an even address on. */
-FUNC void take(u32 *to, const u8 *from, int count)
-{
-    const u32 *words = (const u32 *)(from - (u64)from % 4);
-    const u32 bytes = (u64)from % 4 ? 0x5432 : 0x3210;
-    u32 word = words[0];
-    UNROLL for (int i = 0; i < count; i++)
-    {
-        const u32 next = words[i + 1];
-        to[i] = permute(word, next, bytes);
-        word = next;
-    }
-}
-
 /* Codes of the second halves are 16 times what they are, without a sign: that saves shifting them.
  * The sums of one plane have room for it. */
 #define IS_RAISED(type, planes)                                                            \
@@ -44,23 +25,22 @@ template <bool RAISED> FUNC void halve(struct unit *u, const u32 *codes)
 {
     UNROLL for (int i = 0; i < 4; i++)
     {
-        u->code[0][i] = codes[i] & 0x0f0f0f0fu;
-        u->code[1][i] = RAISED ? codes[i] & 0xf0f0f0f0u : codes[i] >> 4 & 0x0f0f0f0fu;
+        u->code[0][i] = low_nibbles(codes[i]);
+        u->code[1][i] = RAISED ? codes[i] & 0xf0f0f0f0u : high_nibbles(codes[i]);
     }
 }
 
 /* Codes of 5 bits, whose fifth bits are in one word. */
 FUNC void add_fifths(struct unit *u, u32 fifths)
 {
-    UNROLL for (int i = 0; i < 8; i++) u->code[i / 4][i % 4] |=
-        ((fifths >> (i * 4) & 15) * 0x00204081u & 0x01010101u) << 4;
+    UNROLL for (int i = 0; i < 8; i++) u->code[i / 4][i % 4] |= fifths_of(fifths, i * 4);
 }
 
 FUNC void take_q8_0(struct unit *u, const u8 *row, int lane)
 {
     u32 words[8];
     row += lane * 34;
-    take(words, row + 2, 8);
+    words_at(words, row + 2, 8);
     UNROLL for (int i = 0; i < 8; i++) u->code[i / 4][i % 4] = words[i];
     u->scale = f32_of_f16(*(const u16 *)row);
 }
@@ -70,8 +50,7 @@ template <int WORDS> FUNC u32 take_of_pair(u32 *words, const u8 *row, int lane, 
 {
     const u32 *pair = (const u32 *)row + lane * (2 * WORDS + 1);
     if (which == 0) {
-        UNROLL for (int i = 0; i < WORDS; i++)
-            words[i] = permute(pair[i], pair[i + 1], 0x5432);
+        UNROLL for (int i = 0; i < WORDS; i++) words[i] = straddling(pair + i);
         return pair[0];
     }
     UNROLL for (int i = 0; i < WORDS; i++) words[i] = pair[WORDS + 1 + i];
@@ -180,13 +159,13 @@ FUNC void take_q6_K(struct unit *u, const u8 *row, int lane)
     const int half_block = lane % 8 / 4, piece = lane % 4;
     const i8 *shares = (const i8 *)row + 192 + half_block * 8 + piece;
     u32 low[4], high[4];
-    take(low, row + half_block * 64 + piece * 16, 4);
-    take(high, row + 128 + half_block * 32 + piece % 2 * 16, 4);
+    words_at(low, row + half_block * 64 + piece * 16, 4);
+    words_at(high, row + 128 + half_block * 32 + piece % 2 * 16, 4);
     UNROLL for (int i = 0; i < 4; i++)
     {
         const u32 top = high[i] >> (piece / 2 * 2);
-        u->code[0][i] = (low[i] & 0x0f0f0f0fu) | (top & 0x03030303u) << 4;
-        u->code[1][i] = (low[i] >> 4 & 0x0f0f0f0fu) | (top & 0x30303030u);
+        u->code[0][i] = low_nibbles(low[i]) | (top & 0x03030303u) << 4;
+        u->code[1][i] = high_nibbles(low[i]) | (top & 0x30303030u);
     }
     u->scale = f32_of_f16(*(const u16 *)(row + 208));
     UNROLL for (int half = 0; half < 2; half++)

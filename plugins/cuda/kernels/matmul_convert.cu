@@ -16,6 +16,8 @@
 
 #include "pairs.h"
 
+#include "cell_words.h"
+
 #include "matmul_convert.h"
 
 /* ---- 16 bits from f32, f16 or bf16 ---- */
@@ -156,7 +158,7 @@ FUNC void take_upper(struct codes *c, const u8 *from, int shift, u32 mask)
 FUNC void add_fifths(struct codes *c, u32 bits)
 {
     UNROLL for (int i = 0; i < 2; i++)
-        c->word[i] |= ((bits >> 4 * i & 15) * 0x00204081u & 0x01010101) << 4;
+        c->word[i] |= fifths_of(bits, 4 * i);
 }
 
 /* `first`: of the eight, in the row. */

@@ -37,6 +37,8 @@
 
 #include "gemv_row.h"
 
+#include "cell_words.h"
+
 #include "gemv_codes.h"
 
 #include "gemv_products.h"

@@ -150,7 +150,7 @@ FUNC void take_q6_K(struct codes *c, const u8 *row, int pair, int t)
     {
         const u32 four = word_at(low + run * 32 + half * 16) >> (pair % 2 * 4);
         const u32 two = word_at(high + half * 16) >> (pair % 2 * 4 + run * 2);
-        c->code[run][half] = ((four & 0x0f0f0f0fu) << 2 | (two & 0x03030303u) << 6) ^
+        c->code[run][half] = (low_nibbles(four) << 2 | (two & 0x03030303u) << 6) ^
                              0x80808080u;
         c->scale[run][half] = scale * (float)shares[run * 2 + half];
     }
