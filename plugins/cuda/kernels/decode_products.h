@@ -271,10 +271,11 @@ FUNC struct part<TYPE, DIM> part_of(u8 *memory, const struct decode_args &s,
                s.a.v.stride[1], bytes_of(TYPE, s.a.value_dim) };
     part.ring = memory + DECODE_RING(TYPE, DIM) + warp * part.STAGES * part.STEP;
     part.ahead = { my.keys.first + warp * DECODE_KEYS, my.keys.end };
-    part.at = { .zeros = memory + DECODE_Q(DIM),
-                .query = (const struct quad *)memory,
-                .key = part.ahead.first,
-                .lane = lane };
+    part.at = {};
+    part.at.zeros = memory + DECODE_Q(DIM);
+    part.at.query = (const struct quad *)memory;
+    part.at.key = part.ahead.first;
+    part.at.lane = lane;
     return part;
 }
 
@@ -319,7 +320,7 @@ FUNC void take_part(struct kept<DIM> &my, struct part<TYPE, DIM> &part,
     BARRIER();
     for (int place = 0; at.key < share.keys.end; at.key += part.ROUND) {
         u8 *now = part.ring + place * part.STEP;
-        copies_wait<part.STAGES - 1>();
+        copies_wait<DECODE_STAGES(TYPE, DIM, CAPABILITY) - 1>();
         warp_barrier();
         if (fresh.key >= at.key && fresh.key < at.key + DECODE_KEYS)
             put_fresh(now, part, fresh);

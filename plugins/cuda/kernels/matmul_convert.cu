@@ -98,7 +98,7 @@ template <int TYPE, bool MIXED> FUNC void round_row(const struct convert_args *s
     struct four x[ROUND_QUADS];
     UNROLL for (int q = 0; q < ROUND_QUADS; q++)
         x[q] = local_id() + q * step < count ? four_of(from, s->type, local_id() + q * step)
-                                             : (struct four){ { 0.0f, 0.0f, 0.0f, 0.0f } };
+                                             : four{ { 0.0f, 0.0f, 0.0f, 0.0f } };
     const float factor = TYPE == STORAGE_F16 ? range_row(x, (float *)s->scale) : 1.0f;
     UNROLL for (int q = 0; q < ROUND_QUADS; q++) if (local_id() + q * step < count)
     {

@@ -10,8 +10,8 @@
 #define CUDA_KERNELS_ROTATE_H
 
 /* The angles and the codes are those of the portable kernels, which name some things as others are
- * named here. Nothing calls the body of the kernel. */
-#pragma push_macro("KERNEL")
+ * named here. Nothing calls the body of the kernel. After this file there is no KERNEL(): NVRTC has
+ * no push_macro. */
 #undef KERNEL
 #define KERNEL(name) FUNC void portable_##name
 namespace portable {
@@ -21,7 +21,7 @@ namespace portable {
 
 #include "rope.c"
 } // namespace portable
-#pragma pop_macro("KERNEL")
+#undef KERNEL
 
 /* ---- numbers ---- */
 
