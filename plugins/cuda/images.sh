@@ -46,10 +46,12 @@ stale()
     return $status
 }
 
-# made FILE IMAGE COMPILER: the one in images is what this compiler makes of these sources.
+# made FILE IMAGE COMPILER: the one in images is what this compiler, or "any", made of these sources.
 made()
 {
-    grep -qxF "// compiler: $3" "$1" 2>/dev/null && grep -qx "// sources: $(hash "$2")" "$1"
+    [ -f "$1" ] || return
+    [ "$3" = any ] || grep -qxF "// compiler: $3" "$1" || return
+    grep -qx "// sources: $(hash "$2")" "$1"
 }
 
 compile()
