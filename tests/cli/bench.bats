@@ -168,6 +168,13 @@ load common
         hw bench rival "$product"
         fails 2 "a product is TYPE:MxNxK"
     done
+    # A number of queries, of keys' heads, or of elements that attention cannot have, or a type.
+    for shape in f16:2x4x8/8x64 f16:1x4x8/3x64 f16:1x4x8/8x577 f16:1x4x8x64 f16:1x4x8/8x64x2 q8_0:1x4x8/8x64; do
+        hw bench rival "$shape"
+        fails 2 "attention is TYPE:QxKxH/GxD"
+    done
+    hw bench rival softmax
+    fails 2 "softmax"
     hw bench copy --device nonsense
     fails 1 "nonsense"
 }
@@ -197,6 +204,12 @@ load common
     done
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH hw bench rival -d cpu:0 f32:8x16x32
     fails 1 "install OpenBLAS .libopenblas0-pthread.*install BLIS .libblis4-pthread.*install oneDNN .libdnnl2"
+}
+
+@test "an op without a rival on the device is named" {
+    needs_cpu
+    hw bench rival -d cpu:0 attention
+    fails 1 "cpu:0: attention: no other library is known for this device"
 }
 
 @test "rivals of the processor compute the same" {

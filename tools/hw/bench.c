@@ -56,10 +56,11 @@ static const struct manual manual = {
         "  products [TYPE:MxNxK...]\n"
         "                    products on the host's processor with weights from memory, as\n"
         "                    stored and packed, and their share of what it can do\n"
-        "  rival [TYPE:MxNxK...]\n"
-        "                    products, in turns with those of another library on the device:\n"
-        "                    cuBLASLt on cuda, CLBlast on opencl, OpenBLAS,\n"
-        "                    BLIS and oneDNN on cpu\n\n"
+        "  rival [matmul] [TYPE:MxNxK...] [attention] [TYPE:QxKxH/GxD...]\n"
+        "                    products, and attention of Q queries and K keys with H heads that\n"
+        "                    share G of D elements, in turns with another library on the device:\n"
+        "                    cuBLASLt and cuDNN on cuda, CLBlast on opencl, OpenBLAS, BLIS and\n"
+        "                    oneDNN on cpu; an op's name stands for its usual shapes\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
@@ -74,6 +75,7 @@ static const struct manual manual = {
         "  HW_PRECISION=int8 hw bench products -d cpu:0 q4_0:1x4096x4096\n"
         "                                          one product, in int8\n"
         "  hw bench rival f16:512x4096x4096        one product, beside another library\n"
+        "  hw bench rival bf16:1x4096x32/8x128     attention of one query, likewise\n"
         "  HW_THREADS=1 taskset -c 1 hw bench rival -d cpu:0\n"
         "                                          one thread of the processor\n\n"
         "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* products.h - the products that `hw bench` measures: what a word asks for, and operands of random
- * numbers. */
+/* products.h - the products that `hw bench` measures, and attention: what a word asks for, and
+ * operands of random numbers. */
 #ifndef HW_TOOL_PRODUCTS_H
 #define HW_TOOL_PRODUCTS_H
 
@@ -18,9 +18,21 @@ struct product {
 bool product_read(const char *word, struct product *product);
 double product_operations(const struct product *product);
 
-/* A fixed sequence of RANDOM_NUMBERS between -1 and 1, because zeros are multiplied faster; free()
- * frees them. NULL: out of memory. */
-enum { RANDOM_NUMBERS = 1 << 20 };
+/* Causal attention of one batch: the queries are the last ones of the keys. */
+struct attention_shape {
+    int32_t type;          /* enum hw_dtype, of q, k, v and y */
+    int64_t queries, keys; /* one query, or as many as keys */
+    int64_t heads, kv_heads, size;
+};
+
+/* "bf16:1x4096x32/8x128": type, queries, keys, heads of q and of k, elements of a head. */
+bool attention_read(const char *word, struct attention_shape *shape);
+double attention_operations(const struct attention_shape *shape);
+
+/* A fixed sequence of RANDOM_NUMBERS between -1 and 1, because zeros are multiplied faster, and of
+ * RANDOM_SPARE more, so that another operand can begin further on; free() frees them. NULL: out of
+ * memory. */
+enum { RANDOM_NUMBERS = 1 << 20, RANDOM_SPARE = 1 << 16 };
 float *random_numbers(void);
 /* Fills a contiguous matrix in a buffer with them, converted to its type. */
 enum hw_status fill_random(struct hw_queue *queue, const float *numbers,

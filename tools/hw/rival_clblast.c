@@ -100,6 +100,7 @@ static const char *const usual[] = { "f32:512x512x512", "f32:1024x1024x1024",
 
 const struct rival rival_clblast = {
     .backend = "opencl",
+    .op = HW_OP_MATMUL,
     .queue = "opencl.queue",
     .memory = "opencl.mem",
     .usual = usual,

@@ -303,6 +303,7 @@ static const char *const usual[] = { "f32:512x512x512",    "f32:1024x1024x1024",
     }                                                                                      \
     const struct rival rival_##library = {                                                 \
         .backend = "cpu",                                                                  \
+        .op = HW_OP_MATMUL,                                                                \
         .usual = usual,                                                                    \
         .open = library##_open,                                                            \
         .name = library_name,                                                              \

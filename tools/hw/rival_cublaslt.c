@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* rival_cublaslt.c - cuBLASLt, the CUDA toolkit's library for products, by its heuristics. */
 #include "rival.h"
+#include "rival_cuda.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,50 +45,29 @@ struct heuristic {
        void *stream),                                                                      \
       "cublasLtMatmul")
 
-/* The same of libcuda.so. */
-#define CUDA(X)                                                                            \
-    X(int, stream_context, (void *stream, void **context), "cuStreamGetCtx")               \
-    X(int, context_push, (void *context), "cuCtxPushCurrent_v2")                           \
-    X(int, context_pop, (void **context), "cuCtxPopCurrent_v2")
-
 struct cublaslt {
-    void *library, *driver;
+    void *library;
+    struct rival_cuda cuda;
 #define X(result, member, arguments, name) result(*member) arguments;
     CUBLASLT(X)
-    CUDA(X)
 #undef X
     void *stream, *workspace;
     void *handle, *product, *layout[3], *preference;
-    bool pushed;
     struct heuristic way[WAYS];
     char name[40];
 };
 
-/* Sets a pointer to a function, which C has no conversion for. */
-static bool find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    *(void **)function = symbol;
-    return symbol != NULL;
-}
-
-static const char *open_libraries(struct cublaslt *s)
+static const char *open_library(struct cublaslt *s)
 {
     static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !s->library; i++)
         s->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    s->driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!s->library || !s->driver)
+    if (!s->library)
         return "libcublasLt.so.13 or .12 was not found: set LD_LIBRARY_PATH to its folder";
 #define X(result, member, arguments, name)                                                 \
-    if (!find(LIBRARY, name, &s->member))                                                  \
+    if (!rival_find(s->library, name, &s->member))                                         \
         return "the library has no " name;
-#define LIBRARY s->library
     CUBLASLT(X)
-#undef LIBRARY
-#define LIBRARY s->driver
-    CUDA(X)
-#undef LIBRARY
 #undef X
     return NULL;
 }
@@ -106,29 +85,15 @@ static void forget_product(struct cublaslt *s)
 static void cublaslt_close(void *self)
 {
     struct cublaslt *s = self;
-    void *context;
     forget_product(s);
     if (s->preference)
         s->preference_destroy(s->preference);
     if (s->handle)
         s->destroy(s->handle);
-    if (s->pushed)
-        s->context_pop(&context);
-    if (s->driver)
-        dlclose(s->driver);
+    rival_cuda_leave(&s->cuda);
     if (s->library)
         dlclose(s->library);
     free(s);
-}
-
-/* The library works on the device whose context is current. */
-static const char *enter(struct cublaslt *s)
-{
-    void *context;
-    if (s->stream_context(s->stream, &context) || s->context_push(context))
-        return "the context of the queue's stream cannot be made current";
-    s->pushed = true;
-    return NULL;
 }
 
 static const char *create(struct cublaslt *s)
@@ -146,11 +111,6 @@ static const char *create(struct cublaslt *s)
     return NULL;
 }
 
-static void *address_of(const struct hw_import *memory)
-{
-    return (char *)memory->handle + memory->offset;
-}
-
 static const char *cublaslt_open(void **self, void *queue,
                                  const struct hw_import *workspace)
 {
@@ -158,10 +118,10 @@ static const char *cublaslt_open(void **self, void *queue,
     if (!s)
         return "out of memory";
     s->stream = queue;
-    s->workspace = address_of(workspace);
-    const char *why = open_libraries(s);
+    s->workspace = rival_address(workspace);
+    const char *why = open_library(s);
     if (!why)
-        why = enter(s);
+        why = rival_cuda_enter(&s->cuda, s->stream);
     if (!why)
         why = create(s);
     if (why)
@@ -201,9 +161,9 @@ static const char *cublaslt_multiply(void *self, int way, const struct rival_ope
 {
     static const float one = 1, zero = 0;
     struct cublaslt *s = self;
-    void *c = address_of(&o->c);
-    return s->multiply(s->handle, s->product, &one, address_of(&o->b), s->layout[0],
-                       address_of(&o->a), s->layout[1], &zero, c, s->layout[2], c,
+    void *c = rival_address(&o->c);
+    return s->multiply(s->handle, s->product, &one, rival_address(&o->b), s->layout[0],
+                       rival_address(&o->a), s->layout[1], &zero, c, s->layout[2], c,
                        s->layout[2], s->way[way].algorithm, s->workspace, RIVAL_WORKSPACE,
                        s->stream)
                ? "cublasLtMatmul failed"
@@ -220,6 +180,7 @@ static const char *const usual[] = {
 
 const struct rival rival_cublaslt = {
     .backend = "cuda",
+    .op = HW_OP_MATMUL,
     .queue = "cuda.stream",
     .memory = "cuda.memory",
     .usual = usual,
