@@ -50,6 +50,14 @@ int fake_stream_create(void **out, unsigned flags)
     return SUCCESS;
 }
 
+/* Of the command's rivals; the plugin does not call it. */
+int cuStreamGetCtx(void *handle, void **context);
+int cuStreamGetCtx(void *handle, void **context)
+{
+    *context = ((struct fake_stream *)handle)->context;
+    return SUCCESS;
+}
+
 int fake_stream_destroy(void *handle)
 {
     struct fake_stream *stream = handle;

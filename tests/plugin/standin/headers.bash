@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # What the tests headers.bats of the plugins share: a list of a vendor's functions, compared with the vendor's headers
-# by the compiler. $STANDIN is this folder, $CUDA an include folder or empty.
+# by the compiler. $STANDIN is this folder, $CUDA an include folder or empty, $COMPARED the source if not headers.cpp.
 # shellcheck shell=bash
 
 # list_functions FILE.def: as listed.def, where names of functions are words and not strings.
@@ -12,7 +12,7 @@ list_functions()
 agrees()
 {
     g++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror -I"$BATS_TEST_TMPDIR" -I"$STANDIN" ${CUDA:+"-I$CUDA"} \
-        "$BATS_TEST_DIRNAME/headers.cpp"
+        "$BATS_TEST_DIRNAME/${COMPARED:-headers.cpp}"
 }
 
 # differs FILE SCRIPT WORDS: with this change to the list, the compiler finds the difference.

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# `hw bench rival` beside cuDNN, on stand-ins for the driver and for cuDNN, which are in the folder $STANDIN. $HW is the
+# command.
+
+setup()
+{
+    unset HW_DISABLE HW_REQUIRE STANDIN_FAIL FAKE_CUDNN_FAIL
+    export HW_BACKENDS='cuda?,*' # the machine has no such hardware, so its name says that the plugin is to be tried
+    export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
+    export STANDIN_DEVICES=7.5 # tuned kernels compute nothing on the stand-in
+}
+
+# rival WORDS...: the command, its output in $output, its status in $status.
+rival()
+{
+    run "$HW" bench rival -d cuda:0 "$@"
+    echo "$output"
+}
+
+# without LIBRARY...: hides them behind files of text.
+without()
+{
+    local library
+    for library; do
+        echo text >"$BATS_TEST_TMPDIR/$library"
+    done
+    export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH
+}
+
+@test "the operations that cuDNN is told are attention" {
+    rival bf16:1x64x4/2x64 bf16:9x9x4/1x32 bf16:33x33x2/2x64
+    [ "$status" -eq 0 ]
+    grep -q 'attention on cuda:0 beside cuDNN 9.19.0' <<<"$output"
+    grep -qE 'bf16  9x9x4/1x32 .*  engine 7, plan 1 of 1' <<<"$output"
+    "$HW" bench rival -d cuda:0 bf16:1x64x4/2x64 bf16:9x9x4/1x32 bf16:33x33x2/2x64 --json >"$BATS_TEST_TMPDIR/rival"
+    python3 - "$BATS_TEST_TMPDIR/rival" <<'END'
+import json, sys
+results = json.load(open(sys.argv[1]))['results']
+assert [(r['op'], r['queries'], r['keys'], r['heads'], r['kv_heads'], r['size'], r['calls']) for r in results] == [
+    ('attention', 1, 64, 4, 2, 64, 64), ('attention', 9, 9, 4, 1, 32, 16), ('attention', 33, 33, 2, 2, 64, 16)], results
+assert all(r['rival'] == 'cuDNN 9.19.0' and r['rival_way'] == 'engine 7, plan 1 of 1' for r in results), results
+# bf16 has 8 bits; the stand-in rounds once, at the end.
+assert all(r['difference'] < 5e-3 and r['error'] < 5e-3 and 0 < r['rival_error'] < 2e-3 for r in results), results
+assert all(r['ours']['median'] > 0 and r['theirs']['median'] > 0 and r['speed'] > 0 for r in results), results
+END
+}
+
+@test "an op's name stands for its usual shapes, and asks for no other rival" {
+    without libcudnn.so.9
+    rival attention
+    [ "$status" -eq 1 ]
+    [[ $output == *"cuda:0: attention: libcudnn.so.9 was not found: set LD_LIBRARY_PATH to its folder"* ]]
+    [[ $output != *cublasLt* ]]
+    without libcublasLt.so.13 libcublasLt.so.12
+    rival matmul
+    [ "$status" -eq 1 ]
+    [[ $output == *"cuda:0: matmul: libcublasLt.so.13 or .12 was not found"* ]]
+    [[ $output != *cudnn* ]]
+    rival
+    [ "$status" -eq 1 ]
+    [[ $output == *"libcublasLt.so.13 or .12 was not found"*"libcudnn.so.9 was not found"* ]]
+}
+
+@test "one rival that is missing fails where its op was asked for" {
+    without libcublasLt.so.13 libcublasLt.so.12
+    rival bf16:1x16x2/1x32 bf16:64x48x32
+    [ "$status" -eq 1 ]
+    [[ $output == *"cuda:0: matmul: libcublasLt.so.13 or .12 was not found"* ]]
+}
+
+@test "what cuDNN refuses is said in its words" {
+    rival f32:1x64x4/2x64
+    [ "$status" -eq 1 ]
+    [[ $output == *"f32:1x64x4/2x64: it has no attention of f32"* ]]
+    FAKE_CUDNN_FAIL=1 rival bf16:1x64x4/2x64
+    [ "$status" -eq 1 ]
+    [[ $output == *"cuda:0: attention: cudnnCreate(): CUDNN_STATUS_NOT_SUPPORTED: the reason"* ]]
+}
