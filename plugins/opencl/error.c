@@ -7,24 +7,8 @@ static const struct {
     const char *name;
     int32_t status;
 } errors[] = {
-    { -1, "CL_DEVICE_NOT_FOUND", HW_NO_DEVICE },
-    { -2, "CL_DEVICE_NOT_AVAILABLE", HW_LOST },
-    { -3, "CL_COMPILER_NOT_AVAILABLE", HW_DRIVER },
-    { -4, "CL_MEM_OBJECT_ALLOCATION_FAILURE", HW_NO_MEMORY },
-    { -5, "CL_OUT_OF_RESOURCES", HW_DRIVER },
-    { -6, "CL_OUT_OF_HOST_MEMORY", HW_NO_MEMORY },
-    { -11, "CL_BUILD_PROGRAM_FAILURE", HW_DRIVER },
-    { -14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", HW_DRIVER },
-    { -30, "CL_INVALID_VALUE", HW_DRIVER },
-    { -36, "CL_INVALID_COMMAND_QUEUE", HW_LOST },
-    { -38, "CL_INVALID_MEM_OBJECT", HW_DRIVER },
-    { -42, "CL_INVALID_BINARY", HW_DRIVER },
-    { -46, "CL_INVALID_KERNEL_NAME", HW_DRIVER },
-    { -52, "CL_INVALID_KERNEL_ARGS", HW_DRIVER },
-    { -54, "CL_INVALID_WORK_GROUP_SIZE", HW_DRIVER },
-    { -55, "CL_INVALID_WORK_ITEM_SIZE", HW_DRIVER },
-    { -61, "CL_INVALID_BUFFER_SIZE", HW_NO_MEMORY },
-    { -1001, "CL_PLATFORM_NOT_FOUND_KHR", HW_NO_DEVICE },
+#define FAILURE(name, value, status) { value, "CL_" #name, status },
+#include "opencl.def"
     { -9999, "an illegal access of a kernel", HW_LOST }, /* of NVIDIA's implementation */
 };
 

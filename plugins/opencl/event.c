@@ -190,7 +190,7 @@ int32_t event_elapsed(void *start, void *end, double *ms)
     int error = time_of(start, &from);
     if (!error)
         error = time_of(end, &to);
-    if (error == TIME_NOT_AVAILABLE)
+    if (error == PROFILING_INFO_NOT_AVAILABLE)
         return HW_NOT_READY;
     *ms = ((double)to - (double)from) / 1e6;
     return answer(((struct event *)start)->device, error, "read the time between events");

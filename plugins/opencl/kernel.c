@@ -102,7 +102,7 @@ static int32_t check_parameters(const struct kernel *kernel, const char *signatu
     for (const char *letter = signature; *letter; letter++) {
         const uint32_t first = index;
         const int refused = try_letter(kernel, &index, *letter);
-        if (refused == INVALID_ARGUMENT_SIZE || refused == INVALID_ARGUMENT_VALUE)
+        if (refused == INVALID_ARG_SIZE || refused == INVALID_ARG_VALUE)
             return hw_fail(device->host, HW_INVALID,
                            "parameter %u of the kernel is not %s, as '%c' of the signature "
                            "\"%s\" asks for",

@@ -31,6 +31,7 @@
 
 enum {
 #define CONSTANT(name, value, theirs) name = value,
+#define FAILURE(name, value, status)  name = value,
 #include "opencl.def"
 };
 

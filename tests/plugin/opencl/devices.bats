@@ -56,6 +56,7 @@ END
         '[-] Stand-in 1 (not used: it has no OpenCL 1.2)'
     STANDIN_FAIL=get_devices:0:-6 says \
         'no OpenCL device can be used: Stand-in: cannot list its devices: CL_OUT_OF_HOST_MEMORY (-6)'
+    STANDIN_FAIL=get_devices:0:-32 says 'Stand-in: cannot list its devices: CL_INVALID_PLATFORM (-32)'
     STANDIN_FAIL=get_devices:0:-1 says \
         'no OpenCL device can be used: Stand-in: the implementation lists no device'
 }

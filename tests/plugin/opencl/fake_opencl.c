@@ -19,22 +19,7 @@
 #include <stdlib.h>
 
 enum { USER_PARAMETERS = 6 };
-enum {
-    SUCCESS = 0,
-    ALLOCATION_FAILURE = -4,
-    OUT_OF_MEMORY = -6,
-    PROFILING_NOT_AVAILABLE = -7,
-    INVALID_VALUE = -30,
-    INVALID_DEVICE = -33,
-    INVALID_QUEUE = -36,
-    INVALID_OBJECT = -38,
-    INVALID_PROGRAM = -45,
-    INVALID_KERNEL_NAME = -46,
-    INVALID_ARGUMENT_INDEX = -49,
-    INVALID_GROUP_SIZE = -54,
-    BUILD_FAILURE = -11,
-    NO_PLATFORM = -1001
-};
+enum { SUCCESS = 0 };
 
 /* ---- objects, which count their references ---- */
 
@@ -144,7 +129,7 @@ int fake_get_platforms(uint32_t room_for, void **platforms, uint32_t *count)
         return INVALID_VALUE;
     for (uint32_t i = 0; i < *count && i < room_for; i++)
         platforms[i] = &platform[i];
-    return device_total ? SUCCESS : NO_PLATFORM;
+    return device_total ? SUCCESS : PLATFORM_NOT_FOUND_KHR;
 }
 
 static char *platform_of(const struct fake_device *device)
@@ -312,7 +297,7 @@ void *fake_create_queue(void *context, void *device, uint64_t properties, int *e
     enum { PROFILING = 2 };
     struct stream *stream = stream_open();
     (void)context, (void)device;
-    *error = stream ? SUCCESS : OUT_OF_MEMORY;
+    *error = stream ? SUCCESS : OUT_OF_HOST_MEMORY;
     if (!stream)
         return NULL;
     struct fake_queue *queue = new_object(sizeof *queue, end_queue);
@@ -337,7 +322,7 @@ int fake_release_queue(void *queue)
 
 int fake_flush(void *queue)
 {
-    return queue ? SUCCESS : INVALID_QUEUE;
+    return queue ? SUCCESS : INVALID_COMMAND_QUEUE;
 }
 
 int fake_finish(void *queue)
@@ -351,7 +336,7 @@ int standin_enter(int call)
 {
     const int failure = faults_enter(call);
     pthread_once(&started, start);
-    if (failure == INVALID_QUEUE) {
+    if (failure == INVALID_COMMAND_QUEUE) {
         pthread_mutex_lock(&lock);
         for (struct fake_queue *queue = queues; queue; queue = queue->next)
             stream_discard(queue->stream);
@@ -383,14 +368,14 @@ void *fake_create_buffer(void *context, uint64_t flags, size_t bytes, void *host
     (void)context;
     *error = !bytes || flags || host ? INVALID_VALUE
              : use(bytes)            ? SUCCESS
-                                     : ALLOCATION_FAILURE;
+                                     : MEM_OBJECT_ALLOCATION_FAILURE;
     if (*error)
         return NULL;
     unsigned char *memory = aligned_alloc(ALIGNMENT,
                                           (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (!memory) {
         give_back(bytes);
-        *error = OUT_OF_MEMORY;
+        *error = OUT_OF_HOST_MEMORY;
         return NULL;
     }
     struct fake_buffer *buffer = new_object(sizeof *buffer, end_buffer);
@@ -532,7 +517,7 @@ int fake_build_program(void *handle, uint32_t count, void *const *given,
     if (count != 1 || notify || user)
         return INVALID_VALUE;
     if (strstr(program->text, "#error"))
-        return BUILD_FAILURE;
+        return BUILD_PROGRAM_FAILURE;
     const size_t room_for = strlen(options) + strlen(program->text) + 2;
     char *built = *options ? malloc(room_for) : NULL;
     if (built) {
@@ -664,7 +649,7 @@ void *fake_create_kernel(void *handle, const char *name, int *error)
     for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
         if (program->built && !strcmp(users[i].name, name) && has_entry(program, name))
             return create_user_kernel(&users[i]);
-    *error = !program->built                          ? INVALID_PROGRAM
+    *error = !program->built                          ? INVALID_PROGRAM_EXECUTABLE
              : !group || !find(program, name, &found) ? INVALID_KERNEL_NAME
                                                       : SUCCESS;
     if (*error)
@@ -708,9 +693,9 @@ static int set_user_argument(struct fake_kernel *kernel, uint32_t index, size_t 
     const char *parameters = kernel->user->parameters;
     const struct fake_buffer *buffer = NULL;
     if (index >= strlen(parameters))
-        return INVALID_ARGUMENT_INDEX;
+        return INVALID_ARG_INDEX;
     if (size != (parameters[index] == 'f' ? sizeof(float) : sizeof(int64_t)))
-        return INVALID_ARGUMENT_SIZE;
+        return INVALID_ARG_SIZE;
     if (parameters[index] == 'p') {
         if (value)
             memcpy(&buffer, value, sizeof buffer);
@@ -718,7 +703,7 @@ static int set_user_argument(struct fake_kernel *kernel, uint32_t index, size_t 
     } else if (value) {
         memcpy(&kernel->user_launch.given[index], value, size);
     }
-    return value || parameters[index] == 'p' ? SUCCESS : INVALID_ARGUMENT_VALUE;
+    return value || parameters[index] == 'p' ? SUCCESS : INVALID_ARG_VALUE;
 }
 
 int fake_set_argument(void *handle, uint32_t index, size_t size, const void *value)
@@ -728,9 +713,9 @@ int fake_set_argument(void *handle, uint32_t index, size_t size, const void *val
     if (kernel->user)
         return set_user_argument(kernel, index, size, value);
     if (index > kernel->kernel.pointers)
-        return INVALID_ARGUMENT_INDEX;
+        return INVALID_ARG_INDEX;
     if (size != (index < kernel->kernel.pointers ? sizeof buffer : kernel->kernel.bytes))
-        return INVALID_ARGUMENT_SIZE;
+        return INVALID_ARG_SIZE;
     if (index == kernel->kernel.pointers) {
         memcpy(&kernel->launch.args, value, size);
         return SUCCESS;
@@ -755,7 +740,7 @@ static int launch_user(struct fake_queue *queue, const struct fake_kernel *kerne
         return INVALID_VALUE;
     for (int i = 0; i < 3; i++) {
         if (!group[i] || !items[i] || items[i] % group[i])
-            return INVALID_GROUP_SIZE;
+            return INVALID_WORK_GROUP_SIZE;
         launch.items[i] = items[i];
         launch.group[i] = group[i];
     }
@@ -775,7 +760,7 @@ int fake_launch(void *queue, void *handle, uint32_t rank, const size_t *offset,
     if (rank != 1)
         return INVALID_VALUE;
     if (*group != kernel->group || !*items || *items % *group)
-        return INVALID_GROUP_SIZE;
+        return INVALID_WORK_GROUP_SIZE;
     struct kernel_launch launch = kernel->launch;
     launch.groups = (int64_t)(*items / *group);
     stream_submit_launch(((struct fake_queue *)queue)->stream, &launch);
@@ -841,7 +826,7 @@ int fake_event_time(void *handle, uint32_t what, size_t room_for, void *value, s
     enum { END = 0x1283 };
     const struct fake_event *event = handle;
     if (what != END || !event->timed || !moment_passed(event->moment))
-        return PROFILING_NOT_AVAILABLE;
+        return PROFILING_INFO_NOT_AVAILABLE;
     const uint64_t time = moment_time(event->moment);
     return reply(&time, sizeof time, room_for, value, size);
 }
@@ -863,7 +848,7 @@ int fake_event_callback(void *event, int status,
 {
     struct notice *notice = malloc(sizeof *notice);
     if (!notice)
-        return OUT_OF_MEMORY;
+        return OUT_OF_HOST_MEMORY;
     *notice = (struct notice){ fn, event, user };
     moment_call(((struct fake_event *)event)->moment, give_notice, notice);
     return status;
