@@ -67,3 +67,11 @@ int32_t answer(struct device *device, int error, const char *what)
     return hw_fail(device->host, status, "cannot %s: %s (%d)", what, error_name(error),
                    error);
 }
+
+int32_t other_context(struct device *device, const char *what)
+{
+    return hw_fail(device->host, HW_INVALID,
+                   "the %s belongs to another context than the device's, which an exported "
+                   "queue tells (CL_QUEUE_CONTEXT); make it in that one",
+                   what);
+}

@@ -106,6 +106,17 @@ void memory_free(void *self, struct hw_buffer *buffer)
     shared_free(device, buffer->host);
 }
 
+static int32_t retain_imported(struct device *device, void *handle)
+{
+    void *context = NULL;
+    const int error = device->cl->buffer_info(handle, BUFFER_CONTEXT, sizeof context,
+                                              &context, NULL);
+    if (!error && context != device->context)
+        return other_context(device, "memory object");
+    return answer(device, error ? error : device->cl->retain_buffer(handle),
+                  "import memory");
+}
+
 /* "opencl.mem": a memory object of the application, made in the context of this device, which an
  * exported queue tells. */
 int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
@@ -117,7 +128,7 @@ int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer
     if (!hw_knows(desc, sizeof *desc) ||
         desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))
         return too_new(device->host, "import");
-    status = answer(device, device->cl->retain_buffer(desc->handle), "import memory");
+    status = retain_imported(device, desc->handle);
     if (status)
         return status;
     buffer->impl = desc->handle;

@@ -148,6 +148,9 @@ void note(struct device *device, int error, const char *what);
 const char *error_name(int error);
 /* Returns HW_LOST and sets the message if the device is lost. */
 int32_t check_lost(struct device *device);
+/* Returns HW_INVALID and sets the message: an imported queue or memory object is of no use to the
+ * device. */
+int32_t other_context(struct device *device, const char *what);
 
 /* ---- device.c ------------------------------------------------------------------------------ */
 

@@ -42,6 +42,18 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     return status;
 }
 
+/* A queue of another context cannot use the device's kernels and memory. */
+static int32_t retain_imported(struct device *device, void *handle)
+{
+    void *context = NULL;
+    const int error = device->cl->queue_info(handle, QUEUE_CONTEXT, sizeof context,
+                                             &context, NULL);
+    if (!error && context != device->context)
+        return other_context(device, "queue");
+    return answer(device, error ? error : device->cl->retain_queue(handle),
+                  "import a queue");
+}
+
 /* "opencl.queue": an in-order queue of the application, made in the context of this device. */
 int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **out)
@@ -54,7 +66,7 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
     if (status)
         return status;
     queue->handle = handle;
-    status = answer(device, device->cl->retain_queue(handle), "import a queue");
+    status = retain_imported(device, handle);
     if (status)
         free(queue);
     else

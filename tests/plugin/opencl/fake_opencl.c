@@ -273,6 +273,7 @@ int fake_release_context(void *context)
 
 struct fake_queue {
     struct object object;
+    void *context;
     struct stream *stream;
     bool timed;
     struct fake_queue *next;
@@ -296,11 +297,12 @@ void *fake_create_queue(void *context, void *device, uint64_t properties, int *e
 {
     enum { PROFILING = 2 };
     struct stream *stream = stream_open();
-    (void)context, (void)device;
+    (void)device;
     *error = stream ? SUCCESS : OUT_OF_HOST_MEMORY;
     if (!stream)
         return NULL;
     struct fake_queue *queue = new_object(sizeof *queue, end_queue);
+    queue->context = context;
     queue->stream = stream;
     queue->timed = properties & PROFILING;
     pthread_mutex_lock(&lock);
@@ -308,6 +310,14 @@ void *fake_create_queue(void *context, void *device, uint64_t properties, int *e
     queues = queue;
     pthread_mutex_unlock(&lock);
     return queue;
+}
+
+int fake_queue_info(void *handle, uint32_t what, size_t room_for, void *value, size_t *size)
+{
+    const struct fake_queue *queue = handle;
+    return what == QUEUE_CONTEXT
+               ? reply(&queue->context, sizeof queue->context, room_for, value, size)
+               : INVALID_VALUE;
 }
 
 int fake_retain_queue(void *queue)
@@ -349,6 +359,7 @@ int standin_enter(int call)
 
 struct fake_buffer {
     struct object object;
+    void *context;
     unsigned char *memory;
     size_t bytes;
 };
@@ -365,7 +376,6 @@ void *fake_create_buffer(void *context, uint64_t flags, size_t bytes, void *host
                          int *error)
 {
     enum { ALIGNMENT = 128 };
-    (void)context;
     *error = !bytes || flags || host ? INVALID_VALUE
              : use(bytes)            ? SUCCESS
                                      : MEM_OBJECT_ALLOCATION_FAILURE;
@@ -379,9 +389,19 @@ void *fake_create_buffer(void *context, uint64_t flags, size_t bytes, void *host
         return NULL;
     }
     struct fake_buffer *buffer = new_object(sizeof *buffer, end_buffer);
+    buffer->context = context;
     buffer->memory = memory;
     buffer->bytes = bytes;
     return buffer;
+}
+
+int fake_buffer_info(void *handle, uint32_t what, size_t room_for, void *value,
+                     size_t *size)
+{
+    const struct fake_buffer *buffer = handle;
+    return what == BUFFER_CONTEXT
+               ? reply(&buffer->context, sizeof buffer->context, room_for, value, size)
+               : INVALID_VALUE;
 }
 
 int fake_retain_buffer(void *buffer)

@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "faults.h"
 #include "objects.h"
+#include "opencl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +54,7 @@ static void import(struct walk *w)
     float x[COUNT], y[COUNT];
     void *platform, *device[4];
     uint32_t count;
-    int error[3] = { 0 };
+    int error[2] = { 0 };
     struct hw_queue *queue = NULL;
     struct hw_buffer *buffer = NULL;
     struct hw_device_info info = { .size = sizeof info };
@@ -66,10 +67,13 @@ static void import(struct walk *w)
     if (fake_get_platforms(1, &platform, &count) ||
         fake_get_devices(platform, 0, 4, device, &count))
         fail_msg("the stand-in does not work");
-    void *context = fake_create_context(NULL, 1, &device[number], NULL, NULL, &error[0]);
-    void *theirs = fake_create_queue(context, device[number], 0, &error[1]);
-    void *memory = fake_create_buffer(context, 0, bytes, NULL, &error[2]);
-    assert_false(error[0] || error[1] || error[2]);
+    void *ours = NULL, *context = NULL;
+    TRY(hw_queue_export(w->queue, "opencl.queue", &ours));
+    if (ours && fake_queue_info(ours, QUEUE_CONTEXT, sizeof context, &context, NULL))
+        fail_msg("the stand-in does not tell the context");
+    void *theirs = fake_create_queue(context, device[number], 0, &error[0]);
+    void *memory = fake_create_buffer(context, 0, bytes, NULL, &error[1]);
+    assert_false(error[0] || error[1]);
     const struct hw_import desc = {
         .size = sizeof desc, .kind = "opencl.mem", .handle = memory, .bytes = bytes
     };
@@ -94,7 +98,6 @@ static void import(struct walk *w)
     hw_buffer_free(buffer);
     fake_release_buffer(memory);
     fake_release_queue(theirs);
-    fake_release_context(context);
 }
 
 /* Facts that cannot be read stay empty; a compiler's log may be missing. */

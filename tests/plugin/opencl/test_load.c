@@ -3,6 +3,7 @@
  * threads that launch, buffers of all sizes, and graphs. */
 #define _POSIX_C_SOURCE 200809L
 #include "../standin/load.h"
+#include "fake.h"
 #include "fake_opencl.h"
 #include "faults.h"
 #include "kernels.h"
@@ -205,12 +206,42 @@ static void handles(void **state)
     handles_go_out_and_in(&opencl);
 }
 
+/* Nothing of it could be used together with the device's kernels and memory. */
+static void another_context_is_refused(void **state)
+{
+    struct hw_context *context = load_open(&opencl);
+    struct hw_device *device = hw_device_at(context, 0);
+    void *platform, *first, *other, *theirs;
+    struct hw_import memory = { .size = sizeof memory, .kind = opencl.memory, .bytes = 64 };
+    struct hw_queue *queue;
+    struct hw_buffer *buffer;
+    uint32_t count;
+    int error[3];
+    (void)state;
+    assert_int_equal(fake_get_platforms(1, &platform, &count), 0);
+    assert_int_equal(fake_get_devices(platform, 0, 1, &first, &count), 0);
+    other = fake_create_context(NULL, 1, &first, NULL, NULL, &error[0]);
+    theirs = fake_create_queue(other, first, 0, &error[1]);
+    memory.handle = fake_create_buffer(other, 0, 64, NULL, &error[2]);
+    assert_false(error[0] || error[1] || error[2]);
+    fails(HW_INVALID, "the queue belongs to another context than the device's",
+          hw_queue_import(device, NULL, opencl.queue, theirs, &queue));
+    fails(HW_INVALID, "the memory object belongs to another context than the device's",
+          hw_buffer_import(device, &memory, &buffer));
+    hw_close(context);
+    fake_release_buffer(memory.handle);
+    fake_release_queue(theirs);
+    fake_release_context(other);
+    assert_int_equal(objects_count(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
         cmocka_unit_test(memory),
         cmocka_unit_test(handles),
+        cmocka_unit_test(another_context_is_refused),
         cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(graphs_keep_their_arguments),
         cmocka_unit_test(queues_share_a_graph),
