@@ -372,6 +372,11 @@ struct device_memory device_memory(const struct plugin *plugin, void *device)
     return memory;
 }
 
+uint64_t device_local_memory(const struct plugin *plugin, void *device)
+{
+    return number(plugin, device, DEVICE_LOCAL_MEMORY);
+}
+
 /* AMD's own driver spells the name out, which nobody would look for. */
 static void read_vendor(const struct plugin *plugin, void *device, char *to, size_t room)
 {
@@ -453,7 +458,7 @@ static bool multiplies_bytes(const struct plugin *plugin, void *device)
 static uint64_t features_of(const struct plugin *plugin, const struct found *found,
                             bool has_dots)
 {
-    const uint64_t local = number(plugin, found->handle, DEVICE_LOCAL_MEMORY);
+    const uint64_t local = device_local_memory(plugin, found->handle);
     const bool is_cpu = number(plugin, found->handle, DEVICE_TYPE) & TYPE_CPU;
     uint64_t features = RIGHT_MATMUL_ID;
     if (plugin->host->precision >= HW_PRECISION_INT8)

@@ -114,23 +114,59 @@ static int32_t check_parameters(const struct kernel *kernel, const char *signatu
     return HW_OK;
 }
 
-static int32_t check_group(const struct kernel *kernel)
+/* What the implementation says of a compiled kernel. */
+static int32_t ask(const struct kernel *kernel, uint32_t what, size_t size, void *value)
 {
     struct device *device = kernel->device;
+    return answer(device,
+                  device->cl->kernel_group_info(kernel->handle, device->handle, what, size,
+                                                value, NULL),
+                  "ask about a kernel");
+}
+
+static int32_t check_group_most(const struct kernel *kernel)
+{
     size_t most = 0, left;
-    const int error = device->cl->kernel_group_info(
-        kernel->handle, device->handle, KERNEL_GROUP_MOST, sizeof most, &most, NULL);
-    if (error)
-        return answer(device, error, "ask about a kernel");
+    const int32_t status = ask(kernel, KERNEL_GROUP_MOST, sizeof most, &most);
+    if (status)
+        return status;
     left = most;
     for (int i = 0; i < 3; i++)
         left /= kernel->group[i];
     return left ? HW_OK
                 : hw_fail(
-                      device->host, HW_UNSUPPORTED,
+                      kernel->device->host, HW_UNSUPPORTED,
                       "groups of %zu x %zu x %zu work-items; the device runs this kernel "
                       "in groups of at most %zu",
                       kernel->group[0], kernel->group[1], kernel->group[2], most);
+}
+
+/* The attribute reqd_work_group_size; 0: there is none. */
+static int32_t check_group_required(const struct kernel *kernel)
+{
+    const size_t *group = kernel->group;
+    size_t required[3] = { 0 };
+    const int32_t status = ask(kernel, KERNEL_GROUP_REQUIRED, sizeof required, required);
+    if (status || !required[0] || !memcmp(required, group, sizeof required))
+        return status;
+    return hw_fail(kernel->device->host, HW_INVALID,
+                   "groups of %zu x %zu x %zu work-items; the kernel requires %zu x %zu x "
+                   "%zu (reqd_work_group_size)",
+                   group[0], group[1], group[2], required[0], required[1], required[2]);
+}
+
+/* PoCL ends the process at the launch of a kernel that has more than the device. */
+static int32_t check_local_memory(const struct kernel *kernel)
+{
+    struct device *device = kernel->device;
+    uint64_t bytes = 0;
+    const uint64_t most = device_local_memory(device->plugin, device->handle);
+    const int32_t status = ask(kernel, KERNEL_LOCAL_MEMORY, sizeof bytes, &bytes);
+    if (status || !most || bytes <= most)
+        return status;
+    return hw_fail(device->host, HW_UNSUPPORTED,
+                   "the kernel has %llu bytes of local memory; the device has %llu",
+                   (unsigned long long)bytes, (unsigned long long)most);
 }
 
 static int32_t build(struct kernel *kernel, const struct hw_user_kernel *desc)
@@ -144,7 +180,11 @@ static int32_t build(struct kernel *kernel, const struct hw_user_kernel *desc)
     status = answer(device, error, "find the kernel in the program");
     if (!status)
         status = check_parameters(kernel, desc->signature);
-    return status ? status : check_group(kernel);
+    if (!status)
+        status = check_group_most(kernel);
+    if (!status)
+        status = check_group_required(kernel);
+    return status ? status : check_local_memory(kernel);
 }
 
 int32_t kernel_build(void *self, const struct hw_user_kernel *desc, void **out)

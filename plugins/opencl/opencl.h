@@ -161,6 +161,8 @@ struct device_memory {
     uint64_t total, free;
 };
 struct device_memory device_memory(const struct plugin *plugin, void *device);
+/* The bytes of memory that the work-items of a group share; 0: it does not say. */
+uint64_t device_local_memory(const struct plugin *plugin, void *device);
 
 /* ---- kernels/ ------------------------------------------------------------------------------ */
 

@@ -621,6 +621,8 @@ struct fake_kernel {
     struct kernel kernel;
     size_t group; /* that the program was compiled for */
     struct kernel_launch launch;
+    size_t required[3];      /* work-items of a group; 0: any */
+    uint64_t local;          /* bytes of memory that a group shares */
     const struct user *user; /* NULL: a portable one */
     struct user_launch user_launch;
 };
@@ -652,9 +654,22 @@ static bool has_entry(const struct fake_program *program, const char *name)
     return strstr(program->text, text);
 }
 
-static void *create_user_kernel(const struct user *user)
+/* The groups and the memory that the program's text asks for. */
+static void read_needs(struct fake_kernel *kernel, const char *text)
+{
+    const char *group = strstr(text, "reqd_work_group_size("),
+               *local = strstr(text, "local char held[");
+    size_t *n = kernel->required;
+    if (group)
+        sscanf(group, "reqd_work_group_size(%zu, %zu, %zu)", &n[0], &n[1], &n[2]);
+    if (local)
+        kernel->local = strtoull(local + strlen("local char held["), NULL, 10);
+}
+
+static void *create_user_kernel(const struct user *user, const struct fake_program *program)
 {
     struct fake_kernel *kernel = new_object(sizeof *kernel, end_memory);
+    read_needs(kernel, program->text);
     kernel->user = user;
     kernel->user_launch.run = user->run;
     return kernel;
@@ -668,7 +683,7 @@ void *fake_create_kernel(void *handle, const char *name, int *error)
     *error = SUCCESS;
     for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
         if (program->built && !strcmp(users[i].name, name) && has_entry(program, name))
-            return create_user_kernel(&users[i]);
+            return create_user_kernel(&users[i], program);
     *error = !program->built                          ? INVALID_PROGRAM_EXECUTABLE
              : !group || !find(program, name, &found) ? INVALID_KERNEL_NAME
                                                       : SUCCESS;
@@ -697,14 +712,22 @@ int fake_kernel_info(void *handle, uint32_t what, size_t room_for, void *value,
                               : INVALID_VALUE;
 }
 
-int fake_kernel_group_info(void *kernel, void *device, uint32_t what, size_t room_for,
+int fake_kernel_group_info(void *handle, void *device, uint32_t what, size_t room_for,
                            void *value, size_t *size)
 {
-    enum { GROUP_MOST = 0x11B0 };
+    const struct fake_kernel *kernel = handle;
     const size_t most = 128;
-    (void)kernel, (void)device;
-    return what == GROUP_MOST ? reply(&most, sizeof most, room_for, value, size)
-                              : INVALID_VALUE;
+    (void)device;
+    switch (what) {
+    case KERNEL_GROUP_MOST:
+        return reply(&most, sizeof most, room_for, value, size);
+    case KERNEL_GROUP_REQUIRED:
+        return reply(kernel->required, sizeof kernel->required, room_for, value, size);
+    case KERNEL_LOCAL_MEMORY:
+        return reply(&kernel->local, sizeof kernel->local, room_for, value, size);
+    default:
+        return INVALID_VALUE;
+    }
 }
 
 static int set_user_argument(struct fake_kernel *kernel, uint32_t index, size_t size,

@@ -277,6 +277,45 @@ static void kernels_compile(void **state)
     refused(HW_UNSUPPORTED, "the device runs this kernel in groups of at most", &desc);
 }
 
+/* The implementation would refuse the launch. */
+static void groups_are_those_that_the_kernel_requires(void **state)
+{
+    char source[sizeof text + 64];
+    struct hw_user_kernel desc = scale();
+    struct hw_kernel *kernel;
+    (void)state;
+    snprintf(source, sizeof source, "__attribute__((reqd_work_group_size(32, 1, 1))) %s",
+             text);
+    desc.source = source;
+    ok(hw_kernel_create(device, &desc, &kernel));
+    scales(queue, kernel, 0.5);
+    hw_kernel_free(kernel);
+    desc.group_y = 2;
+    refused(HW_INVALID, "32 x 2 x 1 work-items; the kernel requires 32 x 1 x 1", &desc);
+    desc.group_y = 0;
+    desc.group = 16;
+    refused(HW_INVALID, "16 x 1 x 1 work-items; the kernel requires 32 x 1 x 1", &desc);
+}
+
+/* PoCL would end the process at the launch. */
+static void local_memory_is_the_devices(void **state)
+{
+    static const char much[] =
+        "kernel void scale(global const uchar *x, long x_offset, global uchar *y,\n"
+        "                  long y_offset, long n, float by)\n"
+        "{\n"
+        "    local char held[1073741824];\n"
+        "    held[get_local_id(0)] = x[get_local_id(0)];\n"
+        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "    y[get_local_id(0)] = held[n];\n"
+        "}\n";
+    struct hw_user_kernel desc = scale();
+    (void)state;
+    desc.source = much;
+    refused(HW_UNSUPPORTED,
+            "the kernel has 1073741824 bytes of local memory; the device has", &desc);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
@@ -288,6 +327,11 @@ int main(void)
         TEST(binaries_are_for_the_device),
         TEST(kernels_have_the_parameters_of_the_signature),
         TEST(kernels_compile),
+        TEST(groups_are_those_that_the_kernel_requires),
+        TEST(local_memory_is_the_devices),
     };
+    /* A stand-in has no local memory, unless it is told to: too little for tuned kernels. */
+    setenv("STANDIN_DEVICES", "3.0", 1);
+    setenv("STANDIN_NUMBERS", "0x1023=1024", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
