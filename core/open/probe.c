@@ -13,16 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With one of the devices that the plugin left out. */
+/* With one of the devices that the plugin left out. The message's second line, if it has one, is a
+ * better remedy than the manifest's. */
 static bool stop_without_device(struct candidate *candidate)
 {
     const struct left_out *one = candidate->left_out;
     const char *message = plugin_message();
+    const int length = (int)strcspn(message, "\n");
+    const char *own = message[length] ? message + length + 1 : "";
     if (candidate->left_out_count)
-        stop(candidate, REASON_NO_DRIVER, "%s: %s: %s", message, one->name, one->why);
+        stop(candidate, REASON_NO_DRIVER, "%.*s: %s: %s", length, message, one->name,
+             one->why);
     else
-        stop(candidate, REASON_NO_DRIVER, "%s", message);
-    if (*candidate->manifest->remedy)
+        stop(candidate, REASON_NO_DRIVER, "%.*s", length, message);
+    if (*own)
+        set_remedy(candidate, "%.*s", (int)strcspn(own, "\n"), own);
+    else if (*candidate->manifest->remedy)
         set_remedy(candidate, "%s", candidate->manifest->remedy);
     return false;
 }

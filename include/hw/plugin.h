@@ -251,12 +251,12 @@ struct hw_plugin {
      *
      * The instance. open() is the first function that may load or call the vendor's driver.
      * If the vendor's software is not installed, it returns HW_NO_DEVICE with a message
-     * that names the missing library and the remedy. Device indices do not change while the
-     * instance lives, nor do names, identities and features of devices between two instances,
-     * unless something changes that the manifest names ("driver=", "variable="): the host may
-     * know them from an earlier instance, and call open() when a device is first used, on the
-     * thread that does so. When close() returns, no thread and no callback of the plugin may be
-     * running. */
+     * that names what is missing. The host adds the remedy: the second line of the message, or
+     * the manifest's if there is none. Device indices do not change while the instance lives,
+     * nor do names, identities and features of devices between two instances, unless something
+     * changes that the manifest names ("driver=", "variable="): the host may know them from an
+     * earlier instance, and call open() when a device is first used, on the thread that does
+     * so. When close() returns, no thread and no callback of the plugin may be running. */
     int32_t (*open)(const struct hw_host *host, void **self);
     void (*close)(void *self);
     int32_t (*device_count)(void *self, int32_t *count);
@@ -503,7 +503,7 @@ static inline struct hw_device_info hw_no_facts(void)
  *                      when it changes; likewise the next one
  *   variable=CUDA_*    an environment variable that changes which devices the driver shows;
  *                      may repeat; with * at the end: all that begin like this
- *   remedy=...         what the user should do when a library of `needs` is missing
+ *   remedy=...         what the user should do if a library of `needs`, or a device, is missing
  *   build=...          stamp of the build; the same as the host's if built together
  */
 #define HW_STRING__(x) #x

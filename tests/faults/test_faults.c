@@ -156,6 +156,24 @@ static void test_undefined(void **state)
     }
 }
 
+/* A plugin that finds no device has the remedy of its manifest, or one of its own instead. */
+static void test_remedy(void **state)
+{
+    static const char *const rows[][2] = {
+        { "open_no_driver", "libnowhere.so.1 is not installed. Remedy: Install nowhere" },
+        { "open_own_remedy", "NOWHERE names no file. Remedy: correct NOWHERE" }
+    };
+    struct hw_context *context;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(open_on(lair("%s", rows[i][0]),
+                                 &(struct hw_options){ .backends = rows[i][0] }, &context),
+                         HW_NO_DEVICE);
+        assert_non_null(strstr(hw_message(), rows[i][1]));
+        assert_null(strchr(hw_message(), '\n'));
+    }
+}
+
 /* After fork(), calls in the child return HW_FORKED. The child can open a context of its
  * own. */
 static void test_fork(void **state)
@@ -302,8 +320,8 @@ int main(void)
         cmocka_unit_test(test_together),     cmocka_unit_test(test_words),
         cmocka_unit_test(test_fork),         cmocka_unit_test(test_holes),
         cmocka_unit_test(test_two_contexts), cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_descriptors),
-        cmocka_unit_test(test_judged),
+        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_remedy),
+        cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_judged),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
