@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { ANY_TYPE_OF_DEVICE = -1 };
 enum { MOST_GROUP = 256, MOST_PLATFORMS = 32 };
@@ -94,6 +95,12 @@ static const struct quirk {
 static bool begins_with(const char *text, const char *start)
 {
     return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), last = strlen(end);
+    return length > last && strcmp(text + length - last, end) == 0;
 }
 
 /* Applies the quirks to a device that was found. Returns why it must not be used, or NULL. */
@@ -238,8 +245,7 @@ static bool find_icd(const char *directory, char *name, size_t room)
     bool found = false;
     DIR *list = opendir(directory);
     for (const struct dirent *entry; list && !found && (entry = readdir(list));) {
-        const size_t length = strlen(entry->d_name);
-        found = length > 4 && strcmp(entry->d_name + length - 4, ".icd") == 0;
+        found = ends_with(entry->d_name, ".icd");
         if (found)
             snprintf(name, room, "%s", entry->d_name);
     }
@@ -248,19 +254,50 @@ static bool find_icd(const char *directory, char *name, size_t room)
     return found;
 }
 
-/* The library says nothing about an implementation that it cannot open. */
+#define VENDORS "/etc/OpenCL/vendors"
+
+/* What the library finds at OCL_ICD_VENDORS: a directory, a file "<vendor>.icd", also of the usual
+ * directory, or else a library, which the system looks for. */
+static void describe_chosen(const char *chosen, char *what, size_t room)
+{
+    char name[256], usual[512];
+    struct stat about;
+    const bool is_file = ends_with(chosen, ".icd");
+    snprintf(usual, sizeof usual, VENDORS "/%s", chosen);
+    const bool there = !stat(chosen, &about) ||
+                       (is_file && !strchr(chosen, '/') && !stat(usual, &about));
+    if (there && S_ISDIR(about.st_mode) && find_icd(chosen, name, sizeof name))
+        snprintf(what, room, "whose implementations of OpenCL (%s) cannot be used", name);
+    else if (there && S_ISDIR(about.st_mode))
+        snprintf(what, room, "a directory without a file *.icd");
+    else if (there && is_file)
+        snprintf(what, room, "which names a library that cannot be used");
+    else if (is_file || strchr(chosen, '/'))
+        snprintf(what, room, there ? "which cannot be used" : "which is not there");
+    else
+        snprintf(what, room, "a library that cannot be used");
+}
+
+/* The library says nothing about an implementation that it cannot open. After a line break, the
+ * remedy is another one than the manifest's. */
 static int32_t fail_without_platform(const struct plugin *plugin, int error)
 {
     const char *chosen = getenv("OCL_ICD_VENDORS");
-    const char *directory = chosen && chosen[0] ? chosen : "/etc/OpenCL/vendors";
     const char *why = error ? error_name(error) : "no platform";
-    char name[256];
-    if (find_icd(directory, name, sizeof name))
+    char what[512];
+    if (chosen && chosen[0]) {
+        describe_chosen(chosen, what, sizeof what);
+        return hw_fail(
+            plugin->host, HW_NO_DEVICE,
+            "OCL_ICD_VENDORS is \"%s\", %s (%s)\ncorrect or unset OCL_ICD_VENDORS", chosen,
+            what, why);
+    }
+    if (find_icd(VENDORS, what, sizeof what))
         return hw_fail(plugin->host, HW_NO_DEVICE,
-                       "the implementations of OpenCL in %s (%s) cannot be used (%s): "
+                       "the implementations of OpenCL in " VENDORS
+                       " (%s) cannot be used (%s)\n"
                        "reinstall the OpenCL driver of your device's vendor",
-                       directory, name, why);
-    /* The library adds the remedy of the manifest. */
+                       what, why);
     return hw_fail(plugin->host, HW_NO_DEVICE, "no OpenCL implementation is installed (%s)",
                    why);
 }

@@ -7,6 +7,7 @@ setup()
     unset HW_BACKENDS HW_DISABLE HW_REQUIRE
     mkdir "$BATS_TEST_TMPDIR/vendors"
     export OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/vendors/
+    CORRECT='). Correct or unset OCL_ICD_VENDORS, or HW_DISABLE=opencl to stop looking.'
 }
 
 # says WORDS...: the status of the plugin has the words; the CPU can be used all the same.
@@ -25,24 +26,36 @@ has_loader()
     ldconfig -p | grep -qF 'libOpenCL.so.1 ' || skip "missing tool: libOpenCL.so.1 (ocl-icd-libopencl1)"
 }
 
-@test "no implementation is installed" {
+# The variable decides where the library looks: without it, what is installed here is used.
+@test "OCL_ICD_VENDORS is a directory without an implementation" {
     has_loader
-    says "no OpenCL implementation is installed (CL_PLATFORM_NOT_FOUND_KHR). Install the OpenCL driver" \
-        "of your device's vendor, or HW_DISABLE=opencl to stop looking."
+    says "OCL_ICD_VENDORS is \"$OCL_ICD_VENDORS\", a directory without a file *.icd (CL_PLATFORM_NOT_FOUND_KHR" \
+        "$CORRECT"
+}
+
+@test "OCL_ICD_VENDORS names what is not there" {
+    has_loader
+    local name
+    for name in "$BATS_TEST_TMPDIR/none/" "$BATS_TEST_TMPDIR/none.icd" "$BATS_TEST_TMPDIR/libnone.so" none.icd; do
+        OCL_ICD_VENDORS=$name says "OCL_ICD_VENDORS is \"$name\", which is not there (" "$CORRECT"
+    done
+    OCL_ICD_VENDORS=libnone.so says 'OCL_ICD_VENDORS is "libnone.so", a library that cannot be used (' "$CORRECT"
 }
 
 @test "the library of an implementation is missing" {
     has_loader
     echo /nowhere/libfoo.so >"$OCL_ICD_VENDORS/foo.icd"
-    says "the implementations of OpenCL in $OCL_ICD_VENDORS (foo.icd) cannot be used" \
-        "reinstall the OpenCL driver of your device's vendor"
+    says "\"$OCL_ICD_VENDORS\", whose implementations of OpenCL (foo.icd) cannot be used (CL_PLATFORM" "$CORRECT"
+    export OCL_ICD_VENDORS=$OCL_ICD_VENDORS/foo.icd
+    says "OCL_ICD_VENDORS is \"$OCL_ICD_VENDORS\", which names a library that cannot be used (CL_PLATFORM" "$CORRECT"
 }
 
 @test "the library of an implementation is a text" {
     has_loader
     echo text >"$BATS_TEST_TMPDIR/libfoo.so"
     echo "$BATS_TEST_TMPDIR/libfoo.so" >"$OCL_ICD_VENDORS/foo.icd"
-    says "the implementations of OpenCL in $OCL_ICD_VENDORS (foo.icd) cannot be used"
+    says "whose implementations of OpenCL (foo.icd) cannot be used" "$CORRECT"
+    OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/libfoo.so says 'libfoo.so", which cannot be used (' "$CORRECT"
 }
 
 @test "libOpenCL.so.1 is a text" {

@@ -61,6 +61,20 @@ END
         'no OpenCL device can be used: Stand-in: the implementation lists no device'
 }
 
+# Whether it is the one or the other is up to this machine.
+@test "where there is no implementation, it has to be installed, or installed again" {
+    unset OCL_ICD_VENDORS
+    export STANDIN_DEVICES=
+    if compgen -G '/etc/OpenCL/vendors/*.icd'; then
+        says 'the implementations of OpenCL in /etc/OpenCL/vendors (' \
+            ") cannot be used (CL_PLATFORM_NOT_FOUND_KHR). Reinstall the OpenCL driver of your device's vendor, or HW_"
+    else
+        says "no OpenCL implementation is installed (CL_PLATFORM_NOT_FOUND_KHR). Install the OpenCL driver of your" \
+            "device's vendor, or HW_DISABLE=opencl to stop looking."
+    fi
+    OCL_ICD_VENDORS=/nonexistent/ says 'OCL_ICD_VENDORS is "/nonexistent/", which is not there (CL_PLATFORM_NOT_FOUND'
+}
+
 @test "rusticl of Mesa 22 is left out, a later one is not" {
     export STANDIN_PLATFORM=rusticl
     STANDIN_DRIVER=22.3.6 says 'rusticl of Mesa 22 damages the memory of the process; install Mesa 23 or later'
