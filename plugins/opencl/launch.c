@@ -135,7 +135,7 @@ void launch_release(struct queue *queue)
 int32_t launch_reserve(struct queue *queue, uint64_t bytes)
 {
     struct device *device = queue->device;
-    char what[80];
+    char what[160] = "";
     int error = 0;
     if (bytes <= queue->workspace.bytes)
         return HW_OK;
@@ -143,10 +143,10 @@ int32_t launch_reserve(struct queue *queue, uint64_t bytes)
     int32_t status = hw_count_memory(device->host, device, (int64_t)bytes);
     if (status)
         return status;
-    snprintf(what, sizeof what, "allocate %llu bytes of memory for kernels",
-             (unsigned long long)bytes);
     void *memory = device->cl->create_buffer(device->context, MEMORY_READ_WRITE, bytes,
                                              NULL, &error);
+    if (error)
+        memory_describe(device, bytes, "for kernels ", what, sizeof what);
     status = answer(device, error, what);
     if (status)
         hw_count_memory(device->host, device, -(int64_t)bytes);

@@ -42,12 +42,12 @@ static int fill_zero(struct device *device, void *memory, uint64_t bytes)
     return error;
 }
 
-/* "allocate 4096 bytes of the device's 8192, of which 1024 are free" */
-static void describe(const struct device *device, uint64_t bytes, char *what, size_t size)
+void memory_describe(const struct device *device, uint64_t bytes, const char *purpose,
+                     char *what, size_t size)
 {
     const struct device_memory memory = device_memory(device->plugin, device->handle);
-    const int length = snprintf(what, size, "allocate %llu bytes of the device's %llu",
-                                (unsigned long long)bytes,
+    const int length = snprintf(what, size, "allocate %llu bytes %sof the device's %llu",
+                                (unsigned long long)bytes, purpose,
                                 (unsigned long long)memory.total);
     if (memory.free)
         snprintf(what + length, size - (size_t)length, ", of which %llu are free",
@@ -67,7 +67,7 @@ static int32_t allocate(struct device *device, struct hw_buffer *buffer, uint64_
             note(device, device->cl->release_buffer(buffer->impl), "release memory");
     }
     if (error)
-        describe(device, bytes, what, sizeof what);
+        memory_describe(device, bytes, "", what, sizeof what);
     return answer(device, error, what);
 }
 

@@ -164,6 +164,13 @@ struct device_memory device_memory(const struct plugin *plugin, void *device);
 /* The bytes of memory that the work-items of a group share; 0: it does not say. */
 uint64_t device_local_memory(const struct plugin *plugin, void *device);
 
+/* ---- memory.c ------------------------------------------------------------------------------ */
+
+/* Writes what failed: "allocate 4096 bytes <purpose>of the device's 8192, of which 1024 are free".
+ * `purpose` is "" or ends in a space. */
+void memory_describe(const struct device *device, uint64_t bytes, const char *purpose,
+                     char *what, size_t size);
+
 /* ---- kernels/ ------------------------------------------------------------------------------ */
 
 /* A tuned kernel, which takes the arguments of the portable one that the op was lowered to. */

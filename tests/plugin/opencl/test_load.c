@@ -8,6 +8,7 @@
 #include "faults.h"
 #include "kernels.h"
 #include "objects.h"
+#include "opencl.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -70,6 +71,41 @@ static void out_of_memory_has_the_sizes(void **state)
           "of the device's 4294967296, of which 536870912 are free: CL_MEM_OBJECT",
           hw_buffer_alloc(device, FAKE_OPENCL_MEMORY / 4, 0, &buffer));
     unsetenv("STANDIN_EXTENSIONS");
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+static struct hw_tensor tensor(struct hw_device *device, int64_t rows, int64_t heads)
+{
+    struct hw_tensor t;
+    ok(hw_tensor_alloc(device, 0, HW_F32, 3, (const int64_t[]){ rows, heads, 64 }, &t));
+    return t;
+}
+
+/* So has a workspace. The device has local memory, and so a kernel that needs one, which the
+ * stand-in could not run. */
+static void workspaces_have_the_sizes(void **state)
+{
+    struct hw_context *context;
+    struct hw_queue *queue;
+    (void)state;
+    setenv("STANDIN_NUMBERS", "0x1023=32768", 1);
+    context = load_open(&opencl);
+    struct hw_device *device = hw_device_at(context, LOAD_DEVICES - 1);
+    const struct hw_attention op = { .q = tensor(device, 1, 4),
+                                     .k = tensor(device, 300, 1),
+                                     .v = tensor(device, 300, 1),
+                                     .y = tensor(device, 1, 4) };
+    ok(hw_queue_open(device, NULL, &queue));
+    faults_arm("create_buffer", 0, MEM_OBJECT_ALLOCATION_FAILURE);
+    fails(HW_NO_MEMORY,
+          "bytes for kernels of the device's 4294967296: CL_MEM_OBJECT_ALLOCATION_FAILURE",
+          hw_attention(queue, &op));
+    setenv("STANDIN_EXTENSIONS", "cl_amd_device_attribute_query", 1);
+    fails(HW_NO_MEMORY, "bytes for kernels of the device's 4294967296, of which 42",
+          hw_attention(queue, &op));
+    unsetenv("STANDIN_EXTENSIONS");
+    unsetenv("STANDIN_NUMBERS");
     hw_close(context);
     assert_int_equal(objects_count(), 0);
 }
@@ -243,9 +279,12 @@ int main(void)
         cmocka_unit_test(handles),
         cmocka_unit_test(another_context_is_refused),
         cmocka_unit_test(out_of_memory_has_the_sizes),
+        cmocka_unit_test(workspaces_have_the_sizes),
         cmocka_unit_test(graphs_keep_their_arguments),
         cmocka_unit_test(queues_share_a_graph),
         cmocka_unit_test(graphs_call_the_application),
     };
+    /* STANDIN_NUMBERS is about the last one. */
+    setenv("STANDIN_DEVICES", "3.0 1.2", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
