@@ -295,6 +295,15 @@ bool cache_find_any(const struct hw_context *context, const struct candidate *ca
 
 /* ---- writing ---- */
 
+/* In the place of a directory, too, if it is empty: what somebody else keeps there is not lost. */
+static bool take_place(int place, const char *temporary, const char *name)
+{
+    if (renameat(place, temporary, place, name) == 0)
+        return true;
+    return errno == EISDIR && unlinkat(place, name, AT_REMOVEDIR) == 0 &&
+           renameat(place, temporary, place, name) == 0;
+}
+
 /* Writes the file under a name of its own, then gives it the entry's: a reader sees a whole
  * entry or none, and of two writers the later one wins. Without fsync(): what a system that
  * stops leaves behind has a wrong length or checksum, and probing again is all that it
@@ -312,7 +321,7 @@ static bool write_file(int place, const char *name, const char *data, size_t siz
         return false;
     bool good = write_whole(fd, data, size);
     good = close(fd) == 0 && good;
-    if (good && renameat(place, temporary, place, name) == 0)
+    if (good && take_place(place, temporary, name))
         return true;
     const int error = errno;
     unlinkat(place, temporary, 0);

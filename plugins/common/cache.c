@@ -204,6 +204,15 @@ void *cache_read(const char *path, const uint8_t key[SHA256_BYTES], size_t *byte
 
 /* ---- writing ---- */
 
+/* In the place of a directory, too, if it is empty: what somebody else keeps there is not lost. */
+static bool take_place(int directory, const char *temporary, const char *name)
+{
+    if (renameat(directory, temporary, directory, name) == 0)
+        return true;
+    return errno == EISDIR && unlinkat(directory, name, AT_REMOVEDIR) == 0 &&
+           renameat(directory, temporary, directory, name) == 0;
+}
+
 /* Writes the file under a name of its own, then gives it the entry's. A process that dies
  * in between leaves a file that make_room() removes one day. */
 static bool write_entry(int directory, const struct header *header, const void *data)
@@ -222,7 +231,7 @@ static bool write_entry(int directory, const struct header *header, const void *
     bool written = write_whole(fd, header, sizeof *header) &&
                    write_whole(fd, data, (size_t)header->bytes);
     written = close(fd) == 0 && written;
-    if (written && renameat(directory, temporary, directory, name) == 0)
+    if (written && take_place(directory, temporary, name))
         return true;
     const int error = errno;
     unlinkat(directory, temporary, 0);
@@ -234,6 +243,7 @@ bool cache_write(const char *path, const uint8_t key[SHA256_BYTES], const void *
                  size_t bytes, char *why, size_t why_size)
 {
     struct header header = { .bytes = bytes };
+    char name[NAME_BYTES];
 
     if (bytes == 0 || bytes > CACHE_ENTRY_MAX) {
         snprintf(why, why_size, "a program of %zu bytes is not cached", bytes);
@@ -250,9 +260,10 @@ bool cache_write(const char *path, const uint8_t key[SHA256_BYTES], const void *
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.key, key, SHA256_BYTES);
     checksum(data, bytes, header.checksum);
+    entry_name(key, name);
     const bool written = write_entry(directory, &header, data);
     if (!written)
-        snprintf(why, why_size, "cannot write to directory %.256s: %s", path,
+        snprintf(why, why_size, "cannot write %.8s... to directory %.256s: %s", name, path,
                  strerror(errno));
     make_room(directory);
     close(directory);

@@ -6,7 +6,7 @@
  * Nothing in the directory is trusted: an entry is used only if it is a regular file that
  * belongs to this user, nobody else may write to it or to the directory, and its length
  * and checksum are right. Anything else counts as missing and is replaced by the next
- * write.
+ * write; a directory with something in it stays, and the write fails.
  *
  * When a write takes the directory beyond CACHE_BYTES_MAX, the entries that were written
  * first are removed. Only files with the name of an entry are ever removed. */

@@ -276,7 +276,23 @@ static void a_fifo_and_a_directory(void **state)
     assert_int_equal(unlink(entry), 0);
     assert_int_equal(mkdir(entry, 0700), 0);
     assert_false(is_stored());
-    cannot_store("cannot write to directory");
+    store();
+    assert_true(is_stored());
+    assert_int_equal(count_files(directory), 1);
+}
+
+static void a_directory_with_something_in_it(void **state)
+{
+    char inside[500];
+    (void)state;
+    store();
+    assert_int_equal(unlink(entry), 0);
+    assert_int_equal(mkdir(entry, 0700), 0);
+    snprintf(inside, sizeof inside, "%s/thesis", entry);
+    write_file(inside, "42", 2);
+    cannot_store("cannot write abcd0100... to directory");
+    cannot_store("not empty");
+    assert_int_equal(access(inside, F_OK), 0);
     assert_int_equal(count_files(directory), 1);
 }
 
@@ -475,6 +491,7 @@ int main(void)
         TEST(the_entry_of_another_key),
         TEST(a_symlink),
         TEST(a_fifo_and_a_directory),
+        TEST(a_directory_with_something_in_it),
         TEST(others_may_write),
         TEST(another_owner),
         TEST(a_symlinked_directory),

@@ -399,11 +399,21 @@ static void links_and_pipes_are_missing(void **state)
     store(&w, CACHE_SUCCESS);
     assert_true(is_there(&w));
     assert_int_equal(unlink(name), 0);
-    make_directory(name);
+    make_directory(name); /* in which nothing is lost */
     assert_false(is_there(&w));
     store(&w, CACHE_SUCCESS);
+    assert_true(is_there(&w));
+    assert_int_equal(told, 0);
+    assert_int_equal(unlink(name), 0);
+    char *inside = malloc(strlen(name) + sizeof "/thesis");
+    sprintf(inside, "%s/thesis", name);
+    make_directory(name);
+    write_file(inside, "42", 2);
+    store(&w, CACHE_SUCCESS);
+    assert_false(is_there(&w));
     assert_int_equal(told, 1);
-    assert_int_equal(rmdir(name), 0);
+    assert_int_equal(unlink(inside), 0);
+    free(inside);
     /* The directory itself is a link. */
     store(&w, CACHE_SUCCESS);
     assert_true(is_there(&w));
