@@ -370,10 +370,21 @@ static void date(struct cached *verdict, const struct cached *before)
     verdict->expires = verdict->kind == CACHE_SUCCESS ? 0 : verdict->written + seconds;
 }
 
-/* Once in a context is enough about a home that cannot be written to. */
+/* Once in a context is enough about a home that cannot be written to. A warning where the user can
+ * mend it. */
 static void tell(struct hw_context *context, const char *path, int error)
 {
-    if (!atomic_exchange(&context->cache_told, true))
+    struct stat file;
+    if (atomic_exchange(&context->cache_told, true))
+        return;
+    if (error == EPERM && stat(path, &file) == 0 && file.st_uid == geteuid() &&
+        !is_ours(&file))
+        log_line(
+            &context->log, HW_LOG_WARN,
+            "verdicts on plugins are not kept in %s: others may write to it; run chmod "
+            "go-w %s",
+            path, path);
+    else
         log_line(
             &context->log, HW_LOG_DEBUG, "verdicts on plugins are not kept in %s: %s", path,
             error == EPERM ? "another user owns it or may write to it" : strerror(error));

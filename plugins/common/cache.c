@@ -58,10 +58,15 @@ static bool is_entry_name(const char *name)
            (!name[KEY_CHARS] || name[KEY_CHARS] == '.');
 }
 
+static bool is_shared(const struct stat *file)
+{
+    return file->st_mode & (S_IWGRP | S_IWOTH);
+}
+
 /* Belongs to this user, and nobody else may write to it. */
 static bool is_ours(const struct stat *file)
 {
-    return file->st_uid == geteuid() && !(file->st_mode & (S_IWGRP | S_IWOTH));
+    return file->st_uid == geteuid() && !is_shared(file);
 }
 
 /* ---- the directory ---- */
@@ -79,6 +84,13 @@ static int open_directory(const char *path)
     close(fd);
     errno = EPERM;
     return -1;
+}
+
+bool cache_is_shared(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISDIR(file.st_mode) && file.st_uid == geteuid() &&
+           is_shared(&file);
 }
 
 /* Makes `path` and the directories above it. Errors show when it is opened. */

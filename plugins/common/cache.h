@@ -31,4 +31,8 @@ void *cache_read(const char *path, const uint8_t key[SHA256_BYTES], size_t *byte
 bool cache_write(const char *directory, const uint8_t key[SHA256_BYTES], const void *data,
                  size_t bytes, char *why, size_t why_size);
 
+/* Whether other users may write to the directory, which is why it is not used, although it is this
+ * user's: `chmod go-w` mends it. */
+bool cache_is_shared(const char *directory);
+
 #endif

@@ -18,3 +18,9 @@ bool cache_write(const char *directory, const uint8_t key[SHA256_BYTES], const v
     snprintf(why, why_size, "compiled programs are not kept on Windows");
     return false;
 }
+
+bool cache_is_shared(const char *directory)
+{
+    (void)directory;
+    return false;
+}

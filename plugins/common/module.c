@@ -101,17 +101,27 @@ static int32_t compile(const struct module_builder *builder,
                    builder->device, image->log[0] ? image->log : "no log");
 }
 
+/* A warning where the user can mend it. */
+static void tell(const struct module_builder *builder, const char *why)
+{
+    const struct hw_host *host = builder->host;
+    const bool shared = cache_is_shared(host->cache_dir);
+    char line[1200];
+
+    snprintf(line, sizeof line, "compiled programs are not kept: %s%s%.512s", why,
+             shared ? "; run chmod go-w " : "", shared ? host->cache_dir : "");
+    host->log(host->instance, shared ? HW_LOG_WARN : HW_LOG_DEBUG, line);
+}
+
 static void store(struct module_builder *builder, const uint8_t key[SHA256_BYTES],
                   const struct module_image *image)
 {
-    char why[512], line[600];
+    char why[512];
 
-    if (cache_write(builder->host->cache_dir, key, image->data, image->bytes, why,
-                    sizeof why) ||
-        atomic_exchange(&builder->silent, true))
-        return;
-    snprintf(line, sizeof line, "compiled programs are not kept: %s", why);
-    builder->host->log(builder->host->instance, HW_LOG_DEBUG, line);
+    if (!cache_write(builder->host->cache_dir, key, image->data, image->bytes, why,
+                     sizeof why) &&
+        !atomic_exchange(&builder->silent, true))
+        tell(builder, why);
 }
 
 static bool load_cached(const struct module_builder *builder,

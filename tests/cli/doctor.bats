@@ -68,6 +68,23 @@ setup_plugins()
     says 'plugins +✗ no plugin file was found'
 }
 
+@test "a folder of the cache that others may write to is shown, and mended as it says" {
+    setup_plugins
+    export HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache
+    mkdir -p "$HW_CACHE_DIR"/{verdicts.d,opencl}
+    chmod 700 "$HW_CACHE_DIR"/*
+    hw doctor
+    says "cache +✓ $HW_CACHE_DIR"
+    [[ $output != *'not used: others'* ]]
+    chmod 775 "$HW_CACHE_DIR/opencl"
+    hw doctor
+    says " *- $HW_CACHE_DIR/opencl/ is not used: others may write to it \\(775\\)"
+    says " +Run chmod go-w $HW_CACHE_DIR/opencl/"
+    chmod go-w "$HW_CACHE_DIR/opencl/"
+    hw doctor
+    [[ $output != *'not used: others'* ]]
+}
+
 same()
 {
     tr -s ' ' | sed -E 's/ [0-9]+ us//; s/[0-9.]+ [GMK]iB free//'

@@ -14,7 +14,8 @@
 struct test_host {
     struct hw_host host;
     char message[1024];
-    char log[1024]; /* the last line */
+    char log[1024];    /* the last line */
+    int32_t log_level; /* its */
     int log_lines;
 };
 
@@ -28,7 +29,7 @@ static inline int32_t test_host_fail(void *instance, int32_t status, const char 
 static inline void test_host_log(void *instance, int32_t level, const char *text)
 {
     struct test_host *host = instance;
-    assert_int_equal(level, HW_LOG_DEBUG);
+    host->log_level = level;
     snprintf(host->log, sizeof host->log, "%s", text);
     host->log_lines++;
 }

@@ -306,7 +306,9 @@ static void others_may_write(void **state)
     assert_true(is_stored());
     assert_int_equal(chmod(directory, 0702), 0);
     cannot_store("another user owns it or may write to it");
+    assert_true(cache_is_shared(directory));
     assert_int_equal(chmod(directory, 0700), 0);
+    assert_false(cache_is_shared(directory));
     assert_true(is_stored());
 }
 
@@ -322,6 +324,8 @@ static void another_owner(void **state)
     assert_true(is_stored());
     assert_int_equal(chown(directory, NOBODY, NOBODY), 0);
     cannot_store("another user owns it");
+    assert_int_equal(chmod(directory, 0777), 0);
+    assert_false(cache_is_shared(directory)); /* that would not help */
 }
 
 static void a_symlinked_directory(void **state)

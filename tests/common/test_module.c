@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +254,27 @@ static void a_cache_that_cannot_be_used_costs_one_line(void **state)
     assert_int_equal(host.log_lines, 1);
     assert_string_equal(host.log, "compiled programs are not kept: cannot use directory "
                                   "/dev/null/hw: Not a directory");
+    assert_int_equal(host.log_level, HW_LOG_DEBUG);
+}
+
+/* Its user can mend it, and is told how. */
+static void a_cache_that_others_may_write_to_is_a_warning(void **state)
+{
+    char remedy[400];
+    (void)state;
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(chmod(directory, 0775), 0);
+    start(directory);
+    assert_true(compiles(&program));
+    assert_true(compiles(&program));
+    assert_int_equal(host.log_lines, 1);
+    assert_int_equal(host.log_level, HW_LOG_WARN);
+    snprintf(remedy, sizeof remedy, "may write to it; run chmod go-w %s", directory);
+    assert_says(host.log, remedy);
+    assert_int_equal(chmod(directory, 0755), 0); /* what it says */
+    assert_true(compiles(&program));
+    assert_false(compiles(&program));
+    assert_int_equal(host.log_lines, 1);
 }
 
 static void several_processes_at_once(void **state)
@@ -290,6 +312,7 @@ int main(void)
         TEST(without_a_cache),
         TEST(without_an_image),
         TEST(a_cache_that_cannot_be_used_costs_one_line),
+        TEST(a_cache_that_others_may_write_to_is_a_warning),
         TEST(several_processes_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

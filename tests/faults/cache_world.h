@@ -16,8 +16,9 @@ struct world {
     struct candidate candidate;
 };
 
-extern time_t clock_time; /* what time() says; each test sets it */
-extern unsigned told;     /* lines in the log: what is not kept */
+extern time_t clock_time;  /* what time() says; each test sets it */
+extern unsigned told;      /* lines in the log: what is not kept */
+extern int32_t told_level; /* of the last one */
 /* HW_CACHE_DIR, and the directory of entries. */
 extern char cache[4096], place[4200];
 

@@ -346,13 +346,14 @@ static void writable_by_others_is_missing(void **state)
         assert_int_equal(chmod(place, 0700), 0);
         assert_true(is_there(&w));
     }
-    /* Nothing is written there either, and the log tells once. */
+    /* Nothing is written there either, and the log tells once, with what to do. */
     assert_int_equal(unlink(entry()), 0);
     assert_int_equal(chmod(place, 0702), 0);
     store(&w, CACHE_SUCCESS);
     store(&w, CACHE_SUCCESS);
     assert_int_equal(count_files(place), 0);
     assert_int_equal(told, 1);
+    assert_int_equal(told_level, HW_LOG_WARN);
     end(&w);
 }
 

@@ -235,6 +235,25 @@ static void check_nodes(json_t *rows)
 
 /* ---- what only trying shows ---- */
 
+/* The library ignores such a folder of the cache. */
+static void check_cache_folders(json_t *rows, const char *cache)
+{
+    char pattern[4096], remedy[4200];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/*/", cache);
+    if (glob(pattern, 0, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct stat about;
+        if (stat(found.gl_pathv[i], &about) || !(about.st_mode & (S_IWGRP | S_IWOTH)))
+            continue;
+        snprintf(remedy, sizeof remedy, "Run chmod go-w %s", found.gl_pathv[i]);
+        add(rows, "cache", NOTE, remedy, "%s is not used: others may write to it (%03o)",
+            found.gl_pathv[i], (unsigned)about.st_mode & 07777);
+    }
+    globfree(&found);
+}
+
 static void check_cache(json_t *rows, const json_t *explain)
 {
     json_t *each;
@@ -249,8 +268,10 @@ static void check_cache(json_t *rows, const json_t *explain)
         else if (access(path, W_OK) && errno != ENOENT)
             add(rows, "cache", NOTE, "Give the user access to it, or set HW_CACHE_DIR",
                 "%s: %s", path, strerror(errno));
-        else
+        else {
             add(rows, "cache", GOOD, NULL, "%s", path);
+            check_cache_folders(rows, path);
+        }
     }
 }
 
