@@ -97,9 +97,10 @@ struct hw_host {
      * call hw_count_memory(). */
     int32_t (*count_memory)(void *instance, void *device, int64_t bytes);
 
-    /* Lists a device that open() found and that the plugin does not show, for `hw status`: its name
-     * and why, as in "it has no compiler"; NULL if that is not known. To be called from open()
-     * alone, which may still fail. An older host lacks it: call hw_leave_out(). */
+    /* Lists a device that open() found and that the plugin does not show, or what else it does
+     * without, for `hw status`: its name and why, as in "it has no compiler"; NULL if that is not
+     * known. To be called from open() alone, which may still fail. An older host lacks it: call
+     * hw_leave_out(). */
     void (*leave_out)(void *instance, const char *name, const char *why);
 };
 

@@ -153,9 +153,22 @@ static void force_portable(struct kernel_choice *choice)
             force(choice, i);
 }
 
+/* "this device cannot run it, which needs sm_90a" */
+static const char *say_lacks(const struct kernel_choice *choice, uint64_t lacks,
+                             char *wrong, size_t size)
+{
+    char needs[128] = "";
+    if (choice->table->describe_needs)
+        choice->table->describe_needs(lacks, needs, sizeof needs);
+    snprintf(wrong, size, "this device cannot run it%s%s", needs[0] ? ", which needs " : "",
+             needs);
+    return wrong;
+}
+
 /* One word of the list: "portable", "<row>", "<op>=<row>" or "<op>=portable". Returns NULL,
- * or what is wrong with it. */
-static const char *choose_word(struct kernel_choice *choice, const char *word, size_t n)
+ * or what is wrong with it; `wrong` has room for that. */
+static const char *choose_word(struct kernel_choice *choice, const char *word, size_t n,
+                               char *wrong, size_t size)
 {
     const struct kernel_table *table = choice->table;
     const char *equals = memchr(word, '=', n);
@@ -173,7 +186,7 @@ static const char *choose_word(struct kernel_choice *choice, const char *word, s
             (equals && !same(op_name(row->op), word, (size_t)(equals - word))))
             continue;
         if (!can_run(row, choice->features))
-            return "this device cannot run it";
+            return say_lacks(choice, row->needs & ~choice->features, wrong, size);
         force(choice, i);
         return NULL;
     }
@@ -197,7 +210,8 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
     }
     for (const char *word = spec ? spec : ""; *word;) {
         const size_t n = strcspn(word, ",");
-        const char *wrong = n ? choose_word(choice, word, n) : NULL;
+        char room[200];
+        const char *wrong = n ? choose_word(choice, word, n, room, sizeof room) : NULL;
         if (wrong) {
             char rows[800];
             list_rows(choice, rows, sizeof rows);

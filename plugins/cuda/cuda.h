@@ -54,13 +54,14 @@ enum { MOST_DEVICES = 64 };
 
 /* What rows may need of a device, in kernels.def. */
 enum feature {
-    SM_80 = 1, /* compute capability 8, 9, 10 or 12: machine code for sm_80 and so on */
+    MACHINE_CODE = 64,         /* the driver is new enough for it */
+    SM_80 = MACHINE_CODE | 1,  /* compute capability 8, 9, 10 or 12 */
+    SM_90A = MACHINE_CODE | 4, /* compute capability 9.0: no other has these instructions */
+    SM_8X_90 = MACHINE_CODE | 16, /* compute capability 8.0 to 9.0 */
     SHARED_160K =
-        2,         /* a group may have 160 KiB of shared memory besides what it declares */
-    SM_90A = 4,    /* compute capability 9.0: no other has these instructions */
-    HALVES = 8,    /* HW_PRECISION lets f32 be computed in 16 bits */
-    SM_8X_90 = 16, /* compute capability 8.0 to 9.0 */
-    BYTES = 32     /* HW_PRECISION lets activations beside blocks be rounded to 8 bits */
+        2,      /* a group may have 160 KiB of shared memory besides what it declares */
+    HALVES = 8, /* HW_PRECISION lets f32 be computed in 16 bits */
+    BYTES = 32  /* HW_PRECISION lets activations beside blocks be rounded to 8 bits */
 };
 
 /* The tuned kernels: the image that each is in, and its name. */
@@ -267,7 +268,9 @@ enum {
 struct plugin {
     const struct hw_host *host;
     struct driver cuda;
-    char version[24];         /* the newest CUDA that the driver supports: "13.0" */
+    int supported;            /* the newest CUDA that the driver supports: 13000 */
+    char version[24];         /* the same: "CUDA 13.0" */
+    bool machine_code;        /* the driver loads that of this build's kernels */
     int device[MOST_DEVICES]; /* those that are new enough */
     int32_t devices;
     pthread_mutex_t lock;  /* of nvrtc, until it is loaded */

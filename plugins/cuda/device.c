@@ -47,6 +47,41 @@ static bool is_new_enough(const struct plugin *plugin, int device)
     return false;
 }
 
+/* Of these generations there is machine code of tuned kernels. */
+static bool has_tuned_kernels(int capability)
+{
+    const int generation = capability / 10;
+    return generation == 8 || generation == 9 || generation == 10 || generation == 12;
+}
+
+/* Why a device has no tuned kernels, if that is the driver. */
+static bool is_driver_old(const struct plugin *plugin, int device, char *why, size_t size)
+{
+    enum { MAJOR = MACHINE_CODE_CUDA / 1000, MINOR = MACHINE_CODE_CUDA % 1000 / 10 };
+    const char *const wanted = MAJOR == 12   ? "driver 525 or later"
+                               : MAJOR == 13 ? "driver 580 or later"
+                                             : "a newer driver";
+    if (plugin->machine_code || !has_tuned_kernels(capability(plugin, device)))
+        return false;
+    snprintf(
+        why, size,
+        "the driver (%s) is older than the kernels' machine code (CUDA %d.%d): portable "
+        "kernels are used; %s runs the tuned ones",
+        plugin->version, MAJOR, MINOR, wanted);
+    return true;
+}
+
+/* Lists the tuned kernels among what is left out, once for all devices. */
+static void leave_out_tuned(const struct plugin *plugin)
+{
+    char why[256];
+    for (int32_t i = 0; i < plugin->devices; i++)
+        if (is_driver_old(plugin, plugin->device[i], why, sizeof why)) {
+            hw_leave_out(plugin->host, "tuned kernels", why);
+            return;
+        }
+}
+
 int32_t devices_find(struct plugin *plugin)
 {
     int count = 0;
@@ -65,6 +100,7 @@ int32_t devices_find(struct plugin *plugin)
         return hw_fail(plugin->host, HW_NO_DEVICE,
                        "no device has compute capability %d.%d or later",
                        OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10);
+    leave_out_tuned(plugin);
     return HW_OK;
 }
 
@@ -153,16 +189,16 @@ int32_t device_import(void *self, const char *kind, void *handle, int32_t *index
 static uint64_t row_features(const struct device *device)
 {
     const struct driver *cuda = device->cuda;
-    const int generation = device->capability / 10;
-    const bool known = generation == 8 || generation == 9 || generation == 10 ||
-                       generation == 12;
-    return (known ? SM_80 : 0) |
-           (device->capability >= 80 && device->capability <= 90 ? SM_8X_90 : 0) |
-           (device->shared_most >= SHARED_MOST + 1024 ? SHARED_160K : 0) |
-           (device->capability == 90 && cuda->launch_ex && cuda->tensor_map_encode ? SM_90A
-                                                                                   : 0) |
-           (device->host->precision >= HW_PRECISION_FP16 ? HALVES : 0) |
-           (device->host->precision >= HW_PRECISION_INT8 ? BYTES : 0);
+    const uint64_t features =
+        (has_tuned_kernels(device->capability) ? SM_80 : 0) |
+        (device->capability >= 80 && device->capability <= 90 ? SM_8X_90 : 0) |
+        (device->shared_most >= SHARED_MOST + 1024 ? SHARED_160K : 0) |
+        (device->capability == 90 && cuda->launch_ex && cuda->tensor_map_encode ? SM_90A
+                                                                                : 0) |
+        (device->host->precision >= HW_PRECISION_FP16 ? HALVES : 0) |
+        (device->host->precision >= HW_PRECISION_INT8 ? BYTES : 0);
+    return device->plugin->machine_code ? features | MACHINE_CODE
+                                        : features & ~(uint64_t)MACHINE_CODE;
 }
 
 static int32_t open_stream(struct device *device)
@@ -224,9 +260,13 @@ int32_t device_open(void *self, int32_t index, void **out)
                         "make a context on the device");
     if (!status)
         status = open_stream(device);
-    if (status)
+    if (status) {
         device_close(device);
-    else
-        *out = device;
-    return status;
+        return status;
+    }
+    char why[256];
+    if (is_driver_old(plugin, device->number, why, sizeof why))
+        plugin->host->log(plugin->host->instance, HW_LOG_WARN, why);
+    *out = device;
+    return HW_OK;
 }

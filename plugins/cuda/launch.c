@@ -46,8 +46,13 @@ static const struct kernel_row rows[] = {
 #include "kernels.def"
 };
 
+/* What the driver needs is shown where nothing else is missing. */
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
+    if (needs == MACHINE_CODE) {
+        snprintf(text, size, "a driver with CUDA %d or later", MACHINE_CODE_CUDA / 1000);
+        return;
+    }
     static const char *const names[] = { "sm_80",          "160 KiB of shared memory",
                                          "sm_90a",         "HW_PRECISION=fp16",
                                          "sm_80 to sm_90", "HW_PRECISION=int8" };
@@ -64,12 +69,15 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 /* ---- modules ---- */
 
 /* How well an image of `arch`, "sm_80", suits a device; 0: not at all. Machine code runs on a later
- * device of the same generation, that of "sm_90a" on 9.0 alone; PTX runs on any, but has to be
- * translated. */
-static long suits(const char *arch, int capability)
+ * device of the same generation, that of "sm_90a" on 9.0 alone, but not with a driver that is older
+ * than it; PTX runs on any, but has to be translated. */
+static long suits(const char *arch, const struct device *device)
 {
+    const int capability = device->capability;
     if (!strcmp(arch, "ptx"))
         return 1;
+    if (!device->plugin->machine_code)
+        return 0;
     char *end;
     const long is = strtol(arch + strlen("sm_"), &end, 10);
     if (*end == 'a')
@@ -86,7 +94,7 @@ static const struct embedded *image_of(const struct device *device, int number)
         if (strncmp(image->name, image_names[number], length) != 0 ||
             image->name[length] != '.')
             continue;
-        const long how = suits(image->name + length + 1, device->capability);
+        const long how = suits(image->name + length + 1, device);
         if (how > most) {
             most = how;
             best = image;

@@ -12,7 +12,7 @@ static const struct symbol symbols[] = {
 #include "cuda.def"
 };
 
-#define REMEDY "install the NVIDIA driver, version 470 or later"
+#define REMEDY "install the NVIDIA driver, version 470 or later (580 for all kernels)"
 
 #if defined(_WIN32)
 #define LIBRARY "nvcuda.dll"
@@ -52,19 +52,19 @@ static const struct symbol_library library = {
 
 static int32_t start(struct plugin *plugin)
 {
-    int version = 0;
     int32_t status = symbols_load(plugin->host, &library, &plugin->cuda);
     if (status)
         return status;
     status = answer_early(plugin, plugin->cuda.init(0), "start the driver");
     if (status)
         return status;
-    status = answer_early(plugin, plugin->cuda.driver_version(&version),
+    status = answer_early(plugin, plugin->cuda.driver_version(&plugin->supported),
                           "read the driver's version");
     if (status)
         return status;
-    snprintf(plugin->version, sizeof plugin->version, "CUDA %d.%d", version / 1000,
-             version % 1000 / 10);
+    snprintf(plugin->version, sizeof plugin->version, "CUDA %d.%d",
+             plugin->supported / 1000, plugin->supported % 1000 / 10);
+    plugin->machine_code = plugin->supported / 1000 >= MACHINE_CODE_CUDA / 1000;
     return devices_find(plugin);
 }
 

@@ -39,6 +39,16 @@ says()
         "Install the NVIDIA driver, version 470 or later"
 }
 
+@test "the driver is older than the kernels' machine code" {
+    export STANDIN_CUDA=$OLDER
+    STANDIN_DEVICES='7.5 9.0' says "[0] Stand-in 0: 4 GiB" "[1] Stand-in 1: 4 GiB" \
+        "[-] tuned kernels (not used: the driver (CUDA $OLDER) is older than the kernels' machine code (CUDA " \
+        "): portable kernels are used; "
+    [ "$(grep -c 'is older than' "$BATS_TEST_TMPDIR/status")" -eq 1 ]
+    STANDIN_DEVICES=7.5 says "[0] Stand-in 0: 4 GiB" # which has no tuned kernels
+    ! grep -q 'is older than' "$BATS_TEST_TMPDIR/status"
+}
+
 @test "the driver finds no function by its version" {
     sed 's/cuGetProcAddress_v2/cuGetProcAddress_v0/g' "$STANDIN/libcuda.so.1" >"$BATS_TEST_TMPDIR/libcuda.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH says "CUDA (cuda) [0] Stand-in 0: 4 GiB"

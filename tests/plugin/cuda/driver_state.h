@@ -29,6 +29,9 @@ struct context {
 /* Guards contexts, the list of streams and the watcher of launches. */
 extern pthread_mutex_t driver_lock;
 
+/* The version of CUDA that the driver supports: 13000. */
+int cuda_of_driver(void);
+
 /* The context that is current on this thread, or NULL. */
 struct context *current(void);
 /* Of its device: the compute capability times ten, and bytes of shared memory of a group. */

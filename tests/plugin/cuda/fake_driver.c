@@ -12,6 +12,7 @@
  * an error that a context does not survive, every later call in the context returns the same.
  *
  * STANDIN_DEVICES lists the compute capabilities of its devices: "7.5 7.5 7.5 3.7" if unset.
+ * STANDIN_CUDA is the version of CUDA that it supports: "13.0" if unset.
  * STANDIN_PART is what the names of devices end with. */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "fake_driver.h"
@@ -128,9 +129,17 @@ int fake_init(unsigned flags)
     return flags ? INVALID_VALUE : SUCCESS;
 }
 
+int cuda_of_driver(void)
+{
+    const char *text = getenv("STANDIN_CUDA");
+    int major = 13, minor = 0;
+    return text && sscanf(text, "%d.%d", &major, &minor) != 2 ? 0
+                                                              : major * 1000 + minor * 10;
+}
+
 int fake_driver_version(int *version)
 {
-    *version = 13000;
+    *version = cuda_of_driver();
     return SUCCESS;
 }
 

@@ -52,13 +52,20 @@ static size_t bytes_of(const char *image)
     return segments > sections ? segments : sections;
 }
 
+/* The header names the ABI: CUDA 13 has a later one, which drivers before it do not know. */
+static bool knows_abi(const char *image)
+{
+    enum { ABI = 7, ABI_OF_13 = 0x41 };
+    return cuda_of_driver() / 1000 >= (image[ABI] == ABI_OF_13 ? 13 : 12);
+}
+
 /* PTX is for its architecture and later ones. */
 static bool can_load(const char *image)
 {
-    const char *target = is_machine_code(image) ? NULL : strstr(image, ".target sm_");
-    const int capability = capability_of_context();
-    return target ? atoi(target + strlen(".target sm_")) <= capability
-                  : is_machine_code(image);
+    if (is_machine_code(image))
+        return knows_abi(image);
+    const char *target = strstr(image, ".target sm_");
+    return target && atoi(target + strlen(".target sm_")) <= capability_of_context();
 }
 
 int fake_module_load(void **out, const void *image, unsigned count, int *options,
