@@ -107,6 +107,11 @@ static struct places places_of(const struct size *s, const struct division *d)
 
 /* ---- the plan ---- */
 
+static int64_t row_bytes(const struct hw_matmul *op, const struct matmul_args *m)
+{
+    return m->k / hw_dtype_block(op->b.dtype) * hw_dtype_bytes(op->b.dtype);
+}
+
 static bool is_aligned(const struct hw_matmul *op, const struct matmul_args *m)
 {
     const uint64_t a = launch_base(&op->a) + (uint64_t)m->a.offset;
@@ -130,12 +135,15 @@ static const char *refusal(const struct hw_matmul *op, const struct matmul_args 
         return "b has no blocks, or is not in device memory";
     if (rows < FEWEST || rows > MOST)
         return "c must have one batch and 17 to 2048 rows";
-    if (m->k == 0 || m->k % BLOCKS_NUMBERS || m->k > MOST_K)
-        return "k must be a multiple of 256, up to 32768";
+    const bool in_words = m->k % (2 * BLOCKS_NUMBERS) == 0 || op->b.dtype != HW_Q6_K;
+    if (m->k == 0 || m->k % BLOCKS_NUMBERS || m->k > MOST_K || !in_words)
+        return "k must be a multiple of 256 (if b is q6_K, of 512), up to 32768";
     if ((m->n % 2 && op->c.dtype != HW_F32) || m->n > INT32_MAX / 1024)
         return "n must be even, if c has 16 bits, and not too large";
     if (!is_aligned(op, m))
         return "a, b or c is not aligned";
+    if (m->b.stride[2] < row_bytes(op, m))
+        return "b has one row, or rows that overlap";
     const struct device *device = op->b.buffer->device;
     if (device->shared_most < BLOCKS_SHARED)
         return "a group has not enough shared memory";
@@ -165,11 +173,11 @@ static int32_t launch_round(const struct launcher *at, const struct hw_matmul *o
         &args);
 }
 
-/* Of a: rows of f16 in the workspace. Of b: blocks as words. */
+/* Of a: rows of f16 in the workspace. Of b: blocks as words; the copy engine takes no stride of 0,
+ * and two blocks of q6_K are whole words. */
 static int32_t describe_both(const struct launcher *at, const struct hw_matmul *op,
                              const struct matmul_args *m, struct blocks_args *args)
 {
-    const int64_t blocks = m->k / hw_dtype_block(op->b.dtype);
     const int32_t status = describe_box(at, at->workspace,
                                         &(struct box){ TENSOR_F16, m->m, m->k, m->k * 2,
                                                        args->a_rows, BLOCKS_STEP,
@@ -178,8 +186,7 @@ static int32_t describe_both(const struct launcher *at, const struct hw_matmul *
     if (status)
         return status;
     return describe_box(at, launch_base(&op->b) + (uint64_t)m->b.offset,
-                        &(struct box){ TENSOR_U32, m->n,
-                                       blocks * hw_dtype_bytes(op->b.dtype) / 4,
+                        &(struct box){ TENSOR_U32, m->n, row_bytes(op, m) / 4,
                                        m->b.stride[2], BLOCKS_ROWS,
                                        BLOCKS_ROW_APART(op->b.dtype) / 4, SWIZZLE_NONE },
                         &args->b);

@@ -18,6 +18,9 @@ struct fake_launch {
     void *const *arguments;
 };
 
+/* What the stand-in's maps of tensors have: the address, and the bytes of a row. */
+enum { FAKE_MAP_ADDRESS, FAKE_MAP_ROW_BYTES };
+
 /* Calls `seen` at each launch, on the thread that launches; NULL: no more. */
 void fake_driver_watch(void (*seen)(const struct fake_launch *launch));
 

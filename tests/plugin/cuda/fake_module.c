@@ -262,21 +262,55 @@ int fake_launch_ex(const struct launch_config *config, void *handle, void **argu
     return submit(handle, config, config->attributes->value, arguments);
 }
 
-/* The rules that the driver's documentation has. */
+static uint64_t bytes_of_element(int type)
+{
+    return type == TENSOR_U32 || type == TENSOR_F32 ? 4 : 2;
+}
+
+/* Rows, and all beyond them, are apart. */
+static bool are_strides(const uint64_t *extents, const uint64_t *strides, uint32_t rank,
+                        uint64_t row_bytes)
+{
+    for (uint32_t i = 0; i + 1 < rank; i++)
+        if (!strides[i] || strides[i] % 16 || strides[i] >> 40)
+            return false;
+    return rank == 1 || extents[1] == 1 || strides[0] >= row_bytes;
+}
+
+static bool is_box(const uint32_t *box, const uint32_t *element_strides, uint32_t rank,
+                   uint64_t row_bytes, int swizzle)
+{
+    enum { MOST_BOX = 256, MOST_ELEMENT_STRIDE = 8, UNIT = 16 };
+    static const uint64_t most_bytes[] = {
+        [SWIZZLE_NONE] = UINT64_MAX, [SWIZZLE_64] = 64, [SWIZZLE_128] = 128
+    };
+    for (uint32_t i = 0; i < rank; i++)
+        if (!box[i] || box[i] > MOST_BOX || !element_strides[i] ||
+            element_strides[i] > MOST_ELEMENT_STRIDE)
+            return false;
+    return row_bytes % UNIT == 0 && row_bytes <= most_bytes[swizzle];
+}
+
+/* The rules that the driver's documentation has, and no stride of 0, which drivers refuse. */
 int fake_tensor_map_encode(struct tensor_map *map, int type, uint32_t rank, void *address,
                            const uint64_t *extents, const uint64_t *strides,
                            const uint32_t *box, const uint32_t *element_strides,
                            int interleave, int swizzle, int promotion, int fill)
 {
-    enum { MOST_RANK = 5, MOST_BOX = 256 };
-    (void)type, (void)swizzle, (void)promotion;
-    if (rank < 1 || rank > MOST_RANK || (uintptr_t)address % 16 || interleave || fill)
+    enum { MOST_RANK = 5 };
+    const uint64_t bytes = bytes_of_element(type);
+    (void)promotion;
+    if (rank < 1 || rank > MOST_RANK || (uintptr_t)address % 16 || interleave || fill ||
+        swizzle < 0 || swizzle > SWIZZLE_128)
         return INVALID_VALUE;
     for (uint32_t i = 0; i < rank; i++)
-        if (!extents[i] || !box[i] || box[i] > MOST_BOX || !element_strides[i] ||
-            (i + 1 < rank && strides[i] % 16))
+        if (!extents[i] || extents[i] > UINT64_C(1) << 32)
             return INVALID_VALUE;
+    if (!are_strides(extents, strides, rank, extents[0] * bytes) ||
+        !is_box(box, element_strides, rank, box[0] * bytes, swizzle))
+        return INVALID_VALUE;
     memset(map, 0, sizeof *map);
-    map->opaque[0] = (uint64_t)(uintptr_t)address;
+    map->opaque[FAKE_MAP_ADDRESS] = (uint64_t)(uintptr_t)address;
+    map->opaque[FAKE_MAP_ROW_BYTES] = extents[0] * bytes;
     return SUCCESS;
 }

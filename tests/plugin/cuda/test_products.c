@@ -365,11 +365,18 @@ static int64_t pieces_of(int64_t of, int64_t size)
     return (of + size - 1) / size;
 }
 
-/* The product of `rows` rows of 1024 numbers, what it is divided into, and its room. */
+static uint64_t bytes_of(int32_t dtype, int64_t k)
+{
+    return (uint64_t)(k / hw_dtype_block(dtype) * hw_dtype_bytes(dtype));
+}
+
+/* The product of `rows` rows, what it is divided into, and its room. */
 static void divides(int32_t dtype, int64_t rows, int64_t n)
 {
-    const struct hw_tensor b = tensor(hopper, HW_BUFFER_READ_ONLY, dtype, n, COLS);
-    const struct hw_matmul op = { .a = tensor(hopper, 0, HW_BF16, rows, COLS),
+    const int64_t k = dtype == HW_Q6_K ? 2 * COLS
+                                       : COLS; /* rows of multiples of 16 bytes */
+    const struct hw_tensor b = tensor(hopper, HW_BUFFER_READ_ONLY, dtype, n, k);
+    const struct hw_matmul op = { .a = tensor(hopper, 0, HW_BF16, rows, k),
                                   .b = b,
                                   .c = tensor(hopper, 0, HW_F16, rows, n),
                                   .transpose_b = 1 };
@@ -381,6 +388,8 @@ static void divides(int32_t dtype, int64_t rows, int64_t n)
     launched("convert_round_mixed blocks_");
     assert_true(seen[0].early && seen[1].early && args->constant);
     assert_int_equal(args->c, address_of(&op.c));
+    assert_int_equal(args->b.opaque[FAKE_MAP_ADDRESS], address_of(&b));
+    assert_int_equal(args->b.opaque[FAKE_MAP_ROW_BYTES], bytes_of(dtype, k));
     assert_int_equal(args->across, pieces_of(rows, tokens));
     assert_in_range(args->parts, 1, cells);
     assert_int_equal(seen[1].groups[0], BLOCKS_PAIR * args->across * args->parts);
@@ -395,7 +404,7 @@ static void divides(int32_t dtype, int64_t rows, int64_t n)
 static void blocks_are_divided_among_all_groups(void **state)
 {
     static const int32_t dtypes[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
-                                      HW_Q5_1, HW_Q4_K, HW_Q5_K };
+                                      HW_Q5_1, HW_Q4_K, HW_Q5_K, HW_Q6_K };
     static const int64_t rows[] = { 17, 33, 64, 65, 128, 129, 257, 1000, 2048 };
     static const int64_t ns[] = { 2, 256, 1000, 4096, 28672 };
     open_rounding(state, NULL);
@@ -425,6 +434,41 @@ static void blocks_need_whole_cells_and_aligned_rows(void **state)
     launched("convert_round_f16 convert_f16 wgmma_f16_");
 }
 
+/* Columns of a matrix of 2048: all bytes of a row of q6_K are whole words if it has an even number
+ * of blocks; the others are converted. */
+static void blocks_of_a_view_are_whole_words(void **state)
+{
+    enum { TOKENS = 128, WIDE = 2048 };
+    open_rounding(state, NULL);
+    for (int64_t k = 256; k <= WIDE; k += 256) {
+        const struct hw_tensor a = tensor(hopper, 0, HW_F32, TOKENS, k);
+        struct hw_tensor b = tensor(hopper, HW_BUFFER_READ_ONLY, HW_Q6_K, ROWS, WIDE);
+        const struct hw_tensor c = tensor(hopper, 0, HW_F32, TOKENS, ROWS);
+        b.extent[1] = k;
+        ok(hw_matmul(queue,
+                     &(struct hw_matmul){ .a = a, .b = b, .c = c, .transpose_b = 1 }));
+        if (k % 512 == 0)
+            assert_int_equal(seen[1].blocks.b.opaque[FAKE_MAP_ROW_BYTES],
+                             bytes_of(HW_Q6_K, k));
+        launched(k % 512 ? "convert_round_f16 convert_f16 wgmma_f16_"
+                         : "convert_round_mixed blocks_q6_K_");
+    }
+}
+
+/* The copy engine takes no stride of 0: neither that of one row nor that of a row that repeats. */
+static void blocks_of_one_row_are_left_to_others(void **state)
+{
+    enum { TOKENS = 128 };
+    open_rounding(state, NULL);
+    for (int64_t n = 1; n <= ROWS; n += ROWS - 1) {
+        struct hw_matmul op = product(HW_Q8_0, TOKENS);
+        op.b.extent[0] = op.c.extent[1] = n;
+        op.b.stride[0] = 0;
+        ok(hw_matmul(queue, &op));
+        launched("convert_round_f16 convert_f16 wgmma_f16_");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +484,8 @@ int main(void)
         TEST(every_launch_of_tiles_has_rings),
         TEST(blocks_are_divided_among_all_groups),
         TEST(blocks_need_whole_cells_and_aligned_rows),
+        TEST(blocks_of_a_view_are_whole_words),
+        TEST(blocks_of_one_row_are_left_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
