@@ -7,7 +7,8 @@
 struct event {
     struct device *device;
     void *event;
-    void *stream; /* for callbacks; NULL until the first */
+    pthread_mutex_t lock; /* of `stream`, until it is there: threads may share an event */
+    void *stream;         /* for callbacks; NULL until the first */
 };
 
 int32_t event_create(void *self, uint32_t flags, void **out)
@@ -27,11 +28,13 @@ int32_t event_create(void *self, uint32_t flags, void **out)
                         "create an event");
         leave(device);
     }
-    if (status)
+    if (status) {
         free(event);
-    else
-        *out = event;
-    return status;
+        return status;
+    }
+    pthread_mutex_init(&event->lock, NULL);
+    *out = event;
+    return HW_OK;
 }
 
 /* The driver completes what waits for the event, and callbacks, first. */
@@ -45,6 +48,7 @@ void event_destroy(void *self)
         note(device, device->cuda->event_destroy(event->event), "destroy an event");
         leave(device);
     }
+    pthread_mutex_destroy(&event->lock);
     free(event);
 }
 
@@ -111,11 +115,21 @@ static void run(void *stream, int status, void *self)
     free(callback);
 }
 
+/* Makes the stream for callbacks, unless it is there. */
+static int open_stream(struct event *event)
+{
+    int result = 0;
+    pthread_mutex_lock(&event->lock);
+    if (!event->stream)
+        result = event->device->cuda->stream_create(&event->stream, STREAM_NON_BLOCKING);
+    pthread_mutex_unlock(&event->lock);
+    return result;
+}
+
 static int add(struct event *event, struct callback *callback)
 {
     const struct driver *cuda = event->device->cuda;
-    int result = event->stream ? 0
-                               : cuda->stream_create(&event->stream, STREAM_NON_BLOCKING);
+    int result = open_stream(event);
     if (!result)
         result = cuda->stream_wait_event(event->stream, event->event, 0);
     if (!result)

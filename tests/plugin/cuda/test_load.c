@@ -29,6 +29,13 @@ static void threads_launch(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
+static void threads_share(void **state)
+{
+    (void)state;
+    threads_share_an_event(&cuda);
+    assert_int_equal(objects_count(), 0);
+}
+
 static void memory(void **state)
 {
     (void)state;
@@ -118,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
+        cmocka_unit_test(threads_share),
         cmocka_unit_test(memory),
         cmocka_unit_test(handles),
         cmocka_unit_test(graphs_have_the_applications_work),

@@ -42,6 +42,13 @@ static void threads_launch(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
+static void threads_share(void **state)
+{
+    (void)state;
+    threads_share_an_event(&opencl);
+    assert_int_equal(objects_count(), 0);
+}
+
 /* ---- memory ---- */
 
 static void memory(void **state)
@@ -275,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_launch),
+        cmocka_unit_test(threads_share),
         cmocka_unit_test(memory),
         cmocka_unit_test(handles),
         cmocka_unit_test(another_context_is_refused),

@@ -5,8 +5,10 @@
 #include "faults.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -89,4 +91,61 @@ void threads_launch_at_once(struct hw_context *context)
         for (int j = 0; j < COUNT; j++)
             assert_true(workers[i].y[j] == (float)LOAD_LAUNCHES);
     }
+}
+
+/* ---- events ---- */
+
+enum { ROUNDS = 50 };
+
+struct sharer {
+    pthread_t thread;
+    struct hw_event *event;
+    atomic_int *ready, *called;
+    enum hw_status status;
+};
+
+static void count(void *called)
+{
+    ++*(atomic_int *)called;
+}
+
+static void *share(void *data)
+{
+    struct sharer *self = data;
+    ++*self->ready;
+    while (*self->ready < LOAD_THREADS)
+        sched_yield();
+    self->status = hw_event_callback(self->event, count, self->called);
+    return NULL;
+}
+
+static void share_at_once(struct hw_event *event, atomic_int *called)
+{
+    struct sharer sharers[LOAD_THREADS];
+    atomic_int ready = 0;
+    for (int i = 0; i < LOAD_THREADS; i++) {
+        sharers[i] = (struct sharer){ .event = event, .ready = &ready, .called = called };
+        assert_int_equal(pthread_create(&sharers[i].thread, NULL, share, &sharers[i]), 0);
+    }
+    for (int i = 0; i < LOAD_THREADS; i++) {
+        pthread_join(sharers[i].thread, NULL);
+        assert_int_equal(sharers[i].status, HW_OK);
+    }
+}
+
+void threads_share_an_event(const struct load_vendor *vendor)
+{
+    struct hw_context *context = load_open(vendor);
+    struct hw_queue *queue;
+    atomic_int called = 0;
+    ok(hw_queue_open(hw_device_at(context, 0), NULL, &queue));
+    for (int i = 0; i < ROUNDS; i++) {
+        struct hw_event *event;
+        ok(hw_event_create(hw_device_at(context, 0), 0, &event));
+        ok(hw_event_record(event, queue));
+        share_at_once(event, &called);
+        hw_event_free(event);
+    }
+    hw_close(context);
+    assert_int_equal(called, ROUNDS * LOAD_THREADS);
 }

@@ -23,6 +23,10 @@ struct hw_context *load_open(const struct load_vendor *vendor);
  * fails, a result is wrong or another device computes it. */
 void threads_launch_at_once(struct hw_context *context);
 
+/* Threads register callbacks with one event at once, the first that it has; each is called once.
+ * Opens a context, and closes it. */
+void threads_share_an_event(const struct load_vendor *vendor);
+
 /* 10 000 buffers of 1 KiB to 10 MiB: the vendor has given at most 1.1 times of what was used. */
 void buffers_come_and_go(const struct load_vendor *vendor);
 /* As those of a model's layers do. */
