@@ -352,6 +352,10 @@ struct block {
     enum { BLOCK_OURS, BLOCK_REGISTERED, BLOCK_FOREIGN } kind;
 };
 
+/* Allocates memory of the device, in its context. If there is not enough, the message has the bytes
+ * that are free, and those of the device. */
+int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address);
+
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
 struct heads_job;

@@ -130,11 +130,15 @@ static int32_t find_function(struct device *device, int image, const char *name,
                              void **function)
 {
     const int32_t status = device->module[image] ? HW_OK : load_module(device, image);
+    char what[160];
     if (status)
         return status;
-    return answer(device,
-                  device->cuda->module_function(function, device->module[image], name),
-                  "find a kernel");
+    const int result = device->cuda->module_function(function, device->module[image], name);
+    if (!result)
+        return HW_OK;
+    snprintf(what, sizeof what, "find the kernel %s in %s", name,
+             image_of(device, image)->name);
+    return answer(device, result, what);
 }
 
 /* Lets a kernel have all the shared memory that it does not declare. Where two kernels divide the
@@ -310,13 +314,10 @@ void launch_release(struct device *device, struct workspace *workspace)
 
 static int32_t allocate(struct device *device, struct workspace *workspace, uint64_t bytes)
 {
-    char what[80];
     int32_t status = hw_count_memory(device->host, device, (int64_t)bytes);
     if (status)
         return status;
-    snprintf(what, sizeof what, "allocate %llu bytes of memory for kernels",
-             (unsigned long long)bytes);
-    status = answer(device, device->cuda->memory_alloc(&workspace->address, bytes), what);
+    status = memory_reserve(device, bytes, &workspace->address);
     if (status)
         hw_count_memory(device->host, device, -(int64_t)bytes);
     else

@@ -16,11 +16,10 @@ static void release(struct device *device, const struct block *block)
         note(device, cuda->memory_free(block->address), "free device memory");
 }
 
-/* Of all memory of the device, whoever uses it. */
-static int32_t allocate_on_device(struct device *device, struct block *block,
-                                  uint64_t bytes)
+/* What is free is that of all memory of the device, whoever uses it. */
+int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address)
 {
-    const int result = device->cuda->memory_alloc(&block->address, bytes);
+    const int result = device->cuda->memory_alloc(address, bytes);
     size_t left = 0, total = 0;
     char what[160];
     if (!result)
@@ -42,7 +41,7 @@ static int32_t allocate(struct device *device, struct block *block, uint64_t byt
     const struct driver *cuda = device->cuda;
     char what[80];
     if (!(flags & HW_BUFFER_HOST_VISIBLE))
-        return allocate_on_device(device, block, bytes);
+        return memory_reserve(device, bytes, &block->address);
     snprintf(what, sizeof what, "allocate %llu bytes of pinned host memory",
              (unsigned long long)bytes);
     int32_t status = answer(
