@@ -64,8 +64,6 @@ FUNC u32 masked_with(u32 word, u32 mask, u32 set)
     return v;
 }
 
-/* ---- codes ---- */
-
 /* ---- codes times a scale of f16: exact but for that product ---- */
 
 /* Words of two f16: 1024, in whose last bits a code is added to it, and what is subtracted then. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans and launches matmul_blocks.cu: some hundred rows of a, and blocks of b stored [n,k]. One
+/* Plans and launches matmul_blocks.cu: 17 to 2048 rows of a, and blocks of b stored [n,k]. One
  * launch rounds a, as matmul_convert.cu does, but in another order. */
 #include "gemv_plan.h"
 #include "matmul_plan.h"
@@ -10,7 +10,7 @@
 enum {
     FEWEST = 17, /* rows of a: with fewer, matmul_tiles_int8 is faster */
     MOST = 2048, /* of which so many were measured */
-    MOST_K = 4 * ROUND_QUADS * ROUND_MOST
+    MOST_K = 4 * ROUND_QUADS * ROUND_MOST /* 32768: a group rounds a row of a */
 };
 
 /* ---- the tile ---- */
@@ -44,17 +44,24 @@ struct division {
     int tokens, across, parts;
 };
 
-/* Parts of as many whole tiles each, or as many parts of each tile, where there are so many pairs;
- * or else one for each pair. In the first case, fewer sums pass through memory. */
+/* How many parts there are of tiles_of_b * cells cells; each has a pair of groups. They can have
+ * as many cells as possible of all tiles each, wherever they begin: then all pairs have work, but
+ * most parts begin or end within a tile, whose sums pass through memory. Or each has as many whole
+ * tiles, or each tile as many parts: then fewer sums do, but pairs may be idle. The latter is
+ * chosen if that leaves less than about 14 % of them idle. */
 static int64_t parts_of(int64_t tiles_of_b, int64_t cells, int64_t pairs)
 {
-    const int64_t rounds = pieces(tiles_of_b, pairs),
-                  each = smaller(pairs / tiles_of_b, cells);
-    const int64_t whole = rounds > 1 ? tiles_of_b / rounds : tiles_of_b * each;
-    const int64_t even = smaller(tiles_of_b * cells, pairs);
-    if (rounds > 1 && tiles_of_b % rounds)
-        return even;
-    return whole * 9 > even * 8 - even / 4 ? whole : even;
+    const int64_t anywhere = smaller(tiles_of_b * cells, pairs);
+    int64_t aligned;
+    if (tiles_of_b > pairs) {
+        const int64_t each = pieces(tiles_of_b, pairs);
+        if (tiles_of_b % each) /* parts are equal, so they would not be whole tiles */
+            return anywhere;
+        aligned = tiles_of_b / each;
+    } else {
+        aligned = tiles_of_b * smaller(pairs / tiles_of_b, cells);
+    }
+    return aligned * 9 > anywhere * 8 - anywhere / 4 ? aligned : anywhere;
 }
 
 /* About how many cycles the cells of a part and the sums that it passes on take: measured on an

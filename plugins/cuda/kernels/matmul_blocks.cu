@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b^T + bias for some hundred rows of a and blocks of b as GGML stores them: prompts. It
+/* c = a . b^T + bias for 17 to 2048 rows of a and blocks of b as GGML stores them: prompts. It
  * aims at the matrix units of compute capability 9.0 (wgmma), which take one operand from
  * registers: there a warpgroup makes f16 of 64 rows of b, while the products of those before
  * run. So they compute c^T = b . a^T, with rows of a, in f16, from shared memory.
