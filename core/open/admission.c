@@ -15,9 +15,9 @@ static void say(const struct hw_device *device, const struct withdrawn *first,
         snprintf(others, sizeof others, " (and %u more, see `hw status`)",
                  (unsigned)count - 1);
     log_line(&device->context->log, HW_LOG_WARN,
-             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: update the "
-             "driver or the plugin",
-             hw_op_name(first->op), dtypes, device->name, first->why, others);
+             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: %s",
+             hw_op_name(first->op), dtypes, device->name, first->why, others,
+             withdrawal_remedy(device, first->seconds).text);
 }
 
 struct taken {
@@ -33,7 +33,7 @@ static bool take(struct hw_device *device, const struct verdict *verdict,
         const struct withdrawn *w = &verdict->withdrawn[i];
         if (w->device != (uint32_t)device->index)
             continue;
-        if (!withdraw(device, w->op, w->dtype, w->why))
+        if (!withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why, w->seconds }))
             return false;
         if (!taken->count++)
             taken->first = w;

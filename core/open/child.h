@@ -40,7 +40,7 @@ static inline uint32_t probe_stretch(const struct settings *settings, bool only)
 }
 static inline uint32_t case_stretch(const struct settings *settings, bool only)
 {
-    return only ? 3 : settings->probe_full ? 12 : 1;
+    return only ? 3 : settings->probe_full ? CASE_STRETCH_FULL : 1;
 }
 
 /* What is tested before its first use. */

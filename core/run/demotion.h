@@ -33,11 +33,23 @@ struct failure {
  * Logged, and in hw_explain(). Does nothing if that was so before, or if out of memory. */
 void demote(const struct failure *failure);
 
-/* The same, before the op is used: the admission test (tools/probe) found that it fails, or is
- * wrong, on operands of these dtypes, where HW_NONE is any, or absent. Not logged. False if
- * out of memory. The caller holds the context's lock. */
-bool withdraw(struct hw_device *device, uint32_t op, const int32_t dtypes[MAX_OPERANDS],
-              const char *why);
+/* What the admission test (tools/probe) found about an op. */
+struct withdrawal {
+    uint32_t op;
+    const int32_t *dtypes; /* MAX_OPERANDS of them; HW_NONE: any, or absent */
+    const char *why;
+    uint32_t seconds; /* that it had, and needed more; 0: it failed, or was wrong */
+};
+
+/* The same, before the op is used: the admission test found that it fails, or is wrong, on operands
+ * of these dtypes. Not logged. False if out of memory. The caller holds the context's lock. */
+bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal);
+
+/* What to do about an op that was withdrawn, as the end of a sentence: see withdrawal.seconds. */
+struct remedy {
+    char text[256];
+};
+struct remedy withdrawal_remedy(const struct hw_device *device, uint32_t seconds);
 
 /* "f32 * * f32", where * is HW_NONE. */
 void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],

@@ -67,7 +67,8 @@ static void a_failing_op_is_not_tried_again(void **state)
         assert_true(report_has(
             w.context,
             "\"demotions\":[{\"op\":\"add\",\"dtypes\":\"f32 f32 f32\","
-            "\"device\":\"discrete:0\",\"cause\":\"failed\",\"why\":\"the driver says 700\"}]"));
+            "\"device\":\"discrete:0\",\"cause\":\"failed\",\"why\":\"the driver says 700\","
+            "\"remedy\":\"update the driver or the plugin\"}]"));
         assert_true(report_has(w.context, "\"failed\":1"));
         world_close(&w);
     }
@@ -137,7 +138,8 @@ static void a_reset_tries_again(void **state)
                      HW_UNSUPPORTED);
     assert_non_null(strstr(hw_message(),
                            "it failed or was wrong here before, and is not tried "
-                           "again until hw_device_reset(): "));
+                           "again until the program starts anew or calls "
+                           "hw_device_reset(): "));
     assert_non_null(strstr(hw_message(), "the driver says 700"));
     ok(hw_device_reset(w.far)); /* of another device: no effect */
     add_right(&sum);

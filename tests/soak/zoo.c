@@ -200,7 +200,8 @@ static const struct twist *random_twist(const struct kind *kind)
 /* What takes as long as it may, or nearly. */
 static bool sleeps(const struct kind *kind)
 {
-    static const char *const names[] = { "ops_hangs", "ops_pair", "ops_slow", "ops_tardy" };
+    static const char *const names[] = { "ops_hangs", "ops_pair", "ops_slow", "ops_tardy",
+                                         "ops_compiles" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(kind->name, names[i]))
             return true;

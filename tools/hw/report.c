@@ -276,14 +276,20 @@ static bool is_of(const json_t *demotion, const char *name)
 
 void print_demotions(const json_t *demotions, const char *name, int most)
 {
+    const char *last = ""; /* a remedy that all have is shown once */
     json_t *demotion;
     size_t index;
     int count = 0;
     json_array_foreach ((json_t *)demotions, index, demotion)
-        if (is_of(demotion, name) && ++count <= most)
-            say_folded(8, "    %sWithdrawn:%s %s (%s) on %s: %s\n", ink(YELLOW), ink(PLAIN),
-                       text_of(demotion, "op"), text_of(demotion, "dtypes"),
-                       text_of(demotion, "device"), text_of(demotion, "why"));
+        if (is_of(demotion, name) && ++count <= most) {
+            const char *remedy = text_of(demotion, "remedy");
+            const bool again = !strcmp(remedy, last);
+            say_folded(8, "    %sWithdrawn:%s %s (%s) on %s: %s%s%s\n", ink(YELLOW),
+                       ink(PLAIN), text_of(demotion, "op"), text_of(demotion, "dtypes"),
+                       text_of(demotion, "device"), text_of(demotion, "why"),
+                       again ? "" : ". Remedy: ", again ? "" : remedy);
+            last = remedy;
+        }
     if (count > most)
         say("        and %d more: 'hw explain' lists them\n", count - most);
 }

@@ -9,7 +9,9 @@
 #include "watched.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,18 +56,36 @@ __attribute__((noreturn)) static void work(const struct request *request,
 
 /* ---- after it ---- */
 
+/* A case that is too slow may be so for its compiler, and says nothing about other dtypes. If it
+ * had more time than once HW_PROBE_TIMEOUT, it hangs, and others of the op would as well. */
+static void blame_form(const struct watched *watched, struct finding *finding)
+{
+    const struct progress *progress = watched->progress;
+    bool known = watched->case_stretch == 1;
+    for (int i = 0; i < MAX_OPERANDS; i++)
+        known = known && progress->dtype[i] >= 0 && progress->dtype[i] < HW_DTYPE_END;
+    if (known)
+        memcpy(finding->dtype, progress->dtype, sizeof finding->dtype);
+}
+
 /* Withdraws the op that ended the worker. False if there was none: what the plugin wrote into the
  * memory that is shared is not trusted. */
 static bool blame_op(struct watched *watched, const struct request *request)
 {
     struct progress *progress = watched->progress;
-    const int32_t any[MAX_OPERANDS] = { 0 };
-    const uint32_t device = progress->device, op = progress->op;
-    if (!atomic_load(&progress->begun) || device >= MAX_DEVICES || op >= HW_OP_COUNT)
+    struct finding finding = { .device = progress->device, .op = progress->op };
+    if (!atomic_load(&progress->begun) || finding.device >= MAX_DEVICES ||
+        finding.op >= HW_OP_COUNT)
         return false;
+    if (watched->late && !watched->stopped) {
+        finding.seconds = request->settings.probe_timeout * watched->case_stretch;
+        progress->spent += finding.seconds * UINT64_C(1000000);
+        blame_form(watched, &finding);
+    }
     enum reason reason;
     char *why = why_it_ended(watched, request, &reason);
-    const bool added = why && progress_add(progress, device, op, any, why);
+    snprintf(finding.why, sizeof finding.why, "%s", why ? why : "");
+    const bool added = why && progress_add(progress, &finding);
     free(why);
     return added;
 }

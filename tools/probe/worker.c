@@ -45,17 +45,13 @@ static bool has_finding(const struct progress *progress, uint32_t device, uint32
     return false;
 }
 
-bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
-                  const int32_t dtype[MAX_OPERANDS], const char *why)
+bool progress_add(struct progress *progress, const struct finding *finding)
 {
-    if (has_finding(progress, device, op, dtype))
+    if (has_finding(progress, finding->device, finding->op, finding->dtype))
         return true;
     if (progress->count >= VERDICT_WITHDRAWN)
         return false;
-    struct finding *finding = &progress->findings[progress->count++];
-    *finding = (struct finding){ .device = device, .op = op };
-    memcpy(finding->dtype, dtype, sizeof finding->dtype);
-    snprintf(finding->why, sizeof finding->why, "%s", why);
+    progress->findings[progress->count++] = *finding;
     return true;
 }
 
@@ -130,6 +126,8 @@ static bool begin_case(void *user, uint32_t op, const char *test)
     }
     progress->device = (uint32_t)worker->device->index;
     progress->op = op;
+    memset(progress->dtype, 0, sizeof progress->dtype);
+    (void)verify_dtypes(test, progress->dtype);
     progress->done[progress->device] = worker->number;
     subject_say(&worker->subject, "while its device %u computed %s",
                 (unsigned)progress->device, test);
@@ -137,18 +135,25 @@ static bool begin_case(void *user, uint32_t op, const char *test)
     return true;
 }
 
+static bool withdraw_finding(const struct worker *worker, const struct finding *finding)
+{
+    return withdraw(worker->device, &(struct withdrawal){ .op = finding->op,
+                                                          .dtypes = finding->dtype,
+                                                          .why = finding->why,
+                                                          .seconds = finding->seconds });
+}
+
 /* The op is withdrawn here as well: copies, which take operands to the device, then do without. */
 static bool add_failure(struct worker *worker, const struct verify_result *result)
 {
-    const struct progress *progress = worker->subject.progress;
-    char why[VERDICT_TEXT];
-    snprintf(why, sizeof why, "%s: %s", result->test, result->text);
-    char *besides = strstr(why, "; HW_FALLBACK=error "); /* that of this process */
+    struct progress *progress = worker->subject.progress;
+    struct finding finding = { .device = progress->device, .op = progress->op };
+    memcpy(finding.dtype, result->dtypes, sizeof finding.dtype);
+    snprintf(finding.why, sizeof finding.why, "%s: %s", result->test, result->text);
+    char *besides = strstr(finding.why, "; HW_FALLBACK=error "); /* that of this process */
     if (besides)
         *besides = '\0';
-    return progress_add(worker->subject.progress, progress->device, progress->op,
-                        result->dtypes, why) &&
-           withdraw(worker->device, progress->op, result->dtypes, why);
+    return progress_add(progress, &finding) && withdraw_finding(worker, &finding);
 }
 
 static void note_form(struct progress *progress, const struct verify_result *result)
@@ -185,7 +190,7 @@ static bool withdraw_known(const struct worker *worker)
     for (uint32_t i = 0; i < progress->count && good; i++) {
         const struct finding *finding = &progress->findings[i];
         if (finding->device == (uint32_t)worker->device->index)
-            good = withdraw(worker->device, finding->op, finding->dtype, finding->why);
+            good = withdraw_finding(worker, finding);
     }
     return good;
 }
@@ -213,9 +218,8 @@ static enum hw_status test_all(struct worker *worker)
 /* Operands are taken to the device by transfers, because copies may be untested, too. */
 static enum hw_status test_only(struct worker *worker, const struct only *only)
 {
-    const int32_t any[MAX_OPERANDS] = { 0 };
-    if (only->form.op != HW_OP_COPY &&
-        !withdraw(worker->device, HW_OP_COPY, any, "it is not what is tested"))
+    const struct finding copy = { .op = HW_OP_COPY, .why = "it is not what is tested" };
+    if (only->form.op != HW_OP_COPY && !withdraw_finding(worker, &copy))
         return fail(HW_NO_MEMORY, "out of memory for the admission test");
     return test_ops(worker, hw_op_name(only->form.op));
 }
@@ -284,7 +288,9 @@ static bool fill_withdrawn(struct verdict *verdict, const struct progress *progr
     for (uint32_t i = 0; verdict->withdrawn && i < progress->count; i++) {
         const struct finding *finding = &progress->findings[i];
         struct withdrawn *withdrawn = &verdict->withdrawn[i];
-        *withdrawn = (struct withdrawn){ .device = finding->device, .op = finding->op };
+        *withdrawn = (struct withdrawn){ .device = finding->device,
+                                         .op = finding->op,
+                                         .seconds = finding->seconds };
         memcpy(withdrawn->dtype, finding->dtype, sizeof withdrawn->dtype);
         if (!(withdrawn->why = strdup(finding->why)))
             return false;

@@ -7,8 +7,7 @@
 #include "watched.h"
 
 /* Adds a finding, unless it is there already. False if there are too many. */
-bool progress_add(struct progress *progress, uint32_t device, uint32_t op,
-                  const int32_t dtype[MAX_OPERANDS], const char *why);
+bool progress_add(struct progress *progress, const struct finding *finding);
 
 /* Fills the verdict, whatever happens, unless the plugin ends the process. */
 void worker_run(const struct request *request, struct progress *progress,

@@ -154,6 +154,16 @@ static int32_t tardy(void *device, int32_t dtype, float *more)
     return right(device, dtype, more);
 }
 
+/* As if its kernels were compiled, one for each type: it needs more than one second, and less than
+ * three. */
+static int32_t compiles(void *device, int32_t dtype, float *more)
+{
+    static int calls[HW_DTYPE_END];
+    if (!calls[dtype]++ && is_tried())
+        usleep(1500000);
+    return right(device, dtype, more);
+}
+
 /* The rest is left out: a quarter of HW_PROBE_TIMEOUT has passed; where the file says so. */
 static int32_t eats(void *device, int32_t dtype, float *more)
 {
@@ -177,8 +187,8 @@ static int32_t second(void *device, int32_t dtype, float *more)
 }
 
 static int32_t (*const all[])(void *device, int32_t dtype, float *more) = {
-    right, wrong, wrong_bf16, undefined, fails,  loses, crashes,
-    ends,  hangs, slow,       tardy,     second, eats,  lingers,
+    right, wrong, wrong_bf16, undefined, fails, loses,   crashes,  ends,
+    hangs, slow,  tardy,      second,    eats,  lingers, compiles,
 };
 
 /* ---- the harm ---- */
