@@ -57,6 +57,29 @@ setup_plugins()
     says '.*✗ silu_tail:0: a small silu: the result is wrong'
 }
 
+@test "ops that the admission test withdrew are problems" {
+    [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: the plugin that dies was not built"
+    mkdir "$BATS_TEST_TMPDIR/deadly"
+    cp "$DEADLY_PLUGIN" "$BATS_TEST_TMPDIR/deadly"
+    export HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/deadly HW_CACHE_DIR=off # DEADLY makes it another plugin
+    DEADLY=silu hw doctor
+    [ "$status" -eq 1 ]
+    says ' +✗ deadly:0 does not compute silu \(f16 f16\): .* was not written'
+    DEADLY=silu:segv hw doctor
+    [ "$status" -eq 1 ]
+    says 'ops +✗ deadly:0 does not compute silu \(\* \*\): it crashed .*: segmentation fault.*'
+    says ' +Update the driver or the plugin'
+    says '.*[0-9] problems?\.'
+    DEADLY=silu:hang HW_PROBE_TIMEOUT=1 HW_PRECISION=fp16 hw doctor --json
+    [ "$status" -eq 1 ]
+    json "d['problems'] == sum(c['state'] == 'problem' for c in d['checks'])" \
+        "[(c['state'], c['text'][:37]) for c in d['checks'] if c['subject'] == 'ops'] == [
+            ('problem', 'deadly:0 does not compute silu (f32 f')]" \
+        "all('HW_PROBE=full HW_PRECISION=fp16 hw status' in c['remedy'] for c in d['checks'] if c['subject'] == 'ops')"
+    DEADLY=silu:hang HW_PROBE_TIMEOUT=1 hw status
+    says ' +Withdrawn: silu \(f32 f32\) on deadly:0: .*\. Remedy: .*HW_PROBE=full HW_PRECISION=fp32 hw status.*'
+}
+
 @test "settings that are wrong, and no plugin at all" {
     setup_plugins
     HW_THREADS=many hw doctor

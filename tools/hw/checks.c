@@ -331,6 +331,17 @@ static void check_devices(json_t *rows, const struct report *report)
             report_error(report) ? report_error(report) : "no device can be used");
 }
 
+/* Ops that are left to other devices, or are not computed at all. */
+static void check_withdrawn(json_t *rows, const json_t *explain)
+{
+    json_t *each;
+    size_t index;
+    json_array_foreach (json_object_get(explain, "demotions"), index, each)
+        add(rows, "ops", PROBLEM, text_of(each, "remedy"),
+            "%s does not compute %s (%s): %s", text_of(each, "device"), text_of(each, "op"),
+            text_of(each, "dtypes"), text_of(each, "why"));
+}
+
 json_t *checks_of(const struct report *report)
 {
     json_t *rows = json_array();
@@ -343,6 +354,7 @@ json_t *checks_of(const struct report *report)
     check_nodes(rows);
     check_cache(rows, report->explain);
     check_devices(rows, report);
+    check_withdrawn(rows, report->explain);
     check_left_out(rows, report->explain);
     return rows;
 }

@@ -13,8 +13,8 @@ static const struct manual manual = {
     .about =
         "hw doctor - what is wrong on this machine, and what to do about it\n\n"
         "Checks versions, settings, directories, plugins, the hardware that the system lists and\n"
-        "its kernel drivers, the files of devices, the cache, and whether each device that can be\n"
-        "used computes a small op.",
+        "its kernel drivers, the files of devices, the cache, whether each device that can be\n"
+        "used computes a small op, and which ops the admission test withdrew.",
     .arguments = "[OPTION...]",
     .notes =
         "  hw doctor\n"
