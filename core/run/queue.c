@@ -12,6 +12,7 @@
 #include "run/cost_route.h"
 #include "run/device.h"
 #include "run/graph.h"
+#include "run/kernel_list.h"
 #include "run/pending.h"
 #include "run/scratch.h"
 #include "run/shadow.h"
@@ -192,13 +193,19 @@ static enum hw_status make_public(struct hw_device *device,
             "%s: kernel \"%.200s\" must be a list of portable, <row> or <op>=<row>, "
             "separated by commas",
             function, given.kernel);
+    char *kept = NULL; /* of the setting, which holds for all devices */
+    if (!asked && *kernel->text && (status = kernel_list_for(device, kernel->text, &kept)))
+        return status;
     const struct hw_queue_desc desc = {
         .size = sizeof desc,
         .flags = given.flags,
-        .kernel = asked ? given.kernel : kernel->text,
+        .kernel = asked  ? given.kernel
+                  : kept ? kept
+                         : "",
     };
     struct hw_queue *made = NULL;
     status = make(device, &desc, origin, &made);
+    free(kept);
     if (status == HW_INVALID && !asked && *kernel->text && !origin.kind)
         return fail_in(status, "kernel (%s): ", kernel->source);
     if (status)

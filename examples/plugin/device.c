@@ -48,12 +48,7 @@ int32_t device_open(void *instance, int32_t index, void **out)
     device->instance = instance;
     device->index = index;
     device->choice.table = &launch_kernels;
-    const struct hw_host *host = device->instance->host;
-    const int32_t status = kernel_choose(host, host->kernel, &device->choice);
-    if (status) {
-        free(device);
-        return status;
-    }
+    kernel_choose(device->instance->host, &device->choice);
     *out = device;
     return HW_OK;
 }

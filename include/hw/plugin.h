@@ -86,9 +86,11 @@ struct hw_host {
 
     uint64_t memory_limit; /* the most bytes the host allocates per device; 0: no limit */
     const char *cache_dir; /* the plugin's own, which it creates if needed; "": none */
-    const char *kernel;    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset */
-    uint32_t threads;      /* threads for a CPU plugin; 0: as many as the process may use */
-    uint32_t abi;          /* the ABI version in use; set before open() */
+    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset. It holds for all devices: a row that a device
+     * does not have must not keep it from being opened; queues are not asked for it. */
+    const char *kernel;
+    uint32_t threads; /* threads for a CPU plugin; 0: as many as the process may use */
+    uint32_t abi;     /* the ABI version in use; set before open() */
 
     /* Counts memory of a device that the plugin allocates for itself, such as a workspace of
      * its kernels, in hw_pool_stats and against HW_MEMORY_LIMIT. `bytes` is negative when it

@@ -193,8 +193,7 @@ static const char *choose_word(struct kernel_choice *choice, const char *word, s
     return "there is no such row";
 }
 
-int32_t kernel_choose(const struct hw_host *host, const char *spec,
-                      struct kernel_choice *choice)
+static void choose_best(struct kernel_choice *choice)
 {
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
         choice->first[op] = choice->end[op] = 0;
@@ -208,20 +207,33 @@ int32_t kernel_choose(const struct hw_host *host, const char *spec,
             choice->first[op] = (uint16_t)i;
         choice->end[op] = (uint16_t)(i + 1);
     }
-    for (const char *word = spec ? spec : ""; *word;) {
+}
+
+enum { WHY_BYTES = 200 };
+
+/* Returns the first word that is wrong, and why; NULL if none is. Others are obeyed all the same. */
+static const char *choose_words(struct kernel_choice *choice, const char *words,
+                                char why[WHY_BYTES])
+{
+    const char *first = NULL;
+    choose_best(choice);
+    for (const char *word = words ? words : ""; *word;) {
         const size_t n = strcspn(word, ",");
-        char room[200];
+        char room[WHY_BYTES];
         const char *wrong = n ? choose_word(choice, word, n, room, sizeof room) : NULL;
-        if (wrong) {
-            char rows[800];
-            list_rows(choice, rows, sizeof rows);
-            return hw_fail(host, HW_INVALID,
-                           "kernel \"%.*s\": %s; use \"portable\" or one of: %s", (int)n,
-                           word, wrong, rows);
+        if (wrong && !first) {
+            first = word;
+            snprintf(why, WHY_BYTES, "%s", wrong);
         }
         word += n + (word[n] == ',');
     }
-    return HW_OK;
+    return first;
+}
+
+void kernel_choose(const struct hw_host *host, struct kernel_choice *choice)
+{
+    char why[WHY_BYTES];
+    (void)choose_words(choice, host->kernel, why);
 }
 
 int32_t kernel_choose_for_queue(const struct hw_host *host,
@@ -231,8 +243,16 @@ int32_t kernel_choose_for_queue(const struct hw_host *host,
     const uint32_t known = HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING;
     if (!hw_knows(desc, sizeof *desc) || desc->flags & ~known)
         return too_new(host, "queue");
-    return desc->kernel && desc->kernel[0] ? kernel_choose(host, desc->kernel, choice)
-                                           : HW_OK;
+    char why[WHY_BYTES];
+    const char *wrong = desc->kernel && desc->kernel[0]
+                            ? choose_words(choice, desc->kernel, why)
+                            : NULL;
+    if (!wrong)
+        return HW_OK;
+    char rows[800];
+    list_rows(choice, rows, sizeof rows);
+    return hw_fail(host, HW_INVALID, "kernel \"%.*s\": %s; use \"portable\" or one of: %s",
+                   (int)strcspn(wrong, ","), wrong, why, rows);
 }
 
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,

@@ -88,14 +88,15 @@ struct kernel_choice {
     bool forced[HW_OP_COUNT];
 };
 
-/* Fills in the rest of `choice`, whose table and features are set. `spec` is that of
- * hw_queue_desc.kernel. Returns HW_INVALID for a name that no op has and for a row that the
- * device cannot run; the message lists the rows. */
-int32_t kernel_choose(const struct hw_host *host, const char *spec,
-                      struct kernel_choice *choice);
+/* For hw_plugin.device_open: fills in the rest of `choice`, whose table and features are set.
+ * HW_KERNEL holds for all devices, so that rows that this one does not have, or cannot run, may be
+ * meant for others: they are passed over. */
+void kernel_choose(const struct hw_host *host, struct kernel_choice *choice);
 
-/* For hw_plugin.queue_open: the same for a queue, whose `choice` is a copy of its device's.
- * Returns HW_UNSUPPORTED if `desc` sets what plugins of this version do not know. */
+/* For hw_plugin.queue_open: the same for a queue, whose `choice` is a copy of its device's, with
+ * desc->kernel. Returns HW_INVALID for a name that no op has and for a row that the device cannot
+ * run; the message lists the rows. HW_UNSUPPORTED if `desc` sets what plugins of this version do
+ * not know. */
 int32_t kernel_choose_for_queue(const struct hw_host *host,
                                 const struct hw_queue_desc *desc,
                                 struct kernel_choice *choice);

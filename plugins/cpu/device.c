@@ -110,19 +110,17 @@ int32_t device_open(void *self, int32_t index, void **device)
     if (index != 0)
         return no_device(plugin->host, index);
     struct device *dev = calloc(1, sizeof *dev);
-    int32_t status = HW_NO_MEMORY;
     if (!dev)
-        return hw_fail(plugin->host, status, "out of memory");
+        return hw_fail(plugin->host, HW_NO_MEMORY, "out of memory");
     dev->host = plugin->host;
     machine_affinity(&dev->affinity);
     dev->team = make_team(dev);
     dev->choice.table = &launch_kernels;
     dev->choice.features = plugin->machine.features | allowed(dev->host);
-    status = dev->team ? kernel_choose(dev->host, dev->host->kernel, &dev->choice)
-                       : hw_fail(dev->host, HW_NO_MEMORY, "out of memory");
-    if (status) {
+    kernel_choose(dev->host, &dev->choice);
+    if (!dev->team) {
         device_close(dev);
-        return status;
+        return hw_fail(plugin->host, HW_NO_MEMORY, "out of memory");
     }
     log_device(plugin, known_limit(dev));
     *device = dev;

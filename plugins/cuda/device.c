@@ -249,10 +249,9 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->choice.features = row_features(device);
     pthread_mutex_init(&device->lock, NULL);
     size_t bytes = 0;
-    int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
-    if (!status)
-        status = answer(device, plugin->cuda.device_memory(&bytes, device->number),
-                        "ask how much memory the device has");
+    kernel_choose(device->host, &device->choice);
+    int32_t status = answer(device, plugin->cuda.device_memory(&bytes, device->number),
+                            "ask how much memory the device has");
     device->memory = bytes;
     if (!status)
         status = answer(device,

@@ -565,9 +565,8 @@ int32_t device_open(void *self, int32_t index, void **out)
     pthread_mutex_init(&device->callback_lock, NULL);
     pthread_cond_init(&device->callback_done, NULL);
     program_begin(device, plugin->device[index].options);
-    int32_t status = kernel_choose(device->host, device->host->kernel, &device->choice);
-    if (!status)
-        status = open_context(device);
+    kernel_choose(device->host, &device->choice);
+    const int32_t status = open_context(device);
     if (status)
         device_close(device);
     else

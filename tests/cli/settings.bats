@@ -69,6 +69,27 @@ load common
     succeeds
 }
 
+@test "a kernel row that one device has does not keep others from being used" {
+    needs_cpu
+    mkdir "$BATS_TEST_TMPDIR/both"
+    cp "$PLUGINS/hw_cpu.so" "$TEST_PLUGINS/hw_discrete.so" "$BATS_TEST_TMPDIR/both"
+    export HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/both
+    # softmax is a row of the CPU alone, silu one of both.
+    for rows in softmax softmax=softmax,silu; do
+        HW_KERNEL=$rows hw doctor
+        says '(devices)? +✓ cpu:0 computes'
+        says '(devices)? +✓ discrete:0 computes'
+    done
+    HW_KERNEL=softmax,sofmax hw doctor
+    [ "$status" -eq 1 ]
+    says '.*✗ cpu:0: .*kernel "sofmax": there is no such row; .*softmax.*'
+    says '.*✗ discrete:0: .*kernel "sofmax": there is no such row; .*'
+    HW_KERNEL=silu=softmax hw doctor
+    says '.*✗ cpu:0: .*kernel "silu=softmax": there is no such row; .*'
+    HW_BACKENDS=discrete HW_KERNEL=softmax hw doctor
+    says '.*✗ discrete:0: .*kernel "softmax": there is no such row; .*'
+}
+
 @test "status says that the trust checks are off" {
     needs_cpu
     HW_TRUST=off hw status
