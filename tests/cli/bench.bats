@@ -132,6 +132,16 @@ load common
     [[ ${lines[0]} == bench,op,kernel,case,*time.median* ]]
 }
 
+@test "ops has no table for a kernel that is not there" {
+    needs_cpu
+    hw bench ops matmul -k nosuch -d cpu:0 --no-peaks
+    fails 1 "nosuch: cpu:0 has no kernel of that name for matmul; 'hw devices --kernels' lists them"
+    hw bench ops matmul -k silu -d cpu:0 --no-peaks
+    fails 1 "silu: cpu:0 has no kernel of that name for matmul"
+    hw bench ops -k nosuch -d cpu:0 --no-peaks
+    fails 1 "nosuch: cpu:0 has no kernel of that name; "
+}
+
 @test "ops compares what a cache holds with how fast it is read" {
     needs_cpu
     hw bench ops silu --kernel silu --seconds=0.002 --case 'silu(type=f32,shape=3x129)' --json
@@ -164,9 +174,12 @@ load common
     fails 2 "must be more than 0"
     hw bench open twice
     fails 2 "twice"
-    for product in bf16:4x4 bf16:4x4x4x4 q8_0:4x4x4 bf16:0x4x4 bf16:4x4x4000000 4x4x4; do
+    for product in bf16:4x4 bf16:4x4x4x4 q8_0:4x4x4 bf16:0x4x4 bf16:4x4x4000000 4x4x4 \
+        f32:99999999999999999999x1x1; do
         hw bench rival "$product"
-        fails 2 "a product is TYPE:MxNxK"
+        fails 2 "a product is TYPE:MxNxK, .*; TYPE is f32, f16 or bf16; M, N and K are 1 to 1048576"
+        hw bench products "${product/q8_0/i8}"
+        fails 2 "a product is TYPE:MxNxK, .*; K must be whole blocks; M, N and K are 1 to 1048576"
     done
     # A number of queries, of keys' heads, or of elements that attention cannot have, or a type.
     for shape in f16:2x4x8/8x64 f16:1x4x8/3x64 f16:1x4x8/8x577 f16:1x4x8x64 f16:1x4x8/8x64x2 q8_0:1x4x8/8x64; do

@@ -136,6 +136,16 @@ bool ops_accepts(const char **words)
     return true;
 }
 
+/* Whether each op has the kernel that alone is asked for; complains if not. */
+static bool have_kernel(const struct bench *bench, struct hw_device *device)
+{
+    bool known = !bench->kernel || bench->words[0] ||
+                 report_has_kernel(device, NULL, bench->kernel);
+    for (const char **op = bench->words; bench->kernel && *op && known; op++)
+        known = report_has_kernel(device, *op, bench->kernel);
+    return known;
+}
+
 int measure_ops(const struct bench *bench)
 {
     const struct hw_options options = { .size = sizeof options, .fallback = "error" };
@@ -146,7 +156,7 @@ int measure_ops(const struct bench *bench)
 
     if (!report_open_for(&report, bench->device, &options))
         return EXIT_FAILED;
-    if ((device = report_device(&report, bench->device))) {
+    if ((device = report_device(&report, bench->device)) && have_kernel(bench, device)) {
         memset(&peaks, 0, sizeof peaks);
         if (out_is_text())
             say("\nops on %s\n", hw_device_name(device));

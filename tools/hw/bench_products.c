@@ -271,7 +271,7 @@ bool products_accepts(const char **words)
         if (!product_read(*words, &product) || !is_weight(product.type) ||
             product.k % hw_dtype_block(product.type)) {
             complain("%s: a product is TYPE:MxNxK, such as q4_0:1x4096x4096; K must be "
-                     "whole blocks",
+                     "whole blocks; " PRODUCT_EXTENTS,
                      *words);
             return false;
         }

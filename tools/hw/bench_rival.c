@@ -46,9 +46,10 @@ bool rival_accepts(const char **words)
     for (; *words; words++)
         if (!asks_for_any(*words)) {
             complain(
-                "%s: a product is TYPE:MxNxK, such as bf16:4096x4096x4096; attention is "
-                "TYPE:QxKxH/GxD (queries, one or as many as keys; keys; heads of both; "
-                "elements of a head), such as bf16:1x4096x32/8x128",
+                "%s: a product is TYPE:MxNxK, such as bf16:4096x4096x4096; TYPE is f32, f16 "
+                "or bf16; " PRODUCT_EXTENTS
+                "; attention is TYPE:QxKxH/GxD (queries, one or as many as keys; keys; heads "
+                "of both; elements of a head), such as bf16:1x4096x32/8x128",
                 *words);
             return false;
         }

@@ -14,7 +14,8 @@ struct product {
     int64_t m, n, k;
 };
 
-/* "bf16:4096x4096x4096": type, m, n, k. */
+/* "bf16:4096x4096x4096": type, m, n, k, each from 1 to 2^20. */
+#define PRODUCT_EXTENTS "M, N and K are 1 to 1048576"
 bool product_read(const char *word, struct product *product);
 double product_operations(const struct product *product);
 

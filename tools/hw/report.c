@@ -256,6 +256,32 @@ const char *report_plugin_path(const struct report *report, struct hw_device *de
     return "";
 }
 
+bool report_has_kernel(struct hw_device *device, const char *op, const char *name)
+{
+    bool known = false;
+    for (uint32_t i = 0; i < HW_OP_COUNT; i++) {
+        struct hw_kernel_info row = { .size = sizeof row };
+        enum hw_status status = HW_END;
+        if (op && strcmp(op, hw_op_name(i)) != 0)
+            continue;
+        for (uint32_t k = 0; !(status = hw_device_kernel(device, i, k, &row)); k++) {
+            const bool meant = !strcmp(row.name, name);
+            if (meant && row.eligible)
+                return true;
+            known = known || meant;
+        }
+        if (status != HW_END && status != HW_UNSUPPORTED) {
+            complain("%s: %s", name, hw_message());
+            return false;
+        }
+    }
+    complain("%s: %s %s%s%s; 'hw devices --kernels' lists them", name,
+             hw_device_name(device),
+             known ? "cannot run the kernel of that name" : "has no kernel of that name",
+             op ? " for " : "", op ? op : "");
+    return false;
+}
+
 void print_warnings(const json_t *warnings, const char *error)
 {
     json_t *warning;

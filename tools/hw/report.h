@@ -52,6 +52,10 @@ int device_index(struct hw_device *device);
 /* The file that serves the device. */
 const char *report_plugin_path(const struct report *report, struct hw_device *device);
 
+/* Whether the device has a kernel of this name that it can run, for this op (NULL: for any);
+ * complains if not. */
+bool report_has_kernel(struct hw_device *device, const char *op, const char *name);
+
 /* Prints the warnings, except the one that is also the error (may be NULL). */
 void print_warnings(const json_t *warnings, const char *error);
 

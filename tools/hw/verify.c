@@ -74,28 +74,9 @@ static void check_file(const char *path, json_t *files)
 
 /* ---- The cases ----------------------------------------------------------------------------- */
 
-/* Whether any op of the device has a kernel with this name; complains if not. */
-static bool has_kernel(struct hw_device *device, const char *name)
-{
-    for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        struct hw_kernel_info row = { .size = sizeof row };
-        enum hw_status status;
-        for (uint32_t i = 0; !(status = hw_device_kernel(device, op, i, &row)); i++)
-            if (!strcmp(row.name, name))
-                return true;
-        if (status != HW_END && status != HW_UNSUPPORTED) {
-            complain("%s: %s", name, hw_message());
-            return false;
-        }
-    }
-    complain("%s: %s has no kernel of that name; 'hw devices --kernels' lists them", name,
-             hw_device_name(device));
-    return false;
-}
-
 static bool verify_one(struct verify_run *run, struct hw_device *device, json_t *list)
 {
-    if (run->filter.kernel && !has_kernel(device, run->filter.kernel))
+    if (run->filter.kernel && !report_has_kernel(device, NULL, run->filter.kernel))
         return false;
     json_t *one = verify_device(run, device);
     if (!one)
