@@ -211,7 +211,7 @@ static void choose_best(struct kernel_choice *choice)
 
 enum { WHY_BYTES = 200 };
 
-/* Returns the first word that is wrong, and why; NULL if none is. Others are obeyed all the same. */
+/* Returns the first word that is wrong, and why; NULL if none is. Obeys the others all the same. */
 static const char *choose_words(struct kernel_choice *choice, const char *words,
                                 char why[WHY_BYTES])
 {
@@ -287,10 +287,21 @@ int32_t kernel_supports(const char *why_not, char *why, size_t why_size)
 
 /* ---- listing ---- */
 
+/* Adds "; " and the part, or nothing if it is empty or does not fit. */
+static void append_part(struct text *text, const char *part)
+{
+    if (*part && strlen(part) + 2 < text->size - text->length) {
+        append(text, text->length ? "; " : "");
+        append(text, part);
+    }
+}
+
+/* "sm_80, HW_PRECISION=fp16; f32 f16; b stored [n,k]" */
 static void describe_needs(const struct kernel_table *table, const struct kernel_row *row,
                            char *buffer, size_t size)
 {
-    struct text text = { buffer, size, 0 };
+    char names[128] = "";
+    struct text text = { buffer, size, 0 }, types = { names, sizeof names, 0 };
 
     buffer[0] = '\0';
     if (table->describe_needs)
@@ -298,13 +309,11 @@ static void describe_needs(const struct kernel_table *table, const struct kernel
     text.length = strlen(buffer);
     for (int32_t dtype = 1; row->types != ANY_TYPE && dtype < HW_DTYPE_END; dtype++)
         if (row->types & UINT32_C(1) << dtype) {
-            append(&text, text.length ? " " : "");
-            append(&text, dtype_name(dtype));
+            append(&types, types.length ? " " : "");
+            append(&types, dtype_name(dtype));
         }
-    if (strcmp(row->condition, "true") != 0) {
-        append(&text, text.length ? "; " : "");
-        append(&text, row->condition);
-    }
+    append_part(&text, names);
+    append_part(&text, row->condition);
 }
 
 int32_t kernel_list(const struct kernel_choice *choice, uint32_t op, uint32_t index,

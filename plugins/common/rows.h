@@ -7,8 +7,9 @@
  *
  * op: as in HW_OPS. row: the name that logs and HW_KERNEL use. needs: feature bits that the
  * device must have; their meaning is the plugin's. types: what the op's float and block
- * operands may be, TYPE(F32) | TYPE(F16) or ANY_TYPE. condition: an expression on `op`, a
- * pointer to the op's struct. plan: the function that prepares a launch of this row.
+ * operands may be, TYPE(F32) | TYPE(F16) or ANY_TYPE. condition: ALWAYS, or WHEN(expression, text):
+ * an expression on `op`, a pointer to the op's struct, and the same for people to read. plan: the
+ * function that prepares a launch of this row.
  *
  * Rows of one op are tried from the first to the last. The last one is the portable one: it
  * has no needs, takes ANY_TYPE and is what HW_KERNEL=portable selects. A row is chosen
@@ -49,7 +50,7 @@ struct kernel_row {
     uint32_t types; /* bits TYPE(...) of the operands; i32 operands do not count */
     const char *name;
     uint64_t needs;
-    const char *condition; /* its text in kernels.def */
+    const char *condition; /* for people to read; "": none */
     bool (*fits)(const void *args);
     kernel_plan_fn *plan;
 };
@@ -62,16 +63,22 @@ struct kernel_table {
     void (*describe_needs)(uint64_t needs, char *text, size_t size);
 };
 
+/* The column `condition`, a pair. */
+#define WHEN(expression, text)            (expression, text)
+#define ALWAYS                            (true, "")
+#define ROW_EXPRESSION_(expression, text) (expression)
+#define ROW_TEXT_(expression, text)       text
+
 #define ROW_DECLARE(op_, row_, needs_, types_, condition_, plan_)                          \
     kernel_plan_fn plan_;                                                                  \
     static bool fits_##row_(const void *args)                                              \
     {                                                                                      \
         const struct hw_##op_ *op = args;                                                  \
         (void)op;                                                                          \
-        return condition_;                                                                 \
+        return ROW_EXPRESSION_ condition_;                                                 \
     }
 #define ROW_ENTRY(op_, row_, needs_, types_, condition_, plan_)                            \
-    { kernel_op_##op_, types_, #row_, needs_, #condition_, fits_##row_, plan_ },
+    { kernel_op_##op_, types_, #row_, needs_, ROW_TEXT_ condition_, fits_##row_, plan_ },
 
 /* HW_OP_MATMUL by the name that is written in kernels.def. */
 enum {

@@ -370,3 +370,11 @@ END
     [[ $output == *'hw_\u001B\u009b.so'* ]]
     [[ $output != *$'\xc2\x9b'* ]]
 }
+
+@test "what kernels need is text for people" {
+    needs_cpu
+    hw devices --kernels cpu:0
+    succeeds
+    says '.*; few rows of a'
+    [[ ! $output =~ op-\> && ! $output =~ \&\& && ! $output =~ \;\ *1?$'\n' ]]
+}

@@ -229,7 +229,8 @@ const char *plan_silu_double(struct plan *plan, const struct kernel_row *row, co
     return NULL;
 }
 END
-    sed -i '/^ROW(silu,/i ROW(silu, silu_double, 0, TYPE(F32), op->x.rank <= 2, plan_silu_double)' plugin/kernels.def
+    local condition='WHEN(op->x.rank <= 2, "two dimensions")'
+    sed -i "/^ROW(silu,/i ROW(silu, silu_double, 0, TYPE(F32), $condition, plan_silu_double)" plugin/kernels.def
     sed -i 's/-Iplugin/& -DSIGN=-1/' lines
     . ./lines
     run ! "$HOME_OF_HW/bin/hw" verify --quick --op silu "$PWD/hw_discrete.so"

@@ -699,7 +699,8 @@ static bool needs_all_of(const struct hw_kernel_info *row,
     char words[sizeof other->needs];
     char *rest = NULL;
     (void)snprintf(words, sizeof words, "%s", other->needs);
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(words, " ;", &rest); word;
+         word = strtok_r(NULL, " ;", &rest))
         if (!strstr(row->needs, word))
             return false;
     return true;
