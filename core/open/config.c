@@ -28,7 +28,7 @@ const char *const setting_variables[SETTING_COUNT] = {
 #undef X
 };
 
-static const char *const defaults[SETTING_COUNT] = {
+static const char defaults[SETTING_COUNT][8] = {
 #define X(field, variable, fallback) fallback,
     SETTINGS(X)
 #undef X
