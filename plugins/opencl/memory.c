@@ -106,14 +106,24 @@ void memory_free(void *self, struct hw_buffer *buffer)
     shared_free(device, buffer->host);
 }
 
-static int32_t retain_imported(struct device *device, void *handle)
+static int32_t retain_imported(struct device *device, const struct hw_import *desc)
 {
     void *context = NULL;
-    const int error = device->cl->buffer_info(handle, BUFFER_CONTEXT, sizeof context,
-                                              &context, NULL);
+    size_t bytes = 0;
+    int error = device->cl->buffer_info(desc->handle, BUFFER_CONTEXT, sizeof context,
+                                        &context, NULL);
     if (!error && context != device->context)
         return other_context(device, "memory object");
-    return answer(device, error ? error : device->cl->retain_buffer(handle),
+    if (!error)
+        error = device->cl->buffer_info(desc->handle, BUFFER_BYTES, sizeof bytes, &bytes,
+                                        NULL);
+    if (!error && (desc->offset > bytes || desc->bytes > bytes - desc->offset))
+        return hw_fail(device->host, HW_INVALID,
+                       "the memory object has %zu bytes, which is less than %llu at offset "
+                       "%llu",
+                       bytes, (unsigned long long)desc->bytes,
+                       (unsigned long long)desc->offset);
+    return answer(device, error ? error : device->cl->retain_buffer(desc->handle),
                   "import memory");
 }
 
@@ -128,7 +138,7 @@ int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer
     if (!hw_knows(desc, sizeof *desc) ||
         desc->flags & ~(uint32_t)(HW_BUFFER_READ_ONLY | HW_BUFFER_WRITE_ONLY))
         return too_new(device->host, "import");
-    status = retain_imported(device, desc->handle);
+    status = retain_imported(device, desc);
     if (status)
         return status;
     buffer->impl = desc->handle;

@@ -399,9 +399,14 @@ int fake_buffer_info(void *handle, uint32_t what, size_t room_for, void *value,
                      size_t *size)
 {
     const struct fake_buffer *buffer = handle;
-    return what == BUFFER_CONTEXT
-               ? reply(&buffer->context, sizeof buffer->context, room_for, value, size)
-               : INVALID_VALUE;
+    switch (what) {
+    case BUFFER_CONTEXT:
+        return reply(&buffer->context, sizeof buffer->context, room_for, value, size);
+    case BUFFER_BYTES:
+        return reply(&buffer->bytes, sizeof buffer->bytes, room_for, value, size);
+    default:
+        return INVALID_VALUE;
+    }
 }
 
 int fake_retain_buffer(void *buffer)

@@ -278,6 +278,28 @@ static void another_context_is_refused(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
+static void memory_that_is_too_small_is_refused(void **state)
+{
+    const uint64_t most = UINT64_C(1) << 62;
+    struct hw_context *context = load_open(&opencl);
+    struct hw_device *device = hw_device_at(context, 0);
+    struct hw_import memory = { .size = sizeof memory };
+    struct hw_buffer *ours, *buffer;
+    (void)state;
+    ok(hw_buffer_alloc(device, 64, 0, &ours));
+    ok(hw_buffer_export(ours, opencl.memory, &memory));
+    memory.bytes = most;
+    memory.offset = 16;
+    fails(HW_INVALID, "which is less than 4611686018427387904 at offset 16",
+          hw_buffer_import(device, &memory, &buffer));
+    memory.bytes = 1;
+    memory.offset = most;
+    fails(HW_INVALID, "which is less than 1 at offset 4611686018427387904",
+          hw_buffer_import(device, &memory, &buffer));
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +308,7 @@ int main(void)
         cmocka_unit_test(memory),
         cmocka_unit_test(handles),
         cmocka_unit_test(another_context_is_refused),
+        cmocka_unit_test(memory_that_is_too_small_is_refused),
         cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(workspaces_have_the_sizes),
         cmocka_unit_test(graphs_keep_their_arguments),
