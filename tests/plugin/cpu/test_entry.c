@@ -118,7 +118,7 @@ static void threads_that_are_given_are_not_counted(void **state)
     harness_close(&h);
 }
 
-/* HW_KERNEL may mean another device: it does not keep this one from being opened, but a queue that is
+/* HW_KERNEL may mean another device: it does not keep this one from being opened. A queue that is
  * asked for such a row is refused. */
 static void wrong_kernel_refuses_the_queue(void **state)
 {
