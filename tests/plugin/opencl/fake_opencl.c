@@ -1,36 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_opencl.c - a stand-in for libOpenCL.so.1 and an implementation: what plugins/opencl calls,
- * on the host. A queue is a thread; compiling a program keeps its text and options, and a launch
- * runs the portable kernel that it names as plain C. Of the application's kernels it knows two.
+ * on the host. Here are its devices, queues and memory, which is the host's; fake_program.c has
+ * programs and kernels, fake_event.c events. A queue is a thread.
  *
  * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset.
  * STANDIN_PLATFORM, STANDIN_VENDOR, STANDIN_DRIVER and STANDIN_EXTENSIONS are what these are,
  * STANDIN_NUMBERS other answers about the last device: "0x1028=0 0x1004=16". STANDIN_SECOND is the
  * name of a second implementation, which has the last device. */
-#include "opencl.h"
+#include "fake_opencl.h"
 
 #include "fake.h"
-#include "fake_opencl.h"
 #include "faults.h"
-#include "kernels.h"
 #include "objects.h"
-#include "stream.h"
+#include "opencl_state.h"
 
 #include <stdlib.h>
 
-enum { USER_PARAMETERS = 6 };
-enum { SUCCESS = 0 };
-
 /* ---- objects, which count their references ---- */
-
-struct object {
-    int references;
-    void (*end)(void *self);
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void *new_object(size_t bytes, void (*end)(void *self))
+void *object_new(size_t bytes, void (*end)(void *self))
 {
     struct object *object = calloc(1, bytes);
     if (!object)
@@ -41,7 +31,7 @@ static void *new_object(size_t bytes, void (*end)(void *self))
     return object;
 }
 
-static int retain(void *self)
+int object_retain(void *self)
 {
     struct object *object = self;
     pthread_mutex_lock(&lock);
@@ -50,7 +40,7 @@ static int retain(void *self)
     return SUCCESS;
 }
 
-static int release(void *self)
+int object_release(void *self)
 {
     struct object *object = self;
     pthread_mutex_lock(&lock);
@@ -62,11 +52,6 @@ static int release(void *self)
         abort();
     object->end(object);
     return SUCCESS;
-}
-
-static void end_memory(void *self)
-{
-    free(self);
 }
 
 /* ---- devices ---- */
@@ -151,8 +136,7 @@ int fake_get_devices(void *of, uint64_t type, uint32_t room_for, void **found,
     return SUCCESS;
 }
 
-/* Gives `bytes` bytes to who asks for something, as all queries do. */
-static int reply(const void *from, size_t bytes, size_t room_for, void *value, size_t *size)
+int reply(const void *from, size_t bytes, size_t room_for, void *value, size_t *size)
 {
     if (value && room_for < bytes)
         return INVALID_VALUE;
@@ -163,7 +147,7 @@ static int reply(const void *from, size_t bytes, size_t room_for, void *value, s
     return SUCCESS;
 }
 
-static int reply_text(const char *text, size_t room_for, void *value, size_t *size)
+int reply_text(const char *text, size_t room_for, void *value, size_t *size)
 {
     return reply(text, strlen(text) + 1, room_for, value, size);
 }
@@ -261,23 +245,15 @@ void *fake_create_context(const intptr_t *properties, uint32_t count, void *cons
 {
     (void)properties, (void)given, (void)notify, (void)user;
     *error = count == 1 ? SUCCESS : INVALID_DEVICE;
-    return count == 1 ? new_object(sizeof(struct object), end_memory) : NULL;
+    return count == 1 ? object_new(sizeof(struct object), free) : NULL;
 }
 
 int fake_release_context(void *context)
 {
-    return release(context);
+    return object_release(context);
 }
 
 /* ---- queues ---- */
-
-struct fake_queue {
-    struct object object;
-    void *context;
-    struct stream *stream;
-    bool timed;
-    struct fake_queue *next;
-};
 
 static struct fake_queue *queues;
 
@@ -301,7 +277,7 @@ void *fake_create_queue(void *context, void *device, uint64_t properties, int *e
     *error = stream ? SUCCESS : OUT_OF_HOST_MEMORY;
     if (!stream)
         return NULL;
-    struct fake_queue *queue = new_object(sizeof *queue, end_queue);
+    struct fake_queue *queue = object_new(sizeof *queue, end_queue);
     queue->context = context;
     queue->stream = stream;
     queue->timed = properties & PROFILING;
@@ -322,12 +298,12 @@ int fake_queue_info(void *handle, uint32_t what, size_t room_for, void *value, s
 
 int fake_retain_queue(void *queue)
 {
-    return retain(queue);
+    return object_retain(queue);
 }
 
 int fake_release_queue(void *queue)
 {
-    return release(queue);
+    return object_release(queue);
 }
 
 int fake_flush(void *queue)
@@ -357,13 +333,6 @@ int standin_enter(int call)
 
 /* ---- memory ---- */
 
-struct fake_buffer {
-    struct object object;
-    void *context;
-    unsigned char *memory;
-    size_t bytes;
-};
-
 static void end_buffer(void *self)
 {
     struct fake_buffer *buffer = self;
@@ -388,7 +357,7 @@ void *fake_create_buffer(void *context, uint64_t flags, size_t bytes, void *host
         *error = OUT_OF_HOST_MEMORY;
         return NULL;
     }
-    struct fake_buffer *buffer = new_object(sizeof *buffer, end_buffer);
+    struct fake_buffer *buffer = object_new(sizeof *buffer, end_buffer);
     buffer->context = context;
     buffer->memory = memory;
     buffer->bytes = bytes;
@@ -411,12 +380,12 @@ int fake_buffer_info(void *handle, uint32_t what, size_t room_for, void *value,
 
 int fake_retain_buffer(void *buffer)
 {
-    return retain(buffer);
+    return object_retain(buffer);
 }
 
 int fake_release_buffer(void *buffer)
 {
-    return release(buffer);
+    return object_release(buffer);
 }
 
 int fake_fill(void *queue, void *to, const void *pattern, size_t pattern_bytes,
@@ -489,425 +458,4 @@ int fake_copy(void *queue, void *source, void *target, const size_t *from, const
         return INVALID_VALUE;
     return submit_copy(queue, rectangle(target, to, to_pitch, region), to_pitch,
                        rectangle(source, from, from_pitch, region), from_pitch, region);
-}
-
-/* ---- programs: the options in the first line, then the text ---- */
-
-struct fake_program {
-    struct object object;
-    char *text;
-    bool built;
-};
-
-static void end_program(void *self)
-{
-    struct fake_program *program = self;
-    free(program->text);
-    free(program);
-}
-
-static void *new_program(const char *text, size_t bytes)
-{
-    struct fake_program *program = new_object(sizeof *program, end_program);
-    program->text = calloc(1, bytes + 1);
-    if (!program->text)
-        abort();
-    memcpy(program->text, text, bytes);
-    return program;
-}
-
-void *fake_program_of_source(void *context, uint32_t count, const char **texts,
-                             const size_t *sizes, int *error)
-{
-    (void)context;
-    *error = count == 1 && !sizes ? SUCCESS : INVALID_VALUE;
-    return *error ? NULL : new_program(texts[0], strlen(texts[0]));
-}
-
-void *fake_program_of_binary(void *context, uint32_t count, void *const *given,
-                             const size_t *sizes, const unsigned char **binaries,
-                             int *statuses, int *error)
-{
-    (void)context, (void)given;
-    *error = count == 1 ? SUCCESS : INVALID_VALUE;
-    *statuses = *error ? *error : *binaries[0] == '-' ? SUCCESS : INVALID_BINARY;
-    return *error || *statuses ? NULL : new_program((const char *)binaries[0], sizes[0]);
-}
-
-int fake_build_program(void *handle, uint32_t count, void *const *given,
-                       const char *options, void *notify, void *user)
-{
-    struct fake_program *program = handle;
-    (void)given;
-    if (count != 1 || notify || user)
-        return INVALID_VALUE;
-    if (strstr(program->text, "#error"))
-        return BUILD_PROGRAM_FAILURE;
-    const size_t room_for = strlen(options) + strlen(program->text) + 2;
-    char *built = *options ? malloc(room_for) : NULL;
-    if (built) {
-        snprintf(built, room_for, "%s\n%s", options, program->text);
-        free(program->text);
-        program->text = built;
-    }
-    program->built = true;
-    return SUCCESS;
-}
-
-int fake_build_info(void *program, void *device, uint32_t what, size_t room_for,
-                    void *value, size_t *size)
-{
-    (void)program, (void)device, (void)what;
-    return reply_text("the stand-in compiles nothing", room_for, value, size);
-}
-
-int fake_program_info(void *handle, uint32_t what, size_t room_for, void *value,
-                      size_t *size)
-{
-    enum { BINARY_SIZES = 0x1165, BINARIES = 0x1166 };
-    const struct fake_program *program = handle;
-    const size_t bytes = strlen(program->text);
-    if (what == BINARY_SIZES)
-        return reply(&bytes, sizeof bytes, room_for, value, size);
-    if (what != BINARIES || room_for != sizeof(unsigned char *))
-        return INVALID_VALUE;
-    memcpy(*(unsigned char **)value, program->text, bytes);
-    return SUCCESS;
-}
-
-int fake_release_program(void *program)
-{
-    return release(program);
-}
-
-/* ---- kernels ---- */
-
-/* A launch of a kernel of the application: what it was given, and its work-items. */
-struct user_launch {
-    void (*run)(const struct user_launch *launch);
-    union {
-        unsigned char *memory;
-        int64_t number;
-        float f;
-    } given[USER_PARAMETERS];
-    size_t items[3], group[3];
-};
-
-/* y[i] = by x[i] for i < n. */
-static void run_scale(const struct user_launch *l)
-{
-    const float *x = (const float *)(l->given[0].memory + l->given[1].number);
-    float *y = (float *)(l->given[2].memory + l->given[3].number);
-    for (int64_t i = 0; i < l->given[4].number && i < (int64_t)l->items[0]; i++)
-        y[i] = l->given[5].f * x[i];
-}
-
-/* Each work-item writes the numbers of its group, and its own in the group. */
-static void run_place(const struct user_launch *l)
-{
-    int64_t *y = (int64_t *)(l->given[0].memory + l->given[1].number);
-    const size_t *n = l->items, *g = l->group;
-    for (size_t at = 0; at < n[0] * n[1] * n[2]; at++) {
-        const size_t i[3] = { at % n[0], at / n[0] % n[1], at / n[0] / n[1] };
-        y[at] = 0;
-        for (int d = 2; d >= 0; d--)
-            y[at] = y[at] * 1000 + (int64_t)(i[d] / g[d] * 10 + i[d] % g[d]);
-    }
-}
-
-/* p: a pointer, l: a long, f: a float. */
-static const struct user {
-    const char *name, *parameters;
-    void (*run)(const struct user_launch *launch);
-} users[] = { { "scale", "plpllf", run_scale }, { "place", "pl", run_place } };
-
-struct fake_kernel {
-    struct object object;
-    struct kernel kernel;
-    size_t group; /* that the program was compiled for */
-    struct kernel_launch launch;
-    size_t required[3];      /* work-items of a group; 0: any */
-    uint64_t local;          /* bytes of memory that a group shares */
-    const struct user *user; /* NULL: a portable one */
-    struct user_launch user_launch;
-};
-
-/* "matmul_kernel" is "matmul", or "matmul_f16_f32" if the options choose these types; the program
- * has to have the kernel's text. */
-static bool find(const struct fake_program *program, const char *entry,
-                 struct kernel *kernel)
-{
-    const char *const types = strstr(program->text, "-DACT="), *const end = strchr(
-                                                                   program->text, '\n');
-    char act[16] = "", wgt[16] = "", name[96], text[96];
-    const int length = (int)(strlen(entry) - strlen("_kernel"));
-    if (types && types < end &&
-        sscanf(types, "-DACT=%15[a-z0-9] -DWGT=%15[a-z0-9]", act, wgt) != 2)
-        return false;
-    snprintf(name, sizeof name, "%.*s%s%s%s%s", length, entry, *act ? "_" : "", act,
-             *act ? "_" : "", wgt);
-    snprintf(text, sizeof text, "(%.*s", length,
-             entry); /* of KERNEL(), or a macro that has it */
-    return strstr(program->text, text) && kernel_find(name, kernel);
-}
-
-/* "kernel void scale(" */
-static bool has_entry(const struct fake_program *program, const char *name)
-{
-    char text[96];
-    snprintf(text, sizeof text, "kernel void %s(", name);
-    return strstr(program->text, text);
-}
-
-/* The groups and the memory that the program's text asks for. */
-static void read_needs(struct fake_kernel *kernel, const char *text)
-{
-    const char *group = strstr(text, "reqd_work_group_size("),
-               *local = strstr(text, "local char held[");
-    size_t *n = kernel->required;
-    if (group)
-        sscanf(group, "reqd_work_group_size(%zu, %zu, %zu)", &n[0], &n[1], &n[2]);
-    if (local)
-        kernel->local = strtoull(local + strlen("local char held["), NULL, 10);
-}
-
-static void *create_user_kernel(const struct user *user, const struct fake_program *program)
-{
-    struct fake_kernel *kernel = new_object(sizeof *kernel, end_memory);
-    read_needs(kernel, program->text);
-    kernel->user = user;
-    kernel->user_launch.run = user->run;
-    return kernel;
-}
-
-void *fake_create_kernel(void *handle, const char *name, int *error)
-{
-    const struct fake_program *program = handle;
-    const char *group = strstr(program->text, "-DGROUP=");
-    struct kernel found;
-    *error = SUCCESS;
-    for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
-        if (program->built && !strcmp(users[i].name, name) && has_entry(program, name))
-            return create_user_kernel(&users[i], program);
-    *error = !program->built                          ? INVALID_PROGRAM_EXECUTABLE
-             : !group || !find(program, name, &found) ? INVALID_KERNEL_NAME
-                                                      : SUCCESS;
-    if (*error)
-        return NULL;
-    struct fake_kernel *kernel = new_object(sizeof *kernel, end_memory);
-    kernel->kernel = found;
-    kernel->group = strtoul(group + strlen("-DGROUP="), NULL, 10);
-    kernel->launch.run = found.run;
-    return kernel;
-}
-
-int fake_release_kernel(void *kernel)
-{
-    return release(kernel);
-}
-
-int fake_kernel_info(void *handle, uint32_t what, size_t room_for, void *value,
-                     size_t *size)
-{
-    enum { PARAMETERS = 0x1191 };
-    const struct fake_kernel *kernel = handle;
-    const uint32_t count = kernel->user ? (uint32_t)strlen(kernel->user->parameters)
-                                        : kernel->kernel.pointers + 1;
-    return what == PARAMETERS ? reply(&count, sizeof count, room_for, value, size)
-                              : INVALID_VALUE;
-}
-
-int fake_kernel_group_info(void *handle, void *device, uint32_t what, size_t room_for,
-                           void *value, size_t *size)
-{
-    const struct fake_kernel *kernel = handle;
-    const size_t most = 128;
-    (void)device;
-    switch (what) {
-    case KERNEL_GROUP_MOST:
-        return reply(&most, sizeof most, room_for, value, size);
-    case KERNEL_GROUP_REQUIRED:
-        return reply(kernel->required, sizeof kernel->required, room_for, value, size);
-    case KERNEL_LOCAL_MEMORY:
-        return reply(&kernel->local, sizeof kernel->local, room_for, value, size);
-    default:
-        return INVALID_VALUE;
-    }
-}
-
-static int set_user_argument(struct fake_kernel *kernel, uint32_t index, size_t size,
-                             const void *value)
-{
-    const char *parameters = kernel->user->parameters;
-    const struct fake_buffer *buffer = NULL;
-    if (index >= strlen(parameters))
-        return INVALID_ARG_INDEX;
-    if (size != (parameters[index] == 'f' ? sizeof(float) : sizeof(int64_t)))
-        return INVALID_ARG_SIZE;
-    if (parameters[index] == 'p') {
-        if (value)
-            memcpy(&buffer, value, sizeof buffer);
-        kernel->user_launch.given[index].memory = buffer ? buffer->memory : NULL;
-    } else if (value) {
-        memcpy(&kernel->user_launch.given[index], value, size);
-    }
-    return value || parameters[index] == 'p' ? SUCCESS : INVALID_ARG_VALUE;
-}
-
-int fake_set_argument(void *handle, uint32_t index, size_t size, const void *value)
-{
-    struct fake_kernel *kernel = handle;
-    struct fake_buffer *buffer = NULL;
-    if (kernel->user)
-        return set_user_argument(kernel, index, size, value);
-    if (index > kernel->kernel.pointers)
-        return INVALID_ARG_INDEX;
-    if (size != (index < kernel->kernel.pointers ? sizeof buffer : kernel->kernel.bytes))
-        return INVALID_ARG_SIZE;
-    if (index == kernel->kernel.pointers) {
-        memcpy(&kernel->launch.args, value, size);
-        return SUCCESS;
-    }
-    if (value)
-        memcpy(&buffer, value, sizeof buffer);
-    kernel->launch.pointers[index] = buffer ? buffer->memory : NULL;
-    return SUCCESS;
-}
-
-static void run_user(void *data)
-{
-    const struct user_launch *launch = data;
-    launch->run(launch);
-}
-
-static int launch_user(struct fake_queue *queue, const struct fake_kernel *kernel,
-                       uint32_t rank, const size_t *items, const size_t *group)
-{
-    struct user_launch launch = kernel->user_launch;
-    if (rank != 3)
-        return INVALID_VALUE;
-    for (int i = 0; i < 3; i++) {
-        if (!group[i] || !items[i] || items[i] % group[i])
-            return INVALID_WORK_GROUP_SIZE;
-        launch.items[i] = items[i];
-        launch.group[i] = group[i];
-    }
-    stream_submit(queue->stream, run_user, &launch, sizeof launch);
-    return SUCCESS;
-}
-
-int fake_launch(void *queue, void *handle, uint32_t rank, const size_t *offset,
-                const size_t *items, const size_t *group, uint32_t count, void *const *wait,
-                void **event)
-{
-    const struct fake_kernel *kernel = handle;
-    if (offset || count || wait || event)
-        return INVALID_VALUE;
-    if (kernel->user)
-        return launch_user(queue, kernel, rank, items, group);
-    if (rank != 1)
-        return INVALID_VALUE;
-    if (*group != kernel->group || !*items || *items % *group)
-        return INVALID_WORK_GROUP_SIZE;
-    struct kernel_launch launch = kernel->launch;
-    launch.groups = (int64_t)(*items / *group);
-    stream_submit_launch(((struct fake_queue *)queue)->stream, &launch);
-    return SUCCESS;
-}
-
-/* ---- events ---- */
-
-struct fake_event {
-    struct object object;
-    struct moment *moment;
-    bool timed;
-};
-
-static void end_event(void *self)
-{
-    struct fake_event *event = self;
-    moment_drop(event->moment);
-    free(event);
-}
-
-int fake_marker(void *handle, uint32_t count, void *const *wait, void **out)
-{
-    struct fake_queue *queue = handle;
-    if (count || wait || !out)
-        return INVALID_VALUE;
-    struct fake_event *event = new_object(sizeof *event, end_event);
-    event->moment = moment_new();
-    event->timed = queue->timed;
-    stream_mark(queue->stream, event->moment);
-    *out = event;
-    return SUCCESS;
-}
-
-int fake_barrier(void *queue, uint32_t count, void *const *wait, void **event)
-{
-    if (event)
-        return INVALID_VALUE;
-    for (uint32_t i = 0; i < count; i++)
-        stream_await(((struct fake_queue *)queue)->stream,
-                     ((struct fake_event *)wait[i])->moment);
-    return SUCCESS;
-}
-
-int fake_wait(uint32_t count, void *const *events)
-{
-    for (uint32_t i = 0; i < count; i++)
-        moment_wait(((struct fake_event *)events[i])->moment);
-    return SUCCESS;
-}
-
-int fake_event_info(void *event, uint32_t what, size_t room_for, void *value, size_t *size)
-{
-    enum { EXECUTION_STATUS = 0x11D3, COMPLETE = 0, RUNNING = 1 };
-    const int state = moment_passed(((struct fake_event *)event)->moment) ? COMPLETE
-                                                                          : RUNNING;
-    return what == EXECUTION_STATUS ? reply(&state, sizeof state, room_for, value, size)
-                                    : INVALID_VALUE;
-}
-
-int fake_event_time(void *handle, uint32_t what, size_t room_for, void *value, size_t *size)
-{
-    enum { END = 0x1283 };
-    const struct fake_event *event = handle;
-    if (what != END || !event->timed || !moment_passed(event->moment))
-        return PROFILING_INFO_NOT_AVAILABLE;
-    const uint64_t time = moment_time(event->moment);
-    return reply(&time, sizeof time, room_for, value, size);
-}
-
-struct notice {
-    void (*fn)(void *event, int status, void *user);
-    void *event, *user;
-};
-
-static void give_notice(void *data)
-{
-    struct notice *notice = data;
-    notice->fn(notice->event, SUCCESS, notice->user);
-    free(notice);
-}
-
-int fake_event_callback(void *event, int status,
-                        void (*fn)(void *event, int status, void *user), void *user)
-{
-    struct notice *notice = malloc(sizeof *notice);
-    if (!notice)
-        return OUT_OF_HOST_MEMORY;
-    *notice = (struct notice){ fn, event, user };
-    moment_call(((struct fake_event *)event)->moment, give_notice, notice);
-    return status;
-}
-
-int fake_retain_event(void *event)
-{
-    return retain(event);
-}
-
-int fake_release_event(void *event)
-{
-    return release(event);
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* opencl_state.h - what the files of the stand-in share: objects, and answers to queries. */
+#ifndef OPENCL_STATE_H
+#define OPENCL_STATE_H
+
+#include "opencl.h"
+#include "stream.h"
+
+enum { SUCCESS = 0 };
+
+/* The first member of what handles point to. */
+struct object {
+    int references;
+    void (*end)(void *self); /* frees it */
+};
+
+/* `bytes` of zeros that begin with an object, which has one reference. Never NULL. */
+void *object_new(size_t bytes, void (*end)(void *self));
+/* Both return SUCCESS. With the last reference, the object ends. */
+int object_retain(void *self);
+int object_release(void *self);
+
+/* Gives `bytes` bytes to who asks for something, as all queries do. */
+int reply(const void *from, size_t bytes, size_t room_for, void *value, size_t *size);
+int reply_text(const char *text, size_t room_for, void *value, size_t *size);
+
+struct fake_queue {
+    struct object object;
+    void *context;
+    struct stream *stream;
+    bool timed;
+    struct fake_queue *next;
+};
+
+struct fake_buffer {
+    struct object object;
+    void *context;
+    unsigned char *memory;
+    size_t bytes;
+};
+
+#endif
