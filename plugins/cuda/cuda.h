@@ -52,6 +52,16 @@ struct compiler {
 
 enum { MOST_DEVICES = 64 };
 
+/* The drivers that load the machine code of this build's kernels: NVIDIA's first one of each major
+ * version of CUDA. */
+#if MACHINE_CODE_CUDA / 1000 == 12
+#define TUNED_DRIVER "driver 525 or later"
+#elif MACHINE_CODE_CUDA / 1000 == 13
+#define TUNED_DRIVER "driver 580 or later"
+#else
+#define TUNED_DRIVER "a newer driver"
+#endif
+
 /* What rows may need of a device, in kernels.def. */
 enum feature {
     MACHINE_CODE = 64,         /* the driver is new enough for it */

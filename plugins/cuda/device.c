@@ -58,16 +58,13 @@ static bool has_tuned_kernels(int capability)
 static bool is_driver_old(const struct plugin *plugin, int device, char *why, size_t size)
 {
     enum { MAJOR = MACHINE_CODE_CUDA / 1000, MINOR = MACHINE_CODE_CUDA % 1000 / 10 };
-    const char *const wanted = MAJOR == 12   ? "driver 525 or later"
-                               : MAJOR == 13 ? "driver 580 or later"
-                                             : "a newer driver";
     if (plugin->machine_code || !has_tuned_kernels(capability(plugin, device)))
         return false;
     snprintf(
         why, size,
         "the driver (%s) is older than the kernels' machine code (CUDA %d.%d): portable "
-        "kernels are used; %s runs the tuned ones",
-        plugin->version, MAJOR, MINOR, wanted);
+        "kernels are used; " TUNED_DRIVER " runs the tuned ones",
+        plugin->version, MAJOR, MINOR);
     return true;
 }
 

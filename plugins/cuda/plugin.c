@@ -12,7 +12,8 @@ static const struct symbol symbols[] = {
 #include "cuda.def"
 };
 
-#define REMEDY "install the NVIDIA driver, version 470 or later (580 for all kernels)"
+#define REMEDY                                                                             \
+    "install the NVIDIA driver, version 470 or later (for all kernels, " TUNED_DRIVER ")"
 
 #if defined(_WIN32)
 #define LIBRARY "nvcuda.dll"
