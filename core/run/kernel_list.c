@@ -74,6 +74,10 @@ enum hw_status kernel_list_for(struct hw_device *device, const char *list, char 
                 (*kept)[length++] = ',';
             memcpy(*kept + length, entry.text, entry.length);
             length += entry.length;
+        } else {
+            log_line(&device->context->log, HW_LOG_INFO,
+                     "%s: kernel \"%.*s\" is for other devices", device->name,
+                     (int)entry.length, entry.text);
         }
         list += entry.length + (list[entry.length] == ',');
     }

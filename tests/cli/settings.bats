@@ -80,6 +80,8 @@ load common
         says '(devices)? +✓ cpu:0 computes'
         says '(devices)? +✓ discrete:0 computes'
     done
+    HW_LOG=info HW_KERNEL=softmax hw doctor
+    [[ $stderr == *'discrete:0: kernel "softmax" is for other devices'* && $stderr != *'cpu:0: kernel "'* ]]
     HW_KERNEL=softmax,sofmax hw doctor
     [ "$status" -eq 1 ]
     says '.*✗ cpu:0: .*kernel "sofmax": there is no such row; .*softmax.*'
