@@ -185,6 +185,14 @@ enum feature {
     X(matmul_wgmma, wgmma_bf16_64x128)                                                     \
     X(matmul_wgmma, wgmma_bf16_64x64)                                                      \
     X(matmul_wgmma, wgmma_bf16_64x32)                                                      \
+    X(matmul_wgmma, wgmma_tf32_128x256)                                                    \
+    X(matmul_wgmma, wgmma_tf32_128x224)                                                    \
+    X(matmul_wgmma, wgmma_tf32_128x192)                                                    \
+    X(matmul_wgmma, wgmma_tf32_128x128)                                                    \
+    X(matmul_wgmma, wgmma_tf32_64x160)                                                     \
+    X(matmul_wgmma, wgmma_tf32_64x128)                                                     \
+    X(matmul_wgmma, wgmma_tf32_64x64)                                                      \
+    X(matmul_wgmma, wgmma_tf32_64x32)                                                      \
     X(matmul_blocks, blocks_q8_0_64)                                                       \
     X(matmul_blocks, blocks_q8_0_128)                                                      \
     X(matmul_blocks, blocks_q8_0_256)                                                      \

@@ -8,13 +8,17 @@
 
 struct tile {
     int rows, cols, steps;
-    enum tuned f16, bf16;
+    enum tuned f16, bf16, tf32;
 };
 
 static const struct tile tiles[] = {
 #define X(rows, cols, steps)                                                               \
-    { rows, cols, steps, TUNED_wgmma_f16_##rows##x##cols,                                  \
-      TUNED_wgmma_bf16_##rows##x##cols },
+    { rows,                                                                                \
+      cols,                                                                                \
+      steps,                                                                               \
+      TUNED_wgmma_f16_##rows##x##cols,                                                     \
+      TUNED_wgmma_bf16_##rows##x##cols,                                                    \
+      TUNED_wgmma_tf32_##rows##x##cols },
     WGMMA_TILES(X)
 #undef X
 };
@@ -22,25 +26,28 @@ static const struct tile tiles[] = {
 /* About how many cycles a product takes with a tile: each unit computes one at a time, a step along
  * k takes as long as its products or its loading, and the memory has to deliver, which mostly
  * happens at the same time. The constants are those that choose the fastest tile, or one nearly as
- * fast, for 20 sizes that were measured on an H200. */
-static int64_t cycles_of(const struct tile *t, const struct size *s, int units)
+ * fast, for 20 sizes in bf16 that were measured on an H200. A step of TF32 has half of the numbers,
+ * and should take as long. */
+static int64_t cycles_of(const struct tile *t, const struct product *p, int units)
 {
-    enum { PRODUCTS = 2048, LOADED = 50, DELIVERED = 1600, BEGIN = 500 };
+    enum { PRODUCTS = 4096, LOADED = 50, DELIVERED = 1600, BEGIN = 500 };
+    const struct size *s = &p->size;
+    const int64_t steps = pieces(s->k, WGMMA_STEP(p->type));
     const int64_t waves = pieces(pieces(s->m, t->rows) * pieces(s->n, t->cols), units);
-    const int64_t products = t->rows * t->cols * WGMMA_STEP / PRODUCTS;
+    const int64_t products = t->rows * t->cols * WGMMA_ROW / PRODUCTS;
     const int64_t load = WGMMA_STEP_BYTES(t->rows, t->cols) / LOADED;
-    const int64_t compute = waves *
-                            (pieces(s->k, WGMMA_STEP) * larger(products, load) + BEGIN);
-    const int64_t memory = 2 * (s->m * s->k + s->n * s->k + s->m * s->n) / DELIVERED;
+    const int64_t compute = waves * (steps * larger(products, load) + BEGIN);
+    const int64_t bytes = p->type == HW_F32 ? 4 : 2;
+    const int64_t memory = bytes * (s->m * s->k + s->n * s->k + s->m * s->n) / DELIVERED;
     return larger(compute, memory) + smaller(compute, memory) / 16;
 }
 
-static const struct tile *best_tile(const struct size *s, int units)
+static const struct tile *best_tile(const struct product *p, int units)
 {
     const struct tile *best = &tiles[0];
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
-        const int64_t cycles = cycles_of(&tiles[i], s, units);
+        const int64_t cycles = cycles_of(&tiles[i], p, units);
         if (cycles < least) {
             least = cycles;
             best = &tiles[i];
@@ -51,44 +58,65 @@ static const struct tile *best_tile(const struct size *s, int units)
 
 /* ---- the launch ---- */
 
-/* Boxes of so many rows and columns have at most 128 bytes in a row: the swizzle that their width
- * allows. */
-static int32_t describe(const struct launcher *at, const struct matrix *x, int64_t rows,
-                        int64_t cols, int box_rows, int box_cols, struct tensor_map *map)
+static int element_of(int32_t type)
 {
-    const int bytes = x->type == HW_F32 ? 4 : 2;
+    return type == HW_F32 ? TENSOR_F32 : type == HW_F16 ? TENSOR_F16 : TENSOR_BF16;
+}
+
+/* Boxes of a or b, whose rows are as wide as the widest swizzle. */
+static int32_t describe_operand(const struct launcher *at, const struct product *p,
+                                const struct matrix *x, int64_t rows, int box_rows,
+                                struct tensor_map *map)
+{
     const struct box box = {
-        .type = x->type == HW_F32   ? TENSOR_F32
-                : x->type == HW_F16 ? TENSOR_F16
-                                    : TENSOR_BF16,
+        .type = p->type == HW_F32 ? TENSOR_TF32 : element_of(p->type),
         .rows = rows,
-        .cols = cols,
+        .cols = p->size.k,
         .stride = x->stride,
         .box_rows = box_rows,
-        .box_cols = box_cols,
-        .swizzle = box_cols * bytes == 128 ? SWIZZLE_128 : SWIZZLE_64,
+        .box_cols = WGMMA_STEP(p->type),
+        .swizzle = SWIZZLE_128,
     };
     return describe_box(at, x->address, &box, map);
+}
+
+static int32_t describe_c(const struct launcher *at, const struct product *p,
+                          struct tensor_map *map)
+{
+    const struct box box = {
+        .type = element_of(p->c.type),
+        .rows = p->size.m,
+        .cols = p->size.n,
+        .stride = p->c.stride,
+        .box_rows = WGMMA_STORE_ROWS,
+        .box_cols = WGMMA_STORE_COLS,
+        .swizzle = p->c.type == HW_F32 ? SWIZZLE_128 : SWIZZLE_64,
+    };
+    return describe_box(at, p->c.address, &box, map);
 }
 
 static int32_t describe_all(const struct launcher *at, const struct product *p,
                             const struct tile *tile, struct wgmma_args *args)
 {
     const struct size *s = &p->size;
-    int32_t status = describe(at, &p->a, s->m, s->k, args->a_rows, WGMMA_STEP, &args->a);
+    int32_t status = describe_operand(at, p, &p->a, s->m, args->a_rows, &args->a);
     if (!status)
-        status = describe(at, &p->b, s->n, s->k, tile->cols, WGMMA_STEP, &args->b);
+        status = describe_operand(at, p, &p->b, s->n, tile->cols, &args->b);
     if (!status)
-        status = describe(at, &p->c, s->m, s->n, WGMMA_STORE_ROWS, WGMMA_STORE_COLS,
-                          &args->c);
+        status = describe_c(at, p, &args->c);
     return status;
+}
+
+static enum tuned kernel_of(const struct tile *tile, int32_t type)
+{
+    return type == HW_F32 ? tile->tf32 : type == HW_F16 ? tile->f16 : tile->bf16;
 }
 
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
     enum { BAND_ROWS = 2048 };
     const struct size *s = &p->size;
-    const struct tile *tile = best_tile(s, at->device->units);
+    const struct tile *tile = best_tile(p, at->device->units);
     const int64_t groups = pieces(s->m, tile->rows) * pieces(s->n, tile->cols);
     struct wgmma_args args = {
         .bias = p->bias,
@@ -107,7 +135,7 @@ static int32_t multiply(const struct launcher *at, const struct product *p)
     return launch_kernel(
         at,
         &(struct launch){
-            .kernel = p->type == HW_F16 ? tile->f16 : tile->bf16,
+            .kernel = kernel_of(tile, p->type),
             .groups = { (unsigned)smaller(groups, at->device->units), 1, 1 },
             .threads = (unsigned)WGMMA_THREADS(tile->rows),
             .shared = (unsigned)WGMMA_SHARED(tile->rows, tile->cols, tile->steps),
@@ -115,10 +143,16 @@ static int32_t multiply(const struct launcher *at, const struct product *p)
         &args);
 }
 
+/* Beside b of f32, products are in TF32, which only HW_PRECISION allows; else in 16 bits. */
+static int32_t type_of(const struct hw_matmul *op)
+{
+    return op->b.dtype == HW_F32 ? HW_F32 : HW_NONE;
+}
+
 static int32_t launch_wgmma(const struct launcher *at, const struct plan *plan,
                             const void *args)
 {
-    return launch_product(at, plan, args, 0, multiply);
+    return launch_product(at, plan, args, type_of(args), multiply);
 }
 
 kernel_plan_fn plan_matmul_wgmma;
@@ -126,5 +160,5 @@ const char *plan_matmul_wgmma(struct plan *plan, const struct kernel_row *row,
                               const void *args)
 {
     plan->launch = launch_wgmma;
-    return plan_product(plan, row, args, 0);
+    return plan_product(plan, row, args, row->needs & HALVES ? type_of(args) : HW_NONE);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* c = a . b^T + bias for many rows of a: prefill. It aims at the matrix units of compute capability
- * 9.0 (wgmma), which multiply f16 or bf16 out of shared memory and add in f32.
+ * 9.0 (wgmma), which multiply f16, bf16 or TF32 out of shared memory and add in f32. TF32 is f32
+ * with 11 significant bits instead of 24. The matrix units just cut off the others, so that sums
+ * would be too small: the copies round to the nearest before, because their maps say TF32.
  *
  * A group computes one tile of c after the other. One thread of its first warpgroup keeps a ring of
  * steps along k filled (TMA); each of the other warpgroups multiplies 64 rows of the tile. A warp
@@ -8,7 +10,7 @@
  * Where c is smaller than a tile, copies fill with zeros what is outside of b, and write nothing
  * outside of c; rows outside of a are whatever was in shared memory.
  *
- * matmul_convert.cu makes 16 bits of other types first.
+ * matmul_convert.cu converts other types first.
  *
  * docs/cuda-kernels.md has what it reaches on an H200. */
 #include "dialect/cuda.h"
@@ -57,25 +59,26 @@ FUNC void box_stores_wait()
 #define S4(i)  "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 #define S16(i) S4(i), S4(i + 4), S4(i + 8), S4(i + 12)
 
-/* sum = a . b^T + (add ? sum : 0), 64 rows, COLS columns and 16 of k, by the descriptors of a and
- * b in shared memory. */
+/* sum = a . b^T + (add ? sum : 0), 64 rows, COLS columns and WGMMA_UNIT bytes along k, by the
+ * descriptors of a and b in shared memory. */
 template <int TYPE, int COLS> struct matrix_unit;
 
-#define MATRIX_UNIT(TYPE, type, COLS, a_, b_, add_, registers, ...)                        \
+#define MATRIX_UNIT(TYPE, depth, type, flags, COLS, a_, b_, add_, registers, ...)          \
     template <> struct matrix_unit<STORAGE_##TYPE, COLS> {                                 \
         FUNC void multiply(float *sum, u64 a, u64 b, int add)                              \
         {                                                                                  \
             asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #add_ ", 0;\n"                 \
-                         "wgmma.mma_async.sync.aligned.m64n" #COLS "k16.f32." #type        \
-                         "." #type " {" registers "}, %" #a_ ", %" #b_                     \
-                         ", p, 1, 1, 0, 0; }"                                              \
+                         "wgmma.mma_async.sync.aligned.m64n" #COLS "k" #depth ".f32."      \
+                         #type "." #type " {" registers "}, %" #a_ ", %" #b_               \
+                         ", p, " flags "; }"                                               \
                          : __VA_ARGS__                                                     \
                          : "l"(a), "l"(b), "r"(add));                                      \
         }                                                                                  \
     };
 #define MATRIX_UNITS(...)                                                                  \
-    MATRIX_UNIT(F16, f16, __VA_ARGS__)                                                     \
-    MATRIX_UNIT(BF16, bf16, __VA_ARGS__)
+    MATRIX_UNIT(F16, 16, f16, "1, 1, 0, 0", __VA_ARGS__)                                   \
+    MATRIX_UNIT(BF16, 16, bf16, "1, 1, 0, 0", __VA_ARGS__)                                 \
+    MATRIX_UNIT(F32, 8, tf32, "1, 1", __VA_ARGS__)
 /* clang-format off */
 MATRIX_UNITS(32, 16, 17, 18, R0, S16(0))
 MATRIX_UNITS(64, 32, 33, 34, R0 "," R1, S16(0), S16(16))
@@ -125,7 +128,7 @@ FUNC struct corner corner_inside(const struct wgmma_args *s, const struct group 
     return at;
 }
 
-template <int ROWS, int COLS, int STEPS>
+template <int TYPE, int ROWS, int COLS, int STEPS>
 FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
 {
     struct turn turn = { 0, 1 };
@@ -136,8 +139,8 @@ FUNC void load_tiles(const struct wgmma_args *s, const struct group *g)
             const u32 full = g->full + turn.step * 8;
             wait_for(g->empty + turn.step * 8, turn.phase);
             expect_bytes(full, WGMMA_STEP_BYTES(s->a_rows, COLS));
-            box_load(a, &s->a, i * WGMMA_STEP, at.row, full);
-            box_load(a + ROWS * WGMMA_STEP * 2, &s->b, i * WGMMA_STEP, at.col, full);
+            box_load(a, &s->a, i * WGMMA_STEP(TYPE), at.row, full);
+            box_load(a + ROWS * WGMMA_ROW, &s->b, i * WGMMA_STEP(TYPE), at.col, full);
             next<STEPS>(&turn);
         }
     }
@@ -153,11 +156,12 @@ FUNC void multiply_tile(float *sum, const struct group *g, struct turn *turn, u3
     for (int i = 0; i < g->steps; i++) {
         const u32 step = g->ring + turn->step * WGMMA_STEP_BYTES(ROWS, COLS);
         const u64 a = box_descriptor(step + offset);
-        const u64 b = box_descriptor(step + ROWS * WGMMA_STEP * 2);
+        const u64 b = box_descriptor(step + ROWS * WGMMA_ROW);
         wait_for(g->full + turn->step * 8, turn->phase);
         products_begin();
-        UNROLL for (int k = 0; k < WGMMA_STEP / 16; k++)
-            matrix_unit<TYPE, COLS>::multiply(sum, a + 2 * k, b + 2 * k, (i | k) != 0);
+        UNROLL for (int k = 0; k < WGMMA_ROW / WGMMA_UNIT; k++)
+            matrix_unit<TYPE, COLS>::multiply(sum, a + k * WGMMA_UNIT / 16,
+                                              b + k * WGMMA_UNIT / 16, (i | k) != 0);
         products_commit();
         products_wait<1>();
         if (before >= 0 && arrives)
@@ -267,7 +271,7 @@ FUNC void compute_tiles(const struct wgmma_args *s, const struct group *g)
     int used = 0;
     for (int tile = group_id(); tile < g->tiles.down * g->tiles.across; tile += group_count()) {
         struct corner at = corner_inside<ROWS, COLS>(s, g, tile);
-        multiply_tile<TYPE, ROWS, COLS, STEPS>(sum, g, &turn, warpgroup * 64 * WGMMA_STEP * 2,
+        multiply_tile<TYPE, ROWS, COLS, STEPS>(sum, g, &turn, warpgroup * 64 * WGMMA_ROW,
                                                thread % 128 == 0);
         at.row += warp * WGMMA_STORE_ROWS;
         store_rows<COLS>(s, sum, at, stores, &used);
@@ -284,7 +288,7 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
     g.stores = g.ring + STEPS * WGMMA_STEP_BYTES(ROWS, COLS);
     g.full = g.stores + ROWS / 16 * 2 * WGMMA_STORE_BYTES;
     g.empty = g.full + STEPS * 8;
-    g.steps = (s->k + WGMMA_STEP - 1) / WGMMA_STEP;
+    g.steps = (s->k + WGMMA_STEP(TYPE) - 1) / WGMMA_STEP(TYPE);
     g.tiles = tiling_of<ROWS, COLS>(s->m, s->n, s->band);
     if (local_id() == 0) {
         map_prefetch(&s->a);
@@ -302,7 +306,7 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
         if (ROWS == 128)
             asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (local_id() == 0)
-            load_tiles<ROWS, COLS, STEPS>(s, &g);
+            load_tiles<TYPE, ROWS, COLS, STEPS>(s, &g);
     } else {
         if (ROWS == 128)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
@@ -319,6 +323,7 @@ template <int TYPE, int ROWS, int COLS, int STEPS> FUNC void matmul(const struct
     }
 #define X(rows, cols, steps)                                                               \
     KERNEL_OF(F16, f16, rows, cols, steps)                                                 \
-    KERNEL_OF(BF16, bf16, rows, cols, steps)
+    KERNEL_OF(BF16, bf16, rows, cols, steps)                                               \
+    KERNEL_OF(F32, tf32, rows, cols, steps)
 WGMMA_TILES(X)
 #undef X

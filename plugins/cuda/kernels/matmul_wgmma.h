@@ -17,15 +17,19 @@
     X(64, 32, 16)
 
 enum {
-    WGMMA_STEP = 64,       /* numbers along k in a step: 128 bytes of each row */
+    WGMMA_ROW = 128,       /* bytes of a row of a or b in a step along k, */
+    WGMMA_UNIT = 32,       /* and those that the matrix units multiply at a time */
     WGMMA_STORE_ROWS = 16, /* of c, that a warp stores at once */
     WGMMA_STORE_COLS = 32
 };
 
+/* Numbers of a row in a step, by the storage type of a and b: f32 becomes TF32. */
+#define WGMMA_STEP(type) (WGMMA_ROW / ((type) == STORAGE_F32 ? 4 : 2))
+
 /* Of a group: threads, a warpgroup for each 64 rows and one that loads; bytes of shared memory,
  * which are the ring, two places for each warp to store f32 from, two barriers for each step. */
 #define WGMMA_THREADS(rows)          (((rows) / 64 + 1) * 128)
-#define WGMMA_STEP_BYTES(rows, cols) (((rows) + (cols)) * WGMMA_STEP * 2)
+#define WGMMA_STEP_BYTES(rows, cols) (((rows) + (cols)) * WGMMA_ROW)
 #define WGMMA_STORE_BYTES            (WGMMA_STORE_ROWS * WGMMA_STORE_COLS * 4)
 #define WGMMA_SHARED(rows, cols, steps)                                                    \
     ((steps) * (WGMMA_STEP_BYTES(rows, cols) + 16) + (rows) / 16 * 2 * WGMMA_STORE_BYTES)

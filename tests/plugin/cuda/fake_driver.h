@@ -18,8 +18,9 @@ struct fake_launch {
     void *const *arguments;
 };
 
-/* What the stand-in's maps of tensors have: the address, and the bytes of a row. */
-enum { FAKE_MAP_ADDRESS, FAKE_MAP_ROW_BYTES };
+/* What the stand-in's maps of tensors have: the address, the bytes of a row, and the type of the
+ * elements: TENSOR_F16 .. */
+enum { FAKE_MAP_ADDRESS, FAKE_MAP_ROW_BYTES, FAKE_MAP_TYPE };
 
 /* Calls `seen` at each launch, on the thread that launches; NULL: no more. */
 void fake_driver_watch(void (*seen)(const struct fake_launch *launch));

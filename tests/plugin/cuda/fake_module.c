@@ -312,5 +312,6 @@ int fake_tensor_map_encode(struct tensor_map *map, int type, uint32_t rank, void
     memset(map, 0, sizeof *map);
     map->opaque[FAKE_MAP_ADDRESS] = (uint64_t)(uintptr_t)address;
     map->opaque[FAKE_MAP_ROW_BYTES] = extents[0] * bytes;
+    map->opaque[FAKE_MAP_TYPE] = (uint64_t)type;
     return SUCCESS;
 }

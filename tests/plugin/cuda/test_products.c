@@ -102,6 +102,10 @@ static void precision_type_and_rows_choose_the_kernel(void **state)
         { "fp32", HW_Q4_K, GEMV_TOKENS + 1, "convert_f32 f32_" },
         { "fp16", HW_Q8_0, 1, "gemv_q8_0" },
         { "fp16", HW_BF16, 2, "convert_round_bf16 wgmma_bf16_" },
+        { "fp32", HW_F32, 65, "f32_" },
+        { "fp16", HW_F32, 1, "gemv_f32" },
+        { "fp16", HW_F32, 2, "wgmma_tf32_" },
+        { "int8", HW_F32, 65, "wgmma_tf32_" },
         { "int8", HW_F16, 1, "gemv_f16" },
         { "int8", HW_Q8_0, 1, "gemv_int8_q8_0" },
         { "int8", HW_Q8_0, 2, "gemv_int8_few_q8_0" },
@@ -140,6 +144,9 @@ static void a_becomes_the_type_of_the_products(void **state)
         { HW_BF16, HW_BF16, "wgmma_bf16_" },
         { HW_F16, HW_BF16, "convert_round_bf16 wgmma_bf16_" },
         { HW_BF16, HW_F16, "convert_round_f16 wgmma_f16_" },
+        { HW_F32, HW_F32, "wgmma_tf32_" },
+        { HW_F16, HW_F32, "convert_f32 wgmma_tf32_" },
+        { HW_BF16, HW_F32, "convert_f32 wgmma_tf32_" },
         { HW_F16, HW_Q4_K, "convert_round_mixed blocks_q4_K_" },
         { HW_BF16, HW_Q4_K, "convert_round_mixed blocks_q4_K_" },
     };
@@ -414,6 +421,39 @@ static void blocks_are_divided_among_all_groups(void **state)
                 divides(dtypes[type], rows[i], ns[j]);
 }
 
+/* The copy engine rounds f32 to TF32 if maps of a and b say so: the matrix units would cut off what
+ * TF32 does not have. c is f32 all the same. */
+static void copies_round_f32_to_tf32(void **state)
+{
+    static const struct {
+        int32_t b;
+        int operands;
+    } cases[] = { { HW_F32, TENSOR_TF32 },
+                  { HW_F16, TENSOR_F16 },
+                  { HW_BF16, TENSOR_BF16 } };
+    open_rounding(state, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct hw_matmul op = product(cases[i].b, 65);
+        count = 0;
+        ok(hw_matmul(queue, &op));
+        const struct wgmma_args *args = &seen[count - 1].wgmma;
+        assert_int_equal(args->a.opaque[FAKE_MAP_TYPE], cases[i].operands);
+        assert_int_equal(args->b.opaque[FAKE_MAP_TYPE], cases[i].operands);
+        assert_int_equal(args->c.opaque[FAKE_MAP_TYPE], TENSOR_F32);
+    }
+}
+
+/* Products that the copy engine cannot read are exact, at any precision. */
+static void f32_that_is_not_aligned_stays_f32(void **state)
+{
+    open_rounding(state, NULL);
+    struct hw_matmul op = product(HW_F32, 65);
+    op.a.offset = 4;
+    op.a.extent[1] = op.b.extent[1] = COLS - 4;
+    ok(hw_matmul(queue, &op));
+    launched("matmul");
+}
+
 /* Blocks that the kernel does not take are converted. */
 static void blocks_need_whole_cells_and_aligned_rows(void **state)
 {
@@ -483,6 +523,8 @@ int main(void)
         TEST(tiles_need_whole_cells_and_room),
         TEST(every_launch_of_tiles_has_rings),
         TEST(blocks_are_divided_among_all_groups),
+        TEST(copies_round_f32_to_tf32),
+        TEST(f32_that_is_not_aligned_stays_f32),
         TEST(blocks_need_whole_cells_and_aligned_rows),
         TEST(blocks_of_a_view_are_whole_words),
         TEST(blocks_of_one_row_are_left_to_others),

@@ -15,6 +15,7 @@
 #include "kernels/matmul_gemv.h"
 #include "kernels/matmul_ring.h"
 #include "kernels/matmul_tiles.h"
+#include "kernels/matmul_wgmma.h"
 #include "objects.h"
 
 #include <hw/hw.h>
@@ -49,6 +50,7 @@ static struct seen {
     struct ring_args ring;        /* mma_... */
     struct tiles_args tiles;      /* tiles_... */
     struct blocks_args blocks;    /* blocks_... */
+    struct wgmma_args wgmma;      /* wgmma_... */
 } seen[MOST_LAUNCHES];
 
 static inline void see(const struct fake_launch *launch)
@@ -75,6 +77,8 @@ static inline void see(const struct fake_launch *launch)
         memcpy(&s->tiles, launch->arguments[0], sizeof s->tiles);
     if (!strncmp(launch->kernel, "blocks_", 7))
         memcpy(&s->blocks, launch->arguments[0], sizeof s->blocks);
+    if (!strncmp(launch->kernel, "wgmma_", 6))
+        memcpy(&s->wgmma, launch->arguments[0], sizeof s->wgmma);
 }
 
 /* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
