@@ -70,27 +70,37 @@ int32_t reference(uint32_t op, const void *args)
     return ok ? HW_OK : HW_NO_MEMORY;
 }
 
-int32_t reference_of(uint32_t op, const void *args, struct hw_tensor *field,
-                     void (*change)(float *x, int64_t count, int64_t cols))
+bool change_copy(struct hw_tensor *tensor, change_fn *change, float **numbers)
 {
-    const struct hw_tensor was = *field;
+    const struct hw_tensor was = *tensor;
     const int64_t count = storage_count(&was);
+    *numbers = NULL;
     if (was.dtype != HW_F32 || count == 0)
-        return reference(op, args);
+        return true;
     float *copy = malloc((size_t)count * sizeof *copy);
     if (!copy)
-        return HW_NO_MEMORY;
+        return false;
     storage_gather(&was, hw_tensor_address(&was), (unsigned char *)copy);
     change(copy, count, was.extent[was.rank - 1]);
-    *field = (struct hw_tensor){ .data = copy, .dtype = HW_F32, .rank = was.rank };
+    *tensor = (struct hw_tensor){ .data = copy, .dtype = HW_F32, .rank = was.rank };
     int64_t step = sizeof *copy;
     for (int32_t axis = was.rank - 1; axis >= 0; axis--) {
-        field->extent[axis] = was.extent[axis];
-        field->stride[axis] = step;
+        tensor->extent[axis] = was.extent[axis];
+        tensor->stride[axis] = step;
         step *= was.extent[axis];
     }
+    *numbers = copy;
+    return true;
+}
+
+int32_t reference_of(uint32_t op, const void *args, struct hw_tensor *field,
+                     change_fn *change)
+{
+    float *numbers;
+    if (!change_copy(field, change, &numbers))
+        return HW_NO_MEMORY;
     const int32_t status = reference(op, args);
-    free(copy);
+    free(numbers);
     return status;
 }
 

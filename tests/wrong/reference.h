@@ -16,10 +16,14 @@
 /* Computes the op, all of whose operands are host addresses; `args` is its struct. */
 int32_t reference(uint32_t op, const void *args);
 
-/* The same, after `change` has changed a tensor of `args`, if it is f32: `count` numbers in rows of
- * `cols`. */
+/* Changes `count` numbers in rows of `cols`. */
+typedef void change_fn(float *x, int64_t count, int64_t cols);
+/* Makes a tensor of f32 one of numbers that `change` has changed. Returns false without memory;
+ * the caller frees `*numbers`. */
+bool change_copy(struct hw_tensor *tensor, change_fn *change, float **numbers);
+/* Computes the op after that has been done to a tensor of `args`. */
 int32_t reference_of(uint32_t op, const void *args, struct hw_tensor *field,
-                     void (*change)(float *x, int64_t count, int64_t cols));
+                     change_fn *change);
 /* Makes 32 neighbours integers of at most `most` times a scale. */
 void round_to_codes(float *values, int64_t count, int most);
 
