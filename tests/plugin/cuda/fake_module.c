@@ -264,7 +264,7 @@ int fake_launch_ex(const struct launch_config *config, void *handle, void **argu
 
 static uint64_t bytes_of_element(int type)
 {
-    return type == TENSOR_U32 || type == TENSOR_F32 ? 4 : 2;
+    return type == TENSOR_F16 || type == TENSOR_BF16 ? 2 : 4;
 }
 
 /* Rows, and all beyond them, are apart. */
