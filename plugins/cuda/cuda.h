@@ -288,7 +288,8 @@ struct plugin {
     struct driver cuda;
     int supported;            /* the newest CUDA that the driver supports: 13000 */
     char version[24];         /* the same: "CUDA 13.0" */
-    bool machine_code;        /* the driver loads that of this build's kernels */
+    bool machine_code;        /* the driver loads that of this build's tuned kernels */
+    bool translated_code;     /* and of its portable ones, as ptxas translated them */
     int device[MOST_DEVICES]; /* those that are new enough */
     int32_t devices;
     pthread_mutex_t lock;  /* of nvrtc, until it is loaded */

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 # The images in plugins/cuda/images: the kernels compiled, for a build without the compilers. Each PTX begins with the
 # compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same. A build
-# with that compiler takes a cubin from there, too: to make it again would take minutes, and give the same.
+# with compilers takes a cubin from there, too: to make it again would take minutes, and it was measured.
 #   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv.sm_90a"
+#   images.sh sources             prints the names of the files of which those are
 #   images.sh stale               succeeds if images were made from other sources than these, and prints their names
 #   images.sh compile COMPILER COMMAND...  compiles a cubin, or takes that of images; fails where ptxas lets the matrix
 #                                 units wait for each other (C75xx)
-#   images.sh write DIR FILE...   writes the images that a build made to DIR, PTX without comments
+#   images.sh write DIR FILE...   writes the images that a build made to DIR, PTX without comments; cubins by CUDA 12
+#                                 alone, which drivers from 525 on load, those of CUDA 13 only from 580 on
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -30,6 +32,12 @@ hash()
     else
         (portable) | ${CC:-cc} -E -P -x c -
     fi | tr -d '[:space:]' | sha256sum | cut -d ' ' -f 1
+}
+
+sources()
+{
+    find "$root/kernels" "$root/plugins/cuda" -name images -prune -o -name '*.[ch]' -print -o -name '*.cu' -print \
+        -o -name kernels.def -print
 }
 
 stale()
@@ -84,6 +92,12 @@ header()
     echo "// sources: $(hash "$1")"
 }
 
+refuse()
+{
+    echo "images.sh: $1: the images are made by NVRTC 12.8 or later of CUDA 12, not by $CUBIN_COMPILER: install it" \
+        "(for example Python's nvidia-cuda-nvrtc-cu12), and configure the build with -Dnvrtc=enabled" >&2
+}
+
 # The build sets PTX_COMPILER and CUBIN_COMPILER: a line of what their --version prints, and for cubins the options. An
 # image whose sources have not changed is left as it is.
 write()
@@ -101,7 +115,8 @@ write()
             } >"$to/$name"
             ;;
         *.cubin)
-            ! made "$to/$image.txt" "$image" "$CUBIN_COMPILER" || continue
+            ! made "$to/$image.txt" "$image" any || continue
+            case $CUBIN_COMPILER in "NVRTC 12."*) ;; *) refuse "$image" && return 1 ;; esac
             cp "$file" "$to/$name"
             chmod 644 "$to/$name"
             header "$image" "$CUBIN_COMPILER" >"$to/$image.txt"

@@ -68,16 +68,10 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 
 /* ---- modules ---- */
 
-/* How well an image of `arch`, "sm_80", suits a device; 0: not at all. Machine code runs on a later
- * device of the same generation, that of "sm_90a" on 9.0 alone, but not with a driver that is older
- * than it; PTX runs on any, but has to be translated. */
-static long suits(const char *arch, const struct device *device)
+/* How well machine code of `arch`, "sm_80", suits a device; 0: not at all. It runs on a later
+ * device of the same generation, that of "sm_90a" on 9.0 alone. */
+static long suits(const char *arch, int capability)
 {
-    const int capability = device->capability;
-    if (!strcmp(arch, "ptx"))
-        return 1;
-    if (!device->plugin->machine_code)
-        return 0;
     char *end;
     const long is = strtol(arch + strlen("sm_"), &end, 10);
     if (*end == 'a')
@@ -85,16 +79,23 @@ static long suits(const char *arch, const struct device *device)
     return is / 10 == capability / 10 && is <= capability ? is : 0;
 }
 
+/* Drivers load no machine code that is newer than they. PTX runs on any device, but the driver
+ * has to translate it. */
 static const struct embedded *image_of(const struct device *device, int number)
 {
     const struct embedded *best = NULL;
     const size_t length = strlen(image_names[number]);
+    const bool loads = number < FORM_COUNT ? device->plugin->translated_code
+                                           : device->plugin->machine_code;
     long most = 0;
     for (const struct embedded *image = cuda_images; image->name; image++) {
         if (strncmp(image->name, image_names[number], length) != 0 ||
             image->name[length] != '.')
             continue;
-        const long how = suits(image->name + length + 1, device);
+        const char *arch = image->name + length + 1;
+        const long how = !strcmp(arch, "ptx") ? 1
+                         : loads              ? suits(arch, device->capability)
+                                              : 0;
         if (how > most) {
             most = how;
             best = image;

@@ -14,19 +14,28 @@ import shlex
 import subprocess
 import sys
 
-# What the loader finds, the toolkit, and packages for Python (nvidia-cuda-nvrtc).
-NAMES = ["libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"]
-PACKAGES = ["nvidia/*/lib/libnvrtc.so.13", "nvidia/*/lib/libnvrtc.so.12"]
+# What the loader finds, packages for Python (nvidia-cuda-nvrtc-cu12), and the toolkit. Machine code by CUDA 12 suits
+# older drivers, but before 12.8 it does not know all the architectures.
+NAMES = ["libnvrtc.so.12", "nvidia/*/lib/libnvrtc.so.12", "libnvrtc.so.13", "nvidia/*/lib/libnvrtc.so.13",
+         "/usr/local/cuda/lib64/libnvrtc.so"]
+NEWEST = "compute_120"
+
+
+def libraries():
+    for name in NAMES:
+        packaged = [path for place in sys.path for path in glob.glob(os.path.join(place, name))]
+        for path in packaged if "*" in name else [name]:
+            try:
+                yield ctypes.CDLL(path)
+            except OSError:
+                pass
 
 
 def load():
-    packaged = [path for name in PACKAGES for place in sys.path for path in glob.glob(os.path.join(place, name))]
-    for name in NAMES + packaged:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            pass
-    sys.exit("NVRTC (libnvrtc.so) is not installed")
+    found = list(libraries())
+    if not found:
+        sys.exit("NVRTC (libnvrtc.so) is not installed")
+    return next((nvrtc for nvrtc in found if NEWEST in architectures(nvrtc)), found[0])
 
 
 def check(nvrtc, result, what):

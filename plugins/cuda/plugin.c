@@ -66,6 +66,7 @@ static int32_t start(struct plugin *plugin)
     snprintf(plugin->version, sizeof plugin->version, "CUDA %d.%d",
              plugin->supported / 1000, plugin->supported % 1000 / 10);
     plugin->machine_code = plugin->supported / 1000 >= MACHINE_CODE_CUDA / 1000;
+    plugin->translated_code = plugin->supported / 1000 >= TRANSLATED_CODE_CUDA / 1000;
     return devices_find(plugin);
 }
 

@@ -63,6 +63,19 @@ compiled()
     run ! compiled rows.sm_90a "$compiler"
 }
 
+@test "all cubins are by CUDA 12, which older drivers load, and no other is written" {
+    for text in plugins/cuda/images/*.txt; do
+        grep -q '^// compiler: NVRTC 12\.' "$text" || { echo "$text: $(sed -n 3p "$text")" && false; }
+    done
+    local to=$BATS_TEST_TMPDIR/images cubin=plugins/cuda/images/rows.sm_90a.cubin
+    mkdir "$to"
+    run -1 env CUBIN_COMPILER='Build cuda_13.0.r13.0 -O3' plugins/cuda/images.sh write "$to" "$cubin"
+    [[ $output == *'rows.sm_90a: the images are made by NVRTC 12.8 or later of CUDA 12, not by Build cuda_13.0'* ]]
+    [ -z "$(ls "$to")" ]
+    CUBIN_COMPILER='NVRTC 12.9' plugins/cuda/images.sh write "$to" "$cubin"
+    cmp plugins/cuda/images/rows.sm_90a.txt "$to/rows.sm_90a.txt"
+}
+
 @test "the compiler makes the same images" {
     [ -n "${PTX_COMPILER-}" ] || skip "not applicable: this build compiles no PTX with clang"
     grep -qxF "// compiler: $PTX_COMPILER" plugins/cuda/images/mixed.ptx ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_driver.c - a driver that is older than the machine code of the kernels, which it refuses:
- * $OLDER is its version of CUDA. */
+/* test_driver.c - drivers of other versions of CUDA than that of the kernels' machine code: $OLDER,
+ * which refuses it, and $OLDEST, the first that loads that of the tuned kernels. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "tuned.h"
 
@@ -13,16 +13,28 @@ static void hear(void *user, int32_t level, const char *line)
                 strstr(line, "is older than the kernels' machine code");
 }
 
-static int open_older(void **state)
+static void open_on(const char *cuda)
 {
-    (void)state;
-    setenv("STANDIN_CUDA", getenv("OLDER"), 1);
+    setenv("STANDIN_CUDA", cuda, 1);
     warnings = 0;
     open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
                                     .backends = "cuda",
                                     .fallback = "error",
                                     .precision = "int8",
                                     .log_fn = hear });
+}
+
+static int open_older(void **state)
+{
+    (void)state;
+    open_on(getenv("OLDER"));
+    return 0;
+}
+
+static int open_oldest(void **state)
+{
+    (void)state;
+    open_on(getenv("OLDEST"));
     return 0;
 }
 
@@ -74,6 +86,26 @@ static void a_tuned_row_says_what_it_needs(void **state)
     assert_non_null(strstr(hw_message(), "this device cannot run it, which needs sm_80;"));
 }
 
+/* Whatever compiler translated the portable ones: the stand-in refuses machine code of a later
+ * CUDA. */
+static void the_oldest_driver_runs_all_kernels(void **state)
+{
+    static const struct hw_queue_options portable = { .size = sizeof portable,
+                                                      .kernel = "silu" };
+    const struct hw_tensor x = tensor(hopper, 0, HW_F32, 64, COLS);
+    const struct hw_silu op = { .x = x, .y = x };
+    struct hw_queue *other;
+    (void)state;
+    assert_int_equal(warnings, 0);
+    ok(hw_silu(queue, &op));
+    launched("rows_silu");
+    ok(hw_queue_open(hopper, &portable, &other));
+    ok(hw_silu(other, &op));
+    launched("silu_f32");
+    ok(hw_queue_wait(other));
+    hw_queue_close(other);
+}
+
 #define OLDER(name) cmocka_unit_test_setup_teardown(name, open_older, close_older)
 
 int main(void)
@@ -82,6 +114,8 @@ int main(void)
         OLDER(portable_kernels_are_launched),
         OLDER(a_device_with_tuned_kernels_warns_once),
         OLDER(a_tuned_row_says_what_it_needs),
+        cmocka_unit_test_setup_teardown(the_oldest_driver_runs_all_kernels, open_oldest,
+                                        close_older),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
