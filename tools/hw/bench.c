@@ -60,7 +60,8 @@ static const struct manual manual = {
         "                    products, and attention of Q queries and K keys with H heads that\n"
         "                    share G of D elements, in turns with another library on the device:\n"
         "                    cuBLASLt and cuDNN on cuda, CLBlast on opencl, OpenBLAS, BLIS and\n"
-        "                    oneDNN on cpu; an op's name stands for its usual shapes\n\n"
+        "                    oneDNN on cpu; an op's name stands for its usual shapes; with\n"
+        "                    HW_PRECISION=fp16, cuBLASLt multiplies f32 in TF32, too\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
@@ -76,6 +77,8 @@ static const struct manual manual = {
         "                                          one product, in int8\n"
         "  hw bench rival f16:512x4096x4096        one product, beside another library\n"
         "  hw bench rival bf16:1x4096x32/8x128     attention of one query, likewise\n"
+        "  HW_PRECISION=fp16 hw bench rival -d cuda:0 f32:4096x4096x4096\n"
+        "                                          a product of f32, in TF32 on both sides\n"
         "  HW_THREADS=1 taskset -c 1 hw bench rival -d cpu:0\n"
         "                                          one thread of the processor\n\n"
         "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",

@@ -134,6 +134,13 @@ static void close_duel(struct duel *d)
     free(d->random);
 }
 
+/* What the duels of a device have in common. */
+struct match {
+    const struct bench *bench;
+    struct hw_device *device;
+    const char *precision; /* HW_PRECISION in effect */
+};
+
 /* What a device's rivals are, and why some cannot be met. */
 struct rivals_met {
     int known, opened;
@@ -148,17 +155,19 @@ static void note_missing(struct rivals_met *met, const char *why)
 }
 
 /* The duels with one library. */
-static int meet_rival(const struct bench *bench, struct hw_device *device,
-                      const struct rival *rival, struct rivals_met *met)
+static int meet_rival(const struct match *match, const struct rival *rival,
+                      struct rivals_met *met)
 {
-    struct duel duel = { .rival = rival, .device = device };
+    struct duel duel = { .rival = rival,
+                         .device = match->device,
+                         .precision = match->precision };
     const char *why = open_duel(&duel);
     int status = 0;
     if (why)
         note_missing(met, why);
     for (int i = 0; i < MEASURED_OPS && !why; i++)
         if (measured_ops[i]->op == rival->op)
-            status = measure_all(bench, &duel, measured_ops[i]);
+            status = measure_all(match->bench, &duel, measured_ops[i]);
     met->known++;
     met->opened += !why;
     close_duel(&duel);
@@ -166,34 +175,34 @@ static int meet_rival(const struct bench *bench, struct hw_device *device,
 }
 
 /* An op may have several rivals on a device: of these, some may be missing. */
-static int meet_rivals_of(const struct bench *bench, struct hw_device *device,
-                          const struct duel_op *what, struct rivals_met *all)
+static int meet_rivals_of(const struct match *match, const struct duel_op *what,
+                          struct rivals_met *all)
 {
     struct rivals_met met = { 0 };
     int status = 0;
     for (int i = 0; i < RIVALS && !status && !out_is_closed(); i++)
-        if (rivals[i]->op == what->op && computes_on(rivals[i], device))
-            status = meet_rival(bench, device, rivals[i], &met);
+        if (rivals[i]->op == what->op && computes_on(rivals[i], match->device))
+            status = meet_rival(match, rivals[i], &met);
     if (*met.missing)
         note_missing(all, met.missing);
     all->known += met.known;
     all->opened += met.opened;
-    if (met.opened || !bench->words[0])
+    if (met.opened || !match->bench->words[0])
         return status;
-    complain("rival: %s: %s: %s", hw_device_name(device), hw_op_name(what->op),
+    complain("rival: %s: %s: %s", hw_device_name(match->device), hw_op_name(what->op),
              met.known ? met.missing : "no other library is known for this device");
     return EXIT_FAILED;
 }
 
-static int meet_rivals(const struct bench *bench, struct hw_device *device)
+static int meet_rivals(const struct match *match)
 {
     struct rivals_met met = { 0 };
     int status = 0;
     for (int i = 0; i < MEASURED_OPS && !status && !out_is_closed(); i++)
-        if (is_asked_for(bench, measured_ops[i]))
-            status = meet_rivals_of(bench, device, measured_ops[i], &met);
+        if (is_asked_for(match->bench, measured_ops[i]))
+            status = meet_rivals_of(match, measured_ops[i], &met);
     if (!met.opened && !status) {
-        complain("rival: %s: %s", hw_device_name(device),
+        complain("rival: %s: %s", hw_device_name(match->device),
                  met.known ? met.missing : "no other library is known for this device");
         return EXIT_FAILED;
     }
@@ -205,14 +214,15 @@ static int meet_rivals(const struct bench *bench, struct hw_device *device)
 int measure_rival(const struct bench *bench)
 {
     const struct hw_options options = { .size = sizeof options, .fallback = "error" };
-    struct hw_device *device;
+    struct match match = { .bench = bench };
     struct report report;
     int status = EXIT_FAILED;
 
     if (!report_open_for(&report, bench->device, &options))
         return EXIT_FAILED;
-    if ((device = report_device(&report, bench->device)))
-        status = meet_rivals(bench, device);
+    match.precision = report_setting(&report, "HW_PRECISION");
+    if ((match.device = report_device(&report, bench->device)))
+        status = meet_rivals(&match);
     report_close(&report);
     return status;
 }

@@ -148,7 +148,7 @@ const char *duel_compare(struct duel *d, const float *ours, const float *theirs,
         squares += (double)ours[i] * ours[i];
     }
     o->difference = sqrt(errors / squares);
-    if (o->difference < 1e-2)
+    if (o->difference < d->bound)
         return NULL;
     snprintf(d->reason, sizeof d->reason,
              "the two results differ: by %.3g; the error of ours is %.3g, of theirs %.3g",

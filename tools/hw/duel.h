@@ -16,13 +16,15 @@ struct duel {
     void *self; /* the rival's */
     struct hw_device *device;
     struct hw_queue *queue;
+    const char *precision; /* HW_PRECISION in effect */
     struct hw_tensor workspace;
     float *random; /* of random_numbers() */
     void *state;   /* the op's own */
     /* Set by the op: submits `calls` calls of the op, of this way, to the queue. */
     const char *(*run)(struct duel *duel, int way);
     int calls;
-    int warm_up; /* runs, before those that count */
+    int warm_up;  /* runs, before those that count */
+    double bound; /* how far results may differ, as outcome.difference */
     char reason[400];
 };
 
@@ -64,7 +66,7 @@ const char *duel_read(struct duel *duel, const struct hw_tensor *matrix, float *
 /* Sets the fastest way of both: of ours from `first` on, of theirs below outcome->ways. One that
  * the library offers but does not compute is left out. */
 const char *duel_find_ways(struct duel *duel, int first, struct outcome *outcome);
-/* Sets `difference`; more than 1 % is a failure. Errors have been set. */
+/* Sets `difference`; more than duel->bound is a failure. Errors have been set. */
 const char *duel_compare(struct duel *duel, const float *ours, const float *theirs,
                          struct outcome *outcome, int64_t count);
 /* Sets the times of these ways. */

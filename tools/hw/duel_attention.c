@@ -292,18 +292,18 @@ static void report_outcome(const struct bench *bench, const struct attention *a,
     json_array_append_new(
         bench->results,
         json_pack(
-            "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:i, s:i, s:s, s:o, "
-            "s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-            "bench", "rival", "op", "attention", "type", hw_dtype_name(s->type), "queries",
-            (json_int_t)s->queries, "keys", (json_int_t)s->keys, "heads",
-            (json_int_t)s->heads, "kv_heads", (json_int_t)s->kv_heads, "size",
-            (json_int_t)s->size, "rival", d->rival->name(d->self), "rival_way", way.text,
-            "way", o->way, "ways", o->ways, "calls", d->calls, "unit", "us", "ours",
-            spread_json(o->ours), "theirs", spread_json(o->theirs), "speed", theirs / ours,
-            "gflop_per_s", flops / ours / 1e3, "rival_gflop_per_s", flops / theirs / 1e3,
-            "gb_per_s", bytes / ours / 1e3, "rival_gb_per_s", bytes / theirs / 1e3,
-            "difference", o->difference, "error", o->our_error, "rival_error",
-            o->their_error));
+            "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:i, s:i, s:s, "
+            "s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+            "bench", "rival", "op", "attention", "precision", d->precision, "type",
+            hw_dtype_name(s->type), "queries", (json_int_t)s->queries, "keys",
+            (json_int_t)s->keys, "heads", (json_int_t)s->heads, "kv_heads",
+            (json_int_t)s->kv_heads, "size", (json_int_t)s->size, "rival",
+            d->rival->name(d->self), "rival_way", way.text, "way", o->way, "ways", o->ways,
+            "calls", d->calls, "unit", "us", "ours", spread_json(o->ours), "theirs",
+            spread_json(o->theirs), "speed", theirs / ours, "gflop_per_s",
+            flops / ours / 1e3, "rival_gflop_per_s", flops / theirs / 1e3, "gb_per_s",
+            bytes / ours / 1e3, "rival_gb_per_s", bytes / theirs / 1e3, "difference",
+            o->difference, "error", o->our_error, "rival_error", o->their_error));
     if (out_is_text()) {
         char shape[64];
         snprintf(shape, sizeof shape, "%lldx%lldx%lld/%lldx%lld", (long long)s->queries,
@@ -320,11 +320,12 @@ static void report_outcome(const struct bench *bench, const struct attention *a,
 
 static void print_header(const struct duel *d)
 {
-    say("\nattention on %s beside %s, causal, a call of a graph of many: us, p10, p90\n"
+    say("\nattention on %s beside %s, precision %s, causal, a call of a graph of many: "
+        "us, p10, p90\n"
         "(queries x keys x heads / heads of keys x elements of a head)\n"
         "  %-28s %10s %8s %8s %10s %8s %8s %9s %7s %6s  %s\n",
-        hw_device_name(d->device), d->rival->name(d->self), "type, QxKxH/GxD", "ours",
-        "p10", "p90", "theirs", "p10", "p90", "GFLOP/s", "GB/s", "speed", "theirs");
+        hw_device_name(d->device), d->rival->name(d->self), d->precision, "type, QxKxH/GxD",
+        "ours", "p10", "p90", "theirs", "p10", "p90", "GFLOP/s", "GB/s", "speed", "theirs");
 }
 
 static const char *measure_word(const struct bench *bench, struct duel *d, const char *word)
@@ -335,6 +336,7 @@ static const char *measure_word(const struct bench *bench, struct duel *d, const
         return "out of memory";
     attention_read(word, &a->shape);
     a->duel = d;
+    d->bound = 1e-2; /* results of 16 bits, of which bf16 has 8 that count */
     d->state = a;
     d->run = run;
     d->calls = a->shape.queries == 1 ? MOST_CALLS : MOST_CALLS / 4;

@@ -59,7 +59,7 @@ static enum hw_status make_set(struct products *p, struct set *s)
 {
     const struct product *of = &p->product;
     const struct duel_matrix a = { of->type, of->m, of->k, .input = true };
-    const struct duel_matrix b = { of->type, of->n, of->k, .input = true };
+    const struct duel_matrix b = { of->type, of->n, of->k, .input = true, .from = 12345 };
     const struct duel_matrix c = { of->type, of->m, of->n, .input = false };
     s->op.transpose_b = 1;
     enum hw_status status = duel_make(p->duel, &a, &s->op.a, &s->operands.a);
@@ -158,6 +158,13 @@ static const char *compare_results(struct products *p, struct outcome *o)
 
 /* ---- the duel ---- */
 
+/* TF32 makes an error of 2.6e-4 on each side that takes it, if numbers are rounded to the nearest.
+ * In f32 it would be too much by far. Results of 16 bits are rounded themselves. */
+static double bound_of(const struct product *p)
+{
+    return p->type != HW_F32 ? 1e-2 : p->tf32 ? 1e-3 : 5e-5;
+}
+
 static const char *measure(struct products *p, struct outcome *o)
 {
     struct duel *d = p->duel;
@@ -183,16 +190,17 @@ static void report_outcome(const struct bench *bench, const struct products *pro
     const double ours = o->ours.median, theirs = o->theirs.median;
     json_array_append_new(
         bench->results,
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:o, "
-                  "s:f, s:f, s:f, s:f, s:f, s:f}",
-                  "bench", "rival", "op", "matmul", "type", hw_dtype_name(p->type), "m",
-                  (json_int_t)p->m, "n", (json_int_t)p->n, "k", (json_int_t)p->k, "rival",
-                  d->rival->name(d->self), "our_way", our_way.text, "rival_way", way.text,
-                  "way", o->way, "ways", o->ways, "unit", "us", "ours",
-                  spread_json(o->ours), "theirs", spread_json(o->theirs), "speed",
-                  theirs / ours, "gflop_per_s", flops / ours / 1e3, "rival_gflop_per_s",
-                  flops / theirs / 1e3, "difference", o->difference, "error", o->our_error,
-                  "rival_error", o->their_error));
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:o, "
+                  "s:o, s:f, s:f, s:f, s:f, s:f, s:f}",
+                  "bench", "rival", "op", "matmul", "precision", d->precision, "type",
+                  hw_dtype_name(p->type), "m", (json_int_t)p->m, "n", (json_int_t)p->n, "k",
+                  (json_int_t)p->k, "rival", d->rival->name(d->self), "our_way",
+                  our_way.text, "rival_way", way.text, "way", o->way, "ways", o->ways,
+                  "unit", "us", "ours", spread_json(o->ours), "theirs",
+                  spread_json(o->theirs), "speed", theirs / ours, "gflop_per_s",
+                  flops / ours / 1e3, "rival_gflop_per_s", flops / theirs / 1e3,
+                  "difference", o->difference, "error", o->our_error, "rival_error",
+                  o->their_error));
     if (out_is_text())
         say("  %-5s %6lldx%lldx%-8lld %10.2f %8.2f %8.2f %10.2f %8.2f %8.2f %9.0f "
             "%s%6.3f%s  %s; %s\n",
@@ -205,10 +213,11 @@ static void report_outcome(const struct bench *bench, const struct products *pro
 
 static void print_header(const struct duel *d)
 {
-    say("\nmatmul on %s beside %s, the best ways of both: us, p10, p90\n"
+    say("\nmatmul on %s beside %s, precision %s, the best ways of both: us, p10, p90\n"
         "  %-28s %10s %8s %8s %10s %8s %8s %9s %6s  %s\n",
-        hw_device_name(d->device), d->rival->name(d->self), "type, MxNxK", "ours", "p10",
-        "p90", "theirs", "p10", "p90", "GFLOP/s", "speed", "our way; theirs");
+        hw_device_name(d->device), d->rival->name(d->self), d->precision, "type, MxNxK",
+        "ours", "p10", "p90", "theirs", "p10", "p90", "GFLOP/s", "speed",
+        "our way; theirs");
 }
 
 static const char *measure_word(const struct bench *bench, struct duel *d, const char *word)
@@ -216,6 +225,9 @@ static const char *measure_word(const struct bench *bench, struct duel *d, const
     struct products products = { .duel = d };
     struct outcome outcome = { 0 };
     product_read(word, &products.product);
+    products.product.tf32 = products.product.type == HW_F32 &&
+                            strcmp(d->precision, "fp32") != 0;
+    d->bound = bound_of(&products.product);
     d->state = &products;
     d->run = multiply;
     d->calls = 1;

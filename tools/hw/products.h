@@ -12,6 +12,7 @@
 struct product {
     int32_t type; /* enum hw_dtype */
     int64_t m, n, k;
+    bool tf32; /* f32 may be rounded to TF32; product_read() leaves it false */
 };
 
 /* "bf16:4096x4096x4096": type, m, n, k, each from 1 to 2^20. */

@@ -195,6 +195,16 @@ void report_close(struct report *report)
     *report = (struct report){ 0 };
 }
 
+const char *report_setting(const struct report *report, const char *variable)
+{
+    json_t *setting;
+    size_t index;
+    json_array_foreach (json_object_get(report->explain, "settings"), index, setting)
+        if (!strcmp(text_of(setting, "variable"), variable))
+            return text_of(setting, "value");
+    return "";
+}
+
 const char *report_error(const struct report *report)
 {
     return json_string_value(json_object_get(report->explain, "open_error"));

@@ -38,6 +38,9 @@ bool is_plugin_file(const char *word);
  */
 bool report_read(struct report *report);
 
+/* The value in effect of a setting, by its variable: "HW_PRECISION". */
+const char *report_setting(const struct report *report, const char *variable);
+
 /* The error with which the context would not have opened without HW_OPEN_ANYWAY; NULL if
  * none. */
 const char *report_error(const struct report *report);

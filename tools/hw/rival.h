@@ -34,7 +34,8 @@ struct rival {
     void (*close)(void *self);
 
     /* Of products. `prepare` sets `ways` to the number of ways that the library has to compute a
-     * product, all of whose operands are of its type and contiguous: kernels. */
+     * product, all of whose operands are of its type and contiguous: kernels. They round f32 to
+     * TF32 if the product allows it and the library can, and then their names say so. */
     const char *(*prepare)(void *self, const struct product *product, int *ways);
     /* Submits what was prepared, to the queue. */
     const char *(*multiply)(void *self, int way, const struct rival_operands *operands);

@@ -54,7 +54,9 @@ struct cublaslt {
     void *stream, *workspace;
     void *handle, *product, *layout[3], *preference;
     struct heuristic way[WAYS];
-    char name[40];
+    int ways;
+    bool tf32;
+    char name[40], way_name[40];
 };
 
 static const char *open_library(struct cublaslt *s)
@@ -139,22 +141,33 @@ static const char *cublaslt_name(void *self)
 /* A matrix in this library's rows is one of columns there: c^T = b . a^T. */
 static const char *cublaslt_prepare(void *self, const struct product *p, int *ways)
 {
-    enum { F32 = 0, F16 = 2, BF16 = 14, IN_F32 = 68, TRANSPOSE_FIRST = 3 };
+    enum { F32 = 0, F16 = 2, BF16 = 14, TRANSPOSE_FIRST = 3 };
+    enum { IN_F32 = 68, IN_TF32 = 77 }; /* cublasComputeType_t */
     struct cublaslt *s = self;
     const int type = p->type == HW_F16 ? F16 : p->type == HW_BF16 ? BF16 : F32, yes = 1;
     const uint64_t m = (uint64_t)p->m, n = (uint64_t)p->n, k = (uint64_t)p->k;
     forget_product(s);
-    if (s->product_create(&s->product, IN_F32, F32) ||
+    s->tf32 = p->tf32;
+    if (s->product_create(&s->product, p->tf32 ? IN_TF32 : IN_F32, F32) ||
         s->product_set(s->product, TRANSPOSE_FIRST, &yes, sizeof yes) ||
         s->layout_create(&s->layout[0], type, k, n, p->k) ||
         s->layout_create(&s->layout[1], type, k, m, p->k) ||
         s->layout_create(&s->layout[2], type, n, m, p->n))
         return "the product cannot be described";
     if (s->heuristics(s->handle, s->product, s->layout[0], s->layout[1], s->layout[2],
-                      s->layout[2], s->preference, WAYS, s->way, ways) ||
-        *ways < 1)
+                      s->layout[2], s->preference, WAYS, s->way, &s->ways) ||
+        s->ways < 1)
         return "it has no way to compute this product";
+    *ways = s->ways;
     return NULL;
+}
+
+static const char *cublaslt_way(void *self, int way)
+{
+    struct cublaslt *s = self;
+    snprintf(s->way_name, sizeof s->way_name, "way %d of %d%s", way + 1, s->ways,
+             s->tf32 ? ", TF32" : "");
+    return s->way_name;
 }
 
 static const char *cublaslt_multiply(void *self, int way, const struct rival_operands *o)
@@ -187,6 +200,7 @@ const struct rival rival_cublaslt = {
     .open = cublaslt_open,
     .name = cublaslt_name,
     .prepare = cublaslt_prepare,
+    .way_name = cublaslt_way,
     .multiply = cublaslt_multiply,
     .close = cublaslt_close,
 };

@@ -257,16 +257,6 @@ static uint32_t choose_devices(const struct report *report, const char *word,
     return count;
 }
 
-static const char *effective(const struct report *report, const char *variable)
-{
-    json_t *setting;
-    size_t index;
-    json_array_foreach (json_object_get(report->explain, "settings"), index, setting)
-        if (!strcmp(text_of(setting, "variable"), variable))
-            return text_of(setting, "value");
-    return "";
-}
-
 static int verify_word(const struct wishes *wishes, const char *word, json_t *result)
 {
     const struct hw_options options = { .size = sizeof options, .fallback = "error" };
@@ -285,7 +275,7 @@ static int verify_word(const struct wishes *wishes, const char *word, json_t *re
     if (!report_open_for(&report, word, &options))
         return EXIT_FAILED;
     uint32_t count = choose_devices(&report, word, devices);
-    run.filter.precision = effective(&report, "HW_PRECISION");
+    run.filter.precision = report_setting(&report, "HW_PRECISION");
     if (count && wishes->support)
         status = show_support(devices, count, result);
     else if (count)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# `hw bench rival` beside cuDNN, on stand-ins for the driver and for cuDNN, which are in the folder $STANDIN. $HW is the
-# command.
+# `hw bench rival` beside cuBLASLt and cuDNN, on stand-ins for the driver and for both, which are in the folder
+# $STANDIN. $HW is the command.
 
 setup()
 {
-    unset HW_DISABLE HW_REQUIRE STANDIN_FAIL FAKE_CUDNN_FAIL
+    unset HW_DISABLE HW_REQUIRE HW_PRECISION HW_CONFIG STANDIN_FAIL FAKE_CUDNN_FAIL
     export HW_BACKENDS='cuda?,*' # the machine has no such hardware, so its name says that the plugin is to be tried
     export LD_LIBRARY_PATH=$STANDIN:${LD_LIBRARY_PATH-}
     export STANDIN_DEVICES=7.5 # tuned kernels compute nothing on the stand-in
@@ -16,6 +16,22 @@ rival()
 {
     run "$HW" bench rival -d cuda:0 "$@"
     echo "$output"
+}
+
+# measure WORDS...: the results in JSON, for `they`.
+measure()
+{
+    "$HW" bench rival -d cuda:0 "$@" --json >"$BATS_TEST_TMPDIR/rows"
+}
+
+# they EXPRESSION: whether it is true of `shapes`, the results.
+they()
+{
+    python3 - "$BATS_TEST_TMPDIR/rows" "$1" <<'END'
+import json, math, sys
+shapes = json.load(open(sys.argv[1]))['results']
+assert eval(f'({sys.argv[2]})'), (sys.argv[2], shapes)
+END
 }
 
 # without LIBRARY...: hides them behind files of text.
@@ -44,6 +60,36 @@ assert all(r['rival'] == 'cuDNN 9.19.0' and r['rival_way'] == 'engine 7, plan 1 
 assert all(r['difference'] < 5e-3 and r['error'] < 5e-3 and 0 < r['rival_error'] < 2e-3 for r in results), results
 assert all(r['ours']['median'] > 0 and r['theirs']['median'] > 0 and r['speed'] > 0 for r in results), results
 END
+}
+
+@test "cuBLASLt is told the same product" {
+    rival bf16:9x33x65 f32:9x33x65
+    [ "$status" -eq 0 ]
+    grep -q 'matmul on cuda:0 beside cuBLASLt 13.1.0, precision fp32' <<<"$output"
+    # Of two algorithms, the first does not work.
+    grep -qE '^  f32 +9x33x65 .*  as stored; way 2 of 2$' <<<"$output"
+    measure bf16:9x33x65 f32:9x33x65
+    they "[(r['type'], r['rival_way']) for r in shapes] == [('bf16', 'way 2 of 2'), ('f32', 'way 2 of 2')]"
+    they "0 < shapes[0]['rival_error'] < 4e-3 and shapes[0]['difference'] < 4e-3"
+}
+
+@test "f32 is multiplied in f32, and in TF32 if the precision allows it" {
+    measure f32:64x48x96
+    they "[r['precision'] for r in shapes] == ['fp32']"
+    they "shapes[0]['rival_error'] < 1e-6 and shapes[0]['difference'] < 1e-6"
+    local precision
+    for precision in fp16 int8; do
+        HW_PRECISION=$precision measure f32:64x48x96 bf16:64x48x96
+        they "[r['precision'] for r in shapes] == ['$precision'] * 2"
+        they "[r['rival_way'] for r in shapes] == ['way 2 of 2, TF32', 'way 2 of 2']"
+        # Both factors have 11 bits, rounded to the nearest.
+        they "2e-4 < shapes[0]['rival_error'] < 3.5e-4 and shapes[0]['difference'] < 4e-4"
+    done
+    # Whoever sets it.
+    echo 'precision = fp16' >"$BATS_TEST_TMPDIR/hw.conf"
+    HW_CONFIG=$BATS_TEST_TMPDIR/hw.conf rival f32:64x48x96
+    grep -q 'cuBLASLt 13.1.0, precision fp16' <<<"$output"
+    grep -qE 'f32 .*; way 2 of 2, TF32$' <<<"$output"
 }
 
 @test "an op's name stands for its usual shapes, and asks for no other rival" {
