@@ -8,6 +8,7 @@
 #include "output.h"
 #include "report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,37 +67,84 @@ static bool is_asked_for(const struct bench *bench, const struct duel_op *what)
 
 /* ---- the duels ---- */
 
-static int measure(const struct bench *bench, struct duel *d, const struct duel_op *what,
-                   const char *word)
+/* An op's shapes, beside one rival. */
+struct table {
+    const struct bench *bench;
+    struct duel *duel;
+    const struct duel_op *what;
+    int shapes;               /* that were measured */
+    double logarithms, least; /* of their speeds: the sum, the least one */
+    const char *least_shape;
+};
+
+static void count_speed(struct table *t, const char *word)
 {
-    const char *why = out_is_closed() ? NULL : what->measure(bench, d, word);
+    const double speed = t->duel->speed;
+    if (!t->shapes++ || speed < t->least) {
+        t->least = speed;
+        t->least_shape = word;
+    }
+    t->logarithms += log(speed);
+}
+
+static int measure(struct table *t, const char *word)
+{
+    if (out_is_closed())
+        return 0;
+    const char *why = t->what->measure(t->bench, t->duel, word);
     if (why)
         complain("%s: %s", word, why);
+    else
+        count_speed(t, word);
     return why ? EXIT_FAILED : 0;
 }
 
-static int measure_usual(const struct bench *bench, struct duel *d,
-                         const struct duel_op *what)
+static int measure_usual(struct table *t)
 {
     int status = 0;
-    for (const char *const *word = d->rival->usual; *word && !status; word++)
-        status = measure(bench, d, what, *word);
+    for (const char *const *word = t->duel->rival->usual; *word && !status; word++)
+        status = measure(t, *word);
     return status;
+}
+
+static int measure_words(struct table *t)
+{
+    int status = 0;
+    if (!t->bench->words[0])
+        return measure_usual(t);
+    for (const char **word = t->bench->words; *word && !status; word++)
+        if (is_name_of(*word, t->what))
+            status = measure_usual(t);
+        else if (t->what->accepts(*word))
+            status = measure(t, *word);
+    return status;
+}
+
+static void report_speeds(const struct table *t)
+{
+    const struct duel *d = t->duel;
+    const double mean = exp(t->logarithms / t->shapes);
+    json_array_append_new(t->bench->results,
+                          json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:s}", "bench",
+                                    "rival", "op", hw_op_name(t->what->op), "precision",
+                                    d->precision, "rival", d->rival->name(d->self),
+                                    "shapes", t->shapes, "mean", mean, "least", t->least,
+                                    "least_shape", t->least_shape));
+    if (out_is_text())
+        say("  geometric mean of the speeds: %s%.3f%s; the least: %.3f, %s\n", ink(BOLD),
+            mean, ink(PLAIN), t->least, t->least_shape);
+    out_flush();
 }
 
 static int measure_all(const struct bench *bench, struct duel *d,
                        const struct duel_op *what)
 {
-    int status = 0;
+    struct table table = { .bench = bench, .duel = d, .what = what };
     if (out_is_text())
         what->print_header(d);
-    if (!bench->words[0])
-        status = measure_usual(bench, d, what);
-    for (const char **word = bench->words; *word && !status; word++)
-        if (is_name_of(*word, what))
-            status = measure_usual(bench, d, what);
-        else if (what->accepts(*word))
-            status = measure(bench, d, what, *word);
+    const int status = measure_words(&table);
+    if (!status && table.shapes)
+        report_speeds(&table);
     return status;
 }
 

@@ -133,6 +133,7 @@ const char *duel_take_turns(struct duel *d, struct outcome *o)
     if (!why) {
         o->ours = spread_of(ours, ROUNDS);
         o->theirs = spread_of(theirs, ROUNDS);
+        d->speed = o->theirs.median / o->ours.median;
     }
     return why;
 }

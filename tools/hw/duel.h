@@ -25,6 +25,7 @@ struct duel {
     int calls;
     int warm_up;  /* runs, before those that count */
     double bound; /* how far results may differ, as outcome.difference */
+    double speed; /* of the shape measured last: their time / ours */
     char reason[400];
 };
 
@@ -69,7 +70,7 @@ const char *duel_find_ways(struct duel *duel, int first, struct outcome *outcome
 /* Sets `difference`; more than duel->bound is a failure. Errors have been set. */
 const char *duel_compare(struct duel *duel, const float *ours, const float *theirs,
                          struct outcome *outcome, int64_t count);
-/* Sets the times of these ways. */
+/* Sets the times of these ways, and duel->speed. */
 const char *duel_take_turns(struct duel *duel, struct outcome *outcome);
 
 /* Of ours, whether weights are packed; of theirs, "way 3 of 8" if it has no name. */

@@ -300,10 +300,10 @@ static void report_outcome(const struct bench *bench, const struct attention *a,
             (json_int_t)s->kv_heads, "size", (json_int_t)s->size, "rival",
             d->rival->name(d->self), "rival_way", way.text, "way", o->way, "ways", o->ways,
             "calls", d->calls, "unit", "us", "ours", spread_json(o->ours), "theirs",
-            spread_json(o->theirs), "speed", theirs / ours, "gflop_per_s",
-            flops / ours / 1e3, "rival_gflop_per_s", flops / theirs / 1e3, "gb_per_s",
-            bytes / ours / 1e3, "rival_gb_per_s", bytes / theirs / 1e3, "difference",
-            o->difference, "error", o->our_error, "rival_error", o->their_error));
+            spread_json(o->theirs), "speed", d->speed, "gflop_per_s", flops / ours / 1e3,
+            "rival_gflop_per_s", flops / theirs / 1e3, "gb_per_s", bytes / ours / 1e3,
+            "rival_gb_per_s", bytes / theirs / 1e3, "difference", o->difference, "error",
+            o->our_error, "rival_error", o->their_error));
     if (out_is_text()) {
         char shape[64];
         snprintf(shape, sizeof shape, "%lldx%lldx%lld/%lldx%lld", (long long)s->queries,
@@ -313,7 +313,7 @@ static void report_outcome(const struct bench *bench, const struct attention *a,
             "%s%6.3f%s  %s\n",
             hw_dtype_name(s->type), shape, ours, o->ours.p10, o->ours.p90, theirs,
             o->theirs.p10, o->theirs.p90, flops / ours / 1e3, bytes / ours / 1e3, ink(BOLD),
-            theirs / ours, ink(PLAIN), way.text);
+            d->speed, ink(PLAIN), way.text);
     }
     out_flush();
 }

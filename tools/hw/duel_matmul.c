@@ -197,7 +197,7 @@ static void report_outcome(const struct bench *bench, const struct products *pro
                   (json_int_t)p->k, "rival", d->rival->name(d->self), "our_way",
                   our_way.text, "rival_way", way.text, "way", o->way, "ways", o->ways,
                   "unit", "us", "ours", spread_json(o->ours), "theirs",
-                  spread_json(o->theirs), "speed", theirs / ours, "gflop_per_s",
+                  spread_json(o->theirs), "speed", d->speed, "gflop_per_s",
                   flops / ours / 1e3, "rival_gflop_per_s", flops / theirs / 1e3,
                   "difference", o->difference, "error", o->our_error, "rival_error",
                   o->their_error));
@@ -206,8 +206,7 @@ static void report_outcome(const struct bench *bench, const struct products *pro
             "%s%6.3f%s  %s; %s\n",
             hw_dtype_name(p->type), (long long)p->m, (long long)p->n, (long long)p->k, ours,
             o->ours.p10, o->ours.p90, theirs, o->theirs.p10, o->theirs.p90,
-            flops / ours / 1e3, ink(BOLD), theirs / ours, ink(PLAIN), our_way.text,
-            way.text);
+            flops / ours / 1e3, ink(BOLD), d->speed, ink(PLAIN), our_way.text, way.text);
     out_flush();
 }
 

@@ -183,12 +183,21 @@ static const char *cublaslt_multiply(void *self, int way, const struct rival_ope
                : NULL;
 }
 
+/* The twelve of docs/cuda-kernels.md. */
 static const char *const usual[] = {
-    "bf16:4096x4096x4096",  "bf16:8192x8192x8192",
-    "bf16:2048x14336x4096", "bf16:2048x4096x14336",
-    "bf16:512x14336x4096",  "bf16:512x4096x4096",
-    "bf16:300x4096x4096",   "bf16:64x14336x4096",
-    "bf16:1x14336x4096",    NULL,
+    "bf16:4096x4096x4096",
+    "bf16:8192x8192x8192",
+    "bf16:2048x14336x4096",
+    "bf16:2048x4096x14336",
+    "bf16:1024x4096x4096",
+    "bf16:512x14336x4096",
+    "bf16:512x4096x4096",
+    "bf16:300x4096x4096",
+    "bf16:128x14336x4096",
+    "bf16:64x14336x4096",
+    "bf16:32x4096x4096",
+    "bf16:16x14336x4096",
+    NULL,
 };
 
 const struct rival rival_cublaslt = {

@@ -24,13 +24,14 @@ measure()
     "$HW" bench rival -d cuda:0 "$@" --json >"$BATS_TEST_TMPDIR/rows"
 }
 
-# they EXPRESSION: whether it is true of `shapes`, the results.
+# they EXPRESSION: whether it is true of `shapes` and of `ends`, the last row of each table.
 they()
 {
     python3 - "$BATS_TEST_TMPDIR/rows" "$1" <<'END'
 import json, math, sys
-shapes = json.load(open(sys.argv[1]))['results']
-assert eval(f'({sys.argv[2]})'), (sys.argv[2], shapes)
+results = json.load(open(sys.argv[1]))['results']
+shapes, ends = [r for r in results if 'speed' in r], [r for r in results if 'mean' in r]
+assert eval(f'({sys.argv[2]})'), (sys.argv[2], results)
 END
 }
 
@@ -52,7 +53,7 @@ without()
     "$HW" bench rival -d cuda:0 bf16:1x64x4/2x64 bf16:9x9x4/1x32 bf16:33x33x2/2x64 --json >"$BATS_TEST_TMPDIR/rival"
     python3 - "$BATS_TEST_TMPDIR/rival" <<'END'
 import json, sys
-results = json.load(open(sys.argv[1]))['results']
+results = [r for r in json.load(open(sys.argv[1]))['results'] if 'mean' not in r]
 assert [(r['op'], r['queries'], r['keys'], r['heads'], r['kv_heads'], r['size'], r['calls']) for r in results] == [
     ('attention', 1, 64, 4, 2, 64, 64), ('attention', 9, 9, 4, 1, 32, 16), ('attention', 33, 33, 2, 2, 64, 16)], results
 assert all(r['rival'] == 'cuDNN 9.19.0' and r['rival_way'] == 'engine 7, plan 1 of 1' for r in results), results
@@ -75,12 +76,12 @@ END
 
 @test "f32 is multiplied in f32, and in TF32 if the precision allows it" {
     measure f32:64x48x96
-    they "[r['precision'] for r in shapes] == ['fp32']"
+    they "[r['precision'] for r in shapes + ends] == ['fp32'] * 2"
     they "shapes[0]['rival_error'] < 1e-6 and shapes[0]['difference'] < 1e-6"
     local precision
     for precision in fp16 int8; do
         HW_PRECISION=$precision measure f32:64x48x96 bf16:64x48x96
-        they "[r['precision'] for r in shapes] == ['$precision'] * 2"
+        they "[r['precision'] for r in shapes + ends] == ['$precision'] * 3"
         they "[r['rival_way'] for r in shapes] == ['way 2 of 2, TF32', 'way 2 of 2']"
         # Both factors have 11 bits, rounded to the nearest.
         they "2e-4 < shapes[0]['rival_error'] < 3.5e-4 and shapes[0]['difference'] < 4e-4"
@@ -90,6 +91,25 @@ END
     HW_CONFIG=$BATS_TEST_TMPDIR/hw.conf rival f32:64x48x96
     grep -q 'cuBLASLt 13.1.0, precision fp16' <<<"$output"
     grep -qE 'f32 .*; way 2 of 2, TF32$' <<<"$output"
+}
+
+@test "a table ends with the mean of the speeds and the least one" {
+    measure bf16:9x33x65 bf16:1x64x4/2x64 f32:8x16x32 bf16:9x9x4/1x32 f32:4x300x20
+    they "['mean' in r for r in results] == [False, False, False, True, False, False, True]"
+    they "[(r['op'], r['shapes'], r['rival']) for r in ends] ==
+        [('matmul', 3, 'cuBLASLt 13.1.0'), ('attention', 2, 'cuDNN 9.19.0')]"
+    they "all(math.isclose(r['speed'], r['theirs']['median'] / r['ours']['median'], rel_tol=1e-6) for r in shapes)"
+    they "all(math.isclose(r['mean'] ** r['shapes'], math.prod(s['speed'] for s in shapes if s['op'] == r['op']),
+        rel_tol=1e-6) for r in ends)"
+    they "[(r['least'], r['least_shape']) for r in ends] == [
+        min(zip([s['speed'] for s in shapes[:3]], ['bf16:9x33x65', 'f32:8x16x32', 'f32:4x300x20'])),
+        min(zip([s['speed'] for s in shapes[3:]], ['bf16:1x64x4/2x64', 'bf16:9x9x4/1x32']))]"
+    rival bf16:9x33x65 f32:8x16x32
+    grep -qE '^  geometric mean of the speeds: [0-9.]+; the least: [0-9.]+, (bf16:9x33x65|f32:8x16x32)$' <<<"$output"
+    # One that ends early has none.
+    rival bf16:9x33x65 f32:1x64x4/2x64
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'geometric mean' <<<"$output")" -eq 1 ] # of products
 }
 
 @test "an op's name stands for its usual shapes, and asks for no other rival" {
