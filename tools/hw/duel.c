@@ -31,7 +31,9 @@ enum hw_status duel_make(struct duel *d, const struct duel_matrix *what,
                          struct hw_tensor *matrix, struct hw_import *memory)
 {
     const int64_t extents[2] = { what->rows, what->cols };
-    enum hw_status status = hw_tensor_alloc(d->device, 0, what->type, 2, extents, matrix);
+    const uint32_t flags = what->constant ? HW_BUFFER_READ_ONLY : 0;
+    enum hw_status status = hw_tensor_alloc(d->device, flags, what->type, 2, extents,
+                                            matrix);
     if (!status)
         status = duel_hand_over(d, matrix->buffer, memory);
     return status || !what->input ? status

@@ -57,8 +57,9 @@ enum hw_status duel_hand_over(struct duel *duel, struct hw_buffer *buffer,
 struct duel_matrix {
     int32_t type;
     int64_t rows, cols;
-    bool input; /* filled with random numbers, from the one of this index on */
-    int from;   /* at most RANDOM_SPARE */
+    bool input;    /* filled with random numbers, from the one of this index on */
+    int from;      /* at most RANDOM_SPARE */
+    bool constant; /* in a buffer of HW_BUFFER_READ_ONLY */
 };
 enum hw_status duel_make(struct duel *duel, const struct duel_matrix *what,
                          struct hw_tensor *matrix, struct hw_import *memory);

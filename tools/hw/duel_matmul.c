@@ -21,7 +21,10 @@ static bool accepts(const char *word)
     return product_read(word, &product) && is_float(product.type);
 }
 
-/* ---- operands: several sets take turns, so that no cache holds them ---- */
+/* ---- operands: several sets take turns, so that no cache holds them ----
+ *
+ * Weights are in read-only buffers, as models have them: a kernel may read those before the work in
+ * front of it is done. */
 
 struct set {
     struct hw_matmul op, packed; /* packed: with b as hw_tensor_pack() makes it */
@@ -59,7 +62,8 @@ static enum hw_status make_set(struct products *p, struct set *s)
 {
     const struct product *of = &p->product;
     const struct duel_matrix a = { of->type, of->m, of->k, .input = true };
-    const struct duel_matrix b = { of->type, of->n, of->k, .input = true, .from = 12345 };
+    const struct duel_matrix b = { of->type,      of->n,         of->k,
+                                   .input = true, .from = 12345, .constant = true };
     const struct duel_matrix c = { of->type, of->m, of->n, .input = false };
     s->op.transpose_b = 1;
     enum hw_status status = duel_make(p->duel, &a, &s->op.a, &s->operands.a);
