@@ -121,6 +121,78 @@ static int32_t pin(struct device *device, struct block *block, void *host, uint6
     return status;
 }
 
+/* ---- memory that the application allocated ---- */
+
+/* What the driver knows of an address; `kind` 0: nothing. Of memory that several contexts share,
+ * such as that of a pool, it names no context. */
+struct known {
+    void *context;
+    unsigned kind, managed;
+    int device;
+    uint64_t start; /* of the allocation, or of the range of addresses reserved for it */
+    size_t bytes;
+};
+
+/* An address outside the driver's memory is answered with zeros or, say NVIDIA's documents,
+ * INVALID_CONTEXT: the device may be able to read it all the same, as on a card that shares the
+ * host's page tables. */
+static int32_t look_up(struct device *device, uint64_t address, struct known *known)
+{
+    int asked[] = { POINTER_CONTEXT, POINTER_KIND,  POINTER_MANAGED,
+                    POINTER_DEVICE,  POINTER_START, POINTER_BYTES };
+    void *answers[] = { &known->context, &known->kind,  &known->managed,
+                        &known->device,  &known->start, &known->bytes };
+    const unsigned count = sizeof asked / sizeof *asked;
+    *known = (struct known){ 0 };
+    const int result = device->cuda->pointer_facts(count, asked, answers, address);
+    if (result)
+        *known = (struct known){ 0 };
+    return answer(device, result == INVALID_CONTEXT ? 0 : result, "look up memory");
+}
+
+/* All contexts may use the host's memory, and managed memory. */
+static bool is_of_others(const struct device *device, const struct known *known)
+{
+    if (known->kind != DEVICE_MEMORY || known->managed)
+        return false;
+    return known->context ? known->context != device->context
+                          : known->device != device->number;
+}
+
+static int32_t refuse_others(const struct device *device, const struct known *known)
+{
+    if (known->device != device->number)
+        return hw_fail(
+            device->host, HW_INVALID,
+            "the memory is that of CUDA device %d, this device is %d: import it on "
+            "the device that it belongs to",
+            known->device, device->number);
+    return hw_fail(
+        device->host, HW_INVALID,
+        "the memory belongs to another context than the device's: allocate it in "
+        "the device's primary context (cuDevicePrimaryCtxRetain)");
+}
+
+static int32_t check_foreign(struct device *device, const struct hw_import *desc)
+{
+    const uint64_t address = (uint64_t)(uintptr_t)desc->handle;
+    struct known known;
+    const int32_t status = look_up(device, address, &known);
+    if (status || !known.kind)
+        return status;
+    if (is_of_others(device, &known))
+        return refuse_others(device, &known);
+    const uint64_t left = known.bytes - (address - known.start);
+    if (!known.bytes || (desc->offset <= left && desc->bytes <= left - desc->offset))
+        return HW_OK;
+    return hw_fail(
+        device->host, HW_INVALID,
+        "the memory has %llu bytes up to the end of its allocation, which is less "
+        "than %llu at offset %llu",
+        (unsigned long long)left, (unsigned long long)desc->bytes,
+        (unsigned long long)desc->offset);
+}
+
 /* "host": memory of the application, which is pinned while it is imported. "cuda.memory": an
  * address in device memory. */
 int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
@@ -145,7 +217,7 @@ int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer
     block->kind = host ? BLOCK_REGISTERED : BLOCK_FOREIGN;
     if (host)
         status = pin(device, block, (char *)desc->handle + desc->offset, desc->bytes);
-    else
+    else if (!(status = check_foreign(device, desc)))
         block->address = (uint64_t)(uintptr_t)desc->handle + desc->offset;
     leave(device);
     if (status) {

@@ -363,8 +363,31 @@ uint64_t fake_driver_used(int device)
     return used;
 }
 
-/* What stands before each allocation: its size, and room to keep the alignment. */
+/* What stands before each allocation, with room to keep the alignment. */
 enum { HEADER = 256 };
+
+struct header {
+    size_t bytes;
+    struct context *context;
+    struct header *next, *before;
+};
+
+static struct header allocated = { .next = &allocated, .before = &allocated };
+
+static uint64_t start_of(const struct header *header)
+{
+    return (uint64_t)(uintptr_t)header + HEADER;
+}
+
+static void list(struct header *header)
+{
+    pthread_mutex_lock(&driver_lock);
+    header->before = &allocated;
+    header->next = allocated.next;
+    header->next->before = header;
+    allocated.next = header;
+    pthread_mutex_unlock(&driver_lock);
+}
 
 int fake_memory_info(size_t *free, size_t *total)
 {
@@ -379,25 +402,27 @@ int fake_memory_alloc(uint64_t *address, size_t bytes)
         return INVALID_VALUE;
     if (!take(bytes))
         return OUT_OF_MEMORY;
-    unsigned char *memory = aligned_alloc(HEADER,
+    struct header *memory = aligned_alloc(HEADER,
                                           (HEADER + bytes + HEADER - 1) / HEADER * HEADER);
     if (!memory)
         return OUT_OF_MEMORY;
-    memcpy(memory, &bytes, sizeof bytes);
-    *address = (uint64_t)(uintptr_t)(memory + HEADER);
+    memory->bytes = bytes;
+    memory->context = current();
+    list(memory);
+    *address = start_of(memory);
     objects_add(memory);
     return SUCCESS;
 }
 
 int fake_memory_free(uint64_t address)
 {
-    unsigned char *memory = (unsigned char *)(uintptr_t)address - HEADER;
-    size_t bytes;
+    struct header *memory = (void *)(uintptr_t)(address - HEADER);
     if (!objects_remove(memory))
         return INVALID_VALUE;
-    memcpy(&bytes, memory, sizeof bytes);
     pthread_mutex_lock(&driver_lock);
-    current()->used -= bytes;
+    current()->used -= memory->bytes;
+    memory->next->before = memory->before;
+    memory->before->next = memory->next;
     pthread_mutex_unlock(&driver_lock);
     free(memory);
     return SUCCESS;
@@ -439,4 +464,55 @@ int fake_host_address(uint64_t *address, void *host, unsigned flags)
 {
     *address = (uint64_t)(uintptr_t)host;
     return flags ? INVALID_VALUE : SUCCESS;
+}
+
+static const struct fake_memory *told;
+
+void fake_driver_know(const struct fake_memory *memory)
+{
+    told = memory;
+}
+
+/* Zeros: it is not known. */
+static struct fake_memory known_of(uint64_t address)
+{
+    struct fake_memory known = { 0 };
+    if (told && address - told->start < told->bytes)
+        return *told;
+    pthread_mutex_lock(&driver_lock);
+    for (const struct header *at = allocated.next; at != &allocated; at = at->next)
+        if (address - start_of(at) < at->bytes)
+            known = (struct fake_memory){ .start = start_of(at),
+                                          .bytes = at->bytes,
+                                          .context = at->context,
+                                          .kind = DEVICE_MEMORY,
+                                          .device = (int)(at->context - contexts) };
+    pthread_mutex_unlock(&driver_lock);
+    return known;
+}
+
+int fake_pointer_facts(unsigned count, int *asked, void **answers, uint64_t address)
+{
+    const struct fake_memory known = known_of(address);
+    const struct {
+        int asked;
+        const void *answer;
+        size_t bytes;
+    } facts[] = {
+        { POINTER_CONTEXT, &known.context, sizeof known.context },
+        { POINTER_KIND, &known.kind, sizeof known.kind },
+        { POINTER_MANAGED, &known.managed, 1 }, /* a bool */
+        { POINTER_DEVICE, &known.device, sizeof known.device },
+        { POINTER_START, &known.start, sizeof known.start },
+        { POINTER_BYTES, &known.bytes, sizeof known.bytes },
+    };
+    for (unsigned i = 0; i < count; i++) {
+        size_t k = 0;
+        while (k < sizeof facts / sizeof *facts && facts[k].asked != asked[i])
+            k++;
+        if (k == sizeof facts / sizeof *facts)
+            return INVALID_VALUE;
+        memcpy(answers[i], facts[k].answer, facts[k].bytes);
+    }
+    return SUCCESS;
 }

@@ -4,6 +4,7 @@
 #define FAKE_DRIVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Bytes of memory of each device. */
@@ -27,6 +28,19 @@ void fake_driver_watch(void (*seen)(const struct fake_launch *launch));
 
 /* Contexts that are current on this thread, one above the other. */
 int fake_driver_depth(void);
+
+/* What the driver knows of memory. */
+struct fake_memory {
+    uint64_t start;
+    size_t bytes;
+    void *context;          /* NULL: that of a pool, or mapped */
+    unsigned kind, managed; /* 1: the host's, 2: a device's */
+    int device;
+};
+
+/* Answers with this where it is asked about an address inside; NULL: knows what was allocated here
+ * alone. */
+void fake_driver_know(const struct fake_memory *memory);
 
 /* Bytes of device memory that are allocated. */
 uint64_t fake_driver_used(int device);

@@ -49,6 +49,139 @@ static void handles(void **state)
     handles_go_out_and_in(&cuda);
 }
 
+/* ---- memory of the application ---- */
+
+enum { BYTES = 1024 };
+
+/* 1 KiB of device memory, with the context of its device. */
+struct theirs {
+    int device;
+    void *context;
+    uint64_t address;
+};
+
+static struct theirs allocate_on(int number)
+{
+    struct theirs theirs = { .device = number };
+    void *context;
+    assert_int_equal(fake_context_retain(&theirs.context, number), 0);
+    assert_int_equal(fake_context_push(theirs.context), 0);
+    assert_int_equal(fake_memory_alloc(&theirs.address, BYTES), 0);
+    assert_int_equal(fake_context_pop(&context), 0);
+    return theirs;
+}
+
+static void give_back(const struct theirs *theirs)
+{
+    void *context;
+    assert_int_equal(fake_context_push(theirs->context), 0);
+    assert_int_equal(fake_memory_free(theirs->address), 0);
+    assert_int_equal(fake_context_pop(&context), 0);
+    assert_int_equal(fake_context_release(theirs->device), 0);
+}
+
+/* A part of memory: `bytes` at `offset` from `address`. */
+static enum hw_status import(struct hw_device *device, uint64_t address, uint64_t offset,
+                             uint64_t bytes)
+{
+    const struct hw_import desc = { .size = sizeof desc,
+                                    .kind = cuda.memory,
+                                    .handle = (void *)(uintptr_t)address,
+                                    .offset = offset,
+                                    .bytes = bytes };
+    struct hw_buffer *buffer = NULL;
+    const enum hw_status status = hw_buffer_import(device, &desc, &buffer);
+    hw_buffer_free(buffer);
+    return status;
+}
+
+static void memory_that_is_too_small_is_refused(void **state)
+{
+    const uint64_t most = UINT64_C(1) << 62;
+    struct hw_context *context = load_open(&cuda);
+    struct hw_device *device = hw_device_at(context, 0);
+    const struct theirs theirs = allocate_on(0);
+    (void)state;
+    ok(import(device, theirs.address, 0, BYTES));
+    ok(import(device, theirs.address + 100, 24, BYTES - 124));
+    fails(
+        HW_INVALID,
+        "the memory has 1024 bytes up to the end of its allocation, which is less than 1025 "
+        "at offset 0",
+        import(device, theirs.address, 0, BYTES + 1));
+    fails(HW_INVALID,
+          "has 924 bytes up to the end of its allocation, which is less than 901 at "
+          "offset 24",
+          import(device, theirs.address + 100, 24, BYTES - 123));
+    fails(HW_INVALID, "which is less than 1 at offset 4611686018427387904",
+          import(device, theirs.address, most, 1));
+    fails(HW_INVALID, "which is less than 4611686018427387904 at offset 1",
+          import(device, theirs.address, 1, most));
+    give_back(&theirs);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+static void memory_of_others_is_refused(void **state)
+{
+    struct hw_context *context = load_open(&cuda);
+    struct hw_device *device = hw_device_at(context, 0);
+    const struct theirs theirs = allocate_on(1);
+    struct fake_memory pool = { .start = 1 << 20, .bytes = BYTES, .kind = 2, .device = 1 };
+    (void)state;
+    ok(import(hw_device_at(context, 1), theirs.address, 0, BYTES));
+    fails(
+        HW_INVALID,
+        "the memory is that of CUDA device 1, this device is 0: import it on the device that "
+        "it belongs to",
+        import(device, theirs.address, 0, BYTES));
+    fake_driver_know(&pool);
+    fails(HW_INVALID, "that of CUDA device 1", import(device, pool.start, 0, BYTES));
+    pool.context = context; /* any that is not the device's */
+    pool.device = 0;
+    fails(HW_INVALID,
+          "the memory belongs to another context than the device's: allocate it in",
+          import(device, pool.start, 0, BYTES));
+    fake_driver_know(NULL);
+    give_back(&theirs);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
+/* Memory without an owner, and what the driver does not know. */
+static void other_memory_is_imported(void **state)
+{
+    struct hw_context *context = load_open(&cuda);
+    struct hw_device *device = hw_device_at(context, 0);
+    const struct theirs theirs = allocate_on(0);
+    const struct fake_memory some[] = {
+        { .bytes = BYTES, .kind = 2 },                                  /* a pool's */
+        { .bytes = BYTES, .kind = 1, .device = 1, .context = context }, /* the host's */
+        { .bytes = BYTES, .kind = 2, .managed = 1, .device = 1, .context = context },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        struct fake_memory memory = some[i];
+        memory.start = 1 << 20;
+        fake_driver_know(&memory);
+        ok(import(device, memory.start, 0, BYTES));
+        fails(HW_INVALID, "which is less than 1025",
+              import(device, memory.start, 0, BYTES + 1));
+    }
+    fake_driver_know(NULL);
+    ok(import(device, 1 << 20, 0, BYTES));
+    faults_arm("pointer_facts", 0, 201); /* CUDA_ERROR_INVALID_CONTEXT */
+    ok(import(device, theirs.address, 0, BYTES + 1));
+    faults_reset();
+    faults_arm("pointer_facts", 0, 1);
+    fails(HW_DRIVER, "cannot look up memory: invalid argument",
+          import(device, theirs.address, 0, BYTES));
+    faults_reset();
+    give_back(&theirs);
+    hw_close(context);
+    assert_int_equal(objects_count(), 0);
+}
+
 /* ---- work of the application in a graph ---- */
 
 enum { COUNT = 64 };
@@ -128,6 +261,9 @@ int main(void)
         cmocka_unit_test(threads_share),
         cmocka_unit_test(memory),
         cmocka_unit_test(handles),
+        cmocka_unit_test(memory_that_is_too_small_is_refused),
+        cmocka_unit_test(memory_of_others_is_refused),
+        cmocka_unit_test(other_memory_is_imported),
         cmocka_unit_test(graphs_have_the_applications_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
