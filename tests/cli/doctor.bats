@@ -65,6 +65,10 @@ setup_plugins()
     DEADLY=silu hw doctor
     [ "$status" -eq 1 ]
     says ' +✗ deadly:0 does not compute silu \(f16 f16\): .* was not written'
+    says ' +✗ deadly:0 does not compute silu \(f32 f32\): .* was not written'
+    DEADLY=silu hw doctor --json # one op, whatever the number of types
+    json "sum(c.get('op') == 'silu' and c['device'] == 'deadly:0' for c in d['checks']) > 1" \
+        "d['problems'] == 1 + sum(c['state'] == 'problem' and 'op' not in c for c in d['checks'])"
     DEADLY=silu:segv hw doctor
     [ "$status" -eq 1 ]
     says 'ops +✗ deadly:0 does not compute silu \(\* \*\): it crashed .*: segmentation fault.*'

@@ -331,15 +331,20 @@ static void check_devices(json_t *rows, const struct report *report)
             report_error(report) ? report_error(report) : "no device can be used");
 }
 
-/* Ops that are left to other devices, or are not computed at all. */
+/* Ops that are left to other devices, or are not computed at all: a row for each type. */
 static void check_withdrawn(json_t *rows, const json_t *explain)
 {
     json_t *each;
     size_t index;
-    json_array_foreach (json_object_get(explain, "demotions"), index, each)
+    json_array_foreach (json_object_get(explain, "demotions"), index, each) {
+        const char *device = text_of(each, "device"), *op = text_of(each, "op");
         add(rows, "ops", PROBLEM, text_of(each, "remedy"),
-            "%s does not compute %s (%s): %s", text_of(each, "device"), text_of(each, "op"),
-            text_of(each, "dtypes"), text_of(each, "why"));
+            "%s does not compute %s (%s): %s", device, op, text_of(each, "dtypes"),
+            text_of(each, "why"));
+        json_t *row = json_array_get(rows, json_array_size(rows) - 1);
+        json_object_set_new(row, "device", json_text(device, strlen(device)));
+        json_object_set_new(row, "op", json_text(op, strlen(op)));
+    }
 }
 
 json_t *checks_of(const struct report *report)
@@ -357,4 +362,22 @@ json_t *checks_of(const struct report *report)
     check_withdrawn(rows, report->explain);
     check_left_out(rows, report->explain);
     return rows;
+}
+
+double checks_problems(const json_t *rows)
+{
+    json_t *row, *seen = json_object();
+    size_t index;
+    double count = 0;
+    json_array_foreach ((json_t *)rows, index, row) {
+        const char *device = text_of(row, "device"), *op = text_of(row, "op");
+        char key[256];
+        snprintf(key, sizeof key, "%s %s", device, op);
+        if (strcmp(text_of(row, "state"), "problem") || (*op && json_object_get(seen, key)))
+            continue;
+        json_object_set_new(seen, key, json_true());
+        count++;
+    }
+    json_decref(seen);
+    return count;
 }

@@ -60,22 +60,12 @@ static void print_checks(json_t *tree)
         say("\n%sNo problem.%s\n", ink(GREEN), ink(PLAIN));
 }
 
-static double problems_in(const json_t *rows)
-{
-    json_t *row;
-    size_t index;
-    double count = 0;
-    json_array_foreach ((json_t *)rows, index, row)
-        count += !strcmp(text_of(row, "state"), "problem");
-    return count;
-}
-
 /* The tree {"schema", "problems", "checks"}; the caller releases it. */
 static json_t *doctor_json(const struct report *report)
 {
     json_t *rows = report->checks ? json_incref(report->checks) : checks_of(report);
     return json_pack("{s:i, s:I, s:o}", "schema", 1, "problems",
-                     (json_int_t)problems_in(rows), "checks", rows);
+                     (json_int_t)checks_problems(rows), "checks", rows);
 }
 
 int cmd_doctor(int argc, const char **argv)
