@@ -42,14 +42,38 @@ int32_t queue_open(void *self, const struct hw_queue_desc *desc, void **out)
     return status;
 }
 
+/* Ops are submitted one after the other, without events or barriers between them. */
+static int32_t check_properties(const struct device *device,
+                                const struct hw_queue_desc *desc, uint64_t properties)
+{
+    if (properties & QUEUE_OUT_OF_ORDER)
+        return hw_fail(
+            device->host, HW_UNSUPPORTED,
+            "the queue is out-of-order, and the work of a queue has to be done in "
+            "order; make it without CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
+    if (desc->flags & HW_QUEUE_TIMING && !(properties & QUEUE_PROFILING))
+        return hw_fail(device->host, HW_UNSUPPORTED,
+                       "HW_QUEUE_TIMING: the queue does not measure time; make it with "
+                       "CL_QUEUE_PROFILING_ENABLE");
+    return HW_OK;
+}
+
 /* A queue of another context cannot use the device's kernels and memory. */
-static int32_t retain_imported(struct device *device, void *handle)
+static int32_t retain_imported(struct device *device, const struct hw_queue_desc *desc,
+                               void *handle)
 {
     void *context = NULL;
-    const int error = device->cl->queue_info(handle, QUEUE_CONTEXT, sizeof context,
-                                             &context, NULL);
+    uint64_t properties = 0;
+    int error = device->cl->queue_info(handle, QUEUE_CONTEXT, sizeof context, &context,
+                                       NULL);
     if (!error && context != device->context)
         return other_context(device, "queue");
+    if (!error)
+        error = device->cl->queue_info(handle, QUEUE_PROPERTIES, sizeof properties,
+                                       &properties, NULL);
+    const int32_t status = error ? HW_OK : check_properties(device, desc, properties);
+    if (status)
+        return status;
     return answer(device, error ? error : device->cl->retain_queue(handle),
                   "import a queue");
 }
@@ -66,7 +90,7 @@ int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *k
     if (status)
         return status;
     queue->handle = handle;
-    status = retain_imported(device, handle);
+    status = retain_imported(device, desc, handle);
     if (status)
         free(queue);
     else

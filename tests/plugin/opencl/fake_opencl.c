@@ -280,6 +280,7 @@ void *fake_create_queue(void *context, void *device, uint64_t properties, int *e
     struct fake_queue *queue = object_new(sizeof *queue, end_queue);
     queue->context = context;
     queue->stream = stream;
+    queue->properties = properties;
     queue->timed = properties & PROFILING;
     pthread_mutex_lock(&lock);
     queue->next = queues;
@@ -291,9 +292,11 @@ void *fake_create_queue(void *context, void *device, uint64_t properties, int *e
 int fake_queue_info(void *handle, uint32_t what, size_t room_for, void *value, size_t *size)
 {
     const struct fake_queue *queue = handle;
-    return what == QUEUE_CONTEXT
-               ? reply(&queue->context, sizeof queue->context, room_for, value, size)
-               : INVALID_VALUE;
+    if (what == QUEUE_CONTEXT)
+        return reply(&queue->context, sizeof queue->context, room_for, value, size);
+    if (what == QUEUE_PROPERTIES)
+        return reply(&queue->properties, sizeof queue->properties, room_for, value, size);
+    return INVALID_VALUE;
 }
 
 int fake_retain_queue(void *queue)

@@ -28,6 +28,7 @@ struct fake_queue {
     struct object object;
     void *context;
     struct stream *stream;
+    uint64_t properties;
     bool timed;
     struct fake_queue *next;
 };

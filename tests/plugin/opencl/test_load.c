@@ -278,6 +278,41 @@ static void another_context_is_refused(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
+/* What is asked of a queue has to be what it was made with. */
+static void queues_without_order_are_refused(void **state)
+{
+    enum { OUT_OF_ORDER = 1, PROFILING = 2 };
+    const struct hw_queue_options timing = { .size = sizeof timing,
+                                             .flags = HW_QUEUE_TIMING };
+    struct hw_context *context = load_open(&opencl);
+    struct hw_device *device = hw_device_at(context, 0);
+    struct hw_queue *own = open_queue(device), *queue;
+    void *handle, *with = NULL, *first, *platform, *plain, *unordered, *timed;
+    uint32_t count;
+    int error[3];
+    (void)state;
+    assert_int_equal(fake_get_platforms(1, &platform, &count), 0);
+    assert_int_equal(fake_get_devices(platform, 0, 1, &first, &count), 0);
+    ok(hw_queue_export(own, opencl.queue, &handle));
+    assert_int_equal(fake_queue_info(handle, QUEUE_CONTEXT, sizeof with, &with, NULL), 0);
+    plain = fake_create_queue(with, first, 0, &error[0]);
+    unordered = fake_create_queue(with, first, OUT_OF_ORDER | PROFILING, &error[1]);
+    timed = fake_create_queue(with, first, PROFILING, &error[2]);
+    assert_false(error[0] || error[1] || error[2]);
+    fails(HW_UNSUPPORTED,
+          "the queue is out-of-order, and the work of a queue has to be done",
+          hw_queue_import(device, NULL, opencl.queue, unordered, &queue));
+    fails(HW_UNSUPPORTED,
+          "the queue does not measure time; make it with CL_QUEUE_PROFILING",
+          hw_queue_import(device, &timing, opencl.queue, plain, &queue));
+    ok(hw_queue_import(device, &timing, opencl.queue, timed, &queue));
+    hw_close(context);
+    fake_release_queue(plain);
+    fake_release_queue(unordered);
+    fake_release_queue(timed);
+    assert_int_equal(objects_count(), 0);
+}
+
 static void memory_that_is_too_small_is_refused(void **state)
 {
     const uint64_t most = UINT64_C(1) << 62;
@@ -308,6 +343,7 @@ int main(void)
         cmocka_unit_test(memory),
         cmocka_unit_test(handles),
         cmocka_unit_test(another_context_is_refused),
+        cmocka_unit_test(queues_without_order_are_refused),
         cmocka_unit_test(memory_that_is_too_small_is_refused),
         cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(workspaces_have_the_sizes),
