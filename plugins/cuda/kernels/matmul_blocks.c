@@ -185,14 +185,14 @@ static int32_t launch_round(const struct launcher *at, const struct hw_matmul *o
 static int32_t describe_both(const struct launcher *at, const struct hw_matmul *op,
                              const struct matmul_args *m, struct blocks_args *args)
 {
-    const int32_t status = describe_box(at, at->workspace,
+    const int32_t status = box_describe(at, at->workspace,
                                         &(struct box){ TENSOR_F16, m->m, m->k, m->k * 2,
                                                        args->a_rows, BLOCKS_STEP,
                                                        SWIZZLE_128 },
                                         &args->a);
     if (status)
         return status;
-    return describe_box(at, launch_base(&op->b) + (uint64_t)m->b.offset,
+    return box_describe(at, launch_base(&op->b) + (uint64_t)m->b.offset,
                         &(struct box){ TENSOR_U32, m->n, row_bytes(op, m) / 4,
                                        m->b.stride[2], BLOCKS_ROWS,
                                        BLOCKS_ROW_APART(op->b.dtype) / 4, SWIZZLE_NONE },

@@ -17,22 +17,7 @@ enum {
     MOST_K_OF_F32 = 6144
 };
 
-int64_t pieces(int64_t of, int64_t size)
-{
-    return (of + size - 1) / size;
-}
-
-int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-int32_t describe_box(const struct launcher *at, uint64_t address, const struct box *box,
+int32_t box_describe(const struct launcher *at, uint64_t address, const struct box *box,
                      struct tensor_map *map)
 {
     const uint64_t extents[2] = { (uint64_t)box->cols, (uint64_t)box->rows };
@@ -61,16 +46,6 @@ struct problem {
 static int64_t bytes_of(int32_t type)
 {
     return type == HW_F32 ? 4 : 2;
-}
-
-static bool is_half(int32_t type)
-{
-    return type == HW_F16 || type == HW_BF16;
-}
-
-bool is_block(int32_t type)
-{
-    return type != HW_F32 && !is_half(type);
 }
 
 static bool converts(const struct problem *p, const struct matrix *x)
@@ -226,11 +201,6 @@ struct share {
     uint64_t a, scale, b, bytes; /* offsets in the workspace; its size */
 };
 
-uint64_t round_up(int64_t bytes)
-{
-    return ((uint64_t)bytes + 255) / 256 * 256;
-}
-
 static struct share share_of(const struct problem *p)
 {
     const struct size *s = &p->size;
@@ -247,7 +217,7 @@ static struct share share_of(const struct problem *p)
     return share;
 }
 
-const char *plan_product(struct plan *plan, const struct kernel_row *row,
+const char *product_plan(struct plan *plan, const struct kernel_row *row,
                          const struct hw_matmul *op, int32_t type)
 {
     const char *why = lower(row->op, op, &plan->lowered);
@@ -372,7 +342,7 @@ static int32_t launch_batch(const struct launcher *at, const struct problem *p,
     return status;
 }
 
-int32_t launch_product(const struct launcher *at, const struct plan *plan,
+int32_t product_launch(const struct launcher *at, const struct plan *plan,
                        const struct hw_matmul *op, int32_t type, multiply_fn *multiply)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;

@@ -19,13 +19,13 @@ static const enum tuned kernels[] = {
 
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
-    return launch_ring(at, p, tiles, sizeof tiles / sizeof tiles[0], kernels);
+    return ring_launch(at, p, tiles, sizeof tiles / sizeof tiles[0], kernels);
 }
 
 static int32_t launch_f32(const struct launcher *at, const struct plan *plan,
                           const void *args)
 {
-    return launch_product(at, plan, args, HW_F32, multiply);
+    return product_launch(at, plan, args, HW_F32, multiply);
 }
 
 kernel_plan_fn plan_matmul_f32;
@@ -33,5 +33,5 @@ const char *plan_matmul_f32(struct plan *plan, const struct kernel_row *row,
                             const void *args)
 {
     plan->launch = launch_f32;
-    return plan_ring(plan, row, args, HW_F32);
+    return ring_plan(plan, row, args, HW_F32);
 }

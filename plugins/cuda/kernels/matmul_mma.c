@@ -22,10 +22,10 @@ static const enum tuned bf16[] = {
 #undef X
 };
 
-const char *plan_ring(struct plan *plan, const struct kernel_row *row,
+const char *ring_plan(struct plan *plan, const struct kernel_row *row,
                       const struct hw_matmul *op, int32_t type)
 {
-    const char *why = plan_product(plan, row, op, type);
+    const char *why = product_plan(plan, row, op, type);
     if (!why && plan->lowered.args.matmul.k % (type == HW_F32 ? 4 : 8))
         return "k must be a multiple of 8, of 4 in f32";
     return why;
@@ -41,7 +41,7 @@ static size_t best_tile(const struct size *s, const struct ring_tile *tile, size
     return i;
 }
 
-int32_t launch_ring(const struct launcher *at, const struct product *product,
+int32_t ring_launch(const struct launcher *at, const struct product *product,
                     const struct ring_tile *choice, size_t count, const enum tuned *kernels)
 {
     enum { BAND_ROWS = 2048 };
@@ -77,14 +77,14 @@ int32_t launch_ring(const struct launcher *at, const struct product *product,
 
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
-    return launch_ring(at, p, tiles, sizeof tiles / sizeof tiles[0],
+    return ring_launch(at, p, tiles, sizeof tiles / sizeof tiles[0],
                        p->type == HW_F16 ? f16 : bf16);
 }
 
 static int32_t launch_mma(const struct launcher *at, const struct plan *plan,
                           const void *args)
 {
-    return launch_product(at, plan, args, 0, multiply);
+    return product_launch(at, plan, args, 0, multiply);
 }
 
 kernel_plan_fn plan_matmul_mma;
@@ -92,5 +92,5 @@ const char *plan_matmul_mma(struct plan *plan, const struct kernel_row *row,
                             const void *args)
 {
     plan->launch = launch_mma;
-    return plan_ring(plan, row, args, 0);
+    return ring_plan(plan, row, args, 0);
 }

@@ -32,13 +32,36 @@ struct product {
 /* Launches one product. */
 typedef int32_t multiply_fn(const struct launcher *at, const struct product *product);
 
-int64_t pieces(int64_t of, int64_t size);
-int64_t larger(int64_t a, int64_t b);
-int64_t smaller(int64_t a, int64_t b);
-/* To a multiple of 256, where parts of a workspace begin. */
-uint64_t round_up(int64_t bytes);
+static inline int64_t pieces(int64_t of, int64_t size)
+{
+    return (of + size - 1) / size;
+}
 
-bool is_block(int32_t type);
+static inline int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* To a multiple of 256, where parts of a workspace begin. */
+static inline uint64_t round_up(int64_t bytes)
+{
+    return ((uint64_t)bytes + 255) / 256 * 256;
+}
+
+static inline bool is_half(int32_t type)
+{
+    return type == HW_F16 || type == HW_BF16;
+}
+
+static inline bool is_block(int32_t type)
+{
+    return type != HW_F32 && !is_half(type);
+}
 
 /* A matrix in device memory for the copy engine, and boxes of it. */
 struct box {
@@ -48,15 +71,15 @@ struct box {
 };
 
 /* Describes it to the copy engine. Returns what failed as a status, with a message. */
-int32_t describe_box(const struct launcher *at, uint64_t address, const struct box *box,
+int32_t box_describe(const struct launcher *at, uint64_t address, const struct box *box,
                      struct tensor_map *map);
 
 /* Plans an op whose products are in `type`; 0: in f16 or bf16, what suits a and b. Returns NULL, or
  * the reason why it cannot be computed so. */
-const char *plan_product(struct plan *plan, const struct kernel_row *row,
+const char *product_plan(struct plan *plan, const struct kernel_row *row,
                          const struct hw_matmul *op, int32_t type);
 /* Launches what was planned. */
-int32_t launch_product(const struct launcher *at, const struct plan *plan,
+int32_t product_launch(const struct launcher *at, const struct plan *plan,
                        const struct hw_matmul *op, int32_t type, multiply_fn *multiply);
 
 /* A tile of c that a group of ring.h computes. */
@@ -64,11 +87,11 @@ struct ring_tile {
     int rows, cols, threads;
 };
 
-/* plan_product() for ring.h, which copies whole units of 16 bytes along k. */
-const char *plan_ring(struct plan *plan, const struct kernel_row *row,
+/* product_plan() for ring.h, which copies whole units of 16 bytes along k. */
+const char *ring_plan(struct plan *plan, const struct kernel_row *row,
                       const struct hw_matmul *op, int32_t type);
 /* Launches a product with one of `count` tiles, the largest first, and the kernel of that. */
-int32_t launch_ring(const struct launcher *at, const struct product *product,
+int32_t ring_launch(const struct launcher *at, const struct product *product,
                     const struct ring_tile *choice, size_t count,
                     const enum tuned *kernels);
 

@@ -77,7 +77,7 @@ static int32_t describe_operand(const struct launcher *at, const struct product 
         .box_cols = WGMMA_STEP(p->type),
         .swizzle = SWIZZLE_128,
     };
-    return describe_box(at, x->address, &box, map);
+    return box_describe(at, x->address, &box, map);
 }
 
 static int32_t describe_c(const struct launcher *at, const struct product *p,
@@ -92,7 +92,7 @@ static int32_t describe_c(const struct launcher *at, const struct product *p,
         .box_cols = WGMMA_STORE_COLS,
         .swizzle = p->c.type == HW_F32 ? SWIZZLE_128 : SWIZZLE_64,
     };
-    return describe_box(at, p->c.address, &box, map);
+    return box_describe(at, p->c.address, &box, map);
 }
 
 static int32_t describe_all(const struct launcher *at, const struct product *p,
@@ -152,7 +152,7 @@ static int32_t type_of(const struct hw_matmul *op)
 static int32_t launch_wgmma(const struct launcher *at, const struct plan *plan,
                             const void *args)
 {
-    return launch_product(at, plan, args, type_of(args), multiply);
+    return product_launch(at, plan, args, type_of(args), multiply);
 }
 
 kernel_plan_fn plan_matmul_wgmma;
@@ -160,5 +160,5 @@ const char *plan_matmul_wgmma(struct plan *plan, const struct kernel_row *row,
                               const void *args)
 {
     plan->launch = launch_wgmma;
-    return plan_product(plan, row, args, row->needs & HALVES ? type_of(args) : HW_NONE);
+    return product_plan(plan, row, args, row->needs & HALVES ? type_of(args) : HW_NONE);
 }
