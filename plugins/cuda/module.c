@@ -14,13 +14,26 @@ static const struct symbol symbols[] = {
 };
 
 #if defined(_WIN32)
-#define LIBRARIES "nvrtc64_130_0.dll|nvrtc64_120_0.dll|nvrtc64_112_0.dll"
+#define NVRTC_13 "nvrtc64_130_0.dll"
+#define NVRTC_12 "nvrtc64_120_0.dll"
+#define NVRTC_11 "nvrtc64_112_0.dll"
 #else
-#define LIBRARIES "libnvrtc.so.13|libnvrtc.so.12|libnvrtc.so.11.2|libnvrtc.so"
+#define NVRTC_13 "libnvrtc.so.13"
+#define NVRTC_12 "libnvrtc.so.12"
+#define NVRTC_11 "libnvrtc.so.11.2|libnvrtc.so"
 #endif
 
+/* The compiler of the driver's own CUDA first, then older ones: what they make, it loads. Newer
+ * ones are for the message. */
+static const char *files_for(const struct plugin *plugin)
+{
+    const int major = plugin->supported / 1000;
+    return major >= 13   ? NVRTC_13 "|" NVRTC_12 "|" NVRTC_11
+           : major == 12 ? NVRTC_12 "|" NVRTC_11 "|" NVRTC_13
+                         : NVRTC_11 "|" NVRTC_12 "|" NVRTC_13;
+}
+
 static const struct symbol_library library = {
-    .files = LIBRARIES,
     .symbols = symbols,
     .count = sizeof symbols / sizeof symbols[0],
     .remedy = "; kernels in source text need NVRTC 11.2 or later, a library of the CUDA "
@@ -55,10 +68,12 @@ static int32_t answer_nvrtc(const struct compilation *c, int result, const char 
 
 static int32_t find_compiler(struct plugin *plugin)
 {
+    struct symbol_library wanted = library;
     int32_t status = HW_OK;
+    wanted.files = files_for(plugin);
     pthread_mutex_lock(&plugin->lock);
     if (!plugin->nvrtc.version)
-        status = symbols_load(plugin->host, &library, &plugin->nvrtc);
+        status = symbols_load(plugin->host, &wanted, &plugin->nvrtc);
     pthread_mutex_unlock(&plugin->lock);
     return status ? HW_UNSUPPORTED : HW_OK; /* this device is there */
 }
@@ -84,6 +99,23 @@ static int32_t choose_arch(struct compilation *c, int *best)
                          capability / 10, capability % 10);
     c->machine_code = *best == capability;
     return status;
+}
+
+/* A driver loads machine code of its own major version of CUDA, and earlier ones, and translates
+ * PTX that is not newer than itself. */
+static int32_t check_version(const struct compilation *c, int major, int minor)
+{
+    const struct plugin *plugin = c->device->plugin;
+    if (c->machine_code ? major <= plugin->supported / 1000
+                        : major * 1000 + minor * 10 <= plugin->supported)
+        return HW_OK;
+    return hw_fail(
+        c->device->host, HW_UNSUPPORTED,
+        "the installed NVRTC is that of CUDA %d.%d, and the driver, which supports "
+        "%s, does not load the %s that it makes: install NVRTC %d.%d or a newer "
+        "driver, or pass `blob`, which nvcc -ptx of %s makes",
+        major, minor, plugin->version, c->machine_code ? "machine code" : "PTX",
+        plugin->supported / 1000, plugin->supported % 1000 / 10, plugin->version);
 }
 
 /* ---- compiling ---- */
@@ -166,6 +198,8 @@ int32_t module_of_source(struct device *device, const struct hw_user_kernel *des
         status = choose_arch(&c, &best);
     if (!status)
         status = answer_nvrtc(&c, c.nvrtc->version(&major, &minor), "ask for the version");
+    if (!status)
+        status = check_version(&c, major, minor);
     if (status)
         return status;
     snprintf(options, sizeof options, "--gpu-architecture=%s_%d",

@@ -34,8 +34,8 @@ static int enter(void)
 
 int nvrtcVersion(int *major, int *minor)
 {
-    *major = 13;
-    *minor = 0;
+    *major = state.version ? state.version / 1000 : MAJOR;
+    *minor = state.version % 1000 / 10;
     return enter();
 }
 

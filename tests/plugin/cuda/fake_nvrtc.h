@@ -4,10 +4,11 @@
 #define FAKE_NVRTC_H
 
 struct fake_nvrtc {
-    int newest; /* the newest architecture that it compiles for: 90; 0: it knows none */
-    int calls;  /* of its functions, but for nvrtcGetErrorString and nvrtcDestroyProgram */
-    int fails;  /* the number of the call that fails; 0: none */
-    int result; /* with which it fails */
+    int version; /* 12040: it is that of CUDA 12.4; 0: of MAJOR.0, as it was built */
+    int newest;  /* the newest architecture that it compiles for: 90; 0: it knows none */
+    int calls;   /* of its functions, but for nvrtcGetErrorString and nvrtcDestroyProgram */
+    int fails;   /* the number of the call that fails; 0: none */
+    int result;  /* with which it fails */
     int compiled;    /* programs */
     int programs;    /* that exist */
     char option[64]; /* of the last compilation */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_module.c - kernels of the application in source text: on the stand-ins for the driver and
  * for NVRTC, or, if these are not found, on a card. */
-#define _GNU_SOURCE /* RTLD_DEFAULT */
+#define _GNU_SOURCE /* setenv, RTLD_DEFAULT */
 #include "fake_nvrtc.h"
 
 #include <hw/hw.h>
@@ -29,17 +29,17 @@ static const char text[] =
 static struct hw_context *context;
 static struct hw_device *device;
 static struct hw_queue *queue;
-static struct fake_nvrtc *nvrtc; /* NULL: the real one */
+static struct fake_nvrtc *nvrtc, *nvrtc_12; /* NULL: the real one */
 
-static void find_standin(void)
+static struct fake_nvrtc *find_standin(const char *name)
 {
-    void *library = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "fake_nvrtc_state") : NULL;
     struct fake_nvrtc *(*get)(void) = NULL;
     memcpy(&get, &symbol, sizeof get);
-    nvrtc = get ? get() : NULL;
-    if (nvrtc)
-        *nvrtc = (struct fake_nvrtc){ .newest = 75 };
+    if (get)
+        *get() = (struct fake_nvrtc){ .newest = 75 };
+    return get ? get() : NULL;
 }
 
 static int open_all(void **state)
@@ -47,7 +47,8 @@ static int open_all(void **state)
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "cuda",
                                         .cache_dir = *state ? *state : "off" };
-    find_standin();
+    nvrtc = find_standin("libnvrtc.so.13");
+    nvrtc_12 = find_standin("libnvrtc.so.12");
     ok(hw_open(&options, &context));
     device = hw_device_at(context, 0);
     ok(hw_queue_open(device, NULL, &queue));
@@ -158,6 +159,64 @@ static void text_is_compiled_once(void **state)
     assert_int_equal(nvrtc->compiled, 2);
 }
 
+/* ---- an older driver ---- */
+
+static int open_older(void **state)
+{
+    setenv("STANDIN_CUDA", "12.4", 1);
+    return open_all(state);
+}
+
+static int close_older(void **state)
+{
+    unsetenv("STANDIN_CUDA");
+    return close_all(state);
+}
+
+/* Both are installed. */
+static void each_driver_has_its_own_compiler(void **state)
+{
+    const struct hw_user_kernel desc = scale();
+    struct hw_kernel *kernel;
+    needs_standin();
+    ok(hw_kernel_create(device, &desc, &kernel));
+    hw_kernel_free(kernel);
+    assert_int_equal(nvrtc->compiled, 1);
+    assert_int_equal(nvrtc_12->compiled, 0);
+    close_all(state);
+    open_older(state);
+    ok(hw_kernel_create(device, &desc, &kernel));
+    hw_kernel_free(kernel);
+    assert_int_equal(nvrtc->compiled, 0);
+    assert_int_equal(nvrtc_12->compiled, 1);
+}
+
+static void a_compiler_too_new_for_the_driver_is_refused(void **state)
+{
+    const struct hw_user_kernel desc = scale();
+    struct hw_kernel *kernel;
+    (void)state;
+    needs_standin();
+    nvrtc_12->version = 13000;
+    refused(
+        HW_UNSUPPORTED,
+        "the installed NVRTC is that of CUDA 13.0, and the driver, which supports CUDA 12.4, "
+        "does not load the machine code that it makes: install NVRTC 12.4 or a newer driver",
+        &desc);
+    nvrtc_12->version = 12080;
+    ok(hw_kernel_create(device, &desc, &kernel));
+    hw_kernel_free(kernel);
+    nvrtc_12->newest = 61; /* so that it makes PTX */
+    refused(HW_UNSUPPORTED,
+            "CUDA 12.8, and the driver, which supports CUDA 12.4, does not load "
+            "the PTX that it makes",
+            &desc);
+    nvrtc_12->version = 12040;
+    ok(hw_kernel_create(device, &desc, &kernel));
+    hw_kernel_free(kernel);
+    assert_int_equal(nvrtc_12->compiled, 2);
+}
+
 /* ---- what is refused ---- */
 
 static void errors_of_the_text_are_said(void **state)
@@ -222,6 +281,10 @@ int main(void)
         TEST(text_becomes_a_kernel),
         TEST(an_old_compiler_makes_ptx),
         cmocka_unit_test_setup_teardown(text_is_compiled_once, make_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(each_driver_has_its_own_compiler, open_all,
+                                        close_older),
+        cmocka_unit_test_setup_teardown(a_compiler_too_new_for_the_driver_is_refused,
+                                        open_older, close_older),
         TEST(errors_of_the_text_are_said),
         TEST(each_call_may_fail),
     };
