@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* test_upload.c - more and larger tensors than there are slots and bytes in a piece arrive whole,
- * in their places, converted where the types differ; and a failure is reported. */
+ * in their places, converted where the types differ, from memory and from a file; and a failure is
+ * reported. */
+#define _POSIX_C_SOURCE 200809L
 #include "upload.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -125,6 +129,7 @@ static void test_all_arrive(void **state)
     const struct upload upload = { .queue = queue,
                                    .items = items,
                                    .count = ITEMS,
+                                   .file = -1,
                                    .progress = note_progress,
                                    .user = &progress };
     if (!upload_run(&upload, &why))
@@ -139,9 +144,78 @@ static void test_all_arrive(void **state)
     free_items();
 }
 
+/* ---- from a file ---- */
+
+/* Writes all items to a file, without its last `missing` bytes, and has them read from there: the
+ * memory where they would be mapped is never touched. */
+static bool upload_from_file(off_t missing, struct fault *why)
+{
+    static char nowhere; /* stands for the first byte of the mapping */
+    char path[] = "/tmp/hw-upload-XXXXXX";
+    struct upload_item there[ITEMS];
+    const int file = mkstemp(path);
+    off_t at = 4097;
+    assert_true(file >= 0);
+    unlink(path);
+    for (int i = 0; i < ITEMS; i++) {
+        const size_t bytes = (size_t)bytes_of(&items[i], items[i].dtype);
+        assert_int_equal(pwrite(file, items[i].from, bytes, at), bytes);
+        there[i] = items[i];
+        there[i].from = (const void *)((uintptr_t)&nowhere + (uintptr_t)at);
+        at += (off_t)bytes;
+    }
+    assert_int_equal(ftruncate(file, at - missing), 0);
+    const struct upload upload = {
+        .queue = queue, .items = there, .count = ITEMS, .file = file, .bytes = &nowhere
+    };
+    const bool good = upload_run(&upload, why);
+    close(file);
+    return good;
+}
+
+static void test_file(void **state)
+{
+    struct fault why = { "" };
+    (void)state;
+    add_all();
+    if (!upload_from_file(0, &why))
+        fail_msg("%s", why.text);
+    for (int i = 0; i < ITEMS; i++)
+        check_item(&items[i]);
+    free_items();
+}
+
+/* As a mapping it would end the process. */
+static void test_file_that_became_shorter(void **state)
+{
+    struct fault why = { "" };
+    (void)state;
+    add_all();
+    assert_false(upload_from_file(1, &why));
+    assert_string_equal(why.text, "read the weights: the file has become shorter");
+    free_items();
+}
+
+static void test_file_that_cannot_be_read(void **state)
+{
+    struct fault why = { "" };
+    (void)state;
+    add_all();
+    const struct upload upload = { .queue = queue,
+                                   .items = items,
+                                   .count = 1,
+                                   .file = open("/tmp", O_RDONLY | O_DIRECTORY),
+                                   .bytes = items[0].from };
+    assert_true(upload.file >= 0);
+    assert_false(upload_run(&upload, &why));
+    assert_string_equal(why.text, "read the weights: Is a directory");
+    close(upload.file);
+    free_items();
+}
+
 static void test_nothing(void **state)
 {
-    const struct upload upload = { .queue = queue };
+    const struct upload upload = { .queue = queue, .file = -1 };
     struct fault why;
     (void)state;
     assert_true(upload_run(&upload, &why));
@@ -154,7 +228,9 @@ static void test_failure(void **state)
     (void)state;
     add_all();
     items[3].dtype = HW_I8; /* which no copy converts */
-    const struct upload upload = { .queue = queue, .items = items, .count = ITEMS };
+    const struct upload upload = {
+        .queue = queue, .items = items, .count = ITEMS, .file = -1
+    };
     assert_false(upload_run(&upload, &why));
     assert_non_null(strstr(why.text, "upload the weights: "));
     free_items();
@@ -164,6 +240,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_arrive),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_file_that_became_shorter),
+        cmocka_unit_test(test_file_that_cannot_be_read),
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_failure),
     };

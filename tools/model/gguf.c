@@ -546,6 +546,7 @@ struct gguf *gguf_parse(const void *bytes, size_t size, const char *name, struct
     }
     file->bytes = bytes;
     file->size = size;
+    file->fd = -1;
     if (read_file(file, why))
         return file;
     gguf_close(file);
@@ -587,24 +588,27 @@ struct gguf *gguf_open(const char *path, struct fault *why)
         fault_say(why, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
-    const bool mapped = map_file(fd, path, &bytes, &size, why);
-    close(fd);
-    if (!mapped)
-        return NULL;
-    struct gguf *file = gguf_parse(bytes, size, path, why);
-    if (file)
-        file->mapped = true;
-    else if (size)
+    struct gguf *file = NULL;
+    if (map_file(fd, path, &bytes, &size, why))
+        file = gguf_parse(bytes, size, path, why);
+    if (file) {
+        file->fd = fd;
+        return file;
+    }
+    if (size && bytes && bytes != MAP_FAILED)
         munmap(bytes, size);
-    return file;
+    close(fd);
+    return NULL;
 }
 
 void gguf_close(struct gguf *file)
 {
     if (!file)
         return;
-    if (file->mapped && file->size)
+    if (file->fd >= 0) {
         munmap((void *)(uintptr_t)file->bytes, file->size);
+        close(file->fd);
+    }
     free(file->pairs);
     free(file->tensors);
     free(file->path);

@@ -93,12 +93,12 @@ struct gguf {
     char *path; /* a copy of the argument of gguf_open() */
     const uint8_t *bytes;
     size_t size;
+    int fd; /* of the file that is mapped there; -1: none is */
     uint32_t version;
     size_t alignment;
     size_t pair_count, tensor_count;
     struct gguf_pair *pairs;     /* sorted by key */
     struct gguf_tensor *tensors; /* sorted by name */
-    bool mapped;
 };
 
 /* Maps and checks the file. Returns NULL, with the reason in `why`, for anything but a
@@ -109,7 +109,8 @@ struct gguf *gguf_open(const char *path, struct fault *why);
 struct gguf *gguf_parse(const void *bytes, size_t size, const char *name,
                         struct fault *why);
 
-/* Releases the mapping and everything that was returned from it. NULL is allowed. */
+/* Closes the file, and releases the mapping and everything that was returned from it. NULL is
+ * allowed. */
 void gguf_close(struct gguf *file);
 
 /* Return NULL if the file has none of that name. */

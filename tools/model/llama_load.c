@@ -329,12 +329,14 @@ static bool add_weights(struct llama *l, const struct gguf *file, struct fault *
 }
 
 /* Uploads the weights that the device does not read in the file. */
-static bool upload(struct llama *l, const struct llama_settings *settings,
-                   struct fault *why)
+static bool upload(struct llama *l, const struct gguf *file,
+                   const struct llama_settings *settings, struct fault *why)
 {
     struct upload_item *items = calloc(l->source_count + 1, sizeof *items);
     struct upload all = { .queue = l->queue,
                           .items = items,
+                          .file = file->fd,
+                          .bytes = file->bytes,
                           .progress = settings->progress,
                           .user = settings->user };
     if (!items)
@@ -570,7 +572,7 @@ struct llama *llama_load(const struct gguf *file, const struct shape *shape,
         failed("open a queue", why);
     else if (choose_context(l, settings, why) && add_tables(l, file, why) &&
              add_tensors(l, file, settings, why) && llama_record(l, why) &&
-             (file->bytes ? upload(l, settings, why) : make_weights(l, why)) &&
+             (file->bytes ? upload(l, file, settings, why) : make_weights(l, why)) &&
              pack(l, settings, why))
         return l;
     llama_free(l);

@@ -44,7 +44,7 @@ static void let_go(const struct llama *l, const struct hw_tensor *tensor, uint64
     const uintptr_t first = (uintptr_t)hw_buffer_host(l->mapping) + tensor->offset;
     const uintptr_t begin = (first + page - 1) / page * page;
     const uintptr_t end = (first + bytes) / page * page;
-    if (l->file->mapped && begin < end)
+    if (l->file->fd >= 0 && begin < end)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 

@@ -6,6 +6,7 @@
 #include "upload.h"
 #include "slot.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 /* One thread reads at a fraction of what a link takes. A piece is long enough for the link to reach
  * its rate, and a half of the slots is on its way while the other is filled. */
-enum { READERS = 8, SLOTS = 2 * READERS, PIECE_BYTES = 8 << 20 };
+enum { READERS = 16, SLOTS = 2 * READERS, PIECE_BYTES = 2 << 20 };
 
 struct piece {
     const void *from;
@@ -23,7 +24,7 @@ struct piece {
 };
 
 struct work {
-    struct hw_queue *queue;
+    const struct upload *upload;
     struct piece *pieces;
     size_t count;
     struct slot slots[SLOTS];
@@ -33,7 +34,10 @@ struct work {
     size_t taken, gone;
     bool filled[SLOTS];
     bool stop;
+    int error; /* of a reader: errno, or SHORT */
 };
+
+enum { SHORT = -1 }; /* the file ends before the piece */
 
 static bool failed(struct fault *why)
 {
@@ -78,8 +82,9 @@ static bool cut_item(struct work *work, const struct upload_item *item, struct f
     return true;
 }
 
-static bool cut(struct work *work, const struct upload *upload, struct fault *why)
+static bool cut(struct work *work, struct fault *why)
 {
+    const struct upload *upload = work->upload;
     size_t count = 0;
     for (size_t i = 0; i < upload->count; i++) {
         const int64_t most = piece_elements(&upload->items[i]);
@@ -108,14 +113,44 @@ static bool take_piece(struct work *work, size_t *number)
     return good;
 }
 
+/* Returns 0, errno or SHORT. */
+static int read_file(int file, off_t at, char *to, size_t bytes)
+{
+    while (bytes) {
+        const ssize_t count = pread(file, to, bytes, at);
+        if (!count)
+            return SHORT;
+        if (count < 0 && errno != EINTR)
+            return errno;
+        if (count < 0)
+            continue;
+        to += count;
+        at += count;
+        bytes -= (size_t)count;
+    }
+    return 0;
+}
+
+static int read_piece(const struct upload *upload, const struct piece *piece, void *to)
+{
+    if (upload->file >= 0)
+        return read_file(upload->file,
+                         (const char *)piece->from - (const char *)upload->bytes, to,
+                         piece->bytes);
+    memcpy(to, piece->from, piece->bytes);
+    return 0;
+}
+
 static void *read_pieces(void *argument)
 {
     struct work *work = argument;
     for (size_t number; take_piece(work, &number);) {
-        memcpy(work->slots[number % SLOTS].host, work->pieces[number].from,
-               work->pieces[number].bytes);
+        const int error = read_piece(work->upload, &work->pieces[number],
+                                     work->slots[number % SLOTS].host);
         pthread_mutex_lock(&work->lock);
-        work->filled[number % SLOTS] = true;
+        work->filled[number % SLOTS] = !error;
+        if (error)
+            work->error = error;
         pthread_cond_broadcast(&work->changed);
         pthread_mutex_unlock(&work->lock);
     }
@@ -124,13 +159,17 @@ static void *read_pieces(void *argument)
 
 /* ---- Sending ---- */
 
-static void await_filled(struct work *work, size_t number)
+static bool await_filled(struct work *work, size_t number, struct fault *why)
 {
     pthread_mutex_lock(&work->lock);
-    while (!work->filled[number % SLOTS])
+    while (!work->filled[number % SLOTS] && !work->error)
         pthread_cond_wait(&work->changed, &work->lock);
+    const int error = work->error;
     work->filled[number % SLOTS] = false;
     pthread_mutex_unlock(&work->lock);
+    return !error ||
+           fault(why, "read the weights: %s",
+                 error == SHORT ? "the file has become shorter" : strerror(error));
 }
 
 static void piece_is_gone(struct work *work)
@@ -148,19 +187,21 @@ static enum hw_status send_piece(struct work *work, size_t number)
     const struct hw_copy op = {
         .src = hw_host_1d(slot->host, piece->dtype, piece->to.extent[0]), .dst = piece->to
     };
-    const enum hw_status status = hw_copy(work->queue, &op);
-    return status ? status : slot_mark(slot, work->queue);
+    const enum hw_status status = hw_copy(work->upload->queue, &op);
+    return status ? status : slot_mark(slot, work->upload->queue);
 }
 
-static bool send_all(struct work *work, const struct upload *upload, struct fault *why)
+static bool send_all(struct work *work, struct fault *why)
 {
+    const struct upload *upload = work->upload;
     uint64_t total = 0, done = 0;
     for (size_t i = 0; i < work->count; i++)
         total += work->pieces[i].bytes;
     for (size_t i = 0; i < work->count; i++) {
         if (upload->progress)
             upload->progress(upload->user, done, total);
-        await_filled(work, i);
+        if (!await_filled(work, i, why))
+            return false;
         if (send_piece(work, i))
             return failed(why);
         done += work->pieces[i].bytes;
@@ -183,7 +224,7 @@ static bool open_slots(struct work *work, struct fault *why)
     for (size_t i = 0; i < work->count; i++)
         most = work->pieces[i].bytes > most ? work->pieces[i].bytes : most;
     for (size_t i = 0; i < SLOTS && i < work->count; i++)
-        if (slot_open(&work->slots[i], work->queue, most))
+        if (slot_open(&work->slots[i], work->upload->queue, most))
             return failed(why);
     return true;
 }
@@ -209,12 +250,12 @@ static void stop_readers(struct work *work, const pthread_t *readers, int count)
         pthread_join(readers[i], NULL);
 }
 
-static bool move_pieces(struct work *work, const struct upload *upload, struct fault *why)
+static bool move_pieces(struct work *work, struct fault *why)
 {
     pthread_t readers[READERS];
     const int count = start_readers(work, readers);
     const bool good = count || !work->count
-                          ? send_all(work, upload, why)
+                          ? send_all(work, why)
                           : fault(why, "cannot start a thread to read the weights");
     stop_readers(work, readers, count);
     return good;
@@ -222,11 +263,10 @@ static bool move_pieces(struct work *work, const struct upload *upload, struct f
 
 bool upload_run(const struct upload *upload, struct fault *why)
 {
-    struct work work = { .queue = upload->queue,
+    struct work work = { .upload = upload,
                          .lock = PTHREAD_MUTEX_INITIALIZER,
                          .changed = PTHREAD_COND_INITIALIZER };
-    bool good = cut(&work, upload, why) && open_slots(&work, why) &&
-                move_pieces(&work, upload, why);
+    bool good = cut(&work, why) && open_slots(&work, why) && move_pieces(&work, why);
     if (hw_queue_wait(upload->queue) && good)
         good = failed(why);
     for (int i = 0; i < SLOTS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* upload.h - copies the weights of a mapped file to a device as fast as the link takes them. */
+/* upload.h - copies the weights of a file to a device as fast as the link takes them. */
 #ifndef HW_MODEL_UPLOAD_H
 #define HW_MODEL_UPLOAD_H
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 struct upload_item {
-    const void *from;    /* the elements of `to`, contiguous */
-    int32_t dtype;       /* of `from`; converted on the way if that of `to` is another */
+    const void *from; /* the elements of `to`, contiguous; of a file, where it is mapped */
+    int32_t dtype;    /* of `from`; converted on the way if that of `to` is another */
     struct hw_tensor to; /* contiguous */
 };
 
@@ -19,13 +19,15 @@ struct upload {
     struct hw_queue *queue;
     const struct upload_item *items;
     size_t count;
-    void (*progress)(void *user, uint64_t done,
-                     uint64_t total); /* in bytes of `from`; may be NULL */
+    int file;          /* is read, not the memory where it is mapped; -1: there is none */
+    const void *bytes; /* where its first byte is mapped */
+    /* In bytes of `from`; may be NULL. */
+    void (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
 };
 
-/* Waits until everything has arrived. Threads of its own read the file into pinned memory, piece by
- * piece, while earlier pieces are on their way. */
+/* Waits until everything has arrived. Threads of its own read the items into pinned memory, piece
+ * by piece, while earlier pieces are on their way. */
 bool upload_run(const struct upload *upload, struct fault *why);
 
 #endif
