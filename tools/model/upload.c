@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One thread reads at a fraction of what a link takes. A piece is long enough for the link to reach
- * its rate, and a half of the slots is on its way while the other is filled. */
-enum { READERS = 16, SLOTS = 2 * READERS, PIECE_BYTES = 2 << 20 };
+/* One thread reads at a fraction of what a link takes. A piece is long enough that the link takes
+ * longer than its submission, and some are on their way while readers fill the others. There are no
+ * more slots than that, because to pin memory takes about half a millisecond for 1 MB. */
+enum { READERS = 12, ON_THE_WAY = 4, SLOTS = READERS + ON_THE_WAY, PIECE_BYTES = 2 << 20 };
 
 struct piece {
     const void *from;
@@ -205,9 +206,9 @@ static bool send_all(struct work *work, struct fault *why)
         if (send_piece(work, i))
             return failed(why);
         done += work->pieces[i].bytes;
-        if (i < SLOTS / 2)
+        if (i < ON_THE_WAY)
             continue;
-        if (slot_wait(&work->slots[(i - SLOTS / 2) % SLOTS]))
+        if (slot_wait(&work->slots[(i - ON_THE_WAY) % SLOTS]))
             return failed(why);
         piece_is_gone(work);
     }
