@@ -37,6 +37,7 @@ static uint64_t parameters_of(const char *name, const struct shape *shape, const
             count *= model->tensors[i].extents[j];
         sum += count;
     }
+    assert_int_equal(model->fd, -1);
     gguf_close(model);
     return sum;
 }

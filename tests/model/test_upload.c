@@ -165,9 +165,12 @@ static bool upload_from_file(off_t missing, struct fault *why)
         at += (off_t)bytes;
     }
     assert_int_equal(ftruncate(file, at - missing), 0);
-    const struct upload upload = {
-        .queue = queue, .items = there, .count = ITEMS, .file = file, .bytes = &nowhere
-    };
+    const struct upload upload = { .queue = queue,
+                                   .items = there,
+                                   .count = ITEMS,
+                                   .name = "a.gguf",
+                                   .file = file,
+                                   .bytes = &nowhere };
     const bool good = upload_run(&upload, why);
     close(file);
     return good;
@@ -192,7 +195,9 @@ static void test_file_that_became_shorter(void **state)
     (void)state;
     add_all();
     assert_false(upload_from_file(1, &why));
-    assert_string_equal(why.text, "read the weights: the file has become shorter");
+    assert_string_equal(
+        why.text,
+        "a.gguf: has become shorter while it was read: run this again when it is complete");
     free_items();
 }
 
@@ -204,11 +209,12 @@ static void test_file_that_cannot_be_read(void **state)
     const struct upload upload = { .queue = queue,
                                    .items = items,
                                    .count = 1,
+                                   .name = "a.gguf",
                                    .file = open("/tmp", O_RDONLY | O_DIRECTORY),
                                    .bytes = items[0].from };
     assert_true(upload.file >= 0);
     assert_false(upload_run(&upload, &why));
-    assert_string_equal(why.text, "read the weights: Is a directory");
+    assert_string_equal(why.text, "a.gguf: cannot be read: Is a directory");
     close(upload.file);
     free_items();
 }

@@ -8,7 +8,8 @@
  * has the same bytes.
  *
  * A struct gguf is immutable once opened, so any number of threads may read it. Truncating
- * the file while it is open cannot be detected: reading it then raises SIGBUS. */
+ * the file while it is open is not detected: what it has lost is SIGBUS where it is mapped,
+ * and the end of the file for those who read `fd`. */
 #ifndef HW_MODEL_GGUF_H
 #define HW_MODEL_GGUF_H
 

@@ -335,6 +335,7 @@ static bool upload(struct llama *l, const struct gguf *file,
     struct upload_item *items = calloc(l->source_count + 1, sizeof *items);
     struct upload all = { .queue = l->queue,
                           .items = items,
+                          .name = file->path,
                           .file = file->fd,
                           .bytes = file->bytes,
                           .progress = settings->progress,

@@ -120,6 +120,8 @@ struct gguf *random_model(const char *name, const struct shape *shape,
                           const struct recipe *recipe, struct fault *why)
 {
     struct gguf *file = calloc(1, sizeof *file);
+    if (file)
+        file->fd = -1;
     bool good = file && (file->path = strdup(name)) && describe(file, shape);
     if (!good)
         fault_say(why, "out of memory");

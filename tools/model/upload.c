@@ -58,7 +58,7 @@ static int64_t elements_of(const struct hw_tensor *tensor)
 /* Elements of a piece: as many whole blocks of either type as fit. */
 static int64_t piece_elements(const struct upload_item *item)
 {
-    enum { BLOCK = 256 }; /* of which all are parts */
+    enum { BLOCK = 256 }; /* of which all are parts; far smaller than a piece */
     const int64_t bytes = hw_dtype_bytes(item->dtype) *
                           (BLOCK / hw_dtype_block(item->dtype));
     return PIECE_BYTES / bytes * BLOCK;
@@ -168,9 +168,13 @@ static bool await_filled(struct work *work, size_t number, struct fault *why)
     const int error = work->error;
     work->filled[number % SLOTS] = false;
     pthread_mutex_unlock(&work->lock);
+    if (error == SHORT)
+        return fault(why,
+                     "%s: has become shorter while it was read: run this again when it is "
+                     "complete",
+                     work->upload->name);
     return !error ||
-           fault(why, "read the weights: %s",
-                 error == SHORT ? "the file has become shorter" : strerror(error));
+           fault(why, "%s: cannot be read: %s", work->upload->name, strerror(error));
 }
 
 static void piece_is_gone(struct work *work)

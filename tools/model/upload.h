@@ -19,6 +19,7 @@ struct upload {
     struct hw_queue *queue;
     const struct upload_item *items;
     size_t count;
+    const char *name;  /* of the file, for messages */
     int file;          /* is read, not the memory where it is mapped; -1: there is none */
     const void *bytes; /* where its first byte is mapped */
     /* In bytes of `from`; may be NULL. */
