@@ -107,7 +107,7 @@ static const char *multiply(void *self, int way, const struct rival_operands *o)
 }
 
 static const struct rival rival = {
-    .op = HW_OP_MATMUL, .name = name, .prepare = prepare, .multiply = multiply
+    .op = HW_OP_MATMUL, .tf32 = true, .name = name, .prepare = prepare, .multiply = multiply
 };
 
 /* ---- a duel ---- */

@@ -228,7 +228,7 @@ static const char *measure_word(const struct bench *bench, struct duel *d, const
     struct products products = { .duel = d };
     struct outcome outcome = { 0 };
     product_read(word, &products.product);
-    products.product.tf32 = products.product.type == HW_F32 &&
+    products.product.tf32 = d->rival->tf32 && products.product.type == HW_F32 &&
                             strcmp(d->precision, "fp32") != 0;
     d->bound = bound_of(&products.product);
     d->state = &products;

@@ -25,6 +25,7 @@ struct rival {
     const char *queue, *memory;
     const char *const
         *usual; /* shapes that are measured if none is named; NULL ends them */
+    bool tf32;  /* on its devices, f32 may be rounded to TF32 */
     /* Opens the library, for a queue; `workspace` has RIVAL_WORKSPACE bytes. */
     const char *(*open)(void **self, void *queue, const struct hw_import *workspace);
     /* "cuBLASLt 13.0.0" */

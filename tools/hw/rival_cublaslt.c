@@ -205,6 +205,7 @@ const struct rival rival_cublaslt = {
     .op = HW_OP_MATMUL,
     .queue = "cuda.stream",
     .memory = "cuda.memory",
+    .tf32 = true,
     .usual = usual,
     .open = cublaslt_open,
     .name = cublaslt_name,
