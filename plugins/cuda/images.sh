@@ -36,8 +36,8 @@ hash()
 
 sources()
 {
-    find "$root/kernels" "$root/plugins/cuda" -name images -prune -o -name '*.[ch]' -print -o -name '*.cu' -print \
-        -o -name kernels.def -print
+    find "$root/kernels" "$root/plugins/cuda/kernels" "$root/plugins/cuda/portable.cu" -name '*.cu' -print \
+        -o -name '*.h' -print -o -path "$root/kernels/*.c" -print -o -path "$root/kernels/*.def" -print
 }
 
 stale()
@@ -105,6 +105,11 @@ write()
     to=$1
     shift
     for file; do
+        image=$(basename "${file%.cubin}")
+        [ "$image" != "$(basename "$file")" ] && ! made "$to/$image.txt" "$image" any || continue
+        case $CUBIN_COMPILER in "NVRTC 12."[89]) ;; *) refuse "$image" && return 1 ;; esac
+    done
+    for file; do
         name=$(basename "$file")
         image=${name%.*}
         case $name in
@@ -116,7 +121,6 @@ write()
             ;;
         *.cubin)
             ! made "$to/$image.txt" "$image" any || continue
-            case $CUBIN_COMPILER in "NVRTC 12."*) ;; *) refuse "$image" && return 1 ;; esac
             cp "$file" "$to/$name"
             chmod 644 "$to/$name"
             header "$image" "$CUBIN_COMPILER" >"$to/$image.txt"

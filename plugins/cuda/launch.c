@@ -79,8 +79,8 @@ static long suits(const char *arch, int capability)
     return is / 10 == capability / 10 && is <= capability ? is : 0;
 }
 
-/* Drivers load no machine code that is newer than they. PTX runs on any device, but the driver
- * has to translate it. */
+/* Drivers load no machine code of a later major version of CUDA. PTX runs on any device, but the
+ * driver has to translate it. */
 static const struct embedded *image_of(const struct device *device, int number)
 {
     const struct embedded *best = NULL;

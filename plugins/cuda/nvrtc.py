@@ -32,10 +32,15 @@ def libraries():
 
 
 def load():
-    found = list(libraries())
-    if not found:
-        sys.exit("NVRTC (libnvrtc.so) is not installed")
-    return next((nvrtc for nvrtc in found if NEWEST in architectures(nvrtc)), found[0])
+    usable = []
+    for nvrtc in libraries():
+        try:
+            if NEWEST in architectures(nvrtc):
+                return nvrtc
+            usable.append(nvrtc)
+        except (AttributeError, SystemExit):  # too old, or damaged
+            pass
+    return usable[0] if usable else sys.exit("NVRTC (libnvrtc.so) 11.2 or later is not installed")
 
 
 def check(nvrtc, result, what):

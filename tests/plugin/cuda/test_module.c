@@ -83,7 +83,7 @@ static void refused(enum hw_status status, const char *words,
 
 static void needs_standin(void)
 {
-    if (!nvrtc)
+    if (!nvrtc || !nvrtc_12)
         skip();
 }
 
