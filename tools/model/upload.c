@@ -234,13 +234,15 @@ static bool open_slots(struct work *work, struct fault *why)
     return true;
 }
 
-static int start_readers(struct work *work, pthread_t *readers)
+/* Returns how many were started; if one was not, `error` says why. */
+static int start_readers(struct work *work, pthread_t *readers, int *error)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int count = 0;
+    *error = 0;
     while (count < READERS && (size_t)count < work->count &&
            (count == 0 || count < cores) &&
-           !pthread_create(&readers[count], NULL, read_pieces, work))
+           !(*error = pthread_create(&readers[count], NULL, read_pieces, work)))
         count++;
     return count;
 }
@@ -258,10 +260,12 @@ static void stop_readers(struct work *work, const pthread_t *readers, int count)
 static bool move_pieces(struct work *work, struct fault *why)
 {
     pthread_t readers[READERS];
-    const int count = start_readers(work, readers);
+    int error;
+    const int count = start_readers(work, readers, &error);
     const bool good = count || !work->count
                           ? send_all(work, why)
-                          : fault(why, "cannot start a thread to read the weights");
+                          : fault(why, "cannot start a thread to read the weights: %s",
+                                  strerror(error));
     stop_readers(work, readers, count);
     return good;
 }
