@@ -46,7 +46,7 @@ without()
 }
 
 @test "the operations that cuDNN is told are attention" {
-    rival bf16:1x64x4/2x64 bf16:9x9x4/1x32 bf16:33x33x2/2x64
+    rival bf16:9x9x4/1x32
     [ "$status" -eq 0 ]
     grep -q 'attention on cuda:0 beside cuDNN 9.19.0' <<<"$output"
     grep -qE 'bf16  9x9x4/1x32 .*  engine 7, plan 1 of 1' <<<"$output"
@@ -64,7 +64,7 @@ END
 }
 
 @test "cuBLASLt is told the same product" {
-    rival bf16:9x33x65 f32:9x33x65
+    rival f32:9x33x65
     [ "$status" -eq 0 ]
     grep -q 'matmul on cuda:0 beside cuBLASLt 13.1.0, precision fp32' <<<"$output"
     # Of two algorithms, the first does not work.
