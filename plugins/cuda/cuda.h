@@ -368,7 +368,8 @@ int32_t devices_find(struct plugin *plugin);
 struct block {
     uint64_t address; /* in the device's view of memory */
     void *host;       /* to free or to unregister; NULL: memory of the device */
-    enum { BLOCK_OURS, BLOCK_REGISTERED, BLOCK_FOREIGN } kind;
+    size_t bytes;     /* of BLOCK_PAGES */
+    enum { BLOCK_OURS, BLOCK_PAGES, BLOCK_REGISTERED, BLOCK_FOREIGN } kind;
 };
 
 /* Allocates memory of the device, in its context. If there is not enough, the message has the bytes

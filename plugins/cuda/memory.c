@@ -1,16 +1,79 @@
 /* SPDX-License-Identifier: MIT */
 /* Buffers and transfers. Memory that the host can see is pinned memory of the host, which the
  * device reads and writes over the bus. The driver has one address space for both. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "cuda.h"
 
 #include <stdlib.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+/* ---- huge pages ---- */
+
+enum { HUGE_PAGE = 2 << 20 };
+
+#if defined(__linux__)
+
+/* Rounds `bytes` up to whole pages. NULL if there is no such memory. */
+static void *map_pages(size_t *bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (*bytes > SIZE_MAX - page - HUGE_PAGE)
+        return NULL;
+    *bytes = (*bytes + page - 1) / page * page;
+    char *all = mmap(NULL, *bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return NULL;
+    const size_t before = HUGE_PAGE - (uintptr_t)all % HUGE_PAGE;
+    char *memory = all + before;
+    munmap(all, before);
+    if (before < HUGE_PAGE)
+        munmap(memory + *bytes, HUGE_PAGE - before);
+    /* Without huge pages it is memory all the same. But after a fork, what the parent writes would go
+     * to a copy, while the device keeps the old page. */
+    (void)madvise(memory, *bytes, MADV_HUGEPAGE);
+    if (!madvise(memory, *bytes, MADV_DONTFORK))
+        return memory;
+    munmap(memory, *bytes);
+    return NULL;
+}
+
+static void unmap_pages(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+#else
+
+static void *map_pages(size_t *bytes)
+{
+    (void)bytes;
+    return NULL;
+}
+
+static void unmap_pages(void *memory, size_t bytes)
+{
+    (void)memory;
+    (void)bytes;
+}
+
+#endif
+
+/* ---- allocating ---- */
 
 static void release(struct device *device, const struct block *block)
 {
     const struct driver *cuda = device->cuda;
     if (block->kind == BLOCK_REGISTERED)
         note(device, cuda->host_unregister(block->host), "unpin memory of the application");
-    else if (block->kind == BLOCK_OURS && block->host)
+    else if (block->kind == BLOCK_PAGES) {
+        note(device, cuda->host_unregister(block->host), "unpin host memory");
+        unmap_pages(block->host, block->bytes);
+    } else if (block->kind == BLOCK_OURS && block->host)
         note(device, cuda->host_free(block->host), "free pinned host memory");
     else if (block->kind == BLOCK_OURS)
         note(device, cuda->memory_free(block->address), "free device memory");
@@ -35,6 +98,27 @@ int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address)
     return answer(device, result, what);
 }
 
+/* Large memory in huge pages, which are pinned and filled faster than what the driver allocates. Where
+ * there are none, or the driver does not pin them, `block` is left as it is. */
+static int32_t pin_huge_pages(struct device *device, struct block *block, uint64_t bytes)
+{
+    size_t whole = (size_t)bytes;
+    void *memory = bytes < HUGE_PAGE || bytes > SIZE_MAX ? NULL : map_pages(&whole);
+    if (!memory)
+        return HW_OK;
+    const int32_t status = answer(
+        device, device->cuda->host_register(memory, whole, HOST_PORTABLE | HOST_MAPPED),
+        "pin huge pages");
+    if (status) {
+        unmap_pages(memory, whole);
+        return status == HW_LOST ? status : HW_OK;
+    }
+    block->kind = BLOCK_PAGES;
+    block->host = memory;
+    block->bytes = whole;
+    return HW_OK;
+}
+
 static int32_t allocate(struct device *device, struct block *block, uint64_t bytes,
                         uint32_t flags)
 {
@@ -44,8 +128,11 @@ static int32_t allocate(struct device *device, struct block *block, uint64_t byt
         return memory_reserve(device, bytes, &block->address);
     snprintf(what, sizeof what, "allocate %llu bytes of pinned host memory",
              (unsigned long long)bytes);
-    int32_t status = answer(
-        device, cuda->host_alloc(&block->host, bytes, HOST_PORTABLE | HOST_MAPPED), what);
+    int32_t status = pin_huge_pages(device, block, bytes);
+    if (!status && !block->host)
+        status = answer(device,
+                        cuda->host_alloc(&block->host, bytes, HOST_PORTABLE | HOST_MAPPED),
+                        what);
     if (status)
         return status;
     status = answer(device, cuda->host_address(&block->address, block->host, 0),

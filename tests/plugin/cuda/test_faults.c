@@ -135,6 +135,31 @@ static void out_of_memory_has_the_sizes(void **state)
     walk_close(&walk);
 }
 
+/* Large pinned memory is the operating system's, in huge pages; where the driver does not pin them, it
+ * is the driver's own. */
+static void large_pinned_memory_has_huge_pages(void **state)
+{
+    enum { LARGE = 5 << 20, LARGER = 40 << 20, UNSUPPORTED = 801, LOST = 719 };
+    struct hw_buffer *large, *own, *none;
+    open_device(state);
+    faults_reset();
+    says(HW_OK, hw_buffer_alloc(walk.device, LARGE, HW_BUFFER_PINNED, &large), "");
+    assert_int_equal((uintptr_t)hw_buffer_host(large) % (2 << 20), 0);
+    memset(hw_buffer_host(large), 1, LARGE);
+    assert_int_equal(faults_count("host_register"), 1);
+    assert_int_equal(faults_count("host_alloc"), 0);
+    faults_arm("host_register", 0, UNSUPPORTED);
+    says(HW_OK, hw_buffer_alloc(walk.device, LARGE, HW_BUFFER_PINNED, &own), "");
+    assert_int_equal(faults_count("host_alloc"), 1);
+    hw_buffer_free(own);
+    hw_buffer_free(large);
+    faults_reset();
+    faults_arm("host_register", 0, LOST);
+    says(HW_LOST, hw_buffer_alloc(walk.device, LARGER, HW_BUFFER_PINNED, &none),
+         "pin huge pages");
+    walk_close(&walk);
+}
+
 static void errors_without_a_name_have_a_number(void **state)
 {
     enum { UNHEARD_OF = 4321 };
@@ -206,6 +231,7 @@ int main(void)
         cmocka_unit_test(every_call),
         cmocka_unit_test(functions_are_found_by_their_version),
         cmocka_unit_test(out_of_memory_has_the_sizes),
+        cmocka_unit_test(large_pinned_memory_has_huge_pages),
         cmocka_unit_test(errors_without_a_name_have_a_number),
         cmocka_unit_test(the_cpu_needs_no_context),
     };
