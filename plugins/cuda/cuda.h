@@ -221,8 +221,11 @@ enum feature {
     X(matmul_mma, mma_f16_64x64)                                                           \
     X(matmul_mma, mma_bf16_128x128)                                                        \
     X(matmul_mma, mma_bf16_64x64)                                                          \
-    X(matmul_f32, f32_64x128)                                                              \
-    X(matmul_f32, f32_64x64)                                                               \
+    X(matmul_f32, f32_128x128x1)                                                           \
+    X(matmul_f32, f32_64x64x1)                                                             \
+    X(matmul_f32, f32_64x64x4)                                                             \
+    X(matmul_f32, f32_32x64x4)                                                             \
+    X(matmul_f32, f32_16x32x8)                                                             \
     X(matmul_convert, convert_round_f16)                                                   \
     X(matmul_convert, convert_round_bf16)                                                  \
     X(matmul_convert, convert_round_mixed)                                                 \

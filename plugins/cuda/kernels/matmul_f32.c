@@ -1,25 +1,62 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans and launches matmul_f32.cu: many rows of a, and b stored [n,k], of any types; what is not
+/* Plans and launches matmul_f32.cu: rows of a, and b stored [n,k], of any types; what is not
  * f32 is converted first. */
 #include "matmul_plan.h"
 
 #include "matmul_ring.h"
 
 static const struct ring_tile tiles[] = {
-#define X(rows, cols) { rows, cols, F32_THREADS(rows, cols) },
+#define X(rows, cols, down, right, ways)                                                   \
+    { rows, cols, ways, F32_THREADS(rows, cols, down, right, ways) },
     F32_TILES(X)
 #undef X
 };
 
 static const enum tuned kernels[] = {
-#define X(rows, cols) TUNED_f32_##rows##x##cols,
+#define X(rows, cols, down, right, ways) TUNED_f32_##rows##x##cols##x##ways,
     F32_TILES(X)
 #undef X
 };
 
+enum { TILES = sizeof tiles / sizeof tiles[0], MOST_AT_A_TIME = 6 };
+
+/* Microseconds that a multiprocessor of an H100 takes for 1 to `most` groups at a time, with K of
+ * 4096. */
+static const struct {
+    int most, us[MOST_AT_A_TIME];
+} times[TILES] = {
+    { 2, { 600, 713 } }, { 6, { 208, 235, 385, 385, 580, 580 } },
+    { 1, { 110 } },      { 3, { 72, 116, 165 } },
+    { 2, { 31, 36 } },
+};
+
+/* What one of the tiles takes, where multiprocessors have `groups` groups. */
+static int64_t time_of(size_t tile, int64_t groups)
+{
+    const int most = times[tile].most, *us = times[tile].us;
+    const int64_t last = groups % most;
+    return groups / most * us[most - 1] + (last ? us[last - 1] : 0);
+}
+
+static size_t best_tile(const struct size *s, int units)
+{
+    size_t best = 0;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < TILES; i++) {
+        const int64_t groups = pieces(s->m, tiles[i].rows) * pieces(s->n, tiles[i].cols);
+        const int64_t us = time_of(i, pieces(groups, units));
+        if (us < least) {
+            least = us;
+            best = i;
+        }
+    }
+    return best;
+}
+
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
-    return ring_launch(at, p, tiles, sizeof tiles / sizeof tiles[0], kernels);
+    const size_t best = best_tile(&p->size, at->device->units);
+    return ring_launch(at, p, &tiles[best], kernels[best]);
 }
 
 static int32_t launch_f32(const struct launcher *at, const struct plan *plan,

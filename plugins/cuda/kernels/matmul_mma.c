@@ -5,7 +5,7 @@
 #include "matmul_ring.h"
 
 static const struct ring_tile tiles[] = {
-#define X(rows, cols) { rows, cols, MMA_THREADS },
+#define X(rows, cols) { rows, cols, 1, MMA_THREADS },
     MMA_TILES(X)
 #undef X
 };
@@ -31,23 +31,11 @@ const char *ring_plan(struct plan *plan, const struct kernel_row *row,
     return why;
 }
 
-/* The largest tile with which there is work for all units, or else the smallest. */
-static size_t best_tile(const struct size *s, const struct ring_tile *tile, size_t count,
-                        int units)
-{
-    size_t i = 0;
-    while (i + 1 < count && pieces(s->m, tile[i].rows) * pieces(s->n, tile[i].cols) < units)
-        i++;
-    return i;
-}
-
 int32_t ring_launch(const struct launcher *at, const struct product *product,
-                    const struct ring_tile *choice, size_t count, const enum tuned *kernels)
+                    const struct ring_tile *tile, enum tuned kernel)
 {
     enum { BAND_ROWS = 2048 };
     const struct size *s = &product->size;
-    const size_t best = best_tile(s, choice, count, at->device->units);
-    const struct ring_tile *tile = &choice[best];
     const struct ring_args args = {
         .a = product->a.address,
         .b = product->b.address,
@@ -65,20 +53,31 @@ int32_t ring_launch(const struct launcher *at, const struct product *product,
         .c_type = product->c.type,
     };
     const int64_t groups = pieces(s->m, tile->rows) * pieces(s->n, tile->cols);
-    return launch_kernel(at,
-                         &(struct launch){
-                             .kernel = kernels[best],
-                             .groups = { (unsigned)groups, 1, 1 },
-                             .threads = (unsigned)tile->threads,
-                             .shared = (unsigned)RING_SHARED(tile->rows, tile->cols),
-                         },
-                         &args);
+    return launch_kernel(
+        at,
+        &(struct launch){
+            .kernel = kernel,
+            .groups = { (unsigned)groups, 1, 1 },
+            .threads = (unsigned)tile->threads,
+            .shared = (unsigned)RING_SHARED(tile->rows, tile->cols, tile->ways),
+        },
+        &args);
+}
+
+/* The largest tile with which there is work for all units, or else the smallest. */
+static size_t best_tile(const struct size *s, int units)
+{
+    const size_t last = sizeof tiles / sizeof tiles[0] - 1;
+    size_t i = 0;
+    while (i < last && pieces(s->m, tiles[i].rows) * pieces(s->n, tiles[i].cols) < units)
+        i++;
+    return i;
 }
 
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
-    return ring_launch(at, p, tiles, sizeof tiles / sizeof tiles[0],
-                       p->type == HW_F16 ? f16 : bf16);
+    const size_t best = best_tile(&p->size, at->device->units);
+    return ring_launch(at, p, &tiles[best], p->type == HW_F16 ? f16[best] : bf16[best]);
 }
 
 static int32_t launch_mma(const struct launcher *at, const struct plan *plan,

@@ -54,6 +54,7 @@ template <int TYPE, int ROWS_, int COLS_> struct tile {
     enum {
         ROWS = ROWS_,
         COLS = COLS_,
+        WAYS = 1,
         THREADS = MMA_THREADS,
         BYTES = 2,
         WARP_ROWS = ROWS / 2,
@@ -97,7 +98,7 @@ template <int TYPE, int ROWS_, int COLS_> struct tile {
         }
     }
 
-    FUNC_IN void store_sums(const struct tile *t, const struct ring_args &s, u32 shared,
+    FUNC_IN void store_sums(struct tile *t, const struct ring_args &s, u32 shared,
                             struct corner at)
     {
         const int row = local_id() % 32 / 4, col = local_id() % 4 * 2;

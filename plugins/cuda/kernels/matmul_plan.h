@@ -82,17 +82,17 @@ const char *product_plan(struct plan *plan, const struct kernel_row *row,
 int32_t product_launch(const struct launcher *at, const struct plan *plan,
                        const struct hw_matmul *op, int32_t type, multiply_fn *multiply);
 
-/* A tile of c that a group of ring.h computes. */
+/* A tile of c that a group of ring.h computes. `ways`: parts of the threads that take turns along
+ * k. */
 struct ring_tile {
-    int rows, cols, threads;
+    int rows, cols, ways, threads;
 };
 
 /* product_plan() for ring.h, which copies whole units of 16 bytes along k. */
 const char *ring_plan(struct plan *plan, const struct kernel_row *row,
                       const struct hw_matmul *op, int32_t type);
-/* Launches a product with one of `count` tiles, the largest first, and the kernel of that. */
+/* Launches a product, with the kernel of a tile. */
 int32_t ring_launch(const struct launcher *at, const struct product *product,
-                    const struct ring_tile *choice, size_t count,
-                    const enum tuned *kernels);
+                    const struct ring_tile *tile, enum tuned kernel);
 
 #endif

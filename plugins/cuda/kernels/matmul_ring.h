@@ -9,7 +9,7 @@ enum {
     RING_STEPS = 3   /* that are in shared memory */
 };
 
-#define RING_SHARED(rows, cols) (RING_STEPS * ((rows) + (cols)) * RING_BYTES)
+#define RING_SHARED(rows, cols, ways) (RING_STEPS * (ways) * ((rows) + (cols)) * RING_BYTES)
 
 /* c = a . b^T * scale + bias. Rows of a and b begin at multiples of 16 bytes, those of c, too. */
 struct ring_args {
@@ -25,12 +25,19 @@ struct ring_args {
 #define MMA_TILES(X)                                                                       \
     X(128, 128)                                                                            \
     X(64, 64)
-#define F32_TILES(X)                                                                       \
-    X(64, 128)                                                                             \
-    X(64, 64)
 
-/* Threads of a group: a warp for a quarter of a tile; a thread for 64 numbers. */
-#define MMA_THREADS             128
-#define F32_THREADS(rows, cols) ((rows) * (cols) / 64)
+/* X(rows, cols, down, right, ways): besides, how many rows and columns are a lane's, and how many
+ * warps share the steps along k. */
+#define F32_TILES(X)                                                                       \
+    X(128, 128, 8, 16, 1)                                                                  \
+    X(64, 64, 8, 8, 1)                                                                     \
+    X(64, 64, 8, 8, 4)                                                                     \
+    X(32, 64, 8, 8, 4)                                                                     \
+    X(16, 32, 4, 4, 8)
+
+/* Threads of a group: a warp for a quarter of a tile; a lane for down x right numbers. */
+#define MMA_THREADS 128
+#define F32_THREADS(rows, cols, down, right, ways)                                         \
+    ((rows) * (cols) / (down) / (right) * (ways))
 
 #endif

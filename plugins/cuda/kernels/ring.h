@@ -44,9 +44,9 @@ struct source {
     int rows;
 };
 
-FUNC struct source source_of(u64 matrix, i64 stride, int rows)
+FUNC struct source source_of(u64 matrix, i64 stride, int rows, int thread)
 {
-    const int row = local_id() / UNITS, unit = local_id() % UNITS;
+    const int row = thread / UNITS, unit = thread % UNITS;
     return { matrix + row * stride + unit * UNIT, stride, rows - row };
 }
 
@@ -61,16 +61,17 @@ FUNC void copy_rows(u32 to, const struct source &from, int first, bool inside)
                   inside && i * APART < from.rows);
 }
 
-/* The ring of a group that computes ROWS x COLS of c. */
+/* The ring of THREADS threads that compute ROWS x COLS of c. */
 template <int ROWS, int COLS, int THREADS> struct ring {
+    enum { STEP = (ROWS + COLS) * RING_BYTES };
     struct source a, b;
     u32 shared;
-    int bytes; /* of a row: whole units */
+    int bytes, thread; /* of a row: whole units */
 
-    FUNC_IN void begin(const struct ring *r, int step, int place)
+    FUNC_IN void begin(const struct ring *r, int step, u32 place)
     {
-        const int row = local_id() / UNITS, unit = local_id() % UNITS;
-        const u32 to = r->shared + place * (ROWS + COLS) * RING_BYTES + unit_at(row, unit);
+        const int row = r->thread / UNITS, unit = r->thread % UNITS;
+        const u32 to = place + unit_at(row, unit);
         const int first = step * RING_BYTES;
         const bool inside = first + unit * UNIT < r->bytes;
         copy_rows<ROWS, THREADS>(to, r->a, first, inside);
@@ -135,23 +136,27 @@ FUNC void store_slice(const struct ring_args &s, u32 slice, struct corner at)
 /* ---- the tile ---- */
 
 /* Computes a tile: TILE::multiply() adds the products of a step to its sums, TILE::store_sums()
- * stores them as c. */
+ * stores them as c. The threads are in WAYS parts, each of which has every WAYS-th step. */
 template <class TILE> FUNC void ring_product(const struct ring_args &s)
 {
     extern SHARED __attribute__((aligned(128))) u8 shared[];
-    typedef ring<TILE::ROWS, TILE::COLS, TILE::THREADS> ring_of;
+    enum { WAYS = TILE::WAYS, THREADS = TILE::THREADS / WAYS };
+    typedef ring<TILE::ROWS, TILE::COLS, THREADS> ring_of;
     const struct tiling tiles = tiling_of<TILE::ROWS, TILE::COLS>(s.m, s.n, s.band);
     const struct corner at = corner_of<TILE::ROWS, TILE::COLS>(tiles, group_id());
-    const int steps = (s.k * TILE::BYTES + RING_BYTES - 1) / RING_BYTES;
-    const ring_of r = { source_of(s.a + at.row * s.a_stride, s.a_stride, s.m - at.row),
-                        source_of(s.b + at.col * s.b_stride, s.b_stride, s.n - at.col),
-                        shared_address(shared), s.k * TILE::BYTES };
+    const int way = local_id() / THREADS, thread = local_id() % THREADS;
+    const int steps = (s.k * TILE::BYTES + WAYS * RING_BYTES - 1) / (WAYS * RING_BYTES);
+    const ring_of r = {
+        source_of(s.a + at.row * s.a_stride, s.a_stride, s.m - at.row, thread),
+        source_of(s.b + at.col * s.b_stride, s.b_stride, s.n - at.col, thread),
+        shared_address(shared) + way * ring_of::STEP, s.k * TILE::BYTES, thread
+    };
     TILE tile = {};
     int now = 0, later = RING_STEPS - 1;
     UNROLL for (int i = 0; i < RING_STEPS - 1; i++)
     {
         if (i < steps)
-            ring_of::begin(&r, i, i);
+            ring_of::begin(&r, i * WAYS + way, r.shared + i * WAYS * ring_of::STEP);
         copies_commit();
     }
     LOOP for (int i = 0; i < steps; i++)
@@ -159,14 +164,15 @@ template <class TILE> FUNC void ring_product(const struct ring_args &s)
         copies_wait<RING_STEPS - 2>();
         BARRIER();
         if (i + RING_STEPS - 1 < steps)
-            ring_of::begin(&r, i + RING_STEPS - 1, later);
+            ring_of::begin(&r, (i + RING_STEPS - 1) * WAYS + way,
+                           r.shared + later * WAYS * ring_of::STEP);
         copies_commit();
-        TILE::multiply(&tile, r.shared + now * (TILE::ROWS + TILE::COLS) * RING_BYTES);
+        TILE::multiply(&tile, r.shared + now * WAYS * ring_of::STEP);
         now = next_place(now);
         later = next_place(later);
     }
     BARRIER();
-    TILE::store_sums(&tile, s, r.shared, at);
+    TILE::store_sums(&tile, s, shared_address(shared), at);
 }
 
 #endif
