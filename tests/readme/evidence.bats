@@ -164,6 +164,12 @@ EOF
     grep -q '"library": "0.1.0+def"' "$BATS_TEST_TMPDIR/records/x-x1.json"
 }
 
+@test "a device that is not there cannot be asked" {
+    evidence check cpu:9
+    [ "$status" -eq 1 ]
+    [[ $output == *'device "cpu:9": no such device'*'cannot ask cpu:9' ]]
+}
+
 @test "a backend whose cases fail is not recorded" {
     export HW_PLUGIN_PATH_ONLY=$WRONG
     evidence record silu_tail executed
