@@ -33,8 +33,8 @@ static void *map_pages(size_t *bytes)
     munmap(all, before);
     if (before < HUGE_PAGE)
         munmap(memory + *bytes, HUGE_PAGE - before);
-    /* Without huge pages it is memory all the same. But after a fork, what the parent writes would go
-     * to a copy, while the device keeps the old page. */
+    /* Without huge pages it is memory all the same. But after a fork, what the parent writes would
+     * go to a copy, while the device keeps the old page. */
     (void)madvise(memory, *bytes, MADV_HUGEPAGE);
     if (!madvise(memory, *bytes, MADV_DONTFORK))
         return memory;
@@ -98,8 +98,8 @@ int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address)
     return answer(device, result, what);
 }
 
-/* Large memory in huge pages, which are pinned and filled faster than what the driver allocates. Where
- * there are none, or the driver does not pin them, `block` is left as it is. */
+/* Large memory in huge pages, which are pinned and filled faster than what the driver allocates.
+ * Where there are none, or the driver does not pin them, `block` is left as it is. */
 static int32_t pin_huge_pages(struct device *device, struct block *block, uint64_t bytes)
 {
     size_t whole = (size_t)bytes;

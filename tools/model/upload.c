@@ -14,8 +14,8 @@
 
 /* One thread reads at a fraction of what a link takes. A piece is long enough that the link takes
  * longer than its submission. While readers fill slots, some pieces wait for the link, so that it
- * always has one, and some are on their way. There are no more slots than that, because to pin memory
- * takes 0.3 to 0.6 ms for 1 MB. */
+ * always has one, and some are on their way. There are no more slots than that, because to pin
+ * memory takes 0.3 to 0.6 ms for 1 MB. */
 enum {
     READERS = 12,
     WAITING = 4,

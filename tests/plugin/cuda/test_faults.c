@@ -135,8 +135,8 @@ static void out_of_memory_has_the_sizes(void **state)
     walk_close(&walk);
 }
 
-/* Large pinned memory is the operating system's, in huge pages; where the driver does not pin them, it
- * is the driver's own. */
+/* Large pinned memory is the operating system's, in huge pages; where the driver does not pin them,
+ * it is the driver's own. */
 static void large_pinned_memory_has_huge_pages(void **state)
 {
     enum { LARGE = 5 << 20, LARGER = 40 << 20, UNSUPPORTED = 801, LOST = 719 };
