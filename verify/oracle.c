@@ -131,27 +131,6 @@ int64_t broadcast(const struct operand *small, const struct operand *big, int64_
     return index;
 }
 
-static void rounding_end(struct rounding *r)
-{
-    const double half_step = r->largest / r->half_steps;
-    r->sum += half_step * half_step * r->squares;
-    r->largest = r->squares = 0;
-}
-
-void rounding_add(struct rounding *r, int64_t k, double x, double y)
-{
-    r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
-    r->squares += y * y;
-    if ((k + 1) % r->together == 0)
-        rounding_end(r);
-}
-
-double rounding_cost(struct rounding *r)
-{
-    rounding_end(r);
-    return sqrt(r->sum);
-}
-
 bool oracle_compute(uint32_t op, const union op_args *args, struct operand *operands)
 {
     switch (op) {
