@@ -387,14 +387,13 @@ enum hw_status device_missing(const struct catalog *found, const struct selector
     char all[1024];
     if (candidate && candidate->reason)
         return stopped(candidate, selector, "device");
+    list_devices(found, all, sizeof all);
     for (uint32_t i = 0; i < found->unselected_count; i++) {
         const struct unselected *one = &found->unselected[i];
         if (one->why && selector_matches(selector, one->device))
-            return fail(HW_NO_DEVICE,
-                        "device \"%s\" is not used: %s; HW_BACKENDS says which are", name,
-                        one->why);
+            return fail(HW_NO_DEVICE, "device \"%s\" is not used: %s; those used are: %s",
+                        name, one->why, all);
     }
-    list_devices(found, all, sizeof all);
     return fail(HW_NO_DEVICE, "device \"%s\": no such device; there are: %s", name, all);
 }
 
