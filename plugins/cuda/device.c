@@ -240,6 +240,8 @@ int32_t device_open(void *self, int32_t index, void **out)
     device->cuda = &plugin->cuda;
     device->number = plugin->device[index];
     device->units = attribute(plugin, device->number, ATTRIBUTE_UNITS);
+    if (device->units < 1)
+        device->units = 1; /* work is divided by it */
     device->capability = capability(plugin, device->number);
     device->shared_most = attribute(plugin, device->number, ATTRIBUTE_SHARED_MOST);
     device->choice.table = &launch_kernels;

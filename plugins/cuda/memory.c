@@ -71,8 +71,11 @@ static void release(struct device *device, const struct block *block)
     if (block->kind == BLOCK_REGISTERED)
         note(device, cuda->host_unregister(block->host), "unpin memory of the application");
     else if (block->kind == BLOCK_PAGES) {
-        note(device, cuda->host_unregister(block->host), "unpin host memory");
-        unmap_pages(block->host, block->bytes);
+        /* The driver must not take what the system maps there next for what is still pinned. */
+        const int result = cuda->host_unregister(block->host);
+        note(device, result, "unpin host memory");
+        if (!result)
+            unmap_pages(block->host, block->bytes);
     } else if (block->kind == BLOCK_OURS && block->host)
         note(device, cuda->host_free(block->host), "free pinned host memory");
     else if (block->kind == BLOCK_OURS)
