@@ -15,7 +15,7 @@
 /* One thread reads at a fraction of what a link takes. A piece is long enough that the link takes
  * longer than its submission. While readers fill slots, some pieces wait for the link, so that it
  * always has one, and some are on their way. There are no more slots than that, because to pin
- * memory takes 0.3 to 0.6 ms for 1 MB. */
+ * memory takes 0.25 ms for 1 MB in huge pages, and 0.6 without. */
 enum {
     READERS = 12,
     WAITING = 4,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b^T + bias for rows of f32, as exact as f32 is: on the ordinary arithmetic units, which are
- * what limits it if there are many rows.
+/* c = a . b^T + bias for rows of f32, as exact as f32 is: on the ordinary arithmetic units, which
+ * are what limits it if there are many rows.
  *
- * A lane computes DOWN x RIGHT of c: of rows 2 y, 2 y + 1 and every eighth of both, of columns x and
- * every eighth; x is 0 to 7, y is 0 to 3. The units that the lanes of a warp read at a time lie in
- * different banks. Shared memory answers a warp in two cycles instead of four if lanes that differ in
- * one certain bit, the first or the second, read the same unit: so y has not the first, x not the
- * second.
+ * A lane computes DOWN x RIGHT of c: of rows 2 y, 2 y + 1 and every eighth of both, of columns x
+ * and every eighth; x is 0 to 7, y is 0 to 3. The units that the lanes of a warp read at a time lie
+ * in different banks. Shared memory answers a warp in two cycles instead of four if lanes i and
+ * i + 1 read the same unit, as they do of a, or lanes i and i + 2, as they do of b.
  *
- * Registers limit it then. Of the three numbers that a product needs, one can be kept from the product
- * before; the other two have to be in registers of different parity, or it takes two cycles. A unit
- * is in four registers that follow each other, so a sum has to move to one of the other parity with
- * each step along k. The compiler chooses registers, and comes nearest to that where every second
- * column of c takes its products in the opposite order (docs/decisions/cuda-tuning.md).
+ * Registers limit it then. Of the three numbers that a product needs, one can be kept from the
+ * product before; the other two have to be in registers of different parity, or it takes two
+ * cycles. A unit is in four registers that follow each other, so a sum has to move to one of the
+ * other parity with each step along k. The compiler chooses registers, and comes nearest to that
+ * where every second column of c takes the products of two units in the opposite order
+ * (docs/decisions/cuda-tuning.md).
  *
  * Where c has few tiles, the warps of a group share the steps along k in WAYS, and their sums are
  * added in the end.

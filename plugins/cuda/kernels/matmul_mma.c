@@ -48,7 +48,7 @@ int32_t ring_launch(const struct launcher *at, const struct product *product,
         .m = (int)s->m,
         .n = (int)s->n,
         .k = (int)s->k,
-        .band = BAND_ROWS / tile->rows,
+        .band = (int)smaller(BAND_ROWS / tile->rows, pieces(s->m, tile->rows)),
         .bias_type = product->bias_type,
         .c_type = product->c.type,
     };

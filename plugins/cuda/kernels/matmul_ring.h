@@ -26,8 +26,8 @@ struct ring_args {
     X(128, 128)                                                                            \
     X(64, 64)
 
-/* X(rows, cols, down, right, ways): besides, how many rows and columns are a lane's, and how many
- * warps share the steps along k. */
+/* X(rows, cols, down, right, ways): besides, how many rows and columns are a lane's, and in how
+ * many parts the warps share the steps along k. */
 #define F32_TILES(X)                                                                       \
     X(128, 128, 8, 16, 1)                                                                  \
     X(64, 64, 8, 8, 1)                                                                     \

@@ -66,7 +66,7 @@ template <int ROWS, int COLS, int THREADS> struct ring {
     enum { STEP = (ROWS + COLS) * RING_BYTES };
     struct source a, b;
     u32 shared;
-    int bytes, thread; /* of a row: whole units */
+    int bytes, thread; /* bytes of a row are whole units */
 
     FUNC_IN void begin(const struct ring *r, int step, u32 place)
     {
