@@ -116,6 +116,7 @@ static void note_progress(void *user, uint64_t done, uint64_t total)
 {
     struct progress *progress = user;
     assert_true(done >= progress->done && done <= total);
+    assert_true(progress->calls || done < total);
     *progress = (struct progress){ done, total, progress->calls + 1 };
 }
 
@@ -140,7 +141,7 @@ static void test_all_arrive(void **state)
     }
     assert_int_equal(progress.done, total);
     assert_int_equal(progress.total, total);
-    assert_true(progress.calls > ITEMS + 2); /* the large ones come in pieces */
+    assert_true(progress.calls >= 2); /* before the first piece, and after the last one */
     free_items();
 }
 

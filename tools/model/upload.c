@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* upload.c - see upload.h. Pieces are numbered in order. Readers take the next number and fill the
- * slot of that number, once its earlier piece has left it; the caller's thread, the only one that
- * calls the library, submits pieces in order and waits for those that it submitted long ago. */
+/* upload.c - see upload.h. Pieces are numbered in order. Each reader takes the next number, reads
+ * the piece into one of its two slots and submits the copy to a queue of its own, while its piece
+ * before is on its way. So no reader waits for another thread, which may not be running. */
 #define _POSIX_C_SOURCE 200809L
 #include "upload.h"
 #include "slot.h"
@@ -12,17 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One thread reads at a fraction of what a link takes. A piece is long enough that the link takes
- * longer than its submission. While readers fill slots, some pieces wait for the link, so that it
- * always has one, and some are on their way. There are no more slots than that, because to pin
- * memory takes 0.25 ms for 1 MB in huge pages, and 0.6 without. */
-enum {
-    READERS = 12,
-    WAITING = 4,
-    ON_THE_WAY = 4,
-    SLOTS = READERS + WAITING + ON_THE_WAY,
-    PIECE_BYTES = 2 << 20
-};
+/* One thread reads at a fraction of what a link takes. To pin memory takes 0.25 ms for 1 MB in huge
+ * pages, and 0.6 without. */
+enum { READERS = 12, SLOTS = 2, PIECE_BYTES = 2 << 20 };
 
 struct piece {
     const void *from;
@@ -34,18 +26,15 @@ struct piece {
 struct work {
     const struct upload *upload;
     struct piece *pieces;
-    size_t count;
-    struct slot slots[SLOTS];
+    size_t count, most; /* pieces; bytes of the largest */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* pieces that a reader has taken, and that have left their slot */
-    size_t taken, gone;
-    bool filled[SLOTS];
-    bool stop;
-    int error; /* of a reader: errno, or SHORT */
+    size_t taken;         /* pieces */
+    int reading;          /* readers that have not ended */
+    uint64_t total, done; /* bytes of all pieces; of those that are submitted */
+    bool failed;
+    struct fault why; /* the first failure */
 };
-
-enum { SHORT = -1 }; /* the file ends before the piece */
 
 static bool failed(struct fault *why)
 {
@@ -104,22 +93,17 @@ static bool cut(struct work *work, struct fault *why)
     for (size_t i = 0; i < upload->count; i++)
         if (!cut_item(work, &upload->items[i], why))
             return false;
+    for (size_t i = 0; i < work->count; i++) {
+        const size_t bytes = work->pieces[i].bytes;
+        work->total += bytes;
+        work->most = bytes > work->most ? bytes : work->most;
+    }
     return true;
 }
 
 /* ---- Reading ---- */
 
-/* The number of a piece whose slot is empty, once there is one; false if there is nothing left. */
-static bool take_piece(struct work *work, size_t *number)
-{
-    pthread_mutex_lock(&work->lock);
-    *number = work->taken++;
-    while (!work->stop && *number < work->count && *number >= work->gone + SLOTS)
-        pthread_cond_wait(&work->changed, &work->lock);
-    const bool good = !work->stop && *number < work->count;
-    pthread_mutex_unlock(&work->lock);
-    return good;
-}
+enum { SHORT = -1 }; /* the file ends before the piece */
 
 /* Returns 0, errno or SHORT. */
 static int read_file(int file, off_t at, char *to, size_t bytes)
@@ -139,142 +123,157 @@ static int read_file(int file, off_t at, char *to, size_t bytes)
     return 0;
 }
 
-static int read_piece(const struct upload *upload, const struct piece *piece, void *to)
+static bool read_piece(const struct upload *upload, const struct piece *piece, void *to,
+                       struct fault *why)
 {
+    int error = 0;
     if (upload->file >= 0)
-        return read_file(upload->file,
-                         (const char *)piece->from - (const char *)upload->bytes, to,
-                         piece->bytes);
-    memcpy(to, piece->from, piece->bytes);
-    return 0;
-}
-
-static void *read_pieces(void *argument)
-{
-    struct work *work = argument;
-    for (size_t number; take_piece(work, &number);) {
-        const int error = read_piece(work->upload, &work->pieces[number],
-                                     work->slots[number % SLOTS].host);
-        pthread_mutex_lock(&work->lock);
-        work->filled[number % SLOTS] = !error;
-        if (error)
-            work->error = error;
-        pthread_cond_broadcast(&work->changed);
-        pthread_mutex_unlock(&work->lock);
-    }
-    return NULL;
-}
-
-/* ---- Sending ---- */
-
-static bool await_filled(struct work *work, size_t number, struct fault *why)
-{
-    pthread_mutex_lock(&work->lock);
-    while (!work->filled[number % SLOTS] && !work->error)
-        pthread_cond_wait(&work->changed, &work->lock);
-    const int error = work->error;
-    work->filled[number % SLOTS] = false;
-    pthread_mutex_unlock(&work->lock);
+        error = read_file(upload->file,
+                          (const char *)piece->from - (const char *)upload->bytes, to,
+                          piece->bytes);
+    else
+        memcpy(to, piece->from, piece->bytes);
     if (error == SHORT)
         return fault(why,
                      "%s: has become shorter while it was read: run this again when it is "
                      "complete",
-                     work->upload->name);
-    return !error ||
-           fault(why, "%s: cannot be read: %s", work->upload->name, strerror(error));
+                     upload->name);
+    return !error || fault(why, "%s: cannot be read: %s", upload->name, strerror(error));
 }
 
-static void piece_is_gone(struct work *work)
+/* ---- Readers ---- */
+
+struct reader {
+    struct work *work;
+    struct hw_queue *queue;
+    struct slot slots[SLOTS];
+    pthread_t thread;
+};
+
+static bool take_piece(struct work *work, size_t *number)
 {
     pthread_mutex_lock(&work->lock);
-    work->gone++;
-    pthread_cond_broadcast(&work->changed);
+    const bool good = !work->failed && work->taken < work->count;
+    *number = good ? work->taken++ : 0;
+    pthread_mutex_unlock(&work->lock);
+    return good;
+}
+
+/* Of `bytes`; or, if `why` is not NULL, of a failure. */
+static void tell(struct work *work, size_t bytes, const struct fault *why)
+{
+    pthread_mutex_lock(&work->lock);
+    work->done += bytes;
+    if (why && !work->failed) {
+        work->failed = true;
+        work->why = *why;
+    }
+    pthread_cond_signal(&work->changed);
     pthread_mutex_unlock(&work->lock);
 }
 
-static enum hw_status send_piece(struct work *work, size_t number)
+static bool send_piece(struct reader *reader, const struct piece *piece, struct slot *slot,
+                       struct fault *why)
 {
-    const struct piece *piece = &work->pieces[number];
-    struct slot *slot = &work->slots[number % SLOTS];
+    const struct work *work = reader->work;
+    if (!slot->host && slot_open(slot, reader->queue, work->most))
+        return failed(why);
+    if (slot_wait(slot))
+        return failed(why);
+    if (!read_piece(work->upload, piece, slot->host, why))
+        return false;
     const struct hw_copy op = {
         .src = hw_host_1d(slot->host, piece->dtype, piece->to.extent[0]), .dst = piece->to
     };
-    const enum hw_status status = hw_copy(work->upload->queue, &op);
-    return status ? status : slot_mark(slot, work->upload->queue);
+    return (!hw_copy(reader->queue, &op) && !slot_mark(slot, reader->queue)) || failed(why);
 }
 
-static bool send_all(struct work *work, struct fault *why)
+static bool send_pieces(struct reader *reader, struct fault *why)
 {
-    const struct upload *upload = work->upload;
-    uint64_t total = 0, done = 0;
-    for (size_t i = 0; i < work->count; i++)
-        total += work->pieces[i].bytes;
-    for (size_t i = 0; i < work->count; i++) {
-        if (upload->progress)
-            upload->progress(upload->user, done, total);
-        if (!await_filled(work, i, why))
-            return false;
-        if (send_piece(work, i))
-            return failed(why);
-        done += work->pieces[i].bytes;
-        if (i < ON_THE_WAY)
-            continue;
-        if (slot_wait(&work->slots[(i - ON_THE_WAY) % SLOTS]))
-            return failed(why);
-        piece_is_gone(work);
+    struct work *work = reader->work;
+    if (hw_queue_open(hw_queue_device(work->upload->queue), NULL, &reader->queue))
+        return failed(why);
+    bool good = true;
+    for (size_t turn = 0, number; good && take_piece(work, &number); turn++) {
+        const struct piece *piece = &work->pieces[number];
+        good = send_piece(reader, piece, &reader->slots[turn % SLOTS], why);
+        if (good)
+            tell(work, piece->bytes, NULL);
     }
-    if (upload->progress)
-        upload->progress(upload->user, total, total);
-    return true;
+    if (hw_queue_wait(reader->queue) && good)
+        good = failed(why);
+    for (int i = 0; i < SLOTS; i++)
+        slot_close(&reader->slots[i]);
+    hw_queue_close(reader->queue);
+    return good;
+}
+
+static void *read_pieces(void *argument)
+{
+    struct reader *reader = argument;
+    struct work *work = reader->work;
+    struct fault why;
+    if (!send_pieces(reader, &why))
+        tell(work, 0, &why);
+    pthread_mutex_lock(&work->lock);
+    work->reading--;
+    pthread_cond_signal(&work->changed);
+    pthread_mutex_unlock(&work->lock);
+    return NULL;
 }
 
 /* ---- The upload ---- */
 
-static bool open_slots(struct work *work, struct fault *why)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < work->count; i++)
-        most = work->pieces[i].bytes > most ? work->pieces[i].bytes : most;
-    for (size_t i = 0; i < SLOTS && i < work->count; i++)
-        if (slot_open(&work->slots[i], work->upload->queue, most))
-            return failed(why);
-    return true;
-}
-
 /* Returns how many were started; if one was not, `error` says why. */
-static int start_readers(struct work *work, pthread_t *readers, int *error)
+static int start_readers(struct work *work, struct reader *readers, int *error)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int count = 0;
     *error = 0;
     while (count < READERS && (size_t)count < work->count &&
-           (count == 0 || count < cores) &&
-           !(*error = pthread_create(&readers[count], NULL, read_pieces, work)))
+           (count == 0 || count < cores)) {
+        readers[count] = (struct reader){ .work = work };
+        *error = pthread_create(&readers[count].thread, NULL, read_pieces, &readers[count]);
+        if (*error)
+            break;
         count++;
+    }
     return count;
 }
 
-static void stop_readers(struct work *work, const pthread_t *readers, int count)
+/* Tells the caller, whose function must not be called by a reader, how far they are. */
+static void watch(struct work *work)
 {
+    const struct upload *upload = work->upload;
     pthread_mutex_lock(&work->lock);
-    work->stop = true;
-    pthread_cond_broadcast(&work->changed);
+    while (work->reading > 0) {
+        const uint64_t done = work->done;
+        pthread_mutex_unlock(&work->lock);
+        if (upload->progress)
+            upload->progress(upload->user, done, work->total);
+        pthread_mutex_lock(&work->lock);
+        while (work->reading > 0 && work->done == done)
+            pthread_cond_wait(&work->changed, &work->lock);
+    }
     pthread_mutex_unlock(&work->lock);
-    for (int i = 0; i < count; i++)
-        pthread_join(readers[i], NULL);
+    if (upload->progress && !work->failed)
+        upload->progress(upload->user, work->done, work->total);
 }
 
 static bool move_pieces(struct work *work, struct fault *why)
 {
-    pthread_t readers[READERS];
+    struct reader readers[READERS];
     int error;
     const int count = start_readers(work, readers, &error);
-    const bool good = count || !work->count
-                          ? send_all(work, why)
-                          : fault(why, "cannot start a thread to read the weights: %s",
-                                  strerror(error));
-    stop_readers(work, readers, count);
-    return good;
+    pthread_mutex_lock(&work->lock);
+    work->reading += count;
+    pthread_mutex_unlock(&work->lock);
+    watch(work);
+    for (int i = 0; i < count; i++)
+        pthread_join(readers[i].thread, NULL);
+    if (work->count && !count)
+        return fault(why, "cannot start a thread to read the weights: %s", strerror(error));
+    return !work->failed || fault(why, "%s", work->why.text);
 }
 
 bool upload_run(const struct upload *upload, struct fault *why)
@@ -282,11 +281,10 @@ bool upload_run(const struct upload *upload, struct fault *why)
     struct work work = { .upload = upload,
                          .lock = PTHREAD_MUTEX_INITIALIZER,
                          .changed = PTHREAD_COND_INITIALIZER };
-    bool good = cut(&work, why) && open_slots(&work, why) && move_pieces(&work, why);
+    bool good = cut(&work, why);
     if (hw_queue_wait(upload->queue) && good)
-        good = failed(why);
-    for (int i = 0; i < SLOTS; i++)
-        slot_close(&work.slots[i]);
+        good = failed(why); /* what it had to do before is not ordered with other queues */
+    good = good && move_pieces(&work, why);
     free(work.pieces);
     return good;
 }

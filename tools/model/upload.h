@@ -16,7 +16,7 @@ struct upload_item {
 };
 
 struct upload {
-    struct hw_queue *queue;
+    struct hw_queue *queue; /* of the device; is waited for */
     const struct upload_item *items;
     size_t count;
     const char *name;  /* of the file, for messages */
@@ -27,8 +27,8 @@ struct upload {
     void *user;
 };
 
-/* Waits until everything has arrived. Threads of its own read the items into pinned memory, piece
- * by piece, while earlier pieces are on their way. */
+/* Waits until everything has arrived. Threads with queues of their own read the items into pinned
+ * memory and submit their copies, piece by piece. */
 bool upload_run(const struct upload *upload, struct fault *why);
 
 #endif
