@@ -241,29 +241,35 @@ static int start_readers(struct work *work, struct reader *readers, int *error)
     return count;
 }
 
-/* Tells the caller, whose function must not be called by a reader, how far they are. */
+static void tell_caller(const struct work *work, uint64_t done)
+{
+    if (work->upload->progress)
+        work->upload->progress(work->upload->user, done, work->total);
+}
+
+/* Until the readers have ended. The caller is told in its own thread how far they are. */
 static void watch(struct work *work)
 {
-    const struct upload *upload = work->upload;
+    uint64_t done = 0;
     pthread_mutex_lock(&work->lock);
     while (work->reading > 0) {
-        const uint64_t done = work->done;
-        pthread_mutex_unlock(&work->lock);
-        if (upload->progress)
-            upload->progress(upload->user, done, work->total);
-        pthread_mutex_lock(&work->lock);
-        while (work->reading > 0 && work->done == done)
+        if (work->done == done) {
             pthread_cond_wait(&work->changed, &work->lock);
+            continue;
+        }
+        done = work->done;
+        pthread_mutex_unlock(&work->lock);
+        tell_caller(work, done);
+        pthread_mutex_lock(&work->lock);
     }
     pthread_mutex_unlock(&work->lock);
-    if (upload->progress && !work->failed)
-        upload->progress(upload->user, work->done, work->total);
 }
 
 static bool move_pieces(struct work *work, struct fault *why)
 {
     struct reader readers[READERS];
     int error;
+    tell_caller(work, 0);
     const int count = start_readers(work, readers, &error);
     pthread_mutex_lock(&work->lock);
     work->reading += count;
@@ -273,7 +279,10 @@ static bool move_pieces(struct work *work, struct fault *why)
         pthread_join(readers[i].thread, NULL);
     if (work->count && !count)
         return fault(why, "cannot start a thread to read the weights: %s", strerror(error));
-    return !work->failed || fault(why, "%s", work->why.text);
+    if (work->failed)
+        return fault(why, "%s", work->why.text);
+    tell_caller(work, work->total);
+    return true;
 }
 
 bool upload_run(const struct upload *upload, struct fault *why)
