@@ -391,7 +391,8 @@ enum hw_status device_missing(const struct catalog *found, const struct selector
     for (uint32_t i = 0; i < found->unselected_count; i++) {
         const struct unselected *one = &found->unselected[i];
         if (one->why && selector_matches(selector, one->device))
-            return fail(HW_NO_DEVICE, "device \"%s\" is not used: %s; those used are: %s",
+            return fail(HW_NO_DEVICE,
+                        "device \"%s\" is not used: %s; HW_BACKENDS selects those used: %s",
                         name, one->why, all);
     }
     return fail(HW_NO_DEVICE, "device \"%s\": no such device; there are: %s", name, all);
