@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -160,6 +161,24 @@ static void large_pinned_memory_has_huge_pages(void **state)
     walk_close(&walk);
 }
 
+/* The driver may take what is mapped there next for what is still pinned. */
+static void memory_that_stays_pinned_is_not_unmapped(void **state)
+{
+    enum { LARGE = 5 << 20 };
+    struct hw_buffer *large;
+    open_device(state);
+    says(HW_OK, hw_buffer_alloc(walk.device, LARGE, HW_BUFFER_PINNED, &large), "");
+    char *memory = hw_buffer_host(large);
+    memory[0] = 1;
+    hw_buffer_free(large);
+    faults_reset();
+    faults_arm("host_unregister", 0, OUT_OF_MEMORY);
+    walk_close(&walk);
+    faults_reset();
+    assert_int_equal(memory[0], 1);
+    munmap(memory, LARGE);
+}
+
 static void errors_without_a_name_have_a_number(void **state)
 {
     enum { UNHEARD_OF = 4321 };
@@ -232,6 +251,7 @@ int main(void)
         cmocka_unit_test(functions_are_found_by_their_version),
         cmocka_unit_test(out_of_memory_has_the_sizes),
         cmocka_unit_test(large_pinned_memory_has_huge_pages),
+        cmocka_unit_test(memory_that_stays_pinned_is_not_unmapped),
         cmocka_unit_test(errors_without_a_name_have_a_number),
         cmocka_unit_test(the_cpu_needs_no_context),
     };
