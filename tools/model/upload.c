@@ -159,7 +159,7 @@ static bool take_piece(struct work *work, size_t *number)
     return good;
 }
 
-/* Of `bytes`; or, if `why` is not NULL, of a failure. */
+/* Tells the caller's thread of submitted bytes; or, unless `why` is NULL, of a failure. */
 static void tell(struct work *work, size_t bytes, const struct fault *why)
 {
     pthread_mutex_lock(&work->lock);

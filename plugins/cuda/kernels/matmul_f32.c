@@ -21,8 +21,8 @@ static const enum tuned kernels[] = {
 enum { TILES = sizeof tiles / sizeof tiles[0], MOST_AT_A_TIME = 6 };
 
 /* Microseconds that a multiprocessor of an H100 takes for 1 to `most` groups at a time, with K of
- * 4096. Others, with less shared memory, may have fewer at a time: the choice is not tuned to
- * them. */
+ * 4096, in the order of F32_TILES. Others, with less shared memory, may have fewer at a time: the
+ * choice is not tuned to them. */
 static const struct {
     int most, us[MOST_AT_A_TIME];
 } times[TILES] = {

@@ -14,8 +14,8 @@
  * where every second column of c takes the products of two units in the opposite order
  * (docs/decisions/cuda-tuning.md).
  *
- * Where c has few tiles, the warps of a group share the steps along k in WAYS, and their sums are
- * added in the end.
+ * Where c has few tiles, the warps of a group share the steps along k in WAYS (sliced K), and their
+ * sums are added in the end.
  *
  * docs/cuda-kernels.md has what it reaches on an H100. */
 #include "dialect/cuda.h"
