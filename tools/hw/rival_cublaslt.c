@@ -183,7 +183,7 @@ static const char *cublaslt_multiply(void *self, int way, const struct rival_ope
                : NULL;
 }
 
-/* The twelve of docs/cuda-kernels.md. */
+/* The twelve of docs/measurements/2026-11-cuda-kernels.md. */
 static const char *const usual[] = {
     "bf16:4096x4096x4096",
     "bf16:8192x8192x8192",
