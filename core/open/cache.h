@@ -3,11 +3,18 @@
  * runs no plugin that it does not use.
  *
  * An entry is one file in the directory CACHE_PLACE below the setting cache_dir, named after
- * the plugin and its key: all that the verdict depends on, as text (open/key.h), which the
- * file repeats. docs/cache.md describes the file. Nothing in the directory is trusted: an
- * entry counts only if it is a regular file that belongs to this user, nobody else may write
- * to it or to the directory, and its lengths, checksum and key are right. Anything else
- * counts as missing, and the next verdict replaces it. */
+ * the plugin and its key: all that the verdict depends on, as text (open/key.h). Nothing in the
+ * directory is trusted: an entry counts only if it is a regular file that belongs to this user,
+ * nobody else may write to it or to the directory, and its lengths, checksum and key are right.
+ * Anything else counts as missing, and the next verdict replaces it.
+ *
+ * The file is a line, the key, and the verdict:
+ *
+ *   hw-verdict 1 <checksum> <plugin> <outcome> <kind> <timeouts> <written> <expires> <key bytes>
+ *       <verdict bytes>
+ *
+ * The checksum is FNV-1a (64 bits) of all that follows it. The other fields are those of struct
+ * cached. Another version of the format has another number behind hw-verdict. */
 #ifndef HW_OPEN_CACHE_H
 #define HW_OPEN_CACHE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* profile.c - reads the bytes of a profile. They are text: a line, the key, and the rows.
- * docs/routing.md describes them. Whatever they are, reading them does no harm: numbers and counts
+ * profile.h describes them. Whatever they are, reading them does no harm: numbers and counts
  * are bounded, and a profile that is not consistent counts as none. */
 #include "open/profile.h"
 

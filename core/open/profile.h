@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* profile.h - the file in which `hw tune` keeps what it has measured of a device. */
+/* profile.h - the file in which `hw tune` keeps what it has measured of a device. It is text: a
+ * line, the key, and a line for each row:
+ *
+ *   hw-profile 1 <checksum> <written> <key bytes> <row bytes>
+ *   device ...
+ *   matmul/f32/many <launch> <spread> <points> <work>:<ns> <work>:<ns> ...
+ *
+ * The checksum is FNV-1a (64 bits) of all that follows it. `spread` is the distance of the 10th and
+ * the 90th percentile in thousandths of the 10th. The rows `up` and `down` are the transfers, by
+ * bytes; the first number of `wait` is the time to wait for an idle queue. A row has at most
+ * PROFILE_POINTS points, whose work rises and whose times do not fall. Rows of unknown ops and
+ * classes are skipped. */
 #ifndef HW_OPEN_PROFILE_H
 #define HW_OPEN_PROFILE_H
 

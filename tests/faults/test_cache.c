@@ -44,7 +44,7 @@ static void comes_back(void **state)
     end(&w);
 }
 
-/* As docs/cache.md has it: the command reads it, too. */
+/* As cache.h has it: the command reads it, too. */
 static void entry_has_this_form(void **state)
 {
     struct world w;
