@@ -1,10 +1,30 @@
 # SPDX-License-Identifier: MIT
-# Reads commit messages, each after a line `commit <hash>`, and prints what is wrong with their form. Variable: parts,
-# the words that a subject may begin with, separated by bars.
+# Reads commit messages, each after a line `commit <hash>`, and prints the faults of their form. Variables: parts, the
+# words that a subject may begin with, separated by bars; verbs, a file with the words that may follow the colon; if it
+# is empty, any word may.
 
 function complain(what)
 {
     print hash ": " what ": " $0
+}
+
+function read_verbs(    text, words, count)
+{
+    while ((count = (getline text < verbs)) > 0)
+        if (text !~ /^#/) {
+            count = split(text, words, " ")
+            for (; count > 0; count--)
+                is_verb[words[count]] = 1
+        }
+    if (count < 0) {
+        print verbs ": cannot be read"
+        exit 1
+    }
+}
+
+BEGIN {
+    if (verbs)
+        read_verbs()
 }
 
 /^commit [0-9a-f]+$/ {
@@ -14,6 +34,12 @@ function complain(what)
 }
 { line++ }
 line == 1 && $0 !~ "^(" parts "): " { complain("the subject does not begin with a part that CONTRIBUTING.md lists") }
+line == 1 && verbs {
+    word = $2
+    sub(/[,:;.]$/, "", word)
+    if (!(word in is_verb))
+        complain("\"" word "\" is not a verb of " verbs ": begin with an imperative, or add a verb there")
+}
 # OpenCL is a name, which is written so.
 line == 1 && /^[a-z]+: [A-Z][a-z]/ && !/: OpenCL / { complain("the subject has a capital letter after the colon") }
 line == 1 && /\.$/ { complain("the subject ends with a full stop") }

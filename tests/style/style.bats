@@ -138,14 +138,50 @@ formatter()
     files | none '\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b|/hom[e]/|/User[s]/'
 }
 
-@test "each commit message has the form that CONTRIBUTING asks for" {
-    # The rule is younger than the tree, and lines of the last four messages up to this commit have a column or two too
-    # many: history that others build on is not rewritten. A shallow clone does not have this commit.
-    last_before=d254276f242f50aa712d56948f90712b085708e6
-    git merge-base --is-ancestor "$last_before" HEAD 2>/dev/null ||
-        skip "not applicable: the history of this clone does not go back far enough"
+# Prints the faults of the commit messages on stdin: message_faults [VERBS]
+message_faults()
+{
+    local parts
     parts=$(sed -n '/parts:begin/,/parts:end/p' CONTRIBUTING.md | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')
-    [ -n "$parts" ]
-    git log --no-merges --format='commit %h%n%B' "$last_before..HEAD" |
-        awk -v parts="$parts" -f tests/style/messages.awk | nothing
+    [ -n "$parts" ] && awk -v parts="$parts" -v verbs="${1-}" -f tests/style/messages.awk
+}
+
+@test "each commit message has the form that CONTRIBUTING asks for" {
+    # The rules are younger than the tree, and lines of the last four messages up to the first commit have a column or
+    # two too many: history that others build on is not rewritten. A shallow clone does not have these commits.
+    last_before=d254276f242f50aa712d56948f90712b085708e6
+    last_without_verb=ffc39b779acdf85a83fb4cea6eb1001dfeb924ba
+    for commit in $last_before $last_without_verb; do
+        git merge-base --is-ancestor "$commit" HEAD 2>/dev/null ||
+            skip "not applicable: the history of this clone does not go back far enough"
+    done
+    {
+        git log --no-merges --format='commit %h%n%B' "$last_before..$last_without_verb" | message_faults
+        git log --no-merges --format='commit %h%n%B' "$last_without_verb..HEAD" | message_faults tests/style/verbs.txt
+    } | nothing
+}
+
+# Fails unless the message after the first argument has the one fault that the first names, or none if that is empty.
+has_fault()
+{
+    local faults
+    faults=$(printf 'commit 1234abc\n%b\n' "$2" | message_faults tests/style/verbs.txt)
+    echo "$2: $faults"
+    if [ -z "$1" ]; then
+        [ -z "$faults" ]
+    else
+        [[ $faults == "1234abc: "*"$1"* ]] && [ "$(wc -l <<<"$faults")" -eq 1 ]
+    fi
+}
+
+@test "each fault of a commit message is found, and a good message has none" {
+    has_fault "" 'core: name the missing library before loading\n\nThe driver did not say which one it was.'
+    has_fault "" 'style: fix, at last, the list'
+    has_fault "a part that CONTRIBUTING.md lists" 'stuff: name the library'
+    has_fault '"what" is not a verb of tests/style/verbs.txt' 'docs: what copies alone reach'
+    has_fault '"names" is not a verb of tests/style/verbs.txt' 'core: names the library'
+    has_fault "ends with a full stop" 'core: name the library.'
+    has_fault "more than 72 characters" "core: name$(printf ' words%.0s' {1..11})"
+    has_fault "no blank line" 'core: name the library\nBecause it is missing.'
+    has_fault "more than 100 characters" "core: name the library\n\n$(printf 'word %.0s' {1..21})"
 }
