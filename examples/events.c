@@ -37,7 +37,7 @@ static enum hw_status compute(struct work *w)
         (status = hw_tensor_write(w->first, &w->a, x, sizeof x)) ||
         (status = hw_silu(w->first, &(struct hw_silu){ .x = w->a, .y = w->b })) ||
         (status = hw_event_record(w->done, w->first)) ||
-        /* What is submitted to `second` from here on starts after `done`. */
+        /* Later work on `second` starts after `done`. */
         (status = hw_event_wait(w->done, w->second)) ||
         (status = hw_add(w->second, &(struct hw_add){ .a = w->a, .b = w->b, .y = w->b })) ||
         (status = hw_tensor_read(w->second, &w->b, y, sizeof y)))

@@ -110,7 +110,7 @@ int32_t queue_submit(struct queue *queue, struct job *job);
 
 /* ---- launch.c ---- */
 
-/* What a row's plan function fills in. */
+/* The launch that a row's plan function prepares. */
 struct plan {
     job_fn *run; /* computes an op whose struct is in the job */
 };

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* What hw_buffer.impl points to. */
+/* Memory that hw_buffer.impl points to. */
 struct memory {
     _Alignas(ALIGNMENT) uint64_t bytes;
     _Alignas(ALIGNMENT) unsigned char cells[];

@@ -75,6 +75,24 @@ formatter()
     files ':!tests/style' | none '(?<![Tt]here )\b(is|are) no (?!longer|larger|smaller|more|less)[a-z]'
 }
 
+@test "no sentence is built so that readers have to take it apart" {
+    # Only where the text has been rewritten. Another folder joins this list when it has none of these phrases.
+    plain=(README.md CONTRIBUTING.md SECURITY.md docs examples ':!docs/measurements')
+    phrases=(
+        '(?<!# )\bWhat (?!.*\?)'                  # no sentence begins with it, but headings and questions do
+        '\bOf (?!((the|all|these) )?([0-9]|N\b))' # "Of 42 plugins, it finds 29" is good
+        '\bThose (of|that|in|for|with|which|by|who|from)\b'
+        '\bThat (of|which)\b'
+        '\bSo that '
+        '\bSo (it|they) (do|does|did)\b'
+        '\bNot [a-z]+ (is|are|was|were) '
+        '[;:] (those|that) (that|of|which)\b'
+        '\b(those|that) of which\b'
+        '\b[Tt]he same, (but|with|for)\b'
+    )
+    files "${plain[@]}" | grep -zE '\.(md|c|h|cpp|hpp|cu|def)$' | none "$(IFS='|' && echo "${phrases[*]}")"
+}
+
 @test "no carriage returns" {
     files | none '\r'
 }
