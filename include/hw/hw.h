@@ -31,20 +31,19 @@
  *
  * Errors. Every function that can fail returns an enum hw_status, and hw_message() returns
  * the reason as text, per thread. On an error, pointers that the function would have set
- * are NULL and no object has been created, unless noted otherwise. Host memory that a
- * failed call was given is no longer borrowed when it returns.
+ * are NULL and no object has been created, unless noted otherwise. A call that failed does
+ * not borrow host memory any longer.
  *
- * Ownership. What _open, _import, _alloc, _create and _end functions return belongs to the
- * caller until the matching _close or _free, which accepts NULL. Destroy an object before
+ * Ownership. An object from an _open, _import, _alloc, _create or _end function belongs to
+ * the caller until the matching _close or _free, which accepts NULL. Destroy an object before
  * the one it was made from; hw_close() destroys whatever is left. Destroying an object
  * twice, or using it afterwards, is undefined behaviour, as with free(). Objects of one
  * context cannot be used with another. A returned string lives as long as the object that
  * it describes. Structs that are passed in need to live only until the call returns.
  *
  * Threads. Every function may be called from any thread. A queue, or a graph, may be used
- * by only one thread at a time; different queues may be used in parallel. After fork(),
- * calls in the child on what the parent opened return HW_FORKED; the child may open a
- * context of its own.
+ * by only one thread at a time; different queues may be used in parallel. After fork(), the
+ * parent's objects return HW_FORKED in the child, which may open a context of its own.
  *
  * Structs that begin with `size`. Set it to sizeof the struct; 0 is HW_INVALID. It tells
  * the library which fields the caller knows. A field that is set but unknown to this
@@ -80,7 +79,7 @@ struct hw_graph;
 /* The version of the library that is running, to compare with the HW_VERSION of this
  * header. */
 HW_EXPORT uint32_t hw_version(void);
-/* The same as text, with the stamp of the build: "0.1.0+1e15e3d16071". */
+/* The version as text, with the stamp of the build: "0.1.0+1e15e3d16071". */
 HW_EXPORT const char *hw_version_string(void);
 
 /* Describes the last error of the calling thread: what was asked for, what went wrong, and
@@ -124,12 +123,11 @@ HW_EXPORT size_t hw_op_size(uint32_t op);
  * be called from any thread, but never by two at once, and must not call the library. */
 typedef void (*hw_log_fn)(void *user, int32_t level, const char *text);
 
-/* Called with the path of each plugin file before its code runs in this process for the first
- * time (it is loaded and started, and its devices are listed), and with NULL when that is done. A
- * crash handler or a watchdog can then name the file. The thread is the one that called
- * hw_open() or, for a plugin that is loaded later, the function that first used one of its
- * devices; a context loads one plugin after the other. `user` must live as long as the context.
- * It must not call the library. */
+/* Called with the path of a plugin file before the plugin is loaded into this process, started and
+ * asked for its devices, and with NULL afterwards. A crash handler or a watchdog can thus name the
+ * file. The calling thread is in hw_open() or, for a plugin that is loaded later, in the function
+ * that first used one of its devices. A context loads one plugin at a time. The function must not
+ * call the library. `user` must live as long as the context. */
 typedef void (*hw_start_fn)(void *user, const char *path);
 
 enum hw_open_flag {
@@ -151,7 +149,7 @@ struct hw_options {
     const char *fallback; /* HW_FALLBACK ("warn"): allow, warn, error */
     /* HW_PLUGIN_PATH: directories or plugin files to search first */
     const char *plugin_path;
-    /* HW_PLUGIN_PATH_ONLY: the same, instead of the built-in directory */
+    /* HW_PLUGIN_PATH_ONLY: likewise, and the built-in directory is not searched */
     const char *plugin_path_only;
     const char *trust;         /* HW_TRUST ("on"): on, off */
     const char *probe;         /* HW_PROBE ("child"): child, full, inproc */
@@ -167,28 +165,27 @@ struct hw_options {
     void *log_user;
     hw_start_fn start_fn; /* may be NULL */
     void *start_user;
-    /* HW_SHADOW ("off"): 1/N compares one of N calls of each op with the CPU plugin */
+    /* HW_SHADOW ("off"): 1/N compares one in N calls of each op with the CPU plugin */
     const char *shadow;
     /* HW_ROUTE ("auto"): where ops on host memory are computed: auto, measured, device; see
      * hw_queue_route() */
     const char *route;
-    /* HW_WORKER: globs of backends that run in processes of their own */
+    /* HW_WORKER: globs of backends; each of them runs in a process of its own */
     const char *worker;
-    /* HW_WORKER_TIMEOUT ("300"): seconds that one call of a plugin may take there; 0: any time */
+    /* HW_WORKER_TIMEOUT ("300"): seconds that one call into such a backend may take; 0: no limit */
     const char *worker_timeout;
 };
 
-/* Opens a context: searches for plugins, checks their files, and lists the devices of those that
- * are selected. Each plugin is first tried in a process of its own (HW_PROBE), which opens its
- * devices too, or was tried at an earlier start. In this process it is loaded when one of its
- * devices is first used, and so is the device opened; that can fail with HW_NO_DEVICE, like
- * this function, and does so at each use then; or with HW_NO_MEMORY, after which the next use
- * tries again. At once are loaded: plugins that HW_REQUIRE
- * names, the CPU plugin of this build, and with HW_PROBE=inproc all. `options` may be NULL. The
- * call, and the first use of a device, need at least 64 KiB of stack.
+/* Opens a context: searches for plugins, checks their files, and lists the devices of the selected
+ * plugins. Each plugin is first tried in a process of its own (HW_PROBE), which also opens its
+ * devices, unless the result of an earlier start still holds. This process loads a plugin and opens
+ * a device when the device is first used. If that fails with HW_NO_DEVICE, each later use fails as
+ * well; after HW_NO_MEMORY, the next use tries again. Loaded immediately: plugins named in
+ * HW_REQUIRE, this build's CPU plugin and, with HW_PROBE=inproc, every plugin. `options` may be
+ * NULL. The call, and the first use of a device, need at least 64 KiB of stack.
  *
- * If there was no time to test all ops of a plugin there, each of the others is tested in the same
- * way when a device is about to be given it for the first time, on operands of these dtypes; that
+ * The process that tries a plugin may run out of time before it has tested all ops. The library
+ * then tests each remaining op before its first use, on operands of the same dtypes. That first
  * call takes longer.
  *
  * Returns HW_NO_DEVICE if no device can be used, or if a backend that the settings name or
@@ -199,22 +196,22 @@ struct hw_options {
  * reason. */
 HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
                                  struct hw_context **context);
-/* Looks at the plugin directories again, for a plugin that was installed meanwhile, or one that
- * could not be used and now can: its driver was installed, its permissions were mended, the time
- * after which a failure is tried again is over. Settings stay as they were read by hw_open(). New
- * plugins are tried like there, which may take HW_PROBE_TIMEOUT seconds.
+/* Searches the plugin directories again. It finds plugins that were installed since, and plugins
+ * that failed but may work now: the driver was installed, the permissions were corrected, or the
+ * time after which a failure is tried again is over. Settings stay as hw_open() read them. New
+ * plugins are tried as in hw_open(), which may take HW_PROBE_TIMEOUT seconds.
  *
- * Nothing that is in use changes. Devices stay valid, and keep their index of hw_device_at(); new
- * ones are appended. hw_device_default(), hw_device_find() and fallbacks follow the order of
- * preference over all of them. A plugin whose file was replaced or removed stays in use as it was
- * loaded; hw_explain() says so ("kept"). A plugin that failed when a device was first used is
- * tried again, and its devices can then be used again.
+ * Nothing that is in use changes. Devices stay valid and keep their index for hw_device_at(); new
+ * devices are appended. hw_device_default(), hw_device_find() and fallbacks follow the order of
+ * preference of all devices. A plugin whose file was replaced or removed stays in use as it was
+ * loaded, and hw_explain() reports it as "kept". A plugin that failed when a device was first used
+ * is tried again; if it works, its devices can be used again.
  *
- * Any thread may call it while others use the context, except hw_close(); calls at the same time
- * follow one another. Returns HW_NO_MEMORY if memory or descriptors ran out; then nothing has
- * changed. HW_INVALID if a function calls it that the library calls meanwhile: of a plugin that is
- * being opened, log_fn, start_fn. If nothing new is found, that is HW_OK. What was found before is
- * kept until hw_close(): a call that finds something new costs some kilobytes. */
+ * Any thread may call it while others use the context, but not during hw_close(). Concurrent calls
+ * run one after the other. Returns HW_OK even if nothing new was found. Returns HW_NO_MEMORY, and
+ * changes nothing, if memory or descriptors ran out. Returns HW_INVALID if it is called by log_fn,
+ * by start_fn, or by a plugin that is being opened. Earlier results are kept until hw_close(), so
+ * each call that finds something new costs some kilobytes. */
 HW_EXPORT enum hw_status hw_rescan(struct hw_context *context);
 /* Waits for all queues, then closes the context with everything that was made from it. */
 HW_EXPORT void hw_close(struct hw_context *context);
@@ -228,22 +225,21 @@ HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size)
 
 /* ---- Devices ---- */
 
-/* The selected devices in order of preference; those that hw_rescan() found follow. */
+/* The selected devices in order of preference, then the devices that hw_rescan() found. */
 HW_EXPORT uint32_t hw_device_count(struct hw_context *context);
 HW_EXPORT struct hw_device *hw_device_at(struct hw_context *context, uint32_t index);
-/* The first device, which is the recommended one, or NULL if there is none. This loads its plugin:
- * if that fails, which is logged, it returns the next device whose plugin can be loaded, unless
- * HW_FALLBACK is error or no plugin can. */
+/* The first device, which is the recommended one, or NULL if there is none. Loads its plugin. If
+ * loading fails, that is logged, and the result is the next device whose plugin can be loaded. With
+ * HW_FALLBACK=error, or if no plugin can be loaded, the result is still the first device. */
 HW_EXPORT struct hw_device *hw_device_default(struct hw_context *context);
 /* Finds a device by "backend", "backend:index", "backend:<PCI address>" or
  * "backend:<UUID>". Returns HW_NO_DEVICE if there is none; the message lists the
  * devices. */
 HW_EXPORT enum hw_status hw_device_find(struct hw_context *context, const char *name,
                                         struct hw_device **device);
-/* Finds the device that the application knows by a handle of the vendor's. `kind` says what the
- * handle is: "<plugin>.<what>" ("cuda.device", "opencl.device"), as listed in the plugin's
- * documentation. That plugin is loaded, but nothing is opened. The device belongs to the context,
- * like every other.
+/* Finds the device to which a vendor's handle refers. `kind` says what the handle is:
+ * "<plugin>.<what>" ("cuda.device", "opencl.device"), as listed in the plugin's documentation. The
+ * plugin is loaded, but no device is opened. The device belongs to the context, like every other.
  *
  * Returns HW_UNSUPPORTED if no plugin knows handles of this kind, and HW_NO_DEVICE if the device
  * is not one of the context's. */
@@ -253,9 +249,9 @@ HW_EXPORT enum hw_status hw_device_import(struct hw_context *context, const char
 HW_EXPORT const char *hw_device_name(struct hw_device *device);
 /* The name of the device's plugin: "cuda". */
 HW_EXPORT const char *hw_device_backend(struct hw_device *device);
-/* Fills `info` with facts about the device. Set info->size first. If its plugin is loaded, they are
- * read at the time of the call, and memory_free is current. Otherwise they are those of the time
- * when the plugin was tried, and memory_free is 0, unknown: this function loads nothing. */
+/* Fills `info` with facts about the device. Set info->size first. If its plugin is loaded, the
+ * facts are current, memory_free included. Otherwise they were recorded when the plugin was tried,
+ * and memory_free is 0 (unknown), because this function loads nothing. */
 HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
                                         struct hw_device_info *info);
 /* Asks whether the device itself computes an op, without submitting it. `args` is the op's
@@ -268,17 +264,16 @@ HW_EXPORT enum hw_status hw_device_info(struct hw_device *device,
  * the plugin does not have is HW_UNSUPPORTED even if the operands are empty. */
 HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t op,
                                             const void *args, size_t size);
-/* Tries ops again that failed on the device. If the plugin cannot submit an op (HW_DRIVER,
- * HW_INTERNAL or HW_IO), the next device in the context's order that can compute it does
- * so, if HW_FALLBACK allows that, for this call and for all later ones on operands of the
- * same dtypes. That is logged, and "demotions" of hw_explain() lists it; this function
- * takes it back. So it does with ops that were wrong or failed when the plugin was tried, before
- * the device was ever used; and those that were not tried then, or are being tried while this is
- * called, are used without a test. (If an output of the op is also an input, which the failure may
- * have overwritten, this call fails, and only later ones are computed elsewhere.)
+/* Lets the device compute ops again that failed on it. If the plugin cannot submit an op
+ * (HW_DRIVER, HW_INTERNAL or HW_IO) and HW_FALLBACK allows it, the next device in the context's
+ * order that can compute the op does so. That device also computes all later calls on operands of
+ * the same dtypes. (If an output of the op is also an input, the failure may have overwritten it:
+ * the call fails, and only later calls move to another device.) Such a demotion is logged and
+ * listed under "demotions" in hw_explain(). hw_device_reset() cancels it. It also clears ops that
+ * the admission test rejected. Ops not tested yet are used untested from now on.
  *
- * It may be called while other threads use the device. Returns HW_LOST if the device is lost: it
- * stays so. */
+ * It may be called while other threads use the device. Returns HW_LOST if the device is lost,
+ * which no reset changes. */
 HW_EXPORT enum hw_status hw_device_reset(struct hw_device *device);
 /* Describes row `index` of the device's kernels for `op`; the best row is first. Set
  * info->size first. Returns HW_END past the last row, without setting the message, and
@@ -313,10 +308,9 @@ HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
 /* Wraps memory that the application allocated by other means, or part of it, in a buffer.
  * Nothing is copied. The memory still belongs to the application and must outlive the
- * buffer. Host memory must not be that of a host tensor of a call whose queue has not been
- * waited for: small results are written there by the wait. Memory that must not be written,
- * such as a file mapped for reading, needs HW_BUFFER_READ_ONLY; it cannot be the destination
- * of a copy.
+ * buffer. Before host memory is imported, wait for every queue that uses it in a host tensor:
+ * the wait itself writes small results. Memory that must not be written, such as a file mapped
+ * for reading, needs HW_BUFFER_READ_ONLY; it cannot be the destination of a copy.
  *
  * Returns HW_UNSUPPORTED if the backend cannot wrap memory of this kind or at this offset,
  * and HW_INVALID if the handle is not valid or the memory is too small. */
@@ -325,17 +319,17 @@ HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device,
                                           struct hw_buffer **buffer);
 
 /* The reverse: describes a buffer's memory in the vendor's terms, for calls of the vendor's
- * own API. `kind` is one that the device imports, "cuda.memory" for example. Sets all fields
- * of `desc` beyond size, which the caller sets: the buffer's first byte is desc->offset bytes
- * into desc->handle. The memory still belongs to the buffer. The library does not know what
- * others do with it: order that work by the same queue (see hw_queue_export()) or by waiting.
+ * own API. `kind` is one that hw_buffer_import() accepts, "cuda.memory" for example. Sets all
+ * fields of `desc` except size, which the caller sets: the buffer's first byte is desc->offset
+ * bytes into desc->handle. The memory still belongs to the buffer. The library does not see other
+ * uses of it: order them with the same queue (see hw_queue_export()) or by waiting.
  *
  * Returns HW_UNSUPPORTED if the backend has no handle of this kind. */
 HW_EXPORT enum hw_status hw_buffer_export(struct hw_buffer *buffer, const char *kind,
                                           struct hw_import *desc);
 
-/* The state of a device's memory pool. The library's own scratch memory is included, and so
- * is memory that plugins allocate for themselves, if they say so: in `held` and `used`. */
+/* The state of a device's memory pool. It includes the library's own scratch memory. `held` and
+ * `used` also include the memory that a plugin allocates for itself and reports. */
 struct hw_pool_stats {
     uint32_t size;
     uint32_t reserved;
@@ -467,18 +461,19 @@ static inline struct hw_tensor hw_view_4d(struct hw_buffer *buffer, uint64_t off
 struct hw_queue_options {
     uint32_t size;
     uint32_t flags;     /* bits of enum hw_queue_flag */
-    const char *kernel; /* overrides HW_KERNEL for this queue; NULL or "": it applies */
+    const char *kernel; /* overrides HW_KERNEL; NULL or "": HW_KERNEL applies */
 };
 
 /* Opens a queue: ops submitted to it run in order of submission. Work on different queues
- * is unordered unless events or waits order it. `options` may be NULL. The first queue,
- * buffer or event of a device, or question about its ops, kernels or pool, loads its plugin and
- * opens the device itself, which can take long, and can fail with HW_NO_DEVICE (see hw_open())
- * or HW_DRIVER. */
+ * is unordered unless events or waits order it. `options` may be NULL.
+ *
+ * The plugin is loaded and the device opened on first use: a queue, buffer or event, or a query
+ * about ops, kernels or the pool. That can take long, and can fail with HW_NO_DEVICE (see
+ * hw_open()) or HW_DRIVER. */
 HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);
-/* Wraps a queue or stream that the application made by other means. `kind` says what the
+/* Wraps a queue or stream that the application created without the library. `kind` says what the
  * handle is: "<plugin>.<what>" ("cuda.stream", "opencl.queue"), as listed in the plugin's
  * documentation. The original still belongs to the application and must outlive this queue:
  * hw_queue_close() waits for it but does not close it. Work that the application submitted
@@ -487,20 +482,19 @@ HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
  * stream of some vendors.
  *
  * Returns HW_UNSUPPORTED if the backend cannot wrap a queue of this kind, or if the options
- * ask for what the original was not created with. */
+ * ask for a property that the original does not have. */
 HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device,
                                          const struct hw_queue_options *options,
                                          const char *kind, void *handle,
                                          struct hw_queue **queue);
-/* The reverse: the vendor's handle of a queue, for example a CUstream for "cuda.stream". What
- * was submitted here before runs before what is submitted to the handle afterwards, and the
- * other way round; hw_queue_wait() waits for both. The handle belongs to the queue and is valid
- * as long as it. HW_UNSUPPORTED if the backend has no handle of this kind, and while the queue
- * is recording: see hw_queue_call(). */
+/* The reverse: the vendor's handle of a queue, for example a CUstream for "cuda.stream". Work
+ * submitted to the queue and to the handle runs in the order of submission; hw_queue_wait() waits
+ * for both. The handle belongs to the queue and is valid as long as the queue. HW_UNSUPPORTED if
+ * the backend has no handle of this kind, and while the queue is recording: see hw_queue_call(). */
 HW_EXPORT enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind,
                                          void **handle);
-/* Calls fn(user, handle), which submits work of its own to the vendor's handle of the queue: the
- * calls of a communication library, for example. `kind` is as for hw_queue_export().
+/* Calls fn(user, handle), which submits work of its own to the vendor's handle of the queue, such
+ * as calls of a communication library. `kind` is as for hw_queue_export().
  *
  * On a queue that is recording, the call becomes a node of the graph. A backend that builds
  * graphs calls fn once, in hw_queue_end(), with a handle that records what is submitted to it
@@ -508,8 +502,8 @@ HW_EXPORT enum hw_status hw_queue_export(struct hw_queue *queue, const char *kin
  * calls fn at each launch. So fn must submit the same work each time, to this handle and to no
  * other, and must not wait for it, nor call this library.
  *
- * fn returns HW_OK or an error, which is that of this call, of hw_queue_end() or of
- * hw_graph_launch(). */
+ * fn returns HW_OK or an error, which becomes the result of the function that called fn:
+ * hw_queue_call(), hw_queue_end() or hw_graph_launch(). */
 HW_EXPORT enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
                                        int32_t (*fn)(void *user, void *handle), void *user);
 /* Waits for the queue's work, then closes it. To learn of errors in that work, call
@@ -549,22 +543,22 @@ struct hw_call_stats {
     uint64_t fallback_bytes; /* bytes copied there and back */
     uint64_t staged_bytes;   /* bytes of host tensors copied to the device and back */
     uint64_t copied_views;   /* operands that were made contiguous first */
-    /* calls that the device failed to take, whether or not another one then computed them: see
-     * hw_device_reset() */
+    /* calls that could not be submitted on the device, even if another device then computed them:
+     * see hw_device_reset() */
     uint64_t failed;
-    uint64_t compared; /* with HW_SHADOW: calls that the CPU plugin computed, too */
-    uint64_t wrong;    /* of these, calls whose result was wrong */
-    uint64_t
-        routed; /* calls that the CPU plugin computed because it is expected to be faster:
-                        * see hw_queue_route() */
+    uint64_t compared; /* with HW_SHADOW: calls that the CPU plugin computed as well */
+    uint64_t wrong;    /* compared calls whose result was wrong */
+    /* calls that the CPU plugin computed because it is expected to be faster: see
+     * hw_queue_route() */
+    uint64_t routed;
 };
 HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                                         struct hw_call_stats *stats);
 
-/* Where the figures of a prediction come from. */
+/* The source of the figures in a prediction. */
 enum hw_cost_source {
     HW_COST_UNKNOWN = 0,
-    HW_COST_ESTIMATED = 1, /* from what kind of device it is */
+    HW_COST_ESTIMATED = 1, /* from the kind of device */
     HW_COST_MEASURED = 2   /* by `hw tune`, on this machine */
 };
 
@@ -573,35 +567,35 @@ struct hw_cost {
     struct hw_device *device; /* NULL: there is no such device, and the rest is zero */
     int32_t source;           /* enum hw_cost_source */
     uint32_t reserved;
-    int64_t measured; /* when, in seconds since 1970; 0: it was not */
-    /* Seconds. All of them pass before the results are in host memory. */
+    int64_t measured; /* time of the measurement, in seconds since 1970; 0: not measured */
+    /* Seconds. The sum passes until the results are in host memory. */
     double upload, launch, compute, download;
 };
 
-/* Where a call would be computed, and why. */
+/* Which device would compute a call, and why. */
 struct hw_route_info {
     uint32_t size; /* set by the caller */
     uint32_t reserved;
-    struct hw_device *device; /* which computes it; NULL: none does */
+    struct hw_device *device; /* the device that computes the call; NULL: none does */
     const char *why;          /* a sentence; never NULL; constant */
-    struct hw_cost own, cpu;  /* of the queue's device, and of the CPU plugin's */
-    /* By what the time to compute is looked up: the multiplications of a product, the bytes of
-     * other ops; and of a product the elements of the weights that it reads, else 0. */
+    struct hw_cost own, cpu;  /* on the queue's device, and on the CPU plugin's */
+    /* The amounts from which `compute` is predicted. work: the multiplications of a product, the
+     * bytes of any other op. weights: the elements of the weights that a product reads, else 0. */
     double work, weights;
 };
 
-/* Where the queue would compute this call, with the figures that decide. Nothing is computed, and
- * the memory of the operands is not read.
+/* Reports which device would compute this call, with the figures that decide. Nothing is computed,
+ * and the memory of the operands is not read.
  *
- * A call whose operands are all in host memory, on a device that cannot read that, is computed by
- * the CPU plugin if that is expected to be faster than moving them there and back. That is so only
- * on queues of the device that the library itself chose: hw_device_default() returned it, and
- * neither HW_BACKENDS nor HW_REQUIRE names its backend, nor does the application, by
- * hw_device_find(), hw_device_import() or hw_queue_import(). A queue keeps to what held when it was
- * opened. Tensors in buffers stay where they are, and so do graphs and calls on a queue with work
- * outstanding. HW_ROUTE=measured routes only where `hw tune` has measured both devices,
- * HW_ROUTE=device and HW_FALLBACK=error nowhere. hw_queue_calls() counts such calls as `routed`.
- * docs/routing.md has the rules.
+ * The CPU plugin computes a call whose operands are all in host memory that the queue's device
+ * cannot read, if that is expected to be faster than copying them to the device and back. This
+ * applies only if the library itself chose the device: hw_device_default() returned it, neither
+ * HW_BACKENDS nor HW_REQUIRE names its backend, and the application did not ask for it with
+ * hw_device_find(), hw_device_import() or hw_queue_import(). Only choices made before the queue was
+ * opened count. Calls with tensors in buffers are never routed, nor are graphs, nor calls on a
+ * queue with outstanding work. HW_ROUTE=measured routes only if `hw tune` has measured both
+ * devices; HW_ROUTE=device and HW_FALLBACK=error never route. hw_queue_calls() counts such calls as
+ * `routed`. docs/routing.md has the rules.
  *
  * Returns HW_INVALID where submitting the op would. */
 HW_EXPORT enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op,
@@ -610,7 +604,7 @@ HW_EXPORT enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op,
 
 /* ---- Events ---- */
 
-/* Creates an event: a point in a queue's work that others can wait for. flags: bits of enum
+/* Creates an event: a point in a queue's work that can be waited for. flags: bits of enum
  * hw_event_flag. Returns HW_UNSUPPORTED if the backend has no events; hw_queue_wait()
  * always works. */
 HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, uint32_t flags,
@@ -620,8 +614,9 @@ HW_EXPORT enum hw_status hw_event_create(struct hw_device *device, uint32_t flag
 HW_EXPORT void hw_event_free(struct hw_event *event);
 /* Makes the event complete when the work submitted to `queue` so far has completed. The
  * queue must belong to the event's device. An event may be recorded again; waits that were
- * issued earlier still refer to the earlier record. Results in host memory are there with the
- * event; if the host has to put one in place piece by piece, the call waits for the queue. */
+ * issued earlier still refer to the earlier record. When the event completes, results in host
+ * memory are complete, too. If the host has to write a result piece by piece, the call waits for
+ * the queue. */
 HW_EXPORT enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue);
 /* Makes work that is submitted to `queue` from now on start after the event. The queue may
  * belong to any device of the context. Between backends, or if the backend cannot order two
@@ -662,12 +657,12 @@ HW_EXPORT enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue
 /* Frees the graph. The caller must have waited for all its launches. */
 HW_EXPORT void hw_graph_free(struct hw_graph *graph);
 
-/* Says that the contents of `tensor` are not needed any more: they are undefined from here on,
- * until something writes them. On a queue that is recording this is part of the graph, and a
- * backend that makes one kernel of several ops may keep in registers what only these ops read, say
- * the two products before a swiglu. On other queues, and with other backends, it has no effect.
- * `tensor` is a tensor on the queue's device that an op could write, and its innermost extent is
- * contiguous. */
+/* Says that the contents of `tensor` are not needed any more: they are undefined until they are
+ * written again. On a queue that is recording, this becomes part of the graph. A backend that fuses
+ * several ops into one kernel may then keep values in registers that only these ops read, such as
+ * the two products before a swiglu. On other queues, and with other backends, the call has no
+ * effect. `tensor` must be on the queue's device, writable by an op, and contiguous along its
+ * innermost extent. */
 HW_EXPORT enum hw_status hw_tensor_discard(struct hw_queue *queue,
                                            const struct hw_tensor *tensor);
 
@@ -704,8 +699,9 @@ HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
 HW_EXPORT enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
                                           uint64_t groups, const struct hw_arg *args,
                                           uint32_t count);
-/* The same in three dimensions: groups[0] * groups[1] * groups[2] groups. HW_UNSUPPORTED also if
- * the backend launches kernels in one dimension alone, and groups[1] or groups[2] is not 1. */
+/* Like hw_kernel_launch(), in three dimensions: groups[0] * groups[1] * groups[2] groups. Also
+ * returns HW_UNSUPPORTED if groups[1] or groups[2] is not 1 and the backend launches kernels in one
+ * dimension only. */
 HW_EXPORT enum hw_status hw_kernel_launch_3d(struct hw_queue *queue,
                                              struct hw_kernel *kernel,
                                              const uint64_t groups[3],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hw/hw.hpp - the library for C++17: handles that free themselves, errors as exceptions, and
- * ops without the keyword `struct`. It is a thin layer over hw.h, whose functions take what
- * get() returns:
+ * ops without the keyword `struct`. It is a thin layer over hw.h; pass the result of get() to
+ * the functions of hw.h:
  *
  *   hw::context context = hw::open();
  *   hw::queue queue = hw::open_queue(hw_device_default(context.get()));
@@ -73,7 +73,7 @@ inline context open(const hw_options *options = nullptr)
     return context(made);
 }
 
-/* Looks for plugins again. Nothing that is in use changes. */
+/* Searches for plugins again. Nothing that is in use changes. */
 inline void rescan(hw_context *made)
 {
     check(hw_rescan(made));
@@ -93,8 +93,8 @@ inline event create_event(hw_device *device, uint32_t flags = 0)
     return event(made);
 }
 
-/* The graph of what `record`, a function without arguments, submits to the queue. If it throws,
- * the recording is discarded. */
+/* Calls `record`, a function without arguments, and returns a graph of the work that it submits to
+ * the queue. If `record` throws, the recording is discarded. */
 template <typename F> graph record_graph(hw_queue *on, F &&record)
 {
     hw_graph *made = nullptr;

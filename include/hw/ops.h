@@ -22,7 +22,7 @@
  * - Extents of zero are valid: an empty output means there is nothing to do, and an empty
  *   sum is zero.
  * - An output must not overlap any other operand, except where "in place" is noted: there,
- *   it may have the same address and the same layout as the input named.
+ *   it may have the same address and the same layout as the named input.
  * - Operands lie in buffers of the queue's device or in host memory. A buffer of another
  *   device is HW_INVALID, except in hw_copy(). Host memory is borrowed until the queue has
  *   completed the op: see hw_queue_wait().
@@ -170,7 +170,7 @@ enum hw_field_type {
 };
 
 /* S(op, field, type, zero): the fields after the tensors, in the order of the struct. `zero`
- * is what the value 0 means, where that is not the number itself; "": 0 is invalid. */
+ * is the meaning of the value 0, "0" if it is just the number, "" if 0 is invalid. */
 #define HW_SCALARS_MATMUL(S)                                                               \
     S(matmul, transpose_a, FLAG, "0") S(matmul, transpose_b, FLAG, "0")
 #define HW_SCALARS_RMSNORM(S) S(rmsnorm, eps, F32, "0") S(rmsnorm, reserved, RESERVED, "0")
@@ -249,12 +249,12 @@ HW_EXPORT enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const vo
 /* c[..,M,N] = a[..,M,K] . b[..,K,N] + bias[N]
  *
  * a, bias, c: any float. b: any float or a block type. Rank 2 to 4. The leading extents are
- * batches: each of c is that of a or of b, and the other one's divides it (a missing one is
- * 1). Where an operand has fewer, neighbouring batches of c share one: batch i of C reads batch
- * i / (C / B) of B. So heads that share keys (GQA) need no copies. transpose_b: b is stored
- * as [N,K], as weights usually are; a block type requires it, with its blocks along K.
- * transpose_a: a is stored as [K,M]. K = 0 gives the bias, or zeros. Activations keep their
- * precision unless HW_PRECISION allows less. */
+ * batches. Each leading extent of c equals the one of a or of b, and the other one divides it
+ * (a missing extent is 1). If an operand has B batches and c has C, neighbouring batches of c
+ * share one: batch i of c reads batch i / (C / B) of the operand. So heads that share keys
+ * (GQA) need no copies. transpose_b: b is stored as [N,K], as weights usually are; a block type
+ * requires it, with its blocks along K. transpose_a: a is stored as [K,M]. K = 0 gives the bias,
+ * or zeros. Activations keep their precision unless HW_PRECISION allows less. */
 struct hw_matmul {
     struct hw_tensor a, b, bias, c;
     uint32_t transpose_a, transpose_b; /* 0 or 1 */
@@ -388,7 +388,7 @@ static inline enum hw_status hw_attention(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_ATTENTION, op, sizeof *op);
 }
 
-/* y = a + b. a, b, y: floats, each of its own dtype; the sum is rounded once, to that of y.
+/* y = a + b. a, b, y: floats, each of its own dtype; the sum is rounded once, to the dtype of y.
  *
  * a and b repeat to the extents of y, aligned from the right: each of their extents must
  * divide that of y, and a missing one is 1. Element i along an axis of y is made from
@@ -458,7 +458,7 @@ static inline enum hw_status hw_get_rows(struct hw_queue *queue,
  * extents may repeat as for hw_get_rows(). A row number outside 0..R-1 is skipped. A row number
  * must not occur more than once in a batch. The call cannot check this, because the numbers
  * may lie in device memory: such a row of the table may get parts of several rows of x, and
- * other bits each time, but no other row is concerned. */
+ * other bits each time. Other rows are not affected. */
 struct hw_set_rows {
     struct hw_tensor x, rows, table;
 };
@@ -475,9 +475,9 @@ static inline enum hw_status hw_set_rows(struct hw_queue *queue,
  * near. A NaN or an infinity makes the codes and the scale of its block unspecified, but no
  * others. Equal dtypes are copied bit for bit.
  *
- * A block is converted as a whole, and is made of neighbours. Converting between a block type
- * and floats whose innermost extent is not contiguous is therefore HW_UNSUPPORTED by every
- * device of this tree: copy such floats to contiguous ones first, or contiguous ones to them.
+ * A block is converted as a whole, to or from neighbouring elements. Converting between a block
+ * type and floats whose innermost extent is not contiguous is therefore HW_UNSUPPORTED by every
+ * device of this tree: copy by way of contiguous floats instead.
  *
  * This is the one op that takes buffers of other devices: src and dst may each lie in host
  * memory, on the queue's device or on any other device of the context. The copy is ordered
@@ -570,9 +570,9 @@ static inline enum hw_status hw_scale(struct hw_queue *queue, const struct hw_sc
     return hw_submit(queue, HW_OP_SCALE, op, sizeof *op);
 }
 
-/* indices = where the k largest elements along the last extent are, values = what they are,
- * the largest first. Of equal elements the one with the lower index is first; NaNs count as
- * equal, and as larger than any number.
+/* values = the k largest elements along the last extent, the largest first; indices = their
+ * positions. Of equal elements the one with the lower index is first; NaNs count as equal, and
+ * as larger than any number.
  *
  * x: T float. indices: i32, with the extents of x, but the last one is k: at most that of x,
  * and at most HW_MAX_K. values: T, the extents of indices; may be absent. */
@@ -615,12 +615,12 @@ enum hw_activation_kind {
 /* y = f(x), f by `kind`. x, y: T float, same extents. May be in place.
  *
  * The fields that a kind does not mention must be 0. Clip has no default bounds: lo must be
- * below hi, so 0, 0 is refused, and a bound that is not wanted is infinite.
+ * below hi, so 0, 0 is refused. Use infinity for no bound.
  *
- * NaN for NaN. Finite for finite x, except that a result beyond the range of T is infinite: of
- * leaky_relu if |alpha| > 1, of elu if alpha is beyond it, of clip if a bound is. The four
- * functions that multiply by x give NaN for -infinity, as their formulas do. Hendrycks and
- * Gimpel, 2016 (arXiv 1606.08415); Clevert et al., 2015 (arXiv 1511.07289). */
+ * NaN for NaN. Finite for finite x, except that a result beyond the range of T is infinite. That
+ * can happen with leaky_relu if |alpha| > 1, with elu if alpha is beyond the range, and with clip
+ * if a bound is. The four functions that multiply by x give NaN for -infinity, as their formulas
+ * do. Hendrycks and Gimpel, 2016 (arXiv 1606.08415); Clevert et al., 2015 (arXiv 1511.07289). */
 struct hw_activation {
     struct hw_tensor x, y;
     int32_t kind; /* enum hw_activation_kind */
@@ -633,7 +633,7 @@ static inline enum hw_status hw_activation(struct hw_queue *queue,
     return hw_submit(queue, HW_OP_ACTIVATION, op, sizeof *op);
 }
 
-/* y = f(gate) * up: a gated linear unit. gate, up, y as for hw_swiglu(), which is the one of
+/* y = f(gate) * up: a gated linear unit. gate, up, y as for hw_swiglu(), which is this op with
  * silu; kind, alpha, lo, hi as for hw_activation(). Shazeer, 2020 (arXiv 2002.05202). */
 struct hw_glu {
     struct hw_tensor gate, up, y;

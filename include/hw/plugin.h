@@ -67,10 +67,10 @@ extern "C" {
 enum hw_precision {
     HW_PRECISION_FP32 = 0, /* f32 inputs stay f32 (default) */
     HW_PRECISION_FP16 = 1, /* f32 inputs may be computed in 16-bit or TF32 units */
-    HW_PRECISION_INT8 = 2  /* activations may be quantised where what they multiply is */
+    HW_PRECISION_INT8 = 2  /* activations may be quantised if the other operand is */
 };
 
-/* What the host provides to a plugin. There is one per open context; it is valid until the
+/* The host, as a plugin sees it. There is one per open context; it is valid until the
  * plugin's close() has returned. A service that this host lacks returns HW_UNSUPPORTED. */
 struct hw_host {
     uint32_t size;
@@ -86,8 +86,8 @@ struct hw_host {
 
     uint64_t memory_limit; /* the most bytes the host allocates per device; 0: no limit */
     const char *cache_dir; /* the plugin's own, which it creates if needed; "": none */
-    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset. It holds for all devices: a row that a device
-     * does not have must not keep it from being opened; queues are not asked for it. */
+    /* HW_KERNEL: see hw_queue_desc.kernel; "": unset. It applies to all devices: a device that
+     * lacks a row must open nevertheless. hw_queue_desc.kernel does not have such a row. */
     const char *kernel;
     uint32_t threads; /* threads for a CPU plugin; 0: as many as the process may use */
     uint32_t abi;     /* the ABI version in use; set before open() */
@@ -99,22 +99,21 @@ struct hw_host {
      * call hw_count_memory(). */
     int32_t (*count_memory)(void *instance, void *device, int64_t bytes);
 
-    /* Lists a device that open() found and that the plugin does not show, or what else it does
-     * without, for `hw status`: its name and why, as in "it has no compiler"; NULL if that is not
-     * known. To be called from open() alone, which may still fail. An older host lacks it: call
-     * hw_leave_out(). */
+    /* Reports a device that open() found but hides, or a feature it disables, and why: "it has no
+     * compiler". `hw status` shows both. A name or reason that is not known is NULL. Only open(),
+     * which may still fail, may call it. An older host lacks it: call hw_leave_out(). */
     void (*leave_out)(void *instance, const char *name, const char *why);
 };
 
 /* The fixed prefix of every buffer, from which a plugin finds its memory in an op's
  * tensors. The host divides the plugin's allocations into buffers, so `offset` counts from
  * the start of `impl`. It is a multiple of 256, and of hw_device_info.buffer_alignment if
- * that is larger. Buffers of one `impl` do not overlap. For imported memory, `offset` is
- * what buffer_import() set.
+ * that is larger. Buffers of one `impl` do not overlap. For imported memory, buffer_import()
+ * has set `offset`.
  *
  * `host` is set whenever the host can read and write the memory. Such memory stays mapped
- * as long as it exists, and is coherent: without further calls, the host sees what the
- * queue has completed, and work that is submitted later sees what the host has written. */
+ * as long as it exists, and is coherent: without further calls, the host sees the results of
+ * completed work, and work that is submitted later sees what the host has written. */
 struct hw_buffer {
     void *impl;      /* the plugin's handle, from buffer_alloc() or buffer_import() */
     void *host;      /* host address of this buffer's first byte; NULL: not visible */
@@ -182,11 +181,11 @@ struct hw_node {
     const void *args;
 };
 
-/* A node that is a call of the application, from hw_queue_call(): its args are a struct
- * hw_node_call. A plugin gets such nodes only if it has queue_export(); `kind` is one that
- * it took. graph_build() calls fn(user, handle) once, with a handle of this kind to which work can
- * be submitted that becomes part of the graph, at this place. Any other result than HW_OK is an
- * error of graph_build(). */
+/* A node that calls a function of the application, from hw_queue_call(): its args are a struct
+ * hw_node_call. A plugin gets such nodes only if it has queue_export(), and only with a `kind`
+ * that queue_export() accepted. graph_build() calls fn(user, handle) once. The handle is of this
+ * kind, and work that fn submits to it becomes part of the graph at this place. If fn does not
+ * return HW_OK, graph_build() fails. */
 #define HW_NODE_CALL UINT32_MAX
 struct hw_node_call {
     const char *kind;
@@ -196,9 +195,8 @@ struct hw_node_call {
 
 /* A node that says that the contents of a tensor are not needed any more, from
  * hw_tensor_discard(): its args are a struct hw_tensor, in a buffer of the device. From this place
- * on they are undefined until a node writes them, so that graph_build() may leave out what only
- * nodes before this one would have read. A plugin gets such nodes only if it sets
- * hw_plugin.discards. */
+ * on the contents are undefined until a node writes them, so graph_build() need not store values
+ * that only earlier nodes read. A plugin gets such nodes only if it sets hw_plugin.discards. */
 #define HW_NODE_DISCARD (UINT32_MAX - 1)
 
 /* An op that only this plugin has. The host checks the arguments against the signature,
@@ -217,18 +215,18 @@ struct hw_extension {
  * shapes, it returns HW_UNSUPPORTED before it touches anything, and the host tries another
  * device.
  *
- * An error that is found later is returned by queue_wait(). If the function itself returns
- * one, it may have written the op's outputs, and nothing else; and what it has begun is over
- * when queue_wait() next returns. What the host does then depends on the status:
- * - HW_DRIVER, HW_INTERNAL, HW_IO: this op fails here, and would again. The host tries another
- *   device if no output is an input, and does not call the function again with operands of
- *   these dtypes, until the application resets the device.
+ * queue_wait() returns an error that is found later. If the function itself returns an
+ * error, it may have written the op's outputs, but nothing else. Any work that it began is
+ * over when queue_wait() next returns. The host then acts on the status:
+ * - HW_DRIVER, HW_INTERNAL, HW_IO: the op fails on this device and would fail again. The host
+ *   tries another device if no output is an input. It does not call the function again with
+ *   operands of these dtypes until the application resets the device.
  * - HW_NO_MEMORY and others: the application gets the error, and may try again.
- * - HW_LOST: the device is lost, and all that was on it.
+ * - HW_LOST: the device and everything on it are lost.
  *
- * Every innermost extent is contiguous, except for `copy`: the host uses the
- * plugin's copy to make it so. A plugin without `copy` is not given operands with a strided
- * innermost extent, which are then HW_UNSUPPORTED. */
+ * Every innermost extent is contiguous, except for `copy`: the host uses the plugin's copy to
+ * make other operands contiguous. A plugin without `copy` never gets operands with a strided
+ * innermost extent; such a call is HW_UNSUPPORTED. */
 struct hw_plugin_ops {
     uint32_t size;
     uint32_t reserved;
@@ -254,12 +252,14 @@ struct hw_plugin {
      *
      * The instance. open() is the first function that may load or call the vendor's driver.
      * If the vendor's software is not installed, it returns HW_NO_DEVICE with a message
-     * that names what is missing. The host adds the remedy: the second line of the message, or
-     * the manifest's if there is none. Device indices do not change while the instance lives,
-     * nor do names, identities and features of devices between two instances, unless something
-     * changes that the manifest names ("driver=", "variable="): the host may know them from an
-     * earlier instance, and call open() when a device is first used, on the thread that does
-     * so. When close() returns, no thread and no callback of the plugin may be running. */
+     * that names what is missing. The host shows a remedy with it: the second line of the
+     * message or, without one, the remedy in the manifest.
+     *
+     * Device indices do not change while the instance lives. Names, identities and features of
+     * devices stay the same from one instance to the next, unless something changes that the
+     * manifest names ("driver=", "variable="). The host may know them from an earlier instance,
+     * and call open() only when a device is first used, on the thread that uses it. When close()
+     * returns, no thread and no callback of the plugin may be running. */
     int32_t (*open)(const struct hw_host *host, void **self);
     void (*close)(void *self);
     int32_t (*device_count)(void *self, int32_t *count);
@@ -370,22 +370,22 @@ struct hw_plugin {
                              const struct hw_arg *args, uint32_t count);
     void (*kernel_destroy)(void *kernel);
 
-    /* Export answers with the vendor's own handle, for an application that calls the vendor's
-     * functions on the same memory and the same queue. `kind` is one of those that the plugin
-     * imports; return HW_UNSUPPORTED for another. Work that the plugin holds back must be
+    /* Export returns the vendor's own handle, for an application that calls the vendor's
+     * functions on the same memory and the same queue. `kind` is a kind that the plugin can
+     * import; return HW_UNSUPPORTED for any other. Work that the plugin holds back must be
      * submitted before queue_export() returns. buffer_export() sets kind, handle, offset and
      * flags of `desc`, so that importing them would give the same memory. */
     int32_t (*queue_export)(void *queue, const char *kind, void **handle);
     int32_t (*buffer_export)(void *device, const struct hw_buffer *buffer, const char *kind,
                              struct hw_import *desc);
 
-    /* Which of the devices has this handle of the vendor's: sets its index. `kind` and `handle`
-     * are as for the other imports; the handle is unchecked. HW_UNSUPPORTED for a foreign kind,
-     * HW_NO_DEVICE if no device of the plugin has the handle. */
+    /* Stores the index of the device that owns this vendor handle. `kind` and `handle` are as
+     * for the other imports; the handle is unchecked. Returns HW_UNSUPPORTED for a foreign kind,
+     * HW_NO_DEVICE if no device of the plugin owns the handle. */
     int32_t (*device_import)(void *self, const char *kind, void *handle, int32_t *index);
 
-    /* kernel_launch() in three dimensions, where groups[1] or groups[2] is not 1. No extent is
-     * 0. */
+    /* kernel_launch() in three dimensions. groups[1] or groups[2] is not 1, and none of the
+     * three is 0. */
     int32_t (*kernel_launch_3d)(void *queue, void *kernel, const uint64_t groups[3],
                                 const struct hw_arg *args, uint32_t count);
 
@@ -400,7 +400,7 @@ HW_EXPORT int32_t hw_plugin_entry(const struct hw_host *host, struct hw_plugin *
 /* Formats the thread's message and returns `status`, so that a function can end with
  * return hw_fail(host, HW_DRIVER, "cannot open %s", name); */
 #if defined(__MINGW_PRINTF_FORMAT)
-__attribute__((format(__MINGW_PRINTF_FORMAT, 3, 4))) /* of the vsnprintf() that is used */
+__attribute__((format(__MINGW_PRINTF_FORMAT, 3, 4))) /* the dialect of this vsnprintf() */
 #elif defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -424,7 +424,7 @@ static inline int32_t hw_count_memory(const struct hw_host *host, void *device,
     return host->count_memory(host->instance, device, bytes);
 }
 
-/* See hw_host.leave_out; with a host that has no list, the log has it. */
+/* See hw_host.leave_out. With an older host, only the log mentions it. */
 static inline void hw_leave_out(const struct hw_host *host, const char *name,
                                 const char *why)
 {
@@ -439,8 +439,8 @@ static inline void hw_leave_out(const struct hw_host *host, const char *name,
 }
 
 /* Returns a struct to the host: copies as much of `from` as the host has room for. Both
- * structs begin with `size`: in `to` the host has set the room, in `from` the plugin sets
- * its sizeof. */
+ * structs begin with `size`: the host has set the room in `to`, the plugin sets the sizeof of
+ * its struct in `from`. */
 static inline void hw_answer(void *to, const void *from)
 {
     uint32_t bytes, room;
@@ -497,15 +497,15 @@ static inline struct hw_device_info hw_no_facts(void)
  *                      40-59, generic GPU 60-79, CPU 90-99. Default 100: after the CPU
  *   match=pci:10de:*   hardware that makes loading the plugin worthwhile: a PCI device
  *                      (vendor:device in hexadecimal, * is any), or the file of a device
- *                      (node:/dev/nvidiactl). May repeat: one that is there is enough. Without
- *                      it, or if the settings name the plugin, the plugin is tried in any case
+ *                      (node:/dev/nvidiactl). May repeat: one match is enough. Without a rule,
+ *                      or if the settings name the plugin, the plugin is tried in any case
  *   needs=libcuda.so.1 a library that the plugin will dlopen(); may repeat; a|b: either one
  *   driver=/sys/...    a file or directory whose contents change when the driver does, such
- *                      as one with its version; or a device file, for its permissions. May
- *                      repeat. What is known about the plugin's devices is found out anew
- *                      when it changes; likewise the next one
+ *                      as a file with its version; or a device file, for its permissions. May
+ *                      repeat. When it changes, the plugin is tried again
  *   variable=CUDA_*    an environment variable that changes which devices the driver shows;
- *                      may repeat; with * at the end: all that begin like this
+ *                      may repeat; a * at the end stands for any rest of the name. When it
+ *                      changes, the plugin is tried again
  *   remedy=...         what the user should do if a library of `needs`, or a device, is missing
  *   build=...          stamp of the build; the same as the host's if built together
  */
