@@ -64,18 +64,19 @@ struct settings {
     enum hw_precision precision;
     uint64_t memory_limit;
     uint32_t threads;        /* 0: as many as the process may use */
-    uint32_t shadow;         /* of so many calls of an op one is compared; 0: none */
+    uint32_t shadow;         /* N: one in N calls of an op is compared; 0: none */
     int32_t log_level;       /* 0: off */
     uint32_t probe_timeout;  /* seconds */
     uint32_t worker_timeout; /* seconds; 0: none */
-    bool probe_child;        /* plugins are tried in a process of their own first, */
-    bool probe_full;         /* and the admission test takes as long as it needs */
+    bool probe_child;        /* each plugin is first tried in a process of its own */
+    bool probe_full;         /* the admission test has no time limit */
     bool trust;
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */
 };
 
-/* How many seconds a case of the admission test has with HW_PROBE=full, the longest of all. */
+/* With HW_PROBE=full, one case of the admission test may take this many times HW_PROBE_TIMEOUT. No
+ * other mode allows more. */
 enum { CASE_STRETCH_FULL = 12 };
 static inline uint32_t case_seconds_full(const struct settings *settings)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* argument.c - what public functions check about their arguments. */
+/* argument.c - checks of arguments that public functions share. */
 #include "base/argument.h"
 
 #include "base/message.h"

@@ -11,12 +11,12 @@
 
 /* A number that fork() changes in the child. */
 extern __attribute__((visibility("hidden"))) _Atomic uint32_t process_generation;
-#define NO_GENERATION UINT32_MAX /* as many forks are impossible */
+#define NO_GENERATION UINT32_MAX /* no process forks that often */
 
-/* From here on, fork() is detected. Returns the generation of this process. */
+/* Starts to detect fork(). Returns the generation of this process. */
 uint32_t watch_forks(void);
 
-/* Whether the process has forked since its generation was this one. */
+/* Whether the process has forked since it had this generation. */
 static inline bool forked(uint32_t generation)
 {
     return generation != atomic_load_explicit(&process_generation, memory_order_relaxed);

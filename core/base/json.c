@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* json.c - JSON text that grows in a caller's buffer, and is valid whatever bytes a string
- * has. */
+/* json.c - JSON text that grows in a caller's buffer. It is valid whatever bytes a string
+ * contains. */
 #include "base/json.h"
 
 #include "base/text.h"
@@ -39,7 +39,7 @@ static void put_escaped(struct json *json, const char *value)
         } else if (*s < 0x20 || *s == 0x7f) {
             snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*s++);
             put_text(json, escape);
-        } else if (s[0] == 0xc2 && s[1] < 0xa0) { /* U+0080 to U+009F: terminals obey */
+        } else if (s[0] == 0xc2 && s[1] < 0xa0) { /* U+0080 to U+009F control terminals */
             snprintf(escape, sizeof escape, "\\u%04x", (unsigned)s[1]);
             put_text(json, escape);
             s += length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* json.h - JSON text that grows in a caller's buffer as snprintf's does; see hw_explain().
+/* json.h - JSON text in a caller's buffer, with the length rules of snprintf(); see hw_explain().
  * Bytes that are not UTF-8 become U+FFFD. */
 #ifndef HW_BASE_JSON_H
 #define HW_BASE_JSON_H
@@ -14,7 +14,7 @@ struct json {
     bool comma;
 };
 
-/* `bracket` is '{' or '['. In all of these `key` may be NULL. */
+/* `bracket` is '{' or '['. In all of these functions `key` may be NULL. */
 void json_open(struct json *json, const char *key, char bracket);
 void json_close(struct json *json, char bracket);
 /* Escapes the value; NULL becomes null. */

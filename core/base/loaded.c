@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loaded.c - the libraries that the process has: see loaded.h. */
+/* loaded.c - the libraries that are loaded in the process: see loaded.h. */
 #define _GNU_SOURCE
 #include "base/loaded.h"
 

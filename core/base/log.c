@@ -16,8 +16,8 @@ static const char *level_name(int32_t level)
     return level >= HW_LOG_ERROR && level <= HW_LOG_DEBUG ? names[level] : "log";
 }
 
-/* A line stays a line and controls no terminal, whatever a plugin or a file name contains.
- * The control characters from U+0080 to U+009F are two bytes in UTF-8. */
+/* Replaces control characters, which a plugin or a file name may contain: they would break the line
+ * or control a terminal. U+0080 to U+009F are two bytes in UTF-8. */
 static void one_line(char *text)
 {
     while (*text) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* message.c - the thread's message, and what a plugin said beside it. */
+/* message.c - the thread's message, and the message of a plugin. */
 #include "base/message.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 static _Thread_local char message[sizeof(struct saved_message)];
-static _Thread_local char said[1024]; /* by a plugin */
+static _Thread_local char said[1024]; /* the plugin's message */
 
 enum hw_status fail(enum hw_status status, const char *format, ...)
 {

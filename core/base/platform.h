@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* platform.h - what the operating system knows about the process. */
+/* platform.h - facts about the process and the system, from the operating system. */
 #ifndef HW_BASE_PLATFORM_H
 #define HW_BASE_PLATFORM_H
 
@@ -10,23 +10,22 @@
 /* Whether the process runs with rights that its user does not have (set-user-ID and so on). */
 bool process_elevated(void);
 uint64_t microseconds_now(void);
-/* The plugin directory beside the running library; see docs/build.md. The caller frees it. NULL,
- * and errno, if memory runs out or the system does not tell. */
+/* The plugin directory beside the running library; see docs/build.md. The caller frees it. Returns
+ * NULL and sets errno if memory runs out or the system does not name the library's file. */
 char *plugin_directory(bool elevated);
-/* The helper program of this name that belongs to the running library, hw-probe or hw-worker,
- * which need not exist; see docs/build.md. The caller frees it. NULL as above. */
+/* The path of the running library's helper program hw-probe or hw-worker, which need not exist; see
+ * docs/build.md. The caller frees it. NULL as above. */
 char *helper_program(const char *name, bool elevated);
-/* The directory that the C library was loaded from, which is one of the system's. May be NULL;
- * the caller frees it. */
+/* The system directory from which the C library was loaded. May be NULL; the caller frees it. */
 char *libc_directory(void);
-/* Whether users or groups other than the file's own have rights of their own to it: an access
- * control list. True if that cannot be told. */
+/* Whether an access control list gives rights to the file to further users or groups. True if the
+ * list cannot be read. */
 bool has_access_list(const char *path);
-/* When the system was started, as a text that differs each time; false if it does not say. */
+/* Writes a text that identifies this boot of the system; false if the system has none. */
 bool system_start(char *text, size_t size);
 /* How many processors the process may use; 0: not known. */
 unsigned usable_processors(void);
-/* Whether an error means that memory, descriptors or processes ran out: it may go well later. */
+/* Whether an error means that memory, descriptors or processes ran out, so a retry may succeed. */
 bool is_shortage(int error);
 /* Whether the process can open a few more files. */
 bool descriptors_left(void);

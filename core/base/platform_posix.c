@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* platform_posix.c - what POSIX alone does not say about the process and the system. */
+/* platform_posix.c - platform.h for POSIX systems, with the calls of each that POSIX lacks. */
 #define _GNU_SOURCE
 #include "base/platform.h"
 
@@ -45,7 +45,7 @@ bool is_shortage(int error)
            error == ENFILE || error == ETOOMANYREFS;
 }
 
-/* As many as checking and loading a plugin opens at a time. */
+/* Tries as many as checking and loading a plugin has open at a time. */
 bool descriptors_left(void)
 {
     int fds[4], count = 0, error = 0;
@@ -111,8 +111,8 @@ const char *libc_version(void)
 #endif
 }
 
-/* The path of the file that is mapped at the address; NULL, and errno, if the system does not
- * tell. */
+/* The path of the file that is mapped at the address. Returns NULL and sets errno if the system
+ * does not say. */
 static char *mapped_file(const void *address)
 {
     char *line = NULL, *path = NULL;
@@ -136,9 +136,8 @@ static char *mapped_file(const void *address)
     return path;
 }
 
-/* Of the running library. One that was found by a relative path, as from LD_LIBRARY_PATH=lib, is
- * known to the system's loader by this path, which leads elsewhere if the working directory has
- * changed. */
+/* The file of the running library. The system's loader may know it by a relative path, as from
+ * LD_LIBRARY_PATH=lib. Such a path is useless if the working directory has changed. */
 static char *library_file(void)
 {
     const void *inside = (void *)(uintptr_t)&hw_version;
@@ -149,8 +148,8 @@ static char *library_file(void)
     return *info.dli_fname == '/' ? strdup(info.dli_fname) : mapped_file(inside);
 }
 
-/* A path that starts in the directory of the running library, without links; NULL, and errno, if
- * it does not exist, or if that cannot be told. */
+/* Resolves a path relative to the directory of the running library. Returns NULL and sets errno if
+ * the path does not exist, or if the directory is not known. */
 static char *beside_library(const char *rest)
 {
     char *library = library_file();
@@ -166,8 +165,8 @@ static char *beside_library(const char *rest)
     return real;
 }
 
-/* Where it cannot be told, the place where it is installed is not a substitute: another file may
- * be there. */
+/* Whether the file certainly does not exist there. After any other error, the installed path must
+ * not be used instead: another file may be there. */
 static bool is_not_beside(void)
 {
     return errno == ENOENT || errno == ENOTDIR || errno == EACCES;
@@ -180,7 +179,7 @@ char *plugin_directory(bool elevated)
                                                    : text_format("%s", HW_PLUGIN_DIR);
 }
 
-/* Where it is installed, relative to the library; and where it is built. */
+/* Looks where the program is installed relative to the library, then where it is built. */
 char *helper_program(const char *name, bool elevated)
 {
     static const char *const places[] = { HW_HELPER_BESIDE, "." };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* process_posix.c - a helper program, with posix_spawn(): nothing of the application's memory
- * is copied, however large it is, and no handler of pthread_atfork() runs. */
+/* process_posix.c - starts helper programs with posix_spawn(), which copies none of the
+ * application's memory and runs no handler of pthread_atfork(). */
 #define _GNU_SOURCE
 #include "base/process.h"
 
@@ -23,10 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAST_PATIENCE 1000000 /* microseconds for a process that was killed */
+#define LAST_PATIENCE 1000000 /* microseconds until a killed process must have ended */
 
-/* Moves a descriptor out of the way of the helper's, where the application has closed its
- * standard ones. */
+/* Moves a descriptor above those that the helper uses. It is low if the application has closed
+ * standard descriptors. */
 static int move_up(int fd)
 {
     if (fd < 0 || fd > PROCESS_ANSWER)
@@ -62,7 +62,7 @@ static int set_files(posix_spawn_file_actions_t *files, int answer)
     return error ? error : posix_spawn_file_actions_adddup2(files, answer, PROCESS_ANSWER);
 }
 
-/* A group of its own, no blocked signals, and no ignored ones. */
+/* The process gets a group of its own. No signal is blocked or ignored. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t none, all;
@@ -101,7 +101,7 @@ static int spawn(struct process *process, char *const arguments[], int answer)
 
 static const struct process none = { .answer = -1, .handle = -1 };
 
-/* What waits for the process by its handle, and cannot be mistaken about it. */
+/* Opens a pidfd: unlike a number, it cannot come to mean another process. */
 static int open_handle(pid_t id)
 {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
@@ -143,7 +143,7 @@ int process_start_socket(struct process *process, char *const arguments[])
 
 /* ---- files ---- */
 
-/* Room for one descriptor beside the data of a packet. */
+/* Room for one descriptor that accompanies a packet. */
 union control {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -208,8 +208,8 @@ void process_resume(const struct process *process)
 #endif
 }
 
-/* The system tells only a parent, and only once: so it is looked up. The name in front of the state
- * may be anything. */
+/* Reads /proc, because the system notifies only the parent, and only once. The process name, which
+ * precedes the state, may contain anything. */
 char process_state(int64_t id)
 {
     char path[64], text[256] = "";
@@ -231,7 +231,7 @@ static void *map(int file, size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* A larger file ends the process by SIGXFSZ, unless the application handles that. */
+/* A larger file would end the process with SIGXFSZ, unless the application handles that. */
 static bool may_be_as_large(size_t bytes)
 {
     struct rlimit limit;
@@ -281,7 +281,7 @@ void process_wait(const struct process *const list[], size_t count, uint64_t mic
     struct pollfd *polled = calloc(count + 1, sizeof *polled);
     for (size_t i = 0; i < count && polled; i++)
         polled[i] = (struct pollfd){ .fd = list[i]->answer, .events = POLLIN };
-    /* Without memory it only waits a little, and the caller looks again. */
+    /* Without memory it waits only for a millisecond; the caller then tries again. */
     poll(polled, polled ? (nfds_t)count : 0,
          !polled ? 1 : (int)(milliseconds < 60000 ? milliseconds : 60000));
     free(polled);
@@ -290,7 +290,8 @@ void process_wait(const struct process *const list[], size_t count, uint64_t mic
 ptrdiff_t process_read(const struct process *process, void *to, size_t size)
 {
     ssize_t got;
-    /* A socket says once that the helper has not read all; its packets come after that. */
+    /* ECONNRESET, which comes once, says that the helper has not read everything; its packets
+     * follow. */
     do
         got = read(process->answer, to, size);
     while (got < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -299,7 +300,7 @@ ptrdiff_t process_read(const struct process *process, void *to, size_t size)
 
 enum { BY_HANDLE = 3 }; /* P_PIDFD, which older headers lack */
 
-/* Whether the process has ended, and is not a zombie of this process any more. */
+/* Whether the process has ended. If so, it has been reaped. */
 static bool has_ended(const struct process *process)
 {
     siginfo_t info = { .si_pid = 0 };
@@ -311,19 +312,19 @@ static bool has_ended(const struct process *process)
     while (failed && process->handle >= 0 && errno == EINTR);
     if (process->handle >= 0 && (!failed || errno == ECHILD))
         return failed || info.si_pid;
-    pid_t ended; /* there is no handle, or the system cannot wait for one */
+    pid_t ended; /* there is no pidfd, or the system cannot wait for it */
     do
         ended = waitpid((pid_t)process->id, NULL, WNOHANG);
     while (ended < 0 && errno == EINTR);
     return ended != 0;
 }
 
-/* It has not ended just now, so that the number of its group is its own. */
+/* The process has just been seen running, so its number and group still belong to it. */
 static void kill_all(const struct process *process)
 {
     const pid_t id = (pid_t)process->id;
     kill(-id, SIGKILL);
-    /* It may have left its group. */
+    /* The process may have left its group. */
 #if defined(SYS_pidfd_send_signal)
     if (process->handle >= 0 &&
         !syscall(SYS_pidfd_send_signal, process->handle, SIGKILL, NULL, 0))
@@ -337,9 +338,9 @@ static void pause_for(uint64_t microseconds)
     nanosleep(&(struct timespec){ .tv_nsec = (long)microseconds * 1000 }, NULL);
 }
 
-/* The number of a process that was not waited for is not given to another, so that the signal
- * goes to no stranger; unless the application reaps it: then only the handle of a process that is
- * kept for long tells, and for others that is unlikely in the time. */
+/* The system does not reuse the number of a process that was not waited for, so the signal reaches
+ * the right process. But the application may reap the process. A long-lived process therefore has a
+ * pidfd; for a short-lived one, reuse of the number in that time is unlikely. */
 bool process_end(struct process *process, uint64_t patience)
 {
     const uint64_t start = microseconds_now();

@@ -36,7 +36,7 @@ static void schedule(const uint8_t *block, uint32_t w[64])
     }
 }
 
-/* Step 3 for one t. The working variables change their places instead of their values. */
+/* Step 3 for one t. The working variables change roles instead of being copied. */
 #define ROUND(a, b, c, d, e, f, g, h, t)                                                   \
     do {                                                                                   \
         h += (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + K[t] +      \

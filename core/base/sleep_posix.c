@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sleep_posix.c - on Linux with futexes; elsewhere by looking again and again. */
+/* sleep_posix.c - sleeps with futexes on Linux, and polls on other systems. */
 #define _GNU_SOURCE
 #include "base/sleep.h"
 
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #endif
 
-#define SPIN_MICROSECONDS 50 /* a few times what sleeping and waking takes */
-#define SPIN_TURNS        32 /* from one look at the clock to the next */
+#define SPIN_MICROSECONDS 50 /* a few times as long as sleeping and waking */
+#define SPIN_TURNS        32 /* between two readings of the clock */
 
 #if defined(__linux__)
 void sleep_on(_Atomic uint32_t *word, uint32_t value, uint32_t microseconds)

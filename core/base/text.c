@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c - formatting into memory of its own, and the nearest of some names. */
+/* text.c - formatting into new memory, and the nearest name in a list. */
 #include "base/text.h"
 
 #include <hw/hw.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h - formatting, sizes as people read them, and the nearest of some names. */
+/* text.h - formatting, sizes for people to read, and the nearest name in a list. */
 #ifndef HW_BASE_TEXT_H
 #define HW_BASE_TEXT_H
 
@@ -12,7 +12,7 @@ struct size_text {
     char text[32];
 };
 struct size_text size_text(uint64_t bytes);
-/* The caller frees it. NULL: out of memory. */
+/* The caller frees the result. NULL: out of memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The name in `list` nearest to `name`, or NULL if none is near. */
 const char *nearest(const char *name, const char *const *list, size_t count);

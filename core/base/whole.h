@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* whole.h - all of so many bytes, whatever interrupts. It stands alone: plugins and the command use
- * it, too. */
+/* whole.h - reads and writes exactly so many bytes, across interruptions. It includes nothing of
+ * the library: plugins and the command use it, too. */
 #ifndef HW_BASE_WHOLE_H
 #define HW_BASE_WHOLE_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* False if the file ends before, or at an error: errno is then that of read(). */
+/* False if the file ends early, or on an error, with errno from read(). */
 static inline bool read_whole(int fd, void *to, size_t bytes)
 {
     char *at = (char *)to;
@@ -24,7 +24,7 @@ static inline bool read_whole(int fd, void *to, size_t bytes)
     return true;
 }
 
-/* False at an error: errno is that of write(). */
+/* False on an error, with errno from write(). */
 static inline bool write_whole(int fd, const void *from, size_t bytes)
 {
     const char *at = (const char *)from;
