@@ -10,7 +10,7 @@
 #define MAX_DYNAMIC (1u << 20) /* bytes */
 #define MAX_STRINGS (64u << 20)
 
-#define PAGE 4096u /* the smallest there is */
+#define PAGE 4096u /* the smallest page size */
 
 enum { PT_LOAD = 1, PT_DYNAMIC = 2, PT_NOTE = 4, PT_PHDR = 6, PT_TLS = 7 };
 enum { PT_GNU_STACK = 0x6474e551, PT_GNU_RELRO = 0x6474e552, PT_GNU_PROPERTY = 0x6474e553 };
@@ -91,7 +91,7 @@ static void read_segment(const struct elf *elf, const uint8_t *row, struct segme
     };
 }
 
-/* Memory that the file does not have would end the process that touches it. */
+/* Touching mapped memory beyond the end of the file would end the process (SIGBUS). */
 static enum object_fault check_load(struct elf *elf, const struct segment *segment,
                                     uint64_t *end)
 {
@@ -106,7 +106,7 @@ static enum object_fault check_load(struct elf *elf, const struct segment *segme
         return malformed(reader, "a segment lies outside the address space");
     if ((align & (align - 1)) || (segment->address - segment->offset) % align)
         return malformed(reader, "a segment is misaligned");
-    /* The tables that the system's loader trusts lie beside the header. */
+    /* The segment of the header also holds the tables that the system's loader trusts. */
     if (segment->offset == 0 && segment->in_file && (segment->flags & PF_W))
         return malformed(reader, "the segment that holds its header is writable");
     if (segment->address / PAGE * PAGE < *end)
@@ -129,7 +129,7 @@ static const struct segment *segment_of(const struct elf *elf, uint64_t address,
     return NULL;
 }
 
-/* The same, if the file has the bytes. */
+/* Like segment_of(), but all the bytes must be in the file. */
 static const struct segment *in_file(const struct elf *elf, uint64_t address,
                                      uint64_t bytes, uint64_t rights)
 {
@@ -138,7 +138,7 @@ static const struct segment *in_file(const struct elf *elf, uint64_t address,
                                                                              : NULL;
 }
 
-/* Whether the segment's bytes in the file are also those at its address in memory. */
+/* Whether loading puts the segment's bytes in the file at the segment's address. */
 static bool is_loaded(const struct elf *elf, const struct segment *segment)
 {
     const struct segment *load = in_file(elf, segment->address, segment->in_memory, PF_R);
@@ -162,8 +162,9 @@ static bool can_protect(const struct elf *elf, const struct segment *region)
     return false;
 }
 
-/* The system's loader reads or changes memory where these segments say, also that of others: a
- * process of its own would not show it. Thread-local memory that begins as zeros has no address. */
+/* The system's loader reads or changes memory at the addresses of these segments, even if that
+ * memory does not belong to the object; hw-probe may not notice. Thread-local memory that begins as
+ * zeros has no address. */
 static bool check_special(const struct elf *elf, const struct segment *segment)
 {
     switch (segment->type) {
@@ -172,7 +173,7 @@ static bool check_special(const struct elf *elf, const struct segment *segment)
                segment->align - 1 < 1u << 24 &&
                (segment->align & (segment->align - 1)) == 0 &&
                (segment->in_file == 0 ||
-                (segment->address != 0 && /* at 0, glibc takes the image for absent */
+                (segment->address != 0 && /* glibc treats an image at 0 as absent */
                  in_file(elf, segment->address, segment->in_file, PF_R)));
     case PT_GNU_RELRO:
         return segment->in_memory == 0 || can_protect(elf, segment);
@@ -214,8 +215,8 @@ static enum object_fault check_segments(struct elf *elf, bool stack_by_default)
     return OBJECT_GOOD;
 }
 
-/* The system's loader ignores sections, but their table is at the end of the file: if it is
- * missing, the file is truncated. */
+/* The system's loader ignores sections. But their table is at the end of the file, so a missing
+ * table means that the file is truncated. */
 static enum object_fault check_sections(struct elf *elf, const uint8_t *header)
 {
     struct reader *reader = elf->reader;
@@ -333,7 +334,7 @@ static enum object_fault read_dynamic(struct elf *elf)
     uint8_t *rows = bytes >= word && bytes <= MAX_DYNAMIC ? malloc((size_t)bytes) : NULL;
     if (!rows && bytes >= word && bytes <= MAX_DYNAMIC)
         return no_memory(reader);
-    /* The system's loader writes to it, if it is writable. */
+    /* The system's loader writes to the dynamic section if it is writable. */
     const bool good = rows && is_loaded(elf, segment) &&
                       segment_of(elf, segment->address, bytes, segment->flags & PF_W) &&
                       elf_memory(elf, segment->address, rows, bytes);
@@ -414,8 +415,7 @@ static enum object_fault take_steps(struct reader *reader, step_fn *const *steps
     return fault;
 }
 
-/* The manifest comes first: what a file says of itself is good to know even if the rest is
- * damaged. */
+/* Reads the manifest first: it is useful even if the rest of the file is damaged. */
 enum object_fault elf_read(struct reader *reader)
 {
     static step_fn *const steps[] = { read_segments,     read_notes,       read_dynamic,

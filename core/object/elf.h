@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* elf.h - what the parts of the ELF reader share: elf.c (the kind of file, segments, the dynamic
+/* elf.h - shared by the parts of the ELF reader: elf.c (the kind of file, segments, the dynamic
  * section), elf_symbols.c (symbols and their versions) and elf_places.c (relocations). */
 #ifndef HW_OBJECT_ELF_H
 #define HW_OBJECT_ELF_H
@@ -59,10 +59,10 @@ struct elf {
     const struct elf_layout *layout;
     struct segment segments[MAX_SEGMENTS];
     unsigned segment_count;
-    uint64_t segment_table; /* its offset */
+    uint64_t segment_table; /* offset in the file */
     uint64_t tags[TAGS];    /* values of the dynamic section; `has` has a bit for each */
     uint32_t has;
-    uint64_t needed[MAX_NEEDED]; /* offsets in the table of strings */
+    uint64_t needed[MAX_NEEDED]; /* offsets of names in the string table */
     uint32_t needed_count;
     uint8_t *symbols;
     uint64_t symbol_count;
@@ -74,19 +74,19 @@ static inline bool elf_has(const struct elf *elf, enum elf_tag tag)
     return elf->has >> tag & 1;
 }
 
-/* Copies bytes at an address: all of them in the file, in one readable segment. */
+/* Copies bytes at an address. All of them must be in the file, in one readable segment. */
 bool elf_memory(const struct elf *elf, uint64_t address, void *to, uint64_t bytes);
 /* Whether the bytes lie in one segment with these rights, in the file or not. */
 bool elf_has_room(const struct elf *elf, uint64_t address, uint64_t bytes, uint64_t rights);
-/* A number of two or four bytes there. */
+/* Read a number of two or of four bytes at an address. */
 bool elf_half(const struct elf *elf, uint64_t address, uint32_t *value);
 bool elf_word(const struct elf *elf, uint64_t address, uint32_t *value);
 /* Whether the address lies in code that is in the file. */
 bool elf_executable(const struct elf *elf, uint64_t address);
-/* NULL if the offset lies outside the table of strings. */
+/* NULL if the offset lies outside the string table. */
 const char *elf_string(const struct elf *elf, uint64_t offset);
 
-/* In this order, after the dynamic section and the strings have been read. */
+/* Called in this order, after the dynamic section and the strings have been read. */
 enum object_fault elf_read_symbols(struct elf *elf);
 enum object_fault elf_find_entry(struct elf *elf);
 enum object_fault elf_read_versions(struct elf *elf);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_places.c - where the relocations of an ELF object write, and which symbols they name: inside
- * the object. The system's loader checks neither, so what it meets outside depends on what lies
- * there in this process: hw-probe may survive what ends the application. */
+/* elf_places.c - checks that the relocations of an ELF object write inside the object and name its
+ * symbols. The system's loader checks neither. The effect of a bad relocation depends on the memory
+ * of the process: hw-probe may survive one that would crash the application. */
 #include "object/elf.h"
 
 #include <string.h>
 
 #define MAX_PLACES (4u << 20)
 
-/* A table of relocations. A row is a place, the type with the symbol's number, and with RELA a
- * number. */
+/* A table of relocations. A row has a place, then the type with the symbol's number, and in RELA an
+ * addend. */
 struct table {
     enum elf_tag address, bytes;
-    unsigned words; /* of a row; 1: packed places */
+    unsigned words; /* per row; 1: packed places */
 };
 
 static bool may_write(const struct elf *elf, uint64_t place)
@@ -30,8 +30,8 @@ static bool relocation_good(const struct elf *elf, const uint8_t *row)
     return symbol < elf->symbol_count && (type == 0 || may_write(elf, place));
 }
 
-/* Packed relative relocations: an even word is a place; the bits of an odd one, but the lowest,
- * say which of the places from `next` on follow. */
+/* Packed relative relocations. An even word is a place. In an odd word, each bit above the lowest
+ * stands for one of the places from `next` on. */
 static bool packed_good(const struct elf *elf, const uint8_t *row, uint64_t *next)
 {
     const unsigned word = elf->layout->word;

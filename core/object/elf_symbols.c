@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_symbols.c - the symbols of an ELF object, and the versions that it needs of them. */
+/* elf_symbols.c - the symbols of an ELF object and their versions. */
 #include "object/elf.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_SYMBOLS (1u << 20)
-#define MAX_ROWS    4096 /* in the table of versions */
+#define MAX_ROWS    4096 /* in the tables of versions */
 
 enum {
     STT_OBJECT = 1,
@@ -45,12 +45,12 @@ static enum object_fault bad_symbols(struct elf *elf)
     return malformed(elf->reader, "its symbol table or its hash table is invalid");
 }
 
-/* The system's loader divides by the number of buckets, masks with the number of words and
- * follows chains to their end, without any check, whenever it looks for a name that may be in
- * the object: in the application for other names than in hw-probe. */
+/* To look up a name, the system's loader divides by the number of buckets, masks with the number of
+ * words and follows chains to their end, all without checks. The application looks up other names
+ * than hw-probe, so hw-probe may miss the damage. */
 
-/* The GNU hash table does not say how many symbols there are; the last one of the last chain
- * is the last of all. */
+/* The GNU hash table does not state the number of symbols. The end of the last chain is the last
+ * symbol. */
 static enum object_fault count_by_chains(struct elf *elf)
 {
     uint32_t buckets, first, filter, shift, top = 0, link = 0;
@@ -152,9 +152,9 @@ enum object_fault elf_find_entry(struct elf *elf)
     return because(elf->reader, OBJECT_NO_ENTRY, "not a plugin: it exports no " ENTRY);
 }
 
-/* The system's loader takes an undefined symbol for a definition if it has a value or is
- * thread-local. It calls a resolver (STT_GNU_IFUNC) when it meets one. The symbols without a
- * section that linkers write are names of versions. */
+/* The system's loader treats an undefined symbol as defined if it has a value or is thread-local.
+ * It calls each resolver (STT_GNU_IFUNC) that it finds. Linkers write symbols without a section
+ * only for names of versions. */
 static bool symbol_good(const struct elf *elf, const struct symbol *symbol)
 {
     if (!elf_string(elf, symbol->name))
@@ -169,9 +169,8 @@ static bool symbol_good(const struct elf *elf, const struct symbol *symbol)
 
 /* ---- versions ---- */
 
-/* The system's loader follows these lists to their end and ignores their counts. It looks up the
- * number of each symbol's version in an array, without a check. Each row has the distance to the
- * next one. */
+/* The system's loader follows these lists to their end and ignores their counts. It uses the number
+ * of a symbol's version as an index without a check. Each row has the distance to the next row. */
 static const char *version_name(struct elf *elf, uint32_t offset, uint32_t index)
 {
     index &= 0x7fff;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* elsewhere.c - where Windows and macOS look for a library.
  *
- * Windows, as LoadLibraryExW() with LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR and
- * LOAD_LIBRARY_SEARCH_DEFAULT_DIRS does: neither PATH nor the current directory. See
+ * Windows: searches like LoadLibraryExW() with LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR and
+ * LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, so neither PATH nor the current directory. See
  * "Dynamic-link library search order" in Microsoft's documentation. Redirections by a manifest or
- * a .local file are left out.
+ * a .local file are not supported.
  *
- * macOS: see dyld(1) and the PathOverrides of dyld's sources. Left out are suffixes of images,
+ * macOS: see dyld(1) and the PathOverrides of dyld's sources. Not supported are suffixes of images,
  * versioned paths, and the LC_RPATH of the program, which is not known here. */
 #include "object/elsewhere.h"
 
@@ -17,12 +17,12 @@
 
 struct search {
     const struct elsewhere *about;
-    enum there best; /* of the places that did not decide */
+    enum there best; /* the best result so far */
 };
 
 /* ---- places ---- */
 
-/* Whether the search ends here. What does not fit ends it on Windows alone. */
+/* Whether the search ends here. A file that does not fit ends it only on Windows. */
 static bool look(struct search *search, enum base base, const char *path)
 {
     const struct elsewhere *about = search->about;
@@ -33,7 +33,7 @@ static bool look(struct search *search, enum base base, const char *path)
            (there == THERE_UNFIT && about->object->format == OBJECT_PE);
 }
 
-/* `directory` has `length` characters; a path that is too long is none. */
+/* `directory` has `length` characters. A path that is too long is skipped. */
 static bool look_in(struct search *search, enum base base, const char *directory,
                     size_t length, const char *name)
 {
@@ -54,8 +54,8 @@ static const char *last_part(const char *name)
 
 /* ---- macOS ---- */
 
-/* Of "/Library/X.framework/Versions/A/X", the part from "X.framework" on; NULL if the name is not
- * that of a framework. */
+/* "X.framework/Versions/A/X" in "/Library/X.framework/Versions/A/X"; NULL if the name is not the
+ * path of a framework. */
 static const char *framework_part(const char *name)
 {
     static const char suffix[] = ".framework/";
@@ -71,7 +71,7 @@ static const char *framework_part(const char *name)
                                                                                 : NULL;
 }
 
-/* The directory of a list starts at the root, unlike one in a list of Linux's. */
+/* Only absolute directories of the list are searched, unlike on Linux. */
 static bool in_list(struct search *search, const char *list, const char *name)
 {
     while (list && *list) {
@@ -83,8 +83,8 @@ static bool in_list(struct search *search, const char *list, const char *name)
     return false;
 }
 
-/* A path that says where it starts, and `rest` behind it. One that starts in the current directory
- * is not looked for. */
+/* Looks at a path that names its start, such as "@loader_path/", with `rest` appended. A path that
+ * starts in the current directory is skipped. */
 static bool at_path(struct search *search, const char *path, const char *rest)
 {
     static const struct {
@@ -112,7 +112,7 @@ static bool by_rpath(struct search *search, const char *rest)
     return false;
 }
 
-/* A name without a slash is looked for as one that begins with "@rpath/". */
+/* A name without a slash is treated like "@rpath/" and the name. */
 static bool by_name(struct search *search, const char *name)
 {
     static const char rpath[] = "@rpath/";
@@ -164,13 +164,13 @@ static bool begins(const char *name, const char *prefix)
     return true;
 }
 
-/* Names of sets of functions, which Windows maps to files that only it knows. */
+/* An API set: Windows itself maps such a name to a file. */
 static bool is_api_set(const char *name)
 {
     return begins(name, "api-ms-win-") || begins(name, "ext-ms-");
 }
 
-/* What KnownDLLs in the registry lists: only ever taken from the system's directory. */
+/* Whether KnownDLLs in the registry lists the name: Windows then uses only its own directory. */
 static bool is_known(const char *name)
 {
     static const char *const known[] = {
@@ -194,14 +194,14 @@ static bool in_system_directory(struct search *search, const char *name)
     return look_in(search, FROM_ROOT, directory, strlen(directory), name);
 }
 
-/* A path is taken from the drive C; other drives are not known. */
+/* Looks at a path on drive C; other drives are not known. */
 static bool at_drive(struct search *search, const char *path)
 {
     return begins(path, "c:/") ? look(search, FROM_ROOT, path + 2)
                                : *path == '/' && look(search, FROM_ROOT, path);
 }
 
-/* A name without an extension has the usual one. */
+/* Adds the usual extension to a name that has none. */
 static bool complete_name(char name[PATH_BYTES], const char *from)
 {
     const int bytes = snprintf(name, PATH_BYTES, "%s%s", from,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* elsewhere.h - where Windows and macOS look for a library that an object needs. These are the
- * rules alone: nothing is opened here. The caller says what is at a place, so that they hold for a
- * directory that stands for the file system of another machine, too. */
+/* elsewhere.h - where Windows and macOS look for a library that an object needs. This code knows
+ * only the rules and opens nothing: the caller says which file is at a path. So the caller can also
+ * use a directory that holds the file system of another machine. */
 #ifndef HW_OBJECT_ELSEWHERE_H
 #define HW_OBJECT_ELSEWHERE_H
 
 #include "object/object.h"
 
-/* What a path is relative to. */
+/* The start of a relative path. */
 enum base {
-    FROM_ROOT,   /* the root directory; on Windows that of the drive C */
+    FROM_ROOT,   /* the root directory; on Windows the root of drive C */
     FROM_OBJECT, /* the directory of the object */
     FROM_PROGRAM /* the directory of the program */
 };
@@ -21,14 +21,14 @@ enum there {
     THERE_UNSEEN /* the caller has no such directory */
 };
 
-/* In its order of strength: one that is neither found nor part of the system is UNKNOWN if there
- * was a place that could not be looked at, else UNFIT if a file was there, else MISSING. */
+/* A library that is neither found nor part of the system is UNKNOWN if a place could not be looked
+ * at, else UNFIT if a file was there, else MISSING. */
 enum located {
     LIBRARY_MISSING,
     LIBRARY_UNFIT,
     LIBRARY_UNKNOWN,
-    LIBRARY_PERHAPS,   /* the system may have it, in no file of its own */
-    LIBRARY_OF_SYSTEM, /* the system has it, in no file of its own */
+    LIBRARY_PERHAPS,   /* the system may have it, but not as a file */
+    LIBRARY_OF_SYSTEM, /* the system has it, but not as a file */
     LIBRARY_FOUND
 };
 
@@ -45,14 +45,14 @@ enum variable {
 struct elsewhere {
     const struct object *object; /* PE or Mach-O */
     const char *variables[VARIABLE_COUNT];
-    /* The path has slashes on both systems, and none in front. On Windows its letters may have
-     * another case than those of the file. */
+    /* The path is separated by slashes on both systems, and does not begin with one. On Windows the
+     * case of its letters may differ from the file's. */
     enum there (*look)(void *user, enum base base, const char *path);
     void *user;
 };
 
-/* Calls look() for each place in the system's order, until one decides: of LIBRARY_FOUND and, on
- * Windows, LIBRARY_UNFIT, that is the last one. */
+/* Calls look() for each place in the system's order, until the search ends. So if the result is
+ * LIBRARY_FOUND or, on Windows, LIBRARY_UNFIT, the last call was for that file. */
 enum located library_elsewhere(const struct elsewhere *elsewhere, const char *name);
 
 #endif

@@ -19,12 +19,12 @@
 struct search {
     const char *name;
     const char *directory; /* $ORIGIN */
-    char *path;            /* of the file that was found */
+    char *path;            /* the file that was found */
     bool undecided;
 };
 
-/* After a failed call: remembers an error that says nothing about the file. Returns
- * false. */
+/* Called after a system call failed. Notes that the search is undecided if the error says nothing
+ * about the file. Returns false. */
 static bool note_error(struct search *search)
 {
     search->undecided |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
@@ -46,8 +46,8 @@ static bool loadable(struct search *search, const char *path)
     return good;
 }
 
-/* A name that a loaded object gives itself; NULL if it does not. Where the system's loader leaves
- * the section as it is in the file, addresses count from the object's own. */
+/* The name that a loaded object gives itself (DT_SONAME), or NULL. If the system's loader has not
+ * relocated the dynamic section, its addresses are relative to the object. */
 static const char *own_name(const struct dl_phdr_info *info)
 {
     const ElfW(Dyn) *row = NULL;
@@ -74,8 +74,8 @@ static int has_name(struct dl_phdr_info *info, size_t size, void *name)
     return own && strcmp(own, name) == 0;
 }
 
-/* Only a library that is there is asked for: for another one, RTLD_NOLOAD looks through all of the
- * system's directories first, which takes longer than all the rest. */
+/* Calls dlopen() only for a library that is loaded. For any other library, RTLD_NOLOAD searches all
+ * of the system's directories, which takes longer than the whole rest of the search. */
 static bool loaded(struct search *search)
 {
     struct link_map *map;
@@ -83,7 +83,7 @@ static bool loaded(struct search *search)
         return false;
     void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
     if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
-        /* Another thread may give the library another name: open/library.c. */
+        /* Another thread may rename the library meanwhile: open/library.c. */
         const char *path = __atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE);
         if (*path == '/')
             search->path = strdup(path);
@@ -108,9 +108,9 @@ static bool at_path(struct search *search, char *path)
     return true;
 }
 
-/* What $ORIGIN at the start of an element is replaced with, and the rest of the element.
- * False if there is another variable: only the system's loader knows $LIB and $PLATFORM. An
- * empty element is the current directory. */
+/* Splits an element of a list into a directory for $ORIGIN and the rest. Returns false if the
+ * element has another variable: only the system's loader knows $LIB and $PLATFORM. An empty element
+ * is the current directory. */
 static bool expand(const char *origin, const char **start, const char **rest,
                    size_t *length)
 {
@@ -131,7 +131,7 @@ static bool expand(const char *origin, const char **start, const char **rest,
     return false;
 }
 
-/* The length of the first element of a list, and what follows it; NULL: nothing. */
+/* The length of the first element of a list. Sets *next to the second element, or to NULL. */
 static size_t first_element(const char *list, const char **next)
 {
     size_t length = strcspn(list, ":;");
@@ -185,7 +185,7 @@ struct cache_header {
 
 struct cache_entry {
     int32_t flags;
-    uint32_t name, path; /* offsets from the header */
+    uint32_t name, path; /* offsets from the start of the header */
     uint32_t os;
     uint64_t hwcap;
 };

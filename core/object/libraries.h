@@ -13,23 +13,23 @@ enum found {
 
 struct library {
     enum found found;
-    /* NULL unless it was found, or if it is loaded already and its path is not known. The
-     * caller frees it. */
+    /* NULL if the library was not found, or if it is loaded already and its path is not known.
+     * The caller frees it. */
     char *path;
     bool system; /* found in the system's directories, or loaded already */
-    bool loaded; /* the process has it already */
+    bool loaded; /* loaded in the process already */
     bool own;    /* found by the object's own rpath or runpath, or by a name with a slash */
 };
 
 /* Searches in the system's order: loaded already, rpath, LD_LIBRARY_PATH, runpath, the
- * system's cache, its directories. `directory` is that of the object ($ORIGIN). */
+ * system's cache, its directories. `directory` is the directory of the object ($ORIGIN). */
 struct library library_find(const char *name, const struct object *object,
                             const char *directory, bool elevated);
 
-/* Calls visit() with each directory that the object's own rpath or runpath names, $ORIGIN
- * replaced, until it returns false; then returns false. A relative path starts in the
- * current directory; NULL means that memory ran out. Leaves out what only the system's
- * loader can replace. */
+/* Calls visit() with each directory in the object's rpath or runpath, with $ORIGIN replaced. Stops
+ * and returns false if visit() returns false. A relative path starts in the current directory. A
+ * path of NULL means that memory ran out. Directories with variables that only the system's loader
+ * can replace are left out. */
 bool library_directories(const struct object *object, const char *directory,
                          bool (*visit)(void *user, const char *path), void *user);
 

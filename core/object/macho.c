@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* macho.c - reads macOS' libraries (Mach-O, 32 and 64 bits) and universal files, which hold one
- * for each processor: load commands, segments, the manifest, what is exported and needed. The
- * headers <mach-o/loader.h> and <mach-o/fat.h> define the format; the trie of exports is described
- * in dyld's sources. */
+/* macho.c - reads libraries of macOS (Mach-O, 32 and 64 bits) and universal files, which hold one
+ * library for each processor: load commands, segments, the manifest, exports and needed libraries.
+ * The headers <mach-o/loader.h> and <mach-o/fat.h> define the format; the sources of dyld describe
+ * the trie of exports. */
 #include "object/reader.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@ enum {
     MAX_COMMANDS = 1 << 20, /* bytes */
     MAX_SEGMENTS = 64,
     MAX_TRIE = 16 << 20, /* bytes */
-    MAX_PARTS = 64,      /* of a universal file; those of compiled Java look like more */
+    MAX_PARTS =
+        64, /* in a universal file; a Java class with its magic seems to have more */
 };
 enum { MH_DYLIB = 6, MH_BUNDLE = 8, MAY_EXECUTE = 4 };
 enum { IS_ELSEWHERE = 8, KIND = 3 }; /* flags of an export */
@@ -116,7 +117,7 @@ read_text(struct macho *macho, const struct command *command, unsigned head,
     return add(macho->reader, command->offset + text, command->size - text);
 }
 
-/* Where the trie of exports is: at this place of the command. */
+/* Reads where the trie of exports is from this place in the command. */
 static enum object_fault read_trie(struct macho *macho, const struct command *command,
                                    unsigned place)
 {
@@ -145,7 +146,7 @@ static enum object_fault read_command(struct macho *macho, const struct command 
         return read_trie(macho, command, 40);
     case LC_DYLD_EXPORTS_TRIE:
         return read_trie(macho, command, 8);
-    default: /* also libraries that it can do without, or opens later */
+    default: /* this includes weak and lazy libraries */
         return OBJECT_GOOD;
     }
 }
@@ -260,8 +261,8 @@ static bool take_child(struct trie *trie, const char *rest, size_t *matched)
 
 enum found { NOT_THERE, THERE, DAMAGED };
 
-/* Each node has the bytes of its own export, if it is one, and then its children. Each step takes
- * at least one character of the name, so there is an end. */
+/* Each node has the bytes of its own export, if any, then its children. Each step consumes at least
+ * one character of the name, so the search ends. */
 static enum found search_trie(struct trie *trie, uint64_t *flags, uint64_t *address)
 {
     const char *rest = "_" ENTRY;
@@ -351,7 +352,7 @@ static bool read_part(const struct reader *reader, unsigned index, struct part *
            read_number(reader, row + 8 + word, word, &part->bytes);
 }
 
-/* The part for this processor is read, or else the first. */
+/* Reads the part for this processor or, without one, the first part. */
 enum object_fault universal_read(struct reader *reader)
 {
     struct part parts[MAX_PARTS];

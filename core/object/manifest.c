@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* manifest.c - parses the manifest: lines of key=value, which hw/plugin.h describes. */
+/* manifest.c - parses the manifest: lines of key=value. hw/plugin.h describes the keys. */
 #include "object/manifest.h"
 
 #include <stdio.h>
@@ -87,7 +87,7 @@ static bool read_rank(struct reading *reading, const char *value)
     return reading->has_rank = true;
 }
 
-/* For display: one short line that is not blank. */
+/* A name for display: one short line that is not blank. */
 static bool read_title(struct reading *reading, const char *value)
 {
     size_t length = strlen(value);
@@ -143,7 +143,7 @@ bool manifest_pci_rule(const char *rule, int32_t *vendor, int32_t *device)
     return read_id(&rule, vendor) && *rule++ == ':' && read_id(&rule, device) && !*rule;
 }
 
-/* Rules of other kinds are those of a later version. */
+/* Rules of unknown kinds are from a later version and are ignored. */
 static bool read_match(struct reading *reading, const char *value)
 {
     int32_t vendor, device;
@@ -187,7 +187,7 @@ static bool read_pair(struct reading *reading, const char *key, const char *valu
         manifest->remedy = value;
     else if (strcmp(key, "build") == 0)
         manifest->build = value;
-    return true; /* unknown keys are those of a later version */
+    return true; /* unknown keys are from a later version */
 }
 
 static bool read_line(struct reading *reading, char *line)

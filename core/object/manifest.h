@@ -14,7 +14,7 @@
 #define VARIABLES      16
 #define MANIFEST_BYTES 4096
 
-/* What is wrong with one: X(NAME, code), the code as `hw explain` has it. */
+/* Faults of a manifest: X(NAME, code), with the code that `hw explain` shows. */
 #define MANIFEST_FAULTS(X)                                                                 \
     X(BAD_MANIFEST, "bad-manifest")                                                        \
     X(MANIFEST_ABI, "manifest-abi")                                                        \
@@ -35,7 +35,7 @@ struct manifest {
     char name[NAME_SIZE];
     uint32_t abi_min, abi_max;
     int32_t rank;
-    const char *title; /* this and the next three: "" if not given */
+    const char *title; /* this and the next three are "" if not given */
     const char *vendor;
     const char *remedy;
     const char *build;
@@ -49,11 +49,11 @@ struct manifest {
     uint32_t variable_count;
 };
 
-/* Reads a rule "pci:VENDOR:DEVICE", each of four hexadecimal digits or *, which gives -1.
- * False if it does not have this form. */
+/* Reads a rule "pci:VENDOR:DEVICE". Each number has four hexadecimal digits, or is *, which gives
+ * -1. Returns false if the rule does not have this form. */
 bool manifest_pci_rule(const char *rule, int32_t *vendor, int32_t *device);
 
-/* Parses `bytes` of text. Returns MANIFEST_GOOD, or what is wrong, and describes it in `why`, of
+/* Parses `bytes` bytes of text. Returns MANIFEST_GOOD, or a fault and its description in `why`, of
  * `size` bytes. */
 enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
                                    size_t bytes, char *why, size_t size);

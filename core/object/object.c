@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* object.c - finds out of which format a file is, and whether that is the one of this system. */
+/* object.c - detects the format of a file, and whether it is for this system. */
 #define _DEFAULT_SOURCE
 #include "object/object.h"
 
@@ -22,7 +22,7 @@
 
 #define NATIVE_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
-/* The name, and the number in ELF. */
+/* The name of this processor, and its number in ELF. */
 #if defined(__x86_64__)
 #define NATIVE_MACHINE "x86-64"
 #define NATIVE_NUMBER  62
@@ -72,7 +72,7 @@ static const struct format {
     { "\xca\xfe\xba\xbf", 4, OBJECT_MACHO, universal_read, true },
 };
 
-/* What else people call a plugin by mistake. */
+/* Files that people mistake for plugins. */
 static enum object_fault not_an_object(struct reader *reader, const uint8_t *start,
                                        size_t bytes)
 {
@@ -185,14 +185,14 @@ enum object_fault object_native(const struct object *object, char *why, size_t s
     char machines[128];
     object_machines(object, machines, sizeof machines);
     if (!object->format)
-        return OBJECT_GOOD; /* there is nothing to say of it */
+        return OBJECT_GOOD; /* its format is not known */
     if (object->format != NATIVE_FORMAT) {
         snprintf(why, size, "built for %s on %s, not for %s on " NATIVE_MACHINE,
                  object_system(object), machines, object_system(&here));
         return OBJECT_WRONG_FORMAT;
     }
     if (!object->machine_count)
-        return OBJECT_GOOD; /* the file ends or is damaged before it says so */
+        return OBJECT_GOOD; /* its processor is not known: the file ends or is damaged before */
     if (object->bits != 8 * sizeof(void *) && object->machine_count < 2) {
         snprintf(why, size, "built for %u bits (%s), not %u", object->bits, machines,
                  (unsigned)(8 * sizeof(void *)));

@@ -4,8 +4,8 @@
  * before it is used. The bytes are copied, so a file that shrinks meanwhile causes an error and
  * not a signal.
  *
- * What is read is what a person or a search needs to know, and whether the file is whole. Whether
- * the system's loader can work with the rest is for hw-probe to find out. */
+ * The readers find facts that people and searches need, and check that the file is complete. It is
+ * for hw-probe to find out whether the system's loader can use the rest. */
 #ifndef HW_OBJECT_OBJECT_H
 #define HW_OBJECT_OBJECT_H
 
@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why a process cannot load a file as a plugin: X(NAME, code), the code as `hw explain` has it. */
+/* Why a process cannot load a file as a plugin: X(NAME, code), with the code that `hw explain`
+ * shows. */
 #define OBJECT_FAULTS(X)                                                                   \
     X(EMPTY, "empty")                                                                      \
     X(UNREADABLE, "unreadable")                                                            \
@@ -56,10 +57,11 @@ enum object_format { OBJECT_NO_FORMAT, OBJECT_ELF, OBJECT_PE, OBJECT_MACHO };
 #define MAX_RPATHS   64
 #define MAX_MACHINES 8 /* in one file: universal files of Mach-O have several */
 
-/* What the file contains. All names point into `strings`. */
+/* The contents of a file. All names point into `strings`. */
 struct object {
     enum object_format format;
-    const char *machines[MAX_MACHINES]; /* "x86-64"; the first is the one that is read */
+    /* "x86-64"; the other fields describe the object for the first machine. */
+    const char *machines[MAX_MACHINES];
     uint32_t machine_count;
     unsigned bits; /* of an address: 32 or 64 */
     bool big;      /* the byte order */
@@ -67,42 +69,42 @@ struct object {
     size_t strings_size;
     const char *needed[MAX_NEEDED]; /* names of libraries */
     uint32_t needed_count;
-    char *manifest; /* the text of the note; NULL if there is none */
+    char *manifest; /* the text of the note, or NULL */
     size_t manifest_bytes;
-    /* Of Mach-O alone: where it searches for libraries whose names begin with "@rpath/". */
+    /* Mach-O only: the directories for libraries whose names begin with "@rpath/". */
     const char *rpaths[MAX_RPATHS];
     uint32_t rpath_count;
-    /* Of ELF alone: symbol versions that it needs of other libraries, */
+    /* ELF only: versions of symbols that it needs from other libraries. */
     const char *versions[MAX_VERSIONS];
     uint32_t version_count;
-    /* undefined symbols without a version, which any library may define, */
+    /* ELF only: undefined symbols without a version, which any library may define. */
     const char **undefined;
     size_t undefined_count;
-    const char *rpath; /* and where it searches for libraries; or NULL */
+    const char *rpath; /* ELF only: paths for libraries; this and runpath may be NULL */
     const char *runpath;
 };
 
-/* Returns OBJECT_GOOD if the file is a plugin of some system, as far as can be told without
- * running it, or a fault and its description in `why`. What was read before the fault stays in
+/* Returns OBJECT_GOOD if the file seems to be a plugin for any system, or a fault and its
+ * description in `why`. Nothing of the file runs. Facts that were read before a fault stay in
  * `object`. In either case the caller calls object_free(). */
 enum object_fault object_read(struct source *source, struct object *object, char *why,
                               size_t size);
 void object_free(struct object *object);
 
-/* Whether what object_read() has found is for this process: OBJECT_GOOD, or OBJECT_WRONG_... with
- * a description that names the system and the processor it is for. Of a file that does not say so,
- * OBJECT_GOOD. */
+/* Whether an object from object_read() is for this process. Returns OBJECT_GOOD, also if the file
+ * does not say what it is for; or OBJECT_WRONG_..., with a description that names the system or the
+ * processor that it is for. */
 enum object_fault object_native(const struct object *object, char *why, size_t size);
 /* The system that uses the format, such as "Windows"; "" if there is none. */
 const char *object_system(const struct object *object);
-/* "x86-64", "x86-64 and AArch64": into `text`, which it returns. */
+/* Writes "x86-64" or "x86-64 and AArch64" to `text`, and returns `text`. */
 const char *object_machines(const struct object *object, char *text, size_t size);
 
-/* Checks only the header and the segments of a library for this process: whether it is whole. */
+/* Checks that a library is for this process and complete, by its header and segments only. */
 enum object_fault object_check_library(struct source *source, char *why, size_t size);
 
-/* Whether the file begins like an object file for this machine. The system skips others
- * when it searches for a library. */
+/* Whether the file begins like an object file for this machine. The system skips other files when
+ * it searches for a library. */
 bool object_begins_native(int fd);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* pe.c - reads Windows' libraries (PE, 32 and 64 bits): headers, sections, the manifest, what is
- * exported and imported. Microsoft's "PE Format" defines the format. */
+/* pe.c - reads libraries of Windows (PE, 32 and 64 bits): headers, sections, the manifest, exports
+ * and imports. Microsoft's "PE Format" defines the format. */
 #include "object/reader.h"
 
 #include <string.h>
 
 enum {
-    MAX_SECTIONS = 96, /* more are not loaded */
+    MAX_SECTIONS = 96, /* the most that Windows loads */
     SECTION_BYTES = 40,
     SYMBOL_BYTES = 18,
     IMPORT_BYTES = 20,
@@ -39,14 +39,14 @@ static enum object_fault check_symbols(struct reader *reader, const uint8_t *hea
                    count = number(reader, header + 16, 4);
     const uint64_t strings = table + count * SYMBOL_BYTES;
     uint64_t bytes;
-    /* The table of symbols and its strings are at the end of the file. */
+    /* The table of symbols and its strings are at the end of the file: it may be truncated. */
     if (table && count &&
         !(read_number(reader, strings, 4, &bytes) && has_bytes(reader, strings, bytes)))
         return truncated(reader, "table of symbols");
     return OBJECT_GOOD;
 }
 
-/* The first part, which says where the second is. */
+/* Reads the first part of the headers, which says where the second is. */
 static enum object_fault read_file_header(struct pe *pe, uint64_t *optional,
                                           uint8_t header[24])
 {
@@ -171,7 +171,8 @@ static enum object_fault bad_exports(struct pe *pe)
     return malformed(pe->reader, "its table of exports is invalid");
 }
 
-/* Compares the name with that of the entry, as strcmp(); false if it is not there. */
+/* Compares the name of an export with the name of the entry, like strcmp(). Returns false if the
+ * file does not have the name. */
 static bool compare_name(const struct pe *pe, uint64_t names, uint64_t index, int *order)
 {
     char text[sizeof ENTRY] = "";

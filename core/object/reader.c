@@ -92,7 +92,7 @@ bool read_number(const struct reader *reader, uint64_t offset, unsigned width,
     return true;
 }
 
-/* ---- what the object is for, and needs ---- */
+/* ---- processors and needed libraries ---- */
 
 void add_machine(struct reader *reader, const struct machine *rows, size_t count,
                  uint64_t number)
@@ -106,7 +106,7 @@ void add_machine(struct reader *reader, const struct machine *rows, size_t count
         object->machines[object->machine_count++] = name;
 }
 
-/* Room for all names: those of libraries, then the paths. */
+/* Allocates room for all strings: the names of libraries, then the paths. */
 static enum object_fault make_room(struct reader *reader)
 {
     struct object *object = reader->object;
@@ -117,7 +117,7 @@ static enum object_fault make_room(struct reader *reader)
     return object->strings ? OBJECT_GOOD : no_memory(reader);
 }
 
-/* Copies a text that ends within `most` bytes from the offset to `size` bytes. */
+/* Copies the text at the offset to `to`. Its NUL must be within `most` bytes and within `size`. */
 static bool take_text(const struct reader *reader, uint64_t offset, uint64_t most, char *to,
                       size_t size)
 {

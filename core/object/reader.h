@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.h - what the readers of ELF (elf.c, elf_symbols.c), PE (pe.c) and Mach-O (macho.c)
- * share: bytes within bounds, numbers of either byte order, faults, the manifest. They use no
- * header of a system: each of them is compiled on all systems. */
+/* reader.h - shared by the readers of ELF (elf.c, elf_symbols.c), PE (pe.c) and Mach-O (macho.c):
+ * bytes within bounds, numbers of either byte order, faults, the manifest. The readers use no
+ * headers of their systems, so each compiles on all systems. */
 #ifndef HW_OBJECT_READER_H
 #define HW_OBJECT_READER_H
 
@@ -39,31 +39,31 @@ enum object_fault no_memory(struct reader *reader);
 /* Whether the object has these bytes; read_at() copies them. */
 bool has_bytes(const struct reader *reader, uint64_t offset, uint64_t bytes);
 bool read_at(const struct reader *reader, uint64_t offset, void *to, uint64_t bytes);
-/* The number that `width` bytes hold: 1, 2, 4 or 8. */
+/* The number in `width` bytes; `width` is 1, 2, 4 or 8. */
 uint64_t number(const struct reader *reader, const uint8_t *bytes, unsigned width);
-/* The same, at an offset; false if the object does not have the bytes. */
+/* The number at an offset; false if the object does not have the bytes. */
 bool read_number(const struct reader *reader, uint64_t offset, unsigned width,
                  uint64_t *value);
 
-/* A processor by its number in the format. */
+/* A processor and its number in the format. */
 struct machine {
     uint32_t number;
     const char *name;
 };
-/* Adds the name, or "another processor", to those of the object. */
+/* Adds the name of the processor, or "another processor", to the object. */
 void add_machine(struct reader *reader, const struct machine *rows, size_t count,
                  uint64_t number);
 
-/* Adds a needed library by its name, or a path where libraries are searched. It ends within `most`
- * bytes from the offset. The first call makes room for all of them. */
+/* Add the name of a needed library, or a path where libraries are searched. The text must end
+ * within `most` bytes from the offset. The first call allocates room for all texts. */
 enum object_fault add_needed(struct reader *reader, uint64_t offset, uint64_t most);
 enum object_fault add_rpath(struct reader *reader, uint64_t offset, uint64_t most);
 
-/* Takes the manifest from notes of the form that HW_PLUGIN() writes, if one of them is it. Of the
- * names and texts, each begins at a multiple of `align` bytes. */
+/* Takes the manifest from notes, if one of them is a manifest as HW_PLUGIN() writes it. Each name
+ * and text begins at a multiple of `align` bytes. */
 enum object_fault take_manifest(struct reader *reader, const uint8_t *notes, uint64_t bytes,
                                 unsigned align);
-/* Reads the bytes first; more than MAX_NOTES hold no manifest. */
+/* Like take_manifest(), but reads the bytes first. More than MAX_NOTES bytes are ignored. */
 enum object_fault read_manifest(struct reader *reader, uint64_t offset, uint64_t bytes,
                                 unsigned align);
 
