@@ -12,8 +12,8 @@ enum {
     MAX_COMMANDS = 1 << 20, /* bytes */
     MAX_SEGMENTS = 64,
     MAX_TRIE = 16 << 20, /* bytes */
-    MAX_PARTS =
-        64, /* in a universal file; a Java class with its magic seems to have more */
+    /* In a universal file. A Java class, which has the same magic, seems to have more. */
+    MAX_PARTS = 64,
 };
 enum { MH_DYLIB = 6, MH_BUNDLE = 8, MAY_EXECUTE = 4 };
 enum { IS_ELSEWHERE = 8, KIND = 3 }; /* flags of an export */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* call.c - ops and what is asked about them. An op crosses as its struct, in which numbers of views
- * stand for buffers, followed by these views: by the lists of ops.h, whatever the op.
+/* call.c - ops and queries about ops. An op is sent as its struct, followed by views of its
+ * buffers; in the struct, the number of a view replaces the pointer to a buffer. The lists of ops.h
+ * make this one code for all ops.
  *
- * A call is not waited for if the plugin has accepted one like it on this queue: the same dtypes,
- * shapes, strides and scalars. The first one is, so that its status decides about a fallback. What
- * a later one returns is an error of remote_queue_wait(). */
+ * The library waits for the first call of a form (dtypes, shapes, strides, scalars) on a queue,
+ * because its status decides about a fallback. Once the plugin has accepted the form, the library
+ * does not wait: an error of a later call comes from remote_queue_wait(). */
 #include "worker/remote.h"
 
 #include "base/likely.h"
@@ -28,7 +29,7 @@ HW_OPS(X)
 #undef X
 #undef S
 
-/* Each ends with a row that has the type of a tensor. */
+/* Each list ends with a row of type tensor. */
 static const struct scalar *const scalars[HW_OP_COUNT] = {
 #define X(NAME, name) scalars_##name,
     HW_OPS(X)
@@ -52,8 +53,7 @@ static uint64_t mix_tensor(uint64_t hash, const struct hw_tensor *t)
     return hash;
 }
 
-/* Of numbers with 64 bits, which count tokens and differ from call to call, only whether they are
- * there. */
+/* A 64-bit scalar counts tokens and differs from call to call: only zero or not zero matters. */
 static uint64_t mix_scalar(uint64_t hash, const void *args, const struct scalar *scalar)
 {
     const char *at = (const char *)args + scalar->offset;
@@ -67,7 +67,7 @@ static uint64_t mix_scalar(uint64_t hash, const void *args, const struct scalar 
     return mix(hash, number);
 }
 
-/* Never 0. */
+/* A hash of the form of a call; never 0. */
 static uint64_t form_of(uint32_t op, const void *args)
 {
     const struct op_row *row = &op_rows[op];
@@ -81,7 +81,7 @@ static uint64_t form_of(uint32_t op, const void *args)
 
 /* ---- an op as bytes ---- */
 
-/* What an absent operand has in its other fields means nothing. */
+/* Whether a view is sent for the operand. The other fields of an absent operand have no meaning. */
 static bool is_viewed(const struct hw_tensor *t)
 {
     return t->dtype != HW_NONE && t->buffer;
@@ -96,7 +96,7 @@ static uint32_t count_views(uint32_t op, const void *args)
     return count;
 }
 
-/* Addresses of this process mean nothing in the other. */
+/* Replaces pointers to buffers with numbers of views: addresses mean nothing in the worker. */
 static void write_op(void *to, const struct wire_op *head, const void *args)
 {
     const struct op_row *row = &op_rows[head->op];
@@ -174,7 +174,7 @@ void remote_fill_ops(struct hw_plugin_ops *ops, uint64_t which)
 #undef X
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 int32_t remote_supports(void *of, uint32_t op, const void *args, char *why, size_t why_size,
                         uint64_t *scratch)
@@ -223,7 +223,7 @@ int32_t remote_kernel_info(void *of, uint32_t op, uint32_t index,
 
 /* ---- packed weights ---- */
 
-/* The plugin takes memory of the host only in a buffer. */
+/* Returns 0 for a tensor that is not in a buffer: the worker cannot access other host memory. */
 static uint64_t put_tensor(struct wire_pack *pack, struct hw_tensor *to,
                            const struct hw_tensor *from)
 {

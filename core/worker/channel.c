@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* channel.c - the library's side of a channel. Of what the worker writes, nothing is used before it
- * is checked: where it says it has come to must lie between the oldest call and the newest. */
+/* channel.c - the library's side of a channel. The library checks everything that the worker writes
+ * before it uses it: the worker's position must lie between the oldest and the newest call. */
 #include "worker/channel.h"
 
 #include "base/likely.h"
@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#define NAP 100000 /* microseconds from one look at the worker to the next */
+#define NAP 100000 /* microseconds between two looks at the worker */
 
-/* Units that the worker has not done yet; more than WIRE_UNITS if it makes no sense. */
+/* Units that the worker has not completed; more than WIRE_UNITS if its position is invalid. */
 static uint32_t used(const struct channel *channel)
 {
     const uint32_t head = atomic_load_explicit(&channel->wire->head, memory_order_acquire);
@@ -64,7 +64,8 @@ static void advance(struct channel *channel, uint32_t units)
 {
     const uint64_t next = atomic_load_explicit(&channel->pushed, memory_order_relaxed) +
                           units;
-    /* Whoever sees it sees a head that is near enough: see channel_is_wild(). */
+    /* Release, so that a thread that sees this value also sees a recent head: see
+     * channel_is_wild(). */
     atomic_store_explicit(&channel->pushed, next, memory_order_release);
 }
 
@@ -81,7 +82,7 @@ void *channel_begin(struct channel *channel, enum wire_call call, uint32_t bytes
         return NULL;
     }
     *fault = CHANNEL_GOOD;
-    /* A full ring is emptied by half, so that the two sides do not wait for each other in turns. */
+    /* Waits until a full ring is half empty, so that the two sides do not take turns at waiting. */
     const uint32_t most = WIRE_UNITS - units - pad;
     if (used(channel) > most &&
         (*fault = wait_for(channel, most < WIRE_UNITS / 2 ? most : WIRE_UNITS / 2, deadline,
@@ -103,16 +104,17 @@ void channel_push(struct channel *channel, bool answered)
     struct wire_channel *wire = channel->wire;
     record_at(channel, channel->pushed)->answered = answered;
     advance(channel, channel->units);
-    /* Orders this against worker_sleeps: either the worker sees the call, or this sees it sleep. */
+    /* Ordered before the read of worker_sleeps: either the worker sees the call, or this thread
+     * sees that the worker sleeps. */
     atomic_store(&wire->tail, (uint32_t)channel->pushed);
-    /* Woken once: it may take a while until it has a processor. */
+    /* Wakes the worker only once: it may take a while to get a processor. */
     if (atomic_load(&wire->worker_sleeps) && atomic_exchange(&wire->worker_sleeps, 0))
         wake_all(&wire->worker_sleeps);
 }
 
 bool channel_passed(const struct channel *channel, uint64_t position)
 {
-    /* In this order: the other one could show a worker that is ahead of the library. */
+    /* Reads head first. In the other order, the worker could seem to be ahead of the library. */
     const uint32_t head = atomic_load(&channel->wire->head);
     const uint64_t pushed = atomic_load(&channel->pushed);
     const uint32_t left = (uint32_t)pushed - head;
@@ -132,7 +134,7 @@ enum channel_fault channel_await(struct channel *channel, uint64_t position,
 {
     struct spin spin = { 0 };
     for (;;) {
-        /* Before all else, so that any later progress ends the sleep. */
+        /* Read first, so that any later progress ends the nap. */
         const uint32_t head = atomic_load(&channel->wire->head);
         if (channel_passed(channel, position))
             return CHANNEL_GOOD;
@@ -148,15 +150,15 @@ enum channel_fault channel_await(struct channel *channel, uint64_t position,
 
 void channel_reply(const struct channel *channel, uint32_t bytes, struct wire_reply *reply)
 {
-    /* The worker may write while this copies: only the copy is looked at. */
+    /* The worker may write during the copy, so only the copy is used. */
     memcpy(reply, &channel->wire->reply, sizeof *reply);
     reply->text[sizeof reply->text - 1] = '\0';
     if (reply->status == HW_OK && reply->bytes == bytes)
         return;
     if (reply->status == HW_OK || strcmp(hw_status_name(reply->status), "?") == 0) {
         reply->status = HW_INTERNAL;
-        strcpy(reply->text, "the plugin's worker process gave an answer that makes no "
-                            "sense");
+        strcpy(reply->text,
+               "the plugin's worker process (HW_WORKER) sent an invalid reply");
     }
 }
 

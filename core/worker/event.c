@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c - events. Recording one, and having a queue wait for one, are calls of a queue, which are
- * not waited for; so whoever asks about the event first looks whether these are done. */
+/* event.c - events. The calls that record an event, or make a queue wait for it, are not waited
+ * for. So a query about an event first checks that these calls are done. */
 #include "worker/remote.h"
 
 #include "base/message.h"
@@ -10,7 +10,7 @@
 /* A call in a queue. */
 struct place {
     struct channel *channel; /* NULL: none */
-    uint64_t position;       /* behind the call */
+    uint64_t position;       /* the end of the call */
 };
 
 enum { WAITS = 4 };
@@ -38,7 +38,7 @@ static int32_t ask(const struct remote_event *event, uint32_t channel, enum wire
                     &(struct wire_event){ .event = event->id });
 }
 
-/* ---- what is in the queues ---- */
+/* ---- calls in the queues ---- */
 
 static bool is_done(const struct place *place)
 {
@@ -54,7 +54,7 @@ static int32_t await(const struct remote_event *event, const struct place *place
                : HW_OK;
 }
 
-/* HW_NOT_READY, or HW_LOST: a channel that does not move any more is the worker's death. */
+/* HW_NOT_READY; or HW_LOST if the worker has ended or its position is invalid. */
 static int32_t not_done(const struct remote_event *event, const struct place *place)
 {
     if (place->channel && channel_is_wild(place->channel))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c - graphs. The worker gets the nodes once, and its plugin builds the graph; a launch is
- * one call, whose error is one of the next wait. A plugin that does not build it leaves it to the
- * library, which then submits the nodes one by one. */
+/* graph.c - graphs. The worker gets the nodes once, and its plugin builds the graph. A launch is
+ * one call; the next wait returns its error. If the plugin does not build the graph, the library
+ * submits the nodes one by one. */
 #include "worker/remote.h"
 
 #include "base/message.h"
@@ -13,7 +13,7 @@ struct remote_graph {
     uint32_t id;
 };
 
-/* Other nodes are for plugins that say that they take them, which these do not. */
+/* Nodes that are not ops need support that a plugin in a worker does not offer. */
 static int32_t push_nodes(struct remote_queue *queue, const struct hw_node *nodes,
                           uint32_t count)
 {
@@ -61,7 +61,7 @@ int32_t remote_graph_launch(void *of, void *launched)
     return HW_OK;
 }
 
-/* All launches are done: whoever frees a graph has waited for them. */
+/* All launches are done: the caller of hw_graph_free() has waited for them. */
 void remote_graph_destroy(void *of)
 {
     struct remote_graph *graph = of;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* late.c - looks how far each channel has come. What counts is the time of one call, from when the
- * plugin began it, however many wait behind it. So a long chain of ops is never late, nor is a
- * queue that waits for what another one has yet to do.
+/* late.c - finds calls that take too long. Each call has its own deadline, which begins when the
+ * plugin begins the call. So a long chain of ops is not late, nor is a queue that waits for work of
+ * another queue.
  *
- * Time in which this process did not run, because the machine was suspended, its processes were
- * frozen or had no processor, does not count either: the plugin's did not run then. */
+ * Time does not count while this process does not run: the machine is suspended, the processes are
+ * frozen or they get no processor. The plugin's process does not run then either. */
 #include "worker/late.h"
 
 #include "base/platform.h"
@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SECOND = 1000000, LOOKS = 8 /* at least, until a call is late */ };
+enum { SECOND = 1000000, LOOKS = 8 /* the fewest looks before a call is late */ };
 
-/* The slots of the plugin's table that the calls are for. */
+/* The slot of the plugin's table for each call. */
 static const char *const slots[WIRE_CALL_COUNT] = {
     [WIRE_CLOSE] = "close",
     [WIRE_DEVICE_INFO] = "device_info",
@@ -44,7 +44,7 @@ static const char *const slots[WIRE_CALL_COUNT] = {
     [WIRE_EVENT_ELAPSED] = "event_elapsed",
 };
 
-/* A call, as far as it matters here. */
+/* The part of a call that matters here. */
 struct call {
     uint32_t call;
     union {
@@ -53,8 +53,8 @@ struct call {
     } arguments;
 };
 
-/* The plugin can write there meanwhile, so this is a copy, which does not change. Nothing depends
- * on it but whether the process is stopped, and what is said. */
+/* Copies the call, because the plugin may write to the ring at the same time. A wrong value can
+ * only affect whether the process is stopped, and the message. */
 static struct call call_at(const struct late *late, uint32_t channel)
 {
     const uint32_t head = late->channel[channel].head;
@@ -85,8 +85,8 @@ static bool closes(const struct call *call)
            call->call == WIRE_QUEUE_CLOSE;
 }
 
-/* Whether it waits for an event that another queue has yet to record: the calls of that one count.
- */
+/* Whether the call waits for an event that another queue has not recorded yet. Only the calls of
+ * that queue can be late. */
 static bool waits_for_other(const struct late *late, const struct call *call)
 {
     const struct wire_event *event = &call->arguments.event;
@@ -96,7 +96,7 @@ static bool waits_for_other(const struct late *late, const struct call *call)
     return (int32_t)((uint32_t)event->position - head) > 0;
 }
 
-/* Takes note of the channel's call, so much time after the last look. */
+/* Updates the age of the channel's current call; `passed` is the time since the last look. */
 static void look_at(struct late *late, uint32_t channel, uint64_t passed)
 {
     const struct wire_channel *wire = &late->wire->channel[channel];
@@ -112,7 +112,7 @@ static void look_at(struct late *late, uint32_t channel, uint64_t passed)
         late->channel[channel].age += passed;
 }
 
-/* NULL: the call is not late. */
+/* Says that the call is late; NULL if it is not. */
 static const char *words_about(struct late *late, uint32_t channel)
 {
     const struct call call = call_at(late, channel);
@@ -165,4 +165,4 @@ void late_begin(struct late *late, const struct wire *wire, const struct setting
 
 _Static_assert(sizeof(struct wire_record) + sizeof(struct wire_event) <= WIRE_UNIT &&
                    sizeof(struct wire_record) + sizeof(struct wire_op) <= WIRE_UNIT,
-               "what is looked at is in one unit");
+               "struct call is within one unit");

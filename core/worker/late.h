@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* late.h - the deadline of a call, for whoever watches over the plugin's process:
- * HW_WORKER_TIMEOUT, and HW_PROBE_TIMEOUT of one that closes something. */
+/* late.h - the deadlines of calls, for the watcher of the plugin's process: HW_WORKER_TIMEOUT, and
+ * HW_PROBE_TIMEOUT for calls that close something. */
 #ifndef HW_WORKER_LATE_H
 #define HW_WORKER_LATE_H
 
@@ -8,13 +8,14 @@
 
 struct late {
     const struct wire *wire;
-    uint32_t seconds, closing; /* that a call may take, and one that closes; 0: any time */
-    uint64_t period;           /* microseconds from one look to the next */
+    uint32_t seconds,
+        closing;     /* the longest time of a call, and of one that closes; 0: any */
+    uint64_t period; /* microseconds between two looks */
     uint64_t looked;
     struct {
         uint32_t head;
         bool busy;
-        uint64_t age; /* microseconds, of the call at `head` */
+        uint64_t age; /* of the call at `head`, in microseconds */
     } channel[WIRE_CHANNELS];
     char text[256];
 };
@@ -23,7 +24,8 @@ void late_begin(struct late *late, const struct wire *wire,
                 const struct settings *settings);
 /* Whether it is time to look. */
 bool late_is_due(const struct late *late);
-/* Looks, if it is. Why the process has to be stopped, in `text`; NULL: no call takes too long. */
+/* Looks if it is time to. Returns `text`, with the reason why the process must be stopped; or NULL
+ * if no call takes too long. */
 const char *late_look(struct late *late);
 
 #endif

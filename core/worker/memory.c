@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c - memory that both processes have, or only the plugin's device, and transfers. */
+/* memory.c - memory that is shared with the worker or only on the plugin's device; transfers. */
 #define _GNU_SOURCE
 #include "worker/remote.h"
 
@@ -14,7 +14,7 @@
 
 #define PAGE UINT64_C(4096) /* shared memory is aligned to at least this */
 
-/* ---- memory that both processes have ---- */
+/* ---- shared memory ---- */
 
 static void list_add(struct remote_memory *memory)
 {
@@ -38,7 +38,7 @@ static void list_remove(struct remote_memory *memory)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Whether any of these bytes are in such memory, which the worker's queues may write. */
+/* Whether any of these bytes are in shared memory, which the worker's queues may write. */
 static bool is_shared(struct worker *worker, const void *host, uint64_t bytes)
 {
     const uintptr_t at = (uintptr_t)host;
@@ -76,7 +76,7 @@ static int32_t ask_memory(struct remote_memory *memory, enum wire_call call, int
                                           .data_bytes = sizeof memory->id });
 }
 
-/* Memory of this process, which the plugin imports, or only the worker uses. */
+/* Allocates shared memory. The plugin imports it, unless only the worker uses it. */
 static int32_t share(struct remote_memory *memory, const struct wire_memory *arguments)
 {
     const uint64_t whole = (arguments->bytes + PAGE - 1) / PAGE * PAGE;
@@ -118,7 +118,7 @@ static int32_t make(struct remote_device *device, const struct wire_memory *argu
     return HW_OK;
 }
 
-/* Pages alone are aligned alike in both processes. */
+/* Shared memory has the same address modulo a page in both processes, but not modulo more. */
 static bool is_aligned_enough(const struct remote_device *device)
 {
     return device->worker->devices[device->index].buffer_alignment <= PAGE;
@@ -128,7 +128,7 @@ static int32_t too_aligned(void)
 {
     return plugin_message_set(HW_UNSUPPORTED,
                               "in worker mode (HW_WORKER), host-visible memory is aligned "
-                              "to 4096 bytes, and the device needs more");
+                              "to 4096 bytes, but the device requires more");
 }
 
 int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
@@ -215,14 +215,14 @@ static int32_t between_buffers(struct remote_queue *queue, const struct hw_trans
                                                 .src_pitch = t->src_pitch });
 }
 
-/* ---- transfers between the host and memory that both processes have ---- */
+/* ---- transfers between the host and shared memory ---- */
 
 static char *address(const struct hw_buffer *buffer, const void *host, uint64_t offset)
 {
     return (char *)(uintptr_t)(buffer ? buffer->host : host) + (buffer ? offset : 0);
 }
 
-/* Once the queue has come so far. */
+/* Copies on the host once the queue has completed its work. */
 static int32_t by_the_host(struct remote_queue *queue, const struct hw_transfer *t)
 {
     const int32_t status = remote_settle(queue);
@@ -232,12 +232,12 @@ static int32_t by_the_host(struct remote_queue *queue, const struct hw_transfer 
     return status;
 }
 
-/* ---- transfers between the host and memory of the device ---- */
+/* ---- transfers between the host and device memory ---- */
 
 /* A piece of a transfer: bytes that are contiguous on both sides. */
 struct piece {
     const struct hw_transfer *of;
-    uint64_t dst, src, bytes; /* from the first byte on each side */
+    uint64_t dst, src, bytes; /* dst, src: offsets from the first byte on each side */
 };
 
 static int32_t staging_make(struct remote_queue *queue)
@@ -250,7 +250,7 @@ static int32_t staging_make(struct remote_queue *queue)
                                  true, &queue->staging);
 }
 
-/* To the device: the host's bytes are copied now, and the device takes them in order. */
+/* To the device: copies the host's bytes to staging memory now; the device reads them in order. */
 static int32_t piece_in(struct remote_queue *queue, const struct piece *piece)
 {
     const struct hw_transfer *t = piece->of;
@@ -270,7 +270,7 @@ static int32_t piece_in(struct remote_queue *queue, const struct piece *piece)
                                                 .staging = queue->staging->id });
 }
 
-/* To the host: waits for the bytes. */
+/* To the host: waits for the bytes in staging memory, then copies them. */
 static int32_t piece_out(struct remote_queue *queue, const struct piece *piece)
 {
     const struct hw_transfer *t = piece->of;
@@ -306,8 +306,8 @@ static int32_t move_row(struct remote_queue *queue, const struct piece *row)
     return status;
 }
 
-/* The host's bytes are copied at once. If they are in a buffer, an earlier call may yet have to
- * write them: these come first. */
+/* The host's bytes are copied immediately. If they are in a buffer, an earlier call may still have
+ * to write them: waits for the queue first. */
 static int32_t settle_source(struct remote_queue *queue, const struct hw_transfer *t,
                              uint64_t rows)
 {

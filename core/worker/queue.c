@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c - a queue is a channel, which a thread of the worker serves. */
+/* queue.c - queues. Each queue is a channel that a thread of the worker serves. */
 #include "worker/remote.h"
 
 #include "base/message.h"
@@ -49,7 +49,8 @@ static int32_t ask_to_wait(struct remote_queue *queue)
 
 /* ---- memory that the plugin counts ---- */
 
-/* What the plugin has counted since; of what the worker writes, only what can be true. */
+/* The memory that the plugin has counted since the last call. The worker's number is clamped to
+ * plausible values. */
 static int64_t counted_since(struct worker *worker, uint32_t device)
 {
     const int64_t most = INT64_C(1) << 48,
@@ -63,7 +64,7 @@ static int64_t counted_since(struct worker *worker, uint32_t device)
     return more;
 }
 
-/* The worker keeps to the limit by itself: this is for hw_pool_stats, and for the pool. */
+/* Counts for hw_pool_stats and for the pool. The worker itself enforces the limit. */
 static void count(const struct remote_device *device)
 {
     struct worker *worker = device->worker;
@@ -71,7 +72,7 @@ static void count(const struct remote_device *device)
     const int64_t more = counted_since(worker, device->index);
     if (!more || !host->count_memory(host->instance, (void *)(uintptr_t)device, more))
         return;
-    pthread_mutex_lock(&worker->lock); /* the next time */
+    pthread_mutex_lock(&worker->lock); /* tries again the next time */
     worker->counted[device->index] -= more;
     pthread_mutex_unlock(&worker->lock);
 }
@@ -85,7 +86,7 @@ int32_t remote_settle(struct remote_queue *queue)
         queue->error = status;
         snprintf(queue->error_text, sizeof queue->error_text, "%s", plugin_message());
     }
-    if (status) /* what failed is not taken as accepted any more */
+    if (status) /* a form that failed no longer counts as accepted */
         memset(queue->forms, 0, sizeof queue->forms);
     queue->staged = 0;
     return status == HW_LOST ? HW_LOST : HW_OK;
@@ -143,7 +144,7 @@ int32_t remote_queue_open(void *device, const struct hw_queue_desc *desc, void *
     return status;
 }
 
-/* All that the queue had to do is done, or has failed. */
+/* Closes the queue within the deadline. Its work is done or has failed. */
 static void close_in_time(struct remote_queue *queue)
 {
     const uint64_t deadline = worker_closing_deadline(queue->worker);
@@ -159,7 +160,8 @@ void remote_queue_close(void *of)
 {
     struct remote_queue *queue = of;
     const bool ended = atomic_load(&queue->worker->ended);
-    /* Also if the device is lost: the process may be there, and the next queue gets the channel. */
+    /* Needed even if the device is lost: the process may still run, and another queue will get the
+     * channel. */
     (void)remote_settle(queue);
     close_in_time(queue);
     worker_closed(queue->worker, ended);

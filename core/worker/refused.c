@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refused.c - what cannot be served from another process: handles of the vendor's library, and
+/* refused.c - slots that cannot work across processes: they need handles of the vendor's library or
  * functions of the application. */
 #include "worker/remote.h"
 

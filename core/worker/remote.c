@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* remote.c - the table of a plugin that is in another process: the instance and its devices. */
+/* remote.c - the table of a plugin in a worker process: the instance and its devices. */
 #include "worker/remote.h"
 
 #include "base/message.h"
@@ -10,7 +10,7 @@
 static int32_t remote_open(const struct hw_host *host, void **self)
 {
     const struct plugin *plugin = host->instance;
-    *self = plugin->worker; /* which has opened it already */
+    *self = plugin->worker; /* the worker has opened the plugin already */
     return HW_OK;
 }
 
@@ -32,7 +32,7 @@ static int32_t remote_device_count(void *self, int32_t *count)
     return HW_OK;
 }
 
-/* Kernels in another process do not reach the host's memory. */
+/* Kernels in a worker process cannot access the host's memory. */
 static int32_t remote_device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     struct hw_device_info facts;
@@ -63,7 +63,7 @@ static int32_t ask_device(struct worker *worker, enum wire_call call, uint32_t i
                                                   .deadline = deadline });
 }
 
-/* Whether what the device computes on is memory of the host, so that it can be shared. */
+/* Whether the device computes in host memory, which can be shared with the worker. */
 static bool computes_in_host_memory(const struct hw_device_info *info)
 {
     return info->kind == HW_DEVICE_CPU || info->features & HW_FEATURE_HOST_TENSORS;

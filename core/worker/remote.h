@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* remote.h - the handles of a plugin that is in another process, and the functions of its table,
- * by file. They are called like those of any other plugin. */
+/* remote.h - the handles and the table of a plugin in a worker process. The library calls them like
+ * the table of any other plugin. */
 #ifndef HW_WORKER_REMOTE_H
 #define HW_WORKER_REMOTE_H
 
 #include "worker/worker.h"
 
-/* Fills the empty table with functions that ask the worker. `ops`: bit 1 << op for each op that the
- * plugin has. */
+/* Fills the empty table with functions that call the worker. `ops`: bit 1 << op for each op that
+ * the plugin has. */
 void remote_fill(struct worker *worker, struct hw_plugin *table, uint64_t ops);
 
 struct remote_device {
     struct worker *worker;
     uint32_t index;
-    _Atomic bool shares; /* its memory is the host's, as far as is known */
+    _Atomic bool shares; /* its memory is host memory; false once sharing has failed */
 };
 
 enum { REMOTE_FORMS = 1024 }; /* a power of two */
@@ -22,21 +22,21 @@ struct remote_queue {
     struct worker *worker;
     struct remote_device *device;
     struct channel *channel;
-    int32_t error; /* of earlier work, kept for the next wait */
+    int32_t error; /* an error of earlier work, kept for the next wait */
     char error_text[WIRE_TEXT];
     struct remote_memory *staging; /* NULL: not yet needed */
-    uint64_t staged;               /* bytes of it that are in use */
-    uint64_t forms[REMOTE_FORMS];  /* hashes of calls that the plugin has accepted */
+    uint64_t staged;               /* bytes of `staging` that are in use */
+    uint64_t forms[REMOTE_FORMS];  /* hashes of the forms that the plugin has accepted */
 };
 
-/* What hw_buffer.impl points to. */
+/* hw_buffer.impl points to this. */
 struct remote_memory {
     struct worker *worker;
     uint32_t id, device;
     uint64_t bytes;
     void *address; /* in this process; NULL: not visible */
     size_t mapped;
-    struct remote_memory *next, **link; /* in worker.shared, if there is an address */
+    struct remote_memory *next, **link; /* in worker.shared, if `address` is set */
 };
 
 /* ---- queue.c ---- */
@@ -44,14 +44,15 @@ struct remote_memory {
 int32_t remote_queue_open(void *device, const struct hw_queue_desc *desc, void **queue);
 void remote_queue_close(void *of);
 int32_t remote_queue_wait(void *of);
-/* Waits, and keeps an error for remote_queue_wait(). HW_OK, or HW_LOST. */
+/* Waits, and keeps an error for remote_queue_wait(). Returns HW_OK or HW_LOST. */
 int32_t remote_settle(struct remote_queue *queue);
-/* Room for the arguments of a call; NULL: the worker has ended, *status is HW_LOST. */
+/* Begins a call and returns the place for its arguments. NULL: the worker has ended, and *status
+ * is HW_LOST. */
 void *remote_begin(struct remote_queue *queue, enum wire_call call, uint32_t bytes,
                    int32_t *status);
-/* Gives the worker the call that was begun, and does not wait. */
+/* Gives the call to the worker without waiting. */
 void remote_push(struct remote_queue *queue);
-/* The same, and waits for its reply with so many bytes of data. */
+/* Gives the call to the worker, and waits for a reply with `bytes` bytes of data. */
 int32_t remote_answer(struct remote_queue *queue, void *data, uint32_t bytes);
 
 /* ---- memory.c ---- */
@@ -73,7 +74,7 @@ int32_t remote_pack_size(void *of, const struct hw_tensor *src, uint64_t *bytes,
                          uint32_t *layout);
 int32_t remote_pack(void *of, const struct hw_tensor *dst, const struct hw_tensor *src);
 
-/* Writes an op, or a node of a graph, which is to be pushed. NULL as in remote_begin(). */
+/* Begins a call that is an op or a node of a graph. NULL as for remote_begin(). */
 void *remote_begin_op(struct remote_queue *queue, enum wire_call call, uint32_t op,
                       const void *args, int32_t *status);
 
@@ -96,7 +97,7 @@ int32_t remote_event_elapsed(void *start, void *end, double *ms);
 
 /* ---- refused.c ---- */
 
-/* The slots that cannot be served in another process: HW_UNSUPPORTED, and why. */
+/* Fills the slots that cannot work across processes: they return HW_UNSUPPORTED and say why. */
 void remote_fill_refused(struct hw_plugin *table);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.h - what the library and a worker process say to each other, in memory that both have.
+/* wire.h - the protocol between the library and a worker process, in shared memory.
  *
- * A channel is a ring of calls, which the library writes, and one reply. Each queue has a channel,
- * which a thread of the worker serves, so that the calls of a queue stay in order; everything else
- * goes through two more. Most calls are not answered. The worker is not trusted: the library reads
- * from this memory only how far the worker has come, and replies, and checks both. */
+ * A channel has a ring of calls, which the library writes, and one reply. Each queue has a channel
+ * that one thread of the worker serves, so the calls of a queue stay in order. Two more channels
+ * are for everything else. Most calls have no reply. The library does not trust the worker: it
+ * reads only positions and replies from this memory, and checks both. */
 #ifndef HW_WORKER_WIRE_H
 #define HW_WORKER_WIRE_H
 
@@ -13,21 +13,23 @@
 #include <stdalign.h>
 
 enum {
-    WIRE_UNIT = 64, /* bytes; calls begin at multiples of it, and positions count them */
+    WIRE_UNIT = 64, /* bytes; each call begins at a multiple, and positions count units */
     WIRE_RING = 1 << 16,                /* bytes of a ring */
     WIRE_UNITS = WIRE_RING / WIRE_UNIT, /* a power of two, because positions wrap */
     WIRE_CHANNELS = 256,
-    WIRE_CONTROL =
-        0, /* channels: of all calls that are not a queue's and return soon, ... */
-    WIRE_EVENTS = 1,  /* of those that wait for an event, ... */
-    WIRE_QUEUES = 2,  /* and from here on of queues */
-    WIRE_TEXT = 1024, /* of a message, with its NUL */
-    WIRE_DATA = 1024, /* of a reply: at least that of each call */
+    /* The channel of calls that belong to no queue and return soon; the channel of calls that wait
+     * for an event; the first channel of a queue. */
+    WIRE_CONTROL = 0,
+    WIRE_EVENTS = 1,
+    WIRE_QUEUES = 2,
+    WIRE_TEXT = 1024, /* bytes of a message, with its NUL */
+    WIRE_DATA = 1024, /* bytes of the data of any reply */
     WIRE_DEVICES = 256,
     WIRE_STAGING = 4 << 20 /* bytes of a queue's staging memory, if it has any */
 };
 
-/* X(NAME): the calls. Their arguments are structs below. */
+/* X(NAME): the calls. Each comment names the arguments (structs below) and, behind a colon, the
+ * data of the reply. */
 #define WIRE_CALLS(X)                                                                      \
     X(PAD)           /* nothing: the next call is at the beginning of the ring */          \
     X(CLOSE)         /* closes the plugin and ends the process */                          \
@@ -42,14 +44,14 @@ enum {
     X(FREE)          /* wire_memory */                                                     \
     X(TRANSFER)      /* wire_transfer */                                                   \
     X(OP)            /* wire_op, the op's struct, a wire_view for each buffer */           \
-    X(GRAPH_NODE)    /* the same: the next node of the graph that the queue builds */      \
+    X(GRAPH_NODE)    /* like OP; the next node of the graph that the queue builds */       \
     X(GRAPH_BUILD)   /* nothing: uint32_t */                                               \
     X(GRAPH_LAUNCH)  /* wire_graph */                                                      \
     X(GRAPH_DESTROY) /* wire_graph */                                                      \
     X(SUPPORTS)      /* like OP, without buffers: wire_support */                          \
     X(KERNEL_INFO)   /* wire_row: struct hw_kernel_info */                                 \
     X(PACK_SIZE)     /* wire_pack: wire_packed */                                          \
-    X(PACK)          /* wire_pack, which the two views are part of */                      \
+    X(PACK)          /* wire_pack, which contains the two views */                         \
     X(EVENT_CREATE)  /* wire_event */                                                      \
     X(EVENT_DESTROY) /* wire_event */                                                      \
     X(EVENT_RECORD)  /* wire_event */                                                      \
@@ -68,11 +70,11 @@ enum wire_call {
 struct wire_record {
     uint32_t units; /* of the whole call, this struct included */
     uint32_t call;  /* enum wire_call */
-    uint32_t bytes; /* that follow */
+    uint32_t bytes; /* of the arguments that follow */
     uint32_t answered;
 };
 
-/* A part of a memory of the worker's: struct hw_buffer. */
+/* A struct hw_buffer: a part of a memory in the worker. */
 struct wire_view {
     uint32_t memory, flags;
     uint64_t offset, bytes;
@@ -87,16 +89,16 @@ struct wire_queue {
 };
 struct wire_memory {
     uint32_t memory, device, flags;
-    uint32_t staging; /* not the plugin's: it is only mapped */
+    uint32_t staging; /* 1: the worker only maps it, the plugin does not get it */
     uint64_t bytes;
 };
 struct wire_transfer {
     struct wire_view dst, src; /* memory 0: the queue's staging memory */
     uint64_t dst_offset, src_offset, bytes, rows, dst_pitch, src_pitch;
-    uint32_t staging; /* its memory */
+    uint32_t staging; /* the id of the staging memory */
     uint32_t reserved;
 };
-/* In tensors, `buffer` is the number of its view, from 1. */
+/* In tensors, `buffer` is the number of a view, counted from 1. */
 struct wire_op {
     uint32_t op, bytes, device, views;
 };
@@ -119,7 +121,7 @@ struct wire_packed {
     uint64_t bytes;
     uint32_t layout, reserved;
 };
-/* `channel` and `position`: of the record that EVENT_WAIT waits for. */
+/* For EVENT_WAIT, `channel` and `position` say where the event is recorded. */
 struct wire_event {
     uint32_t event, device, flags, end, channel, reserved;
     uint64_t position;
@@ -132,20 +134,20 @@ struct wire_reply {
     alignas(8) unsigned char data[WIRE_DATA];
 };
 
-/* Each side writes cache lines of its own. A position is a number of units since the beginning of
- * time, modulo 2^32. */
+/* Library and worker write separate cache lines. A position is the number of all units so far,
+ * modulo 2^32. */
 struct wire_channel {
-    alignas(
-        WIRE_UNIT) _Atomic uint32_t tail; /* the library's: where the next call begins */
-    _Atomic uint32_t host_sleeps;         /* how many threads sleep until head changes */
-    alignas(
-        WIRE_UNIT) _Atomic uint32_t head; /* the worker's: all calls before it are done */
-    _Atomic uint32_t worker_sleeps;       /* 1: it sleeps until this is 0 */
+    /* Written by the library: the position of the next call. */
+    alignas(WIRE_UNIT) _Atomic uint32_t tail;
+    _Atomic uint32_t host_sleeps; /* how many threads sleep until head changes */
+    /* Written by the worker: all calls before this position are done. */
+    alignas(WIRE_UNIT) _Atomic uint32_t head;
+    _Atomic uint32_t worker_sleeps; /* 1: the worker sleeps until this is 0 */
     alignas(WIRE_UNIT) struct wire_reply reply;
     alignas(WIRE_UNIT) unsigned char ring[WIRE_RING];
 };
 
-/* Written by the worker before its verdict. */
+/* The worker fills this before it sends its verdict. */
 struct wire_table {
     char vendor[256];
     uint32_t abi, op_count;
@@ -155,10 +157,10 @@ struct wire_table {
 struct wire {
     _Atomic uint32_t ended; /* a hint: the socket says why */
     _Atomic uint32_t said;  /* how many packets the worker has sent */
-    int64_t process;        /* of the plugin */
-    _Atomic uint32_t lanes; /* channels of queues, from the first on, that have been used */
+    int64_t process;        /* the number of the plugin's process */
+    _Atomic uint32_t lanes; /* how many channels of queues have ever been used */
     struct wire_table table;
-    /* Bytes of each device: what the library has allocated, and what the plugin has counted. */
+    /* For each device, the bytes that the library has allocated and that the plugin has counted. */
     struct {
         alignas(WIRE_UNIT) _Atomic int64_t allocated;
         _Atomic int64_t counted;
@@ -168,10 +170,10 @@ struct wire {
 
 /* ---- the socket ---- */
 
-/* A packet of the worker's, once the verdict is complete: a line for the log, or, the last one, why
+/* A packet that the worker sends after the verdict: a line for the log. The last packet says why
  * the plugin's process has ended. */
 struct wire_packet {
-    uint32_t level; /* enum hw_log_level; 0: it has ended */
+    uint32_t level; /* enum hw_log_level; 0: the process has ended */
     char text[WIRE_TEXT];
 };
 

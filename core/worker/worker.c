@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.c - the process of a plugin, what it says beside its replies, and its end. */
+/* worker.c - the worker process of a plugin: its log lines, its deadlines, and its end. */
 #define _GNU_SOURCE
 #include "worker/worker.h"
 
@@ -14,14 +14,14 @@
 #include <time.h>
 
 enum {
-    GRACE = 5000000, /* microseconds that the process which watches over the plugin's has */
-    PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
-    FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
+    GRACE = 5000000,   /* microseconds that the watcher gets beyond its own deadline */
+    PACKETS = 64,      /* read at a time: a chatty worker must not starve callers */
+    FAREWELL = 2000000 /* microseconds from closing the connection to killing the process */
 };
 
 /* ---- the end ---- */
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static void set_ended(struct worker *worker, const char *why)
 {
     if (atomic_load(&worker->ended))
@@ -33,7 +33,7 @@ static void set_ended(struct worker *worker, const char *why)
     atomic_store(&worker->wire->ended, 1); /* for calls that do not wait */
 }
 
-/* If somebody has stopped the process that watches over the plugin's, it goes on to end that. */
+/* Makes the watcher end the plugin's process; resumes a watcher that somebody has stopped. */
 static void hang_up(struct worker *worker)
 {
     process_hang_up(&worker->process);
@@ -48,11 +48,11 @@ uint64_t worker_closing_deadline(const struct worker *worker)
 
 int32_t worker_lost(struct worker *worker)
 {
-    /* Once it has ended, `why` does not change. */
+    /* `why` does not change any more once `ended` is set. */
     return plugin_message_set(HW_LOST, worker->why);
 }
 
-/* The process that watches over the plugin's did not: it hangs itself. */
+/* The watcher, which should have done so, hangs itself. */
 static void stop_late(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
@@ -75,8 +75,8 @@ int32_t worker_fault(struct worker *worker, enum channel_fault fault)
         return HW_OK;
     if (fault == CHANNEL_WILD) {
         pthread_mutex_lock(&worker->lock);
-        set_ended(worker, "it was stopped, because it wrote a position that makes no sense "
-                          "into the memory that it shares with the library");
+        set_ended(worker, "it was stopped, because it wrote an invalid position into the "
+                          "memory that it shares with the library");
         pthread_mutex_unlock(&worker->lock);
         hang_up(worker);
     } else if (fault == CHANNEL_LATE) {
@@ -85,9 +85,9 @@ int32_t worker_fault(struct worker *worker, enum channel_fault fault)
     return worker_lost(worker);
 }
 
-/* ---- what it says ---- */
+/* ---- packets ---- */
 
-/* False if there is no packet now. */
+/* False if there is no packet to read. */
 static bool take_packet(struct worker *worker)
 {
     struct wire_packet packet;
@@ -101,7 +101,7 @@ static bool take_packet(struct worker *worker)
     packet.text[sizeof packet.text - 1] = '\0';
     worker->heard++;
     if ((size_t)got < sizeof packet)
-        return true; /* part of a packet makes no sense */
+        return true; /* ignores an incomplete packet */
     if (!packet.level)
         set_ended(worker, packet.text);
     else if (packet.level <= HW_LOG_DEBUG)
@@ -109,9 +109,9 @@ static bool take_packet(struct worker *worker)
     return true;
 }
 
-/* ---- the time ---- */
+/* ---- deadlines ---- */
 
-/* A call has taken too long, since the process that watches over the plugin's was stopped. */
+/* Stops the worker because a call takes too long and the watcher itself is stopped. */
 static void stop_unwatched(struct worker *worker, const char *late)
 {
     char why[512];
@@ -128,24 +128,24 @@ static bool is_stopped(char state)
     return state == 'T' || state == 't';
 }
 
-/* The process that watches over the plugin's is stopped. */
+/* Keeps the deadlines while the watcher is stopped. */
 static void keep_its_time(struct worker *worker)
 {
     const char state = process_state(worker->id);
     const char *why = NULL;
     if (is_stopped(state))
-        worker->late.looked = microseconds_now(); /* this time does not count */
+        worker->late.looked = microseconds_now(); /* a stopped plugin is not late */
     else if (state == 'Z')
-        process_resume(&worker->process); /* it knows how the plugin's has ended */
+        process_resume(&worker->process); /* the watcher will say why the plugin ended */
     else
         why = late_look(&worker->late);
     if (why)
         stop_unwatched(worker, why);
 }
 
-/* The process that watches over the plugin's keeps the time, unless somebody has stopped it: then
- * the library does. It begins anew, so it is later than that one would have been. A process that
- * only has no processor, or that is suspended with all others, is not stopped. */
+/* The watcher keeps the deadlines. If somebody has stopped it, the library does, counting from the
+ * time at which it noticed. A watcher that only gets no processor, or that is suspended with all
+ * other processes, does not count as stopped. */
 static void keep_time(struct worker *worker)
 {
     if (!late_is_due(&worker->late))
@@ -169,7 +169,7 @@ bool worker_look(struct worker *worker)
 
 void worker_hear(struct worker *worker)
 {
-    /* Compared without the lock: what is missed now is heard the next time. */
+    /* Compared without the lock: the next call reads a packet that this one misses. */
     if (atomic_load_explicit(&worker->wire->said, memory_order_relaxed) !=
         __atomic_load_n(&worker->heard, __ATOMIC_RELAXED))
         worker_look(worker);
@@ -177,7 +177,7 @@ void worker_hear(struct worker *worker)
 
 /* ---- asking ---- */
 
-/* The system may lack memory for a moment: then nothing is wrong with the worker. */
+/* The error of a file that could not be sent. The system may just lack memory for a moment. */
 static int32_t no_file(struct worker *worker)
 {
     char text[256];
@@ -199,7 +199,7 @@ static int32_t put(struct channel *channel, const struct question *question, boo
     if (question->bytes)
         memcpy(arguments, question->arguments, question->bytes);
     if (question->file && !process_send_file(&channel->worker->process, question->file))
-        return no_file(channel->worker); /* what was begun is not pushed: nobody sees it */
+        return no_file(channel->worker); /* the worker never sees the call */
     channel_push(channel, answered);
     return HW_OK;
 }
@@ -218,14 +218,14 @@ static int32_t ask_locked(struct worker *worker, const struct question *question
     return reply->status ? plugin_message_set(reply->status, reply->text) : HW_OK;
 }
 
-/* False if another thread, whose call does not come to an end, has it until the deadline. */
+/* False if another thread holds the lock until the deadline, because its call does not return. */
 static bool lock_until(pthread_mutex_t *mutex, uint64_t deadline)
 {
     const uint64_t now = microseconds_now(), left = deadline > now ? deadline - now : 0;
     struct timespec end;
     if (!deadline)
         return !pthread_mutex_lock(mutex);
-    clock_gettime(CLOCK_REALTIME, &end); /* the mutex knows no other clock */
+    clock_gettime(CLOCK_REALTIME, &end); /* the clock of pthread_mutex_timedlock() */
     const uint64_t fraction = (uint64_t)end.tv_nsec / 1000 + left % 1000000;
     end.tv_sec += (time_t)(left / 1000000 + fraction / 1000000);
     end.tv_nsec = (long)(fraction % 1000000) * 1000;
@@ -311,7 +311,7 @@ void worker_end(struct worker *worker)
     hang_up(worker);
     if (!process_end(&worker->process, FAREWELL))
         log_line(&worker->plugin->context->log, HW_LOG_WARN,
-                 "%s: its worker process does not end, even killed",
+                 "%s: its worker process was killed, but does not end",
                  worker->plugin->table.name);
 }
 
