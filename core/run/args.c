@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* args.c - op structs of other versions: of an older or newer application, or plugin. */
+/* args.c - op structs of an application or a plugin that is older or newer than the library. */
 #include "run/args.h"
 
 #include "base/argument.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- structs of other versions ---- */
+/* ---- sizes of structs ---- */
 
 /* Whether the bytes of `args` from `known` on, up to `size`, are zero. */
 static bool rest_is_zero(const void *args, size_t known, size_t size)
@@ -51,8 +51,8 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
 
 bool plugin_has(const struct plugin *plugin, uint32_t op)
 {
-    const struct hw_plugin_ops *given =
-        plugin->table.ops; /* the plugin's own table, with its empty slots */
+    /* the plugin's own table, whose empty slots are NULL */
+    const struct hw_plugin_ops *given = plugin->table.ops;
     const size_t at = offsetof(struct hw_plugin_ops, matmul) + op * sizeof given->matmul;
     int32_t (*function)(void);
     if (op >= plugin->table.op_count || at + sizeof function > given->size)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* args.h - op structs of other versions. */
+/* args.h - op structs of older and newer applications and plugins. */
 #ifndef HW_RUN_ARGS_H
 #define HW_RUN_ARGS_H
 
 #include "core.h"
 #include "run/ops.h"
 
-/* Room for the longer structs of a newer plugin; what the library does not know is zero. */
+/* Room for the longer structs of a newer plugin; fields that the library does not know are zero. */
 union plugin_op {
     union any_op known;
     unsigned char bytes[MAX_OP_BYTES];
@@ -19,12 +19,12 @@ const void *args_of_size(uint32_t op, const void *args, size_t size, union any_o
                          enum hw_status *status);
 /* Whether the plugin has a function for the op. */
 bool plugin_has(const struct plugin *plugin, uint32_t op);
-/* HW_OK if the plugin has the op and knows every field of the struct that is not zero;
- * otherwise HW_UNSUPPORTED, and the message says what it lacks. */
+/* HW_OK if the plugin has the op and knows every field of the struct that is not zero. Otherwise
+ * HW_UNSUPPORTED, with a message that names the gap. */
 enum hw_status args_known(const struct plugin *plugin, uint32_t op, const void *args);
-/* The size of the op's struct in the plugin or the library, whichever is larger; and the
- * struct with that size: `args` itself, or `longer`. Every call into the plugin with an
- * op's struct uses these. */
+/* The larger of the sizes that the op's struct has in the plugin and in the library; and the struct
+ * with that size: `args` itself, or `longer`. Every call that passes an op's struct to the plugin
+ * uses these. */
 size_t plugin_args_size(const struct plugin *plugin, uint32_t op);
 const void *plugin_args(const struct plugin *plugin, uint32_t op, const void *args,
                         union plugin_op *longer);

@@ -14,7 +14,7 @@
 
 /* ---- without the context's list ---- */
 
-/* `base` is complete. */
+/* Sets `address`; `base` is complete already. */
 static void set_address(struct buffer *buffer)
 {
     const struct hw_buffer *base = &buffer->base;
@@ -104,7 +104,7 @@ enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_
     return HW_OK;
 }
 
-/* Enough for every element type. */
+/* The largest alignment of any dtype. */
 #define IMPORT_ALIGNMENT 8
 
 static enum hw_status check_import(const struct hw_import *desc)
@@ -161,7 +161,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
         free(made);
         return fail_in(status, "hw_buffer_import on %s: ", device->name);
     }
-    if ((uintptr_t)made->base.host % IMPORT_ALIGNMENT) { /* the quick look relies on it */
+    if ((uintptr_t)made->base.host % IMPORT_ALIGNMENT) { /* seen.h relies on this */
         device->plugin->table.buffer_free(device->impl, &made->base);
         status =
             fail(HW_INTERNAL,

@@ -5,18 +5,18 @@
 
 #include "core.h"
 
-/* What the library's struct hw_buffer pointers point to. */
+/* Every struct hw_buffer of the library is the first member of one of these. */
 struct buffer {
     struct hw_buffer base;
-    /* Of its first byte: a host address, aligned for every dtype, or a number derived from the
+    /* The first byte: a host address, aligned for every dtype, or a number derived from the
      * plugin's handle. */
     uint64_t address;
     struct hw_device *owner;
     struct block *block;     /* NULL: imported */
     struct hw_tensor packed; /* the packed tensor in it; layout 0: none */
     struct hw_queue *after;  /* freed in the order of this queue: see pool_give_after() */
-    void *mark;              /* the plugin's event after its last use there */
-    struct buffer *next, *prev; /* in the context's list, or a queue's */
+    void *mark;              /* the plugin's event after the last use in that queue */
+    struct buffer *next, *prev; /* in the list of the context or of a queue */
 };
 
 static inline struct buffer *buffer_of(const struct hw_buffer *base)

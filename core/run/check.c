@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - the full check of each op's operands. Calls like earlier ones skip it: see
+/* check.c - the full check of each op's operands. A call like an earlier one skips it: see
  * seen.h. A check is pure: it reads the op's struct and returns HW_OK, or HW_INVALID with the
- * field and its value in the message. Of addresses it uses only what FITS() and overlaps()
- * say about them. An op of HW_OPS without a check_<op> does not compile. */
+ * field and its value in the message. Only FITS() and overlaps() look at addresses. An op of
+ * HW_OPS without a check_<op> does not compile. */
 #include "run/check.h"
 
 #include "run/operand.h"
@@ -19,7 +19,7 @@ HW_OPS(X)
                  (enum hw_role)ROLE_OF_##name##_##field, dtypes)
 #define MISMATCH(name, a, b, rule)                                                         \
     bad_shapes(check, op, OPERAND_##name##_##a, OPERAND_##name##_##b, rule)
-/* The output may be this input, too: in place. */
+/* The op may work in place: the output may be this input. */
 #define MAY_BE_IN_PLACE(name, field) (check->in_place |= 1u << OPERAND_##name##_##field)
 
 #define SAME_AS(tensor) (1u << (tensor).dtype)
@@ -39,13 +39,13 @@ static int64_t cols(const struct hw_tensor *t)
     return t->extent[t->rank - 1];
 }
 
-/* Whether an extent repeats to another one. Usually this needs no division. */
+/* Whether repeats of the extent `part` fill `whole`. Usually this needs no division. */
 static bool divides(int64_t part, int64_t whole)
 {
     return part == whole || part == 1 || (part > 0 && whole % part == 0);
 }
 
-/* Whether each extent of `t` divides that of `whole`, aligned at the innermost axis. */
+/* Whether each extent of `t` divides the same extent of `whole`, counted from the innermost. */
 static bool repeats(const struct hw_tensor *t, const struct hw_tensor *whole)
 {
     bool good = t->rank <= whole->rank;
@@ -72,7 +72,8 @@ static enum hw_status flag_check(const struct check *check, const char *field,
 
 /* ---- one check per op, in the order of the table ---- */
 
-/* Leading axes are batches: c has those of a or b, and those of the other one divide them. */
+/* Leading axes are batches. Each extent of c equals the one of a or b, and the other one divides
+ * it. */
 static bool batches_agree(const struct hw_tensor *a, const struct hw_tensor *b,
                           const struct hw_tensor *c)
 {
@@ -430,7 +431,7 @@ static enum hw_status check_activation(const struct hw_activation *op, struct ch
     return function_check(check, (struct function){ op->kind, op->alpha, op->lo, op->hi });
 }
 
-/* Its tensors are those of swiglu, in the same places. */
+/* glu has the tensors of swiglu, in the same places. */
 static enum hw_status check_glu(const struct hw_glu *op, struct check *check)
 {
     const struct hw_swiglu tensors = { op->gate, op->up, op->y };
@@ -461,7 +462,7 @@ static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
     return eps_check(check, op->eps);
 }
 
-/* Whether the leading extents of `t`, before its last `own`, repeat to those of `whole`, a
+/* Whether the leading extents of `t`, without its last `own` axes, divide the batches of `whole`, a
  * tensor of matrices. */
 static bool batches_repeat(const struct hw_tensor *t, int own,
                            const struct hw_tensor *whole)
@@ -510,7 +511,7 @@ static enum hw_status check_set_rows(const struct hw_set_rows *op, struct check 
     return HW_OK;
 }
 
-/* Equal dtypes are copied. Floats are converted to each other and to blocks, blocks to
+/* The dtypes to which a tensor can be copied: its own dtype, floats, and blocks if it has
  * floats. */
 static uint32_t copies_to(const struct hw_tensor *src)
 {
@@ -547,7 +548,7 @@ static enum hw_status check_argmax(const struct hw_argmax *op, struct check *che
     return HW_OK;
 }
 
-/* The bias, which has a row for each expert, and what c must not overlap. */
+/* Checks the bias, which has a row for each expert. c must not overlap its inputs. */
 static enum hw_status check_experts(const struct hw_matmul_id *op,
                                     const struct check *check)
 {
@@ -642,7 +643,7 @@ static enum hw_status check_dot(const struct hw_dot *op, struct check *check)
     return HW_OK;
 }
 
-/* How many places a kernel has along one axis; -1 if that overflows. */
+/* The number of positions of a kernel along one axis; -1 if it overflows. */
 static int64_t places(int64_t extent, int64_t kernel, int64_t stride, int64_t pad,
                       int64_t dilation)
 {
@@ -736,7 +737,7 @@ static enum hw_status (*const checks[HW_OP_COUNT])(const void *args,
 
 /* ---- outputs and other operands ---- */
 
-/* Whether output `y` shares bytes with operand `x`, and is not in place there. */
+/* Whether output `y` shares bytes with operand `x` without being in place. */
 static bool overlaps(const struct check *check, const struct hw_tensor *operands,
                      uint32_t y, uint32_t x)
 {

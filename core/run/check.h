@@ -7,13 +7,13 @@
 #include "run/layout.h"
 #include "run/ops.h"
 
-/* What a check finds out besides its result: what is not simple about the operands. */
+/* A further result of a check: properties of the operands that need more than a plain call. */
 enum trait {
-    TRAIT_ALWAYS = 1,  /* always set; a queue that selects it checks every call in full */
+    TRAIT_ALWAYS = 1,  /* always set; some queues use it to check every call */
     TRAIT_HOST = 2,    /* an operand lies in host memory */
     TRAIT_STRIDED = 4, /* an operand's innermost extent is not contiguous */
     TRAIT_EMPTY = 8,   /* the outputs are empty: there is nothing to do */
-    TRAIT_DEMOTED = 16 /* it failed on the device before, see demotion.h */
+    TRAIT_DEMOTED = 16 /* the op is demoted or untested on the device: see demotion.h */
 };
 
 /* A check in progress. */
@@ -22,7 +22,7 @@ struct check {
     void *impl;
     uint32_t op;
     uint32_t traits;
-    uint32_t wrong; /* the invalid operand, and the dtypes that it may have */
+    uint32_t wrong; /* the invalid operand; and the dtypes that it may have */
     uint32_t dtypes;
     uint32_t in_place; /* bit i: the last operand, an output, may be operand i */
     struct byte_range bytes[MAX_OPERANDS];

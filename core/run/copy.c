@@ -21,12 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE_BYTES (UINT64_C(4) << 20) /* of host memory used by a copy between devices */
-#define PLAIN_RUNS  64 /* up to so many pieces, transfers are faster than a kernel */
+#define SLICE_BYTES (UINT64_C(4) << 20) /* host memory for a copy between devices */
+#define PLAIN_RUNS  64 /* the most pieces for which transfers are faster than a kernel */
 
 /* ---- on the queue's device and the host ---- */
 
-/* Whether the device is given the copy: its plugin has the op, and it has not failed there. */
+/* Whether the device may compute the copy: its plugin has the op, and it has not failed there. */
 static bool has_op(const struct hw_queue *queue, const struct hw_tensor *dst,
                    const struct hw_tensor *src)
 {
@@ -51,15 +51,15 @@ static enum hw_status transfer(struct hw_queue *queue, const struct hw_tensor *d
     const enum hw_status status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
                                               : stage_out(queue, HW_OP_COPY, dst, src);
     if (status) {
-        queue_drain(queue); /* the caller's host memory must not be in use any more */
+        queue_drain(queue); /* ends all use of the caller's host memory */
         return status;
     }
     count(&queue->calls[HW_OP_COPY].calls, 1);
     return settle_synchronous(queue);
 }
 
-/* A helper has no fallback, so it transfers piece by piece what its copy op does not
- * support. */
+/* A helper queue has no fallback. If its copy op does not support a copy, it transfers the bytes
+ * piece by piece. */
 static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
                                 const struct hw_tensor *src)
 {
@@ -74,8 +74,8 @@ static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *
 
 struct crossing {
     struct hw_queue *queue;
-    void *memory;    /* of the source's dtype: SLICE_BYTES */
-    void *converted; /* of the destination's dtype, if its device cannot convert */
+    void *memory;    /* SLICE_BYTES bytes, in the source's dtype */
+    void *converted; /* in the destination's dtype, if its device cannot convert */
 };
 
 static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
@@ -83,7 +83,7 @@ static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
     return t->buffer && t->buffer->device != queue->device_impl;
 }
 
-/* The queue whose device has the tensor. */
+/* Finds the queue whose device has the tensor. */
 static enum hw_status queue_of(struct hw_queue *queue, const struct hw_tensor *t,
                                struct hw_queue **at)
 {
@@ -100,7 +100,7 @@ static struct hw_tensor in_memory(const struct hw_tensor *like, int32_t dtype, v
     return t;
 }
 
-/* On the queue's own device, or by fallback: both tensors are in host memory. */
+/* Converts on the queue's own device, or by fallback. Both tensors are in host memory. */
 static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *dst,
                               const struct hw_tensor *src)
 {
@@ -178,9 +178,9 @@ static enum hw_status cross(struct crossing *c, const struct hw_tensor *dst,
     return cross(c, &a, &b);
 }
 
-/* Waits for both devices to find out which one is lost; the message stays. The queue itself
- * comes last, because it reports an error of a helper as its own unless the helper's device
- * is known to be lost. */
+/* Waits for both devices to find out which of them is lost. Keeps the message. Waits for the queue
+ * itself last, because it reports an error of a helper as its own unless the helper's device is
+ * known to be lost. */
 static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
                       const struct hw_tensor *src)
 {
@@ -194,7 +194,7 @@ static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
     message_restore(&saved);
 }
 
-/* Two devices of one plugin may be able to copy directly. */
+/* Tries a direct copy, which two devices of one plugin may support. */
 static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
                            const struct hw_tensor *src)
 {
@@ -210,7 +210,7 @@ static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
     return status;
 }
 
-/* The check of the op itself. */
+/* The normal check of the op. */
 static enum hw_status check_here(const struct hw_queue *queue, const struct hw_copy *op,
                                  bool *empty)
 {
@@ -222,7 +222,7 @@ static enum hw_status check_here(const struct hw_queue *queue, const struct hw_c
     return status;
 }
 
-/* The same, as if both buffers belonged to the queue's device. */
+/* Checks the op as if both buffers belonged to the queue's device. */
 static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_tensor *dst,
                                      const struct hw_tensor *src, bool *empty)
 {
@@ -320,7 +320,7 @@ bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
 
 /* ---- to and from plain memory ---- */
 
-/* The elements of `tensor`, contiguous, in the caller's memory. */
+/* Describes the elements of `tensor`, contiguous, in the caller's memory. */
 static enum hw_status in_callers_memory(const char *function,
                                         const struct hw_tensor *tensor, const void *data,
                                         uint64_t bytes, struct hw_tensor *host)

@@ -5,9 +5,8 @@
 
 #include "core.h"
 
-/* Does a copy between devices, or one that a plain transfer between the device and the host
- * does better, and sets *status. Returns false, and does nothing, if it is a matter for the copy
- * op. */
+/* Does a copy between devices, or between the device and the host if a plain transfer is better,
+ * and sets *status. Returns false and does nothing if the copy op should do the copy. */
 bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
                      enum hw_status *status);
 

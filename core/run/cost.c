@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* cost.c - how long a call on operands in host memory is expected to take on a device: what
- * `hw tune` has measured there, between the sizes that it measured; or else an estimate from the
- * kind of the device. docs/routing.md has the formula. */
+/* cost.c - predicts the time of a call on operands in host memory: by interpolating the
+ * measurements of `hw tune` or, without any, by an estimate from the kind of device.
+ * docs/routing.md has the formula. */
 #include "run/cost.h"
 
 #include "run/device.h"
 #include "run/layout.h"
 
-/* ---- what a call moves and computes ---- */
+/* ---- the amounts of a call ---- */
 
 static double elements(const struct hw_tensor *t)
 {
@@ -17,7 +17,7 @@ static double elements(const struct hw_tensor *t)
     return count;
 }
 
-/* Of its elements, without gaps and without what repeats. */
+/* The bytes of the elements, without gaps and repeats. */
 static double dense_bytes(const struct hw_tensor *t)
 {
     struct hw_tensor dense = *t;
@@ -69,7 +69,7 @@ static void measure_matmul_id(const struct hw_matmul_id *op, struct workload *wo
     work->one = (rows < experts ? rows : experts) * n * k;
 }
 
-/* Each query by each key in use, and each weight by a value. k: [..,Tmax,Hkv,D]. */
+/* Multiplies each query by each key in use, and each weight by a value. k: [..,Tmax,Hkv,D]. */
 static void measure_attention(const struct hw_attention *op, struct workload *work)
 {
     const struct hw_tensor *q = &op->q, *k = &op->k, *v = &op->v;
@@ -115,7 +115,7 @@ void workload_of(uint32_t op, const void *args, struct workload *work)
     case HW_OP_CONV2D:
         measure_conv2d(args, work);
         break;
-    case HW_OP_GET_ROWS: /* of a table, only these rows are touched */
+    case HW_OP_GET_ROWS: /* touches only some rows of the table */
         work->many = 2 * dense_bytes(&((const struct hw_get_rows *)args)->y);
         break;
     case HW_OP_SET_ROWS:
@@ -126,10 +126,10 @@ void workload_of(uint32_t op, const void *args, struct workload *work)
     }
 }
 
-/* ---- what was measured ---- */
+/* ---- measurements ---- */
 
-/* Between two points along the line through them; below the first and above the last in proportion.
- */
+/* Interpolates linearly between two points. Below the first and above the last point, the time is
+ * proportional to the amount. */
 static double row_ns(const struct cost_row *row, double amount)
 {
     if (row->count == 0 || amount <= 0)
@@ -180,11 +180,11 @@ static bool measured_cost(const struct profile *profile, const struct workload *
 
 /* ---- estimates ---- */
 
-/* Optimistic about devices to which operands have to be moved, and pessimistic about those, such
- * as the CPU, that read host memory: without figures of this machine, a call leaves its queue's
- * device only if there can be little doubt. */
+/* The estimates favour devices that need copies of the operands over devices that read host memory,
+ * such as the CPU. So without measurements of this machine, a call leaves its queue's device only
+ * in clear cases. */
 static const double wait_seconds = 2e-6;
-static const double away_launch = 20e-6; /* two transfers and a kernel, waited for */
+static const double away_launch = 20e-6; /* two transfers, a kernel and the wait */
 static const double away_bytes = 25e9;   /* per second: PCIe 4.0 x16 */
 static const double here_launch = 3e-6;  /* waking threads */
 static const double here_bytes = 4e9;    /* per second, by one core */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cost_route.c - a call whose operands are all in host memory, on a device that cannot read that,
- * is computed by the CPU plugin if that is expected to be faster than moving them there and back.
- * Only on queues of the device that the library itself chose; counted, and in hw_explain().
- * docs/routing.md has the rules, cost.c the figures. */
+/* cost_route.c - the CPU plugin computes a call whose operands are all in host memory that the
+ * queue's device cannot read, if that is expected to be faster than copying the operands to the
+ * device and back. This applies only to queues of a device that the library itself chose. Such
+ * calls are counted, and hw_explain() shows them. docs/routing.md has the rules, cost.c the
+ * figures. */
 #include "run/cost_route.h"
 
 #include "base/argument.h"
@@ -70,8 +71,8 @@ static bool is_busy(const struct hw_queue *queue)
     return queue->pending || queue->busy || submitted(queue) != queue->settled;
 }
 
-/* Whether the call reads or overwrites what the queue has yet to write: staging waits for that,
- * too. */
+/* Whether the call reads or overwrites host memory that the queue still has to write. Staging would
+ * have to wait for the queue as well. */
 static bool must_wait(const struct hw_queue *queue, uint32_t op, const void *args)
 {
     bool must = false;
@@ -107,12 +108,13 @@ static struct figures figures_of(const struct hw_queue *queue, uint32_t op,
     if (!cpu)
         return figures;
     figures.cpu = cost_of(cpu, &figures.work, false);
-    if (cpu != device) /* it is waited for before another device touches its operands */
+    if (cpu != device) /* the device must be idle before the CPU touches the operands */
         figures.cpu.launch += cost_of_wait(device);
     return figures;
 }
 
-/* Leaving the queue's device has to be worth it, the more so if the figures are estimates. */
+/* Requires a clear gain to leave the queue's device: 10 % if measured, a factor of 2 if estimated.
+ * Returns NULL, or the reason to stay. */
 static const char *why_own(const struct hw_queue *queue, const struct figures *figures)
 {
     const bool measured = figures->own.source == HW_COST_MEASURED &&
@@ -127,7 +129,7 @@ static const char *why_own(const struct hw_queue *queue, const struct figures *f
 
 /* ---- a call ---- */
 
-/* The CPU computes it. */
+/* Computes the call on the CPU. */
 static enum hw_status compute_there(struct hw_queue *queue, struct hw_queue *helper,
                                     uint32_t op, const void *args)
 {
@@ -166,7 +168,7 @@ bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
     *status = compute_there(queue, helper, op, args);
     if (!*status || *status == HW_INVALID)
         return true;
-    /* Nothing was touched, or no input was. */
+    /* Nothing was written, or no input was: the queue's device may compute the call. */
     if (*status == HW_UNSUPPORTED || may_retry(op, args))
         return false;
     fail_in(*status, "%s on %s, which is expected to be faster than %s: ", hw_op_name(op),
@@ -176,7 +178,7 @@ bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* ---- for applications ---- */
 
-/* Who computes the call, and why. */
+/* Sets the device that computes the call, and the reason. */
 static void decide(struct hw_queue *queue, uint32_t op, const void *args,
                    const struct figures *figures, struct hw_route_info *info)
 {

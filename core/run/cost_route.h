@@ -5,21 +5,21 @@
 
 #include "run/queue.h"
 
-/* Decides whether calls on this queue may be routed; `imported`: it is one of the
- * application's. */
+/* Decides whether calls on this queue may be routed. `imported`: the application made the queue. */
 void cost_route_begin(struct hw_queue *queue, bool imported);
 
-/* The queue, whose calls may be routed, has nothing to do. */
+/* Call this when the queue is idle and its calls may be routed. */
 void cost_route_settled(struct hw_queue *queue);
-/* It has work that is not among its calls: none is routed until the next wait. */
+/* Call this when the queue gets work that is not counted as a call. Until the next wait, no call is
+ * routed. */
 static inline void cost_route_other_work(struct hw_queue *queue)
 {
     queue->settled = UINT64_MAX;
 }
 
-/* Computes a call elsewhere if that is expected to be faster. True: then *status is its result.
- * False: the queue's device is to compute it, and nothing has happened, except that work whose
- * results the call reads may have been waited for. */
+/* Computes a call on the CPU if that is expected to be faster. Returns true and the result in
+ * *status; or false if the queue's device has to compute the call. In that case nothing has been
+ * done, except that the queue may have been waited for. */
 bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
                 enum hw_status *status);
 

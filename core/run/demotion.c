@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* demotion.c - if submitting an op fails on a device, it would fail again with each call. So the
- * device is not asked any more for this op on operands of these dtypes, and the next device in the
- * context's order computes it: see fallback.c. That is logged once, listed by hw_explain(), and
+/* demotion.c - an op that cannot be submitted on a device would fail again with each call. So the
+ * device does not get this op on operands of these dtypes any more: the next device in the
+ * context's order computes it (fallback.c). A demotion is logged once, listed by hw_explain(), and
  * lasts until hw_device_reset().
- * What the admission test has found is listed when the context is opened, or before the op is first
- * used (untested.c).
  *
- * Queues remember calls that their device took (seen.h). A demotion makes the queues of the device
- * look up from that: the generation of each is made one that no process has, so that its next call
- * gets the full check, which comes across the demotion. */
+ * Ops that failed the admission test are added when the context is opened, or before their first
+ * use (untested.c).
+ *
+ * Queues remember calls that their device accepted (seen.h). A demotion must interrupt that. It
+ * gives each queue of the device a generation that no process has: the next call of the queue then
+ * gets the full check, which finds the demotion. */
 #include "run/demotion.h"
 
 #include "base/argument.h"
@@ -25,9 +26,9 @@ struct demotion {
     struct demotion *next;
     struct hw_device *device;
     uint32_t op;
-    uint64_t kind, mask; /* of calls whose kind_of() is `kind` in the bits of the mask */
+    uint64_t kind, mask; /* matches calls if kind_of() & mask is `kind` */
     enum cause { FAILED, WRONG, ADMISSION } cause;
-    uint32_t seconds; /* of withdrawal */
+    uint32_t seconds; /* as in struct withdrawal */
     char dtypes[DTYPES_SIZE];
     char why[];
 };
@@ -57,7 +58,7 @@ void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],
 
 _Static_assert(MAX_OPERANDS * 8 <= 64 && HW_DTYPE_END <= 128, "kind_of()");
 
-/* A byte for each operand: its dtype, and whether it is packed, which other kernels read. */
+/* A byte for each operand: its dtype, and a bit for packed operands, which use other kernels. */
 static uint64_t kind_of(uint32_t op, const void *args)
 {
     uint64_t kind = 0;
@@ -78,8 +79,8 @@ static struct demotion *find(const struct hw_device *device, uint32_t op, const 
     return d;
 }
 
-/* Only the test of all ops has the time that compilers of kernels need at worst. Another precision
- * may use other kernels, and has a verdict of its own. */
+/* Only HW_PROBE=full gives an op as much time as a slow compiler of kernels may need. The remedy
+ * names the precision, because each precision has its own kernels and its own verdict. */
 struct remedy withdrawal_remedy(const struct hw_device *device, uint32_t seconds)
 {
     static const char update[] = "update the driver or the plugin";
@@ -150,7 +151,7 @@ static void add(struct demotion *made)
     atomic_fetch_add(&device->demoted, 1);
 }
 
-/* Takes `made` unless there is one already. */
+/* Adds `made` and takes ownership, unless such a demotion exists already. */
 static bool list(struct demotion *made, const void *args)
 {
     struct hw_device *device = made->device;
@@ -189,7 +190,7 @@ void demote(const struct failure *failure)
              device->name, failure->why);
 }
 
-/* Packed operands, which other kernels read, are not in the test. */
+/* The test has no packed operands, which use other kernels. */
 bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal)
 {
     const uint32_t op = withdrawal->op;
@@ -204,8 +205,8 @@ bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal)
     }
     write_withdrawn(op, dtypes, made->dtypes);
     add(made);
-    wake_queues(
-        device); /* of an op that ended a process, they may have seen other dtypes */
+    /* Needed if the op ended a process: queues may have seen it with other dtypes. */
+    wake_queues(device);
     device_changed(device);
     return true;
 }
@@ -221,7 +222,8 @@ void queue_refresh(struct hw_queue *queue)
 
 /* ---- lifting ---- */
 
-/* Those of the device, or all of them if it is NULL. The caller holds the context's lock. */
+/* Removes the demotions of the device, or all if it is NULL. The caller holds the context's
+ * lock. */
 static uint32_t lift(struct hw_context *context, const struct hw_device *device)
 {
     uint32_t lifted = 0;

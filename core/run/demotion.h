@@ -13,8 +13,8 @@
 /* "f32 q8_0 - f32": the dtypes of the operands in order. */
 void write_dtypes(uint32_t op, const void *args, char text[DTYPES_SIZE]);
 
-/* Whether an op whose submission fails with this status is not tried again: the driver, or the
- * plugin, does not get on with it. Other statuses have causes that pass, or that are unknown. */
+/* Whether an op is demoted if submitting it fails with this status, which says that the driver or
+ * plugin cannot handle this op. Other statuses have causes that may pass or are unknown. */
 static inline bool demotes(enum hw_status status)
 {
     return status == HW_DRIVER || status == HW_INTERNAL || status == HW_IO;
@@ -26,26 +26,26 @@ struct failure {
     uint32_t op;
     const void *args;
     const char *why;
-    bool wrong; /* it was submitted, but computed something else */
+    bool wrong; /* it was submitted, but its result was wrong */
 };
 
-/* From here on other devices compute this op, on operands of these dtypes, instead of the device.
- * Logged, and in hw_explain(). Does nothing if that was so before, or if out of memory. */
+/* From now on, other devices compute this op on operands of these dtypes. Logged, and listed by
+ * hw_explain(). Does nothing if the op is demoted already, or if out of memory. */
 void demote(const struct failure *failure);
 
-/* What the admission test (tools/probe) found about an op. */
+/* A result of the admission test (tools/probe): an op that the device must not compute. */
 struct withdrawal {
     uint32_t op;
     const int32_t *dtypes; /* MAX_OPERANDS of them; HW_NONE: any, or absent */
     const char *why;
-    uint32_t seconds; /* that it had, and needed more; 0: it failed, or was wrong */
+    uint32_t seconds; /* the time in which it was not done; 0: it failed or was wrong */
 };
 
-/* The same, before the op is used: the admission test found that it fails, or is wrong, on operands
- * of these dtypes. Not logged. False if out of memory. The caller holds the context's lock. */
+/* Demotes an op before its first use, because it failed the admission test on operands of these
+ * dtypes. Not logged. False if out of memory. The caller holds the context's lock. */
 bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal);
 
-/* What to do about an op that was withdrawn, as the end of a sentence: see withdrawal.seconds. */
+/* The remedy for an op that was withdrawn, as the end of a sentence: see withdrawal.seconds. */
 struct remedy {
     char text[256];
 };
@@ -55,8 +55,8 @@ struct remedy withdrawal_remedy(const struct hw_device *device, uint32_t seconds
 void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],
                      char text[DTYPES_SIZE]);
 
-/* In hw_device.demoted, beside the count of demotions, so that one look at it tells whether a call
- * needs more: see untested.h. hw_device_reset() clears it as well. */
+/* A bit of hw_device.demoted: some ops are still untested (untested.h). The other bits count
+ * demotions, so one load tells whether a call needs a closer look. hw_device_reset() clears all. */
 #define UNTESTED (UINT32_C(1) << 31)
 
 static inline bool has_demotions(const struct hw_device *device)
@@ -73,10 +73,10 @@ static inline enum hw_status check_demotion(struct hw_device *device, uint32_t o
     return unlikely(has_demotions(device)) ? find_demotion(device, op, args) : HW_OK;
 }
 
-/* Forgets the calls that the queue has seen, if its device has demoted an op since. */
+/* Forgets the calls that the queue has seen if its device has demoted an op since then. */
 void queue_refresh(struct hw_queue *queue);
 
-/* Forgets those of a device that is about to be freed. */
+/* Forgets the demotions of a device that is about to be freed. */
 void demotions_drop(const struct hw_device *device);
 void demotions_free(struct hw_context *context);
 /* The caller holds the context's lock. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c - devices in use: waking them, and what their plugin returns. */
+/* device.c - devices in use: opens them, and handles the statuses of their plugins. */
 #include "run/device.h"
 
 #include "base/argument.h"

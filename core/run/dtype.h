@@ -14,11 +14,11 @@ enum {
     ANY_DTYPE = (1u << HW_DTYPE_END) - 2
 };
 
-/* Of one element or block: bytes, log2 of its elements, alignment of its address. */
+/* An element or a block: its bytes, log2 of its elements, alignment of its address. */
 struct dtype_row {
     uint8_t bytes, shift, alignment;
 };
-/* Blocks are aligned for their 16-bit scales, plain types for themselves. */
+/* A block is aligned for its 16-bit scale, a plain type to its size. */
 #define DTYPE_SHIFT(elements)           ((elements) == 1 ? 0 : (elements) == 32 ? 5 : 8)
 #define DTYPE_ALIGNMENT(elements, size) ((elements) == 1 ? (size) : 2)
 static const struct dtype_row dtype_rows[16] = {

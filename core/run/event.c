@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c - events are the plugin's. They are not emulated: if the plugin has none, the
- * functions return HW_UNSUPPORTED, and hw_queue_wait() remains. */
+/* event.c - events, which the plugin implements. They are not emulated: without them, the functions
+ * return HW_UNSUPPORTED, and an application can use hw_queue_wait(). */
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"
@@ -85,7 +85,7 @@ void hw_event_free(struct hw_event *event)
     free(event);
 }
 
-/* Pending writes to host tensors are finished first: the caller may read them after the
+/* Finishes pending writes to host tensors first, because the caller may read them after the
  * event. */
 enum hw_status hw_event_record(struct hw_event *event, struct hw_queue *queue)
 {
@@ -129,8 +129,8 @@ enum hw_status hw_event_wait(struct hw_event *event, struct hw_queue *queue)
                     "hw_event_wait: event and queue belong to different contexts");
     if (!event->recorded)
         return HW_OK;
-    /* A driver cannot wait for events of another driver, and not always for those of its
-     * own other devices. */
+    /* A driver cannot wait for events of another driver, and not always for events of its own other
+     * devices. */
     const struct plugin *plugin = queue->device->plugin;
     cost_route_other_work(queue);
     int32_t answer = plugin == event->device->plugin

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* extension.c - a plugin's own ops, found by name. The core checks their arguments against the
- * signature; the rest is the plugin's. */
+/* extension.c - a plugin's own ops, found by name. The core only checks their arguments against the
+ * signature. */
 #include "base/argument.h"
 #include "base/message.h"
 #include "run/cost_route.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define MAX_EXTENSIONS 4096 /* the loop ends even if the plugin never returns HW_END */
+#define MAX_EXTENSIONS 4096 /* ends the loop if the plugin never returns HW_END */
 
 static enum hw_status find_extension(struct hw_device *device, const char *name,
                                      struct hw_extension *found)

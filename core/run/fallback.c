@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fallback.c - if the queue's device does not support an op, the next device in the
- * context's order that does computes it. Operands are copied there and back, synchronously.
+ * context's order that supports it computes it. Operands are copied there and back, synchronously.
  * A fallback is never silent: it is counted, logged once per op, dtypes and device, and
  * listed by hw_explain(). */
 #define _POSIX_C_SOURCE 200809L
@@ -29,8 +29,8 @@ struct fallback {
     char why[];
 };
 
-/* The note of this case, which is made if it is new; NULL if out of memory. The caller
- * holds the context's lock. */
+/* Finds or creates the note of this case; NULL if out of memory. The caller holds the context's
+ * lock. */
 static struct fallback *note_of(struct hw_queue *queue, struct hw_device *to, uint32_t op,
                                 const char *dtypes, const char *why, bool *fresh)
 {
@@ -100,7 +100,7 @@ void explain_fallbacks(struct json *json, struct hw_context *context)
 
 /* ---- moving operands to the host and back ---- */
 
-/* Another device than the queue's, on which the op failed. */
+/* A device, other than the queue's, on which the op failed. */
 struct failed {
     struct failed *next;
     struct hw_device *device;
@@ -112,11 +112,11 @@ struct detour {
     uint32_t op;
     union any_op args;          /* with host tensors */
     bool remote[MAX_OPERANDS];  /* the operand must be copied to the host */
-    bool fetched;               /* they have been copied */
+    bool fetched;               /* these operands have been copied */
     void *memory[MAX_OPERANDS]; /* host memory for these operands */
     uint64_t bytes;             /* copied so far */
     char unopened[512]; /* why a device that might compute the op could not be used */
-    bool no_memory;     /* memory ran out where one might have computed it */
+    bool no_memory;     /* memory ran out on a device that might have computed the op */
     struct failed *failed;
 };
 
@@ -161,7 +161,7 @@ static enum hw_status fetch(struct detour *d, uint32_t i, const struct hw_tensor
     return queue_move(d->queue, host, t);
 }
 
-/* Only once, before the first device that computes. */
+/* Copies the operands, only once: before the first device computes. */
 static enum hw_status fetch_all(struct detour *d, const void *args)
 {
     const struct op_row *row = &op_rows[d->op];
@@ -172,7 +172,7 @@ static enum hw_status fetch_all(struct detour *d, const void *args)
     for (uint32_t i = 0; i < row->operand_count && !status; i++)
         if (d->remote[i])
             status = fetch(d, i, operand_at(args, &row->operands[i]));
-    /* Waits for the copies, and for the work before them. */
+    /* Waits for the copies and for earlier work. */
     return status ? status : queue_settle(d->queue);
 }
 
@@ -229,7 +229,7 @@ static bool passes_on(const struct detour *d, enum hw_status status)
     return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
 }
 
-/* Why a device is not used that might have computed the op. */
+/* Keeps the reason why a device that might have computed the op is not used. */
 static void keep_unused(struct detour *d, enum hw_status status)
 {
     if (!d->unopened[0])
@@ -237,7 +237,7 @@ static void keep_unused(struct detour *d, enum hw_status status)
     d->no_memory |= status == HW_NO_MEMORY;
 }
 
-/* Whether another device says that it computes the op; sets the queue there. */
+/* Whether another device says that it computes the op. Sets *helper to a queue on it. */
 static bool can_compute(struct detour *d, struct hw_device *device,
                         struct hw_queue **helper)
 {
@@ -250,7 +250,8 @@ static bool can_compute(struct detour *d, struct hw_device *device,
     return !status;
 }
 
-/* Without memory for it, the device is asked again. */
+/* Notes a device on which the op failed. Without memory for the note, later calls try the device
+ * again. */
 static void note_failure(struct detour *d, struct hw_device *device, enum hw_status status)
 {
     const char *why = hw_message();
@@ -264,8 +265,8 @@ static void note_failure(struct detour *d, struct hw_device *device, enum hw_sta
     d->failed = failed;
 }
 
-/* Tries the devices after the queue's own one in the context's order. A queue on the last
- * device therefore never wakes another device. */
+/* Tries the devices that follow the queue's in the context's order. So a queue on the last device
+ * never wakes another device. */
 static enum hw_status compute_elsewhere(struct detour *d, const void *args, const char *why)
 {
     const struct catalog *found = catalog_of(d->queue->device->context);
@@ -283,7 +284,7 @@ static enum hw_status compute_elsewhere(struct detour *d, const void *args, cons
             note_failure(d, device, status);
             if (status == HW_NO_MEMORY)
                 keep_unused(d, status);
-            queue_drain(helper); /* it may be reading operands already */
+            queue_drain(helper); /* the device may be reading operands already */
             if (passes_on(d, status))
                 continue;
             return status;
@@ -330,7 +331,7 @@ enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const vo
     return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message(), "");
 }
 
-/* Another device has computed the op. Those on which it failed are not asked again. */
+/* Another device has computed the op: demotes the op on the devices where it failed. */
 static void demote_failed(const struct detour *d, const void *args, enum hw_status status,
                           const char *why)
 {
@@ -367,17 +368,16 @@ enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
     if (!moved)
         demote_failed(&d, args, status, why);
     if (moved && d.fetched)
-        queue_drain(queue); /* copies that were queued before the error */
+        queue_drain(queue); /* waits for copies that were queued earlier */
     detour_end(&d);
     if (status == HW_UNSUPPORTED && d.no_memory)
         status = HW_NO_MEMORY;
-    /* another status than HW_UNSUPPORTED stays: the output may have been written */
+    /* keeps a status other than HW_UNSUPPORTED: the output may have been written */
     return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why, d.unopened)
                                    : moved;
 }
 
-/* The first device after the queue's own one that says that it computes the op, or NULL. Nothing
- * is moved. */
+/* The first device after the queue's that says that it computes the op, or NULL. Moves nothing. */
 struct hw_device *fallback_device(struct hw_queue *queue, uint32_t op, const void *args)
 {
     struct detour d = { .queue = queue, .op = op };
@@ -391,7 +391,7 @@ struct hw_device *fallback_device(struct hw_queue *queue, uint32_t op, const voi
     return i < found->order_count ? found->order[i] : NULL;
 }
 
-/* The inputs may be overwritten, so the call fails. Later ones need not. */
+/* The inputs may be overwritten, so this call fails. Later calls may run on another device. */
 static enum hw_status fail_in_place(struct hw_queue *queue, uint32_t op, const void *args,
                                     enum hw_status status)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fields.c - what each op's struct is made of, for bindings: the lists of <hw/ops.h> as data. */
+/* fields.c - the fields of each op's struct, for bindings: the lists of <hw/ops.h> as data. */
 #include "base/argument.h"
 #include "base/message.h"
 #include "run/ops.h"
@@ -51,7 +51,7 @@ static const struct {
 #undef X
 };
 
-/* The lists leave no byte of a struct out, and their types are those of the fields. */
+/* The lists cover every byte of a struct, and their types match the fields. */
 #define T(op, field, role)       +BYTES(op, field)
 #define S(op, field, type, zero) +BYTES(op, field)
 #define X(NAME, name)                                                                      \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph.c - recorded work. A node is a copy of an op's struct, checked when it is recorded.
  * Runs of nodes that the plugin can take as they are go to its graph_build(). Nodes that it
- * does not build are replayed one by one; those that need the cold path (staging, views,
- * another device) take it at each launch. A node may also be a call of the application, or say
- * that the contents of a tensor are not needed any more. */
+ * does not build are replayed one by one; nodes that need the cold path (staging, views,
+ * another device) take it at each launch. A node may also call a function of the application, or
+ * say that the contents of a tensor are not needed any more. */
 #include "run/graph.h"
 #include "run/cost_route.h"
 
@@ -24,7 +24,7 @@
 #include <string.h>
 
 struct node {
-    uint32_t op; /* or HW_NODE_CALL, HW_NODE_DISCARD */
+    uint32_t op; /* enum hw_op, HW_NODE_CALL or HW_NODE_DISCARD */
     uint32_t traits;
     bool simple; /* the plugin can take it as it is */
     void *args;  /* of args_size() bytes, or a struct hw_node_call and its kind */
@@ -42,7 +42,7 @@ struct hw_graph {
     uint32_t count, room;
     struct segment *segments;
     uint32_t segment_count, built_count;
-    bool has_calls; /* of the application */
+    bool has_calls; /* some nodes are HW_NODE_CALL */
     struct hw_graph *next, *prev;
 };
 
@@ -139,7 +139,7 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
         status = call_now(queue, &(struct hw_node_call){ kind, fn, user });
         return status ? status : settle_synchronous(queue);
     }
-    void *handle; /* asked for in order to refuse a kind that the device does not have */
+    void *handle; /* not used: asking for it refuses a kind that the device does not have */
     if ((status = queue_handle(queue, "hw_queue_call", kind, &handle)))
         return status;
     const size_t length = strlen(kind) + 1;
@@ -151,7 +151,7 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
     return status;
 }
 
-/* ---- contents that are not needed any more ---- */
+/* ---- discarded contents ---- */
 
 enum hw_status hw_tensor_discard(struct hw_queue *queue, const struct hw_tensor *tensor)
 {
@@ -185,8 +185,8 @@ static size_t args_size(const struct plugin *plugin, uint32_t op)
     }
 }
 
-/* With an older plugin, each launch checks that the plugin knows all fields that are set. With
- * HW_SHADOW, each is compared, or not. */
+/* Whether graph_build() may get the node. With an older plugin, each launch must check that the
+ * plugin knows all fields that are set. With HW_SHADOW, each launch decides about comparing. */
 static bool simple(struct hw_queue *queue, const struct node *node)
 {
     const struct plugin *plugin = queue->device->plugin;
@@ -199,7 +199,7 @@ static bool simple(struct hw_queue *queue, const struct node *node)
            plugin_supports(queue->device, op, node->args) == HW_OK;
 }
 
-/* Runs of simple nodes, and runs of the others. */
+/* Divides the nodes into runs of simple nodes and runs of other nodes. */
 static enum hw_status divide(struct hw_graph *graph)
 {
     graph->segments = calloc(graph->count ? graph->count : 1, sizeof *graph->segments);
@@ -231,7 +231,7 @@ static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
     free(nodes);
     if (answer) {
         segment->built = NULL;
-        if (answer == HW_UNSUPPORTED) { /* replayed */
+        if (answer == HW_UNSUPPORTED) { /* the nodes are replayed */
             plugin_message_clear();
             return HW_OK;
         }
@@ -301,7 +301,7 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
     return HW_OK;
 }
 
-/* Whether the plugin has built an op that other devices compute since. */
+/* Whether the built segment has an op that has been demoted since. */
 static bool has_demoted(const struct hw_graph *graph, const struct segment *segment)
 {
     const struct node *nodes = graph->nodes + segment->first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel.c - kernels written by the application: the plugin compiles and launches them, the
- * core checks their arguments. */
+/* kernel.c - kernels written by the application. The plugin compiles and launches them; the core
+ * checks their arguments. */
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/list.h"

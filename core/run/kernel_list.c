@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel_list.c - HW_KERNEL holds for all devices, but a row is one of a plugin, and may need what
- * not each of its devices has. An entry counts for the devices that have its row. */
+/* kernel_list.c - HW_KERNEL applies to all devices, but a row belongs to one plugin, and some of
+ * its devices may not be able to run it. So an entry counts only for devices that have its row. */
 #include "run/kernel_list.h"
 
 #include "base/message.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "silu_v3" or, of one op, "silu=silu_v3". */
+/* "silu_v3" or, for one op only, "silu=silu_v3". */
 struct entry {
     const char *text, *row; /* row: the part behind '=' */
     size_t length, row_length;
@@ -40,7 +40,7 @@ static bool op_has_row(struct hw_device *device, uint32_t op, const struct entry
     return false;
 }
 
-/* The portable rows are those that every device has. */
+/* Every device has the portable rows. */
 static bool has_row(struct hw_device *device, const struct entry *entry)
 {
     static const char portable[] = "portable";
@@ -63,7 +63,7 @@ static bool another_has_row(const struct hw_device *device, const struct entry *
 
 enum hw_status kernel_list_for(struct hw_device *device, const char *list, char **kept)
 {
-    const struct saved_message message = message_save(); /* devices may fail to be opened */
+    const struct saved_message message = message_save(); /* opening a device may fail */
     size_t length = 0;
     if (!(*kept = calloc(1, strlen(list) + 1)))
         return fail(HW_NO_MEMORY, "out of memory for a list of kernels");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* layout.c - which bytes a tensor covers, and what is wrong with one. */
+/* layout.c - the bytes that a tensor covers, and its faults. */
 #include "run/layout.h"
 
 #include "run/dtype.h"
@@ -94,7 +94,7 @@ __attribute__((format(printf, 2, 3))) static bool faulty(char why[FAULT_SIZE],
     return true;
 }
 
-/* Steps along an axis; along the innermost one, steps of blocks. */
+/* The number of steps along an axis; along the innermost axis, steps from block to block. */
 static int64_t steps_of(const struct hw_tensor *t, int axis)
 {
     return (axis == t->rank - 1 ? t->extent[axis] / hw_dtype_block(t->dtype)
@@ -142,7 +142,7 @@ bool shape_fault(const struct hw_tensor *t, char why[FAULT_SIZE])
     return false;
 }
 
-/* The bytes from the first element to the last. */
+/* Sets the bytes from the first element to the last. */
 static bool span_fault(const struct hw_tensor *t, uint64_t *span, char why[FAULT_SIZE])
 {
     int64_t count = 1, bytes = hw_dtype_bytes(t->dtype), reach;
@@ -185,9 +185,9 @@ static bool place_fault(const struct hw_tensor *t, uint64_t span, char why[FAULT
     return false;
 }
 
-/* Whether two elements of an output may share bytes. Sorted by stride, each axis must step
- * over everything inside it. That also refuses layouts that interleave without nesting,
- * which no constructor makes. */
+/* Whether two elements of an output may share bytes. Sorted by stride, each axis must step over
+ * everything inside it. This also refuses layouts that interleave without nesting, but no
+ * constructor makes such a layout. */
 static bool folds(const struct hw_tensor *t, char why[FAULT_SIZE])
 {
     int order[HW_MAX_RANK], n = 0;
@@ -222,8 +222,8 @@ bool tensor_fault(const struct hw_tensor *t, bool writes, char why[FAULT_SIZE])
 
 /* ---- two tensors ---- */
 
-/* The bytes that a tensor covers in each period of `period` bytes: the span of the axes
- * whose strides are not multiples of the period. */
+/* The bytes that a tensor covers in each period of `period` bytes: the span of all axes whose
+ * stride is not a multiple of the period. */
 static bool within_period(const struct hw_tensor *t, int64_t period, uint64_t *span)
 {
     int64_t bytes = hw_dtype_bytes(t->dtype);
@@ -244,9 +244,9 @@ static bool disjoint_in_period(const struct hw_tensor *a, uint64_t a_begin,
     return ahead >= a_span && p - ahead >= b_span;
 }
 
-/* Columns of one matrix and heads of one projection are interleaved: modulo a stride of
- * either tensor, the two cover different bytes. If this returns true, they share no byte;
- * it may return false for tensors that share none. */
+/* Columns of one matrix and heads of one projection are interleaved: modulo a stride of either
+ * tensor, they cover different bytes. True means that the tensors share no byte. False does not
+ * mean that they share one. */
 bool interleaved(const struct hw_tensor *a, const struct byte_range *a_bytes,
                  const struct hw_tensor *b, const struct byte_range *b_bytes)
 {

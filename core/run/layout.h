@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* layout.h - which bytes a tensor covers, and how messages describe it. Nothing here
+/* layout.h - the bytes that a tensor covers, and its description in messages. Nothing here
  * accesses the memory that tensors point to. */
 #ifndef HW_RUN_LAYOUT_H
 #define HW_RUN_LAYOUT_H
@@ -18,7 +18,7 @@ struct byte_range {
  * `writes` it is an output, whose elements must not overlap each other. */
 bool tensor_fault(const struct hw_tensor *tensor, bool writes, char why[FAULT_SIZE]);
 
-/* The same for dtype, rank, extents and strides alone. */
+/* Like tensor_fault(), for dtype, rank, extents and strides only. */
 bool shape_fault(const struct hw_tensor *tensor, char why[FAULT_SIZE]);
 
 #define DESCRIBE_SIZE 128
@@ -38,7 +38,7 @@ static inline bool share_space(const struct byte_range *a, const struct byte_ran
     return (a->space == b->space) & (a->begin < b->end) & (b->begin < a->end);
 }
 
-/* Whether two tensors whose spans overlap share no byte all the same. */
+/* Whether two tensors share no byte although their spans overlap. */
 bool interleaved(const struct hw_tensor *a, const struct byte_range *a_bytes,
                  const struct hw_tensor *b, const struct byte_range *b_bytes);
 

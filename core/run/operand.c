@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Only its device knows the layout of a packed tensor, so it can only be used whole, as
+/* Only the device knows the layout of a packed tensor, so the tensor can only be used whole, as
  * hw_tensor_pack() made it. */
 bool packed_fits(const struct check *check, const struct hw_tensor *t,
                  struct byte_range *where)
@@ -58,7 +58,7 @@ enum hw_status bad_operand(const struct check *check, const void *args)
     const char *op = hw_op_name(check->op);
     char text[DESCRIBE_SIZE], names[DESCRIBE_SIZE], why[FAULT_SIZE];
 
-    if (t->rank == -1) /* made by hw_host_1d() or the like: the message has the reason */
+    if (t->rank == -1) /* from hw_host_1d() etc., which has set the reason as the message */
         return fail_in(HW_INVALID, "%s: %s could not be made: ", op, operand->name);
     if (t->dtype == HW_NONE && t->rank == 0)
         return fail(HW_INVALID, "%s: %s is missing (dtype 0)", op, operand->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* operand.h - the parts of a check: one operand's dtype, extents, strides, address and
- * alignment. These functions return only true or false; operand.c finds the reason again for
- * the message. Loops run over all four axes, because unused entries are zero. */
+/* operand.h - the check of one operand: dtype, extents, strides, address and alignment. These
+ * functions return only true or false; operand.c then finds the reason for the message. Loops run
+ * over all four axes, because unused entries are zero. */
 #ifndef HW_RUN_OPERAND_H
 #define HW_RUN_OPERAND_H
 
@@ -15,14 +15,13 @@
 
 /* The result of one pass over the axes. */
 struct axes {
-    int64_t
-        span; /* bytes from the first element to the end of the last one, if there are any */
+    int64_t span;    /* bytes from the first element to the end of the last one, if any */
     int64_t count;   /* elements */
     int64_t signs;   /* negative if an extent or a stride is negative */
     int64_t unused;  /* not zero if an entry beyond the rank is not zero */
     int64_t strides; /* all strides, or-ed */
     bool overflow;
-    bool folded; /* an axis steps over less than everything inside it; outputs must not */
+    bool folded; /* an axis steps over less than all of its inside; invalid for outputs */
 };
 
 static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row row)
@@ -31,7 +30,7 @@ static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row ro
     const int inner = t->rank - 1;
     for (int i = HW_MAX_RANK - 1; i >= 0; i--) {
         const int64_t extent = t->extent[i], stride = t->stride[i];
-        /* Wraps for INT64_MIN, which is refused because it is negative. */
+        /* Wraps for INT64_MIN, which is refused as negative. */
         const int64_t blocks = i == inner ? extent >> row.shift : extent;
         const int64_t steps = (int64_t)((uint64_t)blocks - 1);
         int64_t reach;
@@ -46,7 +45,7 @@ static inline struct axes axes_of(const struct hw_tensor *t, struct dtype_row ro
     return a;
 }
 
-/* Whether the bytes of a tensor lie in its buffer, or in the address space; sets `where`. */
+/* Whether the bytes of a tensor lie inside its buffer or the address space; sets `where`. */
 static inline bool locate(struct check *check, const struct hw_tensor *t, uint64_t span,
                           uint64_t alignment, bool writes, struct byte_range *where)
 {
@@ -106,12 +105,12 @@ static inline bool operand_fits(struct check *check, const struct hw_tensor *t,
     if (unlikely(role_writes(role) && a.folded && span))
         if (tensor_fault(t, true, (char[FAULT_SIZE]){ 0 }))
             return false;
-    /* Copies may write to read-only buffers, to fill them. */
+    /* A copy may fill a read-only buffer. */
     return locate(check, t, span, row.alignment,
                   role_writes(role) && check->op != HW_OP_COPY, where);
 }
 
-/* HW_INVALID, with what is wrong with the operand. */
+/* HW_INVALID, with the fault of the operand. */
 enum hw_status bad_operand(const struct check *check, const void *args)
     __attribute__((cold));
 /* HW_INVALID: operands `a` and `b`, with their shapes, violate `rule`. */

@@ -2,8 +2,8 @@
 /* ops.c - the path of every call: a check, then one indirect call across the boundary. No lock,
  * no allocation, no string.
  *
- * seen.h recognises calls like earlier ones; all others are checked in full by check.c and, where
- * the plugin cannot take them as they are, go to route.c. */
+ * seen.h recognises a call like an earlier one. check.c checks all other calls in full. A call that
+ * the plugin cannot take as it is goes to route.c. */
 #include "run/ops.h"
 
 #include "base/argument.h"
@@ -44,7 +44,7 @@ static __attribute__((noinline)) bool check_whole(struct hw_queue *queue, uint32
     if (!(check.traits & TRAIT_EMPTY) && admit(queue->device, op, args))
         check.traits |= TRAIT_DEMOTED;
     if (!(check.traits & queue->cold_traits[op])) {
-        if (plugin_has(queue->device->plugin, op)) /* else copies may be transfers */
+        if (plugin_has(queue->device->plugin, op)) /* otherwise a transfer may copy */
             seen_add(&queue->seen, args, &check);
         return true;
     }
@@ -82,7 +82,7 @@ HW_OPS(X)
 HW_OPS(X)
 #undef X
 
-/* Bit i: operand i is an output, may be absent, may be packed. */
+/* Masks of operands, by bit number: outputs, optional operands, operands that may be packed. */
 #define BIT(is, op, field)   | (uint32_t)(is) << OPERAND_##op##_##field
 #define OUT(op, field, role) BIT(HW_ROLE_##role >= HW_ROLE_OUT, op, field)
 #define OPT(op, field, role)                                                               \
@@ -117,7 +117,7 @@ const struct op_row op_rows[HW_OP_COUNT] = {
 
 /* ---- entries ---- */
 
-/* Calls that are not like an earlier one, and invalid arguments. */
+/* Handles calls that are not like an earlier one, and invalid arguments. */
 static __attribute__((noinline)) enum hw_status
 submit_checked(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
@@ -138,15 +138,16 @@ static inline bool usable(const struct hw_queue *queue)
            !atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
 }
 
-/* Whether a look at the struct of any op is safe. One of another size may lie at any address. */
+/* Whether the struct may be read as the library's own. A struct of another size may have any
+ * alignment. */
 HOT bool can_look(const void *args, size_t size, size_t own)
 {
     return likely(args != NULL) && likely(size == own) &&
            likely((uintptr_t)args % _Alignof(union any_op) == 0);
 }
 
-/* Calls that the first look does not recognise. If they are like the second call of their slot, it
- * becomes the first. */
+/* Handles calls that the first look does not recognise. If the call is like the second call of its
+ * slot, that one becomes the first. */
 static __attribute__((noinline)) enum hw_status
 submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
@@ -162,22 +163,22 @@ submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size
     return submit_checked(queue, op, args, size);
 }
 
-/* Calls after a change of the device, or a fork. */
+/* Handles calls after a change of the device or a fork. */
 static __attribute__((noinline)) enum hw_status submit_after(struct hw_queue *queue,
                                                              uint32_t op, const void *args)
 {
-    /* Read first, because a device that is lost has changed. */
+    /* Read before usable(): a device that is lost afterwards has another stamp. */
     const uint64_t stamp = stamp_of(queue, memory_order_acquire);
     if (usable(queue))
         queue->usable = stamp;
     return submit_unlike(queue, op, args, op_rows[op].size);
 }
 
-/* Calls that may be like the remembered one, whose addresses replace those of that one. */
+/* Handles a call that may be like the remembered one: if it is, its addresses are remembered. */
 static __attribute__((noinline)) enum hw_status
 submit_followed(struct hw_queue *queue, struct seen_call *seen, const void *args)
 {
-    /* Read first, because a device that is lost has changed. */
+    /* Read before usable(): a device that is lost afterwards has another stamp. */
     const uint64_t stamp = stamp_of(queue, memory_order_acquire);
     seen->rest = -1;
     if (!usable(queue) || !is_like(queue, seen, args))
@@ -186,7 +187,7 @@ submit_followed(struct hw_queue *queue, struct seen_call *seen, const void *args
     return seen->take(queue, args);
 }
 
-/* Calls that fit, with a packed operand. */
+/* Handles calls that fit and have a packed operand. */
 static __attribute__((noinline)) enum hw_status
 submit_packed(struct hw_queue *queue, struct seen_call *seen, const void *args)
 {
@@ -195,15 +196,15 @@ submit_packed(struct hw_queue *queue, struct seen_call *seen, const void *args)
                : submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
 }
 
-/* The remembered call that is looked at first, or NULL. */
+/* The first call of the slot, or NULL. */
 HOT struct seen_call *first_seen(const struct hw_queue *queue, uint32_t op,
                                  const void *args, size_t size, size_t own)
 {
     return can_look(args, size, own) ? seen_in(queue, 0, op, args) : NULL;
 }
 
-/* Calls of the form of the remembered one, on other addresses. `shape`: what places_fit() needs
- * of the op's row. It calls nothing but what it ends with, so it saves no registers. */
+/* Handles a call that has the form of the remembered one and other addresses. `shape` is the part
+ * of the op's row that places_fit() needs. All calls are tail calls, so it saves no registers. */
 HOT enum hw_status submit_moved(struct hw_queue *queue, const void *args,
                                 struct seen_call *seen, uint64_t stamp,
                                 const struct op_row *shape)
@@ -218,8 +219,9 @@ HOT enum hw_status submit_moved(struct hw_queue *queue, const void *args,
                                   : seen->take(queue, args);
 }
 
-/* What places_fit() is compiled for: ops of so many operands, of which these are written and those
- * may be absent (bit i: operand i). */
+/* SHAPE(name, count, outputs, absent): places_fit() is compiled for each of these. `count` is the
+ * number of operands. `outputs` and `absent` are masks of operands that are written and that may be
+ * absent. */
 #define SHAPES(SHAPE, name)                                                                \
     SHAPE(name, 2, 2, 0)                                                                   \
     SHAPE(name, 3, 4, 0)                                                                   \
@@ -298,7 +300,7 @@ enum hw_status submit_portable(struct hw_queue *queue, uint32_t op, const void *
 HW_OPS(X)
 #undef X
 
-/* __builtin_cpu_supports() would bring 3 KiB of tables. */
+/* Written by hand, because __builtin_cpu_supports() would add 3 KiB of tables. */
 static bool detect_avx2(void)
 {
     uint32_t eax, ebx, ecx, edx, state, high;
@@ -309,10 +311,10 @@ static bool detect_avx2(void)
            ebx & bit_AVX2;
 }
 
-/* Detected once, because a hypervisor may take microseconds to answer. */
+/* Detects AVX2 only once, because CPUID may take microseconds under a hypervisor. */
 static bool has_avx2(void)
 {
-    static _Atomic int32_t known; /* 0: no; 1: without, 2: with AVX2 */
+    static _Atomic int32_t known; /* 0: not known; 1: no AVX2; 2: AVX2 */
     int32_t now = atomic_load_explicit(&known, memory_order_relaxed);
     if (!now)
         atomic_store_explicit(&known, now = detect_avx2() ? 2 : 1, memory_order_relaxed);

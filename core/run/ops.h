@@ -44,18 +44,18 @@ typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const voi
                                   size_t size);
 
 struct op_row {
-    uint32_t size; /* of its struct */
+    uint32_t size; /* of the op's struct */
     uint32_t operand_count;
     uint32_t written;  /* bit i: operand i is an output */
-    uint32_t optional; /* bit i: it may be absent */
-    uint32_t weights;  /* bit i: it may be packed */
+    uint32_t optional; /* bit i: operand i may be absent */
+    uint32_t weights;  /* bit i: operand i may be packed */
     const struct operand_row *operands;
     plugin_fn *call;
     take_fn *take;
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 
-/* What hw_submit() does on this machine: `looks` says whether to look at earlier calls. */
+/* submit_for() selects the submit function for this machine; `looks`: it looks at earlier calls. */
 submit_any submit_portable; /* on any processor */
 submit_any *submit_for(uint32_t op, bool looks);
 

@@ -33,7 +33,7 @@ static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weigh
     plugin_message_clear();
     status = device_result(device, device->plugin->table.pack(queue->impl, &dst, weights));
     if (status) {
-        /* Work that it queued before the error may still write there. */
+        /* Work that the plugin queued before the error may still write to the buffer. */
         queue_free_later(queue, buffer);
         return fail_in(status, "hw_tensor_pack on %s: ", device->name);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pending.c - host tensors that a queue has yet to write. */
+/* pending.c - host tensors that a queue still has to write. */
 #include "run/pending.h"
 
 #include "run/layout.h"
@@ -36,7 +36,7 @@ static struct pending_write *reversed(struct pending_write *write)
     return turned;
 }
 
-/* Sets `from` to the elements, contiguous; false if the device writes them itself. */
+/* Sets `from` to the contiguous elements; false if the device writes the host tensor itself. */
 static bool source_of(const struct pending_write *write, struct hw_tensor *from)
 {
     uint64_t bytes;
@@ -73,7 +73,7 @@ enum hw_status pending_in_order(struct hw_queue *queue)
 
 void pending_finish(struct hw_queue *queue, bool completed)
 {
-    /* The last write to a byte comes last. */
+    /* The oldest write comes first, so that the last write to a byte wins. */
     struct pending_write *write = reversed(queue->pending);
     queue->pending = NULL;
     while (write) {

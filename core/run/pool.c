@@ -5,9 +5,9 @@
  * list of their kind. Chunks differ by flags, and large requests get chunks of their own,
  * so that a small buffer never keeps a large chunk allocated. Allocation is best fit. A
  * large block is used only if at most an eighth of the request is left over, or if there is
- * no other memory, because the rest could not be returned to the device. Idle chunks are
- * returned before they are more than a small part of what is used. Zeroed memory is cleared
- * by the host if it has an address there. Otherwise only the device can clear it, when it
+ * no other memory, because the rest could not be returned to the device. The pool returns idle
+ * chunks to the device so that they stay a small part of the memory in use. The host clears zeroed
+ * memory if the memory has a host address. Otherwise only the device can clear it, when it
  * allocates a chunk, so such a chunk lives as long as its buffer. */
 #include "run/pool.h"
 
@@ -24,10 +24,11 @@
 #include <string.h>
 
 #define CHUNK_BYTES (UINT64_C(4) << 20) /* the size of chunks for small requests */
-#define LARGE_BYTES                                                                        \
-    (UINT64_C(1) << 20) /* requests of this size and above get a chunk of their own */
-#define SPARE_BYTES (UINT64_C(32) << 20) /* idle, whatever is used */
-#define SPARE_PART  12                   /* or so small a part of what was used at most */
+/* From this size on, a request gets a chunk of its own. */
+#define LARGE_BYTES (UINT64_C(1) << 20)
+/* The pool may hold this many idle bytes, or this fraction of the peak, whichever is larger. */
+#define SPARE_BYTES (UINT64_C(32) << 20)
+#define SPARE_PART  12
 
 struct chunk {
     struct hw_buffer memory;
@@ -109,7 +110,8 @@ static void trim(struct pool *pool, uint64_t most)
     }
 }
 
-/* Makes room for a chunk of `bytes` bytes, so that not much more is held than used. */
+/* Frees idle chunks before a chunk of `bytes` bytes is added, so that the pool does not hold much
+ * more than is used. */
 static void shed(struct pool *pool, uint64_t bytes)
 {
     const uint64_t now = pool->stats.used + bytes;
@@ -151,7 +153,7 @@ static bool over_limit(const struct pool *pool, uint64_t more)
                                  more > pool->stats.limit - pool->stats.held);
 }
 
-/* The caller names the device. */
+/* The error for a request above the limit; the caller adds the name of the device. */
 static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
 {
     return fail(HW_NO_MEMORY,
@@ -161,7 +163,7 @@ static enum hw_status refuse(const struct pool *pool, uint64_t bytes)
                 size_text(pool->stats.held).text, size_text(pool->stats.used).text);
 }
 
-/* The plugin's message says how much memory the device has free. */
+/* Calls buffer_alloc(), whose message says how much memory of the device is free. */
 static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t flags,
                                  struct hw_buffer *memory)
 {
@@ -175,7 +177,7 @@ static enum hw_status ask_device(struct pool *pool, uint64_t bytes, uint32_t fla
                        size_text(bytes).text, size_text(pool->stats.held).text,
                        pool->stats.limit ? ", the limit is " : "",
                        pool->stats.limit ? size_text(pool->stats.limit).text : "");
-    /* Fields that the plugin does not decide. */
+    /* The fields that the host sets. */
     memory->device = device->impl;
     memory->offset = 0;
     memory->bytes = bytes;
@@ -224,8 +226,8 @@ static enum hw_status chunk_make(struct pool *pool, struct kind *kind, uint64_t 
     return HW_OK;
 }
 
-/* Allocates a chunk of the usual size; if there is no memory for it, one of the requested size;
- * if there is none for that, the same after freeing idle chunks. */
+/* Allocates a chunk of the usual size. If that fails, tries the requested size. If that fails, too,
+ * frees idle chunks and tries the requested size again. */
 static enum hw_status grow(struct pool *pool, struct kind *kind, uint64_t bytes,
                            uint32_t flags, struct block **block)
 {
@@ -281,7 +283,7 @@ static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t 
     return best;
 }
 
-/* The rest after the first `bytes` becomes a block of its own. If out of memory, the block
+/* Makes the rest after the first `bytes` bytes a block of its own. If out of memory, the block
  * stays whole. */
 static void split(struct block *block, uint64_t bytes)
 {
@@ -300,7 +302,7 @@ static void split(struct block *block, uint64_t bytes)
     free_add(rest);
 }
 
-/* Merges `block` with the free one after it. */
+/* Merges `block` with the free block after it. */
 static void join(struct block *block)
 {
     struct block *after = block->after;
@@ -335,7 +337,7 @@ void pool_give(struct pool *pool, struct block *block)
 
 /* ---- buffers freed in a queue's order ---- */
 
-/* Removes the buffer from the list and frees it: nothing uses it any more. */
+/* Removes the buffer, which nothing uses any more, from the list and frees it. */
 static void drop(struct pool *pool, struct buffer **at)
 {
     const struct hw_plugin *table = &pool->device->plugin->table;
@@ -350,9 +352,9 @@ static void drop(struct pool *pool, struct buffer **at)
     free(buffer);
 }
 
-/* Frees the buffers whose events have completed, or, with `wait`, all of them after
- * waiting. Returns whether there were any. If the plugin fails to tell, a buffer stays
- * until its queue is waited for. */
+/* Frees the buffers whose events have completed or, with `wait`, waits and frees all of them.
+ * Returns whether it freed any. If querying the event fails, a buffer stays until its queue is
+ * waited for. */
 static bool collect(struct pool *pool, bool wait)
 {
     const struct hw_plugin *table = &pool->device->plugin->table;
@@ -407,14 +409,15 @@ static struct block *fit(const struct request *r, bool wasteful)
     return best_fit(r->kind, r->bytes, most, r->flags & HW_BUFFER_ZEROED);
 }
 
-/* With `pressed`, any block will do, and buffers that queues still use are waited for. */
+/* Finds a free block. With `pressed`, accepts any block, and waits for buffers that queues still
+ * use. */
 static struct block *idle(struct pool *pool, const struct request *r, bool pressed)
 {
     struct block *block = fit(r, pressed);
     return block || !collect(pool, pressed) ? block : fit(r, pressed);
 }
 
-/* `*used`: the memory has been used before. */
+/* Finds or allocates a block. Sets `*used` if the memory has been used before. */
 static enum hw_status find(struct pool *pool, const struct request *r, struct block **found,
                            bool *used)
 {

@@ -11,7 +11,7 @@
 
 struct buffer;
 
-/* A piece of a chunk; `offset` and `length` are multiples of the device's buffer_alignment. */
+/* A part of a chunk; `offset` and `length` are multiples of the device's buffer_alignment. */
 struct block {
     struct chunk *chunk;
     struct block *before, *after; /* in the chunk, by address */
@@ -30,8 +30,8 @@ void pool_give(struct pool *pool, struct block *block);
 void pool_give_after(struct pool *pool, struct buffer *buffer);
 /* The queue has completed: frees the buffers that were freed in its order. */
 void pool_passed(struct pool *pool, const struct hw_queue *queue);
-/* Counts memory that the plugin allocates for itself; negative: that it frees. HW_NO_MEMORY if
- * it exceeds the limit. */
+/* Counts memory that the plugin allocates for itself; `bytes` is negative when it frees memory.
+ * HW_NO_MEMORY if the limit would be exceeded. */
 enum hw_status pool_count(struct pool *pool, int64_t bytes);
 /* The plugin's description of the block's whole chunk. */
 const struct hw_buffer *block_memory(const struct block *block);

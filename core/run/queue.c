@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c - queues: opening, waiting, closing, and what they counted. */
+/* queue.c - queues: opening, waiting, closing, and their counts. */
 #define _POSIX_C_SOURCE 200809L
 #include "run/queue.h"
 
@@ -42,8 +42,8 @@ void queue_set_cold_traits(struct hw_queue *queue)
         if (!queue->host_tensors)
             cold_traits |= TRAIT_HOST;
         /* The cold path waits for synchronous queues, and handles plugins of another
-         * version: an older one may not know all fields that are set, a newer one reads
-         * beyond the caller's struct. */
+         * version: an older plugin may not know all fields that are set, a newer plugin
+         * reads beyond the caller's struct. */
         if (always || op >= plugin->table.op_count ||
             plugin->table.op_sizes[op] != op_rows[op].size)
             cold_traits |= TRAIT_ALWAYS;
@@ -108,7 +108,7 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     return HW_OK;
 }
 
-/* What a queue is imported from. */
+/* The origin of an imported queue. */
 struct origin {
     const char *kind; /* NULL: the queue is new */
     void *handle;
@@ -193,7 +193,7 @@ static enum hw_status make_public(struct hw_device *device,
             "%s: kernel \"%.200s\" must be a list of portable, <row> or <op>=<row>, "
             "separated by commas",
             function, given.kernel);
-    char *kept = NULL; /* of the setting, which holds for all devices */
+    char *kept = NULL; /* the entries of HW_KERNEL for this device */
     if (!asked && *kernel->text && (status = kernel_list_for(device, kernel->text, &kept)))
         return status;
     const struct hw_queue_desc desc = {
@@ -282,7 +282,7 @@ static void keep_error(struct hw_queue *queue, enum hw_status status)
     queue->error_text = strdup(hw_message());
 }
 
-/* A lost device has been reported already; its helper must not stop the other ones. */
+/* Skips helpers on lost devices: these have been reported, and must not affect other helpers. */
 static enum hw_status settle_helpers(struct hw_queue *queue)
 {
     enum hw_status first = HW_OK;

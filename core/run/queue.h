@@ -23,69 +23,68 @@ struct hw_call_stats call_stats(const struct call_counts *counts);
 
 enum {
     SEEN_ALIGNMENT = 64,
-    TAIL_BYTES =
-        64 /* of an op's struct, in which all its fields are that are not operands */
+    TAIL_BYTES = 64 /* the end of an op's struct, with all fields that are not operands */
 };
 
-/* Where operands may be is kept as distances, which wrap like the addresses. This is none: two
- * operands that fit are never so far apart. */
+/* Distances between operands wrap like addresses. This value stands for no distance: two operands
+ * that fit are never so far apart. */
 #define NO_DISTANCE (UINT64_C(1) << 63)
 
-/* An operand of a call that the full check accepted, as it was then or in a later call, in whole
- * cache lines. */
+/* An operand of a remembered call, in whole cache lines. Later calls may replace its address. */
 struct seen_tensor {
     _Alignas(SEEN_ALIGNMENT) struct hw_tensor tensor;
 };
 
-/* What the address of an operand must be like. */
+/* Conditions for the address of an operand. `room` and `in_place` are distances from the end of the
+ * last operand to the start of this one. */
 struct seen_place {
     uint64_t reach;    /* bytes from the first element to the last */
-    uint64_t barred;   /* bits that its offset, or address in host memory, must not have */
-    uint64_t room;     /* how far behind the end of the last operand it may begin */
-    uint64_t in_place; /* or how far, where both begin at the same byte; or NO_DISTANCE */
+    uint64_t barred;   /* bits that its offset, or its host address, must not have */
+    uint64_t room;     /* the largest distance if the two operands do not overlap */
+    uint64_t in_place; /* the distance if both begin at the same byte; or NO_DISTANCE */
 };
 
 /* A call that the full check accepted: see seen.h. */
 struct seen_call {
-    uint64_t stamp; /* stamp_of() the queue when the operands were where they are here */
+    uint64_t stamp; /* stamp_of() the queue when these addresses were checked */
     uint32_t op;
-    uint32_t absent; /* bit i: operand i */
-    uint32_t moves;  /* how often the operands were elsewhere, up to FOLLOWED */
-    int32_t rest; /* minus how often they may be so until they are followed: see follow() */
-    uint32_t slot; /* where it is found */
-    take_fn *take; /* of its op */
-    bool packed;   /* an operand is, and so in all calls of this form */
+    uint32_t absent; /* bit i: operand i is absent */
+    uint32_t moves;  /* how often new addresses were remembered, up to FOLLOWED */
+    int32_t rest;    /* minus the calls on other addresses until the next follow() */
+    uint32_t slot;   /* the slot that has this call */
+    take_fn *take;   /* of the op */
+    bool packed;     /* calls of this form have a packed operand */
     struct seen_tensor operand[MAX_OPERANDS];
     _Alignas(SEEN_ALIGNMENT) unsigned char tail[TAIL_BYTES];
     struct seen_place place[MAX_OPERANDS];
 };
 
 enum {
-    SEEN_CALLS = 32,  /* several times the forms of a model's layers */
-    SEEN_SLOTS = 512, /* so many slots that two forms seldom share one */
-    SEEN_WAYS = 2     /* if they do, both are found */
+    SEEN_CALLS = 32,  /* several times the number of forms in a model's layers */
+    SEEN_SLOTS = 512, /* enough that two forms seldom share a slot */
+    SEEN_WAYS = 2     /* two forms that share a slot are both found */
 };
 
-/* The latest calls. A slot, found by a hash of the form, has two. */
+/* The latest calls. A hash of the form selects a slot, which has two calls. */
 struct seen_calls {
     struct seen_call *slot[SEEN_WAYS][SEEN_SLOTS];
-    uint32_t next; /* the number of the call that is replaced next */
+    uint32_t next; /* the call that is replaced next, modulo SEEN_CALLS */
     struct seen_call call[SEEN_CALLS];
 };
 
 struct hw_queue {
     /* Read by hw_submit(). */
     submit_any *submit[HW_OP_COUNT];
-    _Atomic uint32_t generation; /* of the process; or see demotion.c */
-    uint64_t usable;   /* stamp_of() the queue when its process and device were looked at */
-    bool host_tensors; /* the device can access any host address */
+    _Atomic uint32_t generation; /* of the process; NO_GENERATION: see demotion.c */
+    uint64_t usable;             /* stamp_of() the queue when usable() was last true */
+    bool host_tensors;           /* the device can access any host address */
     uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */
     struct hw_device *device;
     void *device_impl;
     void *impl;
     struct hw_plugin_ops ops;
-    const void
-        *args; /* of the call that the plugin has: in memory, not in a saved register */
+    /* The arguments of the call that the plugin computes: kept here, not in a saved register. */
+    const void *args;
     struct call_counts calls[HW_OP_COUNT];
     struct seen_calls seen;
     /* Not read by hw_submit(). */
@@ -96,21 +95,21 @@ struct hw_queue {
     struct buffer *idle; /* device scratch memory that can be reused in the queue's order */
     struct buffer *busy; /* freed when the queue has completed */
     uint64_t busy_bytes;
-    void **busy_memory; /* from malloc(), likewise */
+    void **busy_memory; /* from malloc(); freed likewise */
     uint32_t busy_count;
     struct pending_write *pending;
     struct shadow *shadow; /* run/shadow.c; NULL: no call is compared */
     /* run/cost_route.c */
-    const char *stays;    /* why no call is routed elsewhere; NULL: it may be */
-    bool strict;          /* queue_be_strict() */
+    const char *stays;    /* why no call is routed elsewhere; NULL: calls may be routed */
+    bool strict;          /* queue_be_strict() was called */
     bool in_graph;        /* a graph is being launched */
-    uint64_t settled;     /* the calls that it had when it last had nothing to do */
+    uint64_t settled;     /* the number of calls when the queue was last idle */
     enum hw_status error; /* of deferred work, kept until the next wait */
     char *error_text;
     struct hw_queue *next, *prev;
 };
 
-/* HW_OK, or HW_INVALID, HW_FORKED, HW_LOST: the first line of every function that uses a
+/* Returns HW_OK, HW_INVALID, HW_FORKED or HW_LOST. The first line of every function that uses a
  * queue. */
 enum hw_status queue_ready(struct hw_queue *queue, const char *function);
 enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *desc,
@@ -119,16 +118,15 @@ void queue_destroy(struct hw_queue *queue);
 /* Waits, then performs the pending writes. An error is returned, and kept for the next
  * hw_queue_wait(). */
 enum hw_status queue_settle(struct hw_queue *queue);
-/* The last step of every call that was accepted: waits if the queue is
- * HW_QUEUE_SYNCHRONOUS. */
+/* The last step of every accepted call: waits if the queue is HW_QUEUE_SYNCHRONOUS. */
 enum hw_status settle_synchronous(struct hw_queue *queue);
-/* The application may put work of its own between that of the queue: from now on, small results
- * in host memory are written in the queue's order, not by the next wait. */
+/* From now on, the queue writes small results to host memory in its own order, not in the next
+ * wait: the application may submit work of its own to the vendor's handle of the queue. */
 enum hw_status queue_be_strict(struct hw_queue *queue);
-/* Waits after an error, whose message stays, because work in flight still uses memory that
- * is about to be freed. */
+/* Waits after an error, because work in flight still uses memory that is about to be freed. Keeps
+ * the message of the error. */
 void queue_drain(struct hw_queue *queue);
-/* The inner queue on another device, which is opened if necessary. */
+/* The helper queue on another device. Opens it if necessary. */
 enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
                             struct hw_queue **helper);
 /* Sets which traits take the cold path on this queue. */

@@ -30,10 +30,10 @@ struct call {
     union any_op whole;                   /* with the caller's operands */
     union any_op args;                    /* with the operands that the plugin gets */
     struct buffer *scratch[MAX_OPERANDS]; /* NULL: the caller's operand is used */
-    bool shares;                          /* stage_shares() */
+    bool shares;                          /* the result of stage_shares() */
 };
 
-/* Whether it is from stage_shared(): no other scratch memory is pinned. */
+/* Whether the memory is from stage_shared(): no other scratch memory is pinned. */
 static bool is_shared(const struct buffer *scratch)
 {
     return scratch->base.flags & HW_BUFFER_PINNED;
@@ -111,7 +111,7 @@ static enum hw_status write_back(struct call *call)
     return status;
 }
 
-/* Views are copied by an op as well, which may not have been tested yet. */
+/* Copying views uses the copy op, which may still be untested. */
 static enum hw_status admit_copies(const struct call *call)
 {
     const struct op_row *row = &op_rows[call->op];
@@ -176,8 +176,8 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
                  : args_known(queue->device->plugin, op, args);
     if (!status) {
         if ((status = call_routed(&call, args)))
-            queue_drain(
-                queue); /* after an error, the caller's host memory is not in use any more */
+            /* After an error, the caller's host memory must not be in use any more. */
+            queue_drain(queue);
     } else if (status == HW_UNSUPPORTED)
         status = fall_back(queue, op, args, status);
     else

@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-/* Submits an op whose check found `traits`, some of which take the cold path on this queue. */
+/* Submits an op with `traits` that need the cold path on this queue. */
 enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args,
                      uint32_t traits);
 

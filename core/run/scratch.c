@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scratch.c - memory that is reused or freed in a queue's order: scratch memory of the
- * device and the host, and buffers that the application frees in that order. */
+/* scratch.c - memory that is reused or freed in a queue's order: scratch memory on device and host,
+ * and buffers that the application frees in that order. */
 #include "run/scratch.h"
 
 #include "base/fork.h"
@@ -28,8 +28,8 @@ enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t fla
     return status ? status : buffer_make(queue->device, bytes, flags, buffer);
 }
 
-#define BUSY_BYTES                                                                         \
-    (UINT64_C(64) << 20) /* host memory in flight; beyond that, the queue is waited for */
+/* With more host memory than this in flight, the queue is waited for. */
+#define BUSY_BYTES (UINT64_C(64) << 20)
 
 /* Keeps `memory` until the queue has completed; false if out of memory. */
 static bool keep_busy(struct hw_queue *queue, void *memory)
@@ -52,8 +52,7 @@ void scratch_give(struct hw_queue *queue, struct buffer *buffer)
 {
     if (!buffer)
         return;
-    /* Device memory is used only in the queue's order; pinned memory is used by the host as
-     * well. */
+    /* Only the queue uses device memory, in its order. The host uses pinned memory as well. */
     if (buffer->base.flags & HW_BUFFER_PINNED) {
         queue->busy_bytes += buffer->base.bytes;
         queue_free_later(queue, buffer);
@@ -109,7 +108,7 @@ static void drop_list(struct buffer **list)
     }
 }
 
-/* The queue has completed, or never will. */
+/* Call this when the queue has completed or never will. */
 void scratch_release(struct hw_queue *queue)
 {
     drop_list(&queue->idle);
@@ -153,7 +152,7 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
         hw_buffer_free(base);
         return;
     }
-    /* It is not an error if there is no event. */
+    /* A plugin without events is not an error. */
     const struct saved_message saved = message_save();
     buffer_unlist(buffer);
     if (mark(buffer, queue))

@@ -8,8 +8,8 @@
 
 /* ---- looking ---- */
 
-/* Whether a packed operand is as its device made it, if the remembered one was. It fits: no
- * offset is admitted, and no host memory. */
+/* Whether a packed operand is as its device made it, if the remembered operand was. places_fit()
+ * has excluded offsets and host memory. */
 static bool packed_is_like(const struct hw_tensor *t, const struct seen_place *like)
 {
     const struct buffer *buffer = buffer_of(t->buffer);
@@ -49,7 +49,7 @@ void follow(struct seen_call *seen, const void *args, uint64_t stamp)
 
 /* ---- remembering ---- */
 
-/* So that no sum of an offset and a reach wraps. */
+/* The limit keeps the sum of an offset and a reach from wrapping. */
 #define LONGEST_REACH (UINT64_C(1) << 62)
 #define FAR_AWAY      (UINT64_C(3) << 62)
 
@@ -70,15 +70,15 @@ static uint64_t reach_of(const struct byte_range *bytes)
     return bytes->end - bytes->begin;
 }
 
-/* How far behind the end of `y` an operand may begin: up to its own reach before `y`, where
- * distances wrap. */
+/* The largest distance from the end of `y` to the start of `x` without overlap. Distances wrap, so
+ * a place before `y` is a large distance. */
 static uint64_t room_behind(const struct byte_range *y, const struct byte_range *x)
 {
     return 0 - reach_of(y) - reach_of(x);
 }
 
-/* Bits that an address must not have. A packed tensor can only be used whole, as
- * hw_tensor_pack() made it, in a buffer of its own. */
+/* The bits that an address must not have. A packed tensor must be used whole, as hw_tensor_pack()
+ * made it in its own buffer, so its offset must be 0. */
 static uint64_t barred_for(const struct hw_tensor *t)
 {
     return t->layout ? UINT64_MAX : FAR_AWAY | (dtype_rows[t->dtype].alignment - 1u);
@@ -104,7 +104,7 @@ static void set_operands(struct seen_call *call, const struct op_row *row, const
     }
 }
 
-/* What is in place in this call may be so in all of its form. Only the last operand may. */
+/* If this call is in place, all calls of its form may be. Only the last operand may be in place. */
 static void allow_in_place(struct seen_call *call, const struct check *check)
 {
     const uint32_t last = op_rows[check->op].operand_count - 1;
@@ -116,7 +116,7 @@ static void allow_in_place(struct seen_call *call, const struct check *check)
     }
 }
 
-/* The call that was remembered longest ago, which is forgotten. */
+/* Forgets the oldest call and returns its memory. */
 static struct seen_call *take_oldest(struct seen_calls *seen)
 {
     struct seen_call *call = &seen->call[seen->next++ % SEEN_CALLS];
@@ -135,7 +135,7 @@ static bool has_form(const struct seen_call *seen, uint32_t op, const void *args
     return same_form(&differ);
 }
 
-/* The remembered call of this form. If there is none, it takes the place of the oldest. */
+/* Finds the remembered call of this form. If there is none, replaces the oldest call. */
 static struct seen_call *remember(struct seen_calls *seen, const void *args,
                                   const struct check *check)
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* seen.h - the quick look at a call: whether it is like one that the full check accepted.
- * Part of ops.c, which inlines it.
+/* seen.h - the quick look at a call: is it like a call that the full check accepted? Part of ops.c,
+ * which inlines it.
  *
- * Models repeat the same calls on other addresses. A check depends on the address of an
- * operand only through its alignment, the bounds and flags of its buffer, and its overlap
- * with other operands; all else is in the other bytes of the op's struct, its form. So a
- * queue remembers calls that the full check accepted and that the plugin takes as they are.
- * A call of the same form is valid, too, if each operand is aligned and fits its buffer,
- * and no output overlaps another operand, except where a call of this form was in place.
- * That holds for every op and every field. All other calls get the full check in check.c,
- * which also finds the reason if one is invalid.
+ * Models repeat the same calls on other addresses. A check depends on the address of an operand
+ * only through its alignment, the bounds and flags of its buffer, and its overlap with other
+ * operands. Everything else that a check reads is in the other bytes of the op's struct, the form
+ * of the call. So a queue remembers calls that the full check accepted and that the plugin takes as
+ * they are. A later call of the same form is valid if each operand is aligned and fits its buffer,
+ * and if no output overlaps another operand, except where a call of this form was in place. That
+ * holds for every op and every field. All other calls get the full check in check.c, which also
+ * finds the reason if a call is invalid.
  *
- * Many calls repeat the addresses, too. Then nothing can have become wrong unless a buffer was
- * freed, whose address may mean another one now, and one comparison of the struct is all. The
- * same comparison says whether the form is the same, so that of others only the addresses have
- * to be looked at. */
+ * Many calls repeat the addresses, too. Such a call is valid unless a buffer was freed, because its
+ * address may belong to another buffer now. So one comparison of the struct is enough. The same
+ * comparison shows whether only addresses differ, and then only these are checked. */
 #ifndef HW_RUN_SEEN_H
 #define HW_RUN_SEEN_H
 
@@ -30,8 +29,8 @@
 
 /* ---- the form ---- */
 
-/* An op's struct has its operands first, then other fields, in 64-bit words. Its first and its
- * last operand are present, and the last one is an output. */
+/* An op's struct consists of 64-bit words: first the operands, then the other fields. The first and
+ * the last operand are always present, and the last operand is an output. */
 #define T(op, field, role)                                                                 \
     _Static_assert(offsetof(struct hw_##op, field) ==                                      \
                        OPERAND_##op##_##field * sizeof(struct hw_tensor),                  \
@@ -49,15 +48,15 @@ HW_OPS(X)
 
 _Static_assert(HW_NONE == 0, "compare(): one test for all absent operands");
 
-/* Two words at a time; those of a remembered call are aligned. */
+/* Two words at a time. The words of a remembered call are aligned. */
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
 
-/* Which bits differ, so far. */
+/* The bits that differ, so far. */
 struct difference {
-    pair where;      /* of operands: buffers and data */
+    pair where;      /* buffers and data of operands */
     pair which;      /* offsets; dtypes and ranks */
-    pair form;       /* all else */
+    pair form;       /* everything else */
     uint32_t absent; /* dtypes of operands that were absent */
 };
 
@@ -80,15 +79,15 @@ HOT void compare_operand(struct difference *differ, const struct hw_tensor *t,
         compare_pair(&differ->form, at(t, i), at(like, i));
 }
 
-/* Whether the operand is there, where those in `absent` are not. */
+/* Whether the operand is present in a call where the operands in `absent` are not. */
 HOT bool is_there(const struct op_row *row, uint32_t absent, uint32_t operand)
 {
     return !(row->optional & absent & 1u << operand);
 }
 
-/* Compares a call of the remembered one's op. Of an absent operand only the dtype counts. The
- * fields that are not operands are the last bytes of the struct; before them is the shape of the
- * last operand, which may be compared with them. */
+/* Compares a call with a remembered call of the same op. Of an absent operand only the dtype
+ * counts. Fields that are not operands are the last bytes of the struct. Bytes before them belong
+ * to the shape of the last operand, so comparing them as well does no harm. */
 HOT struct difference compare(const struct seen_call *seen, const void *args,
                               const struct op_row *row)
 {
@@ -118,7 +117,7 @@ HOT bool same_call(const struct difference *differ)
     return !(any[0] | any[1] | differ->absent);
 }
 
-/* The slot for calls of these extents: calls that differ in other fields share it. */
+/* The slot for calls with these extents and strides. Calls that differ in other fields share it. */
 HOT uint32_t slot_of(uint32_t op, const void *args)
 {
     const struct hw_tensor *t = args;
@@ -131,8 +130,8 @@ HOT uint32_t slot_of(uint32_t op, const void *args)
 
 /* ---- the same addresses ---- */
 
-/* The sum of two numbers that only grow, so it is the same only if both are: how often the
- * queue's device changed, and how often the process forked. */
+/* How often the queue's device changed plus how often the process forked. Both only grow, so an
+ * equal sum means that neither has changed. */
 HOT uint64_t stamp_of(const struct hw_queue *queue, memory_order order)
 {
     return atomic_load_explicit(&queue->device->changes, order) +
@@ -149,9 +148,9 @@ HOT uint64_t type_of(const struct hw_tensor *t)
     return type;
 }
 
-/* Whether the operand has the dtype and the rank of the remembered one, and is where a call may
- * have it. Sets where it begins, as a number to compare: the address in host memory, otherwise
- * one derived from the plugin's handle. The bits that are barred keep the sums from wrapping. */
+/* Whether the operand has the dtype and rank of the remembered operand, and a valid address. Sets
+ * *begin to a number to compare: the host address, or a number derived from the plugin's handle.
+ * The barred bits keep the sums from wrapping. */
 HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device,
                     const struct seen_call *seen, const struct hw_tensor *t,
                     uint32_t operand, uint64_t *begin)
@@ -176,8 +175,8 @@ HOT bool writable(const struct hw_tensor *t)
     return !t->buffer || !(t->buffer->flags & HW_BUFFER_READ_ONLY);
 }
 
-/* Whether the outputs before the last operand are writable and overlap no other operand.
- * `begin`: of each operand. The last one overlaps none. */
+/* Whether the outputs before the last operand are writable and overlap no other operand. `begin`
+ * has the start of each operand. The caller has checked the last operand. */
 HOT bool outputs_fit(const struct seen_call *seen, const void *args,
                      const struct op_row *row, const uint64_t *begin)
 {
@@ -199,8 +198,7 @@ HOT bool outputs_fit(const struct seen_call *seen, const void *args,
     return true;
 }
 
-/* Whether the operands of a call with these shapes have the same types and are where a call may
- * have them. */
+/* Whether the operands of a call with these shapes have the same types and valid addresses. */
 HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
                     const void *args, const struct op_row *row)
 {
@@ -224,7 +222,7 @@ HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
     return outputs_fit(seen, args, row, begin);
 }
 
-/* Whether packed operands are as their device made them, where all operands fit. */
+/* Whether packed operands are as their device made them. All operands fit already. */
 bool packed_fit(const struct seen_call *seen, const void *args);
 
 /* Whether a call is like the remembered one: it is valid, and the plugin can take it as it is. */
@@ -240,18 +238,18 @@ HOT struct seen_call *seen_in(const struct hw_queue *queue, uint32_t way, uint32
     return likely(seen != NULL) && likely(seen->op == op) ? seen : NULL;
 }
 
-/* Where operands are elsewhere in each call, remembering their addresses costs more than it saves.
- * So of each round of such calls, only the addresses of the first ones are remembered. */
+/* If each call has other addresses, remembering them costs more than it saves. So in each round of
+ * ROUND such calls, only the first FOLLOWED calls have their addresses remembered. */
 enum { FOLLOWED = 2, ROUND = 256 };
 HOT bool is_followed(struct seen_call *seen)
 {
     return ++seen->rest == 0;
 }
 
-/* Remembers the addresses of a call that is like this one; `stamp`: from before the look. */
+/* Remembers the addresses of a call that is like `seen`. `stamp` is from before the look. */
 void follow(struct seen_call *seen, const void *args, uint64_t stamp);
 
-/* Makes the other call of the slot the first. */
+/* Swaps the two calls of the slot. */
 void seen_swap(struct seen_calls *seen, uint32_t slot);
 
 /* Remembers a call that the full check accepted, and that the plugin takes as it is. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* seen_avx2.h - what compare() in seen.h says, 32 bytes at a time, on processors that have AVX2.
- * Part of ops.c. */
+/* seen_avx2.h - compare() of seen.h with AVX2, 32 bytes at a time. Part of ops.c. */
 #ifndef HW_RUN_SEEN_AVX2_H
 #define HW_RUN_SEEN_AVX2_H
 
@@ -11,7 +10,7 @@
 #define AVX2     __attribute__((target("avx2")))
 #define HOT_AVX2 static inline __attribute__((always_inline, target("avx2")))
 
-/* `given` may be anywhere, `like` is aligned. */
+/* `given` may have any alignment, `like` is aligned. */
 HOT_AVX2 __m256i differ_32(const void *given, const void *like)
 {
     return _mm256_xor_si256(_mm256_loadu_si256(given), _mm256_load_si256(like));
@@ -22,7 +21,7 @@ HOT_AVX2 bool none_in(__m256i bits)
     return _mm256_testz_si256(bits, bits);
 }
 
-/* Only a weight may be packed, so that of others the remembered layout is 0. */
+/* Only a weight may be packed, so the remembered layout of any other operand is 0. */
 HOT_AVX2 __m128i differ_layout(const struct hw_tensor *t, const struct hw_tensor *like,
                                bool weight)
 {
@@ -31,7 +30,7 @@ HOT_AVX2 __m128i differ_layout(const struct hw_tensor *t, const struct hw_tensor
                   : layout;
 }
 
-/* The layout of the last operand, and the fields behind it. */
+/* The layout of the last operand, and the fields after it. */
 HOT_AVX2 __m256i differ_tail(const struct seen_call *seen, const void *args,
                              const struct op_row *row)
 {
@@ -44,7 +43,7 @@ HOT_AVX2 __m256i differ_tail(const struct seen_call *seen, const void *args,
     return differ;
 }
 
-/* `absent`: bit i: operand i. No branches if it is known when compiling. */
+/* `absent` has bit i if operand i is absent. A constant `absent` leaves no branches. */
 HOT_AVX2 bool same_shapes_without(const struct seen_call *seen, const void *args,
                                   const struct op_row *row, uint32_t absent)
 {
@@ -68,7 +67,7 @@ HOT_AVX2 bool same_shapes_without(const struct seen_call *seen, const void *args
     return none_in(_mm256_or_si256(form, _mm256_zextsi128_si256(layout))) && !dtypes;
 }
 
-/* Whether code of its own for calls without any operand that may be absent is worth its size. */
+/* Whether separate code for calls without optional operands is worth its size. */
 HOT bool may_split(const struct op_row *row)
 {
     return (row->optional & (row->optional - 1)) != 0;

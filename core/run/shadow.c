@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* shadow.c - HW_SHADOW=1/N: of every N calls of an op on a queue, one is computed by the CPU
- * plugin, too, on copies of the operands, and the results are compared. An op whose result is wrong
- * is not tried again on the device: see demotion.h.
+/* shadow.c - HW_SHADOW=1/N: the CPU plugin computes one in N calls of an op on a queue as well, on
+ * copies of the operands, and the results are compared. An op with a wrong result is not tried
+ * again on the device: see demotion.h.
  *
- * A queue that compares has a submit function of its own, chosen when it is opened, so that other
- * queues do not even ask. */
+ * A queue that compares gets its own submit function when it is opened, so other queues need no
+ * check for HW_SHADOW. */
 #include "run/shadow.h"
 
 #include "base/message.h"
@@ -23,7 +23,7 @@
 
 struct shadow {
     uint32_t every;
-    uint64_t calls[HW_OP_COUNT]; /* so far */
+    uint64_t calls[HW_OP_COUNT]; /* the number of calls so far */
 };
 
 enum hw_status shadow_begin(struct hw_queue *queue)
@@ -42,8 +42,8 @@ void shadow_end(struct hw_queue *queue)
     free(queue->shadow);
 }
 
-/* Whether it is this call's turn: the first one of an op, then one of every `every`, at a place
- * that varies, because models repeat their calls in a fixed order. */
+/* Whether to compare this call: the first call of an op, then one call in each round of `every`
+ * calls. Its place in the round varies, because models repeat their calls in a fixed order. */
 static bool is_due(struct shadow *shadow, uint32_t op)
 {
     const uint64_t n = shadow->calls[op]++, round = n / shadow->every;
@@ -56,16 +56,16 @@ static bool is_due(struct shadow *shadow, uint32_t op)
 
 struct comparison {
     struct hw_queue *queue;
-    struct hw_queue *judge; /* on the CPU */
+    struct hw_queue *judge; /* a helper queue on the CPU */
     uint32_t op;
     const void *args;             /* the caller's */
-    union any_op right;           /* with copies, on which the judge computes */
-    void *memory[MAX_OPERANDS];   /* of these copies */
+    union any_op right;           /* with copies of the operands, for the judge */
+    void *memory[MAX_OPERANDS];   /* the memory of these copies */
     struct magnitudes magnitudes; /* of the inputs */
-    bool wild; /* an input that may not be in use has infinities or NaN */
+    bool wild;                    /* an input has infinities or NaN */
 };
 
-/* The same elements, contiguous, in host memory that the caller frees; NULL if that cannot be. */
+/* Copies the elements, contiguous, to host memory that the caller frees; NULL on an error. */
 static void *host_copy(struct comparison *c, const struct hw_tensor *t, bool fill,
                        struct hw_tensor *host)
 {
@@ -89,7 +89,7 @@ static void *host_copy(struct comparison *c, const struct hw_tensor *t, bool fil
     return memory;
 }
 
-/* The elements as f32, contiguous, which the caller frees; NULL if that cannot be. */
+/* Converts the elements to contiguous f32 in memory that the caller frees; NULL on an error. */
 static float *as_floats(struct comparison *c, const struct hw_tensor *host, int64_t *count)
 {
     struct hw_tensor dense = *host;
@@ -133,7 +133,7 @@ static bool measure(struct comparison *c, uint32_t i, const struct hw_tensor *ho
     return numbers != NULL;
 }
 
-/* Copies what the op reads, before the device computes it, perhaps in place. */
+/* Copies the inputs before the device computes the op, perhaps in place. */
 static bool take_inputs(struct comparison *c)
 {
     const struct op_row *row = &op_rows[c->op];
@@ -156,7 +156,7 @@ static bool take_inputs(struct comparison *c)
     return true;
 }
 
-/* The largest difference of an output, as a multiple of what is allowed. */
+/* The largest difference of an output, as a multiple of the tolerance. */
 struct difference {
     double use;
     double got, want;
@@ -168,7 +168,7 @@ static struct difference compare_numbers(const struct comparison *c, uint32_t i,
 {
     const struct hw_tensor *t = operand_at(c->args, &op_rows[c->op].operands[i]);
     const struct tolerance tolerance = tolerance_of(c->op, c->args, i, &c->magnitudes);
-    /* Matrix units may multiply what is not in use with zero. */
+    /* Matrix units may multiply unused elements by zero. */
     const bool may_be_nan = c->op == HW_OP_ATTENTION && c->wild;
     struct difference most = { 0 };
     for (int64_t k = 0; k < count; k++) {
@@ -193,7 +193,7 @@ static struct difference compare_integers(const struct hw_tensor *t, const void 
     return (struct difference){ .use = same ? 0 : 1e300 };
 }
 
-/* False if they could not be compared. */
+/* False if the output could not be compared. */
 static bool compare_output(struct comparison *c, uint32_t i, struct difference *difference)
 {
     const struct operand_row *operand = &op_rows[c->op].operands[i];
@@ -279,14 +279,14 @@ static enum hw_status accuse(struct comparison *c, uint32_t i,
     return correct(c);
 }
 
-/* The device has computed the op. */
+/* Compares the results after the device has computed the op. */
 static enum hw_status compare(struct comparison *c)
 {
     const struct op_row *row = &op_rows[c->op];
     struct difference worst = { 0 };
     uint32_t where = 0;
     if (hw_submit(c->judge, c->op, &c->right, row->size) || queue_settle(c->judge))
-        return HW_OK; /* the CPU cannot tell */
+        return HW_OK; /* the CPU cannot compute it */
     for (uint32_t i = 0; i < row->operand_count; i++) {
         const struct hw_tensor *t = operand_at(c->args, &row->operands[i]);
         struct difference here = { 0 };
@@ -312,7 +312,7 @@ static enum hw_status submit_plain(struct hw_queue *queue, uint32_t op, const vo
     return submit_for(op, !always)(queue, op, args, size);
 }
 
-/* Whether there is something to compare: a valid call that computes something on this device. */
+/* Whether the call can be compared: it is valid and computes something on this device. */
 static bool can_compare(struct hw_queue *queue, uint32_t op, const void *args)
 {
     struct check check = { .device = queue->device, .impl = queue->device_impl, .op = op };
@@ -326,7 +326,7 @@ static enum hw_status submit_compared(struct hw_queue *queue, uint32_t op, const
     const uint64_t elsewhere = counts->fallbacks + counts->routed;
     const bool ready = take_inputs(&c);
     enum hw_status status = submit_plain(queue, op, args, op_rows[op].size);
-    /* An error of the work itself is the next wait's. */
+    /* The next wait returns an error of the work itself. */
     if (!status && ready && counts->fallbacks + counts->routed == elsewhere &&
         !queue_settle(queue))
         status = compare(&c);

@@ -6,7 +6,7 @@
 #include "core.h"
 
 /* Sets up comparisons for a queue that is being opened, if the settings ask for them and the queue
- * is not on the device that the others are compared with. */
+ * is not on the CPU device that computes the comparisons. */
 enum hw_status shadow_begin(struct hw_queue *queue);
 void shadow_end(struct hw_queue *queue);
 

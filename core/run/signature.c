@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Checks only where the tensor is: nothing else is known about a packed one. */
+/* Checks only the place of the tensor: nothing else is known about a packed tensor. */
 static enum hw_status check_place(struct hw_queue *queue, const char *name, uint32_t i,
                                   const struct hw_tensor *t, bool writes)
 {

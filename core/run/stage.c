@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stage.c - copies host tensors to a device that cannot access them, and back: directly, or
- * through pinned memory, and always in order with what the queue has yet to do with them. */
+/* stage.c - copies host tensors to a device that cannot access them, and back: directly or through
+ * pinned memory, and always in order with the queue's other work on them. */
 #include "run/stage.h"
 
 #include "base/message.h"
@@ -14,15 +14,15 @@
 
 #include <stdlib.h>
 
-#define GATHER_BYTES                                                                       \
-    (UINT64_C(1) << 20) /* smaller tensors are first gathered in pinned memory */
-#define DIRECT_RUNS 16  /* and so are tensors in more pieces than this */
-#define SHARED_BYTES                                                                       \
-    (UINT64_C(8) << 10) /* so far, a transfer takes longer than reading over the bus */
+/* A tensor of at most GATHER_BYTES bytes, or in more than DIRECT_RUNS pieces, is first gathered in
+ * pinned memory. */
+#define GATHER_BYTES (UINT64_C(1) << 20)
+#define DIRECT_RUNS  16
+/* Up to this size, a transfer takes longer than reading over the bus. */
+#define SHARED_BYTES (UINT64_C(8) << 10)
 
-/* Whether the host tensor is in a buffer's memory, by its address. The queue may be about
- * to write to that buffer or to read it, so only transfers ordered on the queue see the
- * right contents. */
+/* Whether the address of the host tensor is in a buffer's memory. The queue may still have to write
+ * or read that buffer, so only transfers in the queue's order see the right contents. */
 static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *host)
 {
     struct hw_context *context = queue->device->context;
@@ -38,14 +38,14 @@ static bool in_a_buffer(const struct hw_queue *queue, const struct hw_tensor *ho
     return found;
 }
 
-/* The same elements, contiguous, in host memory. `pinned` is the buffer of that memory: a
- * plugin can do more with a buffer than with an address. */
+/* Describes the same elements, contiguous, at `memory`. If that is pinned memory, uses its buffer
+ * `pinned`: plugins handle a buffer better than an address. */
 static struct hw_tensor in_host_memory(const struct hw_tensor *of, void *memory,
                                        struct hw_buffer *pinned)
 {
     struct hw_tensor t = *of;
     uint64_t bytes;
-    make_dense(&t, of, &bytes); /* cannot fail: its bytes have been allocated */
+    make_dense(&t, of, &bytes); /* cannot fail: the memory has been allocated */
     t.buffer = pinned;
     t.data = pinned ? NULL : memory;
     t.offset = 0;
@@ -63,7 +63,7 @@ enum hw_status stage_in(struct hw_queue *queue, uint32_t op, const struct hw_ten
                         const struct hw_tensor *host)
 {
     const uint64_t bytes = dense_bytes(to);
-    /* The tensor must not be used before the queue's pending writes to it. */
+    /* The queue's pending writes to the tensor come first. */
     enum hw_status status = pending_overlaps(queue, host) ? queue_settle(queue) : HW_OK;
     if (status)
         return status;

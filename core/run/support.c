@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* support.c - whether a device can compute an op: asks its plugin, and runs nothing. */
+/* support.c - asks a plugin whether its device can compute an op. Runs nothing. */
 #include "run/support.h"
 
 #include "base/argument.h"
@@ -48,7 +48,7 @@ bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_t
     return must_stage(device, t) || (op != HW_OP_COPY && innermost_strided(t));
 }
 
-/* The same elements, contiguous. */
+/* Describes the same elements, contiguous. */
 enum hw_status dense_like(const struct hw_tensor *t, const char *name,
                           struct hw_tensor *dense, uint64_t *bytes)
 {
@@ -128,7 +128,7 @@ static bool is_transposed(const struct hw_tensor *t)
     return innermost_strided(t) && t->stride[t->rank - 2] == hw_dtype_bytes(t->dtype);
 }
 
-/* A flag of matmul can express a transposed view, which then need not be copied. */
+/* A flag of matmul can express a transposed view, so that it need not be copied. */
 static void use_transpose_flag(struct hw_tensor *t, uint32_t *flag)
 {
     const int inner = t->rank - 1;
@@ -148,7 +148,8 @@ enum hw_status device_computes(struct hw_device *device, uint32_t op, const void
                                 ? (uint32_t)is_transposed(&matmul->a) |
                                       (uint32_t)is_transposed(&matmul->b) << 1
                                 : 0;
-    /* First both operands by a flag, then either one, then none: the others are copied. */
+    /* Tries flags for both operands, then for either one, then for none. An operand without a flag
+     * is copied. */
     for (uint32_t said = turned;; said = (said - 1) & turned) {
         memcpy(as, args, op_rows[op].size);
         if (said & 1)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* support.h - whether a device can compute an op: asks its plugin, and runs nothing. */
+/* support.h - asks a plugin whether its device can compute an op. Runs nothing. */
 #ifndef HW_RUN_SUPPORT_H
 #define HW_RUN_SUPPORT_H
 
 #include "core.h"
 #include "run/ops.h"
 
-/* HW_OK if the device, which is awake, supports this op as it is; HW_UNSUPPORTED with the
- * reason. */
+/* HW_OK if the device supports this op as it is, else HW_UNSUPPORTED with the reason. The device is
+ * awake. */
 enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void *args);
 
-/* HW_OK if the device, which is awake, supports the op once views are copied and host
- * tensors are staged; HW_UNSUPPORTED with the reason. The memory of the operands is not
- * accessed. `as` becomes the same op, in which flags replace those views that then need no
- * copy. */
+/* HW_OK if the device supports the op once views are copied and host tensors are staged, else
+ * HW_UNSUPPORTED with the reason. The device is awake. The memory of the operands is not accessed.
+ * `as` gets the op, with flags instead of transposed views where that saves a copy. */
 enum hw_status device_computes(struct hw_device *device, uint32_t op, const void *args,
                                union any_op *as);
 
@@ -23,7 +22,7 @@ bool innermost_strided(const struct hw_tensor *t);
 /* Whether the operand is in host memory that the device cannot reach. */
 bool must_stage(const struct hw_device *device, const struct hw_tensor *t);
 bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_tensor *t);
-/* The same elements, contiguous. */
+/* Describes the same elements, contiguous. */
 enum hw_status dense_like(const struct hw_tensor *t, const char *name,
                           struct hw_tensor *dense, uint64_t *bytes);
 /* Makes an empty operand contiguous: it needs no copy, and plugins need not handle its

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor.c - constructors and views of tensors. Nothing here accesses the memory that they
- * point to. */
+/* tensor.c - constructors and views of tensors. Nothing here accesses the memory of a tensor. */
 #include "base/argument.h"
 #include "base/message.h"
 #include "run/layout.h"
@@ -36,7 +35,7 @@ static enum hw_status refuse(struct hw_tensor *tensor, enum hw_status status)
     return status;
 }
 
-/* Checks the tensor that `function` made, as the check of an op would. */
+/* Checks the tensor that `function` made, like the check of an op. */
 static enum hw_status made(struct hw_tensor *tensor, const struct hw_tensor *from,
                            const char *function)
 {
@@ -165,7 +164,7 @@ enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor 
     struct hw_tensor t = *of;
     t.extent[axis] = end - begin;
     if (!tensor_empty(
-            &t)) /* an empty view keeps the offset: the new one may be past the end */
+            &t)) /* an empty view keeps its offset: a new one could be past the end */
         t.offset += (uint64_t)(begin / block) * (uint64_t)t.stride[axis];
     return made(tensor, &t, "hw_tensor_slice");
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tolerance.c - by how much two right results of an op may differ.
+/* tolerance.c - the largest difference between two correct results of an op.
  *
- * Conformance allows each element four units, of what rounding may cost there: verify/oracle.h. The
- * oracle adds up the terms of each element for that. Here are upper bounds of these sums instead,
- * from the largest magnitude of each operand, so that whatever conformance accepts is accepted; and
- * twice as much is allowed, because both results may be off. */
+ * Conformance allows each element four units of rounding error: see verify/oracle.h. The oracle
+ * adds up the error of each element from its terms. The bounds here use only the largest magnitude
+ * of each operand, and are never below the oracle's, so this accepts whatever conformance accepts.
+ * They are doubled, because both results may have errors. */
 #include "run/tolerance.h"
 
-#define UNITS 8.0 /* four for each of two results */
+#define UNITS 8.0 /* four for each of the two results */
 
 static double larger(double a, double b)
 {
@@ -19,7 +19,7 @@ static double magnitude(double x)
     return x < 0 ? -x : x;
 }
 
-/* A root, or a little more than that: libm is another library. */
+/* A square root, rounded up. The library does not link libm. */
 static double root(double x)
 {
     double r = x > 1 ? x : 1;
@@ -50,7 +50,7 @@ static bool is_block(int32_t dtype)
 
 /* ---- sums of products ---- */
 
-/* `terms` products of `a` and `b`, operands of the op with these numbers. */
+/* A sum of `terms` products of the operands with the numbers `a` and `b`. */
 static struct tolerance of_products(uint32_t op, const void *args, uint32_t a, uint32_t b,
                                     double terms, const struct magnitudes *m)
 {
@@ -94,7 +94,7 @@ static struct tolerance of_conv2d(const struct hw_conv2d *op, const struct magni
     return t;
 }
 
-/* An error of a score, or of the largest one, multiplies the weight of a value. */
+/* An error in a score, or in the largest score, multiplies the weight of a value. */
 static struct tolerance of_attention(const struct hw_attention *op,
                                      const struct magnitudes *m)
 {
@@ -151,10 +151,11 @@ static struct tolerance of_layernorm(const struct hw_layernorm *op,
                                .drift = cols * (bias + weight) + bias };
 }
 
-/* An exponential loses as many units as its exponent has, up to 128; gelu a unit of x. */
+/* The relative error of an exponential is its argument in units, up to 128; gelu adds a unit of
+ * x. */
 #define EXPONENTS (2 * (1 + 1.702 * 128) + 1)
 
-/* Ops that compute each element from those at its place. */
+/* Ops that compute each element from the elements at the same place. */
 static struct tolerance of_pointwise(enum hw_op op, const void *args,
                                      const struct magnitudes *m)
 {
@@ -235,7 +236,7 @@ static bool finite(double x)
     return x - x == 0;
 }
 
-/* From where on a device may return infinity. */
+/* Above this magnitude, a device may return infinity. */
 static double edge_of(int32_t dtype)
 {
     return 0.99 * (dtype == HW_F16 ? 65504 : 0x1.fep127);
@@ -252,7 +253,7 @@ double tolerance_use(const struct tolerance *t, int32_t dtype, double got, doubl
         const bool near = magnitude(got) > edge && magnitude(want) > edge;
         return near && (got > 0) == (want > 0) ? 0 : far;
     }
-    /* Devices may flush numbers below the normal ones to zero. */
+    /* Devices may flush denormal numbers to zero. */
     const double least = dtype == HW_F16 ? 0x1p-24 : 0x1p-119;
     const double size = magnitude(want), away = magnitude(got - want) - least;
     const double allowed = UNITS * (t->stored * (size + t->noise) +

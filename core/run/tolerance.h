@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tolerance.h - by how much two right results of an op may differ. */
+/* tolerance.h - the largest difference between two correct results of an op. */
 #ifndef HW_RUN_TOLERANCE_H
 #define HW_RUN_TOLERANCE_H
 
@@ -7,11 +7,11 @@
 
 #include <hw/plugin.h>
 
-/* What the largest finite magnitude of each operand says about the errors of an op. Let u(T) be
- * half the distance from 1 to the next number of dtype T. An output element w may then be off by
- * stored * (|w| + noise) + u(f32) * (share * |w| + drift) + codes. */
+/* A bound for the errors of an op, from the largest finite magnitude of each operand. Let u(T) be
+ * half the distance from 1 to the next number of dtype T. The error of an output element w is at
+ * most stored * (|w| + noise) + u(f32) * (share * |w| + drift) + codes. */
 struct tolerance {
-    double stored; /* u of the output's dtype, or of what may compute it */
+    double stored; /* u of the output's dtype, or of a less precise unit that computes it */
     double noise, share, drift, codes;
     bool exact;
 };
@@ -22,10 +22,10 @@ struct magnitudes {
     enum hw_precision precision;
 };
 
-/* For the results of operand `output`, a tensor of floats. */
+/* The tolerance for operand `output`, a tensor of floats. */
 struct tolerance tolerance_of(uint32_t op, const void *args, uint32_t output,
                               const struct magnitudes *magnitudes);
-/* How far above what is allowed the difference is, as a multiple: 1 and less is right. */
+/* The difference as a multiple of the tolerance: at most 1 is correct. */
 double tolerance_use(const struct tolerance *tolerance, int32_t dtype, double got,
                      double want);
 

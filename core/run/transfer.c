@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer.c - moves bytes between two tensors: rows that are contiguous in both, at
- * regular distances, moved by the host, or by the plugin in the queue's order. Copies
- * between devices are in copy.c. */
+/* transfer.c - moves bytes between two tensors, as rows that are contiguous in both and lie at
+ * regular distances. The host moves them, or the plugin in the queue's order. Copies between
+ * devices are in copy.c. */
 #include "run/transfer.h"
 
 #include "base/message.h"
@@ -24,12 +24,12 @@ static int64_t steps(const struct hw_tensor *t, int axis)
                                : t->extent[axis];
 }
 
-/* An axis with stride 0 in both tensors is walked once. */
+/* Walks an axis with stride 0 in both tensors only once. */
 static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     struct walk w = { 0 };
     if (tensor_empty(a))
-        return w; /* its strides do not matter */
+        return w; /* an empty tensor: strides do not matter */
     w.run = (uint64_t)hw_dtype_bytes(a->dtype);
     for (int i = a->rank - 1; i >= 0; i--) {
         const int64_t n = steps(a, i), sa = a->stride[i], sb = b->stride[i];

@@ -5,16 +5,16 @@
 
 #include "core.h"
 
-/* How many of the plugin's transfers it takes to move a tensor to another of the same
+/* The number of the plugin's transfers that moving one tensor to another takes. Both have the same
  * extents and dtype. */
 uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b);
-/* Copies between host addresses, at once and bit for bit. */
+/* Copies between host addresses, immediately and bit for bit. */
 void host_move(const struct hw_tensor *dst, const struct hw_tensor *src);
 /* Copies in the queue's order, by the plugin's transfers, between host memory and buffers
  * of this plugin. */
 enum hw_status queue_move(struct hw_queue *queue, const struct hw_tensor *dst,
                           const struct hw_tensor *src);
-/* The tensor by its host address; false if the host cannot access it. */
+/* Describes the tensor by its host address; false if the host cannot access it. */
 bool host_view(const struct hw_tensor *tensor, struct hw_tensor *view);
 
 #endif

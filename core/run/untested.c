@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* untested.c - an op that the admission test left out is tested when a device is about to be given
- * it for the first time. The thread that comes first has it tested; others that need the same wait
- * for it, all others go on.
+/* untested.c - tests an op that the admission test skipped when a device is about to get it for the
+ * first time. The first thread starts the test; other threads that need the same op wait for it.
+ * All other threads go on.
  *
- * The cases of the test are of some dtypes only. A call on operands of others takes what is known
- * of the nearest form: the same dtypes, but for operands that are absent here or there. Packed
- * operands, which other kernels read, are in no case: nobody waits for a test of what it does not
- * use. */
+ * The cases of the test have only some combinations of dtypes. A call with another combination uses
+ * the result of the nearest form: the same dtypes, except for operands that only one of the two
+ * has. No case has packed operands, which use other kernels, so a call with them waits for no
+ * test. */
 #include "run/untested.h"
 
 #include <stdlib.h>
@@ -16,15 +16,15 @@ enum state { SETTLED, LEFT_OUT, UNDER_TEST };
 
 struct untested_form {
     struct op_form form;
-    uint32_t cases;         /* that were left out */
+    uint32_t cases;         /* how many cases were skipped */
     _Atomic uint32_t state; /* enum state; changes under the context's lock */
 };
 
 struct untested {
-    struct untested *older; /* which another thread may be reading */
+    struct untested *older; /* the list before it, which another thread may be reading */
     struct tested tested;
-    pthread_cond_t settled; /* one of them is: with the context's lock */
-    uint32_t count, open;   /* in all; not SETTLED */
+    pthread_cond_t settled; /* a form was settled; used with the context's lock */
+    uint32_t count, open;   /* how many forms; how many of them are not SETTLED */
     struct untested_form list[];
 };
 
@@ -77,7 +77,8 @@ const struct tested *tested_since(const struct hw_device *device)
 
 enum { OTHER = MAX_OPERANDS + 1 };
 
-/* How many operands are absent either here or there; OTHER if dtypes differ, or one is packed. */
+/* How many operands only the form or only the call has; OTHER if dtypes differ or an operand is
+ * packed. */
 static uint32_t distance(const struct op_form *form, uint32_t op, const void *args)
 {
     uint32_t differ = 0;
@@ -113,7 +114,7 @@ static struct untested_form *nearest(struct untested *untested, uint32_t op,
 
 /* ---- testing ---- */
 
-/* The caller holds the context's lock, which is let go of meanwhile. */
+/* The caller holds the context's lock, which is released during the test. */
 static void test(struct hw_device *device, struct untested_form *one)
 {
     struct untested *untested = device->untested;

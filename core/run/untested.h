@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* untested.h - ops that the admission test left out because time ran out. Each is tested before
- * its device is first given it. */
+/* untested.h - ops that the admission test skipped because time ran out. Each is tested before its
+ * device gets it for the first time. */
 #ifndef HW_RUN_UNTESTED_H
 #define HW_RUN_UNTESTED_H
 
@@ -8,27 +8,27 @@
 #include "run/demotion.h"
 #include "run/ops.h"
 
-/* What has been found out about such ops of a device since it was listed. */
+/* The results for such ops of a device since the device was listed. */
 struct tested {
-    _Atomic uint32_t tested, settled; /* cases: computed; not left out any more */
-    _Atomic uint32_t withdrawn;       /* ops */
+    _Atomic uint32_t tested, settled; /* cases: computed; no longer untested */
+    _Atomic uint32_t withdrawn;       /* ops that were withdrawn */
     _Atomic uint64_t microseconds;
-    uint32_t forms;    /* that were left out */
-    atomic_bool begun; /* the log has said that they are being tested, */
-    atomic_bool told;  /* or why some cannot be */
+    uint32_t forms;    /* how many forms were skipped */
+    atomic_bool begun; /* the log has said that ops are being tested */
+    atomic_bool told;  /* the log has said why some cannot be tested */
 };
-/* Of the device; NULL: none was left out. */
+/* The results for the device; NULL: no op was skipped. */
 const struct tested *tested_since(const struct hw_device *device);
 
-/* Lists what the admission test left out on a device that nobody uses yet, in place of what is
- * listed: of each of its forms, so many cases. False if out of memory. */
+/* Replaces the list of skipped forms on a device that is not in use yet: left[i] cases of forms[i]
+ * were skipped. False if out of memory. */
 bool untested_list(struct hw_device *device, const struct op_form *forms,
                    const uint8_t *left, uint32_t count);
 void untested_free(struct hw_device *device);
 
-/* HW_UNSUPPORTED, with the reason, if other devices compute the op; before that, it is tested if
- * the admission test left it out. For those who are about to give it to the device: questions use
- * check_demotion(). Called with no lock held. */
+/* HW_UNSUPPORTED, with the reason, if other devices must compute the op. If the op is untested, it
+ * is tested first. Call this before the device gets an op; queries use check_demotion() instead.
+ * Called with no lock held. */
 enum hw_status admit_slowly(struct hw_device *device, uint32_t op, const void *args);
 
 static inline enum hw_status admit(struct hw_device *device, uint32_t op, const void *args)

@@ -8,9 +8,8 @@
 
 struct late {
     const struct wire *wire;
-    uint32_t seconds,
-        closing;     /* the longest time of a call, and of one that closes; 0: any */
-    uint64_t period; /* microseconds between two looks */
+    uint32_t seconds, closing; /* for a call, and for one that closes; 0: no limit */
+    uint64_t period;           /* microseconds between two looks */
     uint64_t looked;
     struct {
         uint32_t head;
