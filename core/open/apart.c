@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* apart.c - a plugin in a process of its own: starts hw-worker, and makes a table from what it says
- * about the plugin. Nothing that it says is used before it is checked: the devices by the verdict's
- * reader, the rest like the table of any plugin (load.c). */
+/* apart.c - a plugin in a process of its own: starts hw-worker, and makes a table from its report
+ * about the plugin. Everything in the report is checked before it is used: the devices by the
+ * reader of verdicts, the rest like the table of any plugin (load.c). */
 #define _POSIX_C_SOURCE 200809L
 #include "open/apart.h"
 
@@ -26,7 +26,7 @@ static bool take_devices(struct worker *worker, const struct verdict *verdict)
     return true;
 }
 
-/* Copies, which do not change any more. */
+/* Takes copies, which the worker cannot change any more. */
 static void take_words(struct worker *worker, const struct verdict *verdict,
                        struct hw_plugin *table)
 {
@@ -46,7 +46,7 @@ static void take_words(struct worker *worker, const struct verdict *verdict,
     }
 }
 
-/* Of a plugin that was not tried before: else it is known from there. */
+/* Needed for a plugin that was not tried before: the list is not in a verdict yet. */
 static void take_left_out(struct candidate *candidate, struct verdict *verdict)
 {
     left_out_free(candidate->left_out, candidate->left_out_count);
@@ -60,7 +60,7 @@ bool apart_start(struct plugin *plugin, struct hw_plugin *table)
 {
     struct candidate *candidate = plugin->binding;
     struct kept kept = { .file = -1 };
-    apart_free(plugin); /* of an earlier start */
+    apart_free(plugin); /* frees the worker of an earlier start */
     struct worker *worker = worker_create(plugin, &kept.file);
     if (!worker)
         return stop(candidate, REASON_NO_MEMORY,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* apart.h - the stage bind of a plugin that HW_WORKER names: it is loaded in a process of its own,
- * by the program hw-worker (tools/worker). */
+/* apart.h - the stage bind of a plugin that HW_WORKER names: the program hw-worker (tools/worker)
+ * loads the plugin in a process of its own. */
 #ifndef HW_OPEN_APART_H
 #define HW_OPEN_APART_H
 
@@ -9,14 +9,14 @@
 
 /* Whether HW_WORKER names this backend (open/select.c). */
 bool is_apart(const struct hw_context *context, const char *name);
-/* Starts the process, in which the plugin is loaded and started, and fills the table, whose size
- * is set, as the plugin's entry would. Otherwise stops the candidate. */
+/* Starts the worker process, which loads and starts the plugin. Fills the table like the plugin's
+ * entry; table->size is set already. On an error, stops the candidate and returns false. */
 bool apart_start(struct plugin *plugin, struct hw_plugin *table);
-/* "worker": its process and state; null if the plugin is not apart, or NULL. */
+/* Writes "worker": the process and its state; null if the plugin is NULL or not apart. */
 void apart_explain(struct json *json, const struct plugin *plugin);
 /* Ends the process, if there is one. */
 void apart_end(struct plugin *plugin);
-/* Frees what is left of it, which the table points to. */
+/* Frees the worker, which the table points to. */
 void apart_free(struct plugin *plugin);
 
 #endif

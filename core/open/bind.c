@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bind.c - the stage bind of a plugin whose devices are known from a verdict: it is loaded and
- * started when one of them is first used, by the thread that does so. */
+/* bind.c - the stage bind of a plugin whose devices are known from a verdict. The first thread that
+ * uses one of the devices loads and starts the plugin. */
 #define _POSIX_C_SOURCE 200809L
 #include "core.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plugin stays as it was, so that the next use tries again. */
+/* Reports the failure but leaves the plugin unbound, so that the next use tries again. */
 static enum hw_status put_off(struct candidate *again)
 {
     const enum hw_status status = fail(

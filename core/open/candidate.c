@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* candidate.c - how far a candidate came, and why it stopped. */
+/* candidate.c - the stage that a candidate has reached, and why it stopped. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/candidate.h"
 

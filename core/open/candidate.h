@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* candidate.h - a file that may be a plugin: how far it came, and why it stopped. */
+/* candidate.h - a file that may be a plugin: the stage that it has reached, and why it stopped. */
 #ifndef HW_OPEN_CANDIDATE_H
 #define HW_OPEN_CANDIDATE_H
 
@@ -44,18 +44,19 @@ const char *stage_name(enum stage stage);
 /* Finds a reason by its code; "" is REASON_NONE. False if there is none. */
 bool reason_named(const char *code, enum reason *reason);
 
-/* What hw_rescan() found of the file of a plugin that is in use, which is not looked into again. */
+/* Whether the file of a plugin that is in use has changed, by hw_rescan(). Such a plugin is carried
+ * over from the older catalog, and its file is not examined again. */
 enum carried { NOT_CARRIED, CARRIED_SAME, CARRIED_CHANGED, CARRIED_GONE };
 
 #define LOADED_MAX 16 /* more than a plugin needs */
 
-/* A device that a plugin found and does not show, and why. */
+/* A device that a plugin found but hides, and why. */
 struct left_out {
     char *name, *why;
 };
-enum { LEFT_OUT_MAX = 64 }; /* of a plugin; the log has more */
+enum { LEFT_OUT_MAX = 64 }; /* per plugin; only the log has more */
 
-/* Adds to a list. Without memory, or if it is full, there is none. */
+/* Adds to a list. Does nothing if the list is full or memory runs out. */
 void left_out_add(struct left_out **list, uint32_t *count, const char *name,
                   const char *why);
 void left_out_free(struct left_out *list, uint32_t count);
@@ -63,41 +64,40 @@ void left_out_free(struct left_out *list, uint32_t count);
 /* A file that may be a plugin. */
 struct candidate {
     struct candidate *next;
-    struct catalog *found; /* what it is a part of */
+    struct catalog *found; /* the catalog that it belongs to */
     char *path;            /* as it was found */
     char *real;            /* absolute and without links; set by the stage trust */
     char *file;            /* the last part of path */
     char name[NAME_SIZE];  /* of the backend, by the file's name or the manifest */
     bool explicit_file;    /* named by the settings, not found in a directory */
     int fd;                /* open from trust to bind; -1 otherwise */
-    dev_t device;          /* these as it was found, or looked at again */
+    dev_t device;          /* this and the next three: set by candidate_look() */
     ino_t inode;
     off_t size;
     struct timespec written;
-    struct object *object;     /* what the file contains; set from preflight to bind */
+    struct object *object;     /* the contents of the file; set from preflight to bind */
     struct manifest *manifest; /* NULL until preflight has read it */
-    char *key; /* open/key.h: what a verdict on it depends on; NULL: it cannot be kept */
-    char *loaded[LOADED_MAX]; /* paths of libraries that it needs and the process has */
+    char *key;                 /* open/key.h; NULL: its verdict cannot be kept */
+    char *loaded[LOADED_MAX];  /* paths of needed libraries that the process has loaded */
     uint32_t loaded_count;
-    bool locked;      /* plugins.lock of its directory lists it with this content */
-    bool later;       /* memory or descriptors ran out: what failed may go well next time */
-    bool passed;      /* it got through the stages up to preflight */
-    enum stage stage; /* the last stage that it reached */
+    bool locked;        /* plugins.lock of its directory lists it with this content */
+    bool later;         /* memory or descriptors ran out, so a retry may succeed */
+    bool passed;        /* it passed the stages up to preflight */
+    enum stage stage;   /* the last stage that it reached */
     enum reason reason; /* why it stopped; REASON_NONE if it did not */
-    char *message;      /* NULL: that of the reason; see message_of() */
-    char *remedy;       /* NULL: that of the reason; see remedy_of() */
+    char *message;      /* NULL: the sentence of the reason; see message_of() */
+    char *remedy;       /* NULL: the remedy of the reason; see remedy_of() */
     uint64_t microseconds[STAGE_COUNT];
-    struct verdict
-        *verdict;  /* verdict.h: what the probe in another process found; or NULL */
-    bool recalled; /* the verdict is one that was kept: see recall.h */
-    struct left_out *left_out; /* by the plugin, when it was started here */
+    struct verdict *verdict;   /* verdict.h: the result of the probe process; or NULL */
+    bool recalled;             /* the verdict is from the cache: see recall.h */
+    struct left_out *left_out; /* devices that the plugin hid when it was started here */
     uint32_t left_out_count;
-    int64_t tried;         /* when the probe was, in seconds since 1970; 0: not yet */
-    int64_t retry;         /* when the next one is due; 0: when something changes */
+    int64_t tried;         /* time of the probe, in seconds since 1970; 0: not yet */
+    int64_t retry;         /* when the next probe is due; 0: when something changes */
     int turn;              /* the lock of the process that tries it: turn.h; or -1 */
-    int hold;              /* that of the thread that binds it; or -1 */
-    struct plugin *plugin; /* once it has devices, or is being loaded */
-    enum carried carried;  /* its plugin was found before, and is in use */
+    int hold;              /* the lock of the thread that binds it; or -1 */
+    struct plugin *plugin; /* set if it has devices or is being loaded */
+    enum carried carried;  /* set if its plugin is in use since an older catalog */
 };
 
 /* Stops the candidate. `format` says what is wrong; NULL uses the sentence of the reason.
@@ -114,21 +114,21 @@ void set_remedy(struct candidate *candidate, const char *format, ...)
 const char *message_of(const struct candidate *candidate);
 const char *remedy_of(const struct candidate *candidate);
 
-/* Whether a defect of the plugin's code ended the process that it was tried in; and whether the
- * process did not come to an end in time. */
+/* Whether a defect of the plugin's code ended the process in which it was tried; and whether that
+ * process did not end in time. */
 bool is_crash(enum reason reason);
 bool is_hang(enum reason reason);
 
-/* Whether the reason is worth a warning: something is wrong with the file itself. It is not
- * if the settings exclude the plugin, or if its vendor's library or device is missing. */
+/* Whether the reason is worth a warning because the file itself is at fault. That is not so if the
+ * settings exclude the plugin, or if its vendor's library or device is missing. */
 bool is_broken(const struct candidate *candidate);
 
-/* Notes which file it is at this moment; and whether it is the same one as another is. */
+/* candidate_look() notes the identity of the file at this moment; candidate_same() compares two. */
 void candidate_look(struct candidate *candidate);
 bool candidate_same(const struct candidate *a, const struct candidate *b);
 
-/* The same file, to be looked at again: what was found out about it before stays as it is, because
- * other threads read that. NULL if memory runs out. */
+/* Makes a new candidate for the same file. The old one does not change, because other threads read
+ * it. NULL if memory runs out. */
 struct candidate *candidate_again(const struct candidate *listed);
 
 /* The candidate must be in no list. */

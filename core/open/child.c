@@ -241,7 +241,7 @@ static void finish(struct jobs *jobs, size_t index, bool late)
         process_hang_up(&job->process);
     if (!kept && !process_end(&job->process, late ? 0 : FAREWELL))
         log_line(&jobs->context->log, HW_LOG_WARN,
-                 "%s: the process that tries it does not end, even killed",
+                 "%s: the process that tries it was killed, but does not end",
                  job->candidate->path);
     free(job->reply);
     job->candidate->microseconds[STAGE_PROBE] += microseconds_now() - job->start;

@@ -99,8 +99,8 @@ static bool omp_threads(const struct settings *settings, char text[16])
     return true;
 }
 
-/* "$<variable>/<rest>", else "~/<folder>/<rest>", as the XDG Base Directory Specification
- * has it; NULL if neither variable is an absolute path. */
+/* "$<variable>/<rest>", else "~/<folder>/<rest>", as in the XDG Base Directory Specification;
+ * NULL if neither variable is an absolute path. */
 static char *user_path(const struct settings *settings, const char *variable,
                        const char *folder, const char *rest)
 {
@@ -192,8 +192,8 @@ static enum hw_status read_file(struct settings *settings, const struct hw_optio
     return config_load(file, value->text, trust_wanted(settings, options));
 }
 
-/* Warns about variables HW_* that are not settings: they are probably typing errors.
- * HW_TEST_* and HW_CI_* belong to the tests. */
+/* Warns about variables HW_* that are not settings: they are probably typing errors. HW_TEST_* and
+ * HW_CI_* belong to the tests. */
 static void warn_unknown(struct settings *settings)
 {
     extern char **environ;
@@ -218,8 +218,8 @@ static void warn_unknown(struct settings *settings)
     }
 }
 
-/* Parses all values. With `anyway`, the default replaces an invalid one. Returns the last
- * error, which the message is about. */
+/* Parses all values. With `anyway`, the default replaces an invalid value. Returns the last error,
+ * with its message. */
 static enum hw_status apply_all(struct settings *settings, const struct hw_options *options,
                                 const struct file_values *file, bool anyway)
 {

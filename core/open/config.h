@@ -10,8 +10,8 @@
 extern const char *const setting_fields[SETTING_COUNT];
 extern const char *const setting_variables[SETTING_COUNT];
 
-/* Reads all sources, once. The message of HW_INVALID has the source, the value and what is
- * accepted. With `anyway`, the default replaces an invalid value, and the rest is read
+/* Reads all sources, once. The message of HW_INVALID has the source, the value and the accepted
+ * values. With `anyway`, the default replaces an invalid value, and the other settings are read
  * nevertheless. */
 enum hw_status config_read(struct settings *settings, const struct hw_options *options,
                            bool anyway);

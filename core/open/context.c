@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* context.c - opens a context: takes every candidate through the ladder, and selects
- * devices. And closes it. */
+/* context.c - opens a context, which takes every candidate through the ladder and selects devices;
+ * and closes it. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/context.h"
 
@@ -35,7 +35,7 @@ static enum hw_status tolerate(struct hw_context *context, char **error,
     return HW_OK;
 }
 
-/* Ops that lie are computed by devices behind their own: the judge must be behind all. */
+/* With HW_SHADOW, rejected ops fall back to later devices, so the judge must be the last device. */
 static enum hw_status check_order(struct hw_context *context)
 {
     const struct catalog *found = catalog_of(context);
@@ -44,8 +44,8 @@ static enum hw_status check_order(struct hw_context *context)
         return HW_OK;
     context->settings.shadow = 0;
     return fail(HW_NO_DEVICE,
-                "HW_SHADOW compares results with those of %s, which would compute the ops "
-                "that are wrong, but only those of devices before it, and %s is behind it: "
+                "HW_SHADOW requires %s to be the last device, because it computes ops that "
+                "are wrong on the devices before it, but %s is behind it: "
                 "move cpu to the end of HW_BACKENDS, or unset HW_SHADOW",
                 context->judge->name, last->name);
 }
@@ -146,7 +146,7 @@ static struct hw_context *create_context(const struct hw_options *options)
 
 static void close_all_work(struct hw_context *context)
 {
-    /* Queues first: their pending work uses all the others. */
+    /* Queues first: their pending work uses all other objects. */
     while (context->queues)
         hw_queue_close(context->queues);
     while (context->graphs)
@@ -165,8 +165,8 @@ void hw_close(struct hw_context *context)
     /* A forked child must not touch what a driver created. The memory is not freed. */
     if (!context || forked(context->generation))
         return;
-    const struct saved_message saved =
-        message_save(); /* hw_open() may have failed with it */
+    /* It may be the message of a failed hw_open(). */
+    const struct saved_message saved = message_save();
     close_all_work(context);
     catalog_free_all(atomic_load(&context->found));
     selection_free(context);
@@ -180,8 +180,8 @@ void hw_close(struct hw_context *context)
     message_restore(&saved);
 }
 
-/* The generation of the process in which this thread opens plugins: a child that is forked
- * meanwhile does not. */
+/* The generation of the process in which this thread opens plugins. A child that is forked
+ * meanwhile has another one, and opens none. */
 static _Thread_local uint32_t opening = NO_GENERATION;
 
 uint32_t context_opening(uint32_t generation)

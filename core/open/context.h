@@ -5,9 +5,9 @@
 
 #include "core.h"
 
-/* Says that from here on this thread opens plugins, in the process of this generation, which is of
- * base/fork.h: hw_open() and hw_rescan() then refuse to be called. NO_GENERATION: not any more.
- * Returns what was said before. */
+/* Marks this thread as opening plugins, in the process of this generation (base/fork.h): hw_open()
+ * and hw_rescan() then return HW_INVALID. NO_GENERATION removes the mark. Returns the earlier
+ * mark. */
 uint32_t context_opening(uint32_t generation);
 bool context_is_opening(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* defaults.c - functions for the slots that a plugin leaves empty: they return
- * HW_UNSUPPORTED and say what is missing. */
+/* defaults.c - functions for the slots that a plugin leaves empty: they return HW_UNSUPPORTED and
+ * name the missing slot. */
 #include "open/defaults.h"
 
 #include "base/message.h"
@@ -59,8 +59,8 @@ static int32_t missing_event_elapsed(void *start, void *end, double *ms)
     return missing("event times");
 }
 
-/* Without this slot, only submitting an op shows whether it is supported: the op then
- * returns HW_UNSUPPORTED before it touches anything. */
+/* Returns HW_OK: without this slot, only submitting an op shows whether it is supported. An
+ * unsupported op returns HW_UNSUPPORTED before it touches anything. */
 static int32_t missing_supports(void *device, uint32_t op, const void *args, char *why,
                                 size_t why_size, uint64_t *scratch)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c - the report: all that a context knows, as JSON. docs/explain.md has the
- * schema. */
+/* explain.c - the report about a context, as JSON. docs/explain.md has the schema. */
 #include "base/fork.h"
 #include "base/json.h"
 #include "open/apart.h"
@@ -50,7 +49,7 @@ static void put_directories(struct json *json, const struct catalog *found)
     json_close(json, ']');
 }
 
-/* Displays and accelerators: the classes 03, 12 and 0b40 of PCI. */
+/* Whether the device is a display or an accelerator: class 03, 12 or 0b40 of PCI. */
 static bool may_compute(const struct pci_device *device)
 {
     const uint32_t base = device->class_code >> 16;
@@ -117,7 +116,7 @@ static void put_manifest(struct json *json, const struct manifest *manifest)
     json_close(json, '}');
 }
 
-/* The candidate as it was looked at last. */
+/* The latest candidate for the same file. */
 static const struct candidate *latest(const struct candidate *c)
 {
     const struct candidate *outcome = c->plugin ? atomic_load(&c->plugin->outcome) : NULL;
@@ -134,8 +133,8 @@ static const char *candidate_state(const struct catalog *found, const struct can
     return "available";
 }
 
-/* The title for display. It is the name in capitals if the manifest has none or was not
- * read. */
+/* Writes the title for display. Without one in the manifest, or without a manifest, it is the name
+ * in capitals. */
 static void put_title(struct json *json, const struct candidate *c)
 {
     char capitals[NAME_SIZE];
@@ -147,7 +146,7 @@ static void put_title(struct json *json, const struct candidate *c)
     json_string(json, "title", given ? c->manifest->title : capitals);
 }
 
-/* What a plugin that is not bound told where it was tried. */
+/* Whether the plugin has the op; the verdict says so for a plugin that is not bound. */
 static bool has_op(const struct plugin *plugin, uint32_t op)
 {
     return plugin_is_bound(plugin) ? plugin_has(plugin, op)
@@ -180,7 +179,7 @@ static void put_time(struct json *json, const char *key, int64_t time)
         json_string(json, key, NULL);
 }
 
-/* Of the admission test; null if there was none. */
+/* Writes the result of the admission test; null if there was none. */
 static void put_admission(struct json *json, const struct verdict *verdict,
                           const struct plugin *plugin)
 {
@@ -205,7 +204,7 @@ static void put_admission(struct json *json, const struct verdict *verdict,
     json_close(json, '}');
 }
 
-/* Devices that the plugin found and does not show: where it was tried, or here. */
+/* Writes the devices that the plugin hides: in the process that tried it, or in this one. */
 static void put_left_out(struct json *json, const struct candidate *c)
 {
     const struct verdict *verdict = c->verdict;
@@ -221,7 +220,7 @@ static void put_left_out(struct json *json, const struct candidate *c)
     json_close(json, ']');
 }
 
-/* Of the file of a plugin that was in use when hw_rescan() looked; null: it was looked into. */
+/* Writes whether the file of a plugin in use has changed; null if the file was examined. */
 static void put_carried(struct json *json, enum carried carried)
 {
     static const char *const names[] = {
@@ -230,7 +229,8 @@ static void put_carried(struct json *json, enum carried carried)
     json_string(json, "kept", carried ? names[carried] : NULL);
 }
 
-/* Of a plugin that was in use when hw_rescan() looked, all but "kept" is as it was found first. */
+/* Writes a candidate. For a plugin that was in use at hw_rescan(), only "kept" is from then; the
+ * rest is from when the plugin was found. */
 static void put_candidate(struct json *json, const struct catalog *found,
                           const struct candidate *listed)
 {
@@ -285,7 +285,7 @@ static void put_features(struct json *json, uint64_t features)
     json_close(json, ']');
 }
 
-/* `why` it is not selected. */
+/* Writes a device. `why`: why it is not selected. */
 static void put_device(struct json *json, struct hw_device *device, bool selected,
                        const char *why)
 {

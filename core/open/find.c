@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* find.c - finds one of the selected devices, by its name or by a vendor's handle. */
+/* find.c - finds a selected device by its name or by a vendor's handle. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/argument.h"
 #include "base/fork.h"
@@ -41,7 +41,7 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
 
 /* ---- by handle ---- */
 
-/* The device `index` of a plugin, if it is one of the context's. */
+/* Finds device `index` of a plugin among the selected devices. */
 static enum hw_status import_device(const struct catalog *found,
                                     const struct plugin *plugin, int32_t index,
                                     struct hw_device **device)
@@ -57,7 +57,8 @@ static enum hw_status import_device(const struct catalog *found,
                           (int)index, plugin->table.name);
 }
 
-/* "mine.device" is a kind of the plugin mine, and of its variants, such as mine_two. */
+/* Whether the kind belongs to the plugin: "mine.device" belongs to the plugin mine, and to variants
+ * such as mine_two. */
 static bool names_plugin(const char *kind, const struct plugin *plugin)
 {
     const size_t length = strcspn(kind, ".");
@@ -94,7 +95,7 @@ enum hw_status hw_device_import(struct hw_context *context, const char *kind, vo
             continue;
         status = answer ? fail_in(plugin_failed(answer), "hw_device_import: ")
                         : import_device(found, plugin, index, device);
-        if (status != HW_NO_DEVICE) /* another module of the vendor may show it */
+        if (status != HW_NO_DEVICE) /* else another plugin may have the device */
             return status;
     }
     return status != HW_UNSUPPORTED

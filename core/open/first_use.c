@@ -33,7 +33,7 @@ static void say_testing(const struct hw_device *device, struct tested *sum)
             &device->context->log, HW_LOG_WARN,
             "testing ops of %s before their first use, which may take a while: each of "
             "%u kinds of calls, once. HW_PROBE=full HW_PRECISION=%s hw status tests "
-            "them all ahead",
+            "all of them in advance",
             device->name, (unsigned)sum->forms, precision_of(device));
 }
 
@@ -71,7 +71,7 @@ static bool is_about(struct candidate *candidate, uint32_t index)
     const char *fact = registry_differs(candidate->plugin, found, index);
     if (fact)
         return stop(candidate, REASON_OTHER_DEVICES,
-                    "the %s of its device %u is another than at the start", fact,
+                    "the %s of its device %u has changed since the start", fact,
                     (unsigned)index);
     if (found->devices[index].fault)
         return stop(candidate, REASON_DEVICE_FAILED, "%s", found->devices[index].fault);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inventory.c - the hardware that the system lists, read without any vendor's library and
- * without waking a device: Linux keeps the numbers of PCI devices in memory and shows them in
- * the file uevent, while a look at a device's config space would wake it. */
+ * without waking a device. Linux keeps the numbers of PCI devices in memory and shows them in the
+ * file uevent. Reading a device's config space would wake the device. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/inventory.h"
 
@@ -113,7 +113,7 @@ bool inventory_holds(const struct inventory *inventory, const char *root, const 
     if (manifest_pci_rule(rule, &vendor, &device))
         return has_pci(inventory, vendor, device);
     if (strncmp(rule, "node:", 5) != 0)
-        return true; /* of a later version */
+        return true; /* rules of a later version hold */
     char *path = text_format("%s%s", root, rule + 5);
     const bool there = path && (stat(path, &info) == 0 || errno == EACCES);
     free(path);

@@ -12,7 +12,7 @@ struct pci_device {
     char slot[16];       /* "0000:17:00.0" */
     uint32_t class_code; /* three bytes: 0x030200 is a 3D controller */
     uint16_t vendor, device;
-    char driver[32]; /* of the kernel; "" if none is bound */
+    char driver[32]; /* the kernel's driver; "" if none is bound */
 };
 
 struct inventory {
@@ -21,13 +21,13 @@ struct inventory {
     size_t pci_count;
 };
 
-/* Reads what the system lists below `root`, which is "" but in tests. What cannot be read is
- * left out. False if memory runs out. */
+/* Reads the devices that the system lists below `root`, which is "" except in tests. Leaves out
+ * devices that cannot be read. False if memory runs out. */
 bool inventory_read(struct inventory *inventory, const char *root);
 void inventory_free(struct inventory *inventory);
 
-/* Whether a rule `match` of a manifest holds; see hw/plugin.h. It holds if nothing is known
- * to decide it by. */
+/* Whether a rule `match` of a manifest holds; see hw/plugin.h. A rule that cannot be decided
+ * holds. */
 bool inventory_holds(const struct inventory *inventory, const char *root, const char *rule);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* key.c - all that the verdict on a plugin depends on, as lines of text. */
+/* key.c - the key of a verdict: everything that it depends on, as lines of text. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/key.h"
 
@@ -17,12 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTENT_BYTES 4096 /* of a driver's file; a larger one is known by its dates */
-#define CONTENT_FILES 64   /* of a driver's directory */
+#define CONTENT_BYTES 4096 /* of a driver's file; for a larger file, its dates count */
+#define CONTENT_FILES 64   /* in a driver's directory */
 #define LIBRARY_CACHE "/etc/ld.so.cache"
 
-/* Adds a line. A key that memory ran out for is NULL and stays so: without a key nothing is
- * kept. */
+/* Adds a line. If memory runs out, the key becomes NULL and stays so: without a key, the verdict is
+ * not kept. */
 __attribute__((format(printf, 2, 3))) static void add(char **key, const char *format, ...)
 {
     char line[8192];
@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void add(char **key, const char *fo
 
 /* ---- files ---- */
 
-/* What changes if a file is replaced or written to. */
+/* These members change if a file is replaced or written to. */
 struct identity {
     char text[160];
 };
@@ -86,10 +86,10 @@ void key_add_library(struct candidate *candidate, const char *name, const char *
         add(&candidate->key, "library %s %s", identity_at(path).text, name);
 }
 
-/* ---- what the manifest says about the driver ---- */
+/* ---- files of the driver, from the manifest ---- */
 
-/* A small file by its contents: the dates of files that a kernel makes up mean nothing. A
- * larger one by its dates. A device by who may use it; it is not opened, which could wake
+/* Hashes the contents of a small file, because a kernel's virtual files have meaningless dates; the
+ * dates of a larger file; the permissions of a device, which is not opened because that could wake
  * it. */
 static uint64_t hash_file(const char *path, const struct stat *file)
 {
@@ -109,7 +109,7 @@ static uint64_t hash_file(const char *path, const struct stat *file)
                      : hash_add(HASH_START, content, (size_t)bytes);
 }
 
-/* The order in which a directory lists its files does not matter. */
+/* Hashes the files of a directory, whatever their order. */
 static uint64_t hash_directory(const char *path)
 {
     uint64_t sum = 0;
@@ -144,7 +144,7 @@ static void add_driver(char **key, const char *path)
 
 /* ---- the environment ---- */
 
-/* "NAME=value" is the variable "NAME" and one of the variables "NA*". */
+/* Whether the entry "NAME=value" matches a pattern, such as "NAME" or "NA*". */
 static bool matches(const char *entry, const char *pattern)
 {
     const size_t length = strcspn(pattern, "*");
@@ -152,7 +152,7 @@ static bool matches(const char *entry, const char *pattern)
            (pattern[length] || entry[length] == '=');
 }
 
-/* Values may be long, and nobody else's business: the key has their hash. */
+/* Adds hashes of the values, which may be long or private. */
 static void add_variables(char **key, const char *pattern)
 {
     extern char **environ;
@@ -166,7 +166,7 @@ static void add_variables(char **key, const char *pattern)
     add(key, "variable %u %016" PRIx64 " %s", count, sum, pattern);
 }
 
-/* The other groups as a hash: there may be many. */
+/* Adds user and groups; supplementary groups as a hash, because there may be many. */
 static void add_user(char **key)
 {
     const int count = getgroups(0, NULL);
@@ -182,9 +182,9 @@ static void add_user(char **key)
     *key = NULL;
 }
 
-/* ---- what the verdicts on all plugins depend on ---- */
+/* ---- lines that are the same for all plugins ---- */
 
-static const char common_begin[] = "\nversion "; /* of the first line of what follows */
+static const char common_begin[] = "\nversion "; /* the start of these lines */
 
 bool key_same_plugin(const char *a, const char *b)
 {
@@ -208,7 +208,7 @@ static char *common_key(const struct settings *settings)
         if (i == SETTING_trust || i == SETTING_probe_timeout || i == SETTING_threads ||
             i == SETTING_precision || i == SETTING_memory_limit)
             add(&key, "setting %d %s", i, settings->value[i].text);
-    /* Those of the system's loader and C library. */
+    /* Variables of the system's loader and C library. */
     add_variables(&key, "LD_*");
     add_variables(&key, "GLIBC_TUNABLES");
     return key;

@@ -38,7 +38,7 @@ static bool climb_stage(struct hw_context *context, struct candidate *candidate,
     return passed;
 }
 
-/* From now on, the code of the candidate runs in this process. */
+/* Called before the code of the candidate runs in this process. */
 static void say_start(struct hw_context *context, const struct candidate *candidate)
 {
     log_line(&context->log, HW_LOG_DEBUG, "starting %s", candidate->path);
@@ -52,7 +52,7 @@ static void say_started(struct hw_context *context)
         context->start_fn(context->start_user, NULL);
 }
 
-/* With a probe in another process, all that happens here is binding. */
+/* Loads and starts the plugin. If another process has probed it, both count as the stage bind. */
 static bool load_and_start(struct hw_context *context, struct candidate *candidate)
 {
     const enum stage starting = candidate->plugin->candidate->verdict ? STAGE_BIND
@@ -66,7 +66,7 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
     return good;
 }
 
-/* What was only needed on the way. */
+/* Frees everything that only the stages need. */
 void let_go(struct candidate *candidate)
 {
     if (candidate->object)
@@ -95,7 +95,8 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
-/* While no other thread binds a plugin, if there may be one. */
+/* Loads and starts the plugin while no other thread binds one. In hw_open() there is no other
+ * thread. */
 static bool start_alone(struct hw_context *context, struct candidate *candidate)
 {
     const bool others = candidate->found->older != NULL;
@@ -107,8 +108,8 @@ static bool start_alone(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
-/* The plugin was found before, and given up when it was bound. Now it has been tried again, and has
- * the devices that it had: those can be used again. */
+/* Returns the older catalog's plugin of this name if its bind failed and a new probe has found the
+ * same devices: these can be used again. Otherwise NULL. */
 static struct plugin *revived(const struct candidate *candidate)
 {
     struct plugin *plugin = plugin_named(candidate->found->older, candidate->name);
@@ -166,8 +167,8 @@ static bool is_flawless(const struct verdict *verdict)
     return good;
 }
 
-/* Such a plugin is tried because its file may be damaged. If it is sound, it is bound at once, and
- * asked for its devices here; without hw-probe it is trusted as the library itself is. */
+/* A plugin of this build is tried only because its file may be damaged. If it is sound, it is bound
+ * immediately and lists its devices here. Without hw-probe, it is trusted like the library. */
 static void settle_own(struct hw_context *context, struct candidate *candidate)
 {
     if (!candidate->passed || !is_own(candidate))
@@ -185,14 +186,14 @@ static void settle_own(struct hw_context *context, struct candidate *candidate)
     }
 }
 
-/* Last of the checks, because it reads all of the file; and not in hw-probe, which is given the
- * path without links. */
+/* The last of the checks, because it reads the whole file. hw-probe, which gets the path without
+ * links, does not call it. */
 static bool check_lock(struct hw_context *context, struct candidate *candidate)
 {
     return climb_stage(context, candidate, STAGE_TRUST, lock_check);
 }
 
-/* Tries those of the list whose verdict is still unknown, and ends this process's turn. */
+/* Tries the candidates whose verdict is still unknown, and ends this process's turn for all. */
 static void try_all(struct hw_context *context, struct candidate **list, size_t count)
 {
     size_t unknown = 0;
@@ -208,8 +209,8 @@ static void try_all(struct hw_context *context, struct candidate **list, size_t 
     }
 }
 
-/* Those that others are trying are waited for, for as long as trying a plugin usually takes at
- * most, and never while others wait for this process. */
+/* Tries each candidate as soon as no other process tries it. Waits for other processes at most as
+ * long as a probe usually takes, and never while they may wait for this process. */
 static void try_in_turn(struct hw_context *context, struct candidate **list, size_t count)
 {
     const uint64_t end = microseconds_now() +
@@ -231,7 +232,7 @@ static void try_in_turn(struct hw_context *context, struct candidate **list, siz
     }
 }
 
-/* Those that passed the checks, and may not be started here before they were elsewhere. */
+/* Probes in a child process every candidate that passed the checks. */
 static void probe_elsewhere(struct catalog *found)
 {
     struct hw_context *context = found->context;
@@ -257,7 +258,7 @@ static void probe_elsewhere(struct catalog *found)
             settle_own(context, c);
 }
 
-/* Whether the same was said when the files were looked at before. */
+/* Whether the older catalog has the same reason for this file. */
 static bool is_old_news(const struct candidate *candidate)
 {
     const struct catalog *older = candidate->found->older;
@@ -281,13 +282,13 @@ void climb_all(struct catalog *found)
 
 /* ---- later, when a device is used ---- */
 
-/* Whether the verdict that the devices are listed from is about the file as it is now. */
+/* Whether the verdict from which the devices were listed still holds for the file. */
 static bool still_holds(const struct candidate *listed, const struct candidate *now)
 {
     return listed->key && now->key && strcmp(listed->key, now->key) == 0;
 }
 
-/* Something has changed since the devices were listed that the verdict depends on. */
+/* Probes the plugin again, because the verdict does not hold any more. */
 static bool try_again(struct hw_context *context, struct candidate *candidate)
 {
     candidate->stage = STAGE_PROBE;
@@ -297,15 +298,16 @@ static bool try_again(struct hw_context *context, struct candidate *candidate)
     return !candidate->reason;
 }
 
-/* What failed may go well next time. Where descriptors ran out, the reason may be any: a library
- * was not found, say. */
+/* Whether a retry may succeed. If descriptors ran out, the candidate can have any reason, such as a
+ * library that was not found. */
 static bool is_passing(const struct candidate *candidate)
 {
     return candidate->later || candidate->reason == REASON_NO_MEMORY || !descriptors_left();
 }
 
-/* The verdict is out of sight meanwhile: if the plugin ends or blocks this process, or if it has
- * other devices than the verdict says, the next start tries it again. */
+/* Binds a plugin that was tried in another process. Its verdict is hidden meanwhile: if the plugin
+ * ends or blocks this process, or has other devices than the verdict says, the next start tries the
+ * plugin again. */
 static bool bind_tried(struct hw_context *context, struct candidate *candidate)
 {
     hold_begin(context, candidate);
@@ -315,7 +317,7 @@ static bool bind_tried(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
-/* The checks of a file that passed them before. */
+/* Repeats the checks of a file that has passed them before. */
 static bool look_again(struct hw_context *context, struct candidate *candidate)
 {
     return climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
@@ -333,7 +335,7 @@ bool climb_to_test(struct hw_context *context, struct candidate *candidate,
     if (good &&
         !(tested->key && candidate->key && key_same_plugin(tested->key, candidate->key)))
         good = stop(candidate, REASON_CHANGED_FILE,
-                    "the file, or the driver, is another one than at the start");
+                    "the file or the driver has changed since the start");
     candidate->found = candidate->plugin->candidate->found;
     free(now.key);
     return good;
@@ -341,7 +343,7 @@ bool climb_to_test(struct hw_context *context, struct candidate *candidate,
 
 bool climb_again(struct hw_context *context, struct candidate *candidate)
 {
-    struct catalog now = { .context = context }; /* for what it depends on at this moment */
+    struct catalog now = { .context = context }; /* for a new key and inventory */
     candidate->found = &now;
     const bool good = look_again(context, candidate) &&
                       (still_holds(candidate->plugin->candidate, candidate) ||
@@ -351,7 +353,7 @@ bool climb_again(struct hw_context *context, struct candidate *candidate)
     candidate->found = candidate->plugin->candidate->found;
     free(now.key);
     let_go(candidate);
-    if (!good) /* whatever it is, there was a device before */
+    if (!good) /* always a warning: the device was listed before */
         say_stopped(context, candidate, true);
     return good;
 }

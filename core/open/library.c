@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* library.c - gives the file that was checked to the system's loader.
+/* library.c - loads the file that was checked with the system's loader.
  *
- * That loader takes a name and opens it by itself; if the name is the file's path, another file may
- * be there by then, whose constructors would run. So the name is one of the open descriptor. Right
- * afterwards the library gets its path as its name, for backtraces, debuggers and dladdr().
+ * The loader takes a name and opens the file itself. With the file's path, it could open another
+ * file that has replaced it, and run its constructors. So it gets a name of the open descriptor.
+ * Right afterwards the library gets its path as its name, for backtraces, debuggers and dladdr().
  *
- * The path is used where the library must know from the start where it lies, because it searches
- * for others beside it ($ORIGIN), and where /proc does not show the descriptor. In either case,
- * what was loaded is compared with the file before it is used (open/mapped.c). */
+ * The path is used if the library searches for libraries beside itself ($ORIGIN), and so needs its
+ * path from the start, or if /proc does not show the descriptor. In either case, the loaded library
+ * is compared with the file before it is used (open/mapped.c). */
 #define _GNU_SOURCE
 #include "open/library.h"
 
@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- which file is where ---- */
+/* ---- identity of files ---- */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -35,8 +35,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The path must still lead to the file that was checked: only root and the user could have changed
- * it (trust.c), but these two install software. */
+/* Checks that the path still leads to the checked file. Only root and the user can have changed the
+ * path (trust.c), but they do so when they install software. */
 static bool is_still(struct candidate *candidate, const struct stat *checked)
 {
     struct stat named;
@@ -46,19 +46,20 @@ static bool is_still(struct candidate *candidate, const struct stat *checked)
     return same_file(checked, &named) || stop(candidate, REASON_CHANGED_FILE, NULL);
 }
 
-/* ---- the libraries that were loaded, for good ---- */
+/* ---- loaded libraries, which are never unloaded ---- */
 
 struct loaded {
     struct loaded *next;
     void *library;
     struct stat file;
     char *name;       /* its path */
-    char *first_name; /* what the system's loader called it before; NULL: the same */
+    char *first_name; /* its first name in the system's loader; NULL: the path */
 };
 
 static struct loaded *_Atomic all;
 
-/* What was loaded from the file, whatever it contains by now, or else from its path; or NULL. */
+/* The library that was loaded from this file, even if its contents have changed, or else from this
+ * path; or NULL. */
 static const struct loaded *find(const char *path, const struct stat *file)
 {
     const struct loaded *first = atomic_load(&all), *at = first;
@@ -103,7 +104,7 @@ static bool expands(const char *text)
     return text && strchr(text, '$');
 }
 
-/* Whether what it needs depends on where it lies. */
+/* Whether the search for needed libraries depends on the path of the object. */
 static bool depends_on_place(const struct object *object)
 {
     bool depends = expands(object->rpath) || expands(object->runpath);
@@ -112,7 +113,7 @@ static bool depends_on_place(const struct object *object)
     return depends;
 }
 
-enum { NAME_BYTES = 480 }; /* three for each bit of device and inode, and the rest */
+enum { NAME_BYTES = 480 }; /* three for each bit of device and inode, plus the rest */
 
 static size_t spell(char *text, uint64_t number)
 {
@@ -126,9 +127,9 @@ static size_t spell(char *text, uint64_t number)
     return length;
 }
 
-/* A name of the descriptor for this file alone: by a name that it knows, the system's loader
- * returns the library that it has. So the file's device and inode are spelled in slashes, which do
- * not matter. It is a name that debuggers can open, too, as /proc/self is not. */
+/* Writes a name of the descriptor that no other file ever gets, because the system's loader returns
+ * its old library for a name that it knows. Redundant slashes and dots spell the file's device and
+ * inode. Unlike /proc/self, this name also works for debuggers. */
 static void name_descriptor(char *name, int fd, const struct stat *file)
 {
     size_t length = (size_t)snprintf(name, NAME_BYTES, "/proc/%ld/fd/", (long)getpid());
@@ -137,7 +138,7 @@ static void name_descriptor(char *name, int fd, const struct stat *file)
     snprintf(name + length, NAME_BYTES - length, "%d", fd);
 }
 
-/* False if there is none that leads to the file. */
+/* Whether the file can be loaded by a name of its descriptor. */
 static bool has_name(const struct candidate *candidate, const struct stat *checked,
                      char *name)
 {
@@ -147,8 +148,8 @@ static bool has_name(const struct candidate *candidate, const struct stat *check
            same_file(checked, &named);
 }
 
-/* Not if it has another name, because the process had it before. Other threads may read the name
- * meanwhile, of whatever the system's loader lists. */
+/* Replaces the library's name by its path, unless the process had the library before and so by
+ * another name. Other threads may read the name at the same time. */
 static void rename_library(struct loaded *entry, const char *name)
 {
     struct link_map *map;
@@ -173,9 +174,9 @@ static bool not_linked(struct candidate *candidate, const char *symbol, size_t l
     return false;
 }
 
-/* A symbol that only this program happens to define makes the plugin fail in the next one.
- * Names that begin with two underscores belong to the compiler, whose runtime (of a
- * sanitizer, say) is part of the program. */
+/* Refuses a plugin that uses a symbol of this program: it would fail in other programs. Names that
+ * begin with two underscores belong to the compiler, whose runtime (such as a sanitizer's) is part
+ * of the program. */
 static bool check_linked(struct candidate *candidate, void *library)
 {
     const struct object *object = candidate->object;
@@ -187,15 +188,15 @@ static bool check_linked(struct candidate *candidate, void *library)
     return true;
 }
 
-/* The system's loader says why in words only. */
+/* The system's loader gives its reason only as text. */
 static bool is_shortage_text(const char *error)
 {
     return strstr(error, strerror(ENOMEM)) || strstr(error, "out of memory") ||
            strstr(error, strerror(EMFILE)) || strstr(error, strerror(ENFILE));
 }
 
-/* What dlerror() says, which the caller frees, with the library's path for the name that the
- * system's loader had for it. NULL: memory ran out. */
+/* The text of dlerror(), with the library's path instead of the name that the system's loader had.
+ * The caller frees it. NULL: memory ran out. */
 static char *loaders_words(const char *name, const char *path)
 {
     const char *error = dlerror(), *at;
@@ -226,7 +227,7 @@ static bool load_failed(struct candidate *candidate, const char *name)
     return false;
 }
 
-/* For good: the code stays. */
+/* Stops the candidate for good: the other code stays in the process. */
 static bool is_another(struct candidate *candidate, const char *message)
 {
     stop(candidate, REASON_CHANGED_FILE, "%s", message);
@@ -234,14 +235,14 @@ static bool is_another(struct candidate *candidate, const char *message)
     return false;
 }
 
-/* By its path, the system's loader may have found another file; and by any name, a library that the
- * process had before. */
+/* Whether the code came from the file. With a path, the system's loader may have found another
+ * file; with any name, it may have returned a library that the process had before. */
 static bool came_from(struct candidate *candidate, const struct loaded *entry)
 {
     const void *function = dlsym(entry->library, "hw_plugin_entry");
     return (function && mapped_from(function, candidate->fd, &entry->file)) ||
            is_another(candidate, "the file changed while it was loaded, and the process "
-                                 "has the code of the other one");
+                                 "has the code of the other file");
 }
 
 static bool load_entry(struct candidate *candidate, struct loaded *entry)
@@ -272,7 +273,7 @@ static const struct loaded *load_new(struct candidate *candidate, const struct s
     return entry;
 }
 
-/* A plugin is in the process once, for good; a new version of it needs a new process. */
+/* A plugin is loaded once and stays loaded: a new version of it needs a new process. */
 static const struct loaded *load_or_find(struct candidate *candidate,
                                          const struct stat *file)
 {
@@ -286,7 +287,7 @@ static const struct loaded *load_or_find(struct candidate *candidate,
     return NULL;
 }
 
-/* Afterwards, the code stays for good. */
+/* Like is_still(), after loading: the code now stays in the process. */
 static bool is_still_loaded(struct candidate *candidate, const struct stat *checked)
 {
     if (is_still(candidate, checked))

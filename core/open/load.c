@@ -30,7 +30,7 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
     return plugin_message_set(status, text);
 }
 
-/* Adds to the pool of the device that the plugin calls `impl`; false if this is another. */
+/* Adds to the device's pool if the plugin's handle of the device is `impl`; else returns false. */
 static bool count_on(struct hw_device *device, const void *impl, int64_t bytes,
                      int32_t *status)
 {
@@ -63,8 +63,8 @@ static void host_leave_out(void *instance, const char *name, const char *why)
     left_out_add(&candidate->left_out, &candidate->left_out_count, device, text);
 }
 
-/* The plugin's directory in the cache, which it creates when it first writes there; or "". NULL if
- * memory runs out. */
+/* The plugin's directory in the cache, or "". The plugin creates the directory when it first writes
+ * there. NULL if memory runs out. */
 static char *cache_directory(const struct plugin *plugin)
 {
     const char *cache = plugin->context->settings.value[SETTING_cache_dir].text;
@@ -72,8 +72,8 @@ static char *cache_directory(const struct plugin *plugin)
                          : strdup("");
 }
 
-/* Also if the plugin is loaded once more, because memory had run out: a part of it that could not
- * be stopped may still read what it was given. */
+/* Fills plugin->host only once, even if the plugin is loaded again after memory had run out: parts
+ * of the plugin may still run and read it. */
 static bool fill_host(struct plugin *plugin)
 {
     const struct settings *settings = &plugin->context->settings;
@@ -296,8 +296,8 @@ bool load(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
-/* The code stays loaded: it may have left threads, thread-local destructors and handlers,
- * its own or those of the vendor's libraries. */
+/* The code stays loaded: the plugin or the vendor's libraries may have left threads, thread-local
+ * destructors and handlers. */
 void plugin_stop(struct plugin *plugin)
 {
     if (plugin->started)

@@ -5,13 +5,14 @@
 
 #include "open/candidate.h"
 
-/* A plugin that is not loaded yet. Stops the candidate and returns NULL if memory runs out. */
+/* Makes a plugin that is not loaded yet. Stops the candidate and returns NULL if memory runs
+ * out. */
 struct plugin *plugin_create(struct hw_context *context, struct candidate *candidate);
 /* Loads candidate->plugin. */
 bool load(struct hw_context *context, struct candidate *candidate);
-/* Closes the plugin; its library stays loaded. Then it can only be freed. */
+/* Closes the plugin; its library stays loaded. Afterwards the plugin can only be freed. */
 void plugin_stop(struct plugin *plugin);
-/* The same, and frees it. */
+/* Closes and frees the plugin. */
 void plugin_close(struct plugin *plugin);
 
 #endif

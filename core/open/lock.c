@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lock.c - the file plugins.lock of a plugin directory: which files may be loaded from it.
  *
- * Each line is what sha256sum prints: the digest, a blank, a blank or '*', and the name of a
+ * Its lines are the output of sha256sum: the digest, a blank, a blank or '*', and the name of a
  * file in this directory. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/lock.h"
@@ -86,10 +86,9 @@ static bool compare(struct candidate *candidate, const struct lock *lock)
     struct stat info;
     switch (lock_find(lock->text, lock->length, candidate->file, &digest, &number)) {
     case LOCK_DAMAGED:
-        return stop(
-            candidate, REASON_BAD_LOCK,
-            "%s: line %u is not a digest and the name of a file that has no other line",
-            lock->path, number);
+        return stop(candidate, REASON_BAD_LOCK,
+                    "%s: line %u is not a digest and a file name, or repeats a file name",
+                    lock->path, number);
     case LOCK_ABSENT:
         return stop(candidate, REASON_NOT_LOCKED, "%s does not list it", lock->path);
     case LOCK_PRESENT:
@@ -107,7 +106,7 @@ static bool compare(struct candidate *candidate, const struct lock *lock)
                                      lock->path, digest, actual);
 }
 
-/* Opens the lock; -1 if that fails, which stops the candidate, or if there is none. */
+/* Opens the lock. Returns -1 if there is none; or if opening fails, which stops the candidate. */
 static int open_lock(struct hw_context *context, struct candidate *candidate,
                      const char *path)
 {

@@ -6,14 +6,14 @@
 #include "open/candidate.h"
 
 /* Searches the text of a lock for the line of `file`, and stores where its digest of 64 digits
- * begins. Returns LOCK_DAMAGED if any line does not have the right form, whatever its file, or
- * if two are for `file`, and stores the number of that line. text[length] must be NUL. */
+ * begins. Returns LOCK_DAMAGED, and stores the number of the line, if any line does not have the
+ * right form or if a second line is for `file`. text[length] must be NUL. */
 enum lock_line { LOCK_ABSENT, LOCK_PRESENT, LOCK_DAMAGED };
 enum lock_line lock_find(const char *text, size_t length, const char *file,
                          const char **digest, unsigned *number);
 
-/* If the directory in which the candidate was found has a file plugins.lock, the candidate
- * must be in it, with the bytes that it has now. Stops the candidate if it is not. */
+/* If the candidate's directory has a file plugins.lock, it must list the candidate with its current
+ * contents. Otherwise stops the candidate. */
 bool lock_check(struct hw_context *context, struct candidate *candidate);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* mapped.c - which file the code in the process came from. The system's loader opens a path by
- * itself, where another file may be at that moment, and the right one again a moment later: so it
- * is not enough to look at the path before and after.
+/* mapped.c - which file the code in the process came from. The system's loader opens a path itself.
+ * At that moment another file may be at the path, and a moment later the right file again. So it is
+ * not enough to look at the path before and after.
  *
- * The system lists device and inode of what is mapped. On some file systems (overlayfs, btrfs) they
- * are others than those that fstat() has: then memory is compared with the file, as far as it does
- * not change. Code is left out, because debuggers set breakpoints in it, and so is all that is in
- * one segment with it. What is left are the headers and the notes, the build id among them, and
- * mostly the tables of symbols and the constants. */
+ * The system lists device and inode of each mapped file. On some file systems (overlayfs, btrfs)
+ * they differ from those of fstat(). Then the constant parts of memory are compared with the file.
+ * Code is not compared, because debuggers set breakpoints in it, nor is anything else in its
+ * segment. The comparison covers the headers, the notes with the build id, and usually the tables
+ * of symbols and the constants. */
 #define _GNU_SOURCE
 #include "open/mapped.h"
 
@@ -21,9 +21,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* ---- what the system lists ---- */
+/* ---- the system's list of mappings ---- */
 
-/* False if the line is of other addresses, or another file. */
+/* Whether the line is for this address and this file. */
 static bool is_line_of(const char *line, uintptr_t address, const struct stat *file)
 {
     uintptr_t begin, end;
@@ -75,7 +75,7 @@ static int take_library(struct dl_phdr_info *info, size_t size, void *user)
     return 0;
 }
 
-/* memcmp(), also of what AddressSanitizer keeps free between the variables of a library. */
+/* Like memcmp(). Also reads the gaps that AddressSanitizer puts between a library's variables. */
 __attribute__((no_sanitize("address"))) static bool
 is_equal(const unsigned char *a, const unsigned char *b, size_t bytes)
 {
@@ -102,8 +102,8 @@ static bool is_same(int fd, uint64_t offset, const unsigned char *memory, size_t
     return true;
 }
 
-/* How much of the segment stays as it is in the file. In old layouts, the headers come before the
- * code. */
+/* How many bytes of the segment stay as they are in the file. In old layouts, the headers are in
+ * the segment of the code. */
 static size_t constant_bytes(const struct library *library, const ElfW(Phdr) * segment)
 {
     if (segment->p_type == PT_NOTE)

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Whether the library that has this function was loaded from the file `fd`, of which fstat() says
- * `file`; or from one with the same contents, as far as the system lets that be told. */
+/* Whether the library that has this function was loaded from the file `fd` or, where the system
+ * cannot tell, from a file with the same contents. `file` is the result of fstat(). */
 bool mapped_from(const void *function, int fd, const struct stat *file);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "open/candidate.h"
 
-/* What the system lists, read when it is first asked for; or NULL if memory runs out. */
+/* The hardware that the system lists. The first call reads it. NULL if memory runs out. */
 const struct inventory *inventory_of(struct catalog *found);
 
 /* Stops a candidate if no rule `match` of its manifest holds, unless the settings name it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pick.c - which of the devices that were found are selected, in which order. */
+/* pick.c - selects devices and orders them. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/pick.h"
 
@@ -37,15 +37,15 @@ static int compare_devices(const void *a, const void *b)
     return names ? names : x->index - y->index;
 }
 
-/* ---- what was selected before ---- */
+/* ---- devices that were selected before ---- */
 
-/* Another version of the plugin is used since. */
+/* Whether another version of the plugin has replaced the device's plugin. */
 static bool is_replaced(const struct catalog *found, const struct hw_device *device)
 {
     return plugin_named(found, device->plugin->candidate->name) != device->plugin;
 }
 
-/* It stays selected, for it may be in use. */
+/* Whether the device was selected before. It stays selected, because it may be in use. */
 static bool was_selected(const struct catalog *found, const struct hw_device *device)
 {
     const struct catalog *older = found->older;
@@ -57,7 +57,7 @@ static bool was_selected(const struct catalog *found, const struct hw_device *de
 
 /* ---- picking ---- */
 
-/* Takes `why`, which is NULL if memory ran out. */
+/* Takes ownership of `why`, which is NULL if memory ran out. */
 static void set_why(struct catalog *found, struct unselected *one, char *why)
 {
     free(one->why);
@@ -87,7 +87,7 @@ static bool same_hardware(const struct hw_device *a, const struct hw_device *b)
             memcmp(a->info.uuid, b->info.uuid, sizeof a->info.uuid) == 0);
 }
 
-/* Not one of a plugin that was given up, unless it was tried again just now, and works. */
+/* Whether the device's plugin is usable: its bind has not failed, or a new probe has succeeded. */
 static bool is_usable(const struct catalog *found, const struct hw_device *device)
 {
     const struct candidate *candidate = found->candidates;
@@ -102,8 +102,8 @@ static bool shadows(const struct catalog *found, const struct hw_device *other,
     return same_hardware(other, device) && is_usable(found, other);
 }
 
-/* A selected device of another plugin that is the same hardware; or NULL. Those that were selected
- * before come first, whatever their rank: they may be in use. */
+/* A selected device of another plugin that is the same hardware; or NULL. Devices that were
+ * selected before come first, whatever their rank, because they may be in use. */
 static const struct hw_device *shadow_of(const struct catalog *found,
                                          const struct hw_device *device)
 {
@@ -127,8 +127,8 @@ static const char *fault_of(const struct hw_device *device)
                : NULL;
 }
 
-/* Why the device is not selected by an entry that matches it; or NULL, which may also mean that
- * memory ran out. */
+/* Whether the device is not selected although an entry matches it. Sets its reason, which is NULL
+ * if memory ran out. */
 static bool is_refused(struct catalog *found, struct unselected *one,
                        const struct selector *selector)
 {
@@ -203,8 +203,8 @@ enum hw_status pick_begin(struct catalog *found)
     return HW_OK;
 }
 
-/* HW_SHADOW has ops that lie computed by devices behind their own, the judge among them: no device
- * can come behind it later. */
+/* With HW_SHADOW, rejected ops fall back to later devices, so the judge must stay last. New devices
+ * behind it are not selected. */
 static void leave_judge_last(struct catalog *found)
 {
     const struct hw_device *judge = found->context->judge;
@@ -218,7 +218,7 @@ static void leave_judge_last(struct catalog *found)
             struct unselected *one = &found->unselected[found->unselected_count++];
             *one = (struct unselected){ .device = device };
             set_why(found, one,
-                    text_format("HW_SHADOW lets no device come behind %s", judge->name));
+                    text_format("HW_SHADOW requires %s to stay last", judge->name));
         }
         behind = behind || device == judge;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* preflight.c - the stage preflight: reads the file without running it. A plugin that is
- * damaged, built for another system or too new, or whose vendor's library is missing, stops
- * here. */
+/* preflight.c - the stage preflight: reads the file without running it. A plugin stops here if it
+ * is damaged, built for another system or too new, or if its vendor's library is missing. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/preflight.h"
 
@@ -43,8 +42,8 @@ static bool check_manifest(struct candidate *candidate, const struct object *obj
     return true;
 }
 
-/* If the file's name does not say which plugin it is, the manifest does, and the checks of
- * names in the earlier stages follow now. */
+/* If the file's name does not name the plugin, the manifest does. The checks of names in the
+ * earlier stages then follow here. */
 static bool check_name(struct hw_context *context, struct candidate *candidate)
 {
     const char *name = candidate->manifest->name;
@@ -113,7 +112,7 @@ struct needs {
     struct hw_context *context;
     struct candidate *candidate;
     const struct object *object;
-    char *directory; /* of the plugin, for $ORIGIN */
+    char *directory; /* the plugin's directory, for $ORIGIN */
 };
 
 /* "a|b" means that either one is enough. */
@@ -134,9 +133,9 @@ static struct library find_any(const struct needs *needs, const char *names)
     return best;
 }
 
-/* A truncated library would kill the process. If the plugin itself says where to look,
- * other users must not be able to put a library there. LD_LIBRARY_PATH applies to the whole
- * process. */
+/* A truncated library would kill the process. If the plugin's own path led to the library, other
+ * users must not be able to put one there. LD_LIBRARY_PATH is not checked, because it applies to
+ * the whole process. */
 static bool check_library(const struct needs *needs, const struct library *library)
 {
     struct candidate *candidate = needs->candidate;
@@ -179,8 +178,8 @@ static bool check_need(const struct needs *needs, const char *names)
     return good;
 }
 
-/* Other users must not be able to add a library where the plugin's own path is searched,
- * now or between this check and the loading. */
+/* Other users must not be able to add a library to a directory in the plugin's own path, now or
+ * between this check and the loading. */
 static bool check_own_directory(void *user, const char *path)
 {
     struct candidate *candidate = user;

@@ -6,7 +6,7 @@
 #include "open/candidate.h"
 
 bool preflight(struct hw_context *context, struct candidate *candidate);
-/* The second part, after the stage match: are the libraries there that it needs? */
+/* The second part, after the stage match: are the needed libraries there? */
 bool preflight_libraries(struct hw_context *context, struct candidate *candidate);
 
 #endif

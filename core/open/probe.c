@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With one of the devices that the plugin left out. The message's second line, if it has one, is a
- * better remedy than the manifest's. */
+/* Adds one of the devices that the plugin left out to the message. A second line of the message is
+ * a better remedy than the one in the manifest. */
 static bool stop_without_device(struct candidate *candidate)
 {
     const struct left_out *one = candidate->left_out;
@@ -120,14 +120,14 @@ bool list_known(struct plugin *plugin)
     for (uint32_t i = 0; i < verdict->device_count; i++) {
         struct hw_device_info info = verdict->devices[i].info;
         device_complete(plugin, &info);
-        info.memory_free = 0; /* by now */
+        info.memory_free = 0; /* outdated */
         if (registry_add(plugin, (int32_t)i, &info))
             return stop(plugin->binding, REASON_NO_MEMORY, NULL);
     }
     return true;
 }
 
-/* Devices that were listed from a verdict are not listed again: they must be the same. */
+/* Checks that the plugin has the devices that were listed from its verdict. */
 static bool confirm_devices(struct plugin *plugin, const struct hw_device_info *infos,
                             int32_t count)
 {

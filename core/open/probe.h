@@ -5,9 +5,9 @@
 
 #include "open/candidate.h"
 
-/* Starts candidate->plugin, which is loaded. */
+/* Starts candidate->plugin, which is loaded already. */
 bool probe(struct hw_context *context, struct candidate *candidate);
-/* Lists the devices of the plugin's verdict. Runs nothing of it. */
+/* Lists the devices in the plugin's verdict. Does not run the plugin. */
 bool list_known(struct plugin *plugin);
 
 #endif

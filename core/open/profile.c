@@ -52,7 +52,7 @@ static bool take_number(struct text *text, uint64_t most, uint64_t *value)
     return text->at > begin && sum <= most;
 }
 
-/* What is before the next blank. */
+/* Takes the text before the next blank. */
 static bool take_word(struct text *text, char word[NAME_CHARS])
 {
     size_t length = 0;
@@ -70,7 +70,7 @@ static bool is_word(const char *word, size_t length, const char *name)
     return strlen(name) == length && memcmp(word, name, length) == 0;
 }
 
-/* "matmul/f32/many"; NULL if an op or a class is of a later version. */
+/* The row named "matmul/f32/many"; NULL if the op or the class is from a later version. */
 static struct cost_row *op_row_named(struct profile *profile, const char *name)
 {
     const char *class = strchr(name, '/'), *form = class ? strchr(class + 1, '/') : NULL;
@@ -96,7 +96,7 @@ static struct cost_row *row_named(struct profile *profile, const char *name)
                                        : op_row_named(profile, name);
 }
 
-/* Nothing takes no time: a row that says so was measured with a clock that stood still. */
+/* Rejects rows with a time of zero: the clock stood still when they were measured. */
 static bool makes_sense(const struct cost_row *row)
 {
     uint64_t amount = 0, ns = 0;
@@ -142,7 +142,7 @@ static bool take_rows(struct text *text, struct profile *profile)
 
 /* ---- the key ---- */
 
-/* Says which line is another one: "driver 1.2" and "driver 1.3". */
+/* Names the line that differs: "driver 1.2" and "driver 1.3". */
 static bool refuse_key(struct profile *profile, const char *was, size_t size,
                        const char *now)
 {
@@ -161,7 +161,7 @@ static bool refuse_key(struct profile *profile, const char *was, size_t size,
         size -= length + (end != NULL);
         now += own + (now[own] == '\n');
     }
-    for (char *c = profile->why; *c; c++) /* another program may have written it */
+    for (char *c = profile->why; *c; c++) /* the profile may contain any bytes */
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
     return refuse(profile, "it was measured under other conditions");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* profile_file.c - finds the profile of a device and reads it, if nobody else can have written it.
- * POSIX, like cache.c. */
+/* profile_file.c - finds the profile of a device and reads it. Files that another user can have
+ * written are ignored. POSIX, like cache.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/profile.h"
 
@@ -23,7 +23,7 @@
 
 /* ---- the key ---- */
 
-/* A plugin may put anything into a name; a key is lines of text. */
+/* Makes one line of text, whatever characters the plugin's name contains. */
 static char *line(const char *name, const char *value)
 {
     char *text = text_format("%s %s", name, value && *value ? value : "-");
@@ -42,7 +42,7 @@ static void add(char **key, const char *name, const char *value)
     *key = longer;
 }
 
-/* Which device it is, whatever drives it. */
+/* Identifies the device, independently of its driver. */
 static char *identity_of(const struct hw_device *device)
 {
     char pci[PCI_SIZE], uuid[UUID_SIZE];
@@ -92,8 +92,8 @@ static char *directory_of(const struct hw_device *device)
                : text_format("%s/" PROFILE_PLACE, cache);
 }
 
-/* "<backend>-<hash of the identity>": a new driver finds the profile of the old one, and says so.
- */
+/* "<backend>-<hash of the identity>". The name does not depend on the driver, so that a new driver
+ * finds the old profile and reports the difference. */
 static char *file_of(const struct hw_device *device)
 {
     char *identity = identity_of(device);
@@ -136,7 +136,7 @@ static bool is_ours(struct profile *profile, int fd, const char *what, struct st
     return false;
 }
 
-/* -1, with the reason unless the path leads nowhere. */
+/* Returns -1 on an error, with the reason unless the path does not exist. */
 static int open_ours(struct profile *profile, int at, const char *path, int flags,
                      const char *what, struct stat *file)
 {
@@ -194,7 +194,7 @@ static void find(struct profile *profile, const struct hw_device *device)
     free(key);
 }
 
-/* Several threads may read it at once; one of them keeps it. */
+/* Several threads may read the profile at once; the result of one thread is kept. */
 const struct profile *device_profile(struct hw_device *device)
 {
     struct profile *known = atomic_load_explicit(&device->profile, memory_order_acquire);

@@ -64,12 +64,12 @@ const char *device_fault(const struct hw_device_info *info)
 void device_complete(const struct plugin *plugin, struct hw_device_info *info)
 {
     info->size = sizeof *info;
-    if (plugin->apart) /* whose kernels do not reach the host's memory */
+    if (plugin->apart) /* its kernels cannot access the host's memory */
         info->features &= ~(uint64_t)HW_FEATURE_HOST_TENSORS;
     if (info->buffer_alignment < POOL_GRAIN)
         info->buffer_alignment = POOL_GRAIN;
     if (info->kind < 0 || info->kind > HW_DEVICE_SOFTWARE)
-        info->kind = HW_DEVICE_OTHER; /* a kind that a newer plugin knows */
+        info->kind = HW_DEVICE_OTHER; /* a kind that only a newer library knows */
 }
 
 enum facts device_facts(struct plugin *plugin, int32_t index, struct hw_device_info *info,
@@ -133,7 +133,7 @@ const char *different_fact(const struct hw_device_info *a, const struct hw_devic
                                                         : NULL;
 }
 
-/* Why the device is not the one that was tried; or NULL. */
+/* A fact in which the device differs from the device that was tried; or NULL. */
 static const char *other_fact(const struct plugin *plugin, uint32_t index,
                               const struct hw_device_info *info)
 {
@@ -155,8 +155,8 @@ bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *
         const char *fact = other_fact(plugin, i, &infos[i]);
         if (!fact)
             continue;
-        snprintf(why, size, "the %s of its device %u is another than when it was tried",
-                 fact, (unsigned)i);
+        snprintf(why, size, "the %s of its device %u has changed since it was tried", fact,
+                 (unsigned)i);
         return false;
     }
     return true;
@@ -224,7 +224,7 @@ struct hw_device *hw_device_at(struct hw_context *context, uint32_t index)
     return found && index < found->device_count ? found->devices[index] : NULL;
 }
 
-/* Binds the plugin, so that one that cannot be used is passed over, as it is by hw_open(). */
+/* Binds plugins, so that a plugin that cannot be used is skipped, as in hw_open(). */
 struct hw_device *hw_device_default(struct hw_context *context)
 {
     const struct catalog *found = context ? catalog_of(context) : NULL;

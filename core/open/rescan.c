@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* rescan.c - hw_rescan(): looks at the directories again, and publishes what there is now. Others
- * compute meanwhile, so that nothing that they may have is changed or freed: plugins that can be
- * used are carried over as they are, with their devices. */
+/* rescan.c - hw_rescan(): searches the directories again and publishes a new catalog. Other threads
+ * compute at the same time, so nothing that they may use is changed or freed. Usable plugins are
+ * carried over as they are, with their devices. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/rescan.h"
 
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what was found ---- */
+/* ---- catalogs ---- */
 
 struct catalog *catalog_create(struct hw_context *context)
 {
@@ -47,7 +47,7 @@ static void catalog_free(struct catalog *found)
     free(found);
 }
 
-/* Plugins say something in their close(), so that what they came from is freed last. */
+/* close() may log, so free what the log needs last. */
 static void close_plugins(struct plugin *first, const struct plugin *end)
 {
     for (struct plugin *plugin = first; plugin != end; plugin = plugin->next)
@@ -70,7 +70,7 @@ void catalog_free_all(struct catalog *found)
     }
 }
 
-/* Nobody has seen it yet. */
+/* Frees a catalog that was not published. */
 static void catalog_drop(struct catalog *found)
 {
     const struct plugin *end = found->older->plugins;
@@ -97,7 +97,7 @@ static struct candidate *file_of(const struct catalog *found, const struct plugi
     return candidate;
 }
 
-/* Its file is compared with the one that was looked into last. */
+/* Carries a plugin over. Compares its file with the file that was examined last. */
 static void carry(struct candidate *candidate, struct plugin *plugin)
 {
     const struct candidate *outcome = atomic_load(&plugin->outcome);
@@ -110,13 +110,14 @@ static void carry(struct candidate *candidate, struct plugin *plugin)
                                                             : CARRIED_CHANGED;
 }
 
-/* A plugin that was given up is not carried over if its file is there: it is looked into again. */
+/* Carries over all plugins, except a plugin whose bind failed and whose file exists: that file is
+ * examined again. */
 static enum hw_status carry_all(struct catalog *found)
 {
     for (struct plugin *p = found->plugins; p; p = p->next) {
         struct candidate *file = file_of(found, p);
         if (plugin_named(found, p->candidate->name) != p)
-            continue; /* another version has replaced it */
+            continue; /* replaced by another version */
         if (!file && !(file = scan_gone(found, p->candidate)))
             return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
         if (plugin_is_alive(p) || !file->inode)
@@ -146,7 +147,7 @@ static enum carried how_carried(const struct candidate *candidate)
     return candidate->carried ? candidate->carried : CARRIED_SAME;
 }
 
-/* The message of a verdict that is known says how long ago it was found. */
+/* Does not compare the messages of equal verdicts: they say how long ago the plugin was tried. */
 static bool same_candidate(const struct candidate *a, const struct candidate *b)
 {
     return strcmp(a->path, b->path) == 0 && a->plugin == b->plugin &&
@@ -183,13 +184,13 @@ static bool same_selection(const struct catalog *a, const struct catalog *b)
     return true;
 }
 
-/* A plugin that was given up was tried again, and is what it was. */
+/* Whether a plugin whose bind failed has been tried again with success, with the same devices. */
 static bool is_revived(const struct candidate *candidate)
 {
     return !candidate->carried && candidate->plugin && !plugin_is_alive(candidate->plugin);
 }
 
-/* So that an application that asks again and again keeps no more of it. */
+/* Keep the old catalog if nothing changed: polling must not grow memory. */
 static bool is_news(const struct catalog *found)
 {
     const struct catalog *older = found->older;
@@ -200,9 +201,9 @@ static bool is_news(const struct catalog *found)
            !same_selection(found, older) || !same_text(found->error, older->error);
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
-/* Errors of the selection do not count here: what was selected stays so. */
+/* Errors of the selection do not fail hw_rescan(): selected devices stay selected. */
 static enum hw_status settle(struct catalog *found, enum hw_status status)
 {
     if (!status || status == HW_NO_MEMORY)
@@ -213,8 +214,8 @@ static enum hw_status settle(struct catalog *found, enum hw_status status)
     return HW_OK;
 }
 
-/* Whether memory or descriptors ran out on the way. What hw-probe or a plugin says of its own
- * memory does not count: others may be found nevertheless. */
+/* Whether memory or descriptors ran out in this process. A shortage that hw-probe or a plugin
+ * reports for itself does not count: other plugins may work nevertheless. */
 static bool is_incomplete(const struct catalog *found)
 {
     bool incomplete = found->shortage;
@@ -238,7 +239,7 @@ static enum hw_status look(struct catalog *found)
     return status ? status : admission_apply(found);
 }
 
-/* Those that were given up, and were tried again. */
+/* Makes plugins usable again whose bind had failed and whose new probe has succeeded. */
 static void revive(const struct catalog *found)
 {
     pthread_mutex_t *binding = &found->context->binding;

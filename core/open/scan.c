@@ -19,7 +19,7 @@
 
 #define PREFIX    "hw_"
 #define SUFFIX    ".so"
-#define MAX_FILES 4096 /* listed in one directory */
+#define MAX_FILES 4096 /* per directory */
 
 static bool begins_with(const char *text, const char *start)
 {
@@ -115,9 +115,9 @@ static void read_name(struct candidate *candidate)
     }
 }
 
-/* A file that was stopped before it was tried does not hide a later one of the same name,
- * nor the file that it links to. The system treats libraries for another machine the same
- * way. */
+/* Whether the file got as far as being tried. If not, it does not hide a later file of the same
+ * name, nor the file that it links to. The system's loader treats libraries for other machines in
+ * the same way. */
 static bool was_tried(const struct candidate *candidate)
 {
     return candidate->passed ||
@@ -202,7 +202,7 @@ struct candidate *scan_gone(struct catalog *found, const struct candidate *befor
         return NULL;
     while (*end)
         end = &(*end)->next;
-    gone->inode = 0; /* it may be there again by now; then it was not listed */
+    gone->inode = 0; /* even if the file is there again: it was not listed */
     *end = gone;
     return gone;
 }
@@ -251,8 +251,7 @@ static bool is_listed(const char *file)
     return is_plugin_name(file) || is_foreign_name(file) || is_misnamed(file);
 }
 
-/* The names of the directory that are listed. An error of the system ends the list, and is in
- * `error`. */
+/* Reads the names in the directory. A system error ends the list and is stored in `error`. */
 static enum hw_status read_names(struct names *names, DIR *dir, int *error)
 {
     for (;;) {
@@ -266,7 +265,7 @@ static enum hw_status read_names(struct names *names, DIR *dir, int *error)
     }
 }
 
-/* Says it if not all was read. */
+/* Sets the state of the directory. Warns if it was not read completely. */
 static void say_state(struct catalog *found, struct directory *directory, size_t count,
                       int error)
 {
@@ -351,8 +350,8 @@ enum hw_status scan_file(struct catalog *found, const char *path, const char *so
     return add_candidate(found, "", path, true);
 }
 
-/* An entry of a path list is a directory or a plugin file. One that does not exist is a
- * file if its name ends in .so. */
+/* An entry of a path list is a directory or a plugin file. An entry that does not exist counts as
+ * a file if its name ends in .so. */
 static enum hw_status scan_entry(struct catalog *found, const char *path,
                                  const char *source)
 {

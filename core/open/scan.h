@@ -19,16 +19,16 @@ struct directory {
 enum hw_status scan(struct catalog *found);
 /* Adds the candidate of one file. */
 enum hw_status scan_file(struct catalog *found, const char *path, const char *source);
-/* Adds that of a file that is not there any more, to which an earlier one belonged; NULL if memory
- * runs out. */
+/* Adds a candidate for a file that does not exist any more; `before` is the earlier candidate. NULL
+ * if memory runs out. */
 struct candidate *scan_gone(struct catalog *found, const struct candidate *before);
 void scan_free(struct catalog *found);
 
 /* The plugin of that name that was found last; or NULL. `found` may be NULL. */
 struct plugin *plugin_named(const struct catalog *found, const char *name);
 
-/* Stops the candidate if an earlier one that was loaded has the same name or is the same
- * file; or if a plugin of that name is in use. */
+/* Stops the candidate if an earlier candidate that was tried has the same name or is the same file,
+ * or if a plugin of that name is in use. */
 bool first_of_name(struct hw_context *context, struct candidate *candidate);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* select.c - stage 1, filter; the selection as the settings ask for it, and what is wrong with it
- * if something is missing. */
+/* select.c - the stage filter; the selection that the settings ask for, and the errors if something
+ * is missing. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/select.h"
 
@@ -185,7 +185,7 @@ static void append(char *text, size_t size, const char *more)
     snprintf(text + length, size - length, "%s%s", length ? ", " : "", more);
 }
 
-/* The list with a ? after `missing`. */
+/* Writes the list with a ? after `missing`. */
 static void write_optional(const struct selector_list *list, const struct selector *missing,
                            char *text, size_t size)
 {
@@ -261,7 +261,7 @@ static enum hw_status selector_failed(const struct catalog *found,
                                            ? NULL
                                            : &found->unselected[i - found->order_count];
         const struct hw_device *device = one ? one->device : found->order[i];
-        /* Says why the device is not selected if it is the one that was meant. */
+        /* If the selector matches the device, says why the device is not selected. */
         const bool meant = one && one->why && selector_matches(selector, device);
         char line[256];
         snprintf(line, sizeof line, "%s (%s)", device->name,
@@ -283,8 +283,8 @@ static void warn_unknown(struct catalog *found, const struct selector *selector,
     settings_warn(&found->context->settings, text_format("%s", hw_message()));
 }
 
-/* Nothing matches the selector. That is an error, except that a plugin that was found and
- * stopped is a warning, and so is the removal of one that is not there. */
+/* Handles a selector that matches nothing. That is an error, but only a warning if the plugin was
+ * found and stopped, or if the selector removes a plugin that does not exist. */
 static enum hw_status check_selector(struct catalog *found, const struct selector *selector)
 {
     if (selector->optional || strcmp(selector->text, "*") == 0)
@@ -298,13 +298,13 @@ static enum hw_status check_selector(struct catalog *found, const struct selecto
     enum hw_status status = selector_failed(found, selector, SETTING_backends);
     if (!candidate || !candidate->reason || plugin_has_devices(found, candidate))
         return status;
-    if (!is_broken(candidate)) /* for a broken one, the ladder has logged a warning */
+    if (!is_broken(candidate)) /* the ladder has warned about a broken plugin */
         log_line(&found->context->log, HW_LOG_WARN, "%s", hw_message());
     return HW_OK;
 }
 
-/* Fails with what is wrong with the first backend that is named, or else with every
- * file. */
+/* Fails with the reason of the first named backend or, without one, with the reasons of all
+ * files. */
 static enum hw_status nothing_selected(struct catalog *found)
 {
     const struct selector_list *list = &found->context->selection->backends;
@@ -332,7 +332,7 @@ static enum hw_status nothing_selected(struct catalog *found)
         *reasons ? reasons : "no directory to search");
 }
 
-/* A required device is one that is used: its plugin must not fail later. */
+/* Binds the plugin of a required device, so that it cannot fail later. */
 static enum hw_status require(struct catalog *found, const struct selector *selector)
 {
     enum hw_status status = HW_OK;
@@ -410,7 +410,7 @@ static void note_named(const struct catalog *found, const struct selector_list *
     }
 }
 
-/* What was required was there when the context was opened. */
+/* HW_REQUIRE is checked only by hw_open(). */
 enum hw_status select_devices(struct catalog *found)
 {
     const struct selector_list *list = &found->context->selection->backends;

@@ -11,15 +11,15 @@ struct selection {
     struct selector_list backends, disable, require, worker;
 };
 
-/* Reads the lists of the settings. With `anyway`, its default replaces a list in error; the
- * error is returned nevertheless. */
+/* Reads the lists of the settings. With `anyway`, the default replaces an invalid list; the error
+ * is returned nevertheless. */
 enum hw_status selection_read(struct hw_context *context, bool anyway);
 void selection_free(struct hw_context *context);
 /* The stage filter. */
 bool filter(struct hw_context *context, struct candidate *candidate);
 /* Orders the devices of all plugins, and selects those that the settings ask for. */
 enum hw_status select_devices(struct catalog *found);
-/* HW_NO_DEVICE: no device that is selected has this name. */
+/* Returns HW_NO_DEVICE: no selected device has this name. */
 enum hw_status device_missing(const struct catalog *found, const struct selector *selector,
                               const char *name);
 

@@ -116,7 +116,7 @@ static char lower(char c)
 
 bool glob(const char *pattern, const char *text)
 {
-    /* On a mismatch the last * takes one more character; earlier ones never need to. */
+    /* On a mismatch, only the last * needs to take one more character. */
     const char *star = NULL, *taken = NULL;
     while (*text) {
         if (*pattern == '*') {
@@ -142,8 +142,8 @@ bool is_glob(const char *pattern)
     return strpbrk(pattern, "*?") != NULL;
 }
 
-/* An index, a PCI address with or without the domain 0000, a UUID with or without the
- * prefix "GPU-", or a glob of names or of vendors. */
+/* Whether the pattern matches: an index, a PCI address with or without the domain 0000, a UUID with
+ * or without the prefix "GPU-", or a glob for names or vendors. */
 static bool device_matches(const char *pattern, const struct hw_device *device)
 {
     if (strspn(pattern, "0123456789") == strlen(pattern)) {

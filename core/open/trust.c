@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* trust.c - the stage trust: who could have written the file, or put another one in its
- * place.
+/* trust.c - the stage trust: can another user have written the file, or put another file in its
+ * place?
  *
  * The path is followed as the system would follow it, one component and one link at a time.
  * If every directory on the way belongs to root or to the user, and no other user can write
@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_LINKS 40 /* as many as the system follows */
+#define MAX_LINKS 40 /* the limit of the system */
 
 struct walk {
     struct distrust *why;
@@ -29,7 +29,7 @@ struct walk {
     bool sticky;             /* other users can create files in the directory reached */
     unsigned links;          /* followed so far */
     char real[PATH_MAX];     /* reached so far, without links; "" is the root */
-    char rest[2 * PATH_MAX]; /* of the path, still to be followed */
+    char rest[2 * PATH_MAX]; /* the rest of the path, still to be followed */
     char target[PATH_MAX];   /* of a link */
     char joined[2 * PATH_MAX];
 };
@@ -51,10 +51,9 @@ refuse(struct walk *walk, enum reason reason, const char *format, ...)
     return false;
 }
 
-/* Describes the other users who can write to the file, or returns NULL. Group write
- * permission is harmless if the group is root's, or the owner's alone: by the custom of
- * user-private groups, the one with the owner's own number. With an access control list,
- * the group's bits are the most that any entry of it grants. */
+/* Describes the other users who can write to the file, or returns NULL. Group write permission is
+ * harmless if the group is root's or the owner's private group, which by custom has the owner's
+ * number. With an access control list, the group's bits are the maximum that any entry grants. */
 static const char *other_writers(const char *path, const struct stat *info)
 {
     if (info->st_mode & S_IWOTH)
@@ -145,7 +144,7 @@ static bool leave(struct walk *walk)
     return check_directory(walk, &info);
 }
 
-/* Follows one name. `info` describes what it leads to. */
+/* Follows one name. `info` describes the file that it leads to. */
 static bool step(struct walk *walk, const char *name, struct stat *info)
 {
     if (strcmp(name, ".") == 0)
@@ -188,7 +187,7 @@ static bool check_file(struct walk *walk, const struct stat *info)
     return true;
 }
 
-/* Follows the path from the root. `info` describes what it leads to. */
+/* Follows the path from the root. `info` describes the file that it leads to. */
 static bool walk_path(struct walk *walk, struct stat *info)
 {
     char name[NAME_MAX + 2];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* turn.c - who is trying or binding a plugin: see turn.h. POSIX, like cache.c.
  *
- * Trying: the file "<entry>.turn" is locked. Binding: the directory "<entry>.held" has a file of
- * each who does, which is locked, and hides the entry as long as it exists. rmdir() makes that
- * right: it only removes an empty directory, so that of several the last one ends it, and the file
- * of one that crashed, whose lock the system has removed, keeps it until the plugin was tried
- * again. */
+ * Trying: a process locks the file "<entry>.turn". Binding: each thread has a locked file in the
+ * directory "<entry>.held", which hides the entry as long as it exists. Each thread removes its
+ * file and calls rmdir(), which only removes an empty directory: so the last thread ends the
+ * hiding. A thread that crashes leaves its file without a lock. The file keeps the entry hidden
+ * until the plugin has been tried again. */
 #define _DEFAULT_SOURCE /* flock() */
 #include "open/turn.h"
 
@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ATTEMPTS                                                                           \
-    1000 /* to make a file in a directory that others remove when it is empty */
+/* How often to try to make a file in a directory that others remove when it is empty. */
+#define ATTEMPTS 1000
 
 static void name_with(const char *entry, const char *ending, char name[CACHE_NAME_CHARS])
 {
@@ -37,7 +37,7 @@ static void name_of(const struct candidate *candidate, const char *ending,
     name_with(entry, ending, name);
 }
 
-/* Unlocks what a child of a fork may have inherited. */
+/* Unlocks explicitly, because a forked child may have inherited the descriptor. */
 static void unlock(int *fd)
 {
     if (*fd >= 0) {
@@ -54,11 +54,11 @@ static bool is_removed(int fd)
     return fstat(fd, &file) == 0 && file.st_nlink == 0;
 }
 
-/* ---- whose turn it is to try a plugin ---- */
+/* ---- turns: trying a plugin ---- */
 
-/* The lock ends with the process, however that ends, unless a child that it forked meanwhile lives
- * on: then others wait in vain, and try the plugin by themselves. A lock that has no name any more
- * is that of a process which has just ended its turn: then there is a verdict. */
+/* The lock ends with the process, however that ends. If a forked child of it lives on, the lock
+ * stays; other processes then wait in vain and try the plugin themselves. If the locked file has
+ * been removed, another process has just ended its turn, and there is a verdict. */
 bool turn_begin(const struct hw_context *context, struct candidate *candidate)
 {
     char name[CACHE_NAME_CHARS];
@@ -92,9 +92,10 @@ void turn_end(const struct hw_context *context, struct candidate *candidate)
     unlock(&candidate->turn);
 }
 
-/* ---- while a plugin is bound ---- */
+/* ---- holds: binding a plugin ---- */
 
-/* The directory of those who hold the entry; -1 if there is none, and none can be made. */
+/* Opens the directory of the threads that hold the entry. With `make`, creates it. Returns -1 if it
+ * does not exist. */
 static int open_held(int place, const char *held, bool make)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -103,7 +104,8 @@ static int open_held(int place, const char *held, bool make)
     return openat(place, held, flags);
 }
 
-/* The file of this thread; -1 and ENOENT if somebody has just removed it or its directory. */
+/* Makes and locks the file of this thread. Returns -1 with ENOENT if somebody has just removed it
+ * or its directory. */
 static int mark(int place, const char *held, const char *own)
 {
     const int directory = open_held(place, held, true);
@@ -121,7 +123,7 @@ static int mark(int place, const char *held, const char *own)
     return fd;
 }
 
-/* No two that live at once have the same. */
+/* Makes a name that no other living thread has. */
 static void name_mark(const struct candidate *candidate, char name[CACHE_NAME_CHARS])
 {
     snprintf(name, CACHE_NAME_CHARS, "%ld-%p", (long)getpid(), (const void *)candidate);
@@ -177,7 +179,7 @@ bool hold_exists(int place, const struct candidate *candidate)
     return fstatat(place, held, &file, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Removes the file if the one who made it has ended. */
+/* Removes the file if its process has ended. */
 static void remove_stale(int directory, const char *name)
 {
     int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

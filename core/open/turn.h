@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* turn.h - who is trying or binding a plugin at this moment, as marks beside the verdict on it in
- * the cache, which tell other processes, and the next start if this one ends on the way. */
+/* turn.h - who is trying or binding a plugin at this moment: marks beside its verdict in the cache.
+ * Other processes see them, and so does the next start if this process ends meanwhile. */
 #ifndef HW_OPEN_TURN_H
 #define HW_OPEN_TURN_H
 
 #include "open/candidate.h"
 
-/* Of the processes that would try the candidate at the same time, one begins; the others find its
- * verdict when it has ended. False if another one has begun. Where nothing can be locked, all may
- * begin. */
+/* Of several processes that are about to try the candidate, one begins; the others later find its
+ * verdict. Returns false if another process has begun. If locks do not work, all begin. */
 bool turn_begin(const struct hw_context *context, struct candidate *candidate);
 void turn_end(const struct hw_context *context, struct candidate *candidate);
 
-/* Takes the verdict on the candidate out of sight, so that if this process ends or hangs while
- * the plugin is being bound, the next start finds none. Any number of threads and processes may
- * hold it at once: it is in sight again when the last of them has let go. */
+/* Hides the candidate's verdict. If this process ends or hangs while it binds the plugin, the next
+ * start finds no verdict. Any number of threads and processes may hold a verdict at once; it is
+ * visible again when the last of them calls hold_end(). */
 void hold_begin(const struct hw_context *context, struct candidate *candidate);
-/* Lets go of it; removes the verdict unless `keep`. */
+/* Ends this thread's hold. Without `keep`, removes the verdict. */
 void hold_end(const struct hw_context *context, struct candidate *candidate, bool keep);
 
-/* For cache.c: whether somebody holds the verdict, or ended while holding it. */
+/* For cache.c: whether a thread holds the verdict, or its process ended while it did. */
 bool hold_exists(int place, const struct candidate *candidate);
-/* For cache.c: there is a new verdict under this name, or none any more. Forgets those who ended
- * while they held the one before. */
+/* For cache.c, when the verdict under this name has been replaced or removed: forgets threads whose
+ * process ended while they held the old verdict. */
 void hold_clear(int place, const char *entry);
 
 #endif

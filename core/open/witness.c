@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* witness.c - whether a plugin changed state of the process that belongs to the
- * application: the part of it that can be checked cheaply. */
+/* witness.c - detects a plugin that changes process state of the application. Checks only the state
+ * that is cheap to check. */
 #define _DEFAULT_SOURCE
 #include "open/witness.h"
 
@@ -28,19 +28,19 @@ static const int watched[] = { SIGINT,  SIGTERM, SIGSEGV, SIGBUS, SIGFPE,  SIGIL
 #define WATCHED (int)(sizeof watched / sizeof *watched)
 
 struct witness {
-    int directory; /* a descriptor of the working directory */
+    int directory; /* descriptor of the working directory */
     char *locale;
     struct sigaction actions[sizeof watched / sizeof *watched];
     sigset_t blocked;
     mode_t mask;
-    char *variables; /* "NAME=value" of each, one behind the other; NULL: not known */
+    char *variables; /* "NAME=value" strings, one after the other; NULL: not known */
     size_t variable_count;
     bool floats;
 };
 
 extern char **environ;
 
-/* Whether the mode is rounding to nearest, with denormal numbers in inputs and results. */
+/* Whether the mode is: round to nearest, keep denormal numbers in inputs and results. */
 static bool floats_are_plain(void)
 {
     volatile float one = 1.0f, half_step = FLT_EPSILON / 4, tiny = FLT_MIN, half = 0.5f;
@@ -49,7 +49,7 @@ static bool floats_are_plain(void)
     return up == one && down == -one && denormal != 0.0f && twice == tiny;
 }
 
-/* Reading it is setting it. */
+/* The umask can only be read by setting it. */
 static mode_t file_mask(void)
 {
     const mode_t mask = umask(0);
@@ -119,7 +119,7 @@ static bool restore_mask(const struct witness *witness)
     return umask(witness->mask) != witness->mask;
 }
 
-/* Whether the variable is there with this value. */
+/* Whether the environment has this variable with this value. */
 static bool has_variable(const char *text)
 {
     for (char **entry = environ; entry && *entry; entry++)
@@ -128,8 +128,8 @@ static bool has_variable(const char *text)
     return false;
 }
 
-/* Only those that were there, and without blame: run-time libraries add variables to find
- * themselves, and there is one that cuts the list in a variable into parts where it stands. */
+/* Restores variables that existed before, and does not blame the plugin. Run-time libraries add
+ * variables of their own, and one library cuts the list in a variable into parts in place. */
 static void restore_variables(const struct witness *witness)
 {
     char *text = witness->variables;

@@ -482,7 +482,7 @@ static void judge_stays_last(void **state)
     put("zoo");
     rescan(context);
     expect_order(context, "zoo:2 zoo:3 zoo:1 cpu:0");
-    expect_why(context, "zoo:0", "HW_SHADOW lets no device come behind cpu:0");
+    expect_why(context, "zoo:0", "HW_SHADOW requires cpu:0 to stay last");
     hw_close(context);
 }
 

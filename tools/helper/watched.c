@@ -419,10 +419,10 @@ static char *message_of_end(const struct watched *watched, const struct request 
         return text_format("it closed or replaced open files of the process, %s", when);
     *reason = REASON_FORKED;
     if (has_two_replies(watched))
-        return text_format("it went on in two processes, both of which replied");
+        return text_format("it forked during the probe, and both processes replied");
     *reason = REASON_BAD_REPLY;
     if (watched->size)
-        return text_format("it wrote into the reply about it, %s", when);
+        return text_format("it wrote into the probe's reply, %s", when);
     *reason = phase_of(watched) == PHASE_CLOSE ? REASON_CLOSE_EXIT : REASON_EXIT;
     return text_format("it ended the process with status %d, %s", WEXITSTATUS(status),
                        when);
